@@ -1,0 +1,81 @@
+"""Online learning with kernels: exact, fast, pleasant.
+
+Everything here learns a function f(x) = sum_i alpha_i k(x_i, x) + b by repeating three moves: evaluate
+f at an example; let a rule turn the score and the label into a decay of all old coefficients and one
+new coefficient; append that term and, if over budget, drop one.
+
+Five nouns say what is learned: a kernel, a loss, a step, a budget and (for many classes) labels.  An
+algorithm is a rule plus sensible defaults for the nouns.
+
+The layers, each importing only those before it: ``_core`` (compiled: formulas, frame, pool of terms,
+engine), the nouns (``kernels losses steps budgets labels``), ``learner`` (what all algorithms share),
+``algorithms``, and what uses them (``modelfile streams``).
+"""
+from onlinekernels.algorithms import NORMA, Perceptron
+from onlinekernels.budgets import Recent, Smallest, Sublinear, Unlimited, Window
+from onlinekernels.kernels import (
+    Constant,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Noise,
+    Normalized,
+    Polynomial,
+    Precomputed,
+)
+from onlinekernels.losses import (
+    Absolute,
+    Hinge,
+    Huber,
+    Insensitive,
+    Logistic,
+    Loss,
+    Novelty,
+    NuHinge,
+    NuHuber,
+    NuInsensitive,
+    NuNovelty,
+    Squared,
+    SquaredInsensitive,
+)
+from onlinekernels.modelfile import load
+from onlinekernels.steps import Decaying, Fixed, InverseSqrt
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "NORMA",
+    "Perceptron",
+    "Recent",
+    "Smallest",
+    "Sublinear",
+    "Unlimited",
+    "Window",
+    "Constant",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Noise",
+    "Normalized",
+    "Polynomial",
+    "Precomputed",
+    "Absolute",
+    "Hinge",
+    "Huber",
+    "Insensitive",
+    "Logistic",
+    "Loss",
+    "Novelty",
+    "NuHinge",
+    "NuHuber",
+    "NuInsensitive",
+    "NuNovelty",
+    "Squared",
+    "SquaredInsensitive",
+    "Decaying",
+    "Fixed",
+    "InverseSqrt",
+    "load",
+]

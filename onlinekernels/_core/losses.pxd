@@ -1,0 +1,127 @@
+"""The losses of one output as C functions: each formula exists here and nowhere else.
+
+A loss is a code, the scalar that it may adapt (margin rho, tube epsilon, Huber's sigma) and nu.
+`z` is the score f(x) + b, `y` is the label (-1 or +1) or the target, and novelty ignores it.
+"""
+from libc.math cimport exp, fabs, log1p
+
+cdef enum LossCode:
+    CUSTOM = 0          # a Python object; the engine calls back
+    HINGE = 1
+    NU_HINGE = 2
+    LOGISTIC = 3
+    NOVELTY = 4
+    NU_NOVELTY = 5
+    SQUARED = 6
+    ABSOLUTE = 7
+    INSENSITIVE = 8
+    NU_INSENSITIVE = 9
+    SQUARED_INSENSITIVE = 10
+    HUBER = 11
+    NU_HUBER = 12
+
+cdef struct Loss:
+    int code
+    double scalar       # margin rho, tube width epsilon or Huber's sigma: the current value
+    double nu           # fraction of margin errors or outliers that an adapted scalar aims at
+
+
+
+cdef inline double sign(double x) noexcept nogil:
+    return 1.0 if x > 0 else (-1.0 if x < 0 else 0.0)
+
+
+cdef inline double expit(double z) noexcept nogil:
+    """1 / (1 + exp(-z)) without overflow."""
+    cdef double e
+    if z >= 0:
+        return 1.0 / (1.0 + exp(-z))
+    e = exp(z)
+    return e / (1.0 + e)
+
+
+cdef inline double loss_value(const Loss* loss, double z, double y) noexcept nogil:
+    cdef int code = loss.code
+    cdef double s = loss.scalar, margin, delta
+    if code == HINGE or code == NU_HINGE:                     # K (13), (19)
+        margin = s - y * z
+        return (margin if margin > 0 else 0.0) - (loss.nu * s if code == NU_HINGE else 0.0)
+    if code == LOGISTIC:
+        margin = y * z
+        return log1p(exp(-margin)) if margin > 0 else log1p(exp(margin)) - margin
+    if code == NOVELTY or code == NU_NOVELTY:                 # K III-B
+        margin = s - z
+        return (margin if margin > 0 else 0.0) - (loss.nu * s if code == NU_NOVELTY else 0.0)
+    delta = fabs(y - z)
+    if code == SQUARED:                                       # K (21)
+        return 0.5 * delta * delta
+    if code == ABSOLUTE:
+        return delta
+    if code == INSENSITIVE:
+        return delta - s if delta > s else 0.0
+    if code == NU_INSENSITIVE:                                # K, above (22)
+        return (delta - s if delta > s else 0.0) + loss.nu * s
+    if code == SQUARED_INSENSITIVE:                           # H (6)
+        return (delta - s) * (delta - s) if delta > s else 0.0
+    # K (23). The nu-form moves sigma by a quantile rule that is not the gradient of a loss,
+    # so its value is plain Huber at the current sigma.
+    return delta - 0.5 * s if delta >= s else 0.5 * delta * delta / s
+
+
+cdef inline double loss_derivative(const Loss* loss, double z, double y) noexcept nogil:
+    """dl/dz, with the library's convention at kinks."""
+    cdef int code = loss.code
+    cdef double s = loss.scalar, delta, size
+    if code == HINGE or code == NU_HINGE:                     # K (14): a tie is a margin error
+        return -y if y * z <= s else 0.0
+    if code == LOGISTIC:
+        return -y * expit(-y * z)
+    if code == NOVELTY or code == NU_NOVELTY:                 # K (20): only below
+        return -1.0 if z < s else 0.0
+    delta = z - y
+    if code == SQUARED:
+        return delta
+    size = fabs(delta)
+    if code == ABSOLUTE:
+        return sign(delta)
+    if code == INSENSITIVE or code == NU_INSENSITIVE:         # K (22): only outside
+        return 0.0 if size <= s else sign(delta)
+    if code == SQUARED_INSENSITIVE:
+        return 0.0 if size <= s else 2.0 * (delta - s * sign(delta))
+    # K (24) with its erratum: delta / sigma in the quadratic branch
+    return delta / s if size <= s else sign(delta)
+
+
+cdef inline double loss_curvature(const Loss* loss, double z, double y) noexcept nogil:
+    """d2l/dz2 where it exists, and the derivative's side of a kink otherwise."""
+    cdef int code = loss.code
+    if code == LOGISTIC:
+        return expit(z) * expit(-z)     # never the printed quotient: nan for large |z|
+    if code == SQUARED:
+        return 1.0
+    if code == SQUARED_INSENSITIVE:
+        return 2.0 if fabs(y - z) > loss.scalar else 0.0
+    if code == HUBER or code == NU_HUBER:
+        return 1.0 / loss.scalar if fabs(y - z) <= loss.scalar else 0.0
+    return 0.0
+
+
+cdef inline double loss_scalar_gradient(const Loss* loss, double z, double y) noexcept nogil:
+    """dl/dscalar of the nu-losses, so that the scalar moves by -eta times it.
+
+    Errata of K: descent on max(0, rho - y g) - nu rho moves rho by -eta (sigma - nu), the printed
+    sign runs away; the text under (22) has the two moves of epsilon exchanged, (22) is right.
+    """
+    cdef int code = loss.code
+    if code == NU_HINGE:
+        return (1.0 if y * z <= loss.scalar else 0.0) - loss.nu
+    if code == NU_NOVELTY:
+        return (1.0 if z < loss.scalar else 0.0) - loss.nu
+    if code == NU_INSENSITIVE or code == NU_HUBER:
+        return loss.nu - (1.0 if fabs(y - z) > loss.scalar else 0.0)
+    return 0.0
+
+
+cdef inline double loss_moved_scalar(const Loss* loss, double scalar) noexcept nogil:
+    """A new value of the scalar brought back into its domain: Huber's sigma divides."""
+    return 1e-12 if loss.code == NU_HUBER and scalar < 1e-12 else scalar

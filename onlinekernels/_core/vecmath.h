@@ -1,0 +1,253 @@
+/* Vector mathematics of the hot loops: exp, dot products, kernel rows.
+ *
+ * Every function is a plain loop without branches that an ordinary compiler turns into vector code
+ * at -O3, without fast-math and without -march.  Where the compiler can make several versions of a
+ * function and choose one at load time (GCC with glibc on x86-64), it makes three: AVX-512, AVX2 and
+ * the baseline.  Elsewhere (clang, MSVC, other processors, sanitizer builds) there is one version.
+ *
+ * NaN is never swallowed: comparisons are written so that a NaN passes through to the caller, who
+ * reports it.
+ */
+#ifndef ONLINEKERNELS_VECMATH_H
+#define ONLINEKERNELS_VECMATH_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    __GNUC__ >= 12 && !defined(ONLINEKERNELS_NO_CLONES)
+#define OK_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define OK_CLONES
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define OK_INLINE static inline __attribute__((always_inline, unused))
+#define OK_STATIC static __attribute__((unused))
+#else
+#define OK_INLINE static __forceinline
+#define OK_STATIC static
+#endif
+
+#if defined(_MSC_VER)
+#define OK_RESTRICT __restrict
+#else
+#define OK_RESTRICT restrict
+#endif
+
+OK_INLINE double ok_from_bits(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+OK_INLINE uint64_t ok_to_bits(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* exp(x) within 1 ulp or so: x = n ln2 + r with |r| <= ln2/2, a polynomial of degree 11 for exp(r)
+ * (relative error 2e-17), and 2^n applied in two halves so that results down to the smallest
+ * denormal come out right.  Adding 1.5 * 2^52 rounds to an integer and leaves it in the low bits. */
+OK_INLINE double ok_exp(double x)
+{
+    const double magic = 6755399441055744.0;
+    double n, r, q;
+    uint64_t k, half;
+
+    x = x < -746.0 ? -746.0 : x;
+    x = x > 710.0 ? 710.0 : x;
+    n = x * 0x1.71547652b82fep+0 + magic;
+    k = ok_to_bits(n) - ok_to_bits(magic); /* n modulo 2^64 */
+    n -= magic;
+    r = x - n * 0x1.62e42fee00000p-1;
+    r -= n * 0x1.a39ef35793c76p-33;
+    q = 0x1.af38d53857513p-26;
+    q = q * r + 0x1.2891a8c1d838dp-22;
+    q = q * r + 0x1.71de0d9c145d0p-19;
+    q = q * r + 0x1.a019b8ef67c6cp-16;
+    q = q * r + 0x1.a01a01a7c8d47p-13;
+    q = q * r + 0x1.6c16c17893833p-10;
+    q = q * r + 0x1.11111111109adp-7;
+    q = q * r + 0x1.5555555553d4fp-5;
+    q = q * r + 0x1.5555555555556p-3;
+    q = q * r + 0x1.0000000000001p-1;
+    q = 1.0 + (r + r * r * q);
+    half = ((k + 2200) >> 1) - 1100; /* floor(n / 2) without a signed shift */
+    q *= ok_from_bits((half + 1023) << 52);
+    return q * ok_from_bits((k - half + 1023) << 52);
+}
+
+OK_STATIC OK_CLONES void ok_exp_array(const double *OK_RESTRICT x, double *OK_RESTRICT out,
+                                      ptrdiff_t n)
+{
+    ptrdiff_t i;
+    for (i = 0; i < n; i++) out[i] = ok_exp(x[i]);
+}
+
+/* Sixteen independent sums: enough to fill vector registers, and the same order of additions
+ * whatever the vector width, so that a sum does not depend on how it was compiled for a machine. */
+#define OK_LANES 16
+
+#define OK_DEFINE_FOR(TYPE, SUFFIX)                                                                \
+    OK_INLINE TYPE ok_dot_inline##SUFFIX(const TYPE *a, const TYPE *b, ptrdiff_t n)                \
+    {                                                                                              \
+        TYPE lane[OK_LANES] = {0}, total = 0;                                                      \
+        ptrdiff_t i = 0, l;                                                                        \
+        for (; i + OK_LANES <= n; i += OK_LANES)                                                   \
+            for (l = 0; l < OK_LANES; l++) lane[l] += a[i + l] * b[i + l];                         \
+        for (l = 0; i + l < n; l++) lane[l] += a[i + l] * b[i + l];                                \
+        for (l = 0; l < OK_LANES; l++) total += lane[l];                                           \
+        return total;                                                                              \
+    }                                                                                              \
+    /* Inner products of x with n rows of S, one example at a time. */                             \
+    OK_STATIC OK_CLONES void ok_inner_row##SUFFIX(const TYPE *S, ptrdiff_t n, ptrdiff_t d,         \
+                                                  const TYPE *x, double *OK_RESTRICT out)          \
+    {                                                                                              \
+        ptrdiff_t i;                                                                               \
+        for (i = 0; i < n; i++) out[i] = ok_dot_inline##SUFFIX(S + i * d, x, d);                   \
+    }                                                                                              \
+    /* City-block distances of m rows of X to n rows of S, a tile of S at a time. */               \
+    OK_STATIC OK_CLONES void ok_l1_block##SUFFIX(const TYPE *X, ptrdiff_t m, const TYPE *S,        \
+                                                 ptrdiff_t n, ptrdiff_t d,                         \
+                                                 double *OK_RESTRICT out, ptrdiff_t stride)        \
+    {                                                                                              \
+        ptrdiff_t tile = 16384 / (d > 0 ? d : 1) + 1, first, r, i, j, l;                           \
+        for (first = 0; first < n; first += tile) {                                                \
+            ptrdiff_t last = first + tile < n ? first + tile : n;                                  \
+            for (r = 0; r < m; r++)                                                                \
+                for (i = first; i < last; i++) {                                                   \
+                    const TYPE *a = X + r * d, *b = S + i * d;                                     \
+                    TYPE lane[OK_LANES] = {0}, total = 0;                                          \
+                    for (j = 0; j + OK_LANES <= d; j += OK_LANES)                                  \
+                        for (l = 0; l < OK_LANES; l++)                                             \
+                            lane[l] += (TYPE)fabs((double)(a[j + l] - b[j + l]));                  \
+                    for (l = 0; j + l < d; l++)                                                    \
+                        lane[l] += (TYPE)fabs((double)(a[j + l] - b[j + l]));                      \
+                    for (l = 0; l < OK_LANES; l++) total += lane[l];                               \
+                    out[r * stride + i] = total;                                                   \
+                }                                                                                  \
+        }                                                                                          \
+    }                                                                                              \
+    /* |x|^2 and <x, z> in double precision whatever the type of the elements. */                  \
+    OK_STATIC OK_CLONES double ok_precise_dot##SUFFIX(const TYPE *a, const TYPE *b, ptrdiff_t n)   \
+    {                                                                                              \
+        double lane[OK_LANES] = {0}, total = 0;                                                    \
+        ptrdiff_t i = 0, l;                                                                        \
+        for (; i + OK_LANES <= n; i += OK_LANES)                                                   \
+            for (l = 0; l < OK_LANES; l++) lane[l] += (double)a[i + l] * (double)b[i + l];         \
+        for (l = 0; i + l < n; l++) lane[l] += (double)a[i + l] * (double)b[i + l];                \
+        for (l = 0; l < OK_LANES; l++) total += lane[l];                                           \
+        return total;                                                                              \
+    }                                                                                              \
+    /* 1 if every element is finite: x - x is 0 for finite x and NaN otherwise. */                 \
+    OK_STATIC OK_CLONES int ok_all_finite##SUFFIX(const TYPE *x, ptrdiff_t n)                      \
+    {                                                                                              \
+        TYPE lane[OK_LANES] = {0}, total = 0;                                                      \
+        ptrdiff_t i = 0, l;                                                                        \
+        for (; i + OK_LANES <= n; i += OK_LANES)                                                   \
+            for (l = 0; l < OK_LANES; l++) lane[l] += x[i + l] - x[i + l];                         \
+        for (l = 0; i + l < n; l++) lane[l] += x[i + l] - x[i + l];                                \
+        for (l = 0; l < OK_LANES; l++) total += lane[l];                                           \
+        return total == 0;                                                                         \
+    }
+
+OK_DEFINE_FOR(double, )
+OK_DEFINE_FOR(float, _f)
+
+OK_STATIC OK_CLONES double ok_dot(const double *a, const double *b, ptrdiff_t n)
+{
+    return ok_dot_inline(a, b, n);
+}
+
+OK_STATIC OK_CLONES void ok_axpy(double a, const double *x, double *OK_RESTRICT y, ptrdiff_t n)
+{
+    ptrdiff_t i;
+    for (i = 0; i < n; i++) y[i] += a * x[i];
+}
+
+OK_STATIC OK_CLONES void ok_widen(const float *x, double *OK_RESTRICT out, ptrdiff_t n)
+{
+    ptrdiff_t i;
+    for (i = 0; i < n; i++) out[i] = x[i];
+}
+
+/* ---- Kernel rows: k(x, s_j) for all j from inner products or distances ------------------------ */
+
+/* exp(-gamma |x - s|^2) with |x - s|^2 = |x|^2 + |s|^2 - 2 <x, s>, never below 0. */
+OK_STATIC OK_CLONES void ok_gaussian_row(const double *inner, const double *square, double own_square,
+                                         double gamma, double *OK_RESTRICT out, ptrdiff_t n)
+{
+    ptrdiff_t j;
+    for (j = 0; j < n; j++) {
+        double distance = own_square + square[j] - 2.0 * inner[j];
+        distance = distance < 0.0 ? 0.0 : distance;
+        out[j] = ok_exp(-gamma * distance);
+    }
+}
+
+OK_STATIC OK_CLONES void ok_laplacian_row(const double *distance, double rate,
+                                          double *OK_RESTRICT out, ptrdiff_t n)
+{
+    ptrdiff_t j;
+    for (j = 0; j < n; j++) out[j] = ok_exp(-rate * distance[j]);
+}
+
+/* scale * (inner + tilt_j + own) + bias: an inner product taken about an origin and brought back. */
+OK_STATIC OK_CLONES void ok_affine_row(const double *inner, const double *tilt, double own,
+                                       double scale, double bias, double *OK_RESTRICT out,
+                                       ptrdiff_t n)
+{
+    ptrdiff_t j;
+    if (tilt)
+        for (j = 0; j < n; j++) out[j] = scale * (inner[j] + tilt[j] + own) + bias;
+    else
+        for (j = 0; j < n; j++) out[j] = scale * inner[j] + bias;
+}
+
+/* base ^ degree by repeated squaring, in place. */
+OK_STATIC OK_CLONES void ok_power_row(double *OK_RESTRICT base, int degree, ptrdiff_t n)
+{
+    ptrdiff_t j;
+    for (j = 0; j < n; j++) {
+        double power = base[j], result = 1.0;
+        int rest = degree;
+        while (rest > 1) {
+            if (rest & 1) result *= power;
+            power *= power;
+            rest >>= 1;
+        }
+        base[j] = result * power;
+    }
+}
+
+OK_STATIC OK_CLONES void ok_add_row(double *OK_RESTRICT into, const double *row, ptrdiff_t n)
+{
+    ptrdiff_t j;
+    for (j = 0; j < n; j++) into[j] += row[j];
+}
+
+OK_STATIC OK_CLONES void ok_multiply_row(double *OK_RESTRICT into, const double *row, ptrdiff_t n)
+{
+    ptrdiff_t j;
+    for (j = 0; j < n; j++) into[j] *= row[j];
+}
+
+OK_STATIC OK_CLONES void ok_shift_row(double *OK_RESTRICT row, double by, ptrdiff_t n)
+{
+    ptrdiff_t j;
+    for (j = 0; j < n; j++) row[j] += by;
+}
+
+OK_STATIC OK_CLONES void ok_scale_row(double *OK_RESTRICT row, double by, ptrdiff_t n)
+{
+    ptrdiff_t j;
+    for (j = 0; j < n; j++) row[j] *= by;
+}
+
+#endif

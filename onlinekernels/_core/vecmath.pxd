@@ -1,0 +1,28 @@
+"""Declarations of vecmath.h, the vector mathematics of the hot loops."""
+
+cdef extern from "vecmath.h" nogil:
+    double ok_exp(double x) noexcept
+    void ok_exp_array(const double* x, double* out, Py_ssize_t n) noexcept
+    double ok_dot(const double* a, const double* b, Py_ssize_t n) noexcept
+    void ok_axpy(double a, const double* x, double* y, Py_ssize_t n) noexcept
+    void ok_widen(const float* x, double* out, Py_ssize_t n) noexcept
+    double ok_precise_dot(const double* a, const double* b, Py_ssize_t n) noexcept
+    double ok_precise_dot_f(const float* a, const float* b, Py_ssize_t n) noexcept
+    int ok_all_finite(const double* x, Py_ssize_t n) noexcept
+    int ok_all_finite_f(const float* x, Py_ssize_t n) noexcept
+    void ok_inner_row(const double* S, Py_ssize_t n, Py_ssize_t d, const double* x, double* out) noexcept
+    void ok_inner_row_f(const float* S, Py_ssize_t n, Py_ssize_t d, const float* x, double* out) noexcept
+    void ok_l1_block(const double* X, Py_ssize_t m, const double* S, Py_ssize_t n, Py_ssize_t d,
+                     double* out, Py_ssize_t stride) noexcept
+    void ok_l1_block_f(const float* X, Py_ssize_t m, const float* S, Py_ssize_t n, Py_ssize_t d,
+                       double* out, Py_ssize_t stride) noexcept
+    void ok_gaussian_row(const double* inner, const double* square, double own_square, double gamma,
+                         double* out, Py_ssize_t n) noexcept
+    void ok_laplacian_row(const double* distance, double rate, double* out, Py_ssize_t n) noexcept
+    void ok_affine_row(const double* inner, const double* tilt, double own, double scale,
+                       double bias, double* out, Py_ssize_t n) noexcept
+    void ok_power_row(double* base, int degree, Py_ssize_t n) noexcept
+    void ok_add_row(double* into, const double* row, Py_ssize_t n) noexcept
+    void ok_multiply_row(double* into, const double* row, Py_ssize_t n) noexcept
+    void ok_shift_row(double* row, double by, Py_ssize_t n) noexcept
+    void ok_scale_row(double* row, double by, Py_ssize_t n) noexcept

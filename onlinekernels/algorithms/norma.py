@@ -1,0 +1,113 @@
+"""NORMA, explicit stochastic gradient descent in a Hilbert space (K), and the Perceptron."""
+from onlinekernels.learner import OnlineLearner, Plan
+from onlinekernels.losses import Hinge
+from onlinekernels.steps import Fixed, as_step
+from onlinekernels.validation import check_flag, check_real
+
+__all__ = ["NORMA", "Perceptron"]
+
+
+class NORMA(OnlineLearner):
+    """Naive Online Regularized-risk Minimization Algorithm, K (9).
+
+    Each example moves the hypothesis down the gradient of its regularized loss::
+
+        f <- (1 - eta_t lambda) f - eta_t l'(f(x_t), y_t) k(x_t, .)
+
+    Parameters
+    ----------
+    loss : Loss, str or None
+        What to minimize; it decides the task. Default `Hinge()`.
+    kernel : Kernel, str, callable or None
+        Default `Gaussian()`.
+    step : float or Step
+        eta_t; a number means `Fixed`. step * regularization must not exceed 1.
+    regularization : float
+        lambda: how fast old coefficients decay.
+    average : bool
+        Predict with the average of all hypotheses (K Cor. 5), at no cost per step. Needs an
+        unlimited budget.
+    budget : Budget, int or None
+        Which terms stay; an integer means `Recent`, None all of them.
+    offset : bool
+        Learn an offset b beside f; it is not regularized.
+    epochs : int
+        Passes that `fit` makes.
+
+    Attributes
+    ----------
+    support_vectors_, dual_coef_, intercept_, n_terms_, coef_
+        The function: sum_i dual_coef_[0, i] k(support_vectors_[i], x) + intercept_[0].
+    t_, step_, norm_, classes_, n_features_in_, margin_ or width_
+        Examples learned, latest step size, |f|, labels, features, the loss's current scalar.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import NORMA, Gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
+    >>> model = NORMA("hinge", Gaussian(0.7), step=0.5, regularization=0.01, budget=200)
+    >>> scores = model.progressive(X, y)
+    >>> mistakes = model.classes_[(scores > 0).astype(int)] != y
+    >>> int(mistakes[:100].sum()), int(mistakes[-100:].sum())
+    (25, 6)
+    >>> model.predict([[1.0, 1.0], [-1.0, 1.0]])
+    array(['same', 'different'], dtype='<U9')
+    """
+
+    def __init__(self, loss=None, kernel=None, *, step=0.1, regularization=1e-3, average=False,
+                 budget=None, offset=False, epochs=1):
+        self.loss = loss
+        self.kernel = kernel
+        self.step = step
+        self.regularization = regularization
+        self.average = average
+        self.budget = budget
+        self.offset = offset
+        self.epochs = epochs
+
+    def _plan(self):
+        return Plan(
+            self,
+            loss=self.loss,
+            kernel=self.kernel,
+            step=as_step(self.step, self),
+            regularization=check_real(
+                self, "regularization", "a number of at least 0", lambda value: value >= 0
+            ),
+            average=check_flag(self, "average"),
+        )
+
+
+class Perceptron(OnlineLearner):
+    """The kernel Perceptron: on a mistake, y f(x) <= 0, add y k(x, .).
+
+    It is NORMA with a zero margin, no regularization and step 1. Parameters as there.
+
+    Examples
+    --------
+    >>> from onlinekernels import Perceptron
+    >>> Perceptron("linear").fit([[1.0], [-2.0]], [1, -1]).coef_
+    array([[1.]])
+    """
+
+    loss = Hinge(margin=0.0)
+
+    def __init__(self, kernel=None, *, average=False, budget=None, offset=False, epochs=1):
+        self.kernel = kernel
+        self.average = average
+        self.budget = budget
+        self.offset = offset
+        self.epochs = epochs
+
+    def _plan(self):
+        return Plan(
+            self,
+            loss=Hinge(margin=0.0),
+            kernel=self.kernel,
+            step=Fixed(1.0),
+            regularization=0.0,
+            average=check_flag(self, "average"),
+        )

@@ -1,0 +1,115 @@
+"""Budgets: which terms of the expansion stay."""
+import numbers
+
+from onlinekernels._core.ring import BUDGET_CODES, window_lengths
+from onlinekernels.params import Parameterized
+from onlinekernels.validation import bad_parameter, check_integer, check_real
+
+__all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear"]
+
+
+class Budget(Parameterized):
+    """Base of all budgets."""
+
+    _size = None  # the parameter that counts terms or examples
+    exponent = 0.0
+
+    def validate(self):
+        """Raise ValueError for a parameter out of range."""
+        if self._size is not None:
+            check_integer(self, self._size, 1)
+
+    def core(self):
+        """(code, size, exponent) for the engine."""
+        size = 0 if self._size is None else int(getattr(self, self._size))
+        return BUDGET_CODES[type(self).__name__], size, float(self.exponent)
+
+
+class Unlimited(Budget):
+    """Every term stays: the expansion grows with the stream (K (10))."""
+
+    def __init__(self):
+        pass
+
+
+class Recent(Budget):
+    """A circular buffer of the `size` most recent terms (V 5.5).
+
+    Only examples that got a coefficient count. O(1) per step.
+    """
+
+    _size = "size"
+
+    def __init__(self, size):
+        self.size = size
+
+
+class Window(Budget):
+    """The terms among the last `steps` examples, whether or not those made terms (K Fig. 1).
+
+    f_t uses examples t - steps, ..., t - 1. The truncation error is bounded by K Prop. 1.
+    """
+
+    _size = "steps"
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def length(self, t):
+        """How many of the latest examples f_t may use."""
+        return window_lengths(*self.core(), t)
+
+
+class Smallest(Budget):
+    """The `size` terms with the largest coefficients (I 2.1).
+
+    A newcomer is appended; then the term with the smallest absolute coefficient goes, the oldest
+    among equals, which may be the newcomer itself. O(log size) per step.
+    """
+
+    _size = "size"
+
+    def __init__(self, size):
+        self.size = size
+
+
+class Sublinear(Budget):
+    """A window of max(start, ceil(t^exponent)) examples (K Thm 6).
+
+    The theorem wants an exponent between 1/2 and 1, and `start` at its t_0, which is huge when
+    step * regularization is small (0.5: 14,457 at exponent 0.75; 0.1: 2e8). The printed window
+    would shrink after t_0; this one never shrinks.
+
+    >>> Sublinear(exponent=0.5, start=3).length(100)
+    10
+    >>> Sublinear(exponent=0.5, start=3).length(4)
+    3
+    """
+
+    _size = "start"
+
+    def __init__(self, exponent=0.6, start=1):
+        self.exponent = exponent
+        self.start = start
+
+    def validate(self):
+        super().validate()
+        check_real(self, "exponent", "a number in (0, 1]", lambda value: 0 < value <= 1)
+
+    def length(self, t):
+        """How many of the latest examples f_t may use."""
+        return window_lengths(*self.core(), t)
+
+
+def as_budget(value, owner, of_int=Recent):
+    """A budget from what a user may give: a budget, None for `Unlimited`, an int for `of_int`."""
+    if value is None:
+        return Unlimited()
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        value = of_int(int(value))
+        if value.size < 1:
+            raise bad_parameter(owner, "budget", "at least 1", value.size)
+    if not isinstance(value, Budget):
+        raise bad_parameter(owner, "budget", "None, a positive integer or a budget such as Window(200)", value)
+    value.validate()
+    return value

@@ -1,0 +1,408 @@
+"""Kernels k(x, z): points, sums and products of them, and any callable on any objects.
+
+Kernels add and multiply like numbers, and a number stands for a constant kernel:
+
+>>> k = Gaussian(2.0) + 0.1 * Linear() + Constant()
+>>> k
+Gaussian(width=2.0) + 0.1*Linear() + Constant()
+>>> k([[0.0], [1.0]]).round(4)
+array([[2.    , 1.8825],
+       [1.8825, 2.1   ]])
+"""
+import numbers
+
+import numpy as np
+
+from onlinekernels._core.kernels import Program
+from onlinekernels.params import Parameterized
+from onlinekernels.validation import bad_parameter, check_integer, check_objects, check_points, check_real
+
+__all__ = [
+    "Kernel",
+    "Linear",
+    "Gaussian",
+    "Polynomial",
+    "Laplacian",
+    "Constant",
+    "Noise",
+    "Normalized",
+    "Precomputed",
+]
+
+
+class Kernel(Parameterized):
+    """Base of all kernels; subclass it, or pass a plain callable, for a kernel of your own.
+
+    A subclass defines ``pair(x, z)`` for two examples, whatever they are; one that can do many pairs
+    at once may define ``row(x, points)`` as well.
+    """
+
+    def __call__(self, X, Z=None):
+        """Gram matrix of k(x, z) for all x in X and z in Z; Z = None means X itself."""
+        ops = self.ops()
+        if ops is None:
+            return self._gram_of_objects(X, Z)
+        X = self.check_input(X)
+        return Program(ops).gram(X, None if Z is None else self.check_input(Z, len(X[0]), name="Z"))
+
+    def diagonal(self, X):
+        """k(x, x) for all x in X."""
+        ops = self.ops()
+        if ops is None:
+            return np.array([self.self_value(x) for x in check_objects(X)], dtype=float)
+        return Program(ops).diagonal(self.check_input(X))
+
+    def check_input(self, X, n_features=None, dtype=np.float64, name="X"):
+        """X as an array that the compiled kernel may use without looking."""
+        X = check_points(X, n_features=n_features, dtype=dtype, name=name)
+        for table in self.tables():
+            check_indices(X, len(table), name)
+        return X
+
+    def validate(self):
+        """Raise ValueError for a parameter out of range."""
+
+    def ops(self):
+        """Operations for the compiled core in postfix order; None if only Python can evaluate it."""
+        return None
+
+    def tables(self):
+        """Gram matrices that X must hold indices into."""
+        return []
+
+    def linear_scale(self):
+        """c if this kernel is c <x, z>, so that weights can replace terms; otherwise None."""
+        return None
+
+    # ---- In Python, for objects ----
+
+    def pair(self, x, z):
+        """k(x, z) for two examples."""
+        return float(self.row(x, [z])[0])
+
+    def row(self, x, points):
+        """k(x, z) for all z in a list of examples other than x itself."""
+        if self.ops() is None:
+            return np.array([self.pair(x, z) for z in points], dtype=float)
+        return self([x], points)[0] if len(points) else np.zeros(0)
+
+    def self_value(self, x):
+        """k(x, x) of one example with itself."""
+        return self.pair(x, x) if self.ops() is None else float(self.diagonal([x])[0])
+
+    def _gram_of_objects(self, X, Z):
+        X = check_objects(X)
+        points = X if Z is None else check_objects(Z, name="Z")
+        gram = np.array([self.row(x, points) for x in X], dtype=float)
+        if Z is None:
+            np.fill_diagonal(gram, [self.self_value(x) for x in X])
+        return gram
+
+    # ---- Arithmetic ----
+
+    def __add__(self, other):
+        other = _as_operand(other)
+        return NotImplemented if other is None else Sum(self, other)
+
+    def __radd__(self, other):
+        other = _as_operand(other)
+        return NotImplemented if other is None else Sum(other, self)
+
+    def __mul__(self, other):
+        other = _as_operand(other)
+        return NotImplemented if other is None else Product(self, other)
+
+    def __rmul__(self, other):
+        other = _as_operand(other)
+        return NotImplemented if other is None else Product(other, self)
+
+
+def _as_operand(value):
+    if isinstance(value, Kernel):
+        return value
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        return Constant(float(value))
+    return Custom(value) if callable(value) else None
+
+
+def check_indices(X, size, name):
+    """X must be one column of whole numbers in range(size)."""
+    if X.shape[1] != 1:
+        raise ValueError(f"{name} must have one column, of indices into the Gram matrix. Got {X.shape[1]} columns.")
+    bad = (X < 0) | (X >= size) | (X != np.floor(X))
+    if bad.any():
+        raise ValueError(
+            f"{name} must hold whole numbers from 0 to {size - 1}, indices into the Gram matrix. Got {X[bad][0]} instead."
+        )
+
+
+class Linear(Kernel):
+    """<x, z>.
+
+    With an unlimited budget a model keeps its weight vector instead of terms: O(features) per step.
+
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+
+    def __init__(self):
+        pass
+
+    def ops(self):
+        return [{"op": "linear"}]
+
+    def linear_scale(self):
+        return 1.0
+
+
+class Gaussian(Kernel):
+    """exp(-|x - z|^2 / (2 width^2)), V (60).
+
+    Distances come from inner products taken about an origin, so that a large offset in the data
+    costs no digits; k(x, x) is exactly 1.
+
+    >>> Gaussian(width=1.0)([[0.0], [1e6]], [[0.0], [1e6 + 1]]).round(4)
+    array([[1.    , 0.    ],
+           [0.    , 0.6065]])
+    """
+
+    def __init__(self, width=1.0):
+        self.width = width
+
+    def validate(self):
+        check_real(self, "width", "a positive number", lambda value: value > 0)
+
+    def ops(self):
+        return [{"op": "gaussian", "a": 0.5 / float(self.width) / float(self.width)}]
+
+
+class Polynomial(Kernel):
+    """(scale <x, z> + bias)^degree, V (61).
+
+    >>> Polynomial(degree=2)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[144.]])
+    """
+
+    def __init__(self, degree=3, scale=1.0, bias=1.0):
+        self.degree = degree
+        self.scale = scale
+        self.bias = bias
+
+    def validate(self):
+        if check_integer(self, "degree", 1) > 1000:
+            raise bad_parameter(self, "degree", "an integer of at most 1000", self.degree)
+        check_real(self, "scale", "a positive number", lambda value: value > 0)
+        check_real(self, "bias", "a number of at least 0", lambda value: value >= 0)
+
+    def ops(self):
+        return [{"op": "linear", "a": float(self.scale), "b": float(self.bias), "degree": int(self.degree)}]
+
+
+class Laplacian(Kernel):
+    """exp(-rate |x - z|_1)."""
+
+    def __init__(self, rate=1.0):
+        self.rate = rate
+
+    def validate(self):
+        check_real(self, "rate", "a positive number", lambda value: value > 0)
+
+    def ops(self):
+        return [{"op": "laplacian", "a": float(self.rate)}]
+
+
+class _Valued(Kernel):
+    def __init__(self, value=1.0):
+        self.value = value
+
+    def validate(self):
+        check_real(self, "value", "a number of at least 0", lambda value: value >= 0)
+
+    def ops(self):
+        return [{"op": type(self).__name__.lower(), "a": float(self.value)}]
+
+    def self_value(self, x):
+        return float(self.value)
+
+
+class Constant(_Valued):
+    """The same value for all pairs: an offset that is regularized like the rest of f."""
+
+    def row(self, x, points):
+        return np.full(len(points), float(self.value))
+
+
+class Noise(_Valued):
+    """`value` if x and z are the same example, else 0 (H cites it for noise tolerance).
+
+    Identity, not equality, decides: a later example with the same features is another example. So
+    ``kernel(X)`` is value times the identity matrix, and ``kernel(X, Z)`` is 0.
+
+    >>> Noise(0.5)([[1.0], [1.0]])
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+
+    def row(self, x, points):
+        return np.zeros(len(points))
+
+
+class Normalized(Kernel):
+    """k(x, z) / sqrt(k(x, x) k(z, z)), and 0 where k(x, x) or k(z, z) is 0.
+
+    >>> Normalized(Polynomial(2))([[1.0]], [[1.0], [-1.0], [3.0]]).round(3)
+    array([[1. , 0. , 0.8]])
+    """
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def validate(self):
+        as_kernel(self.kernel, self)
+
+    def _inner(self):
+        return as_kernel(self.kernel, self)
+
+    def ops(self):
+        ops = self._inner().ops()
+        return None if ops is None else [*ops, {"op": "normalize"}]
+
+    def tables(self):
+        return self._inner().tables()
+
+    def row(self, x, points):
+        inner = self._inner()
+        sizes = inner.self_value(x) * np.array([inner.self_value(z) for z in points], dtype=float)
+        values = np.asarray(inner.row(x, points), dtype=float)
+        return np.where(sizes > 0, values / np.sqrt(np.where(sizes > 0, sizes, 1.0)), 0.0)
+
+    def self_value(self, x):
+        return 1.0 if self._inner().self_value(x) > 0 else 0.0
+
+
+class Precomputed(Kernel):
+    """Entries of a Gram matrix: X is a column of indices into it.
+
+    >>> gram = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> Precomputed(gram)([[0]], [[1]])
+    array([[0.5]])
+    """
+
+    def __init__(self, gram=None):
+        self.gram = gram
+
+    def validate(self):
+        gram = np.asarray(self.gram) if self.gram is not None else np.empty(0)
+        if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.size == 0 or gram.dtype.kind not in "fiu":
+            shape = None if self.gram is None else gram.shape
+            raise ValueError(
+                f"The 'gram' parameter of Precomputed must be a square matrix of numbers. Got shape {shape} instead."
+            )
+        if not np.isfinite(gram).all():
+            raise ValueError("The 'gram' parameter of Precomputed must hold finite numbers only.")
+        if not np.allclose(gram, gram.T, rtol=1e-8, atol=1e-12):
+            raise ValueError("The 'gram' parameter of Precomputed must be symmetric.")
+
+    def ops(self):
+        return [{"op": "precomputed", "table": np.ascontiguousarray(self.gram, dtype=np.float64)}]
+
+    def tables(self):
+        return [self.gram]
+
+
+class _Pair(Kernel):
+    """Two kernels and an operation."""
+
+    def __init__(self, left, right):
+        self.left = left
+        self.right = right
+
+    def validate(self):
+        self.left.validate()
+        self.right.validate()
+
+    def tables(self):
+        return [*self.left.tables(), *self.right.tables()]
+
+    def ops(self):
+        left, right = self.left.ops(), self.right.ops()
+        if left is None or right is None:
+            return None
+        for constant, other in ((self.left, right), (self.right, left)):
+            if type(constant) is Constant:  # one cheap operation instead of a row of constants
+                return [*other, {"op": self._with_constant, "a": float(constant.value)}]
+        return [*left, *right, {"op": self._with_row}]
+
+
+class Sum(_Pair):
+    """left + right."""
+
+    _with_constant, _with_row = "shift", "add"
+
+    def row(self, x, points):
+        return self.left.row(x, points) + self.right.row(x, points)
+
+    def self_value(self, x):
+        return self.left.self_value(x) + self.right.self_value(x)
+
+    def __repr__(self):
+        return f"{self.left!r} + {self.right!r}"
+
+
+class Product(_Pair):
+    """left * right."""
+
+    _with_constant, _with_row = "scale", "multiply"
+
+    def row(self, x, points):
+        return self.left.row(x, points) * self.right.row(x, points)
+
+    def self_value(self, x):
+        return self.left.self_value(x) * self.right.self_value(x)
+
+    def linear_scale(self):
+        for constant, other in ((self.left, self.right), (self.right, self.left)):
+            if type(constant) is Constant and other.linear_scale() is not None and constant.value > 0:
+                return float(constant.value) * other.linear_scale()
+        return None
+
+    def __repr__(self):
+        left, right = (f"({k!r})" if isinstance(k, Sum) else repr(k) for k in (self.left, self.right))
+        if type(self.left) is Constant:
+            return f"{self.left.value!r}*{right}"
+        return f"{left}*{right}"
+
+
+class Custom(Kernel):
+    """Any callable k(x, z) on any objects: strings, sets, graphs.
+
+    >>> shared = lambda a, b: len(a & b)
+    >>> Custom(shared)([{1, 2}, {2, 3}])
+    array([[2., 1.],
+           [1., 2.]])
+    """
+
+    def __init__(self, function):
+        self.function = function
+
+    def pair(self, x, z):
+        return float(self.function(x, z))
+
+
+KERNELS = {name.lower(): globals()[name] for name in __all__ if name not in ("Kernel", "Normalized")}
+
+
+def as_kernel(value, owner, default=Gaussian):
+    """A kernel from what a user may give: a kernel, its name, a callable, or None for the default."""
+    if value is None:
+        return default()
+    if isinstance(value, str):
+        if value.lower() not in KERNELS:
+            raise bad_parameter(owner, "kernel", f"a kernel or one of {', '.join(sorted(KERNELS))}", value)
+        value = KERNELS[value.lower()]()
+    elif not isinstance(value, Kernel) and callable(value) and not isinstance(value, type):
+        return Custom(value)
+    if not isinstance(value, Kernel):
+        raise bad_parameter(owner, "kernel", "a kernel such as Gaussian(2.0), its name, a callable, or None", value)
+    value.validate()
+    return value

@@ -1,0 +1,598 @@
+"""What all algorithms share: learning, predicting, the scikit-learn protocol, fitted attributes.
+
+An algorithm stores its parameters.  At the first fit they are validated and turned into an `Engine`,
+which holds all that is learned; from then on a call is: validate, encode labels, let the engine run.
+"""
+import copy
+
+import numpy as np
+
+from onlinekernels import validation
+from onlinekernels._core.engine import Engine
+from onlinekernels._core.kernels import Program
+from onlinekernels._core.vecmath import all_finite
+from onlinekernels.budgets import Recent, Unlimited, as_budget
+from onlinekernels.kernels import as_kernel
+from onlinekernels.labels import BinaryLabels
+from onlinekernels.losses import as_loss
+from onlinekernels.params import Parameterized, same_parameters
+from onlinekernels.steps import as_step
+
+__all__ = ["OnlineLearner"]
+
+
+class only_if:
+    """A method or property that exists only where `check(model)` holds, for hasattr as well."""
+
+    def __init__(self, check):
+        self.check = check
+
+    def __call__(self, function):
+        self.function = function
+        self.__doc__ = function.__doc__
+        return self
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, model, owner=None):
+        if model is None:
+            return self.function
+        if not self.check(model):
+            raise AttributeError(
+                f"{type(model).__name__} with the loss {model.loss!r} has no {self.name!r}"
+            )
+        return self.function.__get__(model, owner)
+
+
+def _task_is(*tasks):
+    return lambda model: model._current_loss().task in tasks
+
+
+class OnlineLearner(Parameterized):
+    """Base of all algorithms: everything but the rule.
+
+    A subclass has an ``__init__`` that stores its parameters and a ``_plan`` that validates them.
+    """
+
+    _budget_of_int = Recent
+    _state = None  # what is learned: None until the first fit
+
+    # ---- Learning -----------------------------------------------------------------------------
+
+    def fit(self, X, y=None, *, classes=None, initial=None):
+        """Forget everything, then learn X, y in the given order, `epochs` times; return self.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or list of objects for a kernel on objects
+        y : labels or targets; none for novelty losses
+        classes : both labels, if y does not show them
+        initial : a fitted model whose function is the start f_1
+        """
+        start, X, y, _ = self._checked(None, X, y, classes, None, initial)
+        epochs = validation.check_integer(self, "epochs", 1)
+        self._state = start
+        for _ in range(epochs):
+            self._learn(X, y)
+        return self
+
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None, *, initial=None):
+        """Learn some more examples, as many as you like at a time; return self.
+
+        One call with n rows gives what n calls with one row give, up to rounding, but faster.
+
+        Parameters
+        ----------
+        X, y : as for `fit`
+        classes : both labels, needed at most on the first call
+        sample_weight : array of shape (n,), multiplies the loss of each example
+        initial : on the first call, a fitted model whose function is the start f_1
+        """
+        self._state, X, y, weights = self._checked(self._state, X, y, classes, sample_weight, initial)
+        self._learn(X, y, weights)
+        return self
+
+    def progressive(self, X, y=None, classes=None, sample_weight=None, *, initial=None):
+        """Test, then train: learn like `partial_fit` and return the scores just before each update.
+
+        Returns
+        -------
+        array of shape (n,)
+            f_t(x_t) + offset, for every task; no margin is subtracted.
+        """
+        self._state, X, y, weights = self._checked(self._state, X, y, classes, sample_weight, initial)
+        scores = np.empty(len(X))
+        self._learn(X, y, weights, scores)
+        return scores
+
+    def learn_one(self, x, y=None):
+        """Learn one example, 1-d or an object, with the least overhead; return self."""
+        state = self._state
+        if state is None or state.stale:
+            return self.partial_fit([x], None if y is None else [y])
+        x = self._checked_one(x)
+        state.engine.learn_one(x, self._checked_target(y))
+        return self
+
+    # ---- Predicting ---------------------------------------------------------------------------
+
+    def predict(self, X):
+        """Labels, targets, or +1 (ordinary) and -1 (novel) for the rows of X."""
+        return self._answers(self._scores(X))
+
+    def predict_one(self, x):
+        """Prediction for one example, 1-d or an object."""
+        engine = self._fitted().engine
+        x = self._checked_one(x)
+        if engine.kernel is not None:
+            scores = engine.decision(objects=[x], average=engine.averages)
+        else:
+            scores = engine.decision(X=x[None], average=engine.averages)
+        return self._answers(scores)[0].item()
+
+    @only_if(_task_is("binary", "novelty"))
+    def decision_function(self, X):
+        """Signed scores: positive for the second class, or for ordinary examples (f - rho)."""
+        scores = self._scores(X)
+        return scores - self.offset_ if self._state.loss.task == "novelty" else scores
+
+    @only_if(_task_is("novelty"))
+    def score_samples(self, X):
+        """f(x): the lower, the more novel."""
+        return self._scores(X)
+
+    @only_if(lambda model: model._current_loss().probabilistic)
+    def predict_proba(self, X):
+        """Probabilities of the two classes, shape (n, 2)."""
+        scores = self._scores(X)
+        tail = np.exp(-np.abs(scores))
+        likely, rare = 1.0 / (1.0 + tail), tail / (1.0 + tail)
+        positive = np.where(scores > 0, likely, rare)
+        negative = np.where(scores > 0, rare, likely)
+        return np.column_stack([negative, positive])
+
+    @only_if(_task_is("binary", "regression"))
+    def score(self, X, y, sample_weight=None):
+        """Accuracy of a classifier, coefficient of determination R^2 of a regressor."""
+        predictions = self.predict(X)
+        if self._state.loss.task == "binary":
+            y = validation.check_column(y, len(predictions))
+            weights = validation.check_weights(sample_weight, len(y))
+            return float(np.average(predictions == y, weights=weights))
+        y = validation.check_targets(y, len(predictions))
+        weights = validation.check_weights(sample_weight, len(y))
+        residual = np.average((y - predictions) ** 2, weights=weights)
+        spread = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)
+        if spread == 0:
+            return 1.0 if residual == 0 else 0.0
+        return float(1.0 - residual / spread)
+
+    def _scores(self, X):
+        state = self._fitted()
+        engine = state.engine
+        if engine.kernel is not None:
+            return engine.decision(objects=validation.check_objects(X, min_rows=0), average=engine.averages)
+        X = state.plan.checked_points(X, state.n_features, engine.dtype)
+        return engine.decision(X=X, average=engine.averages)
+
+    def _answers(self, scores):
+        state = self._state
+        if state.loss.task == "binary":
+            return state.labels.decode(scores)
+        if state.loss.task == "novelty":
+            return np.where(scores >= state.engine.scalar(), 1, -1)
+        return scores
+
+    # ---- Checks -------------------------------------------------------------------------------
+
+    def _checked(self, state, X, y, classes, sample_weight, initial):
+        """(state to learn in, X, y, weights), all validated; changes nothing in self."""
+        if state is None:
+            plan = self._plan()
+            X = plan.checked_points(X)
+            state = _State.first(plan, X, initial)
+        else:
+            if initial is not None:
+                raise ValueError("initial= starts a model and this one has learned already; call fit to start anew.")
+            if state.stale:
+                state = state.refreshed(self)
+            X = state.plan.checked_points(X, state.n_features, state.engine.dtype)
+        weights = validation.check_weights(sample_weight, len(X))
+        return *state.with_targets(X, y, classes), weights
+
+    def _checked_one(self, x):
+        state = self._state
+        engine = state.engine
+        if engine.kernel is not None:
+            return validation.check_objects([x])[0]
+        if not (
+            type(x) is np.ndarray
+            and x.dtype == engine.dtype
+            and x.shape == (engine.n_features,)
+            and x.flags.c_contiguous
+            and all_finite(x)
+        ):
+            x = validation.check_point(x, n_features=state.n_features, dtype=engine.dtype)
+        if state.has_tables:
+            state.kernel.check_input(x[None])
+        return x
+
+    def _checked_target(self, y):
+        state = self._state
+        if state.labels is not None:
+            target = state.labels.encode_one(y)
+            if target is not None:
+                return target
+        elif type(y) is float and y - y == 0:
+            return y
+        self._state, _, y = state.with_targets([None], None if y is None else [y], None)
+        return y[0]
+
+    def _learn(self, X, y, weights=None, scores=None):
+        state = self._state
+        engine = state.engine
+        if state.configured is not state.plan:
+            engine.configure(state.plan.step.core(), state.plan.regularization)
+            state.configured = state.plan
+        if engine.kernel is not None:
+            engine.learn(y, objects=X, weights=weights, scores=scores)
+        else:
+            engine.learn(y, X=X, weights=weights, scores=scores)
+
+    def _current_loss(self):
+        """The loss in force: of the fitted model, else as the parameters say."""
+        if self._state is not None:
+            return self._state.loss
+        return as_loss(getattr(self, "loss", None), self)
+
+    def _fitted(self):
+        if self._state is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' first."
+            )
+        return self._state
+
+    def __setattr__(self, name, value):
+        """Remember that a parameter changed after fitting: the next call looks at it."""
+        if self._state is not None and name != "_state":
+            self._state.stale = True
+        super().__setattr__(name, value)
+
+    def set_params(self, **params):
+        """Set parameters by name, nested ones as ``kernel__width``; return self.
+
+        On a fitted model, `step` and `regularization` take effect with the next call; other
+        parameters need `fit` to start anew.
+        """
+        if self._state is not None:
+            self._state.stale = True
+        return super().set_params(**params)
+
+    # ---- Fitted attributes --------------------------------------------------------------------
+
+    def _attribute(self):
+        if self._state is None:
+            raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
+        return self._state
+
+    def _terms(self):
+        state = self._attribute()
+        if state.engine.pool is None:
+            raise AttributeError("A linear kernel with an unlimited budget keeps weights, not terms: see coef_.")
+        return state.engine.pool
+
+    @property
+    def support_vectors_(self):
+        """Points of the terms, oldest first: an array, or a list of objects."""
+        pool = self._terms()
+        engine = self._state.engine
+        slots = pool.live_slots()
+        if pool.objects is not None:
+            return [pool.objects[slot] for slot in slots]
+        origin = engine.program.origin
+        return pool.points[slots] if origin is None else pool.points[slots] + origin
+
+    @property
+    def dual_coef_(self):
+        """Coefficients alpha of the terms, oldest first, shape (1, n_terms_)."""
+        pool = self._terms()
+        engine = self._state.engine
+        return engine.coefficients(engine.averages)[:, pool.live_slots() - pool.start]
+
+    @property
+    def n_terms_(self):
+        """Number of terms in the expansion; 0 where weights replace them."""
+        pool = self._attribute().engine.pool
+        return 0 if pool is None else len(pool.live_slots())
+
+    @property
+    def intercept_(self):
+        """Offset b, shape (1,); of the averaged hypothesis with average=True."""
+        engine = self._attribute().engine
+        return np.array([engine.intercept(engine.averages)])
+
+    @property
+    def coef_(self):
+        """Weight vector of a linear kernel, shape (1, n_features)."""
+        state = self._attribute()
+        scale = state.kernel.linear_scale()
+        if scale is None:
+            raise AttributeError("coef_ exists for the linear kernel only.")
+        if state.engine.pool is None:
+            return scale * state.engine.coefficients(state.engine.averages)
+        return scale * (self.dual_coef_ @ self.support_vectors_.astype(float))
+
+    @property
+    def norm_(self):
+        """|f| in the kernel's Hilbert space; O(n_terms^2) kernel values unless there are weights."""
+        state = self._attribute()
+        if state.engine.pool is None:
+            return float(np.linalg.norm(self.coef_) / np.sqrt(state.kernel.linear_scale()))
+        if self.n_terms_ == 0:
+            return 0.0
+        alpha = self.dual_coef_[0]
+        return float(np.sqrt(max(0.0, alpha @ state.kernel(self.support_vectors_) @ alpha)))
+
+    @property
+    def t_(self):
+        """Number of examples learned."""
+        return self._attribute().engine.t
+
+    @property
+    def step_(self):
+        """Step size of the latest example."""
+        return self._attribute().engine.step_size()
+
+    @property
+    def n_features_in_(self):
+        """Number of features; does not exist for a kernel on objects."""
+        n_features = self._attribute().n_features
+        if n_features is None:
+            raise AttributeError("A kernel on objects has no number of features.")
+        return n_features
+
+    @property
+    def classes_(self):
+        """The two labels; the second is the positive one."""
+        labels = self._attribute().labels
+        if labels is None:
+            raise AttributeError("classes_ exists for classifiers only.")
+        return labels.classes
+
+    @property
+    def margin_(self):
+        """Current margin rho of the loss."""
+        return self._scalar("margin")
+
+    @property
+    def width_(self):
+        """Current width (epsilon, sigma) of the loss."""
+        return self._scalar("width")
+
+    @property
+    def offset_(self):
+        """rho of a novelty loss: decision_function = score_samples - offset_."""
+        if self._attribute().loss.task != "novelty":
+            raise AttributeError("offset_ exists for novelty losses only; see intercept_.")
+        return self._scalar("margin")
+
+    def _scalar(self, name):
+        state = self._attribute()
+        if state.loss.scalar_name != name:
+            raise AttributeError(f"The loss {state.loss!r} has no {name}.")
+        return state.engine.scalar()
+
+    # ---- Protocols ----------------------------------------------------------------------------
+
+    @property
+    def _estimator_type(self):
+        return {"binary": "classifier", "regression": "regressor", "novelty": "outlier_detector"}[
+            self._current_loss().task
+        ]
+
+    def __sklearn_is_fitted__(self):
+        return self._state is not None
+
+    def save(self, path, *, without=()):
+        """Write the model to one .npz file that `load` continues from, bit for bit.
+
+        Parameters
+        ----------
+        path : str or path
+        without : names among "kernel" and "loss"
+            Python code cannot be saved: leave it out here and give it to `load`.
+        """
+        from onlinekernels.modelfile import save
+
+        save(self, path, without=without)
+
+    def __getstate__(self):
+        state = self.get_params(deep=False)
+        if self._state is not None:
+            state["_state"] = self._state.to_dict()
+        return state
+
+    def __setstate__(self, state):
+        state = dict(state)
+        learned = state.pop("_state", None)
+        self.__dict__.update(state)
+        if learned is not None:
+            self.__dict__["_state"] = _State.from_dict(self, learned)
+
+
+class NotFittedError(ValueError, AttributeError):
+    """Predicting before learning."""
+
+
+class Plan:
+    """Validated parameters of an algorithm, ready for an engine."""
+
+    def __init__(self, learner, *, loss, kernel, step, regularization, average):
+        self.loss = copy.deepcopy(as_loss(loss, learner))
+        self.kernel = copy.deepcopy(as_kernel(kernel, learner))
+        self.budget = copy.deepcopy(as_budget(learner.budget, learner, learner._budget_of_int))
+        self.step = copy.deepcopy(step)
+        self.regularization = regularization
+        self.offset = validation.check_flag(learner, "offset")
+        self.average = average
+        validation.check_integer(learner, "epochs", 1)
+        largest = self.step.size(1)
+        if largest * regularization > 1:
+            raise ValueError(
+                f"step * regularization must be at most 1, so that old coefficients shrink and do not change "
+                f"sign. Got {largest:g} * {regularization:g} = {largest * regularization:g} instead."
+            )
+        if self.offset and self.loss.task == "novelty":
+            raise ValueError("offset=True makes no sense with a novelty loss: the offset alone would fit everything.")
+        if average and type(self.budget) is not Unlimited:
+            raise ValueError(
+                f"average=True cannot be combined with budget={self.budget!r}: the average of terms that were "
+                "dropped cannot be kept. Use budget=None."
+            )
+
+    def checked_points(self, X, n_features=None, dtype=None):
+        """X as the engine takes it: an array of finite numbers, or a list of objects."""
+        if self.kernel.ops() is None:
+            return validation.check_objects(X)
+        return self.kernel.check_input(X, n_features, np.float64 if self.kernel.tables() else dtype)
+
+    @property
+    def weight_scale(self):
+        """c if the expansion is kept as weights, k(x, z) = c <x, z>; otherwise None."""
+        return self.kernel.linear_scale() if type(self.budget) is Unlimited else None
+
+    def engine(self, n_features, dtype, first_row):
+        ops = None if n_features is None or self.weight_scale is not None else self.kernel.ops()
+        return Engine(
+            program=None if ops is None else Program(ops),
+            kernel=self.kernel if n_features is None else None,
+            weight_scale=self.weight_scale or 1.0,
+            n_features=n_features,
+            dtype=np.float64 if self.weight_scale is not None else dtype,
+            loss=self.loss.core() if self.loss.is_compiled() else (0, self.loss.core()[1], 0.0),
+            custom_loss=None if self.loss.is_compiled() else self.loss,
+            step=self.step.core(),
+            regularization=self.regularization,
+            budget=self.budget.core(),
+            offset=self.offset,
+            average=self.average,
+            first_row=first_row,
+        )
+
+
+class _State:
+    """All that a learner has learned: the engine, the labels, and the plan they belong to."""
+
+    def __init__(self, plan, n_features, dtype, origin, labels=None):
+        self.plan = self.configured = plan
+        self.n_features = n_features
+        self.labels = labels
+        self.stale = False  # a parameter was set since the plan was made
+        self.engine = plan.engine(n_features, dtype, origin)
+
+    @classmethod
+    def first(cls, plan, X, initial):
+        """The state before the first example."""
+        if plan.kernel.ops() is None:
+            state = cls(plan, None, np.float64, None)
+        else:
+            state = cls(plan, X.shape[1], X.dtype, X[0])
+        if initial is not None:
+            state.begin_from(initial)
+        return state
+
+    @property
+    def loss(self):
+        return self.plan.loss
+
+    @property
+    def kernel(self):
+        return self.plan.kernel
+
+    @property
+    def has_tables(self):
+        return bool(self.kernel.tables())
+
+    def with_targets(self, X, y, classes):
+        """(state, X, y as float64): a state with the labels that y shows, self if nothing is new."""
+        n = len(X)
+        if self.loss.task == "novelty":
+            return self, X, np.zeros(n)
+        if self.loss.task == "regression":
+            return self, X, validation.check_targets(y, n)
+        y = validation.check_column(y, n)
+        labels = self.labels
+        if labels is None:
+            labels = BinaryLabels.first_seen(y, classes)
+        elif classes is not None and labels.classes.tolist() != np.unique(classes).tolist():
+            raise ValueError(
+                f"classes={list(classes)!r} is not the same as on the first call: {labels.classes.tolist()!r}."
+            )
+        y, labels = labels.encode(y)
+        if labels is self.labels:
+            return self, X, y
+        state = copy.copy(self)
+        state.labels = labels
+        return state, X, y
+
+    def refreshed(self, learner):
+        """The state under changed parameters: a new step and regularization, all else as it was."""
+        plan = learner._plan()
+        for name in ("loss", "kernel", "budget", "offset", "average"):
+            if not same_parameters(getattr(plan, name), getattr(self.plan, name)):
+                raise ValueError(
+                    f"The {name!r} parameter changed after fitting, from {getattr(self.plan, name)!r} to "
+                    f"{getattr(plan, name)!r}; call fit to start anew."
+                )
+        state = copy.copy(self)
+        state.plan, state.stale = plan, False
+        return state
+
+    def begin_from(self, other):
+        """Start from another model's function."""
+        if not isinstance(other, OnlineLearner) or other._state is None:
+            raise ValueError(f"initial must be a fitted model. Got {other!r} instead.")
+        start = other._state
+        for name, mine, others in (
+            ("the kernel", self.kernel, start.kernel),
+            ("the number of features", self.n_features, start.n_features),
+        ):
+            if not same_parameters(mine, others):
+                raise ValueError(f"initial must have {name} of this model, {mine!r}. Got {others!r} instead.")
+        if self.loss.task != start.loss.task:
+            raise ValueError(f"initial is for {start.loss.task}, and this model for {self.loss.task}.")
+        if other.intercept_[0] != 0 and not self.plan.offset:
+            raise ValueError("initial has an offset; this model needs offset=True to start from it.")
+        self.labels = start.labels
+        offset = float(other.intercept_[0])
+        if self.engine.pool is None:
+            self.engine.begin_from(None, other.coef_[0] / self.plan.weight_scale, offset)
+        elif start.engine.pool is None:  # a weight vector is one term at the point w
+            self.engine.begin_from(other.coef_ / self.kernel.linear_scale(), np.ones(1), offset)
+        else:
+            self.engine.begin_from(other.support_vectors_, other.dual_coef_[0], offset)
+
+    def to_dict(self):
+        """Plain values and arrays only."""
+        return {
+            "n_features": self.n_features,
+            "dtype": self.engine.dtype.str,
+            "labels": None if self.labels is None else self.labels.state(),
+            "engine": self.engine.state(),
+        }
+
+    @classmethod
+    def from_dict(cls, learner, learned):
+        """The state that `to_dict` described; ValueError if it does not fit the learner."""
+        labels = None if learned["labels"] is None else BinaryLabels.restore(learned["labels"])
+        plan = learner._plan()
+        if (labels is None) != (plan.loss.task != "binary"):
+            raise ValueError("the labels do not fit the loss")
+        if (learned["n_features"] is None) != (plan.kernel.ops() is None):
+            raise ValueError("the number of features does not fit the kernel")
+        state = cls(plan, learned["n_features"], np.dtype(learned["dtype"]), learned["engine"].get("origin"), labels)
+        state.engine.restore(learned["engine"])
+        if plan.kernel.tables() and state.engine.pool.count:
+            plan.kernel.check_input(state.engine.pool.points)
+        return state

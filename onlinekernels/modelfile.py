@@ -1,0 +1,201 @@
+"""Model files: one .npz, versioned, with a checksum and without pickle.
+
+The file holds arrays and one JSON header (as bytes).  The header names the algorithm, its parameters,
+the labels and the scalars of the state, and has a SHA-256 digest over everything.  Loading looks names
+up in the library's own tables, validates every shape and index, and never executes code.
+"""
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+
+import numpy as np
+
+from onlinekernels import algorithms, budgets, kernels, losses, steps
+from onlinekernels.learner import _State
+from onlinekernels.params import Parameterized
+
+__all__ = ["save", "load"]
+
+FORMAT = "onlinekernels model"
+VERSION = 1
+
+NOUNS = {
+    name: cls
+    for module in (kernels, losses, steps, budgets)
+    for name, cls in vars(module).items()
+    if isinstance(cls, type) and issubclass(cls, Parameterized) and cls.__module__ == module.__name__
+}
+
+
+def save(model, path, *, without=()):
+    """Write a model; see `OnlineLearner.save`."""
+    arrays = {}
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "algorithm": _algorithm_name(model),
+        "without": sorted(without),
+        "params": {
+            name: None if name in without else _encoded(value, name, arrays)
+            for name, value in model.get_params(deep=False).items()
+        },
+        "state": None,
+    }
+    unknown = set(without) - {"kernel", "loss"}
+    if unknown:
+        raise ValueError(f"without may name 'kernel' and 'loss' only. Got {sorted(unknown)} instead.")
+    if model._state is not None:
+        state = model._state.to_dict()
+        _check_labels(state["labels"])
+        state["engine"] = {
+            name: _encoded_objects(value, arrays) if name == "objects" else _encoded(value, name, arrays)
+            for name, value in state["engine"].items()
+        }
+        header["state"] = state
+    header["digest"] = _digest(header, arrays)
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    _write_atomically(os.fspath(path), arrays)
+
+
+def load(path, kernel=None, loss=None):
+    """Read a model that `save` wrote; it continues bit for bit.
+
+    Parameters
+    ----------
+    path : str or path
+    kernel, loss : Python callable or object
+        What the file was saved without.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a complete, unchanged model file of a version that this library knows.
+    """
+    header, arrays = _read(path)
+    try:
+        given = {"kernel": kernel, "loss": loss}
+        params = {name: _decoded(value, arrays) for name, value in header["params"].items()}
+        for name, value in given.items():
+            if name in header["without"] and value is None:
+                raise ValueError(f"it was saved without its {name}; give it as load(path, {name}=...)")
+            if name not in header["without"] and value is not None:
+                raise ValueError(f"it has a {name} of its own; load it without {name}=...")
+            if value is not None:
+                params[name] = value
+        model = getattr(algorithms, header["algorithm"])(**params)
+        if header["state"] is not None:
+            state = dict(header["state"])
+            state["engine"] = {name: _decoded(value, arrays) for name, value in state["engine"].items()}
+            model.__dict__["_state"] = _State.from_dict(model, state)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{path} cannot be loaded: {error}.") from error
+    return model
+
+
+def _algorithm_name(model):
+    name = type(model).__name__
+    if getattr(algorithms, name, None) is not type(model):
+        raise TypeError(f"{name} is not an algorithm of this library and cannot be saved; pickle can.")
+    return name
+
+
+def _encoded(value, name, arrays):
+    """A parameter or state value as JSON, with arrays put aside."""
+    if isinstance(value, np.ndarray):
+        key = f"array{len(arrays)}"
+        arrays[key] = value
+        return {"array": key}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    cls = type(value)
+    if NOUNS.get(cls.__name__) is cls and cls is not kernels.Custom:
+        params = value.get_params(deep=False)
+        return {"noun": cls.__name__, "params": {key: _encoded(v, name, arrays) for key, v in params.items()}}
+    raise TypeError(
+        f"The {name!r} of this model is Python code or an object, {value!r}, which a model file cannot hold. Use "
+        f"model.save(path, without=[{name!r}]) and load(path, {name}=...), or pickle the model."
+    )
+
+
+def _decoded(value, arrays):
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    if "objects" in value:
+        return value["objects"]
+    params = {key: _decoded(v, arrays) for key, v in value["params"].items()}
+    return NOUNS[value["noun"]](**params)
+
+
+def _encoded_objects(objects, arrays):
+    """Points that are numbers, strings or arrays of one shape."""
+    if objects and all(isinstance(x, np.ndarray) and x.dtype.kind in "fiub" for x in objects):
+        if len({(x.shape, x.dtype) for x in objects}) == 1:
+            return _encoded(np.stack(objects), "points", arrays)
+    if all(type(x) in (bool, int, float, str) for x in objects):
+        return {"objects": objects}
+    raise TypeError(
+        "The terms of this model are Python objects other than numbers, strings or arrays of one shape, which a "
+        "model file cannot hold. Pickle the model instead."
+    )
+
+
+def _check_labels(labels):
+    if labels is not None and not all(isinstance(label, (bool, int, float, str)) for label in labels["classes"]):
+        raise TypeError("Labels must be numbers or strings to be saved. Pickle the model instead.")
+
+
+def _digest(header, arrays):
+    digest = hashlib.sha256()
+    rest = {key: value for key, value in header.items() if key != "digest"}
+    digest.update(json.dumps(rest, sort_keys=True).encode())
+    for key in sorted(arrays):
+        array = np.ascontiguousarray(arrays[key])
+        digest.update(f"{key} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _write_atomically(path, arrays):
+    """Write beside the target and rename, so that no reader ever sees half a file."""
+    if not path.endswith(".npz"):
+        path += ".npz"
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _read(path):
+    """(header, arrays) of a file whose format, version and digest are right."""
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+        header = json.loads(arrays.pop("header").tobytes())
+        is_ours = isinstance(header, dict) and header.get("format") == FORMAT
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not a model file of onlinekernels, or it is damaged: {error}.") from error
+    if not is_ours:
+        raise ValueError(f"{path} is not a model file of onlinekernels.")
+    if header.get("version") != VERSION:
+        raise ValueError(
+            f"{path} has version {header.get('version')} of the file format; this library reads version {VERSION}. "
+            "Update onlinekernels to load it."
+        )
+    if header.get("digest") != _digest(header, arrays):
+        raise ValueError(f"{path} was changed after it was written: its checksum does not match.")
+    return header, arrays

@@ -1,0 +1,81 @@
+"""Parameters of plain objects, in scikit-learn's manner and without scikit-learn.
+
+An object's parameters are the arguments of its ``__init__``, stored under their own names and not
+touched there: constructors and `set_params` never raise on a value, the first fit does.
+"""
+import inspect
+
+__all__ = ["Parameterized", "same_parameters"]
+
+
+class Parameterized:
+    """get_params, set_params and repr from the signature of ``__init__``."""
+
+    @classmethod
+    def _signature(cls):
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        return [p for p in parameters if p.name != "self"]
+
+    def get_params(self, deep=True):
+        """Parameters by name; with `deep` also those of parameters, as ``kernel__width``."""
+        params = {}
+        for name in (p.name for p in self._signature()):
+            value = params[name] = getattr(self, name)
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                params.update({f"{name}__{key}": v for key, v in value.get_params().items()})
+        return params
+
+    def set_params(self, **params):
+        """Set parameters by name, nested ones as ``kernel__width``; return self."""
+        names = [p.name for p in self._signature()]
+        nested = {}
+        for key, value in params.items():
+            name, separator, rest = key.partition("__")
+            if name not in names:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}. It has: {', '.join(names) or 'none'}."
+                )
+            if separator:
+                nested.setdefault(name, {})[rest] = value
+            else:
+                setattr(self, name, value)
+        for name, values in nested.items():
+            inner = getattr(self, name)
+            if not hasattr(inner, "set_params"):
+                raise ValueError(
+                    f"The {name!r} parameter of {type(self).__name__} is {inner!r}, "
+                    f"which has no parameters of its own to set."
+                )
+            inner.set_params(**values)
+        return self
+
+    def __repr__(self):
+        shown = []
+        for p in self._signature():
+            value = getattr(self, p.name)
+            if p.default is p.empty or not _equal(value, p.default):
+                named = p.kind is p.KEYWORD_ONLY or p.default is not p.empty
+                shown.append(f"{p.name}={value!r}" if named else repr(value))
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _equal(a, b):
+    try:
+        return type(a) is type(b) and bool(a == b)
+    except ValueError:  # arrays
+        return a is b
+
+
+def same_parameters(a, b):
+    """Whether two objects are of one class and have equal parameters, nested ones included.
+
+    >>> from onlinekernels import Gaussian
+    >>> same_parameters(Gaussian(2.0), Gaussian(2.0)), same_parameters(Gaussian(2.0), Gaussian(3.0))
+    (True, False)
+    """
+    if isinstance(a, Parameterized) and type(a) is type(b):
+        mine, other = a.get_params(deep=False), b.get_params(deep=False)
+        return all(same_parameters(mine[name], other[name]) for name in mine)
+    if hasattr(a, "shape") or hasattr(b, "shape"):
+        return getattr(a, "shape", ()) == getattr(b, "shape", ()) and bool((a == b).all())
+    return a is b or bool(a == b)

@@ -1,0 +1,279 @@
+"""Streams of examples to learn from, one after the other.
+
+The synthetic streams are those of section VI-A of Kivinen, Smola and Williamson, "Online Learning
+with Kernels": two classes, each a mixture of Gaussians in the plane, whose parameters change while
+the learner watches. Examples that the Bayes-optimal classifier would get wrong, or that lie close
+to its boundary, are removed, so a learner with a Gaussian kernel can separate what it sees at any
+one time; what it cannot do is stop learning.
+
+`drifting_gaussians` makes a small change often, `switching_gaussians` a large one seldom. Both are
+the same mechanism, `_moving_blocks`, with another function that moves the mixtures.
+"""
+
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["drifting_gaussians", "switching_gaussians"]
+
+# Blocks have a size that does not depend on n, so that a longer stream begins with the shorter one.
+_LARGEST_BLOCK = 1024
+
+# So many candidates for one block, and still too few of them clear of the boundary: give up.
+_MOST_CANDIDATES = 1_000_000
+
+
+def drifting_gaussians(
+    n=10_000,
+    *,
+    seed=0,
+    components=5,
+    box=3.0,
+    widths=(0.3, 0.6),
+    drift=0.3,
+    every=10,
+    margin=0.5,
+):
+    """Return two classes of Gaussians whose means wander (Kivinen et al., VI-A, drifting).
+
+    After every `every` examples each mean takes a normally distributed step, and is reflected at
+    the sides of the box. The same seed gives the same stream, and a shorter stream is the
+    beginning of a longer one.
+
+    Parameters
+    ----------
+    n : int, default=10_000
+        Number of examples.
+    seed : int, default=0
+        Seed of the random numbers; anything that `numpy.random.default_rng` takes.
+    components : int, default=5
+        Gaussians per class, all equally likely.
+    box : float, default=3.0
+        The means stay in the square [-box, box] x [-box, box]; examples may lie outside it.
+    widths : (float, float), default=(0.3, 0.6)
+        The standard deviation of each Gaussian is drawn uniformly between these two, once.
+    drift : float, default=0.3
+        Standard deviation of one step of a mean, per coordinate.
+    every : int, default=10
+        Number of examples between two steps.
+    margin : float, default=0.5
+        Only examples stay whose log-odds for their own class are at least this. With 0 the stream
+        loses only the examples that the Bayes-optimal classifier gets wrong.
+
+    Returns
+    -------
+    X : ndarray of shape (n, 2), float64
+        The examples, in the order in which they arrive.
+    y : ndarray of shape (n,), int64
+        Their labels, -1 or +1.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or if `margin` leaves (almost) no examples.
+
+    Examples
+    --------
+    >>> from onlinekernels.streams import drifting_gaussians
+    >>> X, y = drifting_gaussians(1000, seed=7)
+    >>> X.shape, y.shape
+    ((1000, 2), (1000,))
+    >>> sorted(set(y.tolist()))
+    [-1, 1]
+    >>> longer, _ = drifting_gaussians(2000, seed=7)
+    >>> bool((longer[:1000] == X).all())
+    True
+    """
+    name = "drifting_gaussians"
+    _check_mixture_parameters(name, n, components, box, widths, every, margin)
+    _require(name, "drift", drift, _is_number(drift) and drift >= 0, "a non-negative number")
+
+    def move(mixtures, rng):
+        steps = rng.normal(0.0, drift, size=mixtures.means.shape)
+        return mixtures._replace(means=_reflect(mixtures.means + steps, box))
+
+    rng = np.random.default_rng(seed)
+    start = _draw_mixtures(components, box, widths, rng)
+    return _first(n, _moving_blocks(start, move, every, margin, rng))
+
+
+def switching_gaussians(
+    n=10_000,
+    *,
+    seed=0,
+    components=5,
+    box=3.0,
+    widths=(0.3, 0.6),
+    every=1000,
+    margin=0.5,
+):
+    """Return two classes of Gaussians that are redrawn at times (Kivinen et al., VI-A, switching).
+
+    After every `every` examples all means and all widths are forgotten and drawn again. The same
+    seed gives the same stream, and a shorter stream is the beginning of a longer one.
+
+    Parameters
+    ----------
+    n : int, default=10_000
+        Number of examples.
+    seed : int, default=0
+        Seed of the random numbers; anything that `numpy.random.default_rng` takes.
+    components : int, default=5
+        Gaussians per class, all equally likely.
+    box : float, default=3.0
+        The means are uniform in the square [-box, box] x [-box, box]; examples may lie outside it.
+    widths : (float, float), default=(0.3, 0.6)
+        The standard deviation of each Gaussian is drawn uniformly between these two.
+    every : int, default=1000
+        Number of examples between two switches.
+    margin : float, default=0.5
+        Only examples stay whose log-odds for their own class are at least this. With 0 the stream
+        loses only the examples that the Bayes-optimal classifier gets wrong.
+
+    Returns
+    -------
+    X : ndarray of shape (n, 2), float64
+        The examples, in the order in which they arrive.
+    y : ndarray of shape (n,), int64
+        Their labels, -1 or +1.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or if `margin` leaves (almost) no examples.
+
+    Examples
+    --------
+    >>> from onlinekernels.streams import switching_gaussians
+    >>> X, y = switching_gaussians(3000, seed=7)
+    >>> X.shape, y.shape
+    ((3000, 2), (3000,))
+    >>> switching_gaussians(0)
+    Traceback (most recent call last):
+    ...
+    ValueError: The 'n' parameter of switching_gaussians must be a positive integer. Got 0 instead.
+    """
+    name = "switching_gaussians"
+    _check_mixture_parameters(name, n, components, box, widths, every, margin)
+
+    def move(_, rng):
+        return _draw_mixtures(components, box, widths, rng)
+
+    rng = np.random.default_rng(seed)
+    start = _draw_mixtures(components, box, widths, rng)
+    return _first(n, _moving_blocks(start, move, every, margin, rng))
+
+
+class _Mixtures(NamedTuple):
+    """Two mixtures of round Gaussians with equal weights: index 0 is class -1, index 1 is +1."""
+
+    means: np.ndarray  # (2, components, 2): class, component, coordinate
+    widths: np.ndarray  # (2, components): standard deviations
+
+    def log_odds(self, X):
+        """Return log p(+1 | x) - log p(-1 | x) for every row of X, the classes being as likely."""
+        gaps = X[:, None, None, :] - self.means
+        squares = np.einsum("ncki,ncki->nck", gaps, gaps)
+        # Constants that all Gaussians share cancel in the difference.
+        logs = -squares / (2.0 * self.widths**2) - X.shape[1] * np.log(self.widths)
+        negative, positive = np.logaddexp.reduce(logs, axis=2).T
+        return positive - negative
+
+    def draw(self, count, rng):
+        """Return `count` examples and their labels, before any are removed."""
+        side = rng.integers(2, size=count)
+        component = rng.integers(self.widths.shape[1], size=count)
+        noise = rng.standard_normal((count, self.means.shape[2]))
+        X = self.means[side, component] + self.widths[side, component, None] * noise
+        return X, 2 * side - 1
+
+    def draw_clear(self, count, margin, rng):
+        """Return `count` examples whose log-odds for their own class are at least `margin`."""
+        kept, missing, drawn = [], count, 0
+        # Four of five candidates stay under the default parameters: one round nearly always does.
+        candidates = 2 * count + 8
+        while missing > 0:
+            if drawn > _MOST_CANDIDATES:
+                raise ValueError(
+                    f"Of {drawn} examples only {count - missing} had log-odds of at least {margin} "
+                    "for their own class. Lower 'margin', or set 'components', 'box' and 'widths' "
+                    "so that the classes overlap less."
+                )
+            X, y = self.draw(candidates, rng)
+            clear = np.flatnonzero(y * self.log_odds(X) >= margin)[:missing]
+            kept.append((X[clear], y[clear]))
+            missing -= len(clear)
+            drawn += candidates
+            candidates = min(2 * candidates, 2**16)
+        return _stack(kept)
+
+
+def _draw_mixtures(components, box, widths, rng):
+    """Return mixtures with means uniform in the box and widths uniform between two values."""
+    means = rng.uniform(-box, box, size=(2, components, 2))
+    return _Mixtures(means, rng.uniform(*widths, size=(2, components)))
+
+
+def _reflect(values, box):
+    """Return values folded into [-box, box], as if its sides were mirrors."""
+    return box - np.abs(np.mod(values + box, 4.0 * box) - 2.0 * box)
+
+
+def _moving_blocks(mixtures, move, every, margin, rng):
+    """Yield (mixtures, X, y) without end; `mixtures` moves after every `every` examples.
+
+    A block never crosses a move. `move(mixtures, rng)` returns the mixtures that come next.
+    """
+    while True:
+        for begin in range(0, every, _LARGEST_BLOCK):
+            count = min(_LARGEST_BLOCK, every - begin)
+            yield mixtures, *mixtures.draw_clear(count, margin, rng)
+        mixtures = move(mixtures, rng)
+
+
+def _first(n, blocks):
+    """Return the first n examples of a sequence of blocks, and their labels."""
+    taken, missing = [], n
+    while missing > 0:
+        _, X, y = next(blocks)
+        taken.append((X[:missing], y[:missing]))
+        missing -= len(X)
+    return _stack(taken)
+
+
+def _stack(blocks):
+    """Return a list of pairs (X, y) as one pair."""
+    rows, labels = zip(*blocks, strict=True)
+    return np.concatenate(rows), np.concatenate(labels)
+
+
+def _check_mixture_parameters(name, n, components, box, widths, every, margin):
+    counts = {"n": n, "components": components, "every": every}
+    for parameter, value in counts.items():
+        _require(name, parameter, value, _is_count(value), "a positive integer")
+    _require(name, "box", box, _is_number(box) and box > 0, "a positive number")
+    expected = "two positive numbers, the smaller one first"
+    _require(name, "widths", widths, _is_range(widths), expected)
+    _require(name, "margin", margin, _is_number(margin) and margin >= 0, "a non-negative number")
+
+
+def _require(name, parameter, value, holds, expected):
+    if not holds:
+        raise ValueError(
+            f"The '{parameter}' parameter of {name} must be {expected}. Got {value!r} instead."
+        )
+
+
+def _is_count(value):
+    return isinstance(value, Integral) and not isinstance(value, bool) and value > 0
+
+
+def _is_number(value):
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def _is_range(value):
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        return False
+    return all(map(_is_number, value)) and 0 < value[0] <= value[1]

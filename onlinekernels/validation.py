@@ -1,0 +1,190 @@
+"""Every input check and every error sentence.
+
+All checks run before anything is learned, so that a refused call changes nothing.
+"""
+import numbers
+
+import numpy as np
+
+from onlinekernels._core.vecmath import all_finite
+
+__all__ = [
+    "bad_parameter",
+    "check_integer",
+    "check_real",
+    "check_flag",
+    "check_points",
+    "check_objects",
+    "check_targets",
+    "check_weights",
+]
+
+
+def bad_parameter(owner, name, expected, value):
+    """ValueError for a parameter, in scikit-learn's words."""
+    owner = owner if isinstance(owner, str) else type(owner).__name__
+    return ValueError(f"The {name!r} parameter of {owner} must be {expected}. Got {value!r} instead.")
+
+
+def check_real(owner, name, expected, allowed):
+    """A parameter that must be a finite number for which `allowed` holds; returns it as a float."""
+    value = getattr(owner, name)
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    if not is_number or not np.isfinite(value) or not allowed(value):
+        raise bad_parameter(owner, name, expected, value)
+    return float(value)
+
+
+def check_integer(owner, name, minimum):
+    """A parameter that must be a whole number of at least `minimum`."""
+    value = getattr(owner, name)
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    if not is_integer or value < minimum or value > 2**62:
+        raise bad_parameter(owner, name, f"an integer of at least {minimum}", value)
+    return int(value)
+
+
+def check_flag(owner, name):
+    value = getattr(owner, name)
+    if not isinstance(value, (bool, np.bool_)):
+        raise bad_parameter(owner, name, "True or False", value)
+    return bool(value)
+
+
+def check_points(X, *, n_features=None, dtype=None, name="X", min_rows=1):
+    """X as a C-contiguous array of finite float32 or float64 numbers, shape (n, n_features).
+
+    float32 stays float32 (unless `dtype` says otherwise), every other kind of number becomes float64.
+    """
+    X = _as_array(X, name)
+    if X.ndim != 2:
+        hint = (
+            " Reshape it with X.reshape(-1, 1) if it has a single feature, or X.reshape(1, -1) if it"
+            " is a single example." if X.ndim == 1 else ""
+        )
+        raise ValueError(f"Expected 2D array for {name}, got {X.ndim}D array instead.{hint}")
+    if len(X) < min_rows:
+        raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if X.shape[1] == 0:
+        raise ValueError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(
+            f"{name} has {X.shape[1]} features, but this model is expecting {n_features} features as input."
+        )
+    return _finite(X, dtype, name)
+
+
+def check_point(x, *, n_features, dtype):
+    """One example as a contiguous 1-d array of finite numbers."""
+    x = _as_array(x, "x")
+    if x.ndim != 1:
+        raise ValueError(f"Expected 1D array for x, one example, got {x.ndim}D array instead.")
+    if n_features is not None and len(x) != n_features:
+        raise ValueError(f"x has {len(x)} features, but this model is expecting {n_features} features as input.")
+    return _finite(x, dtype, "x")
+
+
+def _as_array(X, name):
+    if type(X) is np.ndarray:
+        return X
+    if hasattr(X, "toarray"):
+        raise TypeError(f"{name} is sparse; expected a dense array. Convert it with {name}.toarray().")
+    try:
+        return np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a 2-d array of numbers. Got rows of unequal length instead.") from error
+
+
+def _finite(X, dtype, name):
+    kind = X.dtype.kind
+    if kind not in "fiub":
+        X = _numbers_from_objects(X, name)
+    if dtype is None:
+        dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
+    with np.errstate(over="ignore"):
+        X = np.ascontiguousarray(X, dtype=dtype)
+    if not all_finite(X):
+        bad = np.argwhere(~np.isfinite(X))[0]
+        value = X[tuple(bad)]
+        what = "NaN" if np.isnan(value) else f"infinity or a value too large for {X.dtype}"
+        raise ValueError(f"Input {name} contains {what}, at index {tuple(int(i) for i in bad)}; expected finite numbers.")
+    return X
+
+
+def _numbers_from_objects(X, name):
+    """Python numbers in an object array; everything else is refused."""
+    if X.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} must hold real numbers, got dtype {X.dtype}.")
+    if X.dtype.kind == "O":
+        try:
+            return X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"{name} must hold numbers for this kernel. Got {_example(X)!r} instead; objects need a "
+                "kernel of their own: any callable k(x, z)."
+            ) from error
+    raise TypeError(
+        f"{name} must hold numbers for this kernel. Got dtype {X.dtype} instead; strings and other objects "
+        "need a kernel of their own: any callable k(x, z)."
+    )
+
+
+def _example(X):
+    for value in X.ravel():
+        if not isinstance(value, numbers.Real):
+            return value
+    return X
+
+
+def check_objects(X, *, min_rows=1, name="X"):
+    """A list of examples for a kernel of Python objects; rows of an array are copied."""
+    if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
+        raise TypeError(f"{name} must be a list of examples. Got {type(X).__name__} instead.")
+    if isinstance(X, np.ndarray) and X.ndim == 0:
+        raise TypeError(f"{name} must be a list of examples. Got an array of no dimension instead.")
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not np.isfinite(X).all():
+        raise ValueError(f"Input {name} contains NaN or infinity; expected finite numbers.")
+    if len(X) < min_rows:
+        raise ValueError(f"Found {name} with 0 sample(s) while a minimum of 1 is required.")
+    return [np.array(x) if isinstance(x, np.ndarray) else x for x in X]
+
+
+def check_length(y, n, name):
+    if len(y) != n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {n}, {name} has {len(y)}."
+        )
+
+
+def check_column(y, n, name="y"):
+    """A 1-d array of n entries of any kind."""
+    if y is None:
+        raise ValueError(f"This loss requires {name} to be passed, but the target {name} is None.")
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"{name} should be a 1d array, got an array of shape {y.shape} instead.")
+    check_length(y, n, name)
+    return y
+
+
+def check_targets(y, n):
+    """Targets of a regression as finite float64 numbers."""
+    y = check_column(y, n)
+    if y.dtype.kind not in "fiub":
+        raise TypeError(f"y must hold numbers for a regression loss. Got dtype {y.dtype} instead.")
+    return _finite(y, np.float64, "y")
+
+
+def check_weights(sample_weight, n):
+    """Sample weights as finite, non-negative float64 numbers, or None."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Real):
+        sample_weight = np.full(n, float(sample_weight))
+    weights = check_column(sample_weight, n, "sample_weight")
+    if weights.dtype.kind not in "fiub":
+        raise TypeError(f"sample_weight must hold numbers. Got dtype {weights.dtype} instead.")
+    weights = _finite(weights, np.float64, "sample_weight")
+    if n and weights.min() < 0:
+        raise ValueError(f"sample_weight must not be negative. Got {weights.min()} instead.")
+    return weights

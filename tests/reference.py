@@ -1,0 +1,450 @@
+"""A slow, plain oracle for NORMA and the Perceptron, for the tests only.
+
+Written from the paper and not from the library, one example, one term and one pair of points at a time:
+nothing here is fast, folded, chunked or shared with the code that it judges.
+
+**K** is Kivinen, Smola and Williamson, "Online learning with kernels". Where K's print is wrong, the corrected
+form stands here and the line says "erratum".
+
+Everything is described by plain data, so that the oracle needs none of the library's classes:
+
+==========  =======================================================================================
+kernel      ``("Gaussian", {"width": 2.0})``, nested for sums and products, or a callable ``k(x, z)``
+loss        ``("NuHinge", {"nu": 0.1, "margin": 1.0})``; every parameter must be given
+step        ``("Decaying", {"rate": 0.1, "delay": 100})``
+budget      ``("Window", {"steps": 50})``
+==========  =======================================================================================
+
+Decisions at a kink (a tie y f = margin, say) hang on the last bit of a score. Tests that mean to sit exactly on
+one should use numbers that binary arithmetic holds exactly (0.5, 0.25, ...), with a linear or callable kernel.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+#: NuHuber divides by sigma, so sigma never falls below this. rho and epsilon have no floor.
+SIGMA_FLOOR = 1e-12
+
+#: The losses whose scalar (rho, epsilon or sigma) is learned as well.
+ADAPTIVE = ("NuHinge", "NuNovelty", "NuInsensitive", "NuHuber")
+
+
+# Kernels ------------------------------------------------------------------------------------------------------
+
+
+def kernel_value(spec, x, z, same=False):
+    """k(x, z); `same` says that x and z are one and the same example, which only Noise cares about."""
+    if callable(spec):
+        return float(spec(x, z))
+    name, params = spec
+    if name == "Linear":
+        return _inner(x, z)
+    if name == "Gaussian":
+        return math.exp(-_squared_distance(x, z) / (2.0 * params["width"] ** 2))
+    if name == "Polynomial":
+        return (params["scale"] * _inner(x, z) + params["bias"]) ** params["degree"]
+    if name == "Laplacian":
+        return math.exp(-params["rate"] * _absolute_distance(x, z))
+    if name == "Constant":
+        return float(params["value"])
+    if name == "Noise":
+        return float(params["value"]) if same else 0.0
+    if name == "Normalized":
+        return _normalized(params["kernel"], x, z, same)
+    if name == "Precomputed":
+        return float(params["gram"][int(x[0])][int(z[0])])
+    if name == "Sum":
+        return kernel_value(params["left"], x, z, same) + kernel_value(params["right"], x, z, same)
+    if name == "Product":
+        return kernel_value(params["left"], x, z, same) * kernel_value(params["right"], x, z, same)
+    raise ValueError(f"unknown kernel {name!r}")
+
+
+def gram(spec, X, Z, same=False):
+    """The matrix of k(X[i], Z[j]); `same` says that X and Z are the same list of examples."""
+    K = np.zeros((len(X), len(Z)))
+    for i in range(len(X)):
+        for j in range(len(Z)):
+            K[i, j] = kernel_value(spec, X[i], Z[j], same=same and i == j)
+    return K
+
+
+def diagonal(spec, X):
+    """The vector of k(X[i], X[i]), each example with itself."""
+    return np.array([kernel_value(spec, x, x, same=True) for x in X], dtype=float)
+
+
+def _inner(x, z):
+    """<x, z>."""
+    return float(np.dot(np.asarray(x, dtype=float), np.asarray(z, dtype=float)))
+
+
+def _squared_distance(x, z):
+    """|x - z|^2, from the differences themselves."""
+    return float(np.sum((np.asarray(x, dtype=float) - np.asarray(z, dtype=float)) ** 2))
+
+
+def _absolute_distance(x, z):
+    """|x - z|_1, from the differences themselves."""
+    return float(np.sum(np.abs(np.asarray(x, dtype=float) - np.asarray(z, dtype=float))))
+
+
+def _normalized(spec, x, z, same):
+    """k(x, z) / sqrt(k(x, x) k(z, z)), and 0 where k(x, x) or k(z, z) is 0."""
+    kxx = kernel_value(spec, x, x, same=True)
+    kzz = kernel_value(spec, z, z, same=True)
+    if kxx == 0.0 or kzz == 0.0:
+        return 0.0
+    return kernel_value(spec, x, z, same) / (math.sqrt(kxx) * math.sqrt(kzz))
+
+
+# Losses -------------------------------------------------------------------------------------------------------
+#
+# All take (name, params, scalar, score, y). `scalar` is the margin rho, the width epsilon or the width sigma: the
+# current value in a nu-loss, the fixed value otherwise, and not looked at by Logistic, Squared and Absolute.
+# `score` is f(x) + b and delta = y - score. A nu-loss has the derivative and the curvature of its plain form.
+
+
+def starting_scalar(params):
+    """The margin or width that a loss starts from, None for a loss that has neither."""
+    return params.get("margin", params.get("width"))
+
+
+def loss_value(name, params, scalar, score, y):
+    """l(score, y); nu-losses include their -nu rho (K (19)) or +nu epsilon, NuHuber has no such term."""
+    value = _plain_value(_plain_name(name), scalar, score, y)
+    if name in ("NuHinge", "NuNovelty"):
+        return value - params["nu"] * scalar
+    if name == "NuInsensitive":
+        return value + params["nu"] * scalar
+    return value
+
+
+def _plain_name(name):
+    """The loss without its nu: NuHinge -> Hinge."""
+    return name[len("Nu"):] if name in ADAPTIVE else name
+
+
+def _plain_value(name, scalar, score, y):
+    """l(score, y) of a loss without nu."""
+    if name == "Hinge":  # K (13)
+        return max(0.0, scalar - y * score)
+    if name == "Logistic":  # log(1 + exp(-z)), with the exponent never positive
+        z = y * score
+        return max(0.0, -z) + math.log1p(math.exp(-abs(z)))
+    if name == "Novelty":  # K III-B; there is no y
+        return max(0.0, scalar - score)
+    delta = y - score
+    if name == "Squared":  # K III-C1
+        return 0.5 * delta**2
+    if name == "Absolute":
+        return abs(delta)
+    if name == "Insensitive":  # K III-C2
+        return max(0.0, abs(delta) - scalar)
+    if name == "SquaredInsensitive":  # without 1/2
+        return max(0.0, abs(delta) - scalar) ** 2
+    if name == "Huber":  # K (23)
+        return delta**2 / (2.0 * scalar) if abs(delta) <= scalar else abs(delta) - 0.5 * scalar
+    raise ValueError(f"unknown loss {name!r}")
+
+
+def loss_derivative(name, params, scalar, score, y):
+    """dl/dscore: K's l'(f(x), y), one element of the subgradient at a kink."""
+    name = _plain_name(name)
+    if name == "Hinge":  # K (14): a tie is a margin error
+        return -float(y) if y * score <= scalar else 0.0
+    if name == "Logistic":
+        return -y * _expit(-y * score)
+    if name == "Novelty":  # K (20): a tie is no alert
+        return -1.0 if score < scalar else 0.0
+    delta = y - score
+    if name == "Squared":  # K (21)
+        return -delta
+    if name == "Absolute":
+        return -_sign(delta)
+    if name == "Insensitive":  # K (22)
+        return -_sign(delta) if abs(delta) > scalar else 0.0
+    if name == "SquaredInsensitive":
+        return -2.0 * _sign(delta) * (abs(delta) - scalar) if abs(delta) > scalar else 0.0
+    if name == "Huber":  # K (24)
+        return -_sign(delta) if abs(delta) > scalar else -delta / scalar
+    raise ValueError(f"unknown loss {name!r}")
+
+
+def loss_curvature(name, params, scalar, score, y):
+    """The second derivative of l in score; on a kink, that of the side which gives the derivative."""
+    name = _plain_name(name)
+    if name in ("Hinge", "Novelty", "Absolute", "Insensitive"):
+        return 0.0
+    if name == "Logistic":
+        return _expit(y * score) * _expit(-y * score)
+    if name == "Squared":
+        return 1.0
+    if name == "SquaredInsensitive":
+        return 2.0 if abs(y - score) > scalar else 0.0
+    if name == "Huber":
+        return 0.0 if abs(y - score) > scalar else 1.0 / scalar
+    raise ValueError(f"unknown loss {name!r}")
+
+
+def scalar_gradient(name, params, scalar, score, y):
+    """What the scalar of a nu-loss descends along, 0 for other losses.
+
+    For rho it is dl/drho = 1{error} - nu: an error lowers the margin. Erratum: K after (19) and in (20) prints
+    the opposite sign. For epsilon it is dl/depsilon = nu - 1{outside}, as K (22) has it. Erratum: the text under
+    (22) exchanges nu and 1 - nu. For sigma K takes the same quantile rule as for epsilon, which holds the
+    fraction outside at nu but is not the derivative of the Huber loss.
+    """
+    if name not in ADAPTIVE:
+        return 0.0
+    nu = params["nu"]
+    if name == "NuHinge":
+        return 1.0 - nu if y * score <= scalar else -nu
+    if name == "NuNovelty":
+        return 1.0 - nu if score < scalar else -nu
+    return nu - 1.0 if abs(y - score) > scalar else nu  # NuInsensitive and NuHuber
+
+
+def _sign(z):
+    """-1, 0 or 1."""
+    return float(z > 0) - float(z < 0)
+
+
+def _expit(z):
+    """1 / (1 + exp(-z)), with the exponent never positive."""
+    if z >= 0:
+        return 1.0 / (1.0 + math.exp(-z))
+    return math.exp(z) / (1.0 + math.exp(z))
+
+
+# Steps --------------------------------------------------------------------------------------------------------
+
+
+def step_size(spec, t):
+    """eta_t, where t = 1 is the first example."""
+    name, params = spec
+    if name == "Fixed":
+        return params["rate"]
+    if name == "InverseSqrt":
+        return params["rate"] / math.sqrt(t)
+    if name == "Decaying":
+        return params["rate"] * math.sqrt(params["delay"] / (params["delay"] + t))
+    raise ValueError(f"unknown step {name!r}")
+
+
+# Budgets ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Term:
+    """One term alpha k(x, .) of f."""
+
+    x: Any
+    born: int  # the t of its example; 0 if it was there before the first one
+    alpha: float
+    total: float = 0.0  # the sum of its coefficients in f_1, ..., f_m, for the average
+
+
+def surviving(spec, terms, t):
+    """Those of `terms` (oldest first) that f_t, the hypothesis that predicts example t, may use."""
+    name, params = spec
+    if name == "Unlimited":
+        return list(terms)
+    if name == "Recent":
+        return list(terms[max(0, len(terms) - params["size"]):])
+    if name == "Window":  # K Fig. 1
+        return [term for term in terms if term.born >= t - params["steps"]]
+    if name == "Sublinear":
+        return [term for term in terms if term.born >= t - sublinear_window(params, t)]
+    if name == "Smallest":
+        return _without_smallest(terms, params["size"])
+    raise ValueError(f"unknown budget {name!r}")
+
+
+def sublinear_window(params, t):
+    """How many of the examples before t f_t uses, K Thm 6. Erratum: the printed window shrinks at t0 + 1.
+
+    The 1e-9 keeps a power that should be whole (32**0.8 is 16.000000000000004) from counting as one more.
+    """
+    return max(params["start"], math.ceil(t ** params["exponent"] - 1e-9))
+
+
+def _without_smallest(terms, size):
+    """Drop the smallest |alpha|, the oldest among equals and perhaps the newcomer, until `size` are left."""
+    terms = list(terms)
+    while len(terms) > size:
+        magnitudes = [abs(term.alpha) for term in terms]
+        del terms[magnitudes.index(min(magnitudes))]  # index() finds the oldest
+    return terms
+
+
+# NORMA --------------------------------------------------------------------------------------------------------
+
+
+class ReferenceNORMA:
+    """K (9)-(12): f <- (1 - eta_t lambda) f - eta_t l'(f(x_t) + b, y_t) k(x_t, .).
+
+    Parameters
+    ----------
+    loss, kernel, step, budget : the plain data described at the top of this file
+    regularization : lambda
+    offset : whether to learn b as well
+    average : whether to keep (1/m)(f_1 + ... + f_m) for `average_score`
+    initial : f_1 and what goes with it, a dict with any of the keys ``terms`` (pairs (x, alpha), oldest first),
+        ``b`` and ``scalar``; None is f_1 = 0
+
+    Attributes
+    ----------
+    terms : the terms of the current hypothesis, oldest first
+    b : the offset
+    scalar : the margin or width of the loss, None if it has none
+    t : how many examples have been learned; the current hypothesis is f_{t+1}
+    average_terms : every term there ever was, with its coefficients summed up in ``total``
+    average_b : the sum of the offsets
+    """
+
+    def __init__(self, *, loss, kernel, step, regularization, budget=("Unlimited", {}), offset=False,
+                 average=False, initial=None):
+        self.loss, self.loss_params = loss
+        self.kernel = kernel
+        self.step = step
+        self.regularization = regularization
+        self.budget = budget
+        self.offset = offset
+        self.average = average
+
+        initial = {} if initial is None else initial
+        terms = [Term(x, 0, float(alpha)) for x, alpha in initial.get("terms", [])]
+        self.terms = surviving(budget, terms, 1)
+        self.b = float(initial.get("b", 0.0))
+        self.scalar = initial.get("scalar", starting_scalar(self.loss_params))
+        self.t = 0
+        self.average_terms = list(self.terms)
+        self.average_b = 0.0
+
+    def predict_score(self, x):
+        """f(x) + b of the current hypothesis, K (10)."""
+        return math.fsum(term.alpha * kernel_value(self.kernel, term.x, x) for term in self.terms) + self.b
+
+    def average_score(self, x):
+        """(1/m)(f_1 + ... + f_m)(x), offsets included, the hypotheses that made the m predictions so far.
+
+        Erratum: K Cor. 5 sums only to m - 1. Before the first example this is f_1 itself.
+        """
+        if not self.average:
+            raise ValueError("this learner was made with average=False")
+        if self.t == 0:
+            return self.predict_score(x)
+        total = math.fsum(term.total * kernel_value(self.kernel, term.x, x) for term in self.average_terms)
+        return (total + self.average_b) / self.t
+
+    def learn(self, x, y=None, weight=1.0):
+        """Learn from one example, whose loss counts `weight` times; return the score made before the update."""
+        self.t += 1
+        score = self.predict_score(x)
+        if self.average:
+            self._add_to_average()
+
+        at_prediction = (self.loss, self.loss_params, self.scalar, score, y)
+        eta = step_size(self.step, self.t)
+        alpha = -eta * weight * loss_derivative(*at_prediction)  # K (11)
+        self._decay(1.0 - eta * self.regularization)
+        self._append(x, alpha)
+        if self.offset:
+            self.b += alpha  # K (16): -eta l' as well, and never decayed
+        if self.loss in ADAPTIVE:
+            self._move_scalar(-eta * weight * scalar_gradient(*at_prediction))
+        self.terms = surviving(self.budget, self.terms, self.t + 1)
+        return score
+
+    def run(self, X, y=None, weights=None):
+        """Learn from the rows of X in order; return the scores made before each update."""
+        scores = []
+        for i in range(len(X)):
+            label = None if y is None else y[i]
+            weight = 1.0 if weights is None else weights[i]
+            scores.append(self.learn(X[i], label, weight))
+        return np.array(scores, dtype=float)
+
+    def norm(self):
+        """|f| = sqrt(alpha' K alpha), without the offset."""
+        X = [term.x for term in self.terms]
+        alpha = np.array([term.alpha for term in self.terms], dtype=float)
+        squared = float(alpha @ gram(self.kernel, X, X, same=True) @ alpha)
+        return math.sqrt(max(0.0, squared))  # rounding can leave a zero slightly negative
+
+    def _add_to_average(self):
+        """Add the current hypothesis to the sum of hypotheses."""
+        for term in self.terms:
+            term.total += term.alpha
+        self.average_b += self.b
+
+    def _decay(self, factor):
+        """K (12), every old coefficient; erratum: the factor 1 - eta_t lambda is printed 1 - eta in (20), (24)."""
+        for term in self.terms:
+            term.alpha *= factor
+        self.terms = [term for term in self.terms if term.alpha != 0.0]
+
+    def _append(self, x, alpha):
+        """The new term, unless it would be zero."""
+        if alpha != 0.0 and kernel_value(self.kernel, x, x, same=True) != 0.0:
+            term = Term(x, self.t, alpha)
+            self.terms.append(term)
+            if self.average:
+                self.average_terms.append(term)
+
+    def _move_scalar(self, change):
+        """rho, epsilon or sigma of a nu-loss; only sigma is kept positive."""
+        self.scalar += change
+        if self.loss == "NuHuber":
+            self.scalar = max(SIGMA_FLOOR, self.scalar)
+
+
+# Two learners written a second time, sharing only the kernel ------------------------------------------------
+
+
+class ReferencePerceptron:
+    """The kernel Perceptron: on a mistake, y f(x) <= 0, add y k(x, .)."""
+
+    def __init__(self, *, kernel, offset=False):
+        self.kernel = kernel
+        self.offset = offset
+        self.points = []
+        self.labels = []
+        self.b = 0.0
+
+    def predict_score(self, x):
+        """f(x) + b: the sum of y_i k(x_i, x) over the mistakes so far."""
+        return sum(y * kernel_value(self.kernel, z, x) for z, y in zip(self.points, self.labels)) + self.b
+
+    def learn(self, x, y):
+        """Learn from one example; return the score made before the update."""
+        score = self.predict_score(x)
+        if y * score <= 0:
+            if kernel_value(self.kernel, x, x, same=True) != 0:
+                self.points.append(x)
+                self.labels.append(y)
+            if self.offset:
+                self.b += y
+        return score
+
+    def run(self, X, y):
+        """Learn from the rows of X in order; return the scores made before each update."""
+        return np.array([self.learn(X[i], y[i]) for i in range(len(X))], dtype=float)
+
+
+def explicit_weights_norma_hinge(X, y, rate, regularization, margin):
+    """K (15) with a linear kernel, a fixed step and no offset, on a weight vector; return (scores, final w)."""
+    X = np.asarray(X, dtype=float)
+    w = np.zeros(X.shape[1])
+    scores = []
+    for x, label in zip(X, y):
+        score = w @ x
+        scores.append(score)
+        w = (1.0 - rate * regularization) * w
+        if label * score <= margin:
+            w = w + rate * label * x
+    return np.array(scores, dtype=float), w

@@ -1,0 +1,280 @@
+"""The synthetic streams: what they promise in their docstrings, and the paper's two movements."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from onlinekernels import streams
+from onlinekernels.streams import drifting_gaussians, switching_gaussians
+
+STREAMS = [drifting_gaussians, switching_gaussians]
+
+
+def blocks_behind(monkeypatch, stream, n, **parameters):
+    """Return X, y and the blocks (mixtures, X, y) that the stream was made of."""
+    seen = []
+    plain = streams._moving_blocks
+
+    def recorded(*arguments):
+        for block in plain(*arguments):
+            seen.append(block)
+            yield block
+
+    monkeypatch.setattr(streams, "_moving_blocks", recorded)
+    X, y = stream(n, **parameters)
+    return X, y, seen
+
+
+def naive_log_odds(mixtures, x):
+    """log p(x | +1) - log p(x | -1) from the density of the normal distribution, term by term."""
+    densities = []
+    for means, widths in zip(mixtures.means, mixtures.widths, strict=True):
+        density = 0.0
+        for mean, width in zip(means, widths, strict=True):
+            square = ((x - mean) ** 2).sum() / width**2
+            density += np.exp(-square / 2) / (2 * np.pi * width**2) / len(widths)
+        densities.append(density)
+    return np.log(densities[1]) - np.log(densities[0])
+
+
+# What every stream promises
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("n", [1, 9, 10, 11, 2500])
+def test_shapes_types_and_labels(stream, n):
+    X, y = stream(n)
+    assert X.shape == (n, 2) and X.dtype == np.float64
+    assert y.shape == (n,) and y.dtype == np.int64
+    assert set(y.tolist()) <= {-1, 1}
+    assert np.isfinite(X).all()
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_default_length_is_that_of_the_paper(stream):
+    X, y = stream()
+    assert len(X) == len(y) == 10_000
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_classes_are_about_as_frequent(stream):
+    _, y = stream(10_000, seed=3)
+    assert 0.4 < (y == 1).mean() < 0.6
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_same_seed_same_stream(stream):
+    first, second = stream(1500, seed=11), stream(1500, seed=11)
+    np.testing.assert_array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first[1], second[1])
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_other_seed_other_stream(stream):
+    assert not np.array_equal(stream(100, seed=1)[0], stream(100, seed=2)[0])
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_global_random_state_is_neither_read_nor_changed(stream):
+    np.random.seed(1)
+    before = np.random.get_state()[1].copy()
+    stream(100)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("every", [7, 1000, 3000])
+def test_a_shorter_stream_begins_a_longer_one(stream, every):
+    long_X, long_y = stream(4000, seed=5, every=every)
+    for n in (1, 6, 7, 8, 1025, 3001):
+        X, y = stream(n, seed=5, every=every)
+        np.testing.assert_array_equal(X, long_X[:n])
+        np.testing.assert_array_equal(y, long_y[:n])
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_rare_move_costs_nothing(stream):
+    X, _ = stream(10, every=10**12)
+    assert len(X) == 10
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_parameters_are_used(stream):
+    plain, _ = stream(50)
+    for changed in ({"components": 2}, {"box": 6.0}, {"widths": (0.1, 0.2)}, {"every": 3}):
+        assert not np.array_equal(stream(50, **changed)[0], plain)
+
+
+# The Bayes boundary
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("margin", [0.0, 0.5, 2.0])
+def test_every_example_is_clear_of_the_bayes_boundary(monkeypatch, stream, margin):
+    X, y, blocks = blocks_behind(monkeypatch, stream, 2000, margin=margin)
+    np.testing.assert_array_equal(np.concatenate([block[1] for block in blocks])[:2000], X)
+    np.testing.assert_array_equal(np.concatenate([block[2] for block in blocks])[:2000], y)
+    for mixtures, block_X, block_y in blocks:
+        assert (block_y * mixtures.log_odds(block_X) >= margin).all()
+
+
+def test_log_odds_are_those_of_the_densities(monkeypatch):
+    *_, blocks = blocks_behind(monkeypatch, drifting_gaussians, 100)
+    for mixtures, X, _ in blocks:
+        expected = [naive_log_odds(mixtures, x) for x in X]
+        np.testing.assert_allclose(mixtures.log_odds(X), expected, rtol=1e-9)
+
+
+def test_log_odds_are_finite_far_away():
+    mixtures = streams._Mixtures(np.array([[[0.0, 0.0]], [[1.0, 0.0]]]), np.full((2, 1), 0.3))
+    far = np.array([[100.0, 0.0], [-100.0, 0.0]])
+    expected = (100.0**2 - 99.0**2) / (2 * 0.3**2), (100.0**2 - 101.0**2) / (2 * 0.3**2)
+    np.testing.assert_allclose(mixtures.log_odds(far), expected)
+
+
+def test_removal_does_not_change_what_stays():
+    """The clear examples follow the density of the mixtures, restricted to the clear region."""
+    rng = np.random.default_rng(0)
+    mixtures = streams._draw_mixtures(5, 3.0, (0.3, 0.6), rng)
+    X, y = mixtures.draw(40_000, rng)
+    clear = y * mixtures.log_odds(X) >= 0.5
+    drawn_X, drawn_y = mixtures.draw_clear(40_000, 0.5, rng)
+    assert abs(drawn_y.mean() - y[clear].mean()) < 0.03
+    for label in (-1, 1):
+        expected = X[clear & (y == label)]
+        np.testing.assert_allclose(drawn_X[drawn_y == label].mean(0), expected.mean(0), atol=0.06)
+        np.testing.assert_allclose(drawn_X[drawn_y == label].std(0), expected.std(0), atol=0.06)
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_margin_that_nothing_satisfies_is_an_error(monkeypatch, stream):
+    monkeypatch.setattr(streams, "_MOST_CANDIDATES", 10_000)
+    with pytest.raises(ValueError, match="Lower 'margin'"):
+        stream(10, margin=1e9)
+
+
+# The movements
+
+
+def test_drift_moves_every_ten_examples(monkeypatch):
+    *_, blocks = blocks_behind(monkeypatch, drifting_gaussians, 1000)
+    assert [len(X) for _, X, _ in blocks] == [10] * 100
+    means = np.array([mixtures.means for mixtures, _, _ in blocks])
+    assert (means[1:] != means[:-1]).all()
+    widths = np.array([mixtures.widths for mixtures, _, _ in blocks])
+    assert (widths == widths[0]).all()
+
+
+def test_steps_of_the_drift_have_the_given_deviation(monkeypatch):
+    # A box so large that nothing is reflected.
+    *_, blocks = blocks_behind(monkeypatch, drifting_gaussians, 5000, box=1000.0, drift=0.3)
+    means = np.array([mixtures.means for mixtures, _, _ in blocks])
+    steps = np.diff(means, axis=0)
+    assert abs(steps.mean()) < 0.02
+    assert abs(steps.std() - 0.3) < 0.02
+
+
+def test_no_drift_stands_still(monkeypatch):
+    *_, blocks = blocks_behind(monkeypatch, drifting_gaussians, 200, drift=0.0)
+    first, last = blocks[0][0], blocks[-1][0]
+    np.testing.assert_allclose(first.means, last.means, rtol=1e-12)
+
+
+@pytest.mark.parametrize("drift", [0.3, 5.0, 50.0])
+def test_drifting_means_stay_in_the_box(monkeypatch, drift):
+    parameters = {"drift": drift, "box": 1.5, "widths": (0.1, 0.2)}
+    *_, blocks = blocks_behind(monkeypatch, drifting_gaussians, 2000, **parameters)
+    for mixtures, _, _ in blocks:
+        assert (np.abs(mixtures.means) <= 1.5).all()
+
+
+def test_reflection():
+    values = np.array([0.0, 2.9, -2.9, 3.0, -3.0, 3.5, -3.5, 8.9, 9.0, 9.5, 12.0, -12.5])
+    expected = [0.0, 2.9, -2.9, 3.0, -3.0, 2.5, -2.5, -2.9, -3.0, -2.5, 0.0, -0.5]
+    np.testing.assert_allclose(streams._reflect(values, 3.0), expected, atol=1e-14)
+
+
+def test_switch_redraws_everything_every_thousand_examples(monkeypatch):
+    *_, blocks = blocks_behind(monkeypatch, switching_gaussians, 5000)
+    assert [len(X) for _, X, _ in blocks] == [1000] * 5
+    for (before, _, _), (after, _, _) in zip(blocks, blocks[1:], strict=False):
+        assert (before.means != after.means).all()
+        assert (before.widths != after.widths).all()
+
+
+def test_moves_fall_between_examples_also_when_blocks_are_smaller(monkeypatch):
+    *_, blocks = blocks_behind(monkeypatch, switching_gaussians, 5000, every=2500)
+    assert [len(X) for _, X, _ in blocks] == [1024, 1024, 452] * 2
+    assert len({id(mixtures.means) for mixtures, _, _ in blocks}) == 2
+
+
+def test_number_of_moves():
+    moves = []
+
+    def move(mixtures, rng):
+        moves.append(1)
+        return mixtures
+
+    rng = np.random.default_rng(0)
+    start = streams._draw_mixtures(5, 3.0, (0.3, 0.6), rng)
+    for _ in islice(streams._moving_blocks(start, move, 10, 0.5, rng), 100):
+        pass
+    assert len(moves) == 99
+
+
+@pytest.mark.parametrize("components", [1, 5, 8])
+def test_mixtures_start_in_the_box_with_widths_in_range(components):
+    mixtures = streams._draw_mixtures(components, 3.0, (0.3, 0.6), np.random.default_rng(0))
+    assert mixtures.means.shape == (2, components, 2)
+    assert mixtures.widths.shape == (2, components)
+    assert (np.abs(mixtures.means) <= 3.0).all()
+    assert (mixtures.widths >= 0.3).all() and (mixtures.widths <= 0.6).all()
+
+
+# Errors
+
+BAD_COUNTS = [0, -1, 2.5, "10", None, True]
+BAD_POSITIVE = [0, -1.0, float("nan"), float("inf"), "3", None, True]
+BAD_WIDTHS = [(0.6, 0.3), (0.0, 0.3), (0.3,), (0.3, 0.6, 0.9), 0.3, None, "ab", (0.3, float("inf"))]
+BAD_NON_NEGATIVE = [-0.1, float("nan"), float("inf"), "0", None, True]
+EXPECTED = {
+    "n": ("a positive integer", BAD_COUNTS),
+    "components": ("a positive integer", BAD_COUNTS),
+    "every": ("a positive integer", BAD_COUNTS),
+    "box": ("a positive number", BAD_POSITIVE),
+    "widths": ("two positive numbers, the smaller one first", BAD_WIDTHS),
+    "margin": ("a non-negative number", BAD_NON_NEGATIVE),
+}
+
+
+def check_refusal(stream, parameter, expected, value):
+    with pytest.raises(ValueError) as refusal:
+        stream(**{"n": 10, parameter: value})
+    assert str(refusal.value) == (
+        f"The '{parameter}' parameter of {stream.__name__} must be {expected}. "
+        f"Got {value!r} instead."
+    )
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("parameter", EXPECTED)
+def test_bad_parameters_are_named(stream, parameter):
+    expected, values = EXPECTED[parameter]
+    for value in values:
+        check_refusal(stream, parameter, expected, value)
+
+
+def test_bad_drift_is_named():
+    for value in BAD_NON_NEGATIVE:
+        check_refusal(drifting_gaussians, "drift", "a non-negative number", value)
+
+
+def test_numpy_numbers_are_numbers():
+    X, _ = drifting_gaussians(np.int64(20), box=np.float32(3.0), widths=[np.float64(0.3), 1])
+    assert X.shape == (20, 2)
+
+
+def test_options_are_keywords():
+    with pytest.raises(TypeError):
+        drifting_gaussians(10, 0)
