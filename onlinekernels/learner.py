@@ -128,7 +128,7 @@ class OnlineLearner(Parameterized):
         if engine.kernel is not None:
             scores = engine.decision(objects=[x], average=engine.averages)
         else:
-            scores = engine.decision(X=x[None], average=engine.averages)
+            scores = engine.decision(X=x.reshape(1, -1), average=engine.averages)
         return self._answers(scores)[0].item()
 
     @only_if(_task_is("binary", "novelty"))
@@ -172,9 +172,15 @@ class OnlineLearner(Parameterized):
         state = self._fitted()
         engine = state.engine
         if engine.kernel is not None:
-            return engine.decision(objects=validation.check_objects(X, min_rows=0), average=engine.averages)
-        X = state.plan.checked_points(X, state.n_features, engine.dtype)
-        return engine.decision(X=X, average=engine.averages)
+            return engine.decision(objects=validation.check_objects(X), average=engine.averages)
+        points = state.plan.checked_points(
+            X, state.n_features, engine.dtype, finite=not engine.notices_bad_points
+        )
+        try:
+            return engine.decision(X=points, average=engine.averages)
+        except FloatingPointError:
+            state.plan.checked_points(X, state.n_features, engine.dtype)  # NaN or infinity: say so
+            raise
 
     def _answers(self, scores):
         state = self._state
@@ -214,7 +220,7 @@ class OnlineLearner(Parameterized):
             and all_finite(x)
         ):
             x = validation.check_point(x, n_features=state.n_features, dtype=engine.dtype)
-        if state.has_tables:
+        if state.plan.has_tables:
             state.kernel.check_input(x[None])
         return x
 
@@ -436,6 +442,10 @@ class Plan:
         self.regularization = regularization
         self.offset = validation.check_flag(learner, "offset")
         self.average = average
+        self.takes_objects = self.kernel.ops() is None
+        self.has_tables = bool(self.kernel.tables())
+        # c if the expansion is kept as weights, k(x, z) = c <x, z>; otherwise None
+        self.weight_scale = self.kernel.linear_scale() if type(self.budget) is Unlimited else None
         validation.check_integer(learner, "epochs", 1)
         largest = self.step.size(1)
         if largest * regularization > 1:
@@ -451,25 +461,25 @@ class Plan:
                 "dropped cannot be kept. Use budget=None."
             )
 
-    def checked_points(self, X, n_features=None, dtype=None):
+    def checked_points(self, X, n_features=None, dtype=None, finite=True):
         """X as the engine takes it: an array of finite numbers, or a list of objects."""
-        if self.kernel.ops() is None:
+        if self.takes_objects:
             return validation.check_objects(X)
-        return self.kernel.check_input(X, n_features, np.float64 if self.kernel.tables() else dtype)
+        dtype = np.float64 if self.has_tables or self.weight_scale is not None else dtype
+        return self.kernel.check_input(X, n_features, dtype, finite=finite)
 
-    @property
-    def weight_scale(self):
-        """c if the expansion is kept as weights, k(x, z) = c <x, z>; otherwise None."""
-        return self.kernel.linear_scale() if type(self.budget) is Unlimited else None
-
-    def engine(self, n_features, dtype, first_row):
+    def program(self, n_features):
+        """The compiled kernel; None for objects and for weights."""
         ops = None if n_features is None or self.weight_scale is not None else self.kernel.ops()
+        return None if ops is None else Program(ops)
+
+    def engine(self, n_features, dtype, origin=None):
         return Engine(
-            program=None if ops is None else Program(ops),
+            program=self.program(n_features),
             kernel=self.kernel if n_features is None else None,
             weight_scale=self.weight_scale or 1.0,
             n_features=n_features,
-            dtype=np.float64 if self.weight_scale is not None else dtype,
+            dtype=dtype,
             loss=self.loss.core() if self.loss.is_compiled() else (0, self.loss.core()[1], 0.0),
             custom_loss=None if self.loss.is_compiled() else self.loss,
             step=self.step.core(),
@@ -477,14 +487,14 @@ class Plan:
             budget=self.budget.core(),
             offset=self.offset,
             average=self.average,
-            first_row=first_row,
+            origin=origin,
         )
 
 
 class _State:
     """All that a learner has learned: the engine, the labels, and the plan they belong to."""
 
-    def __init__(self, plan, n_features, dtype, origin, labels=None):
+    def __init__(self, plan, n_features, dtype, origin=None, labels=None):
         self.plan = self.configured = plan
         self.n_features = n_features
         self.labels = labels
@@ -494,10 +504,11 @@ class _State:
     @classmethod
     def first(cls, plan, X, initial):
         """The state before the first example."""
-        if plan.kernel.ops() is None:
-            state = cls(plan, None, np.float64, None)
+        if plan.takes_objects:
+            state = cls(plan, None, np.float64)
         else:
-            state = cls(plan, X.shape[1], X.dtype, X[0])
+            program = plan.program(X.shape[1])
+            state = cls(plan, X.shape[1], X.dtype, program and program.choose_origin(X[0]))
         if initial is not None:
             state.begin_from(initial)
         return state
@@ -509,10 +520,6 @@ class _State:
     @property
     def kernel(self):
         return self.plan.kernel
-
-    @property
-    def has_tables(self):
-        return bool(self.kernel.tables())
 
     def with_targets(self, X, y, classes):
         """(state, X, y as float64): a state with the labels that y shows, self if nothing is new."""
@@ -589,10 +596,10 @@ class _State:
         plan = learner._plan()
         if (labels is None) != (plan.loss.task != "binary"):
             raise ValueError("the labels do not fit the loss")
-        if (learned["n_features"] is None) != (plan.kernel.ops() is None):
+        if (learned["n_features"] is None) != (plan.takes_objects):
             raise ValueError("the number of features does not fit the kernel")
         state = cls(plan, learned["n_features"], np.dtype(learned["dtype"]), learned["engine"].get("origin"), labels)
         state.engine.restore(learned["engine"])
-        if plan.kernel.tables() and state.engine.pool.count:
+        if plan.has_tables and state.engine.pool.count:
             plan.kernel.check_input(state.engine.pool.points)
         return state

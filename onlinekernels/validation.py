@@ -51,10 +51,11 @@ def check_flag(owner, name):
     return bool(value)
 
 
-def check_points(X, *, n_features=None, dtype=None, name="X", min_rows=1):
+def check_points(X, *, n_features=None, dtype=None, name="X", finite=True):
     """X as a C-contiguous array of finite float32 or float64 numbers, shape (n, n_features).
 
     float32 stays float32 (unless `dtype` says otherwise), every other kind of number becomes float64.
+    With ``finite=False`` the caller notices numbers that are not finite.
     """
     X = _as_array(X, name)
     if X.ndim != 2:
@@ -63,7 +64,7 @@ def check_points(X, *, n_features=None, dtype=None, name="X", min_rows=1):
             " is a single example." if X.ndim == 1 else ""
         )
         raise ValueError(f"Expected 2D array for {name}, got {X.ndim}D array instead.{hint}")
-    if len(X) < min_rows:
+    if len(X) == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
     if X.shape[1] == 0:
         raise ValueError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
@@ -71,7 +72,7 @@ def check_points(X, *, n_features=None, dtype=None, name="X", min_rows=1):
         raise ValueError(
             f"{name} has {X.shape[1]} features, but this model is expecting {n_features} features as input."
         )
-    return _finite(X, dtype, name)
+    return _numbers(X, dtype, name, finite)
 
 
 def check_point(x, *, n_features, dtype):
@@ -81,7 +82,7 @@ def check_point(x, *, n_features, dtype):
         raise ValueError(f"Expected 1D array for x, one example, got {x.ndim}D array instead.")
     if n_features is not None and len(x) != n_features:
         raise ValueError(f"x has {len(x)} features, but this model is expecting {n_features} features as input.")
-    return _finite(x, dtype, "x")
+    return _numbers(x, dtype, "x")
 
 
 def _as_array(X, name):
@@ -95,15 +96,16 @@ def _as_array(X, name):
         raise ValueError(f"{name} must be a 2-d array of numbers. Got rows of unequal length instead.") from error
 
 
-def _finite(X, dtype, name):
-    kind = X.dtype.kind
-    if kind not in "fiub":
+def _numbers(X, dtype, name, finite=True):
+    """X as a contiguous array of finite numbers."""
+    if X.dtype.kind not in "fiub":
         X = _numbers_from_objects(X, name)
     if dtype is None:
-        dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
-    with np.errstate(over="ignore"):
-        X = np.ascontiguousarray(X, dtype=dtype)
-    if not all_finite(X):
+        dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    if X.dtype != dtype or not X.flags.c_contiguous:
+        with np.errstate(over="ignore"):
+            X = np.ascontiguousarray(X, dtype=dtype)
+    if finite and not all_finite(X):
         bad = np.argwhere(~np.isfinite(X))[0]
         value = X[tuple(bad)]
         what = "NaN" if np.isnan(value) else f"infinity or a value too large for {X.dtype}"
@@ -136,7 +138,7 @@ def _example(X):
     return X
 
 
-def check_objects(X, *, min_rows=1, name="X"):
+def check_objects(X, *, name="X"):
     """A list of examples for a kernel of Python objects; rows of an array are copied."""
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
         raise TypeError(f"{name} must be a list of examples. Got {type(X).__name__} instead.")
@@ -144,7 +146,7 @@ def check_objects(X, *, min_rows=1, name="X"):
         raise TypeError(f"{name} must be a list of examples. Got an array of no dimension instead.")
     if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not np.isfinite(X).all():
         raise ValueError(f"Input {name} contains NaN or infinity; expected finite numbers.")
-    if len(X) < min_rows:
+    if len(X) == 0:
         raise ValueError(f"Found {name} with 0 sample(s) while a minimum of 1 is required.")
     return [np.array(x) if isinstance(x, np.ndarray) else x for x in X]
 
@@ -172,7 +174,7 @@ def check_targets(y, n):
     y = check_column(y, n)
     if y.dtype.kind not in "fiub":
         raise TypeError(f"y must hold numbers for a regression loss. Got dtype {y.dtype} instead.")
-    return _finite(y, np.float64, "y")
+    return _numbers(y, np.float64, "y")
 
 
 def check_weights(sample_weight, n):
@@ -184,7 +186,7 @@ def check_weights(sample_weight, n):
     weights = check_column(sample_weight, n, "sample_weight")
     if weights.dtype.kind not in "fiub":
         raise TypeError(f"sample_weight must hold numbers. Got dtype {weights.dtype} instead.")
-    weights = _finite(weights, np.float64, "sample_weight")
+    weights = _numbers(weights, np.float64, "sample_weight")
     if n and weights.min() < 0:
         raise ValueError(f"sample_weight must not be negative. Got {weights.min()} instead.")
     return weights

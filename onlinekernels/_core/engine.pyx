@@ -7,12 +7,14 @@ products is copied from the piece's own Gram matrix, so later examples of the pi
 result is what one example at a time would give.
 """
 import numpy as np
+from cpython.buffer cimport PyBUF_WRITE
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport fabs, isfinite
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.math cimport fabs, isfinite, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.frame cimport (MAX_CHANNELS, Frame, frame_advance, frame_is_bad, frame_reset,
                                         frame_row, frame_store)
-from onlinekernels._core.kernels cimport Program
+from onlinekernels._core.kernels cimport SQUARE, Program
 from onlinekernels._core.losses cimport CUSTOM, Loss, loss_derivative, loss_scalar_gradient
 from onlinekernels._core.ring cimport Pool, array_data
 from onlinekernels._core.rules cimport Move, Step, gradient_move, step_size
@@ -24,6 +26,18 @@ cdef enum Failure:
     MOVE = 2            # the new coefficient, offset or scalar is not finite
     PYTHON = 3          # a user's loss raised
 
+cdef enum Scratch:
+    X = 0               # a piece about the origin
+    FACTS = 1
+    OWN = 2
+    INNER = 3
+    OWN_INNER = 4
+    L1 = 5
+    OWN_L1 = 6
+    WORK = 7
+    WIDENED = 8
+    N_SCRATCH = 9
+
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
            "or the step is so large that learning diverges",
@@ -33,6 +47,9 @@ REASONS = {
 
 # Stored coordinates beyond this are folded, so that sums of them stay finite.
 cdef double LARGE = 1e150
+
+cdef enum:
+    PREDICT_ROWS = 256  # rows of a piece that is only evaluated
 
 
 cdef struct Piece:
@@ -70,8 +87,8 @@ cdef class Engine:
         (code, rate, delay).
     budget : tuple
         (code, size, exponent).
-    first_row : array or None
-        The first example: distances are taken about it.
+    origin : array or None
+        The point about which distances are taken; see `Program.choose_origin`.
     """
 
     cdef readonly Program program       # None: kernel values come from Python, or weights
@@ -97,12 +114,14 @@ cdef class Engine:
     cdef bint busy
     cdef Py_ssize_t entered             # slot of the last example, -1 if it made no term
     # Scratch, never part of the state
-    cdef object scratch
+    cdef list scratch
+    cdef char* scratch_data[N_SCRATCH]
+    cdef Py_ssize_t scratch_bytes[N_SCRATCH]
     cdef double* work
     cdef double* widened
 
     def __init__(self, *, Program program, kernel, double weight_scale, n_features, dtype, loss,
-                 custom_loss, step, double regularization, budget, bint offset, bint average, first_row):
+                 custom_loss, step, double regularization, budget, bint offset, bint average, origin):
         self.program = program
         self.kernel = kernel
         self.weight_scale = weight_scale
@@ -115,13 +134,13 @@ cdef class Engine:
         self.averages = average
         self.frame.channels = 2 if average else 1
         frame_reset(&self.frame)
-        self.scratch = {}
+        self.scratch = [None] * N_SCRATCH
         if program is None and kernel is None:
             self.weights = np.zeros((self.frame.channels, self.n_features))
             self.weight_data = <double*> array_data(self.weights)
         else:
             if program is not None:
-                program.start(n_features, dtype, first_row)
+                program.start(n_features, dtype, origin)
             self.pool = Pool(budget, self.frame.channels, 1, None if program is None else n_features,
                              dtype, 0 if program is None else program.n_facts)
 
@@ -306,19 +325,23 @@ cdef class Engine:
         that were.
         """
         cdef Py_ssize_t n = y.shape[0], done = 0, rows, learned
-        cdef const double* weight_data
-        cdef double* score_data
+        cdef const double* weight_data = NULL
+        cdef double* score_data = NULL
+        cdef const char* x = NULL if X is None else array_data(X)
+        cdef Py_ssize_t row_bytes = self.n_features * self.dtype.itemsize
         self.acquire()
         try:
             while done < n:
-                weight_data = NULL if weights is None else &weights[done]
-                score_data = NULL if scores is None else &scores[done]
+                if weights is not None:
+                    weight_data = &weights[done]
+                if scores is not None:
+                    score_data = &scores[done]
                 if objects is not None:
                     rows = 1
                     learned = self.learn_object(objects[done], &y[done], weight_data, score_data)
                 else:
                     rows = min(n - done, self.piece_rows())
-                    learned = self.learn_piece(X[done:done + rows], &y[done], weight_data, score_data)
+                    learned = self.learn_piece(x + done * row_bytes, rows, &y[done], weight_data, score_data)
                 done += learned
                 if learned < rows:
                     self.raise_failure(done)
@@ -338,7 +361,7 @@ cdef class Engine:
             if self.kernel is not None:
                 learned = self.learn_object(x, &y, NULL, &score)
             else:
-                learned = self.learn_piece(x, &y, NULL, &score)
+                learned = self.learn_piece(array_data(x), 1, &y, NULL, &score)
             if not learned:
                 self.raise_failure(0)
         except BaseException as error:
@@ -362,68 +385,76 @@ cdef class Engine:
         raise FloatingPointError(f"Row {row} of X cannot be learned: {REASONS[self.failure]}.")
 
     cdef Py_ssize_t piece_rows(self):
-        """Rows per piece: inner products of a piece should stay in the cache."""
-        cdef Py_ssize_t width
+        """Rows per piece.
+
+        A matrix product costs about n d / rows per example for rearranging the n terms, and the
+        piece's own Gram matrix rows d / 2; the sum is least at a multiple of sqrt(n).  With few
+        features neither matters, and the inner products should stay in the cache.
+        """
+        cdef Py_ssize_t terms, rows
         if self.pool is None:
             return 4096
-        width = self.pool.stop - self.pool.start + 64
-        return max(8, min(128, (1 << 18) // width))
+        terms = self.pool.stop - self.pool.start + 64
+        rows = <Py_ssize_t> (4.25 * sqrt(<double> terms))
+        if self.n_features < 64:
+            rows = min(rows, (1 << 16) // terms)
+        return max(8, min(rows, 256, (1 << 21) // terms))
 
-    cdef Py_ssize_t learn_piece(self, X, const double* y, const double* weights, double* scores) except -1:
+    cdef Py_ssize_t learn_piece(self, const char* x, Py_ssize_t rows, const double* y,
+                                const double* weights, double* scores) except -1:
         """Learn a few rows."""
         cdef Piece piece
         cdef Py_ssize_t learned
-        self.prepare(&piece, X, True)
+        self.prepare(&piece, x, rows, True)
         with nogil:
             learned = self.run(&piece, y, weights, scores)
         return learned
 
-    cdef prepare(self, Piece* piece, X, bint learning):
-        """Compute at once whatever the loop over a piece needs from numpy."""
-        cdef Py_ssize_t m = X.shape[0] if X.ndim == 2 else 1
-        cdef Py_ssize_t i, live, d = self.n_features
+    cdef int prepare(self, Piece* piece, const char* x, Py_ssize_t m, bint learning) except -1:
+        """Compute at once what the loop over a piece needs; a single row does without numpy."""
+        cdef Py_ssize_t i, live, size, d = self.n_features
         cdef Pool pool = self.pool
         cdef Program program = self.program
         piece.rows = m
+        piece.x = x
         piece.values = NULL
         piece.inner = piece.own_inner = NULL
         piece.l1 = piece.own_l1 = NULL
         piece.narrow = False
-        piece.own = <double*> array_data(self.buffer("own", m, np.float64))
-        piece.x = array_data(X)
+        piece.own = <double*> self.buffer(OWN, m * sizeof(double))
         if pool is None:
             with nogil:
                 for i in range(m):
-                    piece.own[i] = ok_dot(<const double*> piece.x + i * d, <const double*> piece.x + i * d, d)
-            return
+                    piece.own[i] = ok_dot(<const double*> x + i * d, <const double*> x + i * d, d)
+            return 0
         if learning:
             pool.reserve(m)
-        if program.origin is not None:
-            centred = self.buffer("x", m * d, self.dtype).reshape(X.shape)
-            np.subtract(X, program.origin, out=centred)
-            X = centred
-            piece.x = array_data(X)
+        size = pool.point_bytes
         live = pool.stop - pool.start
         piece.first = pool.start
-        piece.stride = min(live + m, pool.capacity - pool.start) if learning else live
-        piece.facts = <double*> array_data(self.buffer("facts", program.n_facts * m, np.float64))
-        self.work = <double*> array_data(self.buffer("work", program.depth * piece.stride, np.float64))
+        piece.stride = apart(min(live + m, pool.capacity - pool.start) if learning else live)
+        piece.facts = <double*> self.buffer(FACTS, program.n_facts * m * sizeof(double))
+        self.work = <double*> self.buffer(WORK, program.depth * piece.stride * sizeof(double))
+        if program.origin_data != NULL:
+            piece.x = self.buffer(X, m * size)
         with nogil:
             for i in range(m):
-                piece.own[i] = program.facts(piece.x + i * pool.point_bytes, piece.facts + i, m)
+                if program.origin_data != NULL:
+                    program.center(x + i * size, <char*> piece.x + i * size)
+                piece.own[i] = program.facts(piece.x + i * size, piece.facts + i, m)
         if program.needs_inner:
             if m == 1:
                 self.inner_row(piece, live)
             else:
-                self.inner_products(piece, X, live, learning)
+                self.inner_products(piece, live, learning)
         if program.needs_l1:
             self.l1_distances(piece, live, learning)
+        return 0
 
-    cdef inner_row(self, Piece* piece, Py_ssize_t live):
-        """Inner products of a single example with the terms: no call of numpy."""
-        cdef Pool pool = self.pool
-        cdef const char* points = pool.point_data + pool.start * pool.point_bytes
-        piece.inner = array_data(self.buffer("inner row", piece.stride, np.float64))
+    cdef int inner_row(self, Piece* piece, Py_ssize_t live) except -1:
+        """Inner products of a single example with the terms."""
+        cdef const char* points = self.pool.point_data + self.pool.start * self.pool.point_bytes
+        piece.inner = self.buffer(INNER, piece.stride * sizeof(double))
         with nogil:
             if self.program.single:
                 ok_inner_row_f(<const float*> points, live, self.n_features, <const float*> piece.x,
@@ -431,33 +462,41 @@ cdef class Engine:
             else:
                 ok_inner_row(<const double*> points, live, self.n_features, <const double*> piece.x,
                              <double*> piece.inner)
+        return 0
 
-    cdef inner_products(self, Piece* piece, X, Py_ssize_t live, bint learning):
+    cdef int inner_products(self, Piece* piece, Py_ssize_t live, bint learning) except -1:
         """Inner products of a piece with the terms and with itself: two matrix products."""
-        cdef Py_ssize_t m = piece.rows
+        cdef Py_ssize_t m = piece.rows, item = self.dtype.itemsize
         cdef Pool pool = self.pool
-        inner = self.buffer("inner", m * piece.stride, self.dtype).reshape(m, piece.stride)
+        X = self.array(<char*> piece.x, m, self.n_features)
+        piece.inner = self.buffer(INNER, m * piece.stride * item)
         if live:
-            np.matmul(X, pool.points[pool.start:pool.stop].T, out=inner[:, :live])
-        piece.inner = array_data(inner)
+            np.matmul(X, pool.points[pool.start:pool.stop].T,
+                      out=self.array(piece.inner, m, piece.stride)[:, :live])
         if learning:
-            own = self.buffer("own inner", m * m, self.dtype).reshape(m, m)
-            np.matmul(X, X.T, out=own)
-            piece.own_inner = array_data(own)
+            piece.own_inner = self.buffer(OWN_INNER, m * m * item)
+            np.matmul(X, X.T, out=self.array(piece.own_inner, m, m))
         if self.program.single:
             piece.narrow = True
-            self.widened = <double*> array_data(self.buffer("widened", piece.stride, np.float64))
+            self.widened = <double*> self.buffer(WIDENED, piece.stride * sizeof(double))
+        return 0
 
-    cdef l1_distances(self, Piece* piece, Py_ssize_t live, bint learning):
+    cdef array(self, char* data, Py_ssize_t rows, Py_ssize_t columns):
+        """Memory of a piece as a matrix for numpy; it must not outlive the piece."""
+        return np.frombuffer(PyMemoryView_FromMemory(data, rows * columns * self.dtype.itemsize, PyBUF_WRITE),
+                             dtype=self.dtype).reshape(rows, columns)
+
+    cdef int l1_distances(self, Piece* piece, Py_ssize_t live, bint learning) except -1:
         """City-block distances of a piece to the terms and within itself."""
         cdef Py_ssize_t m = piece.rows
         cdef const char* points = self.pool.point_data + self.pool.start * self.pool.point_bytes
-        piece.l1 = <double*> array_data(self.buffer("l1", m * piece.stride, np.float64))
-        piece.own_l1 = <double*> array_data(self.buffer("own l1", m * m, np.float64))
+        piece.l1 = <double*> self.buffer(L1, m * piece.stride * sizeof(double))
+        piece.own_l1 = <double*> self.buffer(OWN_L1, m * m * sizeof(double))
         with nogil:
             self.l1_block(piece, points, live, piece.l1, piece.stride)
-            if learning:
+            if learning and m > 1:
                 self.l1_block(piece, piece.x, m, piece.own_l1, m)
+        return 0
 
     cdef void l1_block(self, Piece* piece, const char* points, Py_ssize_t n, double* out,
                        Py_ssize_t stride) noexcept nogil:
@@ -500,69 +539,84 @@ cdef class Engine:
                              f"{len(supports)} terms; expected shape {(len(supports),)}.")
         return row
 
-    cdef buffer(self, name, Py_ssize_t size, dtype):
-        """Scratch memory that grows and is never given back while the engine lives."""
-        array = self.scratch.get(name)
-        if array is None or array.shape[0] < size:
-            array = self.scratch[name] = np.empty(max(size, 1), dtype=dtype)
-        return array[:size]
+    cdef char* buffer(self, int which, Py_ssize_t size) except NULL:
+        """Scratch memory that grows and is kept while the engine lives."""
+        if self.scratch_bytes[which] < size or self.scratch_data[which] == NULL:
+            memory = np.empty(size + 64, dtype=np.uint8)
+            self.scratch[which] = memory
+            self.scratch_data[which] = array_data(memory)
+            self.scratch_data[which] += -<Py_ssize_t> self.scratch_data[which] & 63
+            self.scratch_bytes[which] = size
+        return self.scratch_data[which]
 
     # ---- The function -------------------------------------------------------------------------
 
     def coefficients(self, bint average=False):
-        """True coefficients of the terms, shape (1, slots in use), or weights (1, n_features)."""
-        cdef int channel = 1 if average else 0
+        """True coefficients of the slots in use, or true weights: one row per output."""
         cdef Pool pool = self.pool
-        stored = self.weights if pool is None else pool.coefficients[:, pool.start:pool.stop]
-        rows = np.array([self.frame.p[channel][j] for j in range(channel + 1)])
-        true = rows @ stored[:channel + 1]
-        if average and self.t:
-            true /= self.t
-        return true[None]
+        cdef Py_ssize_t n = self.n_features if pool is None else pool.stop - pool.start
+        cdef Py_ssize_t i, stride = n if pool is None else pool.capacity
+        cdef const double* stored = self.weight_data if pool is None else pool.coef + pool.start
+        cdef double one[MAX_CHANNELS]
+        cdef int channel, wanted = 1 if average else 0
+        cdef double scale = 1.0 / self.t if average and self.t else 1.0
+        cdef double[:, ::1] true = np.empty((1, n))
+        for i in range(n):
+            for channel in range(wanted + 1):
+                one[channel] = stored[channel * stride + i]
+            true[0, i] = scale * frame_row(&self.frame, wanted, one)
+        return true.base
 
     def intercept(self, bint average=False):
-        if average and self.t:
-            return self.offset_sum / self.t
-        return self.offset
+        """b, or its average."""
+        return self.offset_sum / self.t if average and self.t else self.offset
+
+    @property
+    def notices_bad_points(self):
+        """Whether `decision` raises for points that are not finite: their squares tell."""
+        return self.program is not None and self.program.needs_inner
 
     def decision(self, *, X=None, objects=None, bint average=False):
         """f(x) + b for all rows of X or all objects."""
         cdef Pool pool = self.pool
-        cdef const double[::1] coef
+        cdef const double[:, ::1] coef
         cdef double[::1] scores
-        cdef double b = self.intercept(average)
+        cdef const char* x = NULL if X is None else array_data(X)
         cdef Py_ssize_t done = 0, rows, n = len(objects) if X is None else X.shape[0]
         if self.busy:
             self.acquire()                      # raises: the terms are moving
-        scores = result = np.full(n, b)
-        coef = self.coefficients(average)[0]
+        scores = result = np.empty(n)
+        scores[:] = self.intercept(average)
+        coef = self.coefficients(average)
         if pool is None:
-            result += self.weight_scale * (X @ np.asarray(coef))
-        elif pool.stop == pool.start:
-            pass
+            result += self.weight_scale * (X @ coef.base[0])
         elif X is None:
             for done in range(n):
-                result[done] += np.dot(self.object_row(objects[done]), coef)
+                result[done] += np.dot(self.object_row(objects[done]), coef.base[0])
         else:
             while done < n:
-                rows = min(n - done, self.piece_rows())
-                self.decide_piece(X[done:done + rows], &coef[0], &scores[done])
+                rows = min(n - done, PREDICT_ROWS)
+                self.decide_piece(x + done * pool.point_bytes, rows, &coef[0, 0], &scores[done])
                 done += rows
                 PyErr_CheckSignals()
-        if not np.isfinite(result).all():
-            row = int(np.flatnonzero(~np.isfinite(result))[0])
-            raise FloatingPointError(f"Row {row} of X has no finite score: its values are too large "
-                                     "for the kernel.")
+        for done in range(n):
+            if not isfinite(scores[done]):
+                raise FloatingPointError(f"Row {done} of X has no finite score: its values are too "
+                                         "large for the kernel.")
         return result
 
-    cdef decide_piece(self, X, const double* coef, double* scores):
+    cdef int decide_piece(self, const char* x, Py_ssize_t rows, const double* coef, double* scores) except -1:
         """Add the expansion's values at a few rows to `scores`."""
         cdef Piece piece
         cdef Py_ssize_t i, n = self.pool.stop - self.pool.start
-        self.prepare(&piece, X, False)
+        self.prepare(&piece, x, rows, False)
         with nogil:
-            for i in range(piece.rows):
-                scores[i] += ok_dot(coef, self.values(&piece, i), n)
+            for i in range(rows):
+                if n:
+                    scores[i] += ok_dot(coef, self.values(&piece, i), n)
+                if not isfinite(piece.facts[SQUARE * rows + i]):
+                    scores[i] = piece.facts[SQUARE * rows + i]
+        return 0
 
     # ---- State --------------------------------------------------------------------------------
 
@@ -590,7 +644,7 @@ cdef class Engine:
         pool.reserve(n)
         if self.kernel is None:
             points = np.ascontiguousarray(points, dtype=self.dtype)
-            self.prepare(&piece, points, False)
+            self.prepare(&piece, array_data(points), n, False)
         for i in range(MAX_CHANNELS):
             stored[i] = 0.0
         for i in range(n):
@@ -648,6 +702,11 @@ cdef class Engine:
         assert not frame_is_bad(&self.frame)
         if self.pool is not None:
             self.pool._check()
+
+
+cdef Py_ssize_t apart(Py_ssize_t width) noexcept:
+    """A row length of an odd number of cache lines, so that a column spreads over the whole cache."""
+    return 16 * (((width + 15) // 16) | 1)
 
 
 def tell(error, Py_ssize_t rows):

@@ -47,6 +47,7 @@ cdef class Program:
 
     cdef Op compile(self, description) except *
     cdef Py_ssize_t index(self, const char* x) noexcept nogil
+    cdef void center(self, const char* x, char* out) noexcept nogil
     cdef double facts(self, const char* x, double* facts, Py_ssize_t stride) noexcept nogil
     cdef void row(self, const double* inner, const double* l1, const char* x,
                   const double* own_facts, Py_ssize_t own_stride, const char* points,

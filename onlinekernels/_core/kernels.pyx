@@ -6,7 +6,8 @@ points (one matrix product for a whole chunk, shared by all parts) to the kernel
 per row and operation, never per pair.
 """
 import numpy as np
-from libc.math cimport exp, sqrt
+from libc.math cimport sqrt
+from onlinekernels._core.ring cimport array_data
 from onlinekernels._core.vecmath cimport *
 
 CODES = {
@@ -76,24 +77,36 @@ cdef class Program:
                 op.table = &table[0, 0]
         return op
 
-    def start(self, Py_ssize_t n_features, dtype, first_row):
-        """Fix the points' precision and, where distances are needed, the origin (the first row)."""
-        cdef const float[::1] narrow
-        cdef const double[::1] wide
+    def start(self, Py_ssize_t n_features, dtype, origin):
+        """Fix the points' precision and the origin that they are kept about, or None for 0."""
         self.n_features = n_features
         self.single = dtype == np.float32
-        self.origin = None
+        self.origin = origin
         self.origin_data = NULL
         self.origin_square = 0.0
-        if self.needs_distance and first_row is not None and n_features:
-            self.origin = np.array(first_row, dtype=dtype)
+        if origin is not None:
+            self.origin = np.array(origin, dtype=dtype)
             self.origin_square = float(np.dot(self.origin.astype(float), self.origin.astype(float)))
-            if self.single:
-                narrow = self.origin
-                self.origin_data = <const char*> &narrow[0]
-            else:
-                wide = self.origin
-                self.origin_data = <const char*> &wide[0]
+            self.origin_data = array_data(self.origin)
+
+    def choose_origin(self, first_row):
+        """The first row, if distances from inner products about 0 would lose digits; else None.
+
+        The rounding of |x|^2 + |z|^2 - 2 <x, z> is eps |x|^2, and the Gaussian divides it by
+        2 width^2: negligible while |x| is a few widths, fatal for data far from 0.
+        """
+        cdef double rate = max([0.0] + [self.ops[i].a for i in range(self.n_ops) if self.ops[i].code == GAUSSIAN])
+        row = np.asarray(first_row, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            far = rate * float(np.dot(row, row)) > (8.0 if first_row.dtype == np.float32 else 450.0)
+        return first_row if far else None
+
+    cdef void center(self, const char* x, char* out) noexcept nogil:
+        """x about the origin."""
+        if self.single:
+            ok_subtract_f(<const float*> x, <const float*> self.origin_data, <float*> out, self.n_features)
+        else:
+            ok_subtract(<const double*> x, <const double*> self.origin_data, <double*> out, self.n_features)
 
     cdef double facts(self, const char* x, double* facts, Py_ssize_t stride) noexcept nogil:
         """Compute what is kept with a point; return k(x, x)."""
@@ -209,7 +222,7 @@ cdef class Program:
         cdef double[::1] work, own
         if m == 0 or (not same and Z.shape[0] == 0):
             return np.zeros((m, 0 if same else Z.shape[0]))
-        self.start(X.shape[1], np.float64, X[0])
+        self.start(X.shape[1], np.float64, self.choose_origin(X[0]))
         if self.origin is not None:
             X = X - self.origin
             Z = None if same else Z - self.origin

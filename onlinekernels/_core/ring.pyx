@@ -13,6 +13,7 @@ kernel row is one matrix product with a contiguous block:
 A slot that holds no term has coefficient 0 in every row, so sums may run over it.
 """
 import numpy as np
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport fabs
 from onlinekernels._core.frame cimport MAX_CHANNELS, frame_row
 
@@ -345,9 +346,9 @@ cdef class Pool:
 
 
 cdef char* array_data(array) except? NULL:
-    """Address of a C-contiguous array's elements."""
-    cdef const unsigned char[::1] view
-    if array.size == 0:
-        return NULL
-    view = array.reshape(-1).view(np.uint8)
-    return <char*> &view[0]
+    """Address of a C-contiguous array's elements, valid while the array lives."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
+    cdef char* data = <char*> view.buf
+    PyBuffer_Release(&view)
+    return data

@@ -51,19 +51,17 @@ OK_INLINE uint64_t ok_to_bits(double value)
     return bits;
 }
 
-/* exp(x) within 1 ulp or so: x = n ln2 + r with |r| <= ln2/2, a polynomial of degree 11 for exp(r)
- * (relative error 2e-17), and 2^n applied in two halves so that results down to the smallest
- * denormal come out right.  Adding 1.5 * 2^52 rounds to an integer and leaves it in the low bits. */
+/* exp(x) within 1 ulp: x = n ln2 + r with |r| <= ln2/2, a polynomial of degree 11 for exp(r)
+ * (relative error 2e-17), and n added to its exponent.  Adding 1.5 * 2^52 rounds to an integer and
+ * leaves it in the low bits.  Results below the smallest normal number, 2.2e-308, are 0. */
 OK_INLINE double ok_exp(double x)
 {
     const double magic = 6755399441055744.0;
     double n, r, q;
-    uint64_t k, half;
+    uint64_t k;
 
-    x = x < -746.0 ? -746.0 : x;
-    x = x > 710.0 ? 710.0 : x;
     n = x * 0x1.71547652b82fep+0 + magic;
-    k = ok_to_bits(n) - ok_to_bits(magic); /* n modulo 2^64 */
+    k = ok_to_bits(n);
     n -= magic;
     r = x - n * 0x1.62e42fee00000p-1;
     r -= n * 0x1.a39ef35793c76p-33;
@@ -77,10 +75,11 @@ OK_INLINE double ok_exp(double x)
     q = q * r + 0x1.5555555553d4fp-5;
     q = q * r + 0x1.5555555555556p-3;
     q = q * r + 0x1.0000000000001p-1;
-    q = 1.0 + (r + r * r * q);
-    half = ((k + 2200) >> 1) - 1100; /* floor(n / 2) without a signed shift */
-    q *= ok_from_bits((half + 1023) << 52);
-    return q * ok_from_bits((k - half + 1023) << 52);
+    q = q * r + 1.0;
+    q = q * r + 1.0;
+    q = ok_from_bits(ok_to_bits(q) + (k << 52));
+    q = x < -708.3964185322641 ? 0.0 : q;
+    return x > 709.782712893384 ? HUGE_VAL : q;
 }
 
 OK_STATIC OK_CLONES void ok_exp_array(const double *OK_RESTRICT x, double *OK_RESTRICT out,
@@ -133,6 +132,12 @@ OK_STATIC OK_CLONES void ok_exp_array(const double *OK_RESTRICT x, double *OK_RE
                     out[r * stride + i] = total;                                                   \
                 }                                                                                  \
         }                                                                                          \
+    }                                                                                              \
+    OK_STATIC OK_CLONES void ok_subtract##SUFFIX(const TYPE *x, const TYPE *origin,                \
+                                                 TYPE *OK_RESTRICT out, ptrdiff_t d)               \
+    {                                                                                              \
+        ptrdiff_t j;                                                                               \
+        for (j = 0; j < d; j++) out[j] = x[j] - origin[j];                                         \
     }                                                                                              \
     /* |x|^2 and <x, z> in double precision whatever the type of the elements. */                  \
     OK_STATIC OK_CLONES double ok_precise_dot##SUFFIX(const TYPE *a, const TYPE *b, ptrdiff_t n)   \

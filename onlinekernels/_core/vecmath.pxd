@@ -12,6 +12,8 @@ cdef extern from "vecmath.h" nogil:
     int ok_all_finite_f(const float* x, Py_ssize_t n) noexcept
     void ok_inner_row(const double* S, Py_ssize_t n, Py_ssize_t d, const double* x, double* out) noexcept
     void ok_inner_row_f(const float* S, Py_ssize_t n, Py_ssize_t d, const float* x, double* out) noexcept
+    void ok_subtract(const double* x, const double* origin, double* out, Py_ssize_t d) noexcept
+    void ok_subtract_f(const float* x, const float* origin, float* out, Py_ssize_t d) noexcept
     void ok_l1_block(const double* X, Py_ssize_t m, const double* S, Py_ssize_t n, Py_ssize_t d,
                      double* out, Py_ssize_t stride) noexcept
     void ok_l1_block_f(const float* X, Py_ssize_t m, const float* S, Py_ssize_t n, Py_ssize_t d,
