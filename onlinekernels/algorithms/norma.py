@@ -52,7 +52,7 @@ class NORMA(OnlineLearner):
     >>> scores = model.progressive(X, y)
     >>> mistakes = model.classes_[(scores > 0).astype(int)] != y
     >>> int(mistakes[:100].sum()), int(mistakes[-100:].sum())
-    (25, 6)
+    (19, 12)
     >>> model.predict([[1.0, 1.0], [-1.0, 1.0]])
     array(['same', 'different'], dtype='<U9')
     """
