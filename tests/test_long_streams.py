@@ -1,0 +1,110 @@
+"""Long streams: no overflow, no drift, flat memory; the promises of the nu-losses."""
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+
+
+def test_ten_million_steps_neither_drift_nor_grow():
+    """One example in a thousand enters; its coefficient then equals explicit decay to 1e-9."""
+    rng = np.random.default_rng(0)
+    rows, calls, every, size = 200_000, 50, 1000, 64
+    eta, lam = 0.5, 0.2                                 # decay 0.9: without folds P underflows at once
+    slow_eta, slow_lam = 0.01, 0.001                    # decay 1 - 1e-5: terms live long
+    X = rng.normal(size=(rows, 4))
+    weights = np.zeros(rows)
+    weights[every - 1::every] = 1.0
+    fast = ok.NORMA(ok.Novelty(1e6), ok.Gaussian(2.0), step=eta, regularization=lam, budget=size)
+    slow = ok.NORMA(ok.Novelty(1e6), ok.Gaussian(2.0), step=slow_eta, regularization=slow_lam, budget=size)
+    fast.partial_fit(X[:10_000], sample_weight=weights[:10_000])
+    slow.partial_fit(X, sample_weight=weights)
+    tracemalloc.start()
+    for call in range(1, calls):
+        slow.partial_fit(X, sample_weight=weights)
+        if call == 2:
+            early = tracemalloc.get_traced_memory()[0]
+    growth = tracemalloc.get_traced_memory()[0] - early
+    tracemalloc.stop()
+    assert slow.t_ == rows * calls == 10**7
+    assert slow.n_terms_ == size
+    ages = every * np.arange(size - 1, -1, -1)
+    log_decay = math.log1p(-slow_eta * slow_lam)
+    np.testing.assert_allclose(slow.dual_coef_[0], slow_eta * np.exp(ages * log_decay), rtol=1e-9)
+    assert growth < 20_000
+    # decay 0.9 per step: after 1000 steps a coefficient is 1e-46 of itself, and still exact
+    expected = eta * (1 - eta * lam) ** (every * np.arange(fast.n_terms_ - 1, -1, -1.0))
+    np.testing.assert_allclose(fast.dual_coef_[0], expected, rtol=1e-9)
+
+
+def test_coefficients_fade_to_nothing_and_their_terms_with_them():
+    model = ok.NORMA(ok.Novelty(1e6), ok.Gaussian(), step=1.0, regularization=0.9)
+    X = np.random.default_rng(1).normal(size=(2000, 2))
+    model.partial_fit(X)
+    expected = 0.1 ** np.arange(model.n_terms_ - 1, -1, -1.0)
+    np.testing.assert_allclose(model.dual_coef_[0], expected, rtol=1e-9)
+    assert 300 < model.n_terms_ <= 500                  # 1e-308 and what waits for the next fold
+    model._state.engine._check()
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_a_decay_of_zero_wipes_the_past(average):
+    X = np.random.default_rng(2).normal(size=(300, 2))
+    budgets = [None] if average else [None, ok.Recent(5), ok.Window(5), ok.Smallest(5)]
+    for budget in budgets:
+        model = ok.NORMA(ok.Novelty(1e6), ok.Gaussian(), step=0.5, regularization=2.0, budget=budget, average=average)
+        scores = model.progressive(X)
+        np.testing.assert_allclose(scores[1:], 0.5 * ok.Gaussian()(X[1:], X[:-1]).diagonal(), rtol=1e-12)
+        model._state.engine._check()
+        if not average:
+            assert model.n_terms_ == 1
+        else:
+            np.testing.assert_allclose(model.dual_coef_[0], [0.5 / 300] * 299 + [0.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("nu", [0.01, 0.1, 0.5])
+def test_the_alert_fraction_comes_to_nu_and_the_invariant_holds(nu):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(100_000, 2))
+    eta = 0.05
+    model = ok.NORMA(ok.NuNovelty(nu, margin=0.3), ok.Gaussian(1.0), step=eta, regularization=0.2, budget=200)
+    alerts = 0
+    for start in range(0, len(X), 1000):
+        rho = model.margin_ if start else 0.3
+        chunk = model.progressive(X[start:start + 1000])
+        for score in chunk:                             # rho as it was before each example
+            alert = score < rho
+            alerts += alert
+            rho += eta * (nu - alert)
+        np.testing.assert_allclose(model.margin_, rho, rtol=1e-12, atol=1e-12)
+    assert abs(alerts / len(X) - nu) < 0.1 * nu
+    np.testing.assert_allclose(model.margin_ - 0.3, eta * (nu * len(X) - alerts), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", [ok.NuHinge(0.2), ok.NuInsensitive(0.2), ok.NuHuber(0.2)], ids=repr)
+def test_the_other_nu_losses_hold_their_fraction(loss):
+    rng = np.random.default_rng(4)
+    n, eta = 50_000, 0.02
+    X = rng.normal(size=(n, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1, -1) if loss.task == "binary" else X[:, 0] + rng.normal(size=n)
+    model = ok.NORMA(loss, ok.Gaussian(1.0), step=eta, regularization=0.1, budget=100)
+    start = model.partial_fit(X[:1], y[:1])._state.engine.scalar()
+    model.partial_fit(X[1:], y[1:])
+    end = model._state.engine.scalar()
+    sign = 1 if loss.task == "binary" else -1           # a margin falls, a width rises, with each error
+    errors = 0.2 * (n - 1) - sign * (end - start) / eta
+    assert abs(errors / n - 0.2) < 0.02
+
+
+def test_averaging_keeps_its_digits_over_many_folds():
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(3000, 3)), rng.normal(size=3000)
+    model = ok.NORMA(ok.Squared(), ok.Linear(), step=0.1, regularization=0.5, average=True)
+    w, total = np.zeros(3), np.zeros(3)
+    for x, target in zip(X, y):
+        total += w
+        w = (1 - 0.05) * w - 0.1 * (w @ x - target) * x
+    model.partial_fit(X, y)
+    np.testing.assert_allclose(model.coef_[0], total / 3000, rtol=1e-11)

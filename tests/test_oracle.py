@@ -1,0 +1,186 @@
+"""NORMA against the plain oracle: every loss, step, budget, offset and kernel, any chunking."""
+import itertools
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from onlinekernels.params import Parameterized
+from reference import ReferenceNORMA, ReferencePerceptron, explicit_weights_norma_hinge
+
+N, D = 36, 3
+GRAM = (lambda A: A @ A.T)(np.random.default_rng(5).normal(size=(N, 4)))
+
+
+def shared_sign(x, z):
+    """A kernel of the tests' own: the share of coordinates with equal signs, plus a product."""
+    return float(np.mean(np.sign(x) == np.sign(z))) + 0.1 * float(x[0] * z[0])
+
+
+LOSSES = [
+    ok.Hinge(1.0),
+    ok.Hinge(0.0),
+    ok.NuHinge(0.3, 0.5),
+    ok.Logistic(),
+    ok.Novelty(0.4),
+    ok.NuNovelty(0.2, 0.3),
+    ok.Squared(),
+    ok.Absolute(),
+    ok.Insensitive(0.2),
+    ok.NuInsensitive(0.3, 0.5),
+    ok.SquaredInsensitive(0.3),
+    ok.Huber(0.7),
+    ok.NuHuber(0.3, 0.4),
+]
+KERNELS = [
+    ok.Linear(),
+    0.5 * ok.Linear(),
+    ok.Gaussian(1.3),
+    ok.Polynomial(3, 0.3, 1.0),
+    ok.Laplacian(0.7),
+    ok.Constant(0.7),
+    ok.Gaussian(0.9) + ok.Noise(0.5),
+    ok.Normalized(ok.Polynomial(2)),
+    ok.Precomputed(GRAM),
+    ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(),
+    ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5) * ok.Gaussian(1.0),
+    ok.Normalized(ok.Linear() + ok.Constant(0.3)) * ok.Gaussian(1.5) + 0.2 * ok.Laplacian(1.0),
+    shared_sign,
+    ok.Gaussian(1.0) + shared_sign,
+]
+STEPS = [ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5)]
+BUDGETS = [ok.Unlimited(), ok.Recent(7), ok.Window(9), ok.Smallest(6), ok.Sublinear(0.6, 4)]
+
+
+def describe(noun):
+    """A noun of the library as the oracle's plain data."""
+    if not isinstance(noun, Parameterized):
+        return noun
+    if type(noun).__name__ == "Custom":
+        return noun.function
+    params = {name: describe(value) for name, value in noun.get_params(deep=False).items()}
+    return type(noun).__name__, params
+
+
+def stream(loss, kernel, seed, n=N):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D))
+    if isinstance(kernel, ok.Precomputed):
+        X = rng.integers(0, len(GRAM), size=(n, 1)).astype(float)
+    y = {"binary": rng.choice([-1, 1], n), "regression": rng.normal(size=n), "novelty": None}[loss.task]
+    return X, y, rng.uniform(0.5, 2.0, n), rng
+
+
+def in_chunks(model, X, y, weights, rng, **first):
+    """Progressive scores of a stream cut at random places."""
+    scores, start = [], 0
+    while start < len(X):
+        stop = min(len(X), start + int(rng.choice([1, 2, 5, 11, 40])))
+        piece = slice(start, stop)
+        scores.append(model.progressive(X[piece], None if y is None else y[piece],
+                                        sample_weight=None if weights is None else weights[piece], **first))
+        start, first = stop, {}
+    return np.concatenate(scores)
+
+
+def assert_same_function(model, oracle, scores, expected, X):
+    np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-10)
+    predict = model.predict if hasattr(model, "width_") or not hasattr(model, "decision_function") else None
+    answers = predict(X) if predict else model.decision_function(X) + getattr(model, "offset_", 0.0)
+    np.testing.assert_allclose(answers, [oracle.predict_score(x) for x in X], rtol=1e-10, atol=1e-10)
+    assert model.t_ == oracle.t
+    if oracle.scalar is not None:
+        scalar = model.margin_ if hasattr(model, "margin_") else model.width_
+        np.testing.assert_allclose(scalar, oracle.scalar, rtol=1e-10, atol=1e-12)
+    if hasattr(model, "dual_coef_"):
+        assert model.n_terms_ == len(oracle.terms)
+        np.testing.assert_allclose(model.dual_coef_[0], [term.alpha for term in oracle.terms], rtol=1e-10, atol=1e-12)
+    model._state.engine._check()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_every_combination_equals_the_oracle(loss, kernel):
+    combinations = itertools.product(STEPS, BUDGETS, [False, True])
+    for seed, (step, budget, offset) in enumerate(combinations):
+        if offset and loss.task == "novelty":
+            continue
+        X, y, weights, rng = stream(loss, kernel, seed)
+        weights = weights if seed % 3 == 0 else None
+        model = ok.NORMA(loss, kernel, step=step, regularization=0.05, budget=budget, offset=offset)
+        oracle = ReferenceNORMA(loss=describe(loss), kernel=describe(kernel), step=describe(step),
+                                regularization=0.05, budget=describe(budget), offset=offset)
+        classes = {"classes": [-1, 1]} if loss.task == "binary" else {}
+        scores = in_chunks(model, X, y, weights, rng, **classes)
+        assert_same_function(model, oracle, scores, oracle.run(X, y, weights), X[:5])
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("kernel", [ok.Linear(), ok.Gaussian(1.0), shared_sign], ids=repr)
+@pytest.mark.parametrize("regularization", [0.0, 0.05, 2.0])
+def test_the_average_hypothesis_equals_the_oracle(loss, kernel, regularization):
+    X, y, weights, rng = stream(loss, kernel, 3)
+    offset = loss.task != "novelty"
+    model = ok.NORMA(loss, kernel, step=0.3, regularization=regularization, average=True, offset=offset)
+    oracle = ReferenceNORMA(loss=describe(loss), kernel=describe(kernel), step=("Fixed", {"rate": 0.3}),
+                            regularization=regularization, offset=offset, average=True)
+    classes = {"classes": [-1, 1]} if loss.task == "binary" else {}
+    scores = in_chunks(model, X, y, None, rng, **classes)
+    np.testing.assert_allclose(scores, oracle.run(X, y), rtol=1e-10, atol=1e-10)
+    answers = model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+    if loss.task == "novelty":
+        answers = model.score_samples(X)
+    np.testing.assert_allclose(answers, [oracle.average_score(x) for x in X], rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_sizes_budgets_and_chunkings(seed):
+    rng = np.random.default_rng(100 + seed)
+    n, d, size = int(rng.integers(1, 250)), int(rng.integers(1, 40)), int(rng.integers(1, 60))
+    loss = [ok.Hinge(), ok.Squared(), ok.NuNovelty(0.3)][seed % 3]
+    kernel = ok.Gaussian(float(np.sqrt(d)))
+    budget = [ok.Recent(size), ok.Window(size), ok.Smallest(size), ok.Sublinear(0.7, size)][seed % 4]
+    X = rng.normal(size=(n, d)) * 10 ** rng.uniform(-1, 0.3) + rng.choice([0.0, 100.0])
+    X[rng.random(n) < 0.2] = X[0]                       # duplicates
+    y = rng.choice([-1, 1], n) if loss.task == "binary" else rng.normal(size=n)
+    lam = float(rng.choice([0.0, 0.01, 1.0]))
+    model = ok.NORMA(loss, kernel, step=0.5, regularization=lam, budget=budget)
+    oracle = ReferenceNORMA(loss=describe(loss), kernel=describe(kernel), step=("Fixed", {"rate": 0.5}),
+                            regularization=lam, budget=describe(budget))
+    scores = in_chunks(model, X, y, None, rng, **({"classes": [-1, 1]} if loss.task == "binary" else {}))
+    assert_same_function(model, oracle, scores, oracle.run(X, y), X[:3])
+
+
+def test_the_perceptron_is_norma_with_zero_margin_and_no_regularization():
+    X, y, _, rng = stream(ok.Hinge(), ok.Gaussian(), 8, n=120)
+    oracle = ReferencePerceptron(kernel=("Gaussian", {"width": 1.0}), offset=True)
+    expected = oracle.run(X, y)
+    perceptron = ok.Perceptron(ok.Gaussian(), offset=True)
+    norma = ok.NORMA(ok.Hinge(margin=0.0), ok.Gaussian(), step=1.0, regularization=0.0, offset=True)
+    np.testing.assert_allclose(perceptron.progressive(X, y), expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(norma.progressive(X, y), ok.Perceptron(ok.Gaussian(), offset=True).progressive(X, y))
+    np.testing.assert_array_equal(perceptron.dual_coef_[0], oracle.labels)
+
+
+@pytest.mark.parametrize("margin, regularization", [(1.0, 0.1), (0.0, 0.0), (0.5, 0.0), (1.0, 5.0)])
+def test_a_linear_kernel_is_gradient_descent_on_weights(margin, regularization):
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(400, 7)), rng.choice([-1, 1], 400)
+    expected, w = explicit_weights_norma_hinge(X, y, 0.2, regularization, margin)
+    for budget in (None, ok.Recent(10**6)):             # weights, terms
+        model = ok.NORMA(ok.Hinge(margin), ok.Linear(), step=0.2, regularization=regularization, budget=budget)
+        np.testing.assert_allclose(model.progressive(X, y), expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(model.coef_[0], w, rtol=1e-12, atol=1e-12)
+
+
+def test_initial_terms_enter_like_earlier_examples():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(60, 2)), rng.choice([-1, 1], 60)
+    first = ok.NORMA(ok.Hinge(), ok.Gaussian(), step=0.3, regularization=0.1).fit(X[:30], y[:30])
+    start = {"terms": list(zip(first.support_vectors_, first.dual_coef_[0]))}
+    for budget in (ok.Unlimited(), ok.Recent(5), ok.Smallest(5)):
+        model = ok.NORMA(ok.Hinge(), ok.Gaussian(), step=0.2, regularization=0.2, budget=budget)
+        oracle = ReferenceNORMA(loss=("Hinge", {"margin": 1.0}), kernel=("Gaussian", {"width": 1.0}),
+                                step=("Fixed", {"rate": 0.2}), regularization=0.2, budget=describe(budget), initial=start)
+        scores = model.progressive(X[30:], y[30:], initial=first)
+        assert_same_function(model, oracle, scores, oracle.run(X[30:], y[30:]), X[:5])

@@ -1,0 +1,105 @@
+"""The pool of terms under random operations, against naive structures."""
+import numpy as np
+import pytest
+from sortedcontainers import SortedList
+
+import onlinekernels as ok
+
+
+def entering(budget, weights, decay=0.0, chunk=None):
+    """A model in which example t enters with coefficient weights[t] (0: not at all)."""
+    model = ok.NORMA(ok.Novelty(1e100), ok.Linear() + ok.Constant(), step=1.0, regularization=decay, budget=budget)
+    X = np.arange(1.0, len(weights) + 1)[:, None]
+    for start in range(0, len(weights), chunk or len(weights)):
+        part = slice(start, start + (chunk or len(weights)))
+        model.partial_fit(X[part], sample_weight=weights[part])
+        model._state.engine._check()
+    return model.support_vectors_[:, 0].astype(int).tolist()
+
+
+@pytest.mark.parametrize("chunk", [1, 7, None])
+@pytest.mark.parametrize("seed", range(8))
+class TestBudgets:
+    def weights(self, seed, ties=False):
+        rng = np.random.default_rng(seed)
+        weights = rng.integers(1, 5, 300) * 0.25 if ties else rng.uniform(0.1, 1.0, 300)
+        return np.where(rng.random(300) < rng.choice([0.2, 0.9]), weights, 0.0)
+
+    def test_recent_keeps_the_last_terms(self, seed, chunk):
+        weights, size = self.weights(seed), 1 + seed * 5
+        kept = [t for t in range(1, 301) if weights[t - 1]][-size:]
+        assert entering(ok.Recent(size), weights, chunk=chunk) == kept
+
+    def test_window_keeps_the_terms_among_the_last_examples(self, seed, chunk):
+        weights, steps = self.weights(seed), 1 + seed * 20
+        kept = [t for t in range(1, 301) if weights[t - 1] and t > 300 - steps]
+        assert entering(ok.Window(steps), weights, chunk=chunk) == kept
+
+    def test_sublinear_is_a_growing_window(self, seed, chunk):
+        weights, budget = self.weights(seed), ok.Sublinear(0.5 + seed / 20, 1 + seed)
+        kept = [t for t in range(1, 301) if weights[t - 1] and t >= 301 - budget.length(301)]
+        assert entering(budget, weights, chunk=chunk) == kept
+
+    @pytest.mark.parametrize("ties", [False, True])
+    def test_smallest_keeps_the_largest_and_among_equals_the_youngest(self, seed, chunk, ties):
+        weights, size = self.weights(seed, ties), 1 + seed * 7
+        naive = SortedList()                            # (coefficient, birthday): the first one goes
+        for t, weight in enumerate(weights, 1):
+            if weight:
+                naive.add((weight, t))
+                if len(naive) > size:
+                    del naive[0]
+        assert entering(ok.Smallest(size), weights, chunk=chunk) == sorted(t for _, t in naive)
+
+
+def test_smallest_orders_decayed_coefficients_through_folds():
+    """Decay 0.1 per step folds the frame again and again; what stays is what explicit decay keeps."""
+    rng = np.random.default_rng(0)
+    weights = 10.0 ** rng.uniform(-30, 30, 400)
+    alive = []
+    for t, weight in enumerate(weights, 1):
+        alive = [(alpha * 0.1, born) for alpha, born in alive] + [(weight, t)]
+        if len(alive) > 10:
+            alive.remove(min(alive))
+    assert entering(ok.Smallest(10), weights, decay=0.9) == sorted(t for _, t in alive)
+
+
+def test_a_window_never_shrinks():
+    lengths = [ok.Sublinear(0.75, 20).length(t) for t in range(1, 3000)]
+    assert all(b >= a for a, b in zip(lengths, lengths[1:]))
+    assert ok.Sublinear(0.8, 1).length(32) == 16         # 32 ** 0.8 is 16.000000000000004
+
+
+@pytest.mark.parametrize("budget", [None, ok.Recent(50), ok.Window(50), ok.Smallest(50), ok.Sublinear(0.7)], ids=repr)
+def test_memory_follows_the_budget(budget):
+    rng = np.random.default_rng(1)
+    model = ok.NORMA(ok.Novelty(1e9), ok.Gaussian(), step=0.1, regularization=0.01, budget=budget)
+    for _ in range(20):
+        model.partial_fit(rng.normal(size=(500, 3)))
+    pool = model._state.engine.pool
+    live = {None: 10_000}.get(budget, model.n_terms_)
+    assert pool.count == live
+    assert pool.capacity <= 4 * (live + 600)
+
+
+def test_objects_that_are_dropped_are_released():
+    import gc
+    import weakref
+
+    class Example:
+        def __init__(self, value):
+            self.value = value
+
+    def kernel(a, b):
+        return float(np.exp(-(a.value - b.value) ** 2))
+
+    for budget in (ok.Recent(3), ok.Window(3), ok.Smallest(3)):
+        model = ok.NORMA(ok.Novelty(1e9), kernel, step=0.1, budget=budget)
+        alive = []
+        for value in range(20):
+            example = Example(value)
+            alive.append(weakref.ref(example))
+            model.partial_fit([example])
+            del example
+        gc.collect()
+        assert sum(ref() is not None for ref in alive) == 3
