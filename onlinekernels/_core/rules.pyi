@@ -1,0 +1,5 @@
+from numpy.typing import ArrayLike, NDArray
+
+STEP_CODES: dict[str, int]
+
+def step_sizes(code: int, rate: float, delay: float, t: ArrayLike) -> NDArray | float: ...
