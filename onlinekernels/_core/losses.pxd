@@ -125,3 +125,65 @@ cdef inline double loss_scalar_gradient(const Loss* loss, double z, double y) no
 cdef inline double loss_moved_scalar(const Loss* loss, double scalar) noexcept nogil:
     """A new value of the scalar brought back into its domain: Huber's sigma divides."""
     return 1e-12 if loss.code == NU_HUBER and scalar < 1e-12 else scalar
+
+
+# ---- Implicit steps, I (8)-(16): alpha = -size l'(score + alpha k) -------------------------------
+
+cdef inline double clip(double x, double low, double high) noexcept nogil:
+    return low if x < low else (high if x > high else x)
+
+
+cdef inline double logistic_step(double margin, double k, double size) noexcept nogil:
+    """u >= 0 with u = size expit(-(margin + u k)): Newton in s = margin + u k, kept in its bracket.
+
+    A fixed-point iteration would cycle and plain Newton overflow; here the root of
+    s - margin - k size expit(-s), which rises with slope >= 1, stays bracketed.
+    """
+    cdef double low = margin, high = margin + k * size * expit(-margin)
+    cdef double s = low, value, slope, step
+    cdef int i
+    for i in range(100):
+        value = s - margin - k * size * expit(-s)
+        if value > 0:
+            high = s
+        else:
+            low = s
+        slope = 1.0 + k * size * expit(s) * expit(-s)
+        step = value / slope
+        s -= step
+        if not (low <= s <= high):
+            s = 0.5 * (low + high)
+        if fabs(step) <= 1e-15 * (1.0 + fabs(s)) or high - low <= 1e-15 * (1.0 + fabs(s)):
+            break
+    return size * expit(-s)
+
+
+cdef inline double loss_implicit(const Loss* loss, double z, double y, double k,
+                                 double size) noexcept nogil:
+    """The alpha that minimizes alpha^2 k / 2 + size l(z + alpha k, y); k > 0, size >= 0.
+
+    z is the score after the shrinking, (1 - tau) f(x) + b, and size = (1 - tau) eta C: I prints the
+    cap (1 - tau) C, which is right for eta = 1 only.
+    """
+    cdef int code = loss.code
+    cdef double s = loss.scalar, delta, away, alpha
+    if code == HINGE or code == NU_HINGE:                     # I (16)
+        alpha = y * clip((s - y * z) / k, 0.0, size)
+    elif code == NOVELTY or code == NU_NOVELTY:
+        alpha = clip((s - z) / k, 0.0, size)
+    elif code == LOGISTIC:
+        alpha = y * logistic_step(y * z, k, size)
+    else:
+        delta = y - z
+        away = fabs(delta)
+        if code == SQUARED:                                   # I (13)
+            return size * delta / (1.0 + size * k)
+        if code == ABSOLUTE:
+            alpha = clip(delta / k, -size, size)
+        elif code == INSENSITIVE or code == NU_INSENSITIVE:   # an adapted width may be negative
+            alpha = sign(delta) * clip((away - (s if s > 0 else 0.0)) / k, 0.0, size)
+        elif code == SQUARED_INSENSITIVE:
+            return 0.0 if away <= s else 2.0 * size * (delta - s * sign(delta)) / (1.0 + 2.0 * size * k)
+        else:
+            alpha = size * delta / (s + size * k) if away <= s + size * k else size * sign(delta)
+    return alpha if fabs(alpha) > 1e-12 * size else 0.0       # rounding dust makes no term

@@ -1,0 +1,648 @@
+"""A second slow, plain oracle: many outputs, ILK, PassiveAggressive and SVMD, for the tests only.
+
+Written from the papers and not from the library, as `reference.py` is, whose plain data it takes over. **I** is
+Cheng et al., "Implicit online learning with kernels"; **V** is Vishwanathan, Schraudolph and Smola, "Step size
+adaptation in RKHS"; **C** is Crammer et al., "Online passive-aggressive algorithms" (2006). Where the print is
+wrong, the corrected form stands here and the line says "erratum".
+
+Everywhere f(x, y) = sum_i k(x_i, x) (A_i kappa)[y] + b[y]. A loss with one output is the case of one label with
+kappa = 1, so the three learners take every loss of either kind:
+
+==========  =======================================================================================
+loss        as in `reference.py`, or ``("MulticlassHinge", {"margin": 1.0})``, ``("NuMulticlassHinge", {"nu": 0.1,
+            "margin": 1.0})``, ``("MulticlassLogistic", {})``, ``("GraphHinge", {})``, ``("NuGraphHinge", {"nu":
+            0.1, "margin": 1.0})``
+labels      `delta(...)`, `taxonomy(...)` or `label_graph(...)`; None for a loss with one output
+growing     True: `labels` (perhaps None) is where the label set starts, with the delta kernel. A label joins at
+            its first row, last in the order, with score 0, before the prediction of that row counts
+step        as in `reference.py`; for SVMD ``("MetaDescent", {"rate": 0.1, "meta_rate": 0.1, "memory": 0.99})``
+==========  =======================================================================================
+
+`scores(x)`, `b` and the rows are vectors over the labels, also for one label. `learn` and `run` return the scores
+made before each update, offset included; `run` gives shape (n,) for a loss with one output and (n, |Y|) otherwise,
+0 where a label had not joined yet. A weight multiplies the loss, and with it its derivatives in f, b and scalar.
+"""
+
+import math
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from reference import (ADAPTIVE, SIGMA_FLOOR, kernel_value, loss_curvature, loss_derivative, loss_value,
+                       scalar_gradient, starting_scalar, step_size, surviving)
+
+#: The losses with one output per label.
+MULTI = ("MulticlassHinge", "NuMulticlassHinge", "MulticlassLogistic", "GraphHinge", "NuGraphHinge")
+
+#: Every loss whose scalar is learned as well.
+NU = ADAPTIVE + ("NuMulticlassHinge", "NuGraphHinge")
+
+#: |dl/df| is unbounded, so an implicit step has no cap.
+UNCAPPED = ("Squared", "SquaredInsensitive")
+
+#: A coefficient below this part of its natural size is zero.
+DUST = 1e-12
+
+
+# Labels -------------------------------------------------------------------------------------------------------
+
+#: An ordered list of labels, their kernel kappa and their distance Delta, as matrices in that order.
+LabelSet = namedtuple("LabelSet", "labels kappa Delta")
+
+
+def delta(labels):
+    """V (61): kappa = identity, and Delta = 1 between different labels."""
+    n = len(labels)
+    return LabelSet(list(labels), np.eye(n), 1.0 - np.eye(n))
+
+
+def taxonomy(parents, labels):
+    """V (62) and (65) for `labels`, any nodes of the tree {child: parent}; the root counts as an ancestor."""
+    above = [_ancestors(parents, label) for label in labels]
+    kappa = [[float(len(a & b)) for b in above] for a in above]  # (65): how many common ancestors
+    Delta = [[0.5 * len(a - b) + 0.5 * len(b - a) for b in above] for a in above]  # (62)
+    return LabelSet(list(labels), np.array(kappa), np.array(Delta))
+
+
+def _ancestors(parents, node):
+    """The nodes from `node`, its own ancestor, to the root."""
+    path = [node]
+    while parents.get(path[-1]) is not None:
+        if parents[path[-1]] in path:
+            raise ValueError("the taxonomy has a cycle")
+        path.append(parents[path[-1]])
+    return set(path)
+
+
+def label_graph(edges, labels):
+    """V 4.2.2: Delta by shortest paths in the undirected graph of edges (a, b, weight), and kappa = identity.
+
+    `labels` are any of its nodes: paths may lead through nodes that are no labels.
+    """
+    nodes = list(dict.fromkeys(list(labels) + [end for a, b, _ in edges for end in (a, b)]))
+    distance = {(a, b): 0.0 if a == b else math.inf for a in nodes for b in nodes}
+    for a, b, weight in edges:
+        distance[a, b] = distance[b, a] = min(distance[a, b], float(weight))
+    for via in nodes:  # Floyd and Warshall
+        for a in nodes:
+            for b in nodes:
+                distance[a, b] = min(distance[a, b], distance[a, via] + distance[via, b])
+    Delta = np.array([[distance[a, b] for b in labels] for a in labels])
+    if not np.all(np.isfinite(Delta)):
+        raise ValueError("the labels are not connected")
+    return LabelSet(list(labels), np.eye(len(labels)), Delta)
+
+
+# Losses of a score vector -------------------------------------------------------------------------------------
+#
+# All take (loss, scalar, scores, y, Delta), y being a position in the label order for the losses of MULTI, and the
+# value to predict (or None) for the losses with one output, whose `scores` have length 1 and whose Delta is not
+# looked at. `scalar` is the rho of the hinges; GraphHinge has rho = 1 whatever it is.
+
+
+def value_of(loss, scalar, scores, y, Delta):
+    """l(scores, y): V (16), (20), (25), with -nu rho in a nu-loss (V 6.2.1)."""
+    name, params = loss
+    if name not in MULTI:
+        return loss_value(name, params, scalar, scores[0], y)
+    if name == "MulticlassLogistic":
+        top = np.max(scores)
+        return float(top + math.log(np.sum(np.exp(scores - top))) - scores[y])
+    value = max(0.0, _excess(name, scalar, scores, y, Delta)[1])
+    return value - params["nu"] * scalar if name in NU else value
+
+
+def gradient_of(loss, scalar, scores, y, Delta):
+    """xi, V (27) and Table 1: the derivative of l in each score."""
+    name, params = loss
+    if name not in MULTI:
+        return np.array([loss_derivative(name, params, scalar, scores[0], y)])
+    if name == "MulticlassLogistic":  # V (21)
+        return _softmax(scores) - np.eye(len(scores))[y]
+    xi = np.zeros(len(scores))
+    rival, excess = _excess(name, scalar, scores, y, Delta)
+    if excess > 0.0:  # V (17), (26)
+        xi[rival], xi[y] = 1.0, -1.0
+    return xi
+
+
+def hessian_of(loss, scalar, scores, y, Delta):
+    """The matrix of second derivatives of l in the scores; V (36), (38)."""
+    name, params = loss
+    if name not in MULTI:
+        return np.array([[loss_curvature(name, params, scalar, scores[0], y)]])
+    if name == "MulticlassLogistic":
+        p = _softmax(scores)
+        return np.diag(p) - np.outer(p, p)
+    return np.zeros((len(scores), len(scores)))
+
+
+def scalar_gradient_of(loss, scalar, scores, y, Delta):
+    """dl/drho = Delta(y, y*) - nu for a positive hinge and -nu otherwise; 0 for a loss without nu."""
+    name, params = loss
+    if name not in MULTI:
+        return scalar_gradient(name, params, scalar, scores[0], y)
+    if name not in NU:
+        return 0.0
+    rival, excess = _excess(name, scalar, scores, y, Delta)
+    if excess <= 0.0:
+        return -params["nu"]
+    return (Delta[y, rival] if name == "NuGraphHinge" else 1.0) - params["nu"]
+
+
+def _excess(name, scalar, scores, y, Delta):
+    """(y*, rho Delta(y, y*) + f(y*) - f(y)): the first best runner-up, or (None, -inf) for a lone label."""
+    others = [l for l in range(len(scores)) if l != y]
+    if not others:
+        return None, -math.inf
+    wanted = [scores[l] + _margin(name, scalar, y, l, Delta) for l in others]
+    best = wanted.index(max(wanted))  # index() finds the first
+    return others[best], float(wanted[best] - scores[y])
+
+
+def _margin(name, scalar, y, l, Delta):
+    """rho Delta(y, l) for l != y; the multiclass hinges have Delta = 1 whatever the labels are."""
+    if name in ("MulticlassHinge", "NuMulticlassHinge"):
+        return scalar
+    return Delta[y, l] if name == "GraphHinge" else scalar * Delta[y, l]
+
+
+def _softmax(scores):
+    """p(y | x), V (22), with no positive exponent."""
+    e = np.exp(scores - np.max(scores))
+    return e / np.sum(e)
+
+
+# What the learners share --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Row:
+    """The term of one example: its coefficients in f and, for SVMD, in v."""
+
+    x: Any
+    born: int
+    alpha: np.ndarray
+    beta: np.ndarray
+
+
+def _kept(budget, rows, t):
+    """`surviving` for rows: Smallest goes by max_y |alpha_y|, the oldest among equals leaves first."""
+    if budget[0] != "Smallest":
+        return surviving(budget, rows, t)
+    rows = list(rows)
+    while len(rows) > budget[1]["size"]:
+        magnitudes = [np.max(np.abs(row.alpha)) for row in rows]
+        del rows[magnitudes.index(min(magnitudes))]
+    return rows
+
+
+class _Outputs:
+    """A hypothesis f(x, .) + b over labels that may grow, with everything about it but how it learns."""
+
+    def __init__(self, *, loss, kernel, step, regularization, labels=None, growing=False,
+                 budget=("Unlimited", {}), offset=False):
+        self.loss, self.kernel, self.step, self.budget = loss, kernel, step, budget
+        self.regularization, self.offset, self.growing = regularization, offset, growing
+        self.many = loss[0] in MULTI
+        labels = delta([] if self.many else [None]) if labels is None else labels
+        self.labels, self.kappa, self.Delta = list(labels.labels), labels.kappa, labels.Delta
+        self.scalar = starting_scalar(loss[1])
+        self.rows = []
+        self.b = np.zeros(len(self.labels))
+        self.t = 0
+        self._grams = {}  # k of two terms, by when they were born
+
+    def scores(self, x):
+        """f(x, .) + b of the current hypothesis."""
+        return self._evaluate([row.alpha for row in self.rows], self._kernels(x)) + self.b
+
+    def run(self, X, y=None, weights=None):
+        """Learn from the rows of X in order; return the scores made before each update."""
+        made = []
+        for i in range(len(X)):
+            weight = 1.0 if weights is None else weights[i]
+            made.append(self.learn(X[i], None if y is None else y[i], weight))
+        if not self.many:
+            return np.array([scores[0] for scores in made], dtype=float)
+        return np.array([np.append(s, np.zeros(len(self.labels) - len(s))) for s in made], dtype=float)
+
+    def inner(self, one, other):
+        """<f, f>, <f, v> or <v, v> by a double sum over terms; `one` and `other` are "alpha" or "beta"."""
+        if not self.rows:
+            return 0.0
+        K = np.array([[self._gram(row, column) for column in self.rows] for row in self.rows])
+        left, right = ([getattr(row, name) for row in self.rows] for name in (one, other))
+        return float(np.sum(K * (np.array(left) @ self.kappa @ np.array(right).T)))
+
+    def norm(self):
+        """|f|, without the offset."""
+        return math.sqrt(max(0.0, self.inner("alpha", "alpha")))
+
+    def _position(self, y):
+        """What the losses call y: where the label stands (it joins if it is new), or y itself for one output."""
+        if not self.many:
+            return y
+        if y not in self.labels:
+            if not self.growing:
+                raise ValueError(f"unknown label {y!r}")
+            self._join(y)
+        return self.labels.index(y)
+
+    def _join(self, label):
+        """One more label, at the end, with zero coefficients everywhere."""
+        self.labels, self.kappa, self.Delta = delta(self.labels + [label])
+        for row in self.rows:
+            row.alpha, row.beta = np.append(row.alpha, 0.0), np.append(row.beta, 0.0)
+        self.b = np.append(self.b, 0.0)
+
+    def _kernels(self, x):
+        """k(x_i, x) for every term."""
+        return [kernel_value(self.kernel, row.x, x) for row in self.rows]
+
+    def _evaluate(self, coefficients, kernels):
+        """sum_i k_i (A_i kappa), label by label."""
+        mixed = [coefficient @ self.kappa for coefficient in coefficients]
+        return np.array([math.fsum(k * m[l] for k, m in zip(kernels, mixed)) for l in range(len(self.labels))])
+
+    def _gram(self, row, column):
+        """k of two terms, computed once."""
+        key = (row.born, column.born)
+        if key not in self._grams:
+            self._grams[key] = kernel_value(self.kernel, row.x, column.x, same=row is column)
+        return self._grams[key]
+
+    def _append(self, x, alpha):
+        """A new term of f, unless it would be zero."""
+        if np.any(alpha != 0.0) and kernel_value(self.kernel, x, x, same=True) != 0.0:
+            self.rows.append(Row(x, self.t, alpha, np.zeros_like(alpha)))
+
+    def _decay(self, factor):
+        """Every old coefficient of f."""
+        for row in self.rows:
+            row.alpha = factor * row.alpha
+        self.rows = [row for row in self.rows if np.any(row.alpha != 0.0)]
+
+    def _move_scalar(self, change):
+        """rho, epsilon or sigma of a nu-loss; only sigma is kept positive."""
+        if self.loss[0] in NU:
+            self.scalar += change
+        if self.loss[0] == "NuHuber":
+            self.scalar = max(SIGMA_FLOOR, self.scalar)
+
+
+class ReferenceMulti(_Outputs):
+    """NORMA over labels, V (28)-(32): A_i <- (1 - eta_t lambda) A_i, new row -eta_t xi, b <- b - eta_t xi."""
+
+    def learn(self, x, y=None, weight=1.0):
+        """Learn from one example; return the scores made before the update."""
+        self.t += 1
+        y = self._position(y)
+        scores = self.scores(x)
+        at_prediction = (self.loss, self.scalar, scores, y, self.Delta)
+        eta = step_size(self.step, self.t)
+        alpha = -eta * weight * gradient_of(*at_prediction)
+        self._decay(1.0 - eta * self.regularization)
+        self._append(x, alpha)
+        if self.offset:
+            self.b = self.b + alpha  # never decayed
+        self._move_scalar(-eta * weight * scalar_gradient_of(*at_prediction))
+        self.rows = _kept(self.budget, self.rows, self.t + 1)
+        return scores
+
+
+# ILK ----------------------------------------------------------------------------------------------------------
+
+
+class ReferenceILK(_Outputs):
+    """I (8): f_{t+1} = argmin 1/2 |f - f_t|^2 + eta_t (lambda/2 |f|^2 + C weight l(f(x_t) + b, y_t)).
+
+    With 1 - tau = 1 / (1 + eta_t lambda) and S = (1 - tau) eta_t C weight, that is (1 - tau) f_t + k(x_t, .) r for
+    the row r that minimises k/2 |r|^2 + S l(m + k r), where m = (1 - tau) f_t(x_t) + b and k = k(x_t, x_t)
+    (kappa = 1; `implicit_*` below). I (16), (18), erratum: the cap is S, not (1 - tau) C.
+
+    Library conventions
+    -------------------
+    - The offset counts as fixed while f moves; then b <- b + r. It is neither shrunk nor part of the arg-min.
+    - A nu-loss holds its scalar while f moves; then the scalar moves by eta_t C weight times its gradient at the
+      prediction f_t(x_t) + b. sigma of NuHuber is kept positive, rho and epsilon have no floor.
+    - The multiclass and graph hinges take I (17)-(18), one runner-up y*, erratum: at the shrunk scores m, not at
+      f_t. `exact=True` gives the arg-min itself. That and MulticlassLogistic need kappa = identity.
+    - k = 0: no term, but b moves by -S l'(m), the limit of the implicit step.
+    - A row with all entries below 1e-12 S is zero: no term, no move of b. Squared and SquaredInsensitive have no
+      cap, hence no such threshold.
+    """
+
+    def __init__(self, *, penalty=1.0, exact=False, **shared):
+        super().__init__(**shared)
+        self.penalty, self.exact = penalty, exact
+        alone = exact or self.loss[0] == "MulticlassLogistic"
+        if alone and not np.array_equal(self.kappa, np.eye(len(self.labels))):
+            raise ValueError("this implicit step needs the delta kernel")
+
+    def learn(self, x, y=None, weight=1.0):
+        """Learn from one example; return the scores made before the update."""
+        self.t += 1
+        y = self._position(y)
+        scores = self.scores(x)
+        eta = step_size(self.step, self.t)
+        shrink = 1.0 / (1.0 + eta * self.regularization)
+        row = self._row(x, y, shrink * (scores - self.b) + self.b, shrink * eta * self.penalty * weight)
+
+        slope = scalar_gradient_of(self.loss, self.scalar, scores, y, self.Delta)
+        self._decay(shrink)  # I (11)
+        self._append(x, row)
+        if self.offset:
+            self.b = self.b + row
+        self._move_scalar(-eta * self.penalty * weight * slope)
+        self.rows = _kept(self.budget, self.rows, self.t + 1)
+        return scores
+
+    def _row(self, x, y, m, S):
+        """The new coefficients, I (12)."""
+        k = kernel_value(self.kernel, x, x, same=True)
+        row = implicit_row(self.loss, self.scalar, m, y, k, S, self.Delta, self.kappa, self.exact)
+        dust = 0.0 if self.loss[0] in UNCAPPED else DUST * S
+        return np.zeros(len(m)) if np.max(np.abs(row)) < dust else row
+
+
+def implicit_row(loss, scalar, m, y, k, S, Delta, kappa, exact=False):
+    """The r of the class above for any loss; `exact` is for the hinges over labels."""
+    if k == 0.0 or S == 0.0:
+        return -S * gradient_of(loss, scalar, m, y, Delta)
+    if loss[0] not in MULTI:
+        return np.array([implicit_coefficient(loss, scalar, m[0], y, k, S)])
+    if loss[0] == "MulticlassLogistic":
+        return implicit_logistic(loss, m, y, k, S)
+    return (implicit_hinge if exact else implicit_runner_up)(loss, scalar, m, y, k, S, Delta, kappa)
+
+
+def implicit_coefficient(loss, scalar, m, y, k, S):
+    """argmin over a of k/2 a^2 + S l(m + k a): where a + S l'(m + k a), which only grows, changes its sign.
+
+    It has the sign of l' at 0 and (l' being monotone) the other one, or zero, at -S l'(m): bisection between.
+    """
+    far = -S * loss_derivative(*loss, scalar, m, y)
+    sign = 1.0 if far > 0.0 else -1.0
+
+    def too_near(a):
+        return sign * (a + S * loss_derivative(*loss, scalar, m + k * a, y)) <= 0.0
+
+    if far == 0.0 or too_near(far):
+        return far
+    near = 0.0
+    for _ in range(200):  # leaves 2^-200 of the bracket, or neighbouring numbers
+        middle = 0.5 * (near + far)
+        near, far = (middle, far) if too_near(middle) else (near, middle)
+    return 0.5 * (near + far)
+
+
+def implicit_runner_up(loss, scalar, m, y, k, S, Delta, kappa):
+    """I (17)-(18): +a for y and -a for y*, which closes the gap unless the cap S stops it."""
+    row = np.zeros(len(m))
+    rival, excess = _excess(loss[0], scalar, m, y, Delta)
+    if excess > 0.0:
+        a = min(S, excess / (k * (kappa[y, y] + kappa[rival, rival] - 2.0 * kappa[y, rival])))
+        row[y], row[rival] = a, -a
+    return row
+
+
+def implicit_hinge(loss, scalar, m, y, k, S, Delta, kappa):
+    """argmin of k/2 |r|^2 + S max(0, max_l (s_l + k r_l) - k r_y), s_l = rho Delta(y, l) + m_l - m_y, kappa = 1.
+
+    Its conditions: r_l = -p_l with p_l >= 0, r_y = sum p = a <= S, and p_l > 0 only where s_l - k p_l is largest.
+    So k p_l = max(0, s_l - theta); theta = k a if the loss ends up 0, which needs a <= S, and else a = S.
+    """
+    others = [l for l in range(len(m)) if l != y]
+    s = {l: float(_margin(loss[0], scalar, y, l, Delta) + m[l] - m[y]) for l in others}
+    row = np.zeros(len(m))
+    top = max(s.values(), default=0.0)
+    if top <= 0.0:
+        return row
+
+    def cut(theta):  # k a
+        return math.fsum(max(0.0, s[l] - theta) for l in others)
+
+    theta = _bisect(lambda theta: theta - cut(theta), 0.0, top)
+    if cut(theta) > k * S:
+        theta = _bisect(lambda theta: k * S - cut(theta), min(s.values()) - k * S, top)
+    for l in others:
+        row[l] = -max(0.0, s[l] - theta) / k
+    row[y] = -math.fsum(row)
+    return row
+
+
+def _bisect(growing, low, high):
+    """Where the growing function, negative at `low`, changes its sign."""
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if growing(middle) < 0.0 else (low, middle)
+    return 0.5 * (low + high)
+
+
+def implicit_logistic(loss, m, y, k, S):
+    """argmin of k/2 |r|^2 + S l(m + k r), kappa = 1: q(r) = r + S xi(m + k r) = 0, by damped Newton on |q|."""
+    def residual(r):
+        return r + S * gradient_of(loss, None, m + k * r, y, None)
+
+    r = np.zeros(len(m))
+    q = residual(r)
+    for _ in range(1000):
+        jacobian = np.eye(len(m)) + S * k * hessian_of(loss, None, m + k * r, y, None)
+        direction = -np.linalg.solve(jacobian, q)  # I + S k H is positive definite: |q| falls along it
+        length = 1.0
+        while length > 1e-12 and not np.linalg.norm(residual(r + length * direction)) < np.linalg.norm(q):
+            length *= 0.5
+        if length <= 1e-12:  # nothing left but rounding
+            break
+        r = r + length * direction
+        q = residual(r)
+    if np.max(np.abs(q)) > 1e-13 * S * len(m):
+        raise ArithmeticError("the Newton iteration has not converged")
+    return r
+
+
+# Passive-Aggressive -------------------------------------------------------------------------------------------
+
+
+def passive_aggressive(variant, *, loss, kernel, X, y, penalty=1.0, labels=None, offset=False, weights=None):
+    """C, Fig. 1 and sections 5 and 7: "PA", "PA-I" or "PA-II" for Hinge, Insensitive or MulticlassHinge.
+
+    tau = l/q, min(C, l/q) or l/(q + 1/(2C)), q = |x|^2, or 2 |x|^2 for two prototypes. Returns (scores, terms,
+    b): scores as `run` does, terms as pairs (x, row). `labels` is the list of labels of MulticlassHinge.
+
+    Library conventions: b moves with the new row; C is penalty * weight, and a weight of 0 leaves even PA alone;
+    q = 0 makes no term, but b moves by C (PA-I), by 2 C l (PA-II), not at all (PA); tau below 1e-12 of C (PA-I,
+    as in ILK), otherwise of margin/q or |y|/q, is zero.
+    """
+    labels = [None] if labels is None else list(labels)
+    b = np.zeros(len(labels))
+    terms, made = [], []
+    for i in range(len(X)):
+        f = sum((kernel_value(kernel, x, X[i]) * row for x, row in terms), np.zeros(len(labels))) + b
+        made.append(f)
+        C = penalty * (1.0 if weights is None else weights[i])
+        direction, suffered, natural = _pa_direction(loss, f, y[i], labels)
+        k = kernel_value(kernel, X[i], X[i], same=True)
+        row = _pa_tau(variant, suffered, k * float(direction @ direction), C, natural) * direction
+        if np.any(row != 0.0) and k != 0.0:
+            terms.append((X[i], row))
+        if offset:
+            b = b + row
+    return (np.array(made) if loss[0] in MULTI else np.array(made)[:, 0]), terms, b
+
+
+def _pa_direction(loss, f, y, labels):
+    """Which way the row goes, the loss, and the size of score that the loss is measured against."""
+    name, params = loss
+    if name == "Hinge":
+        return np.array([float(y)]), max(0.0, params["margin"] - y * f[0]), params["margin"]
+    if name == "Insensitive":
+        suffered = max(0.0, abs(y - f[0]) - params["width"])
+        return np.array([1.0 if y > f[0] else -1.0]), suffered, abs(y)
+    right = labels.index(y)
+    wrong = max((l for l in range(len(labels)) if l != right), key=lambda l: f[l])  # max() finds the first
+    direction = np.zeros(len(labels))
+    direction[right], direction[wrong] = 1.0, -1.0
+    return direction, max(0.0, params["margin"] + f[wrong] - f[right]), params["margin"]
+
+
+def _pa_tau(variant, suffered, q, C, natural):
+    """The step of C, Fig. 1."""
+    if suffered == 0.0 or C == 0.0:
+        return 0.0
+    if variant == "PA-I":
+        tau = min(C, suffered / q) if q > 0.0 else C
+        return tau if tau >= DUST * C else 0.0
+    if suffered < DUST * natural:
+        return 0.0
+    if variant == "PA":
+        return suffered / q if q > 0.0 else 0.0
+    return suffered / (q + 1.0 / (2.0 * C))
+
+
+# SVMD ---------------------------------------------------------------------------------------------------------
+
+
+class ReferenceSVMD(_Outputs):
+    """V Algorithm 2 with rows alpha_i of f and beta_i of the gradient trace v; c is `regularization`.
+
+    Per example: scores, xi, <g,v>; eta; eta_b; chi; eta_eps, v_eps, eps (erratum: V 2(c)iii prints eps first); v_b,
+    b; v; f; budget.
+
+    Decisions
+    ---------
+    - eta is adapted by (33) with <g_t, v_t> before it is used, from the first example on (where v = 0); then it is
+      capped at 1/c (erratum), also eta_0. At the cap 1 - eta c counts as exactly 0: f forgets all terms, while v
+      keeps them with -alpha_i. eta_b and eta_eps have no cap. All three have the floor 1/2 per step, the same mu
+      (`meta_rate`) and the same lambda (`memory`); eta_b starts at eta_0, for a label that joins later too.
+    - xi, H and dl/deps carry the example's weight. They are all taken at the scores f_t(x_t) + b_t and the old eps.
+    - The Hessian is block-diagonal: chi = H v(x_t, .) with the trace of f alone, H v_b in (52) (erratum: not
+      printed). On kinks H and xi are those of `reference.py`.
+    - eps, rho or sigma moves in log space along dl/deps (erratum: (54)-(58) print -(xi + nu)); for NuHuber dl/deps
+      is the quantile rule. Nothing but its logarithm keeps it positive.
+    - A term lives while it is non-zero in f or in v; k(x, x) = 0 makes none. Smallest goes by alpha alone.
+    - `ff` and `fv` are |f|^2 and <f, v> by the recurrences (46)-(49), without the offset and with the chi term that
+      (47) lacks (erratum); |f|^2 is clamped at 0. <g, v> takes the double sums until a budget drops a term, and
+      from then on the recurrences, as if nothing had been dropped (V's choice). With `exact_norms` it takes the
+      double sums for ever, and a drop sets `ff` and `fv` to them.
+
+    Attributes
+    ----------
+    step_history : eta_t as used at each example
+    gv_history : pairs (by double sums, by recurrences) of <g_t, v_t>
+    eta, eta_b, eta_eps, v_b, v_eps, ff, fv, dropped : the current state; `inner` gives the double sums
+    """
+
+    def __init__(self, *, exact_norms=False, **shared):
+        super().__init__(**shared)
+        params = self.step[1]
+        self.mu, self.memory = params["meta_rate"], params["memory"]
+        self.exact_norms = exact_norms
+        self.eta, self.eta_eps = params["rate"], 1.0
+        self.eta_b = np.full(len(self.labels), params["rate"])
+        self.v_b, self.v_eps = np.zeros(len(self.labels)), 0.0
+        self.ff = self.fv = 0.0
+        self.dropped = False
+        self.step_history, self.gv_history = [], []
+
+    def learn(self, x, y=None, weight=1.0):
+        """Learn from one example; return the scores made before the update."""
+        self.t += 1
+        y = self._position(y)
+        kernels = self._kernels(x)
+        f = self._evaluate([row.alpha for row in self.rows], kernels)
+        v = self._evaluate([row.beta for row in self.rows], kernels)
+        scores = f + self.b
+        at_prediction = (self.loss, self.scalar, scores, y, self.Delta)
+        xi = weight * gradient_of(*at_prediction)
+        H = weight * hessian_of(*at_prediction)
+
+        decay = self._adapt_step(float(xi @ v))
+        self.eta_b = self.eta_b * np.maximum(0.5, 1.0 - self.mu * xi * self.v_b)  # (51)
+        chi = H @ v  # (43), (44)
+        if self.loss[0] in NU:
+            self._move_scalar_in_log_space(weight * scalar_gradient_of(*at_prediction))
+        if self.offset:
+            self.v_b = self.memory * self.v_b - self.eta_b * (xi + self.memory * H @ self.v_b)  # (52)
+            self.b = self.b - self.eta_b * xi  # (50)
+        self._move_functions(x, kernels, f, xi, chi, decay)
+        self._apply_budget()
+        return scores
+
+    def _join(self, label):
+        """One more label: its offset has a step size and a trace as well."""
+        super()._join(label)
+        self.eta_b, self.v_b = np.append(self.eta_b, self.step[1]["rate"]), np.append(self.v_b, 0.0)
+
+    def _adapt_step(self, xi_v):
+        """(33) with <g, v> = c <f, v> + xi v(x), (45); return 1 - eta c."""
+        c = self.regularization
+        by_sums, by_recurrence = c * self.inner("alpha", "beta") + xi_v, c * self.fv + xi_v
+        gv = by_recurrence if self.dropped and not self.exact_norms else by_sums
+        self.eta = self.eta * max(0.5, 1.0 - self.mu * gv)
+        if c > 0.0:
+            self.eta = min(self.eta, 1.0 / c)
+        self.gv_history.append((by_sums, by_recurrence))
+        self.step_history.append(self.eta)
+        return 0.0 if c > 0.0 and self.eta == 1.0 / c else 1.0 - self.eta * c
+
+    def _move_scalar_in_log_space(self, slope):
+        """(54)-(58), d/dlog eps = eps dl/deps: its step size, its trace (with the old eps), itself."""
+        slope = self.scalar * slope
+        self.eta_eps *= max(0.5, 1.0 - self.mu * self.v_eps * slope)  # (57), with the index t+1 on its right
+        self.v_eps = self.memory * self.v_eps - self.eta_eps * slope * (1.0 + self.memory * self.v_eps)  # (58)
+        self.scalar *= math.exp(-self.eta_eps * slope)  # (55)
+
+    def _move_functions(self, x, kernels, f, xi, chi, decay):
+        """v by (42), the incremental sums, f by (32)."""
+        c, k = self.regularization, kernel_value(self.kernel, x, x, same=True)
+        for row in self.rows:
+            row.beta = decay * self.memory * row.beta - self.eta * c * row.alpha
+        newest = Row(x, self.t, np.zeros(len(xi)), -self.eta * (xi + self.memory * chi))
+        v_next = self._evaluate([row.beta for row in self.rows + [newest]], kernels + [k])
+        self._update_sums(f, v_next, xi, chi, k, decay)
+        for row in self.rows:
+            row.alpha = decay * row.alpha
+        newest.alpha = -self.eta * xi
+        if k != 0.0:
+            self.rows.append(newest)
+
+    def _update_sums(self, f, v_next, xi, chi, k, decay):
+        """(46)-(49); f is f_t(x_t), v_next is v_{t+1}(x_t)."""
+        eta, c = self.eta, self.regularization
+        f_g = c * self.ff + float(xi @ f)  # (48)
+        f_v = decay * self.memory * self.fv - eta * f_g - eta * self.memory * float(chi @ f)  # (47), erratum: chi
+        self.fv = decay * f_v - eta * float(xi @ v_next)  # (46)
+        squared = float(xi @ self.kappa @ xi) * k
+        self.ff = max(0.0, decay**2 * self.ff - 2.0 * eta * decay * float(xi @ f) + eta**2 * squared)  # (49)
+
+    def _apply_budget(self):
+        """Terms that are zero in f and in v go, then those that the budget does not keep."""
+        self.rows = [row for row in self.rows if np.any(row.alpha != 0.0) or np.any(row.beta != 0.0)]
+        kept = _kept(self.budget, self.rows, self.t + 1)
+        dropped, self.rows = len(kept) < len(self.rows), kept
+        self.dropped = self.dropped or dropped
+        if dropped and self.exact_norms:
+            self.ff, self.fv = self.inner("alpha", "alpha"), self.inner("alpha", "beta")
