@@ -57,6 +57,7 @@ class Window(Budget):
 
     def length(self, t):
         """How many of the latest examples f_t may use."""
+        self.validate()
         return window_lengths(*self.core(), t)
 
 
@@ -98,6 +99,7 @@ class Sublinear(Budget):
 
     def length(self, t):
         """How many of the latest examples f_t may use."""
+        self.validate()
         return window_lengths(*self.core(), t)
 
 

@@ -39,14 +39,19 @@ class Kernel(Parameterized):
 
     def __call__(self, X, Z=None):
         """Gram matrix of k(x, z) for all x in X and z in Z; Z = None means X itself."""
+        self.validate()
         ops = self.ops()
         if ops is None:
             return self._gram_of_objects(X, Z)
         X = self.check_input(X)
-        return Program(ops).gram(X, None if Z is None else self.check_input(Z, len(X[0]), name="Z"))
+        Z = None if Z is None else self.check_input(Z, name="Z")
+        if Z is not None and Z.shape[1] != X.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} features and Z has {Z.shape[1]}; expected the same number.")
+        return Program(ops).gram(X, Z)
 
     def diagonal(self, X):
         """k(x, x) for all x in X."""
+        self.validate()
         ops = self.ops()
         if ops is None:
             return np.array([self.self_value(x) for x in check_objects(X)], dtype=float)
@@ -258,6 +263,8 @@ class Normalized(Kernel):
         self.kernel = kernel
 
     def validate(self):
+        if self.kernel is None:
+            raise bad_parameter(self, "kernel", "a kernel, its name or a callable", None)
         as_kernel(self.kernel, self)
 
     def _inner(self):
@@ -367,10 +374,10 @@ class Product(_Pair):
         return None
 
     def __repr__(self):
-        left, right = (f"({k!r})" if isinstance(k, Sum) else repr(k) for k in (self.left, self.right))
-        if type(self.left) is Constant:
-            return f"{self.left.value!r}*{right}"
-        return f"{left}*{right}"
+        return "*".join(
+            f"({k!r})" if isinstance(k, Sum) else repr(k.value) if type(k) is Constant else repr(k)
+            for k in (self.left, self.right)
+        )
 
 
 class Custom(Kernel):
@@ -389,7 +396,10 @@ class Custom(Kernel):
         return float(self.function(x, z))
 
 
-KERNELS = {name.lower(): globals()[name] for name in __all__ if name not in ("Kernel", "Normalized")}
+# By name: those whose parameters all have defaults.
+KERNELS = {
+    name.lower(): globals()[name] for name in __all__ if name not in ("Kernel", "Normalized", "Precomputed")
+}
 
 
 def as_kernel(value, owner, default=Gaussian):

@@ -49,7 +49,7 @@ class BinaryLabels:
                 return cls(np.array([-1, 1], dtype=seen.dtype), negative_is_open=True)
             return cls(np.array([-1, 1] if label == -1 else [0, 1], dtype=seen.dtype))
         raise ValueError(
-            f"y holds one class only, {label!r}, and two are needed: pass classes=[...] with both labels "
+            f"y holds one class only, {_shown(seen)}, and two are needed: pass classes=[...] with both labels "
             "on the first call. (Labels -1/1, 0/1 and booleans need no classes.)"
         )
 
@@ -69,7 +69,7 @@ class BinaryLabels:
         known = positive | negative
         if not np.all(known):
             unknown = y if np.ndim(known) == 0 else y[~known]
-            raise ValueError(f"y contains an unknown label, {unknown[0]!r}; expected one of {_shown(self.classes)}.")
+            raise ValueError(f"y contains an unknown label, {_shown(unknown[:1])}; expected one of {_shown(self.classes)}.")
         return np.where(positive, 1.0, -1.0), self
 
     def encode_one(self, y):

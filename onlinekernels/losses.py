@@ -70,6 +70,11 @@ class Loss(Parameterized):
         """Raise ValueError for a parameter out of range."""
         if self.task not in ("binary", "regression", "novelty"):
             raise bad_parameter(self, "task", "'binary', 'regression' or 'novelty'", self.task)
+        if self.adapts and not self.is_compiled():
+            raise ValueError(
+                f"{type(self).__name__} has a derivative of its own and cannot adapt its {self.scalar_name}; "
+                f"derive it from a loss without nu."
+            )
 
     def value(self, score, y=None):
         """l(score, y), over arrays."""
@@ -89,7 +94,10 @@ class Loss(Parameterized):
 
     def _evaluate(self, function, score, y):
         if self._code() == 0:
-            raise NotImplementedError(f"{type(self).__name__} does not define this method.")
+            raise NotImplementedError(f"{type(self).__name__} does not define {function.__name__}(score, y).")
+        self.validate()
+        if y is None and self.task != "novelty":
+            raise TypeError(f"{type(self).__name__} needs y: {function.__name__}(score, y).")
         return function(*self.core(), score, 0.0 if y is None else y)
 
 

@@ -14,8 +14,8 @@ import zipfile
 import numpy as np
 
 from onlinekernels import algorithms, budgets, kernels, losses, steps
-from onlinekernels.learner import _State
 from onlinekernels.params import Parameterized
+from onlinekernels.plan import State
 
 __all__ = ["save", "load"]
 
@@ -50,6 +50,10 @@ def save(model, path, *, without=()):
     if model._state is not None:
         state = model._state.to_dict()
         _check_labels(state["labels"])
+        state["plan"] = {
+            name: None if name in without else _encoded(value, name, arrays)
+            for name, value in state["plan"].items()
+        }
         state["engine"] = {
             name: _encoded_objects(value, arrays) if name == "objects" else _encoded(value, name, arrays)
             for name, value in state["engine"].items()
@@ -74,22 +78,28 @@ def load(path, kernel=None, loss=None):
     ValueError
         If the file is not a complete, unchanged model file of a version that this library knows.
     """
-    header, arrays = _read(path)
+    path = os.fspath(path)
+    header, arrays = _read(path if os.path.exists(path) or path.endswith(".npz") else path + ".npz")
     try:
         given = {"kernel": kernel, "loss": loss}
         params = {name: _decoded(value, arrays) for name, value in header["params"].items()}
+        plan = {}
+        if header["state"] is not None:
+            plan = {name: _decoded(value, arrays) for name, value in header["state"]["plan"].items()}
         for name, value in given.items():
             if name in header["without"] and value is None:
                 raise ValueError(f"it was saved without its {name}; give it as load(path, {name}=...)")
             if name not in header["without"] and value is not None:
                 raise ValueError(f"it has a {name} of its own; load it without {name}=...")
             if value is not None:
-                params[name] = value
+                params[name] = plan[name] = value
+        if header["algorithm"] not in algorithms.__all__:
+            raise ValueError(f"there is no algorithm {header['algorithm']!r}")
         model = getattr(algorithms, header["algorithm"])(**params)
         if header["state"] is not None:
-            state = dict(header["state"])
+            state = dict(header["state"], plan=plan)
             state["engine"] = {name: _decoded(value, arrays) for name, value in state["engine"].items()}
-            model.__dict__["_state"] = _State.from_dict(model, state)
+            model.__dict__["_state"] = State.from_dict(state)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} cannot be loaded: {error}.") from error
     return model
@@ -108,6 +118,8 @@ def _encoded(value, name, arrays):
         key = f"array{len(arrays)}"
         arrays[key] = value
         return {"array": key}
+    if isinstance(value, (list, tuple)) and np.asarray(value).dtype.kind in "fiub":
+        return _encoded(np.asarray(value), name, arrays)
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):

@@ -13,6 +13,8 @@ class Parameterized:
 
     @classmethod
     def _signature(cls):
+        if cls.__init__ is object.__init__:
+            return []
         parameters = inspect.signature(cls.__init__).parameters.values()
         return [p for p in parameters if p.name != "self"]
 
@@ -43,8 +45,8 @@ class Parameterized:
             inner = getattr(self, name)
             if not hasattr(inner, "set_params"):
                 raise ValueError(
-                    f"The {name!r} parameter of {type(self).__name__} is {inner!r}, "
-                    f"which has no parameters of its own to set."
+                    f"The {name!r} parameter of {type(self).__name__} is {inner!r}, which has no parameters of "
+                    f"its own to set. Give an object for {name!r} first."
                 )
             inner.set_params(**values)
         return self

@@ -23,6 +23,7 @@ class Step(Parameterized):
 
     def size(self, t):
         """eta_t for example t, or for an array of them; t counts from 1."""
+        self.validate()
         return step_sizes(*self.core(), t)
 
 

@@ -58,6 +58,8 @@ def check_points(X, *, n_features=None, dtype=None, name="X", finite=True):
     With ``finite=False`` the caller notices numbers that are not finite.
     """
     X = _as_array(X, name)
+    if X.dtype.kind not in "fiub":
+        X = _numbers_from_objects(X, name)
     if X.ndim != 2:
         hint = (
             " Reshape it with X.reshape(-1, 1) if it has a single feature, or X.reshape(1, -1) if it"

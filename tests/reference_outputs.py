@@ -13,8 +13,8 @@ loss        as in `reference.py`, or ``("MulticlassHinge", {"margin": 1.0})``, `
             "margin": 1.0})``, ``("MulticlassLogistic", {})``, ``("GraphHinge", {})``, ``("NuGraphHinge", {"nu":
             0.1, "margin": 1.0})``
 labels      `delta(...)`, `taxonomy(...)` or `label_graph(...)`; None for a loss with one output
-growing     True: `labels` (perhaps None) is where the label set starts, with the delta kernel. A label joins at
-            its first row, last in the order, with score 0, before the prediction of that row counts
+growing     True: `labels` (perhaps None) is where the set starts, with the delta kernel. A label joins at its
+            first row, last in the order and with score 0, before the prediction of that row counts
 step        as in `reference.py`; for SVMD ``("MetaDescent", {"rate": 0.1, "meta_rate": 0.1, "memory": 0.99})``
 ==========  =======================================================================================
 
@@ -32,13 +32,9 @@ import numpy as np
 from reference import (ADAPTIVE, SIGMA_FLOOR, kernel_value, loss_curvature, loss_derivative, loss_value,
                        scalar_gradient, starting_scalar, step_size, surviving)
 
-#: The losses with one output per label.
+#: Losses with one output per label; losses whose scalar is learned as well; losses whose slope has no bound.
 MULTI = ("MulticlassHinge", "NuMulticlassHinge", "MulticlassLogistic", "GraphHinge", "NuGraphHinge")
-
-#: Every loss whose scalar is learned as well.
 NU = ADAPTIVE + ("NuMulticlassHinge", "NuGraphHinge")
-
-#: |dl/df| is unbounded, so an implicit step has no cap.
 UNCAPPED = ("Squared", "SquaredInsensitive")
 
 #: A coefficient below this part of its natural size is zero.
@@ -206,8 +202,7 @@ class _Outputs:
         self.loss, self.kernel, self.step, self.budget = loss, kernel, step, budget
         self.regularization, self.offset, self.growing = regularization, offset, growing
         self.many = loss[0] in MULTI
-        labels = delta([] if self.many else [None]) if labels is None else labels
-        self.labels, self.kappa, self.Delta = list(labels.labels), labels.kappa, labels.Delta
+        self.labels, self.kappa, self.Delta = labels or delta([] if self.many else [None])
         self.scalar = starting_scalar(loss[1])
         self.rows = []
         self.b = np.zeros(len(self.labels))
@@ -216,7 +211,7 @@ class _Outputs:
 
     def scores(self, x):
         """f(x, .) + b of the current hypothesis."""
-        return self._evaluate([row.alpha for row in self.rows], self._kernels(x)) + self.b
+        return self._evaluate("alpha", self._kernels(x)) + self.b
 
     def run(self, X, y=None, weights=None):
         """Learn from the rows of X in order; return the scores made before each update."""
@@ -261,9 +256,9 @@ class _Outputs:
         """k(x_i, x) for every term."""
         return [kernel_value(self.kernel, row.x, x) for row in self.rows]
 
-    def _evaluate(self, coefficients, kernels):
-        """sum_i k_i (A_i kappa), label by label."""
-        mixed = [coefficient @ self.kappa for coefficient in coefficients]
+    def _evaluate(self, which, kernels):
+        """sum_i k_i (A_i kappa), label by label: f(x, .) for "alpha" and v(x, .) for "beta"."""
+        mixed = [getattr(row, which) @ self.kappa for row in self.rows]
         return np.array([math.fsum(k * m[l] for k, m in zip(kernels, mixed)) for l in range(len(self.labels))])
 
     def _gram(self, row, column):
@@ -273,23 +268,20 @@ class _Outputs:
             self._grams[key] = kernel_value(self.kernel, row.x, column.x, same=row is column)
         return self._grams[key]
 
-    def _append(self, x, alpha):
-        """A new term of f, unless it would be zero."""
-        if np.any(alpha != 0.0) and kernel_value(self.kernel, x, x, same=True) != 0.0:
-            self.rows.append(Row(x, self.t, alpha, np.zeros_like(alpha)))
-
-    def _decay(self, factor):
-        """Every old coefficient of f."""
+    def _move(self, x, decay, alpha, scalar_change):
+        """Old coefficients times `decay`, a new row, b (never decayed) by the same row, the scalar, the budget."""
         for row in self.rows:
-            row.alpha = factor * row.alpha
+            row.alpha = decay * row.alpha
+        if kernel_value(self.kernel, x, x, same=True) != 0.0:
+            self.rows.append(Row(x, self.t, alpha, np.zeros_like(alpha)))
         self.rows = [row for row in self.rows if np.any(row.alpha != 0.0)]
-
-    def _move_scalar(self, change):
-        """rho, epsilon or sigma of a nu-loss; only sigma is kept positive."""
+        if self.offset:
+            self.b = self.b + alpha
         if self.loss[0] in NU:
-            self.scalar += change
-        if self.loss[0] == "NuHuber":
+            self.scalar += scalar_change
+        if self.loss[0] == "NuHuber":  # only sigma is kept positive
             self.scalar = max(SIGMA_FLOOR, self.scalar)
+        self.rows = _kept(self.budget, self.rows, self.t + 1)
 
 
 class ReferenceMulti(_Outputs):
@@ -302,13 +294,8 @@ class ReferenceMulti(_Outputs):
         scores = self.scores(x)
         at_prediction = (self.loss, self.scalar, scores, y, self.Delta)
         eta = step_size(self.step, self.t)
-        alpha = -eta * weight * gradient_of(*at_prediction)
-        self._decay(1.0 - eta * self.regularization)
-        self._append(x, alpha)
-        if self.offset:
-            self.b = self.b + alpha  # never decayed
-        self._move_scalar(-eta * weight * scalar_gradient_of(*at_prediction))
-        self.rows = _kept(self.budget, self.rows, self.t + 1)
+        self._move(x, 1.0 - eta * self.regularization, -eta * weight * gradient_of(*at_prediction),
+                   -eta * weight * scalar_gradient_of(*at_prediction))
         return scores
 
 
@@ -345,18 +332,13 @@ class ReferenceILK(_Outputs):
         """Learn from one example; return the scores made before the update."""
         self.t += 1
         y = self._position(y)
-        scores = self.scores(x)
+        f = self._evaluate("alpha", self._kernels(x))
+        scores = f + self.b
         eta = step_size(self.step, self.t)
         shrink = 1.0 / (1.0 + eta * self.regularization)
-        row = self._row(x, y, shrink * (scores - self.b) + self.b, shrink * eta * self.penalty * weight)
-
+        row = self._row(x, y, shrink * f + self.b, shrink * eta * self.penalty * weight)
         slope = scalar_gradient_of(self.loss, self.scalar, scores, y, self.Delta)
-        self._decay(shrink)  # I (11)
-        self._append(x, row)
-        if self.offset:
-            self.b = self.b + row
-        self._move_scalar(-eta * self.penalty * weight * slope)
-        self.rows = _kept(self.budget, self.rows, self.t + 1)
+        self._move(x, shrink, row, -eta * self.penalty * weight * slope)  # I (11), (12)
         return scores
 
     def _row(self, x, y, m, S):
@@ -386,16 +368,18 @@ def implicit_coefficient(loss, scalar, m, y, k, S):
     far = -S * loss_derivative(*loss, scalar, m, y)
     sign = 1.0 if far > 0.0 else -1.0
 
-    def too_near(a):
-        return sign * (a + S * loss_derivative(*loss, scalar, m + k * a, y)) <= 0.0
+    def slope(size):  # at a = sign * size, seen in the direction of far
+        return size + sign * S * loss_derivative(*loss, scalar, m + k * sign * size, y)
 
-    if far == 0.0 or too_near(far):
-        return far
-    near = 0.0
+    return far if slope(abs(far)) <= 0.0 else sign * _bisect(slope, 0.0, abs(far))
+
+
+def _bisect(growing, low, high):
+    """Where the growing function, not positive at `low` and not negative at `high`, changes its sign."""
     for _ in range(200):  # leaves 2^-200 of the bracket, or neighbouring numbers
-        middle = 0.5 * (near + far)
-        near, far = (middle, far) if too_near(middle) else (near, middle)
-    return 0.5 * (near + far)
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if growing(middle) < 0.0 else (low, middle)
+    return 0.5 * (low + high)
 
 
 def implicit_runner_up(loss, scalar, m, y, k, S, Delta, kappa):
@@ -412,7 +396,8 @@ def implicit_hinge(loss, scalar, m, y, k, S, Delta, kappa):
     """argmin of k/2 |r|^2 + S max(0, max_l (s_l + k r_l) - k r_y), s_l = rho Delta(y, l) + m_l - m_y, kappa = 1.
 
     Its conditions: r_l = -p_l with p_l >= 0, r_y = sum p = a <= S, and p_l > 0 only where s_l - k p_l is largest.
-    So k p_l = max(0, s_l - theta); theta = k a if the loss ends up 0, which needs a <= S, and else a = S.
+    So k p_l = max(0, s_l - theta), with theta = k a if the loss ends up 0, which needs a <= S, and else a = S.
+    Seen from the largest s, theta = top - depth.
     """
     others = [l for l in range(len(m)) if l != y]
     s = {l: float(_margin(loss[0], scalar, y, l, Delta) + m[l] - m[y]) for l in others}
@@ -421,24 +406,16 @@ def implicit_hinge(loss, scalar, m, y, k, S, Delta, kappa):
     if top <= 0.0:
         return row
 
-    def cut(theta):  # k a
-        return math.fsum(max(0.0, s[l] - theta) for l in others)
+    def cut(depth):  # k a
+        return math.fsum(max(0.0, depth - (top - s[l])) for l in others)
 
-    theta = _bisect(lambda theta: theta - cut(theta), 0.0, top)
-    if cut(theta) > k * S:
-        theta = _bisect(lambda theta: k * S - cut(theta), min(s.values()) - k * S, top)
+    depth = _bisect(lambda depth: depth + cut(depth) - top, 0.0, top)
+    if cut(depth) > k * S:
+        depth = _bisect(lambda depth: cut(depth) - k * S, 0.0, k * S)
     for l in others:
-        row[l] = -max(0.0, s[l] - theta) / k
+        row[l] = -max(0.0, depth - (top - s[l])) / k
     row[y] = -math.fsum(row)
     return row
-
-
-def _bisect(growing, low, high):
-    """Where the growing function, negative at `low`, changes its sign."""
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if growing(middle) < 0.0 else (low, middle)
-    return 0.5 * (low + high)
 
 
 def implicit_logistic(loss, m, y, k, S):
@@ -528,8 +505,8 @@ def _pa_tau(variant, suffered, q, C, natural):
 class ReferenceSVMD(_Outputs):
     """V Algorithm 2 with rows alpha_i of f and beta_i of the gradient trace v; c is `regularization`.
 
-    Per example: scores, xi, <g,v>; eta; eta_b; chi; eta_eps, v_eps, eps (erratum: V 2(c)iii prints eps first); v_b,
-    b; v; f; budget.
+    Per example: scores, xi, <g,v>; eta; eta_b; chi; eta_eps, v_eps, eps (erratum: V prints eps first); v_b, b; v;
+    f; budget.
 
     Decisions
     ---------
@@ -537,16 +514,16 @@ class ReferenceSVMD(_Outputs):
       capped at 1/c (erratum), also eta_0. At the cap 1 - eta c counts as exactly 0: f forgets all terms, while v
       keeps them with -alpha_i. eta_b and eta_eps have no cap. All three have the floor 1/2 per step, the same mu
       (`meta_rate`) and the same lambda (`memory`); eta_b starts at eta_0, for a label that joins later too.
-    - xi, H and dl/deps carry the example's weight. They are all taken at the scores f_t(x_t) + b_t and the old eps.
+    - xi, H and dl/deps carry the example's weight, and are taken at the scores f_t(x_t) + b_t and the old eps.
     - The Hessian is block-diagonal: chi = H v(x_t, .) with the trace of f alone, H v_b in (52) (erratum: not
       printed). On kinks H and xi are those of `reference.py`.
     - eps, rho or sigma moves in log space along dl/deps (erratum: (54)-(58) print -(xi + nu)); for NuHuber dl/deps
       is the quantile rule. Nothing but its logarithm keeps it positive.
     - A term lives while it is non-zero in f or in v; k(x, x) = 0 makes none. Smallest goes by alpha alone.
-    - `ff` and `fv` are |f|^2 and <f, v> by the recurrences (46)-(49), without the offset and with the chi term that
-      (47) lacks (erratum); |f|^2 is clamped at 0. <g, v> takes the double sums until a budget drops a term, and
-      from then on the recurrences, as if nothing had been dropped (V's choice). With `exact_norms` it takes the
-      double sums for ever, and a drop sets `ff` and `fv` to them.
+    - `ff` and `fv` are |f|^2 and <f, v> by the recurrences (46)-(49), without the offset and with the chi term
+      that (47) lacks (erratum); |f|^2 is clamped at 0. <g, v> takes the double sums until a budget drops a term,
+      and from then on the recurrences, as if nothing had been dropped (V's choice). With `exact_norms` it always
+      takes the double sums, and a drop sets `ff` and `fv` to them.
 
     Attributes
     ----------
@@ -572,8 +549,7 @@ class ReferenceSVMD(_Outputs):
         self.t += 1
         y = self._position(y)
         kernels = self._kernels(x)
-        f = self._evaluate([row.alpha for row in self.rows], kernels)
-        v = self._evaluate([row.beta for row in self.rows], kernels)
+        f, v = self._evaluate("alpha", kernels), self._evaluate("beta", kernels)
         scores = f + self.b
         at_prediction = (self.loss, self.scalar, scores, y, self.Delta)
         xi = weight * gradient_of(*at_prediction)
@@ -620,14 +596,13 @@ class ReferenceSVMD(_Outputs):
         c, k = self.regularization, kernel_value(self.kernel, x, x, same=True)
         for row in self.rows:
             row.beta = decay * self.memory * row.beta - self.eta * c * row.alpha
-        newest = Row(x, self.t, np.zeros(len(xi)), -self.eta * (xi + self.memory * chi))
-        v_next = self._evaluate([row.beta for row in self.rows + [newest]], kernels + [k])
-        self._update_sums(f, v_next, xi, chi, k, decay)
+        self.rows.append(Row(x, self.t, np.zeros(len(xi)), -self.eta * (xi + self.memory * chi)))
+        self._update_sums(f, self._evaluate("beta", kernels + [k]), xi, chi, k, decay)
         for row in self.rows:
             row.alpha = decay * row.alpha
-        newest.alpha = -self.eta * xi
-        if k != 0.0:
-            self.rows.append(newest)
+        self.rows[-1].alpha = -self.eta * xi
+        if k == 0.0:
+            self.rows.pop()
 
     def _update_sums(self, f, v_next, xi, chi, k, decay):
         """(46)-(49); f is f_t(x_t), v_next is v_{t+1}(x_t)."""

@@ -11,12 +11,13 @@ import pytest
 import onlinekernels
 
 PACKAGE = pathlib.Path(onlinekernels.__file__).parent
-MODULES = ["vecmath", "losses", "kernels", "ring", "rules", "engine"]
+MODULES = ["vecmath", "losses", "kernels", "ring", "outputs", "rules", "engine"]
 # Each layer may import the ones before it, and modules of its own layer only where named.
 LAYERS = [
     ["_core"],
     ["params", "validation"],
     ["kernels", "losses", "steps", "budgets", "labels"],
+    ["plan"],
     ["learner"],
     ["algorithms"],
     ["modelfile", "streams"],

@@ -25,6 +25,7 @@ cdef enum Failure:
     SCORE = 1           # f(x) is not finite
     MOVE = 2            # the new coefficient, offset or scalar is not finite
     PYTHON = 3          # a user's loss raised
+    DERIVATIVE = 4      # a user's loss gave no number
 
 cdef enum Scratch:
     X = 0               # a piece about the origin
@@ -43,6 +44,7 @@ REASONS = {
            "or the step is so large that learning diverges",
     MOVE: "its coefficient is not finite: the step, the sample weight or y is too large, "
           "so that learning diverges",
+    DERIVATIVE: "the derivative that its loss gave is not finite",
 }
 
 # Stored coordinates beyond this are folded, so that sums of them stay finite.
@@ -224,6 +226,9 @@ cdef class Engine:
                     self.error = error
                     self.failure = PYTHON
                     return False
+            if not isfinite(derivative):
+                self.failure = DERIVATIVE
+                return False
             scalar_gradient = 0.0
         else:
             derivative = loss_derivative(&self.loss, score, y)

@@ -1,7 +1,7 @@
 """NORMA, explicit stochastic gradient descent in a Hilbert space (K), and the Perceptron."""
-from onlinekernels.learner import OnlineLearner, Plan
+from onlinekernels.learner import OnlineLearner
 from onlinekernels.losses import Hinge
-from onlinekernels.steps import Fixed, as_step
+from onlinekernels.plan import Plan
 from onlinekernels.validation import check_flag, check_real
 
 __all__ = ["NORMA", "Perceptron"]
@@ -69,11 +69,11 @@ class NORMA(OnlineLearner):
         self.epochs = epochs
 
     def _plan(self):
-        return Plan(
+        return Plan.of(
             self,
             loss=self.loss,
             kernel=self.kernel,
-            step=as_step(self.step, self),
+            step=self.step,
             regularization=check_real(
                 self, "regularization", "a number of at least 0", lambda value: value >= 0
             ),
@@ -93,8 +93,6 @@ class Perceptron(OnlineLearner):
     array([[1.]])
     """
 
-    loss = Hinge(margin=0.0)
-
     def __init__(self, kernel=None, *, average=False, budget=None, offset=False, epochs=1):
         self.kernel = kernel
         self.average = average
@@ -102,12 +100,17 @@ class Perceptron(OnlineLearner):
         self.offset = offset
         self.epochs = epochs
 
+    @property
+    def loss(self):
+        """Hinge(margin=0.0), always."""
+        return Hinge(margin=0.0)
+
     def _plan(self):
-        return Plan(
+        return Plan.of(
             self,
-            loss=Hinge(margin=0.0),
+            loss=self.loss,
             kernel=self.kernel,
-            step=Fixed(1.0),
+            step=1.0,
             regularization=0.0,
             average=check_flag(self, "average"),
         )
