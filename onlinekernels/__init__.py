@@ -11,7 +11,7 @@ The layers, each importing only those before it: ``_core`` (compiled: formulas, 
 engine), the nouns (``kernels losses steps budgets labels``), ``learner`` (what all algorithms share),
 ``algorithms``, and what uses them (``modelfile streams``).
 """
-from onlinekernels.algorithms import NORMA, Perceptron
+from onlinekernels.algorithms import ILK, NORMA, SILK, SVMD, PassiveAggressive, Perceptron
 from onlinekernels.budgets import Recent, Smallest, Sublinear, Unlimited, Window
 from onlinekernels.kernels import (
     Constant,
@@ -24,29 +24,39 @@ from onlinekernels.kernels import (
     Polynomial,
     Precomputed,
 )
+from onlinekernels.labels import LabelGraph, Taxonomy
 from onlinekernels.losses import (
     Absolute,
+    GraphHinge,
     Hinge,
     Huber,
     Insensitive,
     Logistic,
     Loss,
+    MulticlassHinge,
+    MulticlassLogistic,
     Novelty,
+    NuGraphHinge,
     NuHinge,
     NuHuber,
     NuInsensitive,
+    NuMulticlassHinge,
     NuNovelty,
     Squared,
     SquaredInsensitive,
 )
 from onlinekernels.modelfile import load
-from onlinekernels.steps import Decaying, Fixed, InverseSqrt
+from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ILK",
     "NORMA",
+    "PassiveAggressive",
     "Perceptron",
+    "SILK",
+    "SVMD",
     "Recent",
     "Smallest",
     "Sublinear",
@@ -61,21 +71,29 @@ __all__ = [
     "Normalized",
     "Polynomial",
     "Precomputed",
+    "LabelGraph",
+    "Taxonomy",
     "Absolute",
+    "GraphHinge",
     "Hinge",
     "Huber",
     "Insensitive",
     "Logistic",
     "Loss",
+    "MulticlassHinge",
+    "MulticlassLogistic",
     "Novelty",
+    "NuGraphHinge",
     "NuHinge",
     "NuHuber",
     "NuInsensitive",
+    "NuMulticlassHinge",
     "NuNovelty",
     "Squared",
     "SquaredInsensitive",
     "Decaying",
     "Fixed",
     "InverseSqrt",
+    "MetaDescent",
     "load",
 ]

@@ -1,9 +1,16 @@
-"""Labels: between what users call their classes and the numbers that losses see."""
+"""Labels: between what users call their classes and the numbers that losses see; label structures.
+
+`Taxonomy` and `LabelGraph` give labels a distance Delta, and a taxonomy also a kernel kappa.
+"""
+import heapq
+
 import numpy as np
 
+from onlinekernels._core.outputs import Outputs
+from onlinekernels.params import Parameterized
 from onlinekernels.validation import check_column
 
-__all__ = ["BinaryLabels"]
+__all__ = ["BinaryLabels", "ManyLabels", "LabelStructure", "Taxonomy", "LabelGraph"]
 
 
 class BinaryLabels:
@@ -40,7 +47,10 @@ class BinaryLabels:
         if len(seen) == 2:
             return cls(seen)
         if len(seen) > 2:
-            raise ValueError(f"y must hold two labels for a two-class loss. Got {len(seen)}: {_shown(seen)}.")
+            raise ValueError(
+                f"y must hold two labels for a two-class loss. Got {len(seen)}: {_shown(seen)}. "
+                "For many classes use a loss such as MulticlassHinge()."
+            )
         label = seen[0]
         if seen.dtype.kind == "b":
             return cls(np.array([False, True]))
@@ -56,20 +66,20 @@ class BinaryLabels:
     def encode(self, y):
         """(targets -1.0 or +1.0, labels to go on with); ValueError for an unknown label."""
         if len(y) == 1:
-            targets = self.encode_one(y[0])
-            if targets is not None:
-                return np.array([targets]), self
-        with np.errstate(all="ignore"):
-            positive, negative = y == self.classes[1], y == self.classes[0]
+            target = self.encode_one(y[0])
+            if target is not None:
+                return np.array([target]), self
+        positive, negative = _equals(y, self.classes[1]), _equals(y, self.classes[0])
         if self.negative_is_open:
-            zero = y == 0
+            zero = _equals(y, 0)
             if zero.any() != negative.any():
                 classes = np.array([0, 1] if zero.any() else [-1, 1], dtype=self.classes.dtype)
                 return BinaryLabels(classes).encode(y)
         known = positive | negative
-        if not np.all(known):
-            unknown = y if np.ndim(known) == 0 else y[~known]
-            raise ValueError(f"y contains an unknown label, {_shown(unknown[:1])}; expected one of {_shown(self.classes)}.")
+        if not known.all():
+            raise ValueError(
+                f"y contains an unknown label, {_shown(y[~known][:1])}; expected one of {_shown(self.classes)}."
+            )
         return np.where(positive, 1.0, -1.0), self
 
     def encode_one(self, y):
@@ -81,7 +91,10 @@ class BinaryLabels:
 
     def decode(self, scores):
         """Labels of scores: the second class where the score is positive."""
-        return self.classes[(np.asarray(scores) > 0).astype(np.intp)]
+        return self.classes[(scores[:, 0] > 0).astype(np.intp)]
+
+    def same_as(self, classes):
+        return self.classes.tolist() == np.unique(classes).tolist()
 
     def state(self):
         """Plain values from which `restore` makes the same labels."""
@@ -95,6 +108,297 @@ class BinaryLabels:
         return cls(classes, bool(state["open"]))
 
 
+class ManyLabels:
+    """Any number of hashable labels; new ones may join unless the set is fixed.
+
+    Immutable, like `BinaryLabels`. A target is the label's place in the order of appearance, or in
+    the order of `classes` where they were given.
+
+    >>> labels = ManyLabels.first_seen(np.array(["b", "a", "b"]))
+    >>> targets, labels = labels.encode(np.array(["b", "a", "c"]))
+    >>> targets.tolist(), labels.classes.tolist()
+    ([0.0, 1.0, 2.0], ['b', 'a', 'c'])
+    """
+
+    def __init__(self, order, fixed):
+        self.order = order
+        self.fixed = fixed
+        self._targets = {label: float(i) for i, label in enumerate(order)}
+        self._classes = None
+
+    @classmethod
+    def first_seen(cls, y, classes=None, structure=None):
+        """No labels yet; or those of `classes`, or of a label structure, and no others."""
+        if classes is not None:
+            column = check_column(classes, len(classes), "classes")
+            classes = list(dict.fromkeys(_hashable(column.tolist(), "classes")))
+            if len(classes) < 2:
+                raise ValueError(f"classes must hold at least two different labels. Got {_shown_list(classes)}.")
+        if structure is not None:
+            known = structure.names()
+            if classes is None:
+                return cls(list(known), True)
+            missing = [label for label in classes if label not in set(structure.nodes())]
+            if missing:
+                raise ValueError(f"classes contains {missing[0]!r}, which is not in {type(structure).__name__}.")
+        if classes is not None:
+            try:
+                return cls(sorted(classes), True)
+            except TypeError:
+                return cls(classes, True)
+        return cls([], False)
+
+    @property
+    def classes(self):
+        """The labels as an array, in their order."""
+        if self._classes is None:
+            self._classes = _as_label_array(self.order)
+        return self._classes
+
+    def encode(self, y):
+        """(indices, labels to go on with); ValueError for a label outside a fixed set."""
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise ValueError("Input y contains NaN or infinity; expected labels.")
+        labels = _hashable(y.tolist(), "y")
+        targets = [self._targets.get(label) for label in labels]
+        if None not in targets:
+            return np.array(targets), self
+        if self.fixed:
+            unknown = labels[targets.index(None)]
+            raise ValueError(
+                f"y contains an unknown label, {unknown!r}; expected one of {_shown_list(self.order)}."
+            )
+        grown = ManyLabels(list(dict.fromkeys([*self.order, *labels])), False)
+        return grown.encode(y)
+
+    def encode_one(self, y):
+        """Target of one label, or None if it is not known yet."""
+        try:
+            return self._targets.get(y)
+        except TypeError:
+            return None
+
+    def decode(self, scores):
+        """The label with the largest score; among equals the first in order."""
+        if scores.shape[1] == 0:
+            raise ValueError("No label has been learned yet.")
+        return self.classes[scores.argmax(axis=1)]
+
+    def same_as(self, classes):
+        return set(self.order) == set(np.asarray(classes).tolist())
+
+    def state(self):
+        """Plain values from which `restore` makes the same labels."""
+        return {"order": list(self.order), "fixed": self.fixed}
+
+    @classmethod
+    def restore(cls, state):
+        if len(set(state["order"])) != len(state["order"]):
+            raise ValueError("a label appears twice")
+        return cls(list(state["order"]), bool(state["fixed"]))
+
+
+# ---- Structures --------------------------------------------------------------------------------
+
+
+class LabelStructure(Parameterized):
+    """Base of taxonomies and label graphs."""
+
+    def validate(self):
+        """Raise ValueError if the structure makes no sense."""
+        self.nodes()
+
+    def names(self):
+        """The labels that y may hold, in order."""
+        return self.nodes()
+
+
+class Taxonomy(LabelStructure):
+    """A tree of labels, V 6.4.
+
+    Its distance Delta (62) is half the number of nodes that are ancestors of exactly one of two
+    labels; its kernel kappa (65) counts their common ancestors. Every node is its own ancestor, and
+    the root counts. y holds leaves, or whatever `classes` names.
+
+    Parameters
+    ----------
+    parents : dict
+        {child: parent}; the node that is no child is the root.
+    labels : list or None
+        The nodes that y may hold, in order; None means the leaves.
+
+    Examples
+    --------
+    >>> drives = Taxonomy({"hdd": "drives", "cdrom": "drives", "drives": "root", "cables": "root"})
+    >>> drives.names()
+    ['hdd', 'cdrom', 'cables']
+    >>> drives.distance("hdd", "cdrom"), drives.distance("hdd", "cables")
+    (1.0, 1.5)
+    >>> drives.kernel("hdd", "cdrom"), drives.kernel("hdd", "cables")
+    (2.0, 1.0)
+    """
+
+    def __init__(self, parents, labels=None):
+        self.parents = parents
+        self.labels = labels
+
+    @classmethod
+    def from_paths(cls, labels, split=lambda label: label.split("/")):
+        """A taxonomy from labels that are paths; `split` gives the parts of one, from the top down.
+
+        >>> tree = Taxonomy.from_paths(["D05/C", "D05/B", "D06/M"])
+        >>> tree.distance("D05/C", "D05/B"), tree.distance("D05/C", "D06/M")
+        (1.0, 2.0)
+        """
+        parents = {}
+        for label in dict.fromkeys(labels):
+            above = "/"
+            parts = list(split(label))
+            for depth in range(1, len(parts)):
+                node = "/".join(str(part) for part in parts[:depth]) + "/"
+                parents[node] = above
+                above = node
+            parents[label] = above
+        return cls(parents, list(dict.fromkeys(labels)))
+
+    def nodes(self):
+        """All nodes, parents before children."""
+        if not isinstance(self.parents, dict) or not self.parents:
+            raise ValueError(
+                f"The 'parents' parameter of Taxonomy must be a dictionary {{child: parent}}. Got {self.parents!r}."
+            )
+        roots = list(dict.fromkeys(p for p in self.parents.values() if p not in self.parents))
+        if len(roots) != 1:
+            what = f"{len(roots)} roots: {_shown_list(roots)}" if roots else "a cycle and no root"
+            raise ValueError(f"A Taxonomy must be a tree with one root. Got {what}.")
+        children = {}
+        for child, parent in self.parents.items():
+            children.setdefault(parent, []).append(child)
+        order = [roots[0]]
+        for node in order:
+            order.extend(children.get(node, ()))
+        if len(order) != len(self.parents) + 1:
+            stray = next(node for node in self.parents if node not in set(order))
+            raise ValueError(f"A Taxonomy must be a tree: {stray!r} is on a cycle.")
+        if self.labels is not None:
+            unknown = [label for label in self.labels if label not in set(order)]
+            if unknown:
+                raise ValueError(f"The label {unknown[0]!r} is not a node of the Taxonomy.")
+        return order
+
+    def names(self):
+        nodes = self.nodes()
+        if self.labels is not None:
+            return list(self.labels)
+        inner = set(self.parents.values())
+        return [node for node in self.parents if node not in inner] or nodes
+
+    def outputs(self, order=None):
+        """The structure for the engine."""
+        nodes = self.nodes()
+        place = {node: i for i, node in enumerate(nodes)}
+        parent = [place[self.parents[node]] if node in self.parents else -1 for node in nodes]
+        order = self.names() if order is None else order
+        return Outputs(len(order), parent=parent, place=[place[label] for label in order])
+
+    def distance(self, a, b):
+        """Delta(a, b), V (62)."""
+        return float(self.outputs([a, b]).distances_from(0)[1])
+
+    def kernel(self, a, b):
+        """kappa(a, b), V (65)."""
+        return float(self.outputs([a, b]).kappa_times([0.0, 1.0])[0])
+
+
+class LabelGraph(LabelStructure):
+    """Labels as nodes of a weighted graph: Delta is the length of the shortest path, V 4.2.2.
+
+    The label kernel is the identity.
+
+    Parameters
+    ----------
+    edges : list of (a, b, weight)
+        Undirected; weights are not negative; the graph is connected.
+
+    Examples
+    --------
+    >>> line = LabelGraph([("low", "middle", 1.0), ("middle", "high", 1.0)])
+    >>> line.distance("low", "high")
+    2.0
+    """
+
+    def __init__(self, edges):
+        self.edges = edges
+
+    def nodes(self):
+        """All nodes, in the order of the edges."""
+        try:
+            edges = [(a, b, float(weight)) for a, b, weight in self.edges]
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "The 'edges' parameter of LabelGraph must be a list of (a, b, weight). "
+                f"Got {self.edges!r} instead."
+            ) from error
+        for a, b, weight in edges:
+            if not 0 <= weight < np.inf:
+                raise ValueError(f"The edge ({a!r}, {b!r}) of LabelGraph must have a weight of at least 0. Got {weight}.")
+        return list(dict.fromkeys(node for a, b, _ in edges for node in (a, b)))
+
+    def _neighbours(self):
+        neighbours = {}
+        for a, b, weight in self.edges:
+            neighbours.setdefault(a, []).append((b, float(weight)))
+            neighbours.setdefault(b, []).append((a, float(weight)))
+        return neighbours
+
+    def distances(self, order=None):
+        """Matrix of Delta between labels, by Dijkstra's algorithm from each."""
+        nodes = self.nodes()
+        order = nodes if order is None else order
+        neighbours = self._neighbours()
+        return np.array([[row[label] for label in order] for row in (_dijkstra(neighbours, a, nodes) for a in order)])
+
+    def validate(self):
+        self.distances(self.nodes()[:1])
+
+    def outputs(self, order=None):
+        """The structure for the engine."""
+        table = self.distances(order)
+        return Outputs(len(table), table=table)
+
+    def distance(self, a, b):
+        """Delta(a, b)."""
+        return float(self.distances([a, b])[0, 1])
+
+
+def _dijkstra(neighbours, start, nodes):
+    """Shortest path lengths from one node to all; ValueError if some cannot be reached."""
+    lengths, queue = {}, [(0.0, 0, start)]
+    tie = 1
+    while queue:
+        length, _, node = heapq.heappop(queue)
+        if node in lengths:
+            continue
+        lengths[node] = length
+        for other, weight in neighbours[node]:
+            if other not in lengths:
+                heapq.heappush(queue, (length + weight, tie, other))
+                tie += 1
+    for node in nodes:
+        if node not in lengths:
+            raise ValueError(f"A LabelGraph must be connected: there is no path from {start!r} to {node!r}.")
+    return lengths
+
+
+# ---- Small things ------------------------------------------------------------------------------
+
+
+def _equals(y, label):
+    """Elementwise y == label as an array, also where numpy has no such comparison."""
+    same = y == label
+    return same if isinstance(same, np.ndarray) and same.shape == y.shape else np.zeros(len(y), dtype=bool)
+
+
 def _distinct(y):
     """Sorted distinct labels; NaN is not a label."""
     if y.dtype.kind == "f" and not np.isfinite(y).all():
@@ -105,6 +409,28 @@ def _distinct(y):
         raise ValueError("y must hold labels of one kind that can be sorted, such as numbers or strings.") from error
 
 
-def _shown(labels, most=5):
-    text = ", ".join(repr(label) for label in labels.tolist()[:most])
-    return text + (", ..." if len(labels) > most else "")
+def _hashable(labels, name):
+    for label in labels:
+        try:
+            hash(label)
+        except TypeError as error:
+            raise ValueError(f"{name} must hold hashable labels. Got {label!r} instead.") from error
+    return labels
+
+
+def _as_label_array(labels):
+    """Labels of one plain kind as an ordinary array, others as an array of objects."""
+    kinds = {type(label) for label in labels}
+    if len(kinds) == 1 and kinds <= {int, float, str, bool}:
+        return np.array(labels)
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    return array
+
+
+def _shown(labels):
+    return _shown_list(labels.tolist())
+
+
+def _shown_list(labels, most=5):
+    return ", ".join(repr(label) for label in labels[:most]) + (", ..." if len(labels) > most else "")

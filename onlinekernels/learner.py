@@ -6,6 +6,7 @@ that holds all that is learned; from then on a call is: validate, encode labels,
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core.dense import probabilities
 from onlinekernels._core.vecmath import all_finite
 from onlinekernels.budgets import Recent
 from onlinekernels.losses import as_loss
@@ -52,6 +53,7 @@ class OnlineLearner(Parameterized):
     """
 
     _budget_of_int = Recent
+    labels = None
     _state = None  # what is learned: None until the first fit
 
     # ---- Learning -----------------------------------------------------------------------------
@@ -89,18 +91,23 @@ class OnlineLearner(Parameterized):
         self._learn(X, y, weights)
         return self
 
-    def progressive(self, X, y=None, classes=None, sample_weight=None, *, initial=None):
+    def progressive(self, X, y=None, classes=None, sample_weight=None, *, initial=None, return_steps=False):
         """Test, then train: learn like `partial_fit` and return the scores just before each update.
 
         Returns
         -------
-        array of shape (n,)
-            f_t(x_t) + offset, for every task; no margin is subtracted.
+        scores : array of shape (n,), or (n, n_classes) for many classes
+            f_t(x_t) + offset, for every task; no margin is subtracted. A class that joins later has 0.
+        steps : array of shape (n,), with return_steps=True
+            The step size of each example.
         """
         self._state, X, y, weights = self._checked(self._state, X, y, classes, sample_weight, initial)
-        scores = np.empty(len(X))
-        self._learn(X, y, weights, scores)
-        return scores
+        self._state.make_ready()
+        scores = np.zeros((len(X), self._state.engine.expansion.width))
+        steps = np.zeros(len(X)) if return_steps else None
+        self._learn(X, y, weights, scores.reshape(-1), steps)
+        scores = scores[:, 0] if self._state.plan.form == "one" else scores
+        return (scores, steps) if return_steps else scores
 
     def learn_one(self, x, y=None):
         """Learn one example, 1-d or an object, with the least overhead; return self."""
@@ -121,38 +128,45 @@ class OnlineLearner(Parameterized):
         """Prediction for one example, 1-d or an object."""
         engine = self._fitted().engine
         x = self._checked_one(x)
-        if engine.kernel is not None:
-            scores = engine.decision(objects=[x], average=engine.averages)
+        if engine.expansion.kernel is not None:
+            scores = engine.decision(objects=[x])
         else:
-            scores = engine.decision(X=x.reshape(1, -1), average=engine.averages)
-        return self._answers(scores)[0].item()
+            scores = engine.decision(X=x.reshape(1, -1))
+        answer = self._answers(scores)[0]
+        return answer.item() if isinstance(answer, np.generic) else answer
 
-    @only_if(_task_is("binary", "novelty"))
+    @only_if(_task_is("binary", "multiclass", "novelty"))
     def decision_function(self, X):
-        """Signed scores: positive for the second class, or for ordinary examples (f - rho)."""
+        """Scores: positive for the second of two classes, or for ordinary examples (f - rho); one
+        column per class for many."""
         scores = self._scores(X)
-        return scores - self.offset_ if self._state.loss.task == "novelty" else scores
+        if self._state.loss.task == "multiclass":
+            return scores
+        return scores[:, 0] - self.offset_ if self._state.loss.task == "novelty" else scores[:, 0]
 
     @only_if(_task_is("novelty"))
     def score_samples(self, X):
         """f(x): the lower, the more novel."""
-        return self._scores(X)
+        return self._scores(X)[:, 0]
 
     @only_if(lambda model: model._current_loss().probabilistic)
     def predict_proba(self, X):
-        """Probabilities of the two classes, shape (n, 2)."""
+        """Probabilities of the classes, shape (n, n_classes)."""
         scores = self._scores(X)
+        if self._state.loss.task == "multiclass":
+            return probabilities(scores)
+        scores = scores[:, 0]
         tail = np.exp(-np.abs(scores))
         likely, rare = 1.0 / (1.0 + tail), tail / (1.0 + tail)
         positive = np.where(scores > 0, likely, rare)
         negative = np.where(scores > 0, rare, likely)
         return np.column_stack([negative, positive])
 
-    @only_if(_task_is("binary", "regression"))
+    @only_if(_task_is("binary", "multiclass", "regression"))
     def score(self, X, y, sample_weight=None):
         """Accuracy of a classifier, coefficient of determination R^2 of a regressor."""
         predictions = self.predict(X)
-        if self._state.loss.task == "binary":
+        if self._state.loss.task != "regression":
             y = validation.check_column(y, len(predictions))
             weights = validation.check_weights(sample_weight, len(y))
             return float(np.average(predictions == y, weights=weights))
@@ -165,26 +179,26 @@ class OnlineLearner(Parameterized):
         return float(1.0 - residual / spread)
 
     def _scores(self, X):
+        """Scores of all rows, shape (n, outputs)."""
         state = self._fitted()
         engine = state.engine
-        if engine.kernel is not None:
-            return engine.decision(objects=validation.check_objects(X), average=engine.averages)
-        points = state.plan.checked_points(
-            X, state.n_features, engine.dtype, finite=not engine.notices_bad_points
-        )
+        if engine.expansion.kernel is not None:
+            return engine.decision(objects=validation.check_objects(X))
+        dtype = engine.expansion.dtype
+        points = state.plan.checked_points(X, state.n_features, dtype, finite=not engine.notices_bad_points)
         try:
-            return engine.decision(X=points, average=engine.averages)
+            return engine.decision(X=points)
         except FloatingPointError:
-            state.plan.checked_points(X, state.n_features, engine.dtype)  # NaN or infinity: say so
+            state.plan.checked_points(X, state.n_features, dtype)  # NaN or infinity: say so
             raise
 
     def _answers(self, scores):
         state = self._state
-        if state.loss.task == "binary":
+        if state.labels is not None:
             return state.labels.decode(scores)
         if state.loss.task == "novelty":
-            return np.where(scores >= state.engine.scalar(), 1, -1)
-        return scores
+            return np.where(scores[:, 0] >= state.engine.scalar(), 1, -1)
+        return scores[:, 0]
 
     # ---- Checks -------------------------------------------------------------------------------
 
@@ -193,29 +207,35 @@ class OnlineLearner(Parameterized):
         if state is None:
             plan = self._plan()
             X = plan.checked_points(X)
-            state = State.first(plan, X, initial)
+            labels = None
+            if plan.loss.task in ("binary", "multiclass"):
+                labels = plan.first_labels(validation.check_column(y, len(X)), classes)
+            state = State.first(plan, X, labels)
+            if initial is not None:
+                state.begin_from(initial)
         else:
             if initial is not None:
                 raise ValueError("initial= starts a model and this one has learned already; call fit to start anew.")
             if state.stale:
                 state = state.refreshed(self)
-            X = state.plan.checked_points(X, state.n_features, state.engine.dtype)
+            X = state.plan.checked_points(X, state.n_features, state.engine.expansion.dtype)
         weights = validation.check_weights(sample_weight, len(X))
-        return *state.with_targets(X, y, classes), weights
+        state, y = state.with_targets(len(X), y, classes)
+        return state, X, y, weights
 
     def _checked_one(self, x):
         state = self._state
-        engine = state.engine
-        if engine.kernel is not None:
+        expansion = state.engine.expansion
+        if expansion.kernel is not None:
             return validation.check_objects([x])[0]
         if not (
             type(x) is np.ndarray
-            and x.dtype == engine.dtype
-            and x.shape == (engine.n_features,)
+            and x.dtype == expansion.dtype
+            and x.shape == (expansion.n_features,)
             and x.flags.c_contiguous
             and all_finite(x)
         ):
-            x = validation.check_point(x, n_features=state.n_features, dtype=engine.dtype)
+            x = validation.check_point(x, n_features=state.n_features, dtype=expansion.dtype)
         if state.plan.has_tables:
             state.kernel.check_input(x[None])
         return x
@@ -228,19 +248,17 @@ class OnlineLearner(Parameterized):
                 return target
         elif type(y) is float and y - y == 0:
             return y
-        self._state, _, y = state.with_targets([None], None if y is None else [y], None)
+        self._state, y = state.with_targets(1, None if y is None else [y], None)
+        self._state.make_ready()
         return y[0]
 
-    def _learn(self, X, y, weights=None, scores=None):
-        state = self._state
-        engine = state.engine
-        if state.configured is not state.plan:
-            engine.configure(state.plan.step.core(), state.plan.regularization)
-            state.configured = state.plan
-        if engine.kernel is not None:
-            engine.learn(y, objects=X, weights=weights, scores=scores)
+    def _learn(self, X, y, weights=None, scores=None, steps=None):
+        self._state.make_ready()
+        engine = self._state.engine
+        if engine.expansion.kernel is not None:
+            engine.learn(y, objects=X, weights=weights, scores=scores, steps=steps)
         else:
-            engine.learn(y, X=X, weights=weights, scores=scores)
+            engine.learn(y, X=X, weights=weights, scores=scores, steps=steps)
 
     def _current_loss(self):
         """The loss in force: of the fitted model, else as the parameters say."""
@@ -279,62 +297,71 @@ class OnlineLearner(Parameterized):
         return self._state
 
     def _terms(self):
-        state = self._attribute()
-        if state.engine.pool is None:
+        pool = self._attribute().engine.expansion.pool
+        if pool is None:
             raise AttributeError("A linear kernel with an unlimited budget keeps weights, not terms: see coef_.")
-        return state.engine.pool
+        return pool
 
     @property
     def support_vectors_(self):
         """Points of the terms, oldest first: an array, or a list of objects."""
         pool = self._terms()
-        engine = self._state.engine
         slots = pool.live_slots()
         if pool.objects is not None:
             return [pool.objects[slot] for slot in slots]
-        origin = engine.program.origin
+        origin = self._state.engine.expansion.program.origin
         return pool.points[slots] if origin is None else pool.points[slots] + origin
 
     @property
     def dual_coef_(self):
-        """Coefficients alpha of the terms, oldest first, shape (1, n_terms_)."""
-        pool = self._terms()
-        engine = self._state.engine
-        return engine.coefficients(engine.averages)[:, pool.live_slots() - pool.start]
+        """Coefficients of the terms, oldest first, shape (n_outputs, n_terms_); before the label kernel."""
+        slots = self._terms().live_slots()
+        return self._state.engine.coefficients(slots)
 
     @property
     def n_terms_(self):
         """Number of terms in the expansion; 0 where weights replace them."""
-        pool = self._attribute().engine.pool
+        pool = self._attribute().engine.expansion.pool
         return 0 if pool is None else len(pool.live_slots())
 
     @property
     def intercept_(self):
-        """Offset b, shape (1,); of the averaged hypothesis with average=True."""
-        engine = self._attribute().engine
-        return np.array([engine.intercept(engine.averages)])
+        """Offsets b, shape (n_outputs,); of the averaged hypothesis with average=True."""
+        return self._attribute().engine.intercept()
 
     @property
     def coef_(self):
-        """Weight vector of a linear kernel, shape (1, n_features)."""
+        """Weights of a linear kernel, shape (n_outputs, n_features)."""
         state = self._attribute()
         scale = state.kernel.linear_scale()
         if scale is None:
             raise AttributeError("coef_ exists for the linear kernel only.")
-        if state.engine.pool is None:
-            return scale * state.engine.coefficients(state.engine.averages)
-        return scale * (self.dual_coef_ @ self.support_vectors_.astype(float))
+        if state.engine.expansion.pool is None:
+            weights = state.engine.coefficients()
+        else:
+            weights = self.dual_coef_ @ self.support_vectors_.astype(float)
+        return scale * self._with_label_kernel(weights)
 
     @property
     def norm_(self):
         """|f| in the kernel's Hilbert space; O(n_terms^2) kernel values unless there are weights."""
         state = self._attribute()
-        if state.engine.pool is None:
-            return float(np.linalg.norm(self.coef_) / np.sqrt(state.kernel.linear_scale()))
-        if self.n_terms_ == 0:
+        if state.engine.expansion.pool is None:
+            weights = state.engine.coefficients()
+            square = np.sum(weights * self._with_label_kernel(weights)) * state.kernel.linear_scale()
+        elif self.n_terms_ == 0:
             return 0.0
-        alpha = self.dual_coef_[0]
-        return float(np.sqrt(max(0.0, alpha @ state.kernel(self.support_vectors_) @ alpha)))
+        else:
+            alpha = self.dual_coef_
+            square = np.sum((alpha @ state.kernel(self.support_vectors_)) * self._with_label_kernel(alpha))
+        return float(np.sqrt(max(0.0, square)))
+
+    def _with_label_kernel(self, rows):
+        """kappa @ rows."""
+        outputs = self._state.engine.expansion.outputs
+        if outputs is None:
+            return rows
+        return np.column_stack([outputs.kappa_times(column) for column in rows.T]).reshape(rows.shape)
 
     @property
     def t_(self):
@@ -356,11 +383,12 @@ class OnlineLearner(Parameterized):
 
     @property
     def classes_(self):
-        """The two labels; the second is the positive one."""
-        labels = self._attribute().labels
-        if labels is None:
+        """The labels; of two, the second is the positive one."""
+        state = self._attribute()
+        if state.labels is None:
             raise AttributeError("classes_ exists for classifiers only.")
-        return labels.classes
+        outputs = state.engine.expansion.outputs
+        return state.labels.classes if outputs is None else state.labels.classes[: outputs.n]
 
     @property
     def margin_(self):
@@ -389,7 +417,7 @@ class OnlineLearner(Parameterized):
 
     @property
     def _estimator_type(self):
-        return {"binary": "classifier", "regression": "regressor", "novelty": "outlier_detector"}[
+        return {"binary": "classifier", "multiclass": "classifier", "regression": "regressor", "novelty": "outlier_detector"}[
             self._current_loss().task
         ]
 

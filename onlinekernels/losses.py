@@ -1,9 +1,13 @@
-"""Losses of one output: value, derivative, curvature, and the scalar that some of them adapt.
+"""Losses: value, derivative, curvature, and the scalar that some of them adapt.
 
-Conventions at kinks: the hinges count a tie y f = margin as a margin error (K (14)); novelty only
-f < margin; the regression losses only |y - f| > width.
+Conventions at kinks: the two-class hinges count a tie y f = margin as a margin error (K (14)); novelty
+only f < margin; the regression losses only |y - f| > width; the hinges of many classes only a positive
+loss (V (17)), and the runner-up is the first label in class order among equals.
 """
+import numpy as np
+
 from onlinekernels._core import losses as _core
+from onlinekernels._core.dense import probabilities
 from onlinekernels.params import Parameterized
 from onlinekernels.validation import bad_parameter, check_real
 
@@ -21,15 +25,20 @@ __all__ = [
     "SquaredInsensitive",
     "Huber",
     "NuHuber",
+    "MulticlassHinge",
+    "NuMulticlassHinge",
+    "MulticlassLogistic",
+    "GraphHinge",
+    "NuGraphHinge",
 ]
 
 
 class Loss(Parameterized):
     """Base of all losses; subclass it for a loss of your own.
 
-    A subclass sets `task` ("binary": y is -1 or +1, "regression" or "novelty") and defines
-    ``derivative(score, y)`` for two numbers; ``value(score, y)`` where you want values. The engine
-    calls it back for each example.
+    A subclass sets `task` ("binary": y is -1 or +1, "regression", "novelty" or "multiclass") and defines
+    ``derivative(score, y)`` for two numbers ("multiclass": an array of scores and the index of the
+    label); ``value(score, y)`` where you want values. The engine calls it back for each example.
 
     >>> import numpy as np
     >>> class LogCosh(Loss):
@@ -45,7 +54,8 @@ class Loss(Parameterized):
     """
 
     task = "regression"
-    probabilistic = False  # whether expit(score) is a probability
+    probabilistic = False  # whether the scores give probabilities
+    structured = False  # whether the labels' distances matter
     scalar_name = None  # the margin or width, if the loss has one
     nu = 0.0
 
@@ -59,7 +69,8 @@ class Loss(Parameterized):
     @classmethod
     def is_compiled(cls):
         """Whether the engine knows the formula; otherwise it calls `derivative` back."""
-        return cls.derivative is Loss.derivative and cls._code() > 0
+        built_in = next((c for c in cls.__mro__ if LOSSES.get(c.__name__.lower()) is c), None)
+        return built_in is not None and cls.derivative is built_in.derivative
 
     def core(self):
         """(code, scalar, nu) for the engine."""
@@ -68,8 +79,8 @@ class Loss(Parameterized):
 
     def validate(self):
         """Raise ValueError for a parameter out of range."""
-        if self.task not in ("binary", "regression", "novelty"):
-            raise bad_parameter(self, "task", "'binary', 'regression' or 'novelty'", self.task)
+        if self.task not in ("binary", "multiclass", "regression", "novelty"):
+            raise bad_parameter(self, "task", "'binary', 'multiclass', 'regression' or 'novelty'", self.task)
         if self.adapts and not self.is_compiled():
             raise ValueError(
                 f"{type(self).__name__} has a derivative of its own and cannot adapt its {self.scalar_name}; "
@@ -261,6 +272,122 @@ class NuHuber(_Width):
     def __init__(self, nu=0.1, width=1.0):
         self.nu = nu
         self.width = width
+
+
+class _Runner(_Margin):
+    """A hinge over the runner-up: max(0, max_l [rho Delta(y, l) + f(x, l)] - f(x, y)), V (16), (25)."""
+
+    task = "multiclass"
+
+    def value(self, scores, y, labels=None):
+        """Loss of score vectors, shape (..., classes), for class indices y; `labels` gives Delta."""
+        margin, _, distance = self._runner_up(scores, y, labels)
+        self.validate()
+        return _core.value(*self.core(), margin, distance)
+
+    def derivative(self, scores, y, labels=None):
+        """dl/dscores: -1 at y and +1 at the runner-up where the loss is positive."""
+        self.validate()
+        margin, runner_up, distance = self._runner_up(scores, y, labels)
+        slope = np.atleast_1d(_core.derivative(*self.core(), margin, distance))
+        out = np.zeros(np.shape(scores)).reshape(len(slope), -1)
+        rows = np.arange(len(slope))
+        out[rows, np.atleast_1d(y)] += slope
+        out[rows, np.atleast_1d(runner_up)] -= slope
+        return out.reshape(np.shape(scores))
+
+    def _runner_up(self, scores, y, labels):
+        """(margin over the runner-up, runner-up, its distance) for each score vector."""
+        scores, y = np.asarray(scores, dtype=float), np.asarray(y)
+        rows, indices = np.atleast_2d(scores), np.atleast_1d(y)
+        count = rows.shape[1]
+        if self.structured and labels is not None:
+            distance = np.array([labels.outputs().distances_from(i) for i in indices.tolist()])
+        else:
+            distance = 1.0 - np.eye(count)[indices]
+        rivals = self.core()[1] * distance + rows
+        rivals[np.arange(len(rows)), indices] = -np.inf
+        best = rivals.argmax(axis=1)
+        lines = np.arange(len(rows))
+        found = rows[lines, indices] - rows[lines, best], best, distance[lines, best]
+        return found if scores.ndim > 1 else tuple(part[0] for part in found)
+
+
+class MulticlassHinge(_Runner):
+    """max(0, margin + max_{l != y} f(x, l) - f(x, y)), V (16).
+
+    >>> MulticlassHinge().value([[2.0, 0.5, 0.0]], [0])
+    array([0.])
+    >>> MulticlassHinge().derivative([[1.2, 0.5, 0.0]], [0])
+    array([[-1.,  1.,  0.]])
+    """
+
+    def __init__(self, margin=1.0):
+        self.margin = margin
+
+
+class NuMulticlassHinge(_Runner):
+    """The multiclass hinge with rho adapted: max(0, rho + max_l f(x, l) - f(x, y)) - nu rho, V 6.2.1."""
+
+    adapts = True
+
+    def __init__(self, nu=0.1, margin=1.0):
+        self.nu = nu
+        self.margin = margin
+
+
+class GraphHinge(_Runner):
+    """max(0, max_l [Delta(y, l) + f(x, l)] - f(x, y)), V (25); Delta comes from the model's `labels`."""
+
+    scalar_name = None
+    structured = True
+
+    def __init__(self):
+        pass
+
+    def core(self):
+        return self._code(), 1.0, 0.0
+
+    def validate(self):
+        Loss.validate(self)
+
+
+class NuGraphHinge(_Runner):
+    """The graph hinge with a scale: max(0, max_l [rho Delta(y, l) + f(x, l)] - f(x, y)) - nu rho."""
+
+    adapts = True
+    structured = True
+
+    def __init__(self, nu=0.1, margin=1.0):
+        self.nu = nu
+        self.margin = margin
+
+
+class MulticlassLogistic(Loss):
+    """log sum_l exp f(x, l) - f(x, y), V (20); the softmax of the scores are probabilities.
+
+    >>> MulticlassLogistic().value([[0.0, 0.0]], [0]).round(4)
+    array([0.6931])
+    """
+
+    task = "multiclass"
+    probabilistic = True
+
+    def __init__(self):
+        pass
+
+    def value(self, scores, y):
+        """Loss of score vectors, shape (..., classes), for class indices y."""
+        scores = np.asarray(scores, dtype=float)
+        own = np.take_along_axis(scores, np.asarray(y)[..., None], axis=-1)[..., 0]
+        largest = scores.max(axis=-1)
+        return largest + np.log(np.exp(scores - largest[..., None]).sum(axis=-1)) - own
+
+    def derivative(self, scores, y):
+        """Probabilities minus the label's indicator, V (21)."""
+        scores = np.asarray(scores, dtype=float)
+        flat = probabilities(np.atleast_2d(scores)) - np.eye(scores.shape[-1])[np.atleast_1d(y)]
+        return flat.reshape(scores.shape)
 
 
 LOSSES = {name.lower(): globals()[name] for name in __all__ if name != "Loss"}

@@ -5,21 +5,24 @@ from onlinekernels._core.rules import STEP_CODES, step_sizes
 from onlinekernels.params import Parameterized
 from onlinekernels.validation import bad_parameter, check_real
 
-__all__ = ["Step", "Fixed", "InverseSqrt", "Decaying"]
+__all__ = ["Step", "Fixed", "InverseSqrt", "Decaying", "MetaDescent"]
 
 
 class Step(Parameterized):
     """Base of all steps."""
 
     delay = 1.0
+    meta_rate = 0.0
+    memory = 0.0
 
     def validate(self):
         """Raise ValueError for a parameter out of range."""
         check_real(self, "rate", "a positive number", lambda value: value > 0)
 
     def core(self):
-        """(code, rate, delay) for the engine."""
-        return STEP_CODES[type(self).__name__], float(self.rate), float(self.delay)
+        """(code, rate, delay, meta_rate, memory) for the engine."""
+        numbers = (self.rate, self.delay, self.meta_rate, self.memory)
+        return STEP_CODES[type(self).__name__], *(float(number) for number in numbers)
 
     def size(self, t):
         """eta_t for example t, or for an array of them; t counts from 1."""
@@ -65,6 +68,39 @@ class Decaying(Step):
     def validate(self):
         super().validate()
         check_real(self, "delay", "a positive number", lambda value: value > 0)
+
+
+class MetaDescent(Step):
+    """A step that adapts itself by stochastic meta-descent (V section 5): NORMA becomes SVMD.
+
+    eta grows while successive gradients agree and shrinks, by at most half a step, when they do
+    not: eta <- eta max(1/2, 1 - mu <g, v>), V (33), where the trace v follows how f depends on the
+    past steps. It never exceeds 1 / regularization.
+
+    Parameters
+    ----------
+    rate : float
+        eta_0, the first step. SVMD is not sensitive to it.
+    meta_rate : float
+        mu.
+    memory : float
+        lambda in V (34), in [0, 1]: how long the trace remembers; 0 looks one step back only.
+    """
+
+    def __init__(self, rate=0.1, meta_rate=0.1, memory=0.99):
+        self.rate = rate
+        self.meta_rate = meta_rate
+        self.memory = memory
+
+    def validate(self):
+        super().validate()
+        check_real(self, "meta_rate", "a number of at least 0", lambda value: value >= 0)
+        check_real(self, "memory", "a number in [0, 1]", lambda value: 0 <= value <= 1)
+
+    def size(self, t):
+        """eta_0: the steps after it depend on the stream."""
+        self.validate()
+        return float(self.rate)
 
 
 def as_step(value, owner):

@@ -35,6 +35,14 @@ def check_real(owner, name, expected, allowed):
     return float(value)
 
 
+def check_not_negative(owner, name):
+    return check_real(owner, name, "a number of at least 0", lambda value: value >= 0)
+
+
+def check_positive(owner, name):
+    return check_real(owner, name, "a positive number", lambda value: value > 0)
+
+
 def check_integer(owner, name, minimum):
     """A parameter that must be a whole number of at least `minimum`."""
     value = getattr(owner, name)

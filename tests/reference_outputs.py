@@ -316,9 +316,9 @@ class ReferenceILK(_Outputs):
       prediction f_t(x_t) + b. sigma of NuHuber is kept positive, rho and epsilon have no floor.
     - The multiclass and graph hinges take I (17)-(18), one runner-up y*, erratum: at the shrunk scores m, not at
       f_t. `exact=True` gives the arg-min itself. That and MulticlassLogistic need kappa = identity.
-    - k = 0: no term, but b moves by -S l'(m), the limit of the implicit step.
-    - A row with all entries below 1e-12 S is zero: no term, no move of b. Squared and SquaredInsensitive have no
-      cap, hence no such threshold.
+    - k = 0: no term, but b moves by -S l'(m).
+    - A row with all entries below 1e-12 S is zero: no term, no move of b. The two squared losses have no cap and
+      so no such threshold.
     """
 
     def __init__(self, *, penalty=1.0, exact=False, **shared):
@@ -336,17 +336,12 @@ class ReferenceILK(_Outputs):
         scores = f + self.b
         eta = step_size(self.step, self.t)
         shrink = 1.0 / (1.0 + eta * self.regularization)
-        row = self._row(x, y, shrink * f + self.b, shrink * eta * self.penalty * weight)
+        k, S = kernel_value(self.kernel, x, x, same=True), shrink * eta * self.penalty * weight
+        m = shrink * f + self.b
+        row = implicit_row(self.loss, self.scalar, m, y, k, S, self.Delta, self.kappa, self.exact)
         slope = scalar_gradient_of(self.loss, self.scalar, scores, y, self.Delta)
         self._move(x, shrink, row, -eta * self.penalty * weight * slope)  # I (11), (12)
         return scores
-
-    def _row(self, x, y, m, S):
-        """The new coefficients, I (12)."""
-        k = kernel_value(self.kernel, x, x, same=True)
-        row = implicit_row(self.loss, self.scalar, m, y, k, S, self.Delta, self.kappa, self.exact)
-        dust = 0.0 if self.loss[0] in UNCAPPED else DUST * S
-        return np.zeros(len(m)) if np.max(np.abs(row)) < dust else row
 
 
 def implicit_row(loss, scalar, m, y, k, S, Delta, kappa, exact=False):
@@ -354,10 +349,13 @@ def implicit_row(loss, scalar, m, y, k, S, Delta, kappa, exact=False):
     if k == 0.0 or S == 0.0:
         return -S * gradient_of(loss, scalar, m, y, Delta)
     if loss[0] not in MULTI:
-        return np.array([implicit_coefficient(loss, scalar, m[0], y, k, S)])
-    if loss[0] == "MulticlassLogistic":
-        return implicit_logistic(loss, m, y, k, S)
-    return (implicit_hinge if exact else implicit_runner_up)(loss, scalar, m, y, k, S, Delta, kappa)
+        row = np.array([implicit_coefficient(loss, scalar, m[0], y, k, S)])
+    elif loss[0] == "MulticlassLogistic":
+        row = implicit_logistic(loss, m, y, k, S)
+    else:
+        row = (implicit_hinge if exact else implicit_runner_up)(loss, scalar, m, y, k, S, Delta, kappa)
+    dust = loss[0] not in UNCAPPED and np.max(np.abs(row)) < DUST * S
+    return np.zeros(len(m)) if dust else row
 
 
 def implicit_coefficient(loss, scalar, m, y, k, S):
@@ -510,15 +508,15 @@ class ReferenceSVMD(_Outputs):
 
     Decisions
     ---------
-    - eta is adapted by (33) with <g_t, v_t> before it is used, from the first example on (where v = 0); then it is
+    - eta is adapted by (33) with <g_t, v_t> before it is used, from the first example on (where v = 0), then
       capped at 1/c (erratum), also eta_0. At the cap 1 - eta c counts as exactly 0: f forgets all terms, while v
       keeps them with -alpha_i. eta_b and eta_eps have no cap. All three have the floor 1/2 per step, the same mu
       (`meta_rate`) and the same lambda (`memory`); eta_b starts at eta_0, for a label that joins later too.
     - xi, H and dl/deps carry the example's weight, and are taken at the scores f_t(x_t) + b_t and the old eps.
     - The Hessian is block-diagonal: chi = H v(x_t, .) with the trace of f alone, H v_b in (52) (erratum: not
       printed). On kinks H and xi are those of `reference.py`.
-    - eps, rho or sigma moves in log space along dl/deps (erratum: (54)-(58) print -(xi + nu)); for NuHuber dl/deps
-      is the quantile rule. Nothing but its logarithm keeps it positive.
+    - rho, epsilon or sigma, V's eps, moves in log space along dl/deps (erratum: (54)-(58) print -(xi + nu)), for
+      NuHuber along the quantile rule. Nothing but the logarithm keeps it positive.
     - A term lives while it is non-zero in f or in v; k(x, x) = 0 makes none. Smallest goes by alpha alone.
     - `ff` and `fv` are |f|^2 and <f, v> by the recurrences (46)-(49), without the offset and with the chi term
       that (47) lacks (erratum); |f|^2 is clamped at 0. <g, v> takes the double sums until a budget drops a term,

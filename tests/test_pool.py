@@ -76,7 +76,7 @@ def test_memory_follows_the_budget(budget):
     model = ok.NORMA(ok.Novelty(1e9), ok.Gaussian(), step=0.1, regularization=0.01, budget=budget)
     for _ in range(20):
         model.partial_fit(rng.normal(size=(500, 3)))
-    pool = model._state.engine.pool
+    pool = model._state.engine.expansion.pool
     live = {None: 10_000}.get(budget, model.n_terms_)
     assert pool.count == live
     assert pool.capacity <= 4 * (live + 600)

@@ -1,24 +1,25 @@
 """The engine: evaluate, let the rule decide, append, drop.
 
-`Engine.learn` cuts a stream into pieces.  For each piece the inner products with all terms and of
-the examples with each other come from one matrix product each; then one loop without the
-interpreter takes the examples in order.  When an example enters the expansion, its column of inner
-products is copied from the piece's own Gram matrix, so later examples of the piece see it, and the
-result is what one example at a time would give.
+`Engine.learn` cuts a stream into pieces; for each piece one loop without the interpreter takes the
+examples in order.
 """
 import numpy as np
-from cpython.buffer cimport PyBUF_WRITE
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.math cimport fabs, isfinite, sqrt
-from libc.string cimport memcpy
-from onlinekernels._core.frame cimport (MAX_CHANNELS, Frame, frame_advance, frame_is_bad, frame_reset,
-                                        frame_row, frame_store)
-from onlinekernels._core.kernels cimport SQUARE, Program
-from onlinekernels._core.losses cimport CUSTOM, Loss, loss_derivative, loss_scalar_gradient
-from onlinekernels._core.ring cimport Pool, array_data
-from onlinekernels._core.rules cimport Move, Step, gradient_move, step_size
-from onlinekernels._core.vecmath cimport *
+from libc.math cimport isfinite
+from libc.string cimport memset
+from onlinekernels._core.dense cimport hinge_step, softmax, softmax_hessian_times, softmax_step
+from onlinekernels._core.expansion cimport DENSE, ONE, PAIR, Expansion, Piece
+from onlinekernels._core.frame cimport MAX_CHANNELS
+from onlinekernels._core.kernels cimport SQUARE
+from onlinekernels._core.losses cimport (CUSTOM, MULTICLASS_LOGISTIC, Loss, loss_curvature, loss_derivative,
+                                         loss_moved_scalar, loss_scalar_gradient)
+from onlinekernels._core.ring cimport array_data
+from onlinekernels._core.rules cimport (AGGRESSIVE, GRADIENT, IMPLICIT, META_DESCENT, Meta, Move, Rule, Step,
+                                        View, adapted_step, aggressive_move, gain, gradient_move,
+                                        implicit_move, meta_move, meta_norms, meta_transform, step_size)
+
+RULE_CODES = {"gradient": GRADIENT, "implicit": IMPLICIT, "aggressive": AGGRESSIVE,
+              "aggressive squared": AGGRESSIVE + 1}
 
 cdef enum Failure:
     NONE = 0
@@ -26,18 +27,6 @@ cdef enum Failure:
     MOVE = 2            # the new coefficient, offset or scalar is not finite
     PYTHON = 3          # a user's loss raised
     DERIVATIVE = 4      # a user's loss gave no number
-
-cdef enum Scratch:
-    X = 0               # a piece about the origin
-    FACTS = 1
-    OWN = 2
-    INNER = 3
-    OWN_INNER = 4
-    L1 = 5
-    OWN_L1 = 6
-    WORK = 7
-    WIDENED = 8
-    N_SCRATCH = 9
 
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
@@ -47,306 +36,453 @@ REASONS = {
     DERIVATIVE: "the derivative that its loss gave is not finite",
 }
 
-# Stored coordinates beyond this are folded, so that sums of them stay finite.
-cdef double LARGE = 1e150
-
 cdef enum:
     PREDICT_ROWS = 256  # rows of a piece that is only evaluated
 
 
-cdef struct Piece:
-    # Consecutive examples that are learned in one loop without the interpreter.
-    Py_ssize_t rows
-    const char* x               # examples, about the origin, in the points' precision
-    double* facts               # (n_facts, rows)
-    double* own                 # k(x, x)
-    char* inner                 # (rows, stride): inner products with slots from `first` on
-    char* own_inner             # (rows, rows): of the examples with each other
-    double* l1                  # the same for city-block distances
-    double* own_l1
-    Py_ssize_t first            # slot of column 0
-    Py_ssize_t stride
-    bint narrow                 # inner is float32 and must be widened
-    const double* values        # or: kernel values with the slots from `first` on, from Python
-
-
 cdef class Engine:
-    """State of a learner and the loop that advances it.
+    """Rule, loss and offsets around an expansion, and the loop that advances them.
 
     Parameters
     ----------
-    program : Program or None
-        The kernel, for points; with neither it nor `kernel`, the expansion is a weight vector.
-    kernel : Kernel or None
-        A kernel of Python objects.
-    weight_scale : float
-        For weights: k(x, z) = weight_scale <x, z>.
+    expansion : Expansion
+        The function.
     loss : tuple
         (code, scalar, nu).
     custom_loss : Loss or None
         A Python loss; code is then 0.
     step : tuple
-        (code, rate, delay).
-    budget : tuple
-        (code, size, exponent).
-    origin : array or None
-        The point about which distances are taken; see `Program.choose_origin`.
+        (code, rate, delay, meta_rate, memory).
+    rule : tuple
+        (code, regularization, penalty, exact).
+    structured : bool
+        Whether the loss uses the labels' distances; otherwise all are 1.
+    growing : bool
+        Whether labels join as they appear.
     """
-
-    cdef readonly Program program       # None: kernel values come from Python, or weights
-    cdef readonly object kernel         # Python kernel on objects, or None
-    cdef readonly Pool pool             # None: weights
-    cdef readonly object weights        # (channels, n_features) in frame coordinates, or None
-    cdef double weight_scale            # k(x, z) = weight_scale <x, z>
-    cdef double* weight_data
-    cdef readonly Py_ssize_t n_features
-    cdef readonly object dtype
-    cdef Frame frame
+    cdef readonly Expansion expansion
     cdef Loss loss
-    cdef object custom_loss             # a Python loss, or None
+    cdef object custom_loss
     cdef Step step
-    cdef public double regularization
+    cdef Rule rule
+    cdef Meta meta
     cdef readonly bint has_offset
     cdef readonly bint averages
-    cdef public double offset
-    cdef double offset_sum
+    cdef readonly bint structured
+    cdef readonly bint growing
+    cdef readonly object offsets        # rows: b, its sum over time, its step sizes, their traces
+    cdef double* offset
+    cdef double* offset_sum
+    cdef double* offset_eta
+    cdef double* offset_trace
     cdef public long long t
     cdef int failure                    # why a piece stopped early
     cdef object error                   # the exception behind it
     cdef bint busy
-    cdef Py_ssize_t entered             # slot of the last example, -1 if it made no term
-    # Scratch, never part of the state
-    cdef list scratch
-    cdef char* scratch_data[N_SCRATCH]
-    cdef Py_ssize_t scratch_bytes[N_SCRATCH]
-    cdef double* work
-    cdef double* widened
+    # Scratch for one example: rows of `width` numbers
+    cdef object scratch
+    cdef double* bare                   # f(x, .), then v(x, .)
+    cdef double* scores                 # f(x, .) + b, as the rule sees it
+    cdef double* xi                     # derivative of the loss, many outputs
+    cdef double* chi
+    cdef double* spare
+    cdef double* alpha                  # new coefficients, dense form, for each channel
 
-    def __init__(self, *, Program program, kernel, double weight_scale, n_features, dtype, loss,
-                 custom_loss, step, double regularization, budget, bint offset, bint average, origin):
-        self.program = program
-        self.kernel = kernel
-        self.weight_scale = weight_scale
-        self.n_features = 0 if n_features is None else n_features
-        self.dtype = np.dtype(dtype)
+    def __init__(self, *, Expansion expansion, loss, custom_loss, step, rule, bint offset, bint average,
+                 bint structured=False, bint growing=False):
+        self.expansion = expansion
         self.custom_loss = custom_loss
         self.loss = Loss(loss[0], loss[1], loss[2])
-        self.configure(step, regularization)
+        self.configure(step, rule)
         self.has_offset = offset
         self.averages = average
-        self.frame.channels = 2 if average else 1
-        frame_reset(&self.frame)
-        self.scratch = [None] * N_SCRATCH
-        if program is None and kernel is None:
-            self.weights = np.zeros((self.frame.channels, self.n_features))
-            self.weight_data = <double*> array_data(self.weights)
-        else:
-            if program is not None:
-                program.start(n_features, dtype, origin)
-            self.pool = Pool(budget, self.frame.channels, 1, None if program is None else n_features,
-                             dtype, 0 if program is None else program.n_facts)
+        self.structured = structured
+        self.growing = growing
+        self.meta = Meta(self.step.rate, 0.0, 0.0, 1.0, 0.0)
+        self.offsets = np.zeros((4, expansion.width))
+        self.offsets[2] = self.step.rate
+        self.allocate()
 
-    def configure(self, step, double regularization):
+    def configure(self, step, rule):
         """Set what may change between calls."""
-        self.step = Step(step[0], step[1], step[2])
-        self.regularization = regularization
+        self.step = Step(step[0], step[1], step[2], step[3], step[4])
+        self.rule = Rule(rule[0], rule[1], rule[2], rule[3])
+
+    cdef allocate(self):
+        """Memory for as many outputs as the expansion has room for."""
+        cdef Py_ssize_t width = self.expansion.width, old = self.offsets.shape[1]
+        cdef double* data
+        if width > old:
+            wider = np.zeros((4, width))
+            wider[2] = self.step.rate
+            wider[:, :old] = self.offsets
+            self.offsets = wider
+        data = <double*> array_data(self.offsets)
+        self.offset, self.offset_sum = data, data + width
+        self.offset_eta, self.offset_trace = data + 2 * width, data + 3 * width
+        self.scratch = np.zeros((6 + 2 * MAX_CHANNELS, max(width, 1)))
+        data = <double*> array_data(self.scratch)
+        self.bare = data
+        self.scores = data + MAX_CHANNELS * width
+        self.xi = self.scores + width
+        self.chi = self.xi + width
+        self.spare = self.chi + width
+        self.alpha = self.spare + 2 * width
+
+    cdef bint adapts_step(self) noexcept nogil:
+        return self.step.code == META_DESCENT
 
     # ---- The loop -----------------------------------------------------------------------------
 
-    cdef Py_ssize_t run(self, Piece* piece, const double* y, const double* weights,
-                        double* scores) noexcept nogil:
+    cdef Py_ssize_t run(self, Piece* piece, const double* y, const double* weights, double* scores,
+                        double* steps) noexcept nogil:
         """Learn the examples of a piece in order; return how many were learned completely."""
-        cdef Py_ssize_t i
-        cdef double score
+        cdef Py_ssize_t i, l, width = self.expansion.width
+        cdef double weight
         cdef Move move
         for i in range(piece.rows):
-            score = self.evaluate(piece, i)
-            if not isfinite(score):
-                self.failure = SCORE
-                return i
-            if not self.decide(score, y[i], 1.0 if weights == NULL else weights[i], &move):
+            weight = 1.0 if weights == NULL else weights[i]
+            if self.growing and self.expansion.outputs.n <= <Py_ssize_t> y[i]:
+                self.expansion.outputs.n = <Py_ssize_t> y[i] + 1    # the label joins at its own row
+            if not self.evaluate(piece, i):
                 return i
             if scores != NULL:
-                scores[i] = score
-            self.carry_out(piece, i, &move)
+                for l in range(width):
+                    scores[i * width + l] = self.scores[l] if l < self.labels() else 0.0
+            if not self.decide(piece, i, y[i], weight, &move):
+                return i
+            if steps != NULL:
+                steps[i] = move.meta.eta if self.adapts_step() else step_size(&self.step, self.t + 1)
         return piece.rows
 
-    cdef const double* values(self, const Piece* piece, Py_ssize_t i) noexcept nogil:
-        """Kernel values of example i with the slots in use."""
-        cdef Py_ssize_t n = self.pool.stop - self.pool.start
-        cdef Py_ssize_t place = i * piece.stride + self.pool.start - piece.first
-        cdef const double* inner = NULL
-        if piece.values != NULL:
-            return piece.values
-        if piece.inner != NULL:
-            if piece.narrow:
-                ok_widen(<const float*> piece.inner + place, self.widened, n)
-                inner = self.widened
-            else:
-                inner = <const double*> piece.inner + place
-        self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place,
-                         piece.x + i * self.pool.point_bytes, piece.facts + i, piece.rows,
-                         self.pool.point_data + self.pool.start * self.pool.point_bytes,
-                         self.pool.facts + self.pool.start, self.pool.capacity, n, self.work)
-        return self.work
+    cdef Py_ssize_t labels(self) noexcept nogil:
+        return 1 if self.expansion.outputs is None else self.expansion.outputs.n
 
-    cdef double evaluate(self, const Piece* piece, Py_ssize_t i) noexcept nogil:
-        """f(x_i) + b."""
-        cdef Py_ssize_t n, slot
-        cdef const double* values
-        cdef const double* coef
-        cdef double total
-        if self.pool is None:
-            total = self.weight_scale * ok_dot(self.weight_data, <const double*> piece.x + i * self.n_features,
-                                               self.n_features)
-            return frame_row(&self.frame, 0, &total) + self.offset
-        n = self.pool.stop - self.pool.start
-        if n == 0:
-            return self.offset
-        values = self.values(piece, i)
-        coef = self.pool.coef + self.pool.start
-        total = ok_dot(coef, values, n)
-        if not isfinite(total):
-            # An infinite kernel value times the 0 of a slot without a term is no reason to stop.
-            total = 0.0
-            for slot in range(n):
-                if coef[slot] != 0.0:
-                    total += coef[slot] * values[slot]
-        return frame_row(&self.frame, 0, &total) + self.offset
-
-    cdef bint decide(self, double score, double y, double weight, Move* move) noexcept nogil:
-        """Let the rule make its move; False if it cannot.  Changes nothing."""
-        cdef double derivative = 0.0, scalar_gradient
-        cdef double eta = step_size(&self.step, self.t + 1)
-        if self.loss.code == CUSTOM:
-            with gil:
-                try:
-                    derivative = self.custom_loss.derivative(score, y)
-                except BaseException as error:
-                    self.error = error
-                    self.failure = PYTHON
-                    return False
-            if not isfinite(derivative):
-                self.failure = DERIVATIVE
+    cdef bint evaluate(self, const Piece* piece, Py_ssize_t i) noexcept nogil:
+        """f(x_i, .) into `bare` (and v behind it), with the offsets into `scores`."""
+        cdef Py_ssize_t l
+        self.expansion.evaluate(piece, i, 1 if self.adapts_step() else 0, self.bare)
+        for l in range(self.labels()):
+            self.scores[l] = self.bare[l] + self.offset[l]
+            if not isfinite(self.scores[l]):
+                self.failure = SCORE
                 return False
-            scalar_gradient = 0.0
+        return True
+
+    cdef bint decide(self, const Piece* piece, Py_ssize_t i, double y, double weight, Move* move) noexcept nogil:
+        """Let the rule make its move and carry it out; False, and nothing changed, if it cannot."""
+        cdef View view
+        cdef Py_ssize_t first = 0, second = 0
+        if self.expansion.form == DENSE:
+            if not self.decide_dense(piece.own[i], <Py_ssize_t> y, weight, move):
+                return False
         else:
-            derivative = loss_derivative(&self.loss, score, y)
-            scalar_gradient = loss_scalar_gradient(&self.loss, score, y)
-        gradient_move(&self.loss, eta, self.regularization, weight, derivative, scalar_gradient,
-                      self.offset, move)
-        if self.averages:                       # F <- F + f, with the f that made this prediction
-            move.transform[1][0] = 1.0
-            move.transform[1][1] = 1.0
-            move.alpha[1] = 0.0
+            view.target = y
+            view.k = piece.own[i]
+            view.offsets = 1.0
+            if self.expansion.form == PAIR:
+                first = <Py_ssize_t> y
+                second = self.look_at_pair(first, &view)
+            else:
+                self.look(&view)
+            if second < 0:                          # a single label so far: nothing to tell apart
+                second = first
+                view.score = view.bare = view.trace = view.k = view.offsets = 0.0
+                view.derivative = view.curvature = 0.0
+                view.scalar_gradient = -self.loss.nu
+            elif not self.differentiate(&view, weight):
+                return False
+            self.move(&view, weight, move)
+        if self.averages:
+            self.add_average(move)
         if not (isfinite(move.alpha[0]) and isfinite(move.offset) and isfinite(move.scalar)):
             self.failure = MOVE
             return False
+        self.carry_out(piece, i, move, first, second)
         return True
 
-    cdef void carry_out(self, const Piece* piece, Py_ssize_t i, const Move* move) noexcept nogil:
-        """Transform the old terms, append the new one, apply the budget."""
-        cdef double stored[MAX_CHANNELS]
-        cdef bint large = False
-        cdef int channel
-        self.t += 1
-        self.offset_sum += self.offset
-        frame_advance(&self.frame, &move.transform[0][0])
-        if frame_is_bad(&self.frame):
-            self.fold()
-        self.entered = -1
-        if move.alpha[0] != 0.0 and piece.own[i] != 0.0:
-            frame_store(&self.frame, move.alpha, stored)
-            for channel in range(self.frame.channels):
-                large |= not fabs(stored[channel]) < LARGE
-            if large:
-                self.fold()
-                frame_store(&self.frame, move.alpha, stored)
-            self.enter(piece, i, stored)
-        if self.has_offset:
-            self.offset = move.offset
-        self.loss.scalar = move.scalar
-        if self.pool is not None:
-            self.pool.expire(self.t)
+    cdef double shrink(self) noexcept nogil:
+        """1 - tau of an implicit step: the rule looks at the scores of the shrunk hypothesis."""
+        if self.rule.code != IMPLICIT:
+            return 1.0
+        return 1.0 / (1.0 + step_size(&self.step, self.t + 1) * self.rule.regularization)
 
-    cdef void enter(self, const Piece* piece, Py_ssize_t i, const double* stored) noexcept nogil:
-        """Append example i with these stored coordinates."""
-        cdef Py_ssize_t slot, row, column
-        cdef int channel
-        if self.pool is None:
-            for channel in range(self.frame.channels):
-                if stored[channel] != 0.0:
-                    ok_axpy(stored[channel], <const double*> piece.x + i * self.n_features,
-                            self.weight_data + channel * self.n_features, self.n_features)
+    cdef void look(self, View* view) noexcept nogil:
+        """One output."""
+        view.bare = self.bare[0]
+        view.score = self.scores[0]
+        view.trace = self.bare[self.expansion.width] if self.adapts_step() else 0.0
+
+    cdef Py_ssize_t look_at_pair(self, Py_ssize_t y, View* view) noexcept nogil:
+        """Many outputs: the margin of label y over its runner-up, which is returned (-1: there is none)."""
+        cdef Py_ssize_t l, best = -1, width = self.expansion.width
+        cdef double shrink = self.shrink(), value, largest = 0.0
+        self.distances(y, self.spare)
+        for l in range(self.labels()):
+            value = self.loss.scalar * self.spare[l] + shrink * self.bare[l] + self.offset[l]
+            if l != y and (best < 0 or value > largest):
+                best, largest = l, value
+        if best < 0:
+            return -1
+        view.target = self.spare[best]
+        view.bare = self.bare[y] - self.bare[best]
+        view.score = self.scores[y] - self.scores[best]
+        view.trace = self.bare[width + y] - self.bare[width + best] if self.adapts_step() else 0.0
+        view.k *= self.expansion.outputs.spread(y, best)
+        view.offsets = 2.0
+        return best
+
+    cdef void distances(self, Py_ssize_t y, double* out) noexcept nogil:
+        """Delta(y, .) as the loss sees it."""
+        cdef Py_ssize_t l
+        if self.structured:
+            self.expansion.outputs.distances(y, out)
             return
-        slot = self.pool.enter(self.t, stored)
-        self.entered = slot
-        if slot < 0 or piece.values != NULL:
-            return
-        self.place(piece, i, slot)
-        column = slot - piece.first
-        for row in range(i + 1, piece.rows):
-            if piece.inner != NULL:
-                if self.program.single:
-                    (<float*> piece.inner)[row * piece.stride + column] = \
-                        (<float*> piece.own_inner)[i * piece.rows + row]
-                else:
-                    (<double*> piece.inner)[row * piece.stride + column] = \
-                        (<double*> piece.own_inner)[i * piece.rows + row]
-            if piece.l1 != NULL:
-                piece.l1[row * piece.stride + column] = piece.own_l1[i * piece.rows + row]
+        for l in range(self.expansion.outputs.n):
+            out[l] = 0.0 if l == y else 1.0
 
-    cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
-        """Copy example i and its facts into a slot."""
-        cdef Py_ssize_t fact, size = self.pool.point_bytes
-        memcpy(self.pool.point_data + slot * size, piece.x + i * size, size)
-        for fact in range(self.pool.n_facts):
-            self.pool.facts[fact * self.pool.capacity + slot] = piece.facts[fact * piece.rows + i]
+    cdef bint differentiate(self, View* view, double weight) noexcept nogil:
+        """Derivatives of the loss at the score; False if a Python loss fails."""
+        if self.loss.code != CUSTOM:
+            view.derivative = weight * loss_derivative(&self.loss, view.score, view.target)
+            view.scalar_gradient = loss_scalar_gradient(&self.loss, view.score, view.target)
+            view.curvature = 0.0
+            if self.adapts_step():
+                view.curvature = weight * loss_curvature(&self.loss, view.score, view.target)
+            return True
+        view.scalar_gradient = view.curvature = 0.0
+        with gil:
+            try:
+                view.derivative = weight * self.custom_loss.derivative(view.score, view.target)
+                if self.step.code == META_DESCENT:
+                    view.curvature = weight * self.custom_loss.curvature(view.score, view.target)
+            except BaseException as error:
+                self.error = error
+                self.failure = PYTHON
+                return False
+        if not (isfinite(view.derivative) and isfinite(view.curvature)):
+            self.failure = DERIVATIVE
+            return False
+        return True
 
-    cdef void fold(self) noexcept nogil:
-        """Multiply the frame into what is stored and reset it."""
-        cdef Py_ssize_t j
-        cdef int channel
-        cdef double stored[MAX_CHANNELS]
-        if self.pool is None:
-            for j in range(self.n_features):
-                for channel in range(self.frame.channels):
-                    stored[channel] = self.weight_data[channel * self.n_features + j]
-                for channel in range(self.frame.channels):
-                    self.weight_data[channel * self.n_features + j] = frame_row(&self.frame, channel, stored)
-        elif self.frame.channels == 1 and self.frame.p[0][0] == 0.0:
-            self.pool.clear()                   # eta * lambda = 1 wipes the past
+    cdef void move(self, View* view, double weight, Move* move) noexcept nogil:
+        """One of the rules, in one dimension."""
+        cdef double eta = step_size(&self.step, self.t + 1)
+        move.xi, move.curvature = view.derivative, view.curvature
+        if self.adapts_step():
+            meta_move(&self.loss, &self.step, &self.meta, self.rule.regularization, weight, view, move)
+        elif self.rule.code == GRADIENT:
+            gradient_move(&self.loss, eta, self.rule.regularization, weight, view, move)
+        elif self.rule.code == IMPLICIT:
+            view.score += (self.shrink() - 1.0) * view.bare
+            implicit_move(&self.loss, &self.rule, eta, weight, self.has_offset, view, move)
         else:
-            self.pool.fold(&self.frame)
-        frame_reset(&self.frame)
+            aggressive_move(&self.loss, &self.rule, weight, self.has_offset, view, move)
+
+    cdef void add_average(self, Move* move) noexcept nogil:
+        """F <- F + f, with the f that made this prediction."""
+        cdef int last = self.expansion.frame.channels - 1, j
+        for j in range(last):
+            move.transform[last][j] = 1.0 if j == 0 else 0.0
+        move.transform[last][last] = 1.0
+        move.alpha[last] = 0.0
+
+    cdef void carry_out(self, const Piece* piece, Py_ssize_t i, const Move* move, Py_ssize_t first,
+                        Py_ssize_t second) noexcept nogil:
+        """Transform the old terms, append the new one, move offsets and scalar, apply the budget."""
+        cdef Py_ssize_t l
+        cdef bint enters = move.alpha[0] != 0.0 or self.adapts_step() and move.alpha[1] != 0.0
+        self.t += 1
+        for l in range(self.labels()):
+            self.offset_sum[l] += self.offset[l]
+        self.expansion.transform(&move.transform[0][0])
+        self.expansion.entered = -1
+        if enters and piece.own[i] != 0.0:
+            if self.expansion.form == DENSE:
+                self.expansion.enter(piece, i, self.t, self.alpha, first, second)
+            else:
+                self.expansion.enter(piece, i, self.t, move.alpha, first, second)
+        if self.has_offset:
+            self.move_offsets(move, first, second)
+        self.loss.scalar = move.scalar
+        self.meta = move.meta
+        if self.expansion.pool is not None:
+            self.expansion.pool.expire(self.t)
+
+    cdef void move_offsets(self, const Move* move, Py_ssize_t first, Py_ssize_t second) noexcept nogil:
+        """b <- b - eta l' along the direction; under MetaDescent with a step of its own for each label."""
+        cdef Py_ssize_t l
+        cdef double xi, curved
+        if not self.adapts_step():
+            if self.expansion.form == DENSE:
+                for l in range(self.labels()):
+                    self.offset[l] += move.offset * self.alpha[l]
+            else:
+                self.offset[first] += move.offset
+                if second != first:
+                    self.offset[second] -= move.offset
+            return
+        if self.expansion.form == DENSE:            # H v_b
+            softmax_hessian_times(self.spare, self.offset_trace, self.labels(), move.curvature, self.chi)
+        for l in range(self.labels()):
+            if self.expansion.form == DENSE:
+                xi, curved = self.xi[l], self.chi[l]
+            else:
+                xi = move.xi if l == first else (-move.xi if l == second else 0.0)
+                curved = move.curvature * self.offset_trace[l]
+            self.offset_eta[l] *= gain(self.step.meta_rate, xi * self.offset_trace[l])      # V (51)
+            self.offset_trace[l] = (self.step.memory * self.offset_trace[l]                 # V (52), erratum
+                                    - self.offset_eta[l] * (xi + self.step.memory * curved))
+            self.offset[l] -= self.offset_eta[l] * xi                                       # V (50)
+
+    # ---- All labels at once -------------------------------------------------------------------
+
+    cdef bint decide_dense(self, double k, Py_ssize_t y, double weight, Move* move) noexcept nogil:
+        """A move with a coefficient for every label: multiclass logistic, exact hinges, Python losses."""
+        cdef double eta = step_size(&self.step, self.t + 1), c = self.rule.regularization
+        cdef Py_ssize_t l, n = self.labels(), rows = self.expansion.width
+        cdef bint finite = True
+        memset(self.alpha, 0, self.expansion.frame.channels * rows * sizeof(double))
+        move.scalar = self.loss.scalar
+        move.offset = 1.0
+        move.curvature = weight
+        if self.rule.code == IMPLICIT:
+            self.implicit_dense(k, y, weight, eta, move)
+        else:
+            if not self.differentiate_dense(y, weight):
+                return False
+            if self.adapts_step():
+                self.meta_dense(k, weight, move)
+            else:
+                move.transform[0][0] = 1.0 - eta * c
+                for l in range(n):
+                    self.alpha[l] = -eta * self.xi[l]
+        move.alpha[0] = move.alpha[1] = 0.0         # tell whether the example enters
+        for l in range(n):
+            finite &= isfinite(self.alpha[l])
+            if self.alpha[l] != 0.0:
+                move.alpha[0] = 1.0
+        if not finite:
+            self.failure = MOVE
+        return finite
+
+    cdef bint differentiate_dense(self, Py_ssize_t y, double weight) noexcept nogil:
+        """xi = weight dl/dscores; for the logistic loss also the probabilities, into `spare`."""
+        cdef Py_ssize_t l, n = self.labels()
+        if self.loss.code == MULTICLASS_LOGISTIC:
+            softmax(self.scores, n, self.spare)
+            for l in range(n):
+                self.xi[l] = weight * (self.spare[l] - (1.0 if l == y else 0.0))            # V (21)
+            return True
+        with gil:
+            try:
+                scores = np.array([self.scores[l] for l in range(n)])
+                for l, value in enumerate(np.asarray(self.custom_loss.derivative(scores, y), dtype=float)):
+                    if l < n:
+                        self.xi[l] = weight * value
+            except BaseException as error:
+                self.error = error
+                self.failure = PYTHON
+                return False
+        return True
+
+    cdef void meta_dense(self, double k, double weight, Move* move) noexcept nogil:
+        """SVMD for the multiclass logistic loss, V (37), (38), (44)."""
+        cdef Py_ssize_t l, n = self.labels(), width = self.expansion.width
+        cdef double* f = self.bare
+        cdef double* v = self.bare + width
+        cdef double* K_new = self.spare + width     # kappa times what enters v
+        cdef double* K_xi = self.scores             # kappa xi: the scores are no longer needed
+        cdef double c = self.rule.regularization, memory = self.step.memory, eta
+        cdef double xi_v = 0.0, xi_f = 0.0, xi_kxi = 0.0, chi_f = 0.0, xi_v_next = 0.0
+        softmax_hessian_times(self.spare, v, n, weight, self.chi)
+        for l in range(n):
+            xi_v += self.xi[l] * v[l]
+        move.meta = self.meta
+        eta = adapted_step(&self.meta, self.step.meta_rate, c, xi_v)
+        move.meta.eta = eta
+        meta_transform(eta, c, memory, move)
+        for l in range(n):
+            self.alpha[l] = -eta * self.xi[l]
+            self.alpha[width + l] = -eta * (self.xi[l] + memory * self.chi[l])
+            K_xi[l] = self.xi[l]
+            K_new[l] = self.xi[l] + memory * self.chi[l]
+        self.expansion.outputs.apply(K_xi)
+        self.expansion.outputs.apply(K_new)
+        for l in range(n):
+            xi_f += self.xi[l] * f[l]
+            chi_f += self.chi[l] * f[l]
+            xi_kxi += k * self.xi[l] * K_xi[l]
+            xi_v_next += self.xi[l] * ((1.0 - eta * c) * memory * v[l] - eta * (c * f[l] + k * K_new[l]))
+        meta_norms(eta, c, memory, xi_f, xi_kxi, chi_f, xi_v_next, &self.meta, &move.meta)
+
+    cdef void implicit_dense(self, double k, Py_ssize_t y, double weight, double eta, Move* move) noexcept nogil:
+        """Implicit steps over all labels, for the delta kernel."""
+        cdef Py_ssize_t l, n = self.labels()
+        cdef double shrink = self.shrink(), size = shrink * eta * self.rule.penalty * weight
+        cdef double gradient
+        move.transform[0][0] = shrink
+        move.offset = 1.0 / shrink
+        self.distances(y, self.xi)
+        gradient = self.scalar_gradient_dense(y)
+        move.scalar = loss_moved_scalar(&self.loss, self.loss.scalar - eta * self.rule.penalty * weight * gradient)
+        if self.has_offset:
+            k += 1.0 / shrink
+        if n < 2 or k <= 0.0 or size <= 0.0:
+            return
+        for l in range(n):
+            self.spare[l] = shrink * self.bare[l] + self.offset[l]
+        if self.loss.code == MULTICLASS_LOGISTIC:
+            softmax_step(self.spare, y, n, k, size, self.chi, self.alpha)
+            return
+        for l in range(n):
+            self.chi[l] = self.loss.scalar * self.xi[l] + self.spare[l] - self.spare[y]
+        hinge_step(self.chi, y, n, k, size, self.spare, self.alpha)
+
+    cdef double scalar_gradient_dense(self, Py_ssize_t y) noexcept nogil:
+        """dl/drho of a nu-hinge at f_t; its distances are in `xi`."""
+        cdef Py_ssize_t l, best = -1
+        cdef double value, largest = 0.0
+        for l in range(self.labels()):
+            value = self.loss.scalar * self.xi[l] + self.scores[l]
+            if l != y and (best < 0 or value > largest):
+                best, largest = l, value
+        if best < 0:
+            return -self.loss.nu
+        return loss_scalar_gradient(&self.loss, self.scores[y] - self.scores[best], self.xi[best])
 
     # ---- Learning from Python -----------------------------------------------------------------
 
     def learn(self, const double[::1] y, *, X=None, objects=None, const double[::1] weights=None,
-              double[::1] scores=None):
+              double[::1] scores=None, double[::1] steps=None):
         """Learn all rows of X (C-contiguous, the points' precision) or all objects.
 
-        An error, or Ctrl-C, stops after the last complete row; the exception says how many rows
-        that were.
+        `scores` takes one row of `width` numbers per example.  An error, or Ctrl-C, stops after the
+        last complete row; the exception says how many rows that were.
         """
+        cdef Expansion expansion = self.expansion
         cdef Py_ssize_t n = y.shape[0], done = 0, rows, learned
         cdef const double* weight_data = NULL
         cdef double* score_data = NULL
+        cdef double* step_data = NULL
         cdef const char* x = NULL if X is None else array_data(X)
-        cdef Py_ssize_t row_bytes = self.n_features * self.dtype.itemsize
+        cdef Py_ssize_t row_bytes = expansion.n_features * expansion.dtype.itemsize
         self.acquire()
         try:
             while done < n:
                 if weights is not None:
                     weight_data = &weights[done]
                 if scores is not None:
-                    score_data = &scores[done]
+                    score_data = &scores[done * expansion.width]
+                if steps is not None:
+                    step_data = &steps[done]
                 if objects is not None:
                     rows = 1
-                    learned = self.learn_object(objects[done], &y[done], weight_data, score_data)
+                    learned = self.learn_object(objects[done], &y[done], weight_data, score_data, step_data)
                 else:
-                    rows = min(n - done, self.piece_rows())
-                    learned = self.learn_piece(x + done * row_bytes, rows, &y[done], weight_data, score_data)
+                    rows = min(n - done, expansion.piece_rows())
+                    learned = self.learn_piece(x + done * row_bytes, rows, &y[done], weight_data, score_data,
+                                               step_data)
                 done += learned
                 if learned < rows:
                     self.raise_failure(done)
@@ -358,15 +494,14 @@ cdef class Engine:
             self.busy = False
 
     def learn_one(self, x, double y):
-        """Learn one row (1-d, C-contiguous, the points' precision) or object; return its score."""
-        cdef double score = 0.0
+        """Learn one row (1-d, C-contiguous, the points' precision) or object."""
         cdef Py_ssize_t learned
         self.acquire()
         try:
-            if self.kernel is not None:
-                learned = self.learn_object(x, &y, NULL, &score)
+            if self.expansion.kernel is not None:
+                learned = self.learn_object(x, &y, NULL, NULL, NULL)
             else:
-                learned = self.learn_piece(array_data(x), 1, &y, NULL, &score)
+                learned = self.learn_piece(array_data(x), 1, &y, NULL, NULL, NULL)
             if not learned:
                 self.raise_failure(0)
         except BaseException as error:
@@ -374,7 +509,6 @@ cdef class Engine:
             raise
         finally:
             self.busy = False
-        return score
 
     cdef acquire(self):
         if self.busy:
@@ -389,239 +523,100 @@ cdef class Engine:
             raise error
         raise FloatingPointError(f"Row {row} of X cannot be learned: {REASONS[self.failure]}.")
 
-    cdef Py_ssize_t piece_rows(self):
-        """Rows per piece.
-
-        A matrix product costs about n d / rows per example for rearranging the n terms, and the
-        piece's own Gram matrix rows d / 2; the sum is least at a multiple of sqrt(n).  With few
-        features neither matters, and the inner products should stay in the cache.
-        """
-        cdef Py_ssize_t terms, rows
-        if self.pool is None:
-            return 4096
-        terms = self.pool.stop - self.pool.start + 64
-        rows = <Py_ssize_t> (4.25 * sqrt(<double> terms))
-        if self.n_features < 64:
-            rows = min(rows, (1 << 16) // terms)
-        return max(8, min(rows, 256, (1 << 21) // terms))
-
     cdef Py_ssize_t learn_piece(self, const char* x, Py_ssize_t rows, const double* y,
-                                const double* weights, double* scores) except -1:
+                                const double* weights, double* scores, double* steps) except -1:
         """Learn a few rows."""
         cdef Piece piece
         cdef Py_ssize_t learned
-        self.prepare(&piece, x, rows, True)
+        self.expansion.prepare(&piece, x, rows, True)
         with nogil:
-            learned = self.run(&piece, y, weights, scores)
+            learned = self.run(&piece, y, weights, scores, steps)
         return learned
 
-    cdef int prepare(self, Piece* piece, const char* x, Py_ssize_t m, bint learning) except -1:
-        """Compute at once what the loop over a piece needs; a single row does without numpy."""
-        cdef Py_ssize_t i, live, size, d = self.n_features
-        cdef Pool pool = self.pool
-        cdef Program program = self.program
-        piece.rows = m
-        piece.x = x
-        piece.values = NULL
-        piece.inner = piece.own_inner = NULL
-        piece.l1 = piece.own_l1 = NULL
-        piece.narrow = False
-        piece.own = <double*> self.buffer(OWN, m * sizeof(double))
-        if pool is None:
-            with nogil:
-                for i in range(m):
-                    piece.own[i] = ok_dot(<const double*> x + i * d, <const double*> x + i * d, d)
-            return 0
-        if learning:
-            pool.reserve(m)
-        size = pool.point_bytes
-        live = pool.stop - pool.start
-        piece.first = pool.start
-        piece.stride = apart(min(live + m, pool.capacity - pool.start) if learning else live)
-        piece.facts = <double*> self.buffer(FACTS, program.n_facts * m * sizeof(double))
-        self.work = <double*> self.buffer(WORK, program.depth * piece.stride * sizeof(double))
-        if program.origin_data != NULL:
-            piece.x = self.buffer(X, m * size)
-        with nogil:
-            for i in range(m):
-                if program.origin_data != NULL:
-                    program.center(x + i * size, <char*> piece.x + i * size)
-                piece.own[i] = program.facts(piece.x + i * size, piece.facts + i, m)
-        if program.needs_inner:
-            if m == 1:
-                self.inner_row(piece, live)
-            else:
-                self.inner_products(piece, live, learning)
-        if program.needs_l1:
-            self.l1_distances(piece, live, learning)
-        return 0
-
-    cdef int inner_row(self, Piece* piece, Py_ssize_t live) except -1:
-        """Inner products of a single example with the terms."""
-        cdef const char* points = self.pool.point_data + self.pool.start * self.pool.point_bytes
-        piece.inner = self.buffer(INNER, piece.stride * sizeof(double))
-        with nogil:
-            if self.program.single:
-                ok_inner_row_f(<const float*> points, live, self.n_features, <const float*> piece.x,
-                               <double*> piece.inner)
-            else:
-                ok_inner_row(<const double*> points, live, self.n_features, <const double*> piece.x,
-                             <double*> piece.inner)
-        return 0
-
-    cdef int inner_products(self, Piece* piece, Py_ssize_t live, bint learning) except -1:
-        """Inner products of a piece with the terms and with itself: two matrix products."""
-        cdef Py_ssize_t m = piece.rows, item = self.dtype.itemsize
-        cdef Pool pool = self.pool
-        X = self.array(<char*> piece.x, m, self.n_features)
-        piece.inner = self.buffer(INNER, m * piece.stride * item)
-        if live:
-            np.matmul(X, pool.points[pool.start:pool.stop].T,
-                      out=self.array(piece.inner, m, piece.stride)[:, :live])
-        if learning:
-            piece.own_inner = self.buffer(OWN_INNER, m * m * item)
-            np.matmul(X, X.T, out=self.array(piece.own_inner, m, m))
-        if self.program.single:
-            piece.narrow = True
-            self.widened = <double*> self.buffer(WIDENED, piece.stride * sizeof(double))
-        return 0
-
-    cdef array(self, char* data, Py_ssize_t rows, Py_ssize_t columns):
-        """Memory of a piece as a matrix for numpy; it must not outlive the piece."""
-        return np.frombuffer(PyMemoryView_FromMemory(data, rows * columns * self.dtype.itemsize, PyBUF_WRITE),
-                             dtype=self.dtype).reshape(rows, columns)
-
-    cdef int l1_distances(self, Piece* piece, Py_ssize_t live, bint learning) except -1:
-        """City-block distances of a piece to the terms and within itself."""
-        cdef Py_ssize_t m = piece.rows
-        cdef const char* points = self.pool.point_data + self.pool.start * self.pool.point_bytes
-        piece.l1 = <double*> self.buffer(L1, m * piece.stride * sizeof(double))
-        piece.own_l1 = <double*> self.buffer(OWN_L1, m * m * sizeof(double))
-        with nogil:
-            self.l1_block(piece, points, live, piece.l1, piece.stride)
-            if learning and m > 1:
-                self.l1_block(piece, piece.x, m, piece.own_l1, m)
-        return 0
-
-    cdef void l1_block(self, Piece* piece, const char* points, Py_ssize_t n, double* out,
-                       Py_ssize_t stride) noexcept nogil:
-        if self.program.single:
-            ok_l1_block_f(<const float*> piece.x, piece.rows, <const float*> points, n,
-                          self.n_features, out, stride)
-        else:
-            ok_l1_block(<const double*> piece.x, piece.rows, <const double*> points, n,
-                        self.n_features, out, stride)
-
-    cdef Py_ssize_t learn_object(self, x, const double* y, const double* weights, double* scores) except -1:
+    cdef Py_ssize_t learn_object(self, x, const double* y, const double* weights, double* scores,
+                                 double* steps) except -1:
         """Learn one object: its kernel row comes from Python."""
+        cdef Expansion expansion = self.expansion
         cdef Piece piece
-        cdef Pool pool = self.pool
         cdef Py_ssize_t learned, slot
         cdef double own
-        pool.reserve(1)
-        row = self.object_row(x)
-        own = self.kernel.self_value(x)
-        piece.rows = 1
-        piece.first = pool.start
-        piece.own = &own
-        piece.values = <const double*> array_data(row)
-        if piece.values == NULL:
-            piece.values = &own                 # no terms yet: never read, but not NULL
+        expansion.pool.reserve(1)
+        row = expansion.object_row(x)
+        own = expansion.kernel.self_value(x)
+        expansion.prepare_object(&piece, &own, row)
         with nogil:
-            learned = self.run(&piece, y, weights, scores)
-        for slot in range(piece.first, pool.start):
-            pool.objects[slot] = None
-        if learned and self.entered >= 0:
-            pool.objects[self.entered] = x
+            learned = self.run(&piece, y, weights, scores, steps)
+        for slot in range(piece.first, expansion.pool.start):
+            expansion.pool.objects[slot] = None
+        if learned and expansion.entered >= 0:
+            expansion.pool.objects[expansion.entered] = x
         return learned
 
-    cdef object_row(self, x):
-        """Kernel values of an object with the terms, checked to be as many numbers."""
-        supports = self.pool.objects[self.pool.start:self.pool.stop]
-        row = np.ascontiguousarray(self.kernel.row(x, supports), dtype=np.float64)
-        if row.shape != (len(supports),):
-            raise ValueError(f"The kernel gave an array of shape {row.shape} for one example and "
-                             f"{len(supports)} terms; expected shape {(len(supports),)}.")
-        return row
-
-    cdef char* buffer(self, int which, Py_ssize_t size) except NULL:
-        """Scratch memory that grows and is kept while the engine lives."""
-        if self.scratch_bytes[which] < size or self.scratch_data[which] == NULL:
-            memory = np.empty(size + 64, dtype=np.uint8)
-            self.scratch[which] = memory
-            self.scratch_data[which] = array_data(memory)
-            self.scratch_data[which] += -<Py_ssize_t> self.scratch_data[which] & 63
-            self.scratch_bytes[which] = size
-        return self.scratch_data[which]
+    def grow(self, Py_ssize_t width):
+        """Make room for labels that will join."""
+        self.expansion.grow(width)
+        self.allocate()
 
     # ---- The function -------------------------------------------------------------------------
 
-    def coefficients(self, bint average=False):
-        """True coefficients of the slots in use, or true weights: one row per output."""
-        cdef Pool pool = self.pool
-        cdef Py_ssize_t n = self.n_features if pool is None else pool.stop - pool.start
-        cdef Py_ssize_t i, stride = n if pool is None else pool.capacity
-        cdef const double* stored = self.weight_data if pool is None else pool.coef + pool.start
-        cdef double one[MAX_CHANNELS]
-        cdef int channel, wanted = 1 if average else 0
-        cdef double scale = 1.0 / self.t if average and self.t else 1.0
-        cdef double[:, ::1] true = np.empty((1, n))
-        for i in range(n):
-            for channel in range(wanted + 1):
-                one[channel] = stored[channel * stride + i]
-            true[0, i] = scale * frame_row(&self.frame, wanted, one)
-        return true.base
+    def intercept(self):
+        """b, shape (labels,); of the averaged hypothesis if this engine averages."""
+        rows = self.offsets[:, :self.labels()]
+        return rows[1] / self.t if self.averages and self.t else rows[0].copy()
 
-    def intercept(self, bint average=False):
-        """b, or its average."""
-        return self.offset_sum / self.t if average and self.t else self.offset
+    def coefficients(self, slots=None):
+        """True coefficients of the function that `decision` evaluates; see `Expansion.coefficients`."""
+        channel = self.expansion.frame.channels - 1 if self.averages and self.t else 0
+        true = self.expansion.coefficients(channel, slots)
+        return true / self.t if channel else true
 
     @property
     def notices_bad_points(self):
         """Whether `decision` raises for points that are not finite: their squares tell."""
-        return self.program is not None and self.program.needs_inner
+        return self.expansion.program is not None and self.expansion.program.needs_inner
 
-    def decision(self, *, X=None, objects=None, bint average=False):
-        """f(x) + b for all rows of X or all objects."""
-        cdef Pool pool = self.pool
-        cdef const double[:, ::1] coef
-        cdef double[::1] scores
+    def decision(self, *, X=None, objects=None):
+        """f(x, .) + b for all rows of X or all objects, shape (n, labels)."""
+        cdef Expansion expansion = self.expansion
         cdef const char* x = NULL if X is None else array_data(X)
-        cdef Py_ssize_t done = 0, rows, n = len(objects) if X is None else X.shape[0]
+        cdef Py_ssize_t done = 0, rows, i, n = len(objects) if X is None else X.shape[0]
+        cdef Py_ssize_t labels = self.labels(), row_bytes = expansion.n_features * expansion.dtype.itemsize
+        cdef double[:, ::1] scores = np.empty((n, labels))
+        cdef double[::1] offset = self.intercept()
+        cdef Piece piece
+        cdef double own = 1.0
         if self.busy:
             self.acquire()                      # raises: the terms are moving
-        scores = result = np.empty(n)
-        scores[:] = self.intercept(average)
-        coef = self.coefficients(average)
-        if pool is None:
-            result += self.weight_scale * (X @ coef.base[0])
-        elif X is None:
-            for done in range(n):
-                result[done] += np.dot(self.object_row(objects[done]), coef.base[0])
-        else:
-            while done < n:
+        while done < n:
+            if X is None:
+                rows = 1
+                values = expansion.object_row(objects[done])
+                expansion.prepare_object(&piece, &own, values)
+            else:
                 rows = min(n - done, PREDICT_ROWS)
-                self.decide_piece(x + done * pool.point_bytes, rows, &coef[0, 0], &scores[done])
-                done += rows
-                PyErr_CheckSignals()
+                expansion.prepare(&piece, x + done * row_bytes, rows, False)
+            with nogil:
+                for i in range(rows):
+                    self.score(&piece, i, &offset[0], &scores[done + i, 0])
+            done += rows
+            PyErr_CheckSignals()
         for done in range(n):
-            if not isfinite(scores[done]):
-                raise FloatingPointError(f"Row {done} of X has no finite score: its values are too "
-                                         "large for the kernel.")
-        return result
+            for i in range(labels):
+                if not isfinite(scores[done, i]):
+                    raise FloatingPointError(f"Row {done} of X has no finite score: its values are too "
+                                             "large for the kernel.")
+        return scores.base
 
-    cdef int decide_piece(self, const char* x, Py_ssize_t rows, const double* coef, double* scores) except -1:
-        """Add the expansion's values at a few rows to `scores`."""
-        cdef Piece piece
-        cdef Py_ssize_t i, n = self.pool.stop - self.pool.start
-        self.prepare(&piece, x, rows, False)
-        with nogil:
-            for i in range(rows):
-                if n:
-                    scores[i] += ok_dot(coef, self.values(&piece, i), n)
-                if not isfinite(piece.facts[SQUARE * rows + i]):
-                    scores[i] = piece.facts[SQUARE * rows + i]
-        return 0
+    cdef void score(self, const Piece* piece, Py_ssize_t i, const double* offset, double* out) noexcept nogil:
+        """Scores of one example, of the averaged hypothesis if this engine averages."""
+        cdef Py_ssize_t l, width = self.expansion.width
+        cdef int channel = self.expansion.frame.channels - 1 if self.averages and self.t else 0
+        cdef double scale = 1.0 / self.t if channel else 1.0
+        self.expansion.evaluate(piece, i, channel, self.bare)
+        for l in range(self.labels()):
+            out[l] = scale * self.bare[channel * width + l] + offset[l]
+        if self.expansion.program is not None and not isfinite(piece.facts[SQUARE * piece.rows + i]):
+            out[0] = piece.facts[SQUARE * piece.rows + i]       # bad input, whatever the kernel made of it
 
     # ---- State --------------------------------------------------------------------------------
 
@@ -631,87 +626,48 @@ cdef class Engine:
 
     def step_size(self):
         """eta of the latest example; of the first one before it has come."""
-        return step_size(&self.step, max(self.t, 1))
+        return self.meta.eta if self.adapts_step() else step_size(&self.step, max(self.t, 1))
 
-    def begin_from(self, points, alpha, double offset):
-        """Start from f_1 = sum_i alpha_i k(points_i, .) + offset, H's start vector w_1.
+    def norms(self):
+        """(<f, v>, |f|^2) as SVMD keeps them."""
+        return self.meta.product, self.meta.square
 
-        The terms count as examples 1 - n, ..., 0 in their order, under the budget.
-        """
-        cdef Pool pool = self.pool
-        cdef Py_ssize_t i, n = len(alpha), slot
-        cdef double stored[MAX_CHANNELS]
-        cdef Piece piece
-        self.offset = offset
-        if pool is None:
-            self.weights[0] = alpha
-            return
-        pool.reserve(n)
-        if self.kernel is None:
-            points = np.ascontiguousarray(points, dtype=self.dtype)
-            self.prepare(&piece, array_data(points), n, False)
-        for i in range(MAX_CHANNELS):
-            stored[i] = 0.0
-        for i in range(n):
-            stored[0] = alpha[i]
-            slot = pool.enter(i + 1 - n, stored)
-            if slot >= 0 and self.kernel is not None:
-                pool.objects[slot] = points[i]
-            elif slot >= 0:
-                self.place(&piece, i, slot)
-        pool.expire(0)
+    def begin_from(self, offset, *arguments):
+        """Start from another function; see `Expansion.begin_from`."""
+        self.expansion.begin_from(*arguments)
+        self.offsets[0, :len(offset)] = offset
 
     def state(self):
         """Everything that learning has changed, as named numbers and arrays; no scratch."""
-        cdef int i, j, c = self.frame.channels
         state = {
             "t": int(self.t),
-            "offset": float(self.offset),
-            "offset_sum": float(self.offset_sum),
+            "offsets": self.offsets.copy(),
             "scalar": float(self.loss.scalar),
-            "frame": np.array([[self.frame.p[i][j] for j in range(c)] for i in range(c)]),
+            "meta": np.array([self.meta.eta, self.meta.product, self.meta.square, self.meta.scalar_eta,
+                              self.meta.scalar_trace]),
         }
-        if self.pool is None:
-            state["weights"] = self.weights.copy()
-        else:
-            state.update(self.pool.state())
-            if self.program is not None and self.program.origin is not None:
-                state["origin"] = self.program.origin.copy()
+        state.update(self.expansion.state())
         return state
 
     def restore(self, state):
-        """Continue from a state; ValueError, and nothing changed, if it does not fit."""
-        cdef int i, j, c = self.frame.channels
-        frame = np.asarray(state["frame"], dtype=np.float64)
-        numbers = [state["offset"], state["offset_sum"], state["scalar"]]
-        if frame.shape != (c, c) or not np.isfinite(frame).all() or not np.diag(frame).all():
-            raise ValueError("the frame is not a regular matrix of the right size")
-        if state["t"] < 0 or not np.isfinite(numbers).all():
-            raise ValueError("t, offset or the loss's scalar is out of range")
-        if self.pool is None:
-            if np.shape(state["weights"]) != self.weights.shape or not np.isfinite(state["weights"]).all():
-                raise ValueError("the weights are not finite numbers of the right shape")
-            self.weights[:] = state["weights"]
-        else:
-            self.pool.check_state(state)
-            self.pool.restore(state)
+        """Continue from a state; ValueError if it does not fit."""
+        meta, offsets = np.asarray(state["meta"], dtype=float), np.asarray(state["offsets"], dtype=float)
+        if state["t"] < 0 or not np.isfinite(state["scalar"]):
+            raise ValueError("t or the loss's scalar is out of range")
+        if meta.shape != (5,) or offsets.shape != self.offsets.shape:
+            raise ValueError("the offsets or step sizes do not have the right shape")
+        if not (np.isfinite(meta).all() and np.isfinite(offsets).all()):
+            raise ValueError("the offsets or step sizes are not finite")
+        self.expansion.restore(state)
         self.t = state["t"]
-        self.offset, self.offset_sum, self.loss.scalar = numbers
-        for i in range(c):
-            for j in range(c):
-                self.frame.p[i][j] = frame[i, j]
+        self.loss.scalar = state["scalar"]
+        self.offsets[:] = offsets
+        self.meta = Meta(meta[0], meta[1], meta[2], meta[3], meta[4])
 
     def _check(self):
         """Assert every invariant."""
-        assert self.t >= 0 and np.isfinite(self.offset)
-        assert not frame_is_bad(&self.frame)
-        if self.pool is not None:
-            self.pool._check()
-
-
-cdef Py_ssize_t apart(Py_ssize_t width) noexcept:
-    """A row length of an odd number of cache lines, so that a column spreads over the whole cache."""
-    return 16 * (((width + 15) // 16) | 1)
+        assert self.t >= 0 and np.isfinite(self.offsets).all()
+        self.expansion._check()
 
 
 def tell(error, Py_ssize_t rows):

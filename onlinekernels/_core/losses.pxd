@@ -19,6 +19,11 @@ cdef enum LossCode:
     SQUARED_INSENSITIVE = 10
     HUBER = 11
     NU_HUBER = 12
+    # Many outputs. For the pair hinges z is the margin f(x, y) - f(x, r) over the runner-up r, and
+    # the target is Delta(y, r): V (16), (25).
+    PAIR_HINGE = 13
+    NU_PAIR_HINGE = 14
+    MULTICLASS_LOGISTIC = 15
 
 cdef struct Loss:
     int code
@@ -52,6 +57,9 @@ cdef inline double loss_value(const Loss* loss, double z, double y) noexcept nog
     if code == NOVELTY or code == NU_NOVELTY:                 # K III-B
         margin = s - z
         return (margin if margin > 0 else 0.0) - (loss.nu * s if code == NU_NOVELTY else 0.0)
+    if code == PAIR_HINGE or code == NU_PAIR_HINGE:
+        margin = s * y - z
+        return (margin if margin > 0 else 0.0) - (loss.nu * s if code == NU_PAIR_HINGE else 0.0)
     delta = fabs(y - z)
     if code == SQUARED:                                       # K (21)
         return 0.5 * delta * delta
@@ -78,6 +86,8 @@ cdef inline double loss_derivative(const Loss* loss, double z, double y) noexcep
         return -y * expit(-y * z)
     if code == NOVELTY or code == NU_NOVELTY:                 # K (20): only below
         return -1.0 if z < s else 0.0
+    if code == PAIR_HINGE or code == NU_PAIR_HINGE:           # V (17), (26): only a positive loss
+        return -1.0 if z < s * y else 0.0
     delta = z - y
     if code == SQUARED:
         return delta
@@ -117,6 +127,8 @@ cdef inline double loss_scalar_gradient(const Loss* loss, double z, double y) no
         return (1.0 if y * z <= loss.scalar else 0.0) - loss.nu
     if code == NU_NOVELTY:
         return (1.0 if z < loss.scalar else 0.0) - loss.nu
+    if code == NU_PAIR_HINGE:
+        return (y if z < loss.scalar * y else 0.0) - loss.nu
     if code == NU_INSENSITIVE or code == NU_HUBER:
         return loss.nu - (1.0 if fabs(y - z) > loss.scalar else 0.0)
     return 0.0
@@ -171,6 +183,8 @@ cdef inline double loss_implicit(const Loss* loss, double z, double y, double k,
         alpha = y * clip((s - y * z) / k, 0.0, size)
     elif code == NOVELTY or code == NU_NOVELTY:
         alpha = clip((s - z) / k, 0.0, size)
+    elif code == PAIR_HINGE or code == NU_PAIR_HINGE:         # I (17), (18)
+        alpha = clip((s * y - z) / k, 0.0, size)
     elif code == LOGISTIC:
         alpha = y * logistic_step(y * z, k, size)
     else:
@@ -186,4 +200,6 @@ cdef inline double loss_implicit(const Loss* loss, double z, double y, double k,
             return 0.0 if away <= s else 2.0 * size * (delta - s * sign(delta)) / (1.0 + 2.0 * size * k)
         else:
             alpha = size * delta / (s + size * k) if away <= s + size * k else size * sign(delta)
-    return alpha if fabs(alpha) > 1e-12 * size else 0.0       # rounding dust makes no term
+    # Rounding dust makes no term; a step without a cap is measured by what it has to make good for.
+    away = size if size < 1e300 else (fabs(s) + fabs(y)) / k
+    return alpha if fabs(alpha) > 1e-12 * away else 0.0

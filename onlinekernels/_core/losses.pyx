@@ -14,6 +14,11 @@ CODES = {
     "SquaredInsensitive": SQUARED_INSENSITIVE,
     "Huber": HUBER,
     "NuHuber": NU_HUBER,
+    "MulticlassHinge": PAIR_HINGE,
+    "NuMulticlassHinge": NU_PAIR_HINGE,
+    "GraphHinge": PAIR_HINGE,
+    "NuGraphHinge": NU_PAIR_HINGE,
+    "MulticlassLogistic": MULTICLASS_LOGISTIC,
 }
 
 ctypedef double (*PointFunction)(const Loss*, double, double) noexcept nogil

@@ -8,7 +8,7 @@ cdef enum LabelCode:
 
 cdef class Outputs:
     cdef readonly int code
-    cdef readonly Py_ssize_t n              # labels that there are now
+    cdef public Py_ssize_t n              # labels that there are now
     cdef object parent_array, place_array, table_array, node_array, path_array
     cdef Py_ssize_t n_nodes
     cdef const long long* parent            # of each node; parents come before children, -1 is above roots

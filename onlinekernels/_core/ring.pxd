@@ -45,6 +45,7 @@ cdef class Pool:
     cdef readonly object coefficients       # (rows, capacity), in frame coordinates
     cdef readonly object point_facts        # (n_facts, capacity)
     cdef readonly object birthdays          # (capacity,) int64: the t of each term
+    cdef readonly object pairs              # (2, capacity) int32: two labels of each term, or None
     cdef object keys_array, heap_array
     # The same arrays for C, renewed whenever they move
     cdef char* point_data
@@ -52,6 +53,8 @@ cdef class Pool:
     cdef double* coef
     cdef double* facts
     cdef long long* born
+    cdef int* first                         # label whose coefficient is the stored one,
+    cdef int* second                        # and the one that has its negative
     cdef double* keys                       # SMALLEST: size of a stored coefficient, never changes
     cdef Py_ssize_t* heap                   # SMALLEST: slots, the smallest (key, born) first
 

@@ -49,15 +49,19 @@ cdef class Pool:
         Precision of the points.
     n_facts : int
         Numbers that the kernel keeps with each point.
+    paired : bool
+        Whether each term belongs to two labels, with opposite signs.
     """
 
     def __init__(self, budget, Py_ssize_t channels, Py_ssize_t outputs, n_features, dtype,
-                 Py_ssize_t n_facts):
+                 Py_ssize_t n_facts, bint paired=False):
         self.budget = Budget(budget[0], budget[1], budget[2])
         self.rows = channels * outputs
         self.outputs = outputs
         self.n_facts = n_facts
         self.n_features = 0 if n_features is None else n_features
+        if paired:
+            self.pairs = np.zeros((2, 0), dtype=np.int32)
         if n_features is None:
             self.objects = []
         else:
@@ -87,6 +91,10 @@ cdef class Pool:
         self.birthdays = moved(self.birthdays, capacity, np.int64)
         self.keys_array = moved(self.keys_array, capacity, np.float64)
         self.heap_array = moved(self.heap_array, capacity, np.intp)
+        if self.pairs is not None:
+            self.pairs = moved(self.pairs, (2, capacity), np.int32)
+            self.first = <int*> array_data(self.pairs)
+            self.second = self.first + capacity
         self.coef = <double*> array_data(self.coefficients)
         self.facts = <double*> array_data(self.point_facts)
         self.born = <long long*> array_data(self.birthdays)
@@ -112,6 +120,17 @@ cdef class Pool:
         self.pack()
         self.allocate(wanted)
 
+    def widen(self, Py_ssize_t outputs):
+        """Make room for more outputs; their coefficients are 0."""
+        cdef Py_ssize_t channels = self.rows // self.outputs
+        old = self.coefficients.reshape(channels, self.outputs, self.capacity)
+        new = np.zeros((channels, outputs, self.capacity))
+        new[:, :self.outputs] = old
+        self.outputs = outputs
+        self.rows = channels * outputs
+        self.coefficients = new.reshape(self.rows, self.capacity)
+        self.coef = <double*> array_data(self.coefficients)
+
     def tidy(self):
         """Pack if a slot in use may hold no term, so that [start, stop) is exactly the live terms."""
         if self.stale or self.count != self.stop - self.start:
@@ -136,6 +155,8 @@ cdef class Pool:
         self.coefficients[:, n:] = 0.0
         self.point_facts[:, :n] = self.point_facts[:, slots]
         self.birthdays[:n] = self.birthdays[slots]
+        if self.pairs is not None:
+            self.pairs[:, :n] = self.pairs[:, slots]
         self.start = self.oldest = 0
         self.stop = self.count = n
         self.stale = False
@@ -273,6 +294,8 @@ cdef class Pool:
             "birthdays": self.birthdays[used].copy(),
             "oldest": int(self.oldest),
         }
+        if self.pairs is not None:
+            state["pairs"] = self.pairs[:, used].copy()
         if self.objects is None:
             state["points"] = self.points[used].copy()
         else:
@@ -291,11 +314,13 @@ cdef class Pool:
         self.coefficients[:] = state["coefficients"]
         self.point_facts[:] = state["point_facts"]
         self.birthdays[:] = state["birthdays"]
+        if self.pairs is not None:
+            self.pairs[:] = state["pairs"]
         self.oldest = state["oldest"]
         self.stop = self.count = n
         self.rebuild_heap()
 
-    def check_state(self, state):
+    def check_state(self, state, Py_ssize_t labels=1):
         """Raise ValueError unless a state fits this pool: every index and shape that C relies on."""
         n = len(state["birthdays"])
         shapes = {
@@ -308,6 +333,10 @@ cdef class Pool:
         for name, shape in shapes.items():
             if np.shape(state[name]) != shape:
                 raise ValueError(f"{name} has shape {np.shape(state[name])}, not {shape}")
+        if self.pairs is not None:
+            pairs = np.asarray(state["pairs"])
+            if pairs.shape != (2, n) or n and not (0 <= pairs.min() and pairs.max() < labels):
+                raise ValueError("the labels of the terms are not pairs of known labels")
         for name in ("coefficients", "point_facts", "points"):
             if name in shapes and not np.isfinite(state[name]).all():
                 raise ValueError(f"{name} is not finite")

@@ -1,27 +1,69 @@
-"""Steps and rules: how (score, y) becomes a move of the hypothesis.
+"""Steps and rules: how a score and a label become a move of the hypothesis.
 
-A move is a linear transform of all old coefficients, the true coefficients of one new term, a new
-offset and a new value of the loss's scalar.  The engine carries it out.
+A move is a linear transform of all old coefficients, the true coefficients of one new term, changes of
+the offset and a new value of the loss's scalar.  The engine carries it out.
+
+The rules see one dimension.  With one output that is the output itself.  With the hinges of many
+outputs it is the direction e_y - e_r from the runner-up r to the label y: the score is the margin
+f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas are the same.
 """
-from libc.math cimport sqrt
+from libc.math cimport exp, sqrt
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.losses cimport Loss, loss_moved_scalar
+from onlinekernels._core.losses cimport Loss, loss_implicit, loss_moved_scalar
 
 cdef enum StepCode:
     FIXED = 0
     INVERSE_SQRT = 1
     DECAYING = 2
+    META_DESCENT = 3
+
+cdef enum RuleCode:
+    GRADIENT = 0        # NORMA, and SVMD with the step META_DESCENT
+    IMPLICIT = 1        # ILK
+    AGGRESSIVE = 2      # PA and PA-I: an implicit step without regularization, at eta = 1
+    AGGRESSIVE_SQUARED = 3      # PA-II
 
 cdef struct Step:
     int code
     double rate         # eta_0
     double delay        # tau of V (59)
+    double meta_rate    # mu of V (33)
+    double memory       # lambda of V (34)
+
+cdef struct Rule:
+    int code
+    double regularization       # lambda of K and I, c of V
+    double penalty              # C of I
+    bint exact                  # many outputs: the arg-min over all labels, not the runner-up alone
+
+cdef struct Meta:
+    # What SVMD carries along, V (33)-(58).
+    double eta
+    double product      # <f, v>
+    double square       # |f|^2
+    double scalar_eta   # step of the margin's logarithm
+    double scalar_trace
+
+cdef struct View:
+    # An example in the one dimension that the rules see.
+    double score        # f(x) + b
+    double bare         # f(x)
+    double trace        # v(x)
+    double target       # y, or Delta(y, r)
+    double k            # k(x, x)
+    double offsets      # squared length of the direction in the space of offsets: 1, for a pair 2
+    double derivative   # of the loss at the score, times the weight
+    double curvature
+    double scalar_gradient
 
 cdef struct Move:
     double transform[MAX_CHANNELS][MAX_CHANNELS]    # acts on the old coefficients, lower triangular
     double alpha[MAX_CHANNELS]                      # true coefficients of the new term
-    double offset                                   # new offset b
+    double offset                                   # change of the offset along the direction
     double scalar                                   # new scalar of the loss
+    double xi                                       # the derivative that was used, and the curvature
+    double curvature
+    Meta meta
 
 
 cdef inline double step_size(const Step* step, long long t) noexcept nogil:
@@ -33,12 +75,118 @@ cdef inline double step_size(const Step* step, long long t) noexcept nogil:
     return step.rate
 
 
+cdef inline double gain(double mu, double product) noexcept nogil:
+    """Factor of an adapted step: max(1/2, 1 - mu <g, v>)."""
+    cdef double factor = 1.0 - mu * product
+    return factor if factor > 0.5 else 0.5
+
+
+cdef inline double capped(double eta, double c) noexcept nogil:
+    """Keep 0 <= 1 - eta c."""
+    return 1.0 / c if eta * c > 1.0 else eta
+
+
 cdef inline void gradient_move(const Loss* loss, double eta, double regularization, double weight,
-                               double derivative, double scalar_gradient, double offset,
-                               Move* move) noexcept nogil:
+                               const View* view, Move* move) noexcept nogil:
     """f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .): K (9), (11), (12), with eta_t in both places."""
-    cdef double change = -eta * weight * derivative
     move.transform[0][0] = 1.0 - eta * regularization
-    move.alpha[0] = change
-    move.offset = offset + change                                           # K (16): never decayed
-    move.scalar = loss_moved_scalar(loss, loss.scalar - eta * weight * scalar_gradient)
+    move.alpha[0] = -eta * view.derivative
+    move.offset = move.alpha[0]                                             # K (16): never decayed
+    move.scalar = loss_moved_scalar(loss, loss.scalar - eta * weight * view.scalar_gradient)
+
+
+cdef inline double adapted_step(const Meta* meta, double mu, double c, double product) noexcept nogil:
+    """V (33) with <g, v> = c <f, v> + product: the step is adapted before it is used, and capped at 1/c."""
+    return capped(meta.eta * gain(mu, c * meta.product + product), c)
+
+
+cdef inline void meta_scalar(const Loss* loss, const Step* step, double weight, double gradient,
+                             Move* move) noexcept nogil:
+    """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum)."""
+    cdef double slope = weight * loss.scalar * gradient                     # dl / d log eps
+    if gradient == 0.0 or loss.scalar <= 0.0:
+        return
+    move.meta.scalar_eta *= gain(step.meta_rate, move.meta.scalar_trace * slope)
+    move.meta.scalar_trace = (step.memory * move.meta.scalar_trace
+                              - move.meta.scalar_eta * slope * (1.0 + step.memory * move.meta.scalar_trace))
+    move.scalar = loss_moved_scalar(loss, loss.scalar * exp(-move.meta.scalar_eta * slope))
+
+
+cdef inline void meta_transform(double eta, double c, double memory, Move* move) noexcept nogil:
+    """What a step does to the old coefficients of f and v: V (32), (40)."""
+    move.transform[0][0] = 1.0 - eta * c
+    move.transform[1][0] = -eta * c
+    # A memory of 0 would make the frame singular; 1e-12 of v is nothing.
+    move.transform[1][1] = (1.0 - eta * c) * (memory if memory > 1e-12 else 1e-12)
+
+
+cdef inline void meta_norms(double eta, double c, double memory, double xi_f, double xi_kxi,
+                            double chi_f, double xi_v_next, const Meta* old, Meta* new) noexcept nogil:
+    """V (46)-(49): <f, v> and |f|^2 after the step.
+
+    xi_f, xi_kxi, chi_f are xi'f(x), xi'K xi, chi'f(x); xi_v_next is xi'v_{t+1}(x).
+    """
+    cdef double shrink = 1.0 - eta * c
+    cdef double f_g = c * old.square + xi_f                                 # (48)
+    cdef double f_v = shrink * memory * old.product - eta * f_g - eta * memory * chi_f  # (47), erratum
+    new.product = shrink * f_v - eta * xi_v_next                            # (46)
+    new.square = shrink * shrink * old.square - 2.0 * eta * shrink * xi_f + eta * eta * xi_kxi  # (49)
+    if new.square < 0.0:
+        new.square = 0.0
+
+
+cdef inline void meta_move(const Loss* loss, const Step* step, const Meta* meta, double c, double weight,
+                           const View* view, Move* move) noexcept nogil:
+    """SVMD, V Algorithm 2, for one direction."""
+    cdef double xi = view.derivative, chi, eta, trace_next, memory = step.memory
+    move.meta = meta[0]
+    eta = adapted_step(meta, step.meta_rate, c, xi * view.trace)            # (33), (45)
+    move.meta.eta = eta
+    chi = view.curvature * view.trace                                       # (43)
+    move.scalar = loss.scalar
+    meta_scalar(loss, step, weight, view.scalar_gradient, move)
+    meta_transform(eta, c, memory, move)
+    move.alpha[0] = -eta * xi                                               # (32)
+    move.alpha[1] = -eta * (xi + memory * chi)                              # (42)
+    trace_next = ((1.0 - eta * c) * memory * view.trace
+                  - eta * (c * view.bare + (xi + memory * chi) * view.k))   # (39) at x_t
+    meta_norms(eta, c, memory, xi * view.bare, xi * xi * view.k, chi * view.bare, xi * trace_next,
+               meta, &move.meta)
+    move.offset = 0.0                                                       # the engine adapts offsets
+
+
+cdef inline void implicit_move(const Loss* loss, const Rule* rule, double eta, double weight,
+                               bint has_offset, const View* view, Move* move) noexcept nogil:
+    """f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)), I (8)-(12).
+
+    An offset is one more coordinate without regularization, so the same arg-min is over (f, b):
+    along the direction it adds its length to the kernel.  `view.score` is the score that the
+    shrunk hypothesis gives.
+    """
+    cdef double shrink = 1.0 / (1.0 + eta * rule.regularization)            # 1 - tau
+    cdef double size = shrink * eta * rule.penalty * weight
+    cdef double k = view.k
+    if has_offset:
+        k += view.offsets / shrink
+    move.transform[0][0] = shrink                                           # (11)
+    move.alpha[0] = loss_implicit(loss, view.score, view.target, k, size) if k > 0.0 else 0.0
+    move.offset = move.alpha[0] / shrink
+    # The scalar of a nu-loss moves explicitly, by its gradient at f_t.
+    move.scalar = loss_moved_scalar(loss, loss.scalar - eta * rule.penalty * weight * view.scalar_gradient)
+
+
+cdef inline void aggressive_move(const Loss* loss, const Rule* rule, double weight, bint has_offset,
+                                 const View* view, Move* move) noexcept nogil:
+    """Passive-aggressive: the implicit hinge step without regularization.
+
+    PA has no cap (penalty infinite), PA-I the cap C, PA-II none but a kernel larger by 1 / (2 C).
+    """
+    cdef double k = view.k + (view.offsets if has_offset else 0.0)
+    cdef double size = rule.penalty * weight
+    move.transform[0][0] = 1.0
+    if rule.code == AGGRESSIVE_SQUARED:
+        k += 0.5 / size if size > 0.0 else 1e300
+        size = 1e308
+    move.alpha[0] = loss_implicit(loss, view.score, view.target, k, size) if k > 0.0 and weight > 0.0 else 0.0
+    move.offset = move.alpha[0]
+    move.scalar = loss.scalar

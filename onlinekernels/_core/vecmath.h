@@ -182,6 +182,37 @@ OK_STATIC OK_CLONES void ok_widen(const float *x, double *OK_RESTRICT out, ptrdi
     for (i = 0; i < n; i++) out[i] = x[i];
 }
 
+/* sums[first_j] += k_j c_j and sums[second_j] -= k_j c_j.  With few labels neighbouring terms often
+ * share one, and each addition would wait for the one before: four copies of the sums do not. */
+OK_STATIC void ok_scatter_pairs(const double *k, const double *coef, const int32_t *first,
+                                const int32_t *second, ptrdiff_t n, double *sums, ptrdiff_t labels)
+{
+    double copies[4][64];
+    ptrdiff_t j = 0, l;
+    if (labels <= 64 && n >= 64) {
+        memset(copies, 0, sizeof copies);
+        for (; j + 4 <= n; j += 4) {
+            double a = k[j] * coef[j], b = k[j + 1] * coef[j + 1];
+            double c = k[j + 2] * coef[j + 2], d = k[j + 3] * coef[j + 3];
+            copies[0][first[j]] += a;
+            copies[1][first[j + 1]] += b;
+            copies[2][first[j + 2]] += c;
+            copies[3][first[j + 3]] += d;
+            copies[0][second[j]] -= a;
+            copies[1][second[j + 1]] -= b;
+            copies[2][second[j + 2]] -= c;
+            copies[3][second[j + 3]] -= d;
+        }
+        for (l = 0; l < labels; l++)
+            sums[l] += (copies[0][l] + copies[1][l]) + (copies[2][l] + copies[3][l]);
+    }
+    for (; j < n; j++) {
+        double a = k[j] * coef[j];
+        sums[first[j]] += a;
+        sums[second[j]] -= a;
+    }
+}
+
 /* ---- Kernel rows: k(x, s_j) for all j from inner products or distances ------------------------ */
 
 /* exp(-gamma |x - s|^2) with |x - s|^2 = |x|^2 + |s|^2 - 2 <x, s>, never below 0. */

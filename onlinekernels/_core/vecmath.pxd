@@ -18,6 +18,8 @@ cdef extern from "vecmath.h" nogil:
                      double* out, Py_ssize_t stride) noexcept
     void ok_l1_block_f(const float* X, Py_ssize_t m, const float* S, Py_ssize_t n, Py_ssize_t d,
                        double* out, Py_ssize_t stride) noexcept
+    void ok_scatter_pairs(const double* k, const double* coef, const int* first, const int* second,
+                          Py_ssize_t n, double* sums, Py_ssize_t labels) noexcept
     void ok_gaussian_row(const double* inner, const double* square, double own_square, double gamma,
                          double* out, Py_ssize_t n) noexcept
     void ok_laplacian_row(const double* distance, double rate, double* out, Py_ssize_t n) noexcept

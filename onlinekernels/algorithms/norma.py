@@ -2,7 +2,7 @@
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.losses import Hinge
 from onlinekernels.plan import Plan
-from onlinekernels.validation import check_flag, check_real
+from onlinekernels.validation import check_flag, check_not_negative
 
 __all__ = ["NORMA", "Perceptron"]
 
@@ -31,6 +31,8 @@ class NORMA(OnlineLearner):
         Which terms stay; an integer means `Recent`, None all of them.
     offset : bool
         Learn an offset b beside f; it is not regularized.
+    labels : Taxonomy, LabelGraph or None
+        Structure of the labels, for losses of many classes.
     epochs : int
         Passes that `fit` makes.
 
@@ -58,7 +60,7 @@ class NORMA(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, regularization=1e-3, average=False,
-                 budget=None, offset=False, epochs=1):
+                 budget=None, offset=False, labels=None, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -66,6 +68,7 @@ class NORMA(OnlineLearner):
         self.average = average
         self.budget = budget
         self.offset = offset
+        self.labels = labels
         self.epochs = epochs
 
     def _plan(self):
@@ -74,9 +77,7 @@ class NORMA(OnlineLearner):
             loss=self.loss,
             kernel=self.kernel,
             step=self.step,
-            regularization=check_real(
-                self, "regularization", "a number of at least 0", lambda value: value >= 0
-            ),
+            regularization=check_not_negative(self, "regularization"),
             average=check_flag(self, "average"),
         )
 

@@ -1,0 +1,3 @@
+from numpy.typing import ArrayLike, NDArray
+
+def probabilities(scores: ArrayLike) -> NDArray: ...

@@ -1,0 +1,528 @@
+"""The function f as terms or weights: evaluate it, transform it, append a term.
+
+For a piece of examples, the inner products with all terms and of the examples with each other come
+from one matrix product each.  When an example enters the expansion, its column of inner products is
+copied from the piece's own Gram matrix, so later examples of the piece see it, and the result is what
+one example at a time would give.
+"""
+import numpy as np
+from cpython.buffer cimport PyBUF_WRITE
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.math cimport fabs, isfinite, sqrt
+from libc.string cimport memcpy
+from onlinekernels._core.frame cimport (MAX_CHANNELS, frame_advance, frame_is_bad, frame_reset,
+                                        frame_row, frame_store)
+from onlinekernels._core.ring cimport array_data
+from onlinekernels._core.vecmath cimport *
+
+FORMS = {"one": ONE, "pair": PAIR, "dense": DENSE}
+
+# Stored coordinates beyond this are folded, so that sums of them stay finite.
+cdef double LARGE = 1e150
+
+
+cdef class Expansion:
+    """f(x, y) = sum_i k(x_i, x) (A_i @ kappa)[y], in one of three forms of A_i.
+
+    Parameters
+    ----------
+    program : Program or None
+        The kernel, for points; with neither it nor `kernel`, f is kept as weights.
+    kernel : Kernel or None
+        A kernel of Python objects.
+    weight_scale : float
+        For weights: k(x, z) = weight_scale <x, z>.
+    n_features, dtype, origin
+        The points' width (None for objects), precision, and the point they are kept about.
+    budget : tuple
+        (code, size, exponent).
+    channels : int
+        f, then what moves with it: the gradient trace v, the sum F of all hypotheses.
+    outputs : Outputs or None
+        The labels; None is one output.
+    form : int
+        ONE, PAIR or DENSE.
+    """
+
+    def __init__(self, *, Program program, kernel, double weight_scale, n_features, dtype, origin, budget,
+                 int channels, Outputs outputs, int form):
+        self.program = program
+        self.kernel = kernel
+        self.weight_scale = weight_scale
+        self.n_features = 0 if n_features is None else n_features
+        self.dtype = np.dtype(dtype)
+        self.outputs = outputs
+        self.form = form
+        self.width = 1 if outputs is None else max(1, outputs.n)
+        self.frame.channels = channels
+        frame_reset(&self.frame)
+        self.scratch = [None] * N_SCRATCH
+        if program is None and kernel is None:
+            self.weights = np.zeros((channels * self.width, self.n_features))
+            self.weight_data = <double*> array_data(self.weights)
+        else:
+            if program is not None:
+                program.start(n_features, dtype, origin)
+            self.pool = Pool(budget, channels, self.width if form == DENSE else 1,
+                             None if program is None else n_features, dtype,
+                             0 if program is None else program.n_facts, form == PAIR)
+
+    def grow(self, Py_ssize_t width):
+        """Make room for more outputs."""
+        cdef Py_ssize_t channels = self.frame.channels
+        if width <= self.width:
+            return
+        if self.pool is None:
+            weights = np.zeros((channels, width, self.n_features))
+            weights[:, :self.width] = self.weights.reshape(channels, self.width, self.n_features)
+            self.weights = weights.reshape(channels * width, self.n_features)
+            self.weight_data = <double*> array_data(self.weights)
+        elif self.form == DENSE:
+            self.pool.widen(width)
+        self.width = width
+
+    cdef Py_ssize_t live(self) noexcept nogil:
+        return self.pool.stop - self.pool.start
+
+    # ---- Evaluating ---------------------------------------------------------------------------
+
+    cdef const double* values(self, const Piece* piece, Py_ssize_t i) noexcept nogil:
+        """Kernel values of example i with the slots in use."""
+        cdef Py_ssize_t n = self.live()
+        cdef Py_ssize_t place = i * piece.stride + self.pool.start - piece.first
+        cdef const double* inner = NULL
+        if piece.values != NULL:
+            return piece.values
+        if piece.inner != NULL:
+            if piece.narrow:
+                ok_widen(<const float*> piece.inner + place, self.widened, n)
+                inner = self.widened
+            else:
+                inner = <const double*> piece.inner + place
+        self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place,
+                         piece.x + i * self.pool.point_bytes, piece.facts + i, piece.rows,
+                         self.pool.point_data + self.pool.start * self.pool.point_bytes,
+                         self.pool.facts + self.pool.start, self.pool.capacity, n, self.work)
+        return self.work
+
+    cdef void evaluate(self, const Piece* piece, Py_ssize_t i, int last, double* out) noexcept nogil:
+        """out[channel * width + y] = true value of each channel up to `last` at (x_i, y)."""
+        cdef Py_ssize_t y, labels = 1 if self.outputs is None else self.outputs.n
+        cdef double stored[MAX_CHANNELS]
+        cdef int channel
+        if self.pool is not None and self.live() == 0:
+            for y in range((last + 1) * self.width):
+                out[y] = 0.0
+            return
+        for channel in range(last + 1):
+            self.add_up(piece, i, channel, self.sums + channel * self.width)
+        for y in range(labels):
+            for channel in range(last + 1):
+                stored[channel] = self.sums[channel * self.width + y]
+            for channel in range(last + 1):
+                out[channel * self.width + y] = frame_row(&self.frame, channel, stored)
+        if self.outputs is not None:
+            for channel in range(last + 1):
+                self.outputs.apply(out + channel * self.width)
+
+    cdef void add_up(self, const Piece* piece, Py_ssize_t i, int channel, double* sums) noexcept nogil:
+        """sum_j stored coefficient of slot j * k(x_j, x_i), for each label."""
+        cdef Py_ssize_t n, y, labels = 1 if self.outputs is None else self.outputs.n
+        cdef const double* values
+        cdef const double* coef
+        cdef bint finite = True
+        if self.pool is None:
+            for y in range(labels):
+                sums[y] = self.weight_scale * ok_dot(
+                    self.weight_data + (channel * self.width + y) * self.n_features,
+                    <const double*> piece.x + i * self.n_features, self.n_features)
+            return
+        n = self.live()
+        values = self.values(piece, i) if channel == 0 or piece.values != NULL else self.work
+        if self.form == PAIR:
+            for y in range(labels):
+                sums[y] = 0.0
+            coef = self.pool.coef + channel * self.pool.capacity + self.pool.start
+            ok_scatter_pairs(values, coef, self.pool.first + self.pool.start,
+                             self.pool.second + self.pool.start, n, sums, labels)
+        else:
+            for y in range(labels):
+                coef = self.pool.coef + (channel * self.width + y) * self.pool.capacity + self.pool.start
+                sums[y] = ok_dot(coef, values, n)
+        for y in range(labels):
+            finite &= isfinite(sums[y])
+        if not finite:
+            self.add_up_carefully(values, channel, sums)
+
+    cdef void add_up_carefully(self, const double* values, int channel, double* sums) noexcept nogil:
+        """The same without slots that hold no term: an infinite value times their 0 is no reason to stop."""
+        cdef Py_ssize_t j, y, slot, row, labels = 1 if self.outputs is None else self.outputs.n
+        cdef double c
+        for y in range(labels):
+            sums[y] = 0.0
+        for row in range(self.pool.outputs):
+            for j in range(self.live()):
+                slot = self.pool.start + j
+                c = self.pool.coef[(channel * self.pool.outputs + row) * self.pool.capacity + slot]
+                if c == 0.0:
+                    continue
+                if self.form == PAIR:
+                    sums[self.pool.first[slot]] += c * values[j]
+                    sums[self.pool.second[slot]] -= c * values[j]
+                else:
+                    sums[row] += c * values[j]
+
+    # ---- Changing -----------------------------------------------------------------------------
+
+    cdef void transform(self, const double* move) noexcept nogil:
+        """Transform all coefficients: P <- M P."""
+        frame_advance(&self.frame, move)
+        if frame_is_bad(&self.frame):
+            self.fold()
+
+    cdef void enter(self, const Piece* piece, Py_ssize_t i, long long t, const double* alpha,
+                    Py_ssize_t first, Py_ssize_t second) noexcept nogil:
+        """Append example i with true coefficients alpha[channel (* width + y)], under the budget."""
+        cdef Py_ssize_t slot
+        cdef double* stored = self.sums             # room for channels * width numbers
+        if not self.store(alpha, stored):
+            self.fold()
+            self.store(alpha, stored)
+        if self.pool is None:
+            self.add_weights(piece, i, stored, first, second)
+            return
+        slot = self.pool.enter(t, stored)
+        self.entered = slot
+        if slot < 0:
+            return
+        if self.form == PAIR:
+            self.pool.first[slot] = <int> first
+            self.pool.second[slot] = <int> second
+        if piece.values == NULL:
+            self.place(piece, i, slot)
+            self.patch(piece, i, slot)
+
+    cdef bint store(self, const double* alpha, double* stored) noexcept nogil:
+        """True to stored coordinates; False if they are so large that the frame should be folded."""
+        cdef Py_ssize_t y, rows = self.width if self.form == DENSE else 1
+        cdef double true[MAX_CHANNELS]
+        cdef double one[MAX_CHANNELS]
+        cdef bint small = True
+        cdef int channel
+        for y in range(rows):
+            for channel in range(self.frame.channels):
+                true[channel] = alpha[channel * rows + y]
+            frame_store(&self.frame, true, one)
+            for channel in range(self.frame.channels):
+                stored[channel * rows + y] = one[channel]
+                small &= fabs(one[channel]) < LARGE
+        return small
+
+    cdef void add_weights(self, const Piece* piece, Py_ssize_t i, const double* stored,
+                          Py_ssize_t first, Py_ssize_t second) noexcept nogil:
+        """w += coefficient * x, for each channel and output."""
+        cdef Py_ssize_t row, d = self.n_features
+        cdef const double* x = <const double*> piece.x + i * d
+        cdef int channel
+        if self.form == PAIR:
+            for channel in range(self.frame.channels):
+                ok_axpy(stored[channel], x, self.weight_data + (channel * self.width + first) * d, d)
+                ok_axpy(-stored[channel], x, self.weight_data + (channel * self.width + second) * d, d)
+        else:
+            for row in range(self.frame.channels * self.width):
+                if stored[row] != 0.0:
+                    ok_axpy(stored[row], x, self.weight_data + row * d, d)
+
+    cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        """Copy example i and its facts into a slot."""
+        cdef Py_ssize_t fact, size = self.pool.point_bytes
+        memcpy(self.pool.point_data + slot * size, piece.x + i * size, size)
+        for fact in range(self.pool.n_facts):
+            self.pool.facts[fact * self.pool.capacity + slot] = piece.facts[fact * piece.rows + i]
+
+    cdef void patch(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        """Show example i, now in a slot, to the later examples of its piece."""
+        cdef Py_ssize_t row, column = slot - piece.first
+        for row in range(i + 1, piece.rows):
+            if piece.inner != NULL:
+                if self.program.single:
+                    (<float*> piece.inner)[row * piece.stride + column] = \
+                        (<float*> piece.own_inner)[i * piece.rows + row]
+                else:
+                    (<double*> piece.inner)[row * piece.stride + column] = \
+                        (<double*> piece.own_inner)[i * piece.rows + row]
+            if piece.l1 != NULL:
+                piece.l1[row * piece.stride + column] = piece.own_l1[i * piece.rows + row]
+
+    cdef void fold(self) noexcept nogil:
+        """Multiply the frame into what is stored and reset it."""
+        cdef Py_ssize_t j, size = self.width * self.n_features
+        cdef int channel
+        cdef double stored[MAX_CHANNELS]
+        if self.pool is None:
+            for j in range(size):
+                for channel in range(self.frame.channels):
+                    stored[channel] = self.weight_data[channel * size + j]
+                for channel in range(self.frame.channels):
+                    self.weight_data[channel * size + j] = frame_row(&self.frame, channel, stored)
+        elif self.frame.channels == 1 and self.frame.p[0][0] == 0.0:
+            self.pool.clear()                   # eta * lambda = 1 wipes the past
+        else:
+            self.pool.fold(&self.frame)
+        frame_reset(&self.frame)
+
+    # ---- Pieces -------------------------------------------------------------------------------
+
+    cdef Py_ssize_t piece_rows(self):
+        """Rows per piece.
+
+        A matrix product costs about n d / rows per example for rearranging the n terms, and the
+        piece's own Gram matrix rows d / 2; the sum is least at a multiple of sqrt(n).  With few
+        features neither matters, and the inner products should stay in the cache.
+        """
+        cdef Py_ssize_t terms, rows
+        if self.pool is None:
+            return 4096
+        terms = self.live() + 64
+        rows = <Py_ssize_t> (4.25 * sqrt(<double> terms))
+        if self.n_features < 64:
+            rows = min(rows, (1 << 16) // terms)
+        return max(8, min(rows, 256, (1 << 21) // terms))
+
+    cdef int prepare(self, Piece* piece, const char* x, Py_ssize_t m, bint learning) except -1:
+        """Compute at once what the loop over a piece needs; a single row does without numpy."""
+        cdef Py_ssize_t i, size, d = self.n_features
+        cdef Pool pool = self.pool
+        cdef Program program = self.program
+        piece.rows = m
+        piece.x = x
+        piece.values = NULL
+        piece.inner = piece.own_inner = NULL
+        piece.l1 = piece.own_l1 = NULL
+        piece.narrow = False
+        piece.own = <double*> self.buffer(OWN, m * sizeof(double))
+        self.sums = <double*> self.buffer(SUMS, self.frame.channels * self.width * sizeof(double))
+        if pool is None:
+            with nogil:
+                for i in range(m):
+                    piece.own[i] = self.weight_scale * ok_dot(<const double*> x + i * d,
+                                                              <const double*> x + i * d, d)
+            return 0
+        if learning:
+            pool.reserve(m)
+        size = pool.point_bytes
+        piece.first = pool.start
+        piece.stride = apart(min(self.live() + m, pool.capacity - pool.start) if learning else self.live())
+        piece.facts = <double*> self.buffer(FACTS, program.n_facts * m * sizeof(double))
+        self.work = <double*> self.buffer(WORK, program.depth * piece.stride * sizeof(double))
+        if program.origin_data != NULL:
+            piece.x = self.buffer(X, m * size)
+        with nogil:
+            for i in range(m):
+                if program.origin_data != NULL:
+                    program.center(x + i * size, <char*> piece.x + i * size)
+                piece.own[i] = program.facts(piece.x + i * size, piece.facts + i, m)
+        if program.needs_inner:
+            if m == 1:
+                self.inner_row(piece)
+            else:
+                self.inner_products(piece, learning)
+        if program.needs_l1:
+            self.l1_distances(piece, learning)
+        return 0
+
+    cdef int prepare_object(self, Piece* piece, double* own, row) except -1:
+        """A piece of one object, whose kernel values are known."""
+        self.sums = <double*> self.buffer(SUMS, self.frame.channels * self.width * sizeof(double))
+        self.work = <double*> self.buffer(WORK, sizeof(double))
+        piece.rows = 1
+        piece.first = self.pool.start
+        piece.own = own
+        piece.facts = NULL
+        piece.values = <const double*> array_data(row)
+        if piece.values == NULL:
+            piece.values = self.work            # no terms yet: never read, but not NULL
+        return 0
+
+    cdef int inner_row(self, Piece* piece) except -1:
+        """Inner products of a single example with the terms."""
+        cdef const char* points = self.pool.point_data + self.pool.start * self.pool.point_bytes
+        piece.inner = self.buffer(INNER, piece.stride * sizeof(double))
+        with nogil:
+            if self.program.single:
+                ok_inner_row_f(<const float*> points, self.live(), self.n_features, <const float*> piece.x,
+                               <double*> piece.inner)
+            else:
+                ok_inner_row(<const double*> points, self.live(), self.n_features, <const double*> piece.x,
+                             <double*> piece.inner)
+        return 0
+
+    cdef int inner_products(self, Piece* piece, bint learning) except -1:
+        """Inner products of a piece with the terms and with itself: two matrix products."""
+        cdef Py_ssize_t m = piece.rows, item = self.dtype.itemsize, n = self.live()
+        cdef Pool pool = self.pool
+        examples = self.array(<char*> piece.x, m, self.n_features)
+        piece.inner = self.buffer(INNER, m * piece.stride * item)
+        if n:
+            np.matmul(examples, pool.points[pool.start:pool.stop].T,
+                      out=self.array(piece.inner, m, piece.stride)[:, :n])
+        if learning:
+            piece.own_inner = self.buffer(OWN_INNER, m * m * item)
+            np.matmul(examples, examples.T, out=self.array(piece.own_inner, m, m))
+        if self.program.single:
+            piece.narrow = True
+            self.widened = <double*> self.buffer(WIDENED, piece.stride * sizeof(double))
+        return 0
+
+    cdef int l1_distances(self, Piece* piece, bint learning) except -1:
+        """City-block distances of a piece to the terms and within itself."""
+        cdef Py_ssize_t m = piece.rows
+        cdef const char* points = self.pool.point_data + self.pool.start * self.pool.point_bytes
+        piece.l1 = <double*> self.buffer(L1, m * piece.stride * sizeof(double))
+        piece.own_l1 = <double*> self.buffer(OWN_L1, m * m * sizeof(double))
+        with nogil:
+            self.l1_block(piece, points, self.live(), piece.l1, piece.stride)
+            if learning and m > 1:
+                self.l1_block(piece, piece.x, m, piece.own_l1, m)
+        return 0
+
+    cdef void l1_block(self, Piece* piece, const char* points, Py_ssize_t n, double* out,
+                       Py_ssize_t stride) noexcept nogil:
+        if self.program.single:
+            ok_l1_block_f(<const float*> piece.x, piece.rows, <const float*> points, n,
+                          self.n_features, out, stride)
+        else:
+            ok_l1_block(<const double*> piece.x, piece.rows, <const double*> points, n,
+                        self.n_features, out, stride)
+
+    cdef object_row(self, x):
+        """Kernel values of an object with the terms, checked to be as many numbers."""
+        supports = self.pool.objects[self.pool.start:self.pool.stop]
+        row = np.ascontiguousarray(self.kernel.row(x, supports), dtype=np.float64)
+        if row.shape != (len(supports),):
+            raise ValueError(f"The kernel gave an array of shape {row.shape} for one example and "
+                             f"{len(supports)} terms; expected shape {(len(supports),)}.")
+        return row
+
+    cdef array(self, char* data, Py_ssize_t rows, Py_ssize_t columns):
+        """Memory of a piece as a matrix for numpy; it must not outlive the piece."""
+        return np.frombuffer(PyMemoryView_FromMemory(data, rows * columns * self.dtype.itemsize, PyBUF_WRITE),
+                             dtype=self.dtype).reshape(rows, columns)
+
+    cdef char* buffer(self, int which, Py_ssize_t size) except NULL:
+        """Scratch memory that grows and is kept while the expansion lives."""
+        if self.scratch_bytes[which] < size or self.scratch_data[which] == NULL:
+            memory = np.empty(size + 64, dtype=np.uint8)
+            self.scratch[which] = memory
+            self.scratch_data[which] = array_data(memory)
+            self.scratch_data[which] += -<Py_ssize_t> self.scratch_data[which] & 63
+            self.scratch_bytes[which] = size
+        return self.scratch_data[which]
+
+    # ---- From Python --------------------------------------------------------------------------
+
+    def coefficients(self, int channel, slots=None):
+        """True coefficients of a channel: (outputs, slots), or weights (outputs, n_features).
+
+        They are the A_i themselves, before the label kernel.
+        """
+        cdef int j
+        cdef Py_ssize_t labels = 1 if self.outputs is None else self.outputs.n
+        if self.pool is None:
+            stored = self.weights.reshape(self.frame.channels, self.width, self.n_features)[:, :labels]
+        else:
+            stored = self.pool.coefficients.reshape(self.frame.channels, -1, self.pool.capacity)[:, :, slots]
+        true = sum(self.frame.p[channel][j] * stored[j] for j in range(channel + 1))
+        if self.pool is None or self.form == ONE:
+            return true
+        if self.form == DENSE:
+            return true[:labels]
+        rows = np.zeros((labels, len(slots)))
+        terms = np.arange(len(slots))
+        rows[self.pool.pairs[0, slots], terms] = true[0]
+        rows[self.pool.pairs[1, slots], terms] = -true[0]
+        return rows
+
+    def begin_from(self, points, alpha, pairs=None):
+        """Start from f_1 = sum_i alpha_i k(points_i, .), H's start vector w_1.
+
+        The terms count as examples 1 - n, ..., 0 in their order, under the budget.
+
+        Parameters
+        ----------
+        points : array or list of objects
+        alpha : array of shape (1, n), or (outputs, n) for the dense form; for weights the weights
+        pairs : array of shape (2, n), for the paired form
+        """
+        cdef Pool pool = self.pool
+        cdef Py_ssize_t i, n, slot, rows = self.width if self.form == DENSE else 1
+        cdef double[:, ::1] stored
+        cdef Piece piece
+        if pool is None:
+            self.weights[:len(alpha)] = alpha
+            return
+        n = alpha.shape[1]
+        stored = np.zeros((n, self.frame.channels * rows))
+        stored.base[:, :len(alpha)] = alpha.T
+        pool.reserve(n)
+        if self.kernel is None:
+            points = np.ascontiguousarray(points, dtype=self.dtype)
+            self.prepare(&piece, array_data(points), n, False)
+        for i in range(n):
+            slot = pool.enter(i + 1 - n, &stored[i, 0])
+            if slot < 0:
+                continue
+            if pairs is not None:
+                pool.pairs[:, slot] = pairs[:, i]
+            if self.kernel is not None:
+                pool.objects[slot] = points[i]
+            else:
+                self.place(&piece, i, slot)
+        pool.expire(0)
+
+    def state(self):
+        """Named numbers and arrays; no scratch."""
+        cdef int i, j, c = self.frame.channels
+        state = {"frame": np.array([[self.frame.p[i][j] for j in range(c)] for i in range(c)])}
+        if self.outputs is not None:
+            state["labels"], state["width"] = int(self.outputs.n), int(self.width)
+        if self.pool is None:
+            state["weights"] = self.weights.copy()
+        else:
+            state.update(self.pool.state())
+            if self.program is not None and self.program.origin is not None:
+                state["origin"] = self.program.origin.copy()
+        return state
+
+    def restore(self, state):
+        """Continue from a state; ValueError, and nothing changed, if it does not fit."""
+        cdef int i, j, c = self.frame.channels
+        frame = np.asarray(state["frame"], dtype=np.float64)
+        if frame.shape != (c, c) or not np.isfinite(frame).all() or not np.diag(frame).all():
+            raise ValueError("the frame is not a regular matrix of the right size")
+        if self.outputs is not None:
+            if not 0 <= state["labels"] <= state["width"] == self.width:
+                raise ValueError("the number of labels does not fit")
+            self.outputs.n = state["labels"]
+        if self.pool is None:
+            if np.shape(state["weights"]) != self.weights.shape or not np.isfinite(state["weights"]).all():
+                raise ValueError("the weights are not finite numbers of the right shape")
+            self.weights[:] = state["weights"]
+        else:
+            self.pool.check_state(state, self.width)
+            self.pool.restore(state)
+        for i in range(c):
+            for j in range(c):
+                self.frame.p[i][j] = frame[i, j]
+
+    def _check(self):
+        """Assert every invariant."""
+        assert not frame_is_bad(&self.frame)
+        assert self.outputs is None or self.outputs.n <= self.width
+        if self.pool is not None:
+            self.pool._check()
+
+
+cdef Py_ssize_t apart(Py_ssize_t width) noexcept:
+    """A row length of an odd number of cache lines, so that a column spreads over the whole cache."""
+    return 16 * (((width + 15) // 16) | 1)

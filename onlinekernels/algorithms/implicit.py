@@ -1,0 +1,140 @@
+"""Implicit updates: ILK and SILK (I), and the passive-aggressive family."""
+from onlinekernels.budgets import Smallest
+from onlinekernels.learner import OnlineLearner
+from onlinekernels.plan import Plan
+from onlinekernels.validation import bad_parameter, check_flag, check_not_negative, check_positive
+
+__all__ = ["ILK", "SILK", "PassiveAggressive"]
+
+
+class ILK(OnlineLearner):
+    """Implicit online learning with kernels, I (8).
+
+    Each step minimizes, over all functions, the distance to the old one plus the regularized loss of
+    the example, evaluated at the *new* function::
+
+        f <- argmin 1/2 |f - f_t|^2 + eta_t (lambda/2 |f|^2 + C L(f(x_t), y_t))
+
+    The solution shrinks the old coefficients by 1 - tau = 1 / (1 + eta lambda) and appends one term,
+    whose coefficient the loss decides: in closed form, or by a bracketed iteration for the logistic
+    losses. A step can never overshoot, so large steps are safe.
+
+    Parameters
+    ----------
+    loss, kernel, budget, labels, epochs
+        As in `NORMA`. Losses of your own have no implicit step.
+    step : float or Step
+        eta_t. Default 1.
+    regularization : float
+        lambda.
+    penalty : float
+        C: how much a loss counts against staying where f is; caps the coefficients of the hinges.
+    exact : bool
+        For the hinges of many classes. False is the paper's step (17)-(18), which looks at the best
+        runner-up only; True is the arg-min over all labels (not with a `Taxonomy`).
+    offset : bool
+        Learn offsets b as further coordinates of the same arg-min, without regularization.
+
+    Examples
+    --------
+    >>> from onlinekernels import ILK
+    >>> model = ILK("squared", "linear", regularization=0.0).fit([[2.0]], [1.0])
+    >>> model.coef_                     # I (13): C y / (1 + C k(x, x)) times x
+    array([[0.4]])
+    """
+
+    def __init__(self, loss=None, kernel=None, *, step=1.0, regularization=1e-2, penalty=1.0, exact=False,
+                 budget=None, offset=False, labels=None, epochs=1):
+        self.loss = loss
+        self.kernel = kernel
+        self.step = step
+        self.regularization = regularization
+        self.penalty = penalty
+        self.exact = exact
+        self.budget = budget
+        self.offset = offset
+        self.labels = labels
+        self.epochs = epochs
+
+    def _plan(self):
+        return Plan.of(
+            self,
+            loss=self.loss,
+            kernel=self.kernel,
+            step=self.step,
+            rule="implicit",
+            regularization=check_not_negative(self, "regularization"),
+            penalty=check_positive(self, "penalty"),
+            exact=check_flag(self, "exact"),
+        )
+
+
+class SILK(ILK):
+    """Sparse ILK: the terms with the largest coefficients stay (I 2.1).
+
+    `ILK` with ``budget=512``; an integer budget means `Smallest`. Parameters as there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import SILK, Gaussian
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = np.where(X[:, 0] > 0, "right", "left")
+    >>> model = SILK("hinge", Gaussian(1.0), budget=60).fit(X, y)
+    >>> model.n_terms_, bool(model.score(X, y) > 0.9)
+    (60, True)
+    """
+
+    _budget_of_int = Smallest
+
+    def __init__(self, loss=None, kernel=None, *, step=1.0, regularization=1e-2, penalty=1.0, exact=False,
+                 budget=512, offset=False, labels=None, epochs=1):
+        super().__init__(loss, kernel, step=step, regularization=regularization, penalty=penalty, exact=exact,
+                         budget=budget, offset=offset, labels=labels, epochs=epochs)
+
+
+class PassiveAggressive(OnlineLearner):
+    """Passive-aggressive: change f as little as possible so that the example is right.
+
+    The implicit step without regularization (I section 5). ``variant`` "PA" always meets the margin
+    exactly, "PA-I" with a coefficient of at most `penalty`, "PA-II" charges the squared loss.
+
+    Parameters
+    ----------
+    loss : Loss, str or None
+        `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
+    penalty : float
+        C, the aggressiveness of PA-I and PA-II.
+    kernel, budget, offset, labels, epochs
+        As in `NORMA`.
+
+    Examples
+    --------
+    >>> from onlinekernels import PassiveAggressive
+    >>> PassiveAggressive("hinge", "linear", variant="PA").fit([[2.0]], [1]).coef_
+    array([[0.5]])
+    """
+
+    def __init__(self, loss=None, kernel=None, *, penalty=1.0, variant="PA-I", budget=None, offset=False,
+                 labels=None, epochs=1):
+        self.loss = loss
+        self.kernel = kernel
+        self.penalty = penalty
+        self.variant = variant
+        self.budget = budget
+        self.offset = offset
+        self.labels = labels
+        self.epochs = epochs
+
+    def _plan(self):
+        if self.variant not in ("PA", "PA-I", "PA-II"):
+            raise bad_parameter(self, "variant", "'PA', 'PA-I' or 'PA-II'", self.variant)
+        penalty = check_positive(self, "penalty")
+        return Plan.of(
+            self,
+            loss=self.loss,
+            kernel=self.kernel,
+            step=1.0,
+            rule="aggressive squared" if self.variant == "PA-II" else "aggressive",
+            penalty=1e308 if self.variant == "PA" else penalty,
+        )

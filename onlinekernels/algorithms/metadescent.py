@@ -1,0 +1,67 @@
+"""SVMD: explicit gradient steps whose size adapts itself (V)."""
+from onlinekernels.learner import OnlineLearner
+from onlinekernels.plan import Plan
+from onlinekernels.steps import MetaDescent
+from onlinekernels.validation import check_not_negative
+
+__all__ = ["SVMD"]
+
+
+class SVMD(OnlineLearner):
+    """Step-size adaptation in a Hilbert space, V Algorithm 2.
+
+    It is `NORMA` with ``step=MetaDescent(step, meta_step, memory)``: the step grows while successive
+    gradients agree and shrinks when they do not. Offsets and the margin of a nu-loss have steps of their
+    own. A nu-loss adapts the logarithm of its margin here, so the margin stays positive.
+
+    Parameters
+    ----------
+    loss, kernel, budget, offset, labels, epochs
+        As in `NORMA`.
+    step : float
+        eta_0, the first step.
+    meta_step : float
+        mu, how fast the step adapts.
+    memory : float
+        lambda of V (34), in [0, 1].
+    regularization : float
+        c. step * regularization must not exceed 1; an adapted step is capped there.
+
+    Attributes
+    ----------
+    step_ : float
+        The current step size; ``progressive(..., return_steps=True)`` gives its history.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import SVMD, Gaussian
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = np.where(X[:, 0] > 0, "right", "left")
+    >>> model = SVMD("hinge", Gaussian(1.0), step=0.01)
+    >>> scores, steps = model.progressive(X, y, return_steps=True)
+    >>> bool(steps[-1] > 0.05)          # a first step that was too small has grown
+    True
+    """
+
+    def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, regularization=1e-3,
+                 budget=512, offset=False, labels=None, epochs=1):
+        self.loss = loss
+        self.kernel = kernel
+        self.step = step
+        self.meta_step = meta_step
+        self.memory = memory
+        self.regularization = regularization
+        self.budget = budget
+        self.offset = offset
+        self.labels = labels
+        self.epochs = epochs
+
+    def _plan(self):
+        return Plan.of(
+            self,
+            loss=self.loss,
+            kernel=self.kernel,
+            step=MetaDescent(self.step, self.meta_step, self.memory),
+            regularization=check_not_negative(self, "regularization"),
+        )
