@@ -138,7 +138,8 @@ class ManyLabels:
             known = structure.names()
             if classes is None:
                 return cls(list(known), True)
-            missing = [label for label in classes if label not in set(structure.nodes())]
+            nodes = set(structure.nodes())
+            missing = [label for label in classes if label not in nodes]
             if missing:
                 raise ValueError(f"classes contains {missing[0]!r}, which is not in {type(structure).__name__}.")
         if classes is not None:
@@ -277,11 +278,12 @@ class Taxonomy(LabelStructure):
         order = [roots[0]]
         for node in order:
             order.extend(children.get(node, ()))
+        reached = set(order)
         if len(order) != len(self.parents) + 1:
-            stray = next(node for node in self.parents if node not in set(order))
+            stray = next(node for node in self.parents if node not in reached)
             raise ValueError(f"A Taxonomy must be a tree: {stray!r} is on a cycle.")
         if self.labels is not None:
-            unknown = [label for label in self.labels if label not in set(order)]
+            unknown = [label for label in self.labels if label not in reached]
             if unknown:
                 raise ValueError(f"The label {unknown[0]!r} is not a node of the Taxonomy.")
         return order

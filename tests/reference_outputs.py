@@ -268,15 +268,15 @@ class _Outputs:
             self._grams[key] = kernel_value(self.kernel, row.x, column.x, same=row is column)
         return self._grams[key]
 
-    def _move(self, x, decay, alpha, scalar_change):
-        """Old coefficients times `decay`, a new row, b (never decayed) by the same row, the scalar, the budget."""
+    def _move(self, x, decay, alpha, scalar_change, offset_factor=1.0):
+        """Old coefficients times `decay`, a new row, b (never decayed) by a multiple of it, the scalar, the budget."""
         for row in self.rows:
             row.alpha = decay * row.alpha
         if kernel_value(self.kernel, x, x, same=True) != 0.0:
             self.rows.append(Row(x, self.t, alpha, np.zeros_like(alpha)))
         self.rows = [row for row in self.rows if np.any(row.alpha != 0.0)]
         if self.offset:
-            self.b = self.b + alpha
+            self.b = self.b + offset_factor * alpha
         if self.loss[0] in NU:
             self.scalar += scalar_change
         if self.loss[0] == "NuHuber":  # only sigma is kept positive
@@ -311,12 +311,13 @@ class ReferenceILK(_Outputs):
 
     Library conventions
     -------------------
-    - The offset counts as fixed while f moves; then b <- b + r. It is neither shrunk nor part of the arg-min.
+    - An offset is one more coordinate of the same arg-min, with 1/2 |b - b_t|^2 and no regularization: k grows by
+      1 / (1 - tau) (in the direction of two labels by twice that), and b <- b + r / (1 - tau).
     - A nu-loss holds its scalar while f moves; then the scalar moves by eta_t C weight times its gradient at the
       prediction f_t(x_t) + b. sigma of NuHuber is kept positive, rho and epsilon have no floor.
     - The multiclass and graph hinges take I (17)-(18), one runner-up y*, erratum: at the shrunk scores m, not at
       f_t. `exact=True` gives the arg-min itself. That and MulticlassLogistic need kappa = identity.
-    - k = 0: no term, but b moves by -S l'(m).
+    - k = 0 makes no term, but b moves.
     - A row with all entries below 1e-12 S is zero: no term, no move of b. The two squared losses have no cap and
       so no such threshold.
     """
@@ -338,16 +339,22 @@ class ReferenceILK(_Outputs):
         shrink = 1.0 / (1.0 + eta * self.regularization)
         k, S = kernel_value(self.kernel, x, x, same=True), shrink * eta * self.penalty * weight
         m = shrink * f + self.b
-        row = implicit_row(self.loss, self.scalar, m, y, k, S, self.Delta, self.kappa, self.exact)
+        grip = 1.0 / shrink if self.offset else 0.0
+        row = implicit_row(self.loss, self.scalar, m, y, k, S, self.Delta, self.kappa, self.exact, grip)
         slope = scalar_gradient_of(self.loss, self.scalar, scores, y, self.Delta)
-        self._move(x, shrink, row, -eta * self.penalty * weight * slope)  # I (11), (12)
+        self._move(x, shrink, row, -eta * self.penalty * weight * slope, 1.0 / shrink)  # I (11), (12)
         return scores
 
 
-def implicit_row(loss, scalar, m, y, k, S, Delta, kappa, exact=False):
-    """The r of the class above for any loss; `exact` is for the hinges over labels."""
-    if k == 0.0 or S == 0.0:
-        return -S * gradient_of(loss, scalar, m, y, Delta)
+def implicit_row(loss, scalar, m, y, k, S, Delta, kappa, exact=False, grip=0.0):
+    """The r of the class above for any loss; `exact` is for the hinges over labels, `grip` for offsets."""
+    if k + grip == 0.0 or S == 0.0:
+        return np.zeros(len(m))
+    if loss[0] in MULTI and loss[0] != "MulticlassLogistic" and not exact:
+        kappa = k * kappa + grip * np.eye(len(m))
+        k = 1.0
+    else:
+        k = k + grip
     if loss[0] not in MULTI:
         row = np.array([implicit_coefficient(loss, scalar, m[0], y, k, S)])
     elif loss[0] == "MulticlassLogistic":
@@ -447,9 +454,9 @@ def passive_aggressive(variant, *, loss, kernel, X, y, penalty=1.0, labels=None,
     tau = l/q, min(C, l/q) or l/(q + 1/(2C)), q = |x|^2, or 2 |x|^2 for two prototypes. Returns (scores, terms,
     b): scores as `run` does, terms as pairs (x, row). `labels` is the list of labels of MulticlassHinge.
 
-    Library conventions: b moves with the new row; C is penalty * weight, and a weight of 0 leaves even PA alone;
-    q = 0 makes no term, but b moves by C (PA-I), by 2 C l (PA-II), not at all (PA); tau below 1e-12 of C (PA-I,
-    as in ILK), otherwise of margin/q or |y|/q, is zero.
+    Library conventions: an offset is one more feature that is always 1; C is penalty * weight, and a weight of 0
+    leaves even PA alone; k = 0 makes no term; tau below 1e-12 of C (PA-I, as in ILK), otherwise of margin/q or
+    |y|/q, is zero.
     """
     labels = [None] if labels is None else list(labels)
     b = np.zeros(len(labels))
@@ -460,7 +467,8 @@ def passive_aggressive(variant, *, loss, kernel, X, y, penalty=1.0, labels=None,
         C = penalty * (1.0 if weights is None else weights[i])
         direction, suffered, natural = _pa_direction(loss, f, y[i], labels)
         k = kernel_value(kernel, X[i], X[i], same=True)
-        row = _pa_tau(variant, suffered, k * float(direction @ direction), C, natural) * direction
+        q = (k + (1.0 if offset else 0.0)) * float(direction @ direction)  # the offset is one more feature, always 1
+        row = _pa_tau(variant, suffered, q, C, natural) * direction
         if np.any(row != 0.0) and k != 0.0:
             terms.append((X[i], row))
         if offset:

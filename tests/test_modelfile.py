@@ -1,0 +1,766 @@
+"""Model files: a reloaded model continues bit for bit; what is not an intact model file is refused.
+
+A file is refused with a ValueError that names it and says what is wrong.  Loading never executes code.
+"""
+import io
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+import zipfile
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from onlinekernels import modelfile
+
+RNG = np.random.default_rng(8)
+N = 60
+X = RNG.normal(size=(N, 3))
+LABELS = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+TARGETS = np.sin(X[:, 0]) + X[:, 1]
+GRAM = X @ X.T
+
+
+def dot(x, z):
+    return float(np.dot(x, z))
+
+
+def overlap(a, b):
+    return float(len(set(a) & set(b)))
+
+
+class Overlap(ok.Kernel):
+    """The same as a kernel of the user's own."""
+
+    def __init__(self):
+        pass
+
+    def pair(self, x, z):
+        return overlap(x, z)
+
+
+class OwnLoss(ok.Loss):
+    """A loss of the user's own."""
+
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+    def derivative(self, score, y):
+        return self.scale * np.tanh(score - y)
+
+
+def same_state(a, b):
+    """Two models have learned the same, bit for bit."""
+    first, second = a._state.engine.state(), b._state.engine.state()
+    assert first.keys() == second.keys()
+    for name in first:
+        assert np.asarray(first[name]).dtype == np.asarray(second[name]).dtype
+        assert np.array_equal(first[name], second[name]), name
+
+
+def scores(model, points):
+    for method in ("score_samples", "decision_function", "predict"):
+        if hasattr(model, method):
+            return getattr(model, method)(points)
+
+
+def targets(model):
+    name = type(model._current_loss()).__name__
+    return None if "Novelty" in name else LABELS if name in ("Hinge", "NuHinge", "Logistic") else TARGETS
+
+
+def part(y, rows):
+    return None if y is None else y[rows]
+
+
+LOSSES = [ok.Hinge(0.7), ok.NuHinge(0.3, 0.5), ok.Logistic(), ok.Novelty(0.4), ok.NuNovelty(0.2, 0.3), ok.Squared(),
+          ok.Absolute(), ok.Insensitive(0.2), ok.NuInsensitive(0.3, 0.5), ok.SquaredInsensitive(0.3), ok.Huber(0.7),
+          ok.NuHuber(0.3, 0.4)]
+KERNELS = [ok.Linear(), 0.5 * ok.Linear(), ok.Gaussian(1.3), ok.Polynomial(3, 0.3, 1.0), ok.Laplacian(0.7), ok.Constant(0.7),
+           ok.Gaussian(0.9) + ok.Noise(0.5), ok.Normalized(ok.Polynomial(2)), ok.Normalized("laplacian"),
+           ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(), ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5)]
+STEPS = [0.2, ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5), np.float32(0.2), 1]
+BUDGETS = [None, ok.Unlimited(), 7, ok.Recent(7), ok.Window(9), ok.Smallest(6), ok.Sublinear(0.6, 4)]
+MODELS = {
+    **{f"loss {loss!r}": ok.NORMA(loss, ok.Gaussian(1.2), step=0.2, budget=11) for loss in LOSSES},
+    **{f"loss name {name}": ok.NORMA(name, "gaussian", step=0.2) for name in ("hinge", "NuHinge", "nu-huber")},
+    **{f"kernel {kernel!r}": ok.NORMA("squared", kernel, step=0.01) for kernel in KERNELS},
+    **{f"kernel with a budget {kernel!r}": ok.NORMA("hinge", kernel, step=0.1, budget=8) for kernel in KERNELS},
+    **{f"step {step!r}": ok.NORMA("squared", step=step, regularization=0.3) for step in STEPS},
+    **{f"budget {budget!r}": ok.NORMA("nuhinge", budget=budget, step=0.3, offset=True) for budget in BUDGETS},
+    **{f"average {kernel}": ok.NORMA("logistic", kernel, average=True, offset=True, step=0.4, regularization=0.5)
+       for kernel in ("gaussian", "linear", "laplacian")},
+    "everything forgotten": ok.NORMA("squared", step=1.0, regularization=1.0, budget=4),
+    "perceptron": ok.Perceptron(ok.Gaussian(1.2), offset=True),
+    "perceptron average": ok.Perceptron("polynomial", average=True, epochs=2),
+    "no term yet": ok.NORMA(ok.Insensitive(1e9)),
+}
+
+
+@pytest.mark.parametrize("chunk", [1, 9, N], ids=["rows", "chunks", "whole"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_reloaded_model_continues_bit_for_bit(tmp_path, name, chunk):
+    model = pickle.loads(pickle.dumps(MODELS[name]))
+    y = targets(model)
+    half = slice(0, N // 2)
+    model.partial_fit(X[half], part(y, half))
+    model.save(tmp_path / "m.npz")
+    twin = ok.load(tmp_path / "m.npz")
+    assert type(twin) is type(model)
+    same_state(twin, model)
+    assert (scores(twin, X) == scores(model, X)).all()
+    for start in range(N // 2, N, chunk):
+        rows = slice(start, min(start + chunk, N))
+        if chunk == 1:
+            label = None if y is None else y[start].item()
+            model.learn_one(X[start], label)
+            twin.learn_one(X[start], label)
+            assert twin.predict_one(X[0]) == model.predict_one(X[0])
+        else:
+            assert (twin.progressive(X[rows], part(y, rows)) == model.progressive(X[rows], part(y, rows))).all()
+        assert (scores(twin, X) == scores(model, X)).all()
+    same_state(twin, model)
+    if "float32" not in name:  # a number of numpy's comes back as one of Python's
+        assert repr(twin) == repr(model)
+    if "float32" not in name and "('" not in name:  # a pickle says which strings are one object
+        assert pickle.dumps(twin) == pickle.dumps(model)
+    twin._state.engine._check()
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", ok.Gaussian(2) + ok.Linear()], ids=str)
+def test_precision_and_origin_are_kept(tmp_path, kernel, dtype, offset):
+    points = (offset + X).astype(dtype)
+    model = ok.NORMA("squared", kernel, step=1e-9 if offset else 0.1, budget=20).partial_fit(points[:30], TARGETS[:30])
+    model.save(tmp_path / "m.npz")
+    twin = ok.load(tmp_path / "m.npz")
+    assert twin.support_vectors_.dtype == dtype
+    assert (twin.progressive(points[30:], TARGETS[30:]) == model.progressive(points[30:], TARGETS[30:])).all()
+    assert pickle.dumps(twin) == pickle.dumps(model)
+
+
+@pytest.mark.parametrize("gram", [GRAM, GRAM.astype(np.float32), np.eye(N, dtype=int), GRAM.tolist()],
+                         ids=["float64", "float32", "int", "list"])
+def test_a_gram_matrix_is_saved(tmp_path, gram):
+    indices = np.arange(N)[:, None]
+    model = ok.NORMA("squared", ok.Precomputed(gram), step=0.01).partial_fit(indices[:30], TARGETS[:30])
+    model.save(tmp_path / "m.npz")
+    twin = ok.load(tmp_path / "m.npz")
+    assert (twin.progressive(indices[30:], TARGETS[30:]) == model.progressive(indices[30:], TARGETS[30:])).all()
+
+
+@pytest.mark.parametrize("y", [[-1, 1], [0, 1], [False, True], ["ham", "spam"], [0.25, 0.5], [2**60, 2**61], ["", "\u00e4\u4e2d"],
+                               np.array(["ham", "spam"], dtype=object), np.array([3, 5], dtype=np.int8)], ids=repr)
+def test_labels_are_kept(tmp_path, y):
+    model = ok.NORMA().partial_fit(X[:2], y)
+    model.save(tmp_path / "m.npz")
+    twin = ok.load(tmp_path / "m.npz")
+    assert twin.classes_.tolist() == model.classes_.tolist() and twin.classes_.dtype == model.classes_.dtype
+    assert twin.predict(X).tolist() == model.predict(X).tolist()
+    assert twin.learn_one(X[0], y[0]).t_ == 3
+
+
+@pytest.mark.parametrize("other", [0, -1])
+def test_a_lone_one_still_waits_for_its_counterpart_after_reloading(tmp_path, other):
+    ok.NORMA().partial_fit(X[:2], [1, 1]).save(tmp_path / "m.npz")
+    assert ok.load(tmp_path / "m.npz").partial_fit(X[:2], [other, 1]).classes_.tolist() == [other, 1]
+
+
+@pytest.mark.parametrize("y", [[b"a", b"b"], np.array(["2020-01-01", "2021-01-01"], dtype="M8[D]"), [1j, 2j],
+                               np.array([Fraction(1, 2), Fraction(1, 3)])], ids=["bytes", "dates", "complex", "fractions"])
+def test_labels_that_are_not_numbers_or_strings_are_refused(tmp_path, y):
+    model = ok.NORMA().partial_fit(X[:2], y)
+    with pytest.raises(TypeError, match="(?i)labels must be numbers or strings"):
+        model.save(tmp_path / "m.npz")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("model", [ok.NORMA(), ok.Perceptron("linear", budget=5), ok.NORMA("bogus", step=-1, budget="many"),
+                                   ok.NORMA(ok.NuHuber(0.2), ok.Gaussian(2) + 0.1 * ok.Linear(), step=ok.Decaying()),
+                                   ok.NORMA(kernel=ok.Gaussian(float("inf")), step=float("nan"))], ids=repr)
+def test_unfitted_models_are_saved_with_their_parameters(tmp_path, model):
+    model.save(tmp_path / "m.npz")
+    twin = ok.load(tmp_path / "m.npz")
+    assert type(twin) is type(model) and repr(twin) == repr(model)
+    assert not twin.__sklearn_is_fitted__()
+
+
+def test_saving_changes_nothing(tmp_path):
+    model = ok.NORMA("squared", budget=7).partial_fit(X, TARGETS)
+    before, values = pickle.dumps(model), model.predict(X)
+    model.save(tmp_path / "m.npz")
+    assert pickle.dumps(model) == before and (model.predict(X) == values).all()
+
+
+def test_the_same_model_gives_the_same_file(tmp_path):
+    model = ok.NORMA("squared", budget=7).partial_fit(X, TARGETS)
+    contents = []
+    for name in ("a.npz", "b.npz"):
+        model.save(tmp_path / name)
+        with np.load(tmp_path / name) as file:
+            contents.append({key: file[key].tobytes() for key in file.files})
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("change", [{"kernel__width": 3.0}, {"budget": 3}, {"kernel__width": -1}], ids=str)
+def test_a_model_saved_after_a_change_of_parameters_predicts_the_same(tmp_path, change):
+    model = ok.NORMA("squared", ok.Gaussian(1.0)).partial_fit(X, TARGETS)
+    values = model.predict(X)
+    model.set_params(**change)
+    try:
+        model.save(tmp_path / "m.npz")
+    except ValueError:  # refusing to save is fine
+        return
+    assert (ok.load(tmp_path / "m.npz").predict(X) == values).all()
+
+
+# ---- Names of files ---------------------------------------------------------------------------------
+
+
+class TestPaths:
+    MODEL = ok.NORMA("squared").partial_fit(X, TARGETS)
+
+    def test_a_name_without_the_suffix_gets_it(self, tmp_path):
+        self.MODEL.save(tmp_path / "model")
+        assert os.listdir(tmp_path) == ["model.npz"]
+        assert ok.load(tmp_path / "model.npz").t_ == N
+
+    def test_what_was_saved_under_a_name_is_loaded_under_it(self, tmp_path):
+        for name in ("model", "model.v1", "model.npz"):
+            self.MODEL.save(str(tmp_path / name))
+            assert ok.load(str(tmp_path / name)).t_ == N
+
+    def test_strings_paths_and_the_current_folder(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        self.MODEL.save("m.npz")
+        self.MODEL.save(tmp_path / "p.npz")
+        assert ok.load("m.npz").t_ == ok.load(tmp_path / "p.npz").t_ == N
+
+    def test_a_missing_file_or_folder_is_an_os_error(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="nothing.npz"):
+            ok.load(tmp_path / "nothing.npz")
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            self.MODEL.save(tmp_path / "nowhere" / "m.npz")
+
+    @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+    def test_the_file_has_the_usual_permissions(self, tmp_path):  # BUG: 0600, those of a temporary file
+        old = os.umask(0o022)
+        try:
+            self.MODEL.save(tmp_path / "m.npz")
+            (tmp_path / "plain").write_text("")
+        finally:
+            os.umask(old)
+        assert (tmp_path / "m.npz").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+    def test_it_is_an_ordinary_npz(self, tmp_path):
+        self.MODEL.save(tmp_path / "m.npz")
+        with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
+            header = json.loads(file["header"].tobytes())
+        assert (header["version"], header["algorithm"]) == (1, "NORMA")
+
+
+class TestAtomicWriting:
+    def saved(self, tmp_path):
+        path = tmp_path / "m.npz"
+        ok.NORMA("squared").partial_fit(X[:10], TARGETS[:10]).save(path)
+        return path, path.read_bytes()
+
+    @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt(), MemoryError()], ids=repr)
+    @pytest.mark.parametrize("where", ["savez", "fsync", "replace"])
+    def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(self, tmp_path, monkeypatch, where, error):
+        path, content = self.saved(tmp_path)
+
+        def fail(file, *args, **kwargs):
+            if where == "savez":
+                file.write(b"half a file")
+            raise error
+
+        monkeypatch.setattr(*{"savez": (np, "savez"), "fsync": (os, "fsync"), "replace": (os, "replace")}[where], fail)
+        with pytest.raises(type(error)):
+            ok.NORMA("squared").partial_fit(X, TARGETS).save(path)
+        monkeypatch.undo()
+        assert os.listdir(tmp_path) == ["m.npz"]
+        assert path.read_bytes() == content
+        assert ok.load(path).t_ == 10
+
+    def test_a_model_that_cannot_be_saved_leaves_the_old_file_and_nothing_else(self, tmp_path):
+        path, content = self.saved(tmp_path)
+        for model in (ok.NORMA(kernel=dot), ok.NORMA().partial_fit(X[:2], [b"a", b"b"])):
+            with pytest.raises(TypeError):
+                model.save(path)
+        assert os.listdir(tmp_path) == ["m.npz"] and path.read_bytes() == content
+
+    def test_overwriting_replaces_the_model(self, tmp_path):
+        path, _ = self.saved(tmp_path)
+        ok.NORMA("squared").partial_fit(X, TARGETS).save(path)
+        assert ok.load(path).t_ == N and os.listdir(tmp_path) == ["m.npz"]
+
+
+# ---- Python code ------------------------------------------------------------------------------------
+
+
+class TestPythonCode:
+    WORDS = ["abc", "bcd", "", "xyz", "aaa"]
+
+    @pytest.mark.parametrize("params, name", [
+        ({"kernel": overlap}, "kernel"), ({"kernel": ok.Gaussian() + dot}, "kernel"), ({"kernel": ok.Normalized(dot)}, "kernel"),
+        ({"kernel": lambda a, b: 1.0}, "kernel"), ({"loss": OwnLoss()}, "loss"),
+    ], ids=["function", "in a sum", "normalized", "lambda", "loss"])
+    def test_it_is_refused_with_a_hint(self, tmp_path, params, name):
+        for model in (ok.NORMA(**params), ok.NORMA(**params).partial_fit(X, LABELS)):
+            with pytest.raises(TypeError) as info:
+                model.save(tmp_path / "m.npz")
+            for word in (f"'{name}'", f"without=['{name}']", f"load(path, {name}=...)"):
+                assert word in str(info.value)
+        assert os.listdir(tmp_path) == []
+
+    def test_other_objects_are_refused_without_a_hint_that_does_not_work(self, tmp_path):  # BUG: without=['step']
+        with pytest.raises(TypeError) as info:
+            ok.NORMA(step=Fraction(1, 10)).save(tmp_path / "m.npz")
+        assert "step" in str(info.value) and "without" not in str(info.value)
+
+    @pytest.mark.parametrize("points", [X, [0.5, 1.5, 2.5, 3.5, 4.5], [1, 2, 3, 4, 5]], ids=["arrays", "floats", "ints"])
+    @pytest.mark.parametrize("budget", [None, 3, ok.Smallest(3)], ids=repr)
+    def test_without_a_kernel_it_is_saved_and_given_back_to_load(self, tmp_path, points, budget):
+        # BUG: load puts the callable into the plan as it is ("'function' object has no attribute 'ops'").
+        model = ok.NORMA("squared", dot, step=0.01, budget=budget, offset=True).partial_fit(points[:3], [1.0, 2.0, 3.0])
+        model.save(tmp_path / "m.npz", without=["kernel"])
+        twin = ok.load(tmp_path / "m.npz", kernel=dot)
+        same_state(twin, model)
+        assert (twin.progressive(points[3:5], [1.0, 2.0]) == model.progressive(points[3:5], [1.0, 2.0])).all()
+        same_state(twin, model)
+
+    @pytest.mark.parametrize("points", [WORDS, np.array(WORDS)], ids=["list", "array"])
+    def test_terms_that_are_strings_are_saved(self, tmp_path, points):  # BUG: not those of an array
+        model = ok.NORMA("squared", overlap).partial_fit(points, np.arange(5.0))
+        model.save(tmp_path / "m.npz", without=["kernel"])
+        assert (ok.load(tmp_path / "m.npz", kernel=overlap).predict(self.WORDS) == model.predict(self.WORDS)).all()
+
+    @pytest.mark.parametrize("objects", [[{1}, {2}], [(1, 2), (3,)], [None, None], [np.zeros(2), np.zeros(3)], [b"a", b"b"]],
+                             ids=str)
+    def test_terms_that_a_file_cannot_hold_are_refused(self, tmp_path, objects):
+        model = ok.NORMA("squared", lambda a, b: 1.0).partial_fit(objects, [1.0, 2.0])
+        with pytest.raises(TypeError, match="(?i)pickle"):
+            model.save(tmp_path / "m.npz", without=["kernel"])
+        assert os.listdir(tmp_path) == []
+
+    def test_without_a_loss(self, tmp_path):
+        model = ok.NORMA(OwnLoss(0.5)).partial_fit(X[:30], TARGETS[:30])
+        model.save(tmp_path / "m.npz", without=["loss"])
+        twin = ok.load(tmp_path / "m.npz", loss=OwnLoss(0.5))
+        assert (twin.progressive(X[30:], TARGETS[30:]) == model.progressive(X[30:], TARGETS[30:])).all()
+
+    def test_without_both(self, tmp_path):
+        model = ok.NORMA(OwnLoss(), dot).partial_fit(X[:30], TARGETS[:30])
+        model.save(tmp_path / "m.npz", without=["kernel", "loss"])
+        twin = ok.load(tmp_path / "m.npz", kernel=dot, loss=OwnLoss())
+        assert (twin.predict(X) == model.predict(X)).all()
+
+    def test_load_says_what_is_missing_or_too_much(self, tmp_path):
+        ok.NORMA("squared", dot).partial_fit(X, TARGETS).save(tmp_path / "without.npz", without=["kernel"])
+        ok.NORMA("squared").partial_fit(X, TARGETS).save(tmp_path / "whole.npz")
+        with pytest.raises(ValueError, match="kernel=..."):
+            ok.load(tmp_path / "without.npz")
+        with pytest.raises(ValueError, match="kernel of its own"):
+            ok.load(tmp_path / "whole.npz", kernel=dot)
+        with pytest.raises(ValueError, match="loss of its own"):
+            ok.load(tmp_path / "without.npz", kernel=dot, loss="squared")
+
+    @pytest.mark.parametrize("kernel", ["gaussian", "linear", 5, "bogus", ok.Gaussian(-1), ok.Normalized(ok.Linear())], ids=repr)
+    def test_a_kernel_of_another_kind_is_refused(self, tmp_path, kernel):
+        ok.NORMA("squared", overlap).partial_fit(self.WORDS, np.ones(5)).save(tmp_path / "m.npz", without=["kernel"])
+        with pytest.raises(ValueError, match="m.npz"):
+            ok.load(tmp_path / "m.npz", kernel=kernel)
+
+    def test_a_loss_of_another_task_is_refused(self, tmp_path):
+        ok.NORMA(OwnLoss()).partial_fit(X, TARGETS).save(tmp_path / "m.npz", without=["loss"])
+        with pytest.raises(ValueError, match="m.npz.*loss"):
+            ok.load(tmp_path / "m.npz", loss="hinge")
+
+    def test_without_may_name_the_kernel_and_the_loss_only(self, tmp_path):
+        with pytest.raises(ValueError, match="without.*'kernel'.*'step'"):
+            ok.NORMA().save(tmp_path / "m.npz", without=["step"])
+        assert os.listdir(tmp_path) == []
+
+    def test_without_must_name_a_parameter_of_the_model(self, tmp_path):  # BUG: writes a file that cannot be loaded
+        with pytest.raises(ValueError, match="without"):
+            ok.Perceptron().save(tmp_path / "m.npz", without=["loss"])
+
+    def test_a_subclass_of_an_algorithm_is_refused(self, tmp_path):
+        class Own(ok.NORMA):
+            pass
+
+        with pytest.raises(TypeError, match="Own"):
+            Own().save(tmp_path / "m.npz")
+
+
+# ---- Damaged and foreign files ----------------------------------------------------------------------
+
+
+def refused(path, *words, **given):
+    with pytest.raises(ValueError) as info:
+        ok.load(path, **given)
+    assert os.path.basename(path) in str(info.value)
+    for word in words:
+        assert re.search(word, str(info.value)), str(info.value)
+    return str(info.value)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "m.npz"
+    ok.NORMA(ok.NuHinge(0.3), ok.Gaussian(1.5), budget=4, offset=True).partial_fit(3 * X, LABELS).save(path)
+    return path
+
+
+class TestDamagedFiles:
+    def test_a_truncated_file_is_refused_at_every_length(self, saved, tmp_path):
+        content = saved.read_bytes()
+        cut = tmp_path / "cut.npz"
+        for length in [*range(0, len(content), 23), *range(len(content) - 30, len(content))]:
+            cut.write_bytes(content[:length])
+            refused(cut)
+
+    # BUG: zipfile's NotImplementedError ("zip file version 21.0") and RuntimeError ("is encrypted") get through.
+    def test_a_flipped_byte_is_refused_or_harmless(self, saved, tmp_path):
+        content, expected = saved.read_bytes(), pickle.dumps(ok.load(saved))
+        flipped = tmp_path / "flipped.npz"
+        for place in range(0, len(content), 3):
+            flipped.write_bytes(content[:place] + bytes([content[place] ^ (1 << place % 8)]) + content[place + 1:])
+            try:
+                model = ok.load(flipped)
+            except ValueError as error:
+                assert "flipped.npz" in str(error)
+            else:
+                assert pickle.dumps(model) == expected
+
+    @pytest.mark.parametrize("content", [b"", b"hello", b"PK", b"PK\x03\x04" + bytes(100), bytes(1000), b"\x93NUMPY\x01\x00",
+                                         pickle.dumps([1]), b"{}"],
+                             ids=["empty", "text", "two_bytes", "half_a_zip", "zeros", "half_an_npy", "pickle", "json"])
+    def test_what_is_not_a_zip_is_refused(self, tmp_path, content):
+        (tmp_path / "f.npz").write_bytes(content)
+        message = refused(tmp_path / "f.npz", "not a model file|damaged")
+        assert "pickle.load" not in message  # BUG: passes numpy's advice on: "you can load it unsafely"
+
+    @pytest.mark.parametrize("arrays", [
+        {"a": np.zeros(3)}, {}, {"header": np.zeros(3)}, {"header": np.array("abc")}, {"header": np.zeros((2, 2), dtype=np.uint8)},
+        {"header": np.frombuffer(b"{}", dtype=np.uint8)}, {"header": np.frombuffer(b"[1]", dtype=np.uint8)},
+        {"header": np.frombuffer(b'"onlinekernels model"', dtype=np.uint8)},
+        {"header": np.frombuffer(b'{"format": "other"}', dtype=np.uint8)},
+        {"header": np.frombuffer(b"\xff\xfe", dtype=np.uint8)},
+        {"header": np.frombuffer(b"[" * 100_000, dtype=np.uint8)},  # BUG: RecursionError
+    ], ids=["another_array", "nothing", "floats", "text", "2d", "empty", "list", "string", "other_format", "not_utf8", "deep"])
+    def test_a_foreign_npz_is_refused(self, tmp_path, arrays):
+        np.savez(tmp_path / "f.npz", **arrays)
+        refused(tmp_path / "f.npz", "not a model file")
+
+    def test_an_npy_is_refused(self, tmp_path):
+        with open(tmp_path / "f.npz", "wb") as file:
+            np.save(file, np.zeros(3))
+        refused(tmp_path / "f.npz", "not a model file")
+
+    def test_a_zip_of_something_else_is_refused(self, tmp_path):
+        with zipfile.ZipFile(tmp_path / "f.npz", "w") as file:
+            file.writestr("header", "text")
+            file.writestr("header.npy", "text")
+        refused(tmp_path / "f.npz", "not a model file")
+
+    def test_a_damaged_compressed_zip_is_refused(self, tmp_path):  # BUG: zlib.error
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, header=np.arange(5000) % 7)
+        content = bytearray(buffer.getvalue())
+        content[60:80] = b"x" * 20
+        (tmp_path / "f.npz").write_bytes(content)
+        refused(tmp_path / "f.npz", "not a model file|damaged")
+
+    def test_a_file_written_with_compression_is_still_the_model(self, saved, tmp_path):
+        with np.load(saved) as file:
+            np.savez_compressed(tmp_path / "c.npz", **dict(file))
+        assert pickle.dumps(ok.load(tmp_path / "c.npz")) == pickle.dumps(ok.load(saved))
+
+
+def rewritten(path, edit, *, honest=True):
+    """The file with its header and arrays edited; an honest one has the right digest for them."""
+    header, arrays = modelfile._read(path)
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    edit(header, arrays)
+    if honest:
+        header["digest"] = modelfile._digest(header, arrays)
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    target = os.path.join(os.path.dirname(path), "edited.npz")
+    np.savez(target, **arrays)
+    return target
+
+
+class TestTampering:
+    def test_rewriting_without_a_change_keeps_the_model(self, saved):
+        twin = ok.load(rewritten(saved, lambda header, arrays: None))
+        assert pickle.dumps(twin) == pickle.dumps(ok.load(saved))
+
+    @pytest.mark.parametrize("version", [2, 99, 0, -1, None, "1", [1], 1.5], ids=repr)
+    def test_another_version_is_refused_with_its_number(self, saved, version):
+        path = rewritten(saved, lambda header, arrays: header.update(version=version))
+        refused(path, "version", re.escape(str(version)), "version 1")
+
+    def test_a_missing_version_is_refused(self, saved):
+        refused(rewritten(saved, lambda header, arrays: header.pop("version")), "version")
+
+    def test_a_changed_array_is_refused(self, saved):
+        for name in modelfile._read(saved)[1]:
+            def edit(header, arrays):
+                arrays[name].ravel()[0] += 1
+            refused(rewritten(saved, edit, honest=False), "checksum")
+
+    def test_added_and_removed_arrays_are_refused(self, saved):
+        refused(rewritten(saved, lambda header, arrays: arrays.update(more=np.zeros(1)), honest=False), "checksum")
+        refused(rewritten(saved, lambda header, arrays: arrays.popitem(), honest=False), "checksum")
+
+    def test_another_shape_or_type_of_the_same_bytes_is_refused(self, saved):
+        for view in (lambda a: a.reshape(-1), lambda a: a.view(np.int64)):
+            def edit(header, arrays):
+                arrays["array1"] = view(arrays["array1"])
+            refused(rewritten(saved, edit, honest=False), "checksum")
+
+    @pytest.mark.parametrize("edit", [
+        lambda header: header["params"].update(step=0.2), lambda header: header["params"]["kernel"]["params"].update(width=2.0),
+        lambda header: header["state"].update(n_features=2), lambda header: header["state"]["engine"].update(t=1),
+        lambda header: header.update(algorithm="Perceptron"), lambda header: header.update(more=1),
+        lambda header: header.pop("state"), lambda header: header.update(digest="0" * 64), lambda header: header.pop("digest"),
+    ])
+    def test_a_changed_header_is_refused(self, saved, edit):
+        refused(rewritten(saved, lambda header, arrays: edit(header), honest=False), "checksum")
+
+
+def in_state(**values):
+    return lambda header, arrays: header["state"].update(values)
+
+
+def in_engine(**values):
+    return lambda header, arrays: header["state"]["engine"].update(values)
+
+
+def in_params(**values):
+    """Parameters, both as the user gave them and as they are in force."""
+    def edit(header, arrays):
+        header["params"].update(values)
+        header["state"]["plan"].update(values)
+    return edit
+
+
+def in_array(name, change):
+    def edit(header, arrays):
+        key = header["state"]["engine"][name]["array"]
+        arrays[key] = change(arrays[key])
+    return edit
+
+
+def new_array(name, array):
+    def edit(header, arrays):
+        arrays["new"] = np.asarray(array)
+        header["state"]["engine"][name] = {"array": "new"}
+    return edit
+
+
+def removed(*path):
+    def edit(header, arrays):
+        for key in path[:-1]:
+            header = header[key]
+        del header[path[-1]]
+    return edit
+
+
+ARRAYS = ["coefficients", "point_facts", "birthdays", "points", "frame"]
+NAN, INF = float("nan"), float("inf")
+INCONSISTENT = {
+    # Shapes and types
+    **{f"{name} one column short": in_array(name, lambda a: a[..., :-1]) for name in ARRAYS},
+    **{f"{name} one row more": in_array(name, lambda a: np.concatenate([a, a])) for name in ARRAYS},
+    **{f"{name} of one more dimension": in_array(name, lambda a: a[None]) for name in ARRAYS},
+    **{f"{name} empty": in_array(name, lambda a: a[:0]) for name in ARRAYS},
+    **{f"{name} of strings": in_array(name, lambda a: a.astype("S8")) for name in ARRAYS},  # BUG: frame
+    **{f"{name} complex": in_array(name, lambda a: a * (1 + 1j)) for name in ARRAYS},  # BUG
+    **{f"{name} missing": removed("state", "engine", name) for name in ARRAYS},
+    **{f"{name} a number": in_engine(**{name: 5}) for name in ARRAYS},
+    **{f"{name} an unknown array": in_engine(**{name: {"array": "nothing"}}) for name in ARRAYS},
+    # Numbers
+    **{f"{name} not finite": in_array(name, lambda a: a + NAN) for name in ARRAYS},
+    **{f"{name} infinite": in_array(name, lambda a: a + INF) for name in ARRAYS},
+    "frame singular": in_array("frame", lambda a: 0 * a),
+    "birthdays out of order": in_array("birthdays", lambda a: a[::-1].copy()),
+    "birthdays equal": in_array("birthdays", lambda a: 0 * a + 3),
+    "birthdays in the future": in_array("birthdays", lambda a: a + 10**6),  # BUG
+    **{f"{name} {value!r}": in_engine(**{name: value}) for name in ("offset", "offset_sum", "scalar")
+       for value in (NAN, INF, "a", None, [1.0])},
+    **{f"t {value!r}": in_engine(t=value) for value in (-1, 2**70, 1.5, "a", None, NAN)},  # BUG: 2**70, 1.5
+    **{f"oldest {value!r}": in_engine(oldest=value) for value in (-1, 4, 10**9, 2**70, 1.5, "a", None)},
+    **{f"n_features {value!r}": in_state(n_features=value)
+       for value in (0, -1, 2, 4, 3.0, "3", None, 2**31, 2**70)},  # BUG: 2**70
+    **{f"dtype {value!r}": in_state(dtype=value)
+       for value in ("|O", "<f2", ">f8", "<i8", "<c16", "<U3", "|V8", "bogus", 5, "")},  # BUG: most load
+    # Origin
+    **{f"origin {name}": new_array("origin", origin) for name, origin in {  # BUG: short ones are read out of bounds
+        "short": np.zeros(1), "long": np.zeros(7), "2d": np.zeros((1, 3)), "nan": [0.0, NAN, 0.0],
+        "strings": ["a", "b", "c"], "number": 5.0}.items()},
+    "origin a string": in_engine(origin="abc"),
+    # Labels
+    "labels missing": in_state(labels=None),
+    **{f"labels {classes!r}": in_state(labels={"classes": classes, "dtype": "<i8", "open": False})
+       for classes in ([1, 2, 3], [1], [], [[1], [2]], ["a", "b"], [1, 1], None)},  # BUG: [1, 1]
+    **{f"labels of type {dtype!r}": in_state(labels={"classes": [1, 2], "dtype": dtype, "open": False})
+       for dtype in ("bogus", 5)},
+    "labels without classes": in_state(labels={}),
+    # Parameters
+    "budget too small": in_params(budget={"noun": "Recent", "params": {"size": 3}}),
+    **{f"budget of size {size!r}": in_params(budget={"noun": "Recent", "params": {"size": size}})
+       for size in (0, -1, 2**70, "a", None)},
+    **{f"step {rate!r}": in_params(step={"noun": "Fixed", "params": {"rate": rate}}) for rate in (0, -1.0, NAN, "a")},
+    **{f"regularization {value!r}": in_params(regularization=value) for value in (-1.0, NAN, "a", None)},
+    **{f"kernel of width {width!r}": in_params(kernel={"noun": "Gaussian", "params": {"width": width}})
+       for width in (0, -1.0, NAN, "a", None)},
+    "budget of another kind": in_params(budget={"noun": "Gaussian", "params": {"width": 9.0}}),
+    "budget zero": in_params(budget=0),
+    "average": in_params(average=True, budget={"noun": "Unlimited", "params": {}}),
+    "offset not a flag": in_params(offset="yes"),
+    "average not a flag": in_params(average="yes", budget={"noun": "Unlimited", "params": {}}),
+    "loss of another task": in_params(loss={"noun": "Squared", "params": {}}),
+    "loss unknown": in_params(loss={"noun": "Bogus", "params": {}}),
+    "loss of bad parameters": in_params(loss={"noun": "Hinge", "params": {"margin": -1}}),
+    "loss with unknown parameters": in_params(loss={"noun": "Hinge", "params": {"bogus": 1}}),
+    "kernel on objects": in_params(kernel={"noun": "Custom", "params": {"function": "eval"}}),
+    "kernel abstract": in_params(kernel={"noun": "Kernel", "params": {}}),
+    "kernel of other facts": in_params(kernel={"noun": "Normalized", "params": {"kernel": "linear"}}),
+    "kernel of indices": in_params(kernel={"noun": "Precomputed", "params": {"gram": {"array": "array0"}}}),
+    "kernel a step": in_params(kernel={"noun": "Fixed", "params": {"rate": 1.0}}),
+    "kernel of nonsense": in_params(kernel={"noun": "Sum", "params": {"left": 1, "right": None}}),
+    "kernel without parameters": in_params(kernel={"noun": "Gaussian"}),
+    "weights instead of terms": in_params(kernel={"noun": "Linear", "params": {}}, budget={"noun": "Unlimited", "params": {}}),
+    "step times regularization": in_params(step={"noun": "Fixed", "params": {"rate": 1.0}}, regularization=2.0),
+    "unknown parameter": lambda header, arrays: header["params"].update(bogus=1),
+    "parameter missing": removed("params", "kernel"),  # BUG: the default takes its place
+    "part of the plan missing": removed("state", "plan", "kernel"),
+    "plan missing": removed("state", "plan"),
+    "plan a list": in_state(plan=[1]),
+    "parameters a list": lambda header, arrays: header.update(params=[1]),
+    "state a list": lambda header, arrays: header.update(state=[1]),
+    "state empty": lambda header, arrays: header.update(state={}),
+    "engine missing": removed("state", "engine"),
+    "without missing": removed("without"),
+    "without a number": lambda header, arrays: header.update(without=5),
+    **{f"algorithm {name!r}": lambda header, arrays, name=name: header.update(algorithm=name, params={}, state=None)
+       for name in ("Bogus", "norma", "os", "__doc__", "__repr__", "__dir__", "__class__", "OnlineLearner", 5, None)},
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", INCONSISTENT)
+def test_a_consistent_digest_does_not_excuse_an_inconsistent_state(saved, name):
+    refused(rewritten(saved, INCONSISTENT[name]))
+
+
+class TestInconsistentWeightsAndObjects:
+    @pytest.mark.parametrize("weights", [np.zeros((1, 2)), np.zeros((2, 3)), np.zeros(3), [[NAN, 0, 0]], [["a", "b", "c"]], 5])
+    def test_weights(self, tmp_path, weights):
+        ok.NORMA("squared", "linear").partial_fit(X, TARGETS).save(tmp_path / "m.npz")
+        refused(rewritten(tmp_path / "m.npz", new_array("weights", weights)))
+
+    def test_enormous_weights_are_refused_before_memory_is_asked_for(self, tmp_path):  # BUG: MemoryError
+        ok.NORMA("squared", "linear").partial_fit(X, TARGETS).save(tmp_path / "m.npz")
+        refused(rewritten(tmp_path / "m.npz", in_state(n_features=2**50)))
+
+    # BUG: a list of another length than there are terms is loaded; kernel rows are then read out of bounds.
+    @pytest.mark.parametrize("objects", [[], ["a"], ["a"] * 50, 5, None, {"a": 1}], ids=str)
+    def test_objects(self, tmp_path, objects):
+        ok.NORMA("squared", Overlap()).partial_fit(list("abcde"), np.ones(5)).save(tmp_path / "m.npz", without=["kernel"])
+        assert ok.load(tmp_path / "m.npz", kernel=Overlap()).n_terms_ == 5
+        refused(rewritten(tmp_path / "m.npz", in_engine(objects={"objects": objects})), kernel=Overlap())
+
+    @pytest.mark.parametrize("points", [[[0.0], [1.0], [99.0]], [[0.0], [-1.0], [2.0]], [[0.0], [0.5], [2.0]]], ids=str)
+    def test_indices_into_a_gram_matrix(self, tmp_path, points):
+        model = ok.NORMA("squared", ok.Precomputed(np.eye(3) + 1)).partial_fit([[0], [1], [2]], [1.0, 2.0, 3.0])
+        model.save(tmp_path / "m.npz")
+        refused(rewritten(tmp_path / "m.npz", new_array("points", points)), "(?i)whole numbers|indices")
+
+    def test_a_singular_frame_of_the_average(self, tmp_path):
+        ok.NORMA("squared", average=True).partial_fit(X, TARGETS).save(tmp_path / "m.npz")
+        for frame in ([[1.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]], [[1.0]], [[NAN, 0.0], [0.0, 1.0]]):
+            refused(rewritten(tmp_path / "m.npz", new_array("frame", frame)), "frame")
+
+    def test_too_many_terms_for_smallest(self, tmp_path):
+        ok.NORMA("squared", budget=ok.Smallest(9)).partial_fit(X, TARGETS).save(tmp_path / "m.npz")
+        edit = in_params(budget={"noun": "Smallest", "params": {"size": 8}})
+        refused(rewritten(tmp_path / "m.npz", edit), "9 terms", "8")
+
+    @pytest.mark.parametrize("size", [0, -1])
+    @pytest.mark.parametrize("noun", ["Recent", "Smallest"])
+    def test_no_room_for_a_model_without_terms(self, tmp_path, noun, size):  # BUG: a division by zero crashes later
+        ok.NORMA("squared", budget=3).partial_fit(X[:1], [1.0], sample_weight=[0.0]).save(tmp_path / "m.npz")
+        refused(rewritten(tmp_path / "m.npz", in_params(budget={"noun": noun, "params": {"size": size}})))
+
+
+# ---- No code runs -----------------------------------------------------------------------------------
+
+
+class Evil:
+    """Unpickling this writes a file."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+class TestNoCodeRuns:
+    def objects(self, tmp_path):
+        array = np.empty(3, dtype=object)
+        array[:] = [Evil(tmp_path / "executed")] * 3
+        return array
+
+    def test_the_trap_works(self, tmp_path):
+        pickle.loads(pickle.dumps(Evil(tmp_path / "executed"))).close()
+        assert (tmp_path / "executed").exists()
+
+    def test_an_object_array_as_header_is_not_unpickled(self, tmp_path):
+        np.savez(tmp_path / "f.npz", header=self.objects(tmp_path), allow_pickle=True)
+        refused(tmp_path / "f.npz")
+        assert not (tmp_path / "executed").exists()
+
+    def test_an_object_array_beside_an_honest_header_is_not_unpickled(self, saved, tmp_path):
+        with np.load(saved) as file:
+            arrays = dict(file)
+        for name in arrays:
+            np.savez(tmp_path / "f.npz", **{**arrays, name: self.objects(tmp_path)}, allow_pickle=True)
+            refused(tmp_path / "f.npz")
+        np.savez(tmp_path / "f.npz", **arrays, more=self.objects(tmp_path), allow_pickle=True)
+        refused(tmp_path / "f.npz")
+        assert not (tmp_path / "executed").exists()
+
+    def test_a_bare_pickle_is_not_unpickled(self, tmp_path):
+        (tmp_path / "f.npz").write_bytes(pickle.dumps(Evil(tmp_path / "executed")))
+        refused(tmp_path / "f.npz")
+        assert not (tmp_path / "executed").exists()
+
+    def test_a_model_file_has_no_pickle_inside(self, saved):
+        with zipfile.ZipFile(saved) as file:
+            for name in file.namelist():
+                assert name.endswith(".npy")
+                assert b"|O" not in file.read(name)[:128]
+
+    def test_names_are_looked_up_in_the_librarys_own_tables_only(self, saved):
+        for noun in ("os.system", "builtins.eval", "__import__", "Parameterized", "np", "bad_parameter"):
+            refused(rewritten(saved, in_params(kernel={"noun": noun, "params": {}})))
+
+    def test_loading_and_saving_import_no_pickle_machinery_of_their_own(self, saved):
+        code = ("import sys, pickle, numpy, onlinekernels as ok\n"
+                "def trap(*args, **kwargs): raise SystemExit('unpickled')\n"
+                "pickle.load = pickle.loads = pickle.Unpickler = trap\n"
+                "import numpy.lib.format; numpy.lib.format.pickle = pickle\n"
+                f"ok.load({str(saved)!r}).predict([[0.0, 0.0, 0.0]])")
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr

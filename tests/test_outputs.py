@@ -1,0 +1,230 @@
+"""Many outputs, implicit steps and step-size adaptation against their oracle, every budget, any chunking."""
+import itertools
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from reference_outputs import (
+    ReferenceILK,
+    ReferenceMulti,
+    ReferenceSVMD,
+    delta,
+    label_graph,
+    passive_aggressive,
+    taxonomy,
+)
+from test_oracle import BUDGETS, LOSSES, describe, in_chunks, shared_sign
+
+N, D = 40, 3
+NAMES = ["a", "b", "c", "d", "e"]
+PARENTS = {"a": "v", "b": "v", "c": "w", "d": "w", "v": "root", "w": "root", "e": "root"}
+EDGES = [("a", "b", 0.5), ("b", "c", 1.0), ("c", "d", 0.25), ("d", "e", 2.0), ("e", "a", 1.5)]
+STRUCTURES = {
+    "delta": (None, delta(NAMES)),
+    "taxonomy": (ok.Taxonomy(PARENTS), taxonomy(PARENTS, ["a", "b", "c", "d", "e"])),
+    "graph": (ok.LabelGraph(EDGES), label_graph(EDGES, NAMES)),
+}
+MULTI = [
+    ok.MulticlassHinge(0.8),
+    ok.NuMulticlassHinge(0.2, 0.6),
+    ok.MulticlassLogistic(),
+    ok.GraphHinge(),
+    ok.NuGraphHinge(0.3, 0.7),
+]
+STEPS = [ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5)]
+META = [ok.MetaDescent(0.2, 0.3, 0.9), ok.MetaDescent(0.3, 0.1, 0.0), ok.MetaDescent(0.1, 0.5, 1.0)]
+
+
+def data(loss, seed, n=N):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D))
+    X[rng.random(n) < 0.1] = X[0]
+    y = {
+        "binary": rng.choice([-1, 1], n),
+        "multiclass": rng.choice(NAMES, n),
+        "regression": rng.normal(size=n),
+        "novelty": None,
+    }[loss.task]
+    return X, y, rng.uniform(0.2, 2.0, n), rng
+
+
+def compare(model, oracle, loss, seed, structure="delta", weighted=False):
+    """Scores, coefficients, offsets and scalar after a stream in random chunks."""
+    X, y, weights, rng = data(loss, seed)
+    weights = weights if weighted else None
+    first = {"binary": {"classes": [-1, 1]}, "multiclass": {"classes": NAMES}}.get(loss.task, {})
+    if structure != "delta":
+        first = {}
+    scores = in_chunks(model, X, y, weights, rng, **first)
+    expected = oracle.run(X, y, weights)
+    np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-10)
+    engine = model._state.engine
+    engine._check()
+    np.testing.assert_allclose(model.intercept_, oracle.b, rtol=1e-9, atol=1e-10)
+    if oracle.scalar is not None:
+        np.testing.assert_allclose(engine.scalar(), oracle.scalar, rtol=1e-9, atol=1e-12)
+    if hasattr(model, "dual_coef_"):
+        expected = np.array([row.alpha for row in oracle.rows]).reshape(-1, model.dual_coef_.shape[0]).T
+        kept = (model.dual_coef_ != 0).any(axis=0)
+        kept_there = (np.abs(expected) > 1e-300).any(axis=0)
+        np.testing.assert_allclose(model.dual_coef_[:, kept], expected[:, kept_there], rtol=1e-9, atol=1e-11)
+    return X, y
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear(), shared_sign], ids=repr)
+@pytest.mark.parametrize("loss", MULTI, ids=repr)
+def test_norma_with_many_outputs(loss, kernel, structure):
+    labels, reference_labels = STRUCTURES[structure]
+    for seed, (step, budget, offset) in enumerate(itertools.product(STEPS, BUDGETS, [False, True])):
+        model = ok.NORMA(loss, kernel, step=step, regularization=0.05, budget=budget, offset=offset, labels=labels)
+        oracle = ReferenceMulti(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.05,
+                                budget=describe(budget), offset=offset, labels=reference_labels)
+        compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in MULTI if not loss.structured], ids=repr)
+@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
+@pytest.mark.parametrize("algorithm", ["norma", "ilk", "svmd"])
+def test_labels_join_at_their_own_row(loss, kernel, algorithm):
+    for seed, offset in itertools.product(range(6), [False, True]):
+        X, y, _, rng = data(loss, seed)
+        shared = dict(loss=describe(loss), kernel=describe(kernel), growing=True, offset=offset)
+        if algorithm == "norma":
+            model = ok.NORMA(loss, kernel, step=0.2, regularization=0.05, offset=offset)
+            oracle = ReferenceMulti(step=("Fixed", {"rate": 0.2}), regularization=0.05, **shared)
+        elif algorithm == "ilk":
+            model = ok.ILK(loss, kernel, step=0.5, regularization=0.05, offset=offset)
+            oracle = ReferenceILK(step=("Fixed", {"rate": 0.5}), regularization=0.05, **shared)
+        else:
+            model = ok.NORMA(loss, kernel, step=META[0], regularization=0.05, offset=offset)
+            oracle = ReferenceSVMD(step=describe(META[0]), regularization=0.05, **shared)
+        scores, start = np.zeros((len(X), 5)), 0
+        while start < len(X):
+            stop = start + int(rng.choice([1, 3, 10]))
+            part = model.progressive(X[start:stop], y[start:stop])
+            scores[start:stop, : part.shape[1]] = part
+            start = stop
+        expected = oracle.run(X, y)
+        np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-10)
+        assert model.classes_.tolist() == list(dict.fromkeys(y.tolist()))
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, *MULTI], ids=repr)
+@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear(), ok.Polynomial(2, 0.4)], ids=repr)
+def test_ilk(loss, kernel):
+    structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
+    combinations = itertools.product(STEPS, BUDGETS, [False, True], [False, True], structures)
+    for seed, (step, budget, offset, exact, structure) in enumerate(combinations):
+        if offset and loss.task == "novelty" or exact and loss.task != "multiclass":
+            continue
+        if structure == "taxonomy" and (exact or isinstance(loss, ok.MulticlassLogistic)):
+            continue
+        if loss.task == "multiclass" and seed % 4:      # many combinations: a quarter of them
+            continue
+        labels, reference_labels = STRUCTURES[structure]
+        model = ok.ILK(loss, kernel, step=step, regularization=0.3, penalty=0.7, exact=exact, budget=budget,
+                       offset=offset, labels=labels)
+        extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
+        oracle = ReferenceILK(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.3,
+                              penalty=0.7, exact=exact, budget=describe(budget), offset=offset, **extra)
+        compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
+
+
+@pytest.mark.parametrize("loss", [*[loss for loss in LOSSES if not isinstance(loss, ok.NuHuber)], *MULTI], ids=repr)
+@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
+def test_svmd(loss, kernel):
+    structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
+    for seed, (step, offset, structure) in enumerate(itertools.product(META, [False, True], structures)):
+        if offset and loss.task == "novelty":
+            continue
+        labels, reference_labels = STRUCTURES[structure]
+        model = ok.NORMA(loss, kernel, step=step, regularization=0.2, offset=offset, labels=labels)
+        extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
+        oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
+                               offset=offset, **extra)
+        compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
+        engine = model._state.engine
+        np.testing.assert_allclose(model.step_, oracle.step_history[-1], rtol=1e-9)
+        # <f, v> and |f|^2 by recurrence equal the naive double sums
+        np.testing.assert_allclose(engine.norms(), (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")),
+                                   rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.NuNovelty(0.3, 0.5), ok.MulticlassHinge(),
+                                  ok.MulticlassLogistic()], ids=repr)
+@pytest.mark.parametrize("budget", BUDGETS[1:], ids=repr)
+def test_svmd_with_budgets(loss, budget):
+    for seed in range(4):
+        model = ok.NORMA(loss, ok.Gaussian(1.2), step=META[0], regularization=0.2, budget=budget)
+        extra = {"labels": STRUCTURES["delta"][1]} if loss.task == "multiclass" else {}
+        oracle = ReferenceSVMD(loss=describe(loss), kernel=("Gaussian", {"width": 1.2}), step=describe(META[0]),
+                               regularization=0.2, budget=describe(budget), **extra)
+        compare(model, oracle, loss, seed)
+
+
+def test_svmd_is_norma_with_meta_descent_and_its_step_history_is_readable():
+    X, y, _, _ = data(ok.Hinge(), 0)
+    svmd = ok.SVMD(ok.Hinge(), ok.Gaussian(), step=0.2, meta_step=0.3, memory=0.9, regularization=0.05, budget=None)
+    norma = ok.NORMA(ok.Hinge(), ok.Gaussian(), step=ok.MetaDescent(0.2, 0.3, 0.9), regularization=0.05)
+    scores, steps = svmd.progressive(X, y, return_steps=True)
+    np.testing.assert_array_equal(scores, norma.progressive(X, y))
+    assert steps.shape == (N,) and steps[-1] == svmd.step_
+    assert len(np.unique(steps)) > 5
+
+
+@pytest.mark.parametrize("variant", ["PA", "PA-I", "PA-II"])
+@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Insensitive(0.2), ok.MulticlassHinge()], ids=repr)
+@pytest.mark.parametrize("offset", [False, True])
+def test_passive_aggressive(variant, loss, offset):
+    for seed in range(3):
+        X, y, _, rng = data(loss, seed)
+        first = {"binary": {"classes": [-1, 1]}, "multiclass": {"classes": NAMES}}.get(loss.task, {})
+        extra = {"labels": NAMES} if loss.task == "multiclass" else {}
+        for kernel in (ok.Gaussian(1.2), ok.Linear()):
+            model = ok.PassiveAggressive(loss, kernel, penalty=0.3, variant=variant, offset=offset)
+            scores = in_chunks(model, X, y, None, rng, **first)
+            expected, terms, b = passive_aggressive(variant, loss=describe(loss), kernel=describe(kernel), X=X, y=y,
+                                                    penalty=0.3, offset=offset, **extra)
+            np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(model.intercept_, b, rtol=1e-9, atol=1e-9)
+
+
+def test_ilk_without_regularization_is_pa_one():
+    X, y, _, _ = data(ok.Hinge(), 3)
+    for kernel in (ok.Gaussian(), ok.Linear()):
+        ilk = ok.ILK(ok.Hinge(), kernel, step=1.0, regularization=0.0, penalty=0.4)
+        pa = ok.PassiveAggressive(ok.Hinge(), kernel, penalty=0.4)
+        np.testing.assert_array_equal(ilk.progressive(X, y), pa.progressive(X, y))
+
+
+def test_ilk_with_a_linear_kernel_is_the_passive_aggressive_update_on_weights():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 5)), rng.choice([-1, 1], 300)
+    w, C = np.zeros(5), 0.3
+    for x, label in zip(X, y):
+        w = w + min(C, max(0.0, 1 - label * (w @ x)) / (x @ x)) * label * x
+    model = ok.ILK(ok.Hinge(), ok.Linear(), regularization=0.0, penalty=C).fit(X, y)
+    np.testing.assert_allclose(model.coef_[0], w, rtol=1e-12, atol=1e-13)
+
+
+def test_many_labels_are_comfortable():
+    """4656 labels of a taxonomy and 4096 terms: pairs, not rows of 4656 numbers."""
+    rng = np.random.default_rng(0)
+    paths = [f"{a}/{b}/{c}" for a in range(8) for b in range(20) for c in range(30)][:4656]
+    tree = ok.Taxonomy.from_paths(paths)
+    X, y = rng.normal(size=(4400, 20)), rng.choice(paths, 4400)
+    model = ok.SILK(ok.GraphHinge(), ok.Gaussian(3.0), budget=4096, labels=tree)
+    model.partial_fit(X, y)
+    assert model.n_terms_ == 4096
+    assert sum(array.nbytes for array in model._state.engine.state().values() if hasattr(array, "nbytes")) < 5e6
+    scores = model.decision_function(X[:3])
+    assert scores.shape == (3, 4656)
+    kappa_rows = np.array([[tree.kernel(a, b) for b in paths[:40]] for a in paths[:5]])
+    coefficients = model.dual_coef_
+    K = ok.Gaussian(3.0)(X[:3], model.support_vectors_)
+    outputs = tree.outputs()
+    naive = np.array([outputs.kappa_times(coefficients @ k) for k in K])
+    np.testing.assert_allclose(scores, naive, rtol=1e-9, atol=1e-9)
+    assert kappa_rows[0, 0] == 4.0                      # root, two inner nodes, itself
