@@ -1,12 +1,14 @@
 """The interface: what a user of scikit-learn or river expects to hold of every model."""
 import copy
 import functools
+import gc
 import inspect
 import pickle
 import subprocess
 import sys
 import textwrap
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -781,7 +783,7 @@ class TestInitial:
         model.fit(X[20:], TARGETS[20:], initial=model)
         assert np.allclose(model.predict(NEW), whole.predict(NEW), rtol=1e-10)
 
-    def test_labels_come_along(self):
+    def test_labels_come_along(self):  # BUG: since f40a755 they do not
         start = ok.Perceptron().partial_fit(X, np.where(LABELS > 0, "yes", "no"))
         model = ok.NORMA("logistic").partial_fit(X[:2], ["yes", "yes"], initial=start)
         assert model.classes_.tolist() == ["no", "yes"]
@@ -964,20 +966,14 @@ class TestObjects:
         for form in (np.array(self.STRINGS), np.array(self.STRINGS, dtype=object), tuple(self.STRINGS)):
             assert (ok.NORMA("squared", overlap).partial_fit(form, np.ones(7)).predict(form) == expected).all()
 
-    def test_dropped_objects_are_let_go(self):
-        import gc
-        import weakref
+    @pytest.mark.parametrize("budget", [2, ok.Window(2), ok.Smallest(2)], ids=repr)
+    def test_dropped_objects_are_let_go(self, budget):
         things = [Thing(text) for text in self.STRINGS]
         alive = [weakref.ref(thing) for thing in things]
-        for budget in (2, ok.Window(2), ok.Smallest(2)):
-            model = ok.NORMA("squared", lambda a, b: float(a is b), budget=budget).partial_fit(things, np.ones(7))
-            kept = set(map(id, model.support_vectors_))
-            assert len(kept) == 2
-            assert all(any(x is thing for thing in things) for x in model._state.engine.pool.objects if x is not None)
-            assert sum(x is not None for x in model._state.engine.pool.objects) == 2
-        del things, model
+        model = ok.NORMA("squared", lambda a, b: float(a is b), budget=budget).partial_fit(things, np.ones(7))
+        del things
         gc.collect()
-        assert not any(ref() for ref in alive)
+        assert sum(ref() is not None for ref in alive) == len(model.support_vectors_) == 2
 
 
 # ---- Changing parameters of a fitted model ----------------------------------------------------------
@@ -1129,6 +1125,7 @@ class TestIndependence:
         assert pickle.dumps(quiet) == pickle.dumps(watched)
 
     def test_the_same_stream_gives_the_same_bits(self, model):
+        # BUG: since f40a755 the state of a kernel on objects holds memory that nobody has set (`meta`).
         y = y_of(model)
         twin = copy.deepcopy(model)
         for chunk in (1, 3, 36):

@@ -522,10 +522,8 @@ class TestTampering:
         refused(rewritten(saved, lambda header, arrays: arrays.popitem(), honest=False), "checksum")
 
     def test_another_shape_or_type_of_the_same_bytes_is_refused(self, saved):
-        for view in (lambda a: a.reshape(-1), lambda a: a.view(np.int64)):
-            def edit(header, arrays):
-                arrays["array1"] = view(arrays["array1"])
-            refused(rewritten(saved, edit, honest=False), "checksum")
+        for change in (lambda a: a.reshape(-1), lambda a: a.view(np.int64)):
+            refused(rewritten(saved, in_array("coefficients", change), honest=False), "checksum")
 
     @pytest.mark.parametrize("edit", [
         lambda header: header["params"].update(step=0.2), lambda header: header["params"]["kernel"]["params"].update(width=2.0),
@@ -575,29 +573,14 @@ def removed(*path):
     return edit
 
 
-ARRAYS = ["coefficients", "point_facts", "birthdays", "points", "frame"]
 NAN, INF = float("nan"), float("inf")
 INCONSISTENT = {
-    # Shapes and types
-    **{f"{name} one column short": in_array(name, lambda a: a[..., :-1]) for name in ARRAYS},
-    **{f"{name} one row more": in_array(name, lambda a: np.concatenate([a, a])) for name in ARRAYS},
-    **{f"{name} of one more dimension": in_array(name, lambda a: a[None]) for name in ARRAYS},
-    **{f"{name} empty": in_array(name, lambda a: a[:0]) for name in ARRAYS},
-    **{f"{name} of strings": in_array(name, lambda a: a.astype("S8")) for name in ARRAYS},  # BUG: frame
-    **{f"{name} complex": in_array(name, lambda a: a * (1 + 1j)) for name in ARRAYS},  # BUG
-    **{f"{name} missing": removed("state", "engine", name) for name in ARRAYS},
-    **{f"{name} a number": in_engine(**{name: 5}) for name in ARRAYS},
-    **{f"{name} an unknown array": in_engine(**{name: {"array": "nothing"}}) for name in ARRAYS},
     # Numbers
-    **{f"{name} not finite": in_array(name, lambda a: a + NAN) for name in ARRAYS},
-    **{f"{name} infinite": in_array(name, lambda a: a + INF) for name in ARRAYS},
     "frame singular": in_array("frame", lambda a: 0 * a),
     "birthdays out of order": in_array("birthdays", lambda a: a[::-1].copy()),
     "birthdays equal": in_array("birthdays", lambda a: 0 * a + 3),
     "birthdays in the future": in_array("birthdays", lambda a: a + 10**6),  # BUG
-    **{f"{name} {value!r}": in_engine(**{name: value}) for name in ("offset", "offset_sum", "scalar")
-       for value in (NAN, INF, "a", None, [1.0])},
-    **{f"t {value!r}": in_engine(t=value) for value in (-1, 2**70, 1.5, "a", None, NAN)},  # BUG: 2**70, 1.5
+    **{f"t {value!r}": in_engine(t=value) for value in (-1, 2**70, 1.5, NAN)},  # BUG: 2**70, 1.5
     **{f"oldest {value!r}": in_engine(oldest=value) for value in (-1, 4, 10**9, 2**70, 1.5, "a", None)},
     **{f"n_features {value!r}": in_state(n_features=value)
        for value in (0, -1, 2, 4, 3.0, "3", None, 2**31, 2**70)},  # BUG: 2**70
@@ -655,6 +638,79 @@ INCONSISTENT = {
     **{f"algorithm {name!r}": lambda header, arrays, name=name: header.update(algorithm=name, params={}, state=None)
        for name in ("Bogus", "norma", "os", "__doc__", "__repr__", "__dir__", "__class__", "OnlineLearner", 5, None)},
 }
+
+
+DAMAGES = {
+    "one column short": lambda a: a[..., :-1],
+    "one row more": lambda a: np.concatenate([a, a]),
+    "one more dimension": lambda a: a[None],
+    "strings": lambda a: a.astype("S8"),
+    "complex": lambda a: a * (1 + 1j),
+    "nan": lambda a: a + NAN,
+    "infinite": lambda a: a + INF,
+}
+STATES = {
+    "terms": ok.NORMA(ok.NuHinge(0.3), ok.Gaussian(1.5), budget=4, offset=True).partial_fit(3 * X, LABELS),
+    "float32": ok.NORMA("squared", budget=ok.Smallest(5)).partial_fit(X.astype(np.float32), TARGETS),
+    "origin": ok.NORMA("squared", budget=ok.Window(5)).partial_fit(100 + X, TARGETS),
+    "average": ok.NORMA("squared", ok.Laplacian(), average=True).partial_fit(X, TARGETS),
+    "weights": ok.NORMA("logistic", "linear", offset=True).partial_fit(X, LABELS),
+}
+
+
+def accepted(path, edits):
+    """Names of the edits after which the file is still loaded."""
+    names = []
+    for name, edit in edits.items():
+        try:
+            ok.load(rewritten(path, edit))
+        except ValueError as error:
+            assert "edited.npz" in str(error)
+        else:
+            names.append(name)
+    return names
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("state", STATES)
+class TestEveryPartOfAStateIsChecked:
+    """Whatever arrays and numbers a file holds: none of them is taken on trust."""
+
+    def parts(self, tmp_path, state):
+        path = tmp_path / "m.npz"
+        STATES[state].save(path)
+        header, arrays = modelfile._read(path)
+        engine = header["state"]["engine"]
+        named = {name: arrays[value["array"]] for name, value in engine.items() if isinstance(value, dict)}
+        return path, named, [name for name, value in engine.items() if isinstance(value, (int, float))]
+
+    # BUG: complex numbers and strings, birthdays of Smallest that are not finite, every damage of the origin.
+    @pytest.mark.parametrize("damage", DAMAGES)
+    def test_arrays(self, tmp_path, state, damage):
+        path, arrays, _ = self.parts(tmp_path, state)
+        edits = {name: in_array(name, DAMAGES[damage]) for name, array in arrays.items() if array.size}
+        assert "frame" in edits
+        assert accepted(path, edits) == []
+
+    @pytest.mark.parametrize("value", [5, "text", None, {"array": "nothing"}, {}, [1.0]], ids=str)
+    def test_values_instead_of_arrays(self, tmp_path, state, value):
+        path, arrays, _ = self.parts(tmp_path, state)
+        edits = {name: in_engine(**{name: value}) for name in arrays if name != "origin" or value is not None}
+        assert accepted(path, edits) == []
+
+    # BUG: OverflowError for numbers that do not fit into a C integer.
+    @pytest.mark.parametrize("value", ["text", None, [1.0], 2**70, NAN, INF], ids=str)
+    def test_numbers(self, tmp_path, state, value):
+        path, _, numbers = self.parts(tmp_path, state)
+        if value == 2**70:
+            numbers = [name for name in numbers if name in ("t", "oldest")]
+        assert "t" in numbers
+        assert accepted(path, {name: in_engine(**{name: value}) for name in numbers}) == []
+
+    def test_missing_parts(self, tmp_path, state):
+        path, arrays, numbers = self.parts(tmp_path, state)
+        names = [name for name in [*arrays, *numbers] if name != "origin"]
+        assert accepted(path, {name: removed("state", "engine", name) for name in names}) == []
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -246,19 +246,22 @@ OK_STATIC OK_CLONES void ok_affine_row(const double *inner, const double *tilt, 
         for (j = 0; j < n; j++) out[j] = scale * inner[j] + bias;
 }
 
-/* base ^ degree by repeated squaring, in place. */
+/* base ^ degree by repeated squaring, in place, a block at a time so that each loop is over numbers. */
 OK_STATIC OK_CLONES void ok_power_row(double *OK_RESTRICT base, int degree, ptrdiff_t n)
 {
-    ptrdiff_t j;
-    for (j = 0; j < n; j++) {
-        double power = base[j], result = 1.0;
+    double result[256];
+    ptrdiff_t first, j;
+    for (first = 0; first < n; first += 256) {
+        ptrdiff_t size = n - first < 256 ? n - first : 256;
+        double *power = base + first;
         int rest = degree;
-        while (rest > 1) {
-            if (rest & 1) result *= power;
-            power *= power;
-            rest >>= 1;
+        for (j = 0; j < size; j++) result[j] = 1.0;
+        for (; rest > 1; rest >>= 1) {
+            if (rest & 1)
+                for (j = 0; j < size; j++) result[j] *= power[j];
+            for (j = 0; j < size; j++) power[j] *= power[j];
         }
-        base[j] = result * power;
+        for (j = 0; j < size; j++) power[j] *= result[j];
     }
 }
 
