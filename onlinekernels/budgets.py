@@ -2,7 +2,7 @@
 import numbers
 
 from onlinekernels._core.ring import BUDGET_CODES, window_lengths
-from onlinekernels.params import Parameterized
+from onlinekernels.params import Parameterized, nearest
 from onlinekernels.validation import bad_parameter, check_integer, check_real
 
 __all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear"]
@@ -22,7 +22,7 @@ class Budget(Parameterized):
     def core(self):
         """(code, size, exponent) for the engine."""
         size = 0 if self._size is None else int(getattr(self, self._size))
-        return BUDGET_CODES[type(self).__name__], size, float(self.exponent)
+        return nearest(type(self), BUDGET_CODES), size, float(self.exponent)
 
 
 class Unlimited(Budget):
@@ -109,9 +109,11 @@ def as_budget(value, owner, of_int=Recent):
         return Unlimited()
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         value = of_int(int(value))
-        if value.size < 1:
-            raise bad_parameter(owner, "budget", "at least 1", value.size)
+        if not 1 <= value.size <= 2**62:
+            raise bad_parameter(owner, "budget", "an integer of at least 1 and at most 2**62", value.size)
     if not isinstance(value, Budget):
         raise bad_parameter(owner, "budget", "None, a positive integer or a budget such as Window(200)", value)
+    if nearest(type(value), BUDGET_CODES) is None:
+        raise ValueError(f"{type(value).__name__} must derive from one of {', '.join(BUDGET_CODES)}.")
     value.validate()
     return value

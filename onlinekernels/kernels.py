@@ -66,6 +66,9 @@ class Kernel(Parameterized):
 
     def validate(self):
         """Raise ValueError for a parameter out of range."""
+        cls = type(self)
+        if cls.ops is Kernel.ops and cls.pair is Kernel.pair and cls.row is Kernel.row:
+            raise ValueError(f"{cls.__name__} is a kernel of your own and must define pair(x, z).")
 
     def ops(self):
         """Operations for the compiled core in postfix order; None if only Python can evaluate it."""
@@ -178,7 +181,9 @@ class Gaussian(Kernel):
         check_real(self, "width", "a positive number", lambda value: value > 0)
 
     def ops(self):
-        return [{"op": "gaussian", "a": 0.5 / float(self.width) / float(self.width)}]
+        # Below a width of 1e-150 all examples but equal ones are far apart; the limit keeps 0 * a at 0.
+        rate = 0.5 / float(self.width) / float(self.width)
+        return [{"op": "gaussian", "a": min(rate, 1e300)}]
 
 
 class Polynomial(Kernel):
@@ -224,7 +229,7 @@ class _Valued(Kernel):
         check_real(self, "value", "a number of at least 0", lambda value: value >= 0)
 
     def ops(self):
-        return [{"op": type(self).__name__.lower(), "a": float(self.value)}]
+        return [{"op": self._op, "a": float(self.value)}]
 
     def self_value(self, x):
         return float(self.value)
@@ -232,6 +237,8 @@ class _Valued(Kernel):
 
 class Constant(_Valued):
     """The same value for all pairs: an offset that is regularized like the rest of f."""
+
+    _op = "constant"
 
     def row(self, x, points):
         return np.full(len(points), float(self.value))
@@ -247,6 +254,8 @@ class Noise(_Valued):
     array([[0.5, 0. ],
            [0. , 0.5]])
     """
+
+    _op = "noise"
 
     def row(self, x, points):
         return np.zeros(len(points))
@@ -353,7 +362,8 @@ class Sum(_Pair):
         return self.left.self_value(x) + self.right.self_value(x)
 
     def __repr__(self):
-        return f"{self.left!r} + {self.right!r}"
+        right = f"({self.right!r})" if isinstance(self.right, Sum) else repr(self.right)
+        return f"{self.left!r} + {right}"
 
 
 class Product(_Pair):
@@ -374,10 +384,12 @@ class Product(_Pair):
         return None
 
     def __repr__(self):
-        return "*".join(
-            f"({k!r})" if isinstance(k, Sum) else repr(k.value) if type(k) is Constant else repr(k)
-            for k in (self.left, self.right)
-        )
+        def shown(k, other, brackets):
+            if type(k) is Constant and type(other) is not Constant:
+                return repr(k.value)
+            return f"({k!r})" if isinstance(k, brackets) else repr(k)
+
+        return f"{shown(self.left, self.right, Sum)}*{shown(self.right, self.left, (Sum, Product))}"
 
 
 class Custom(Kernel):
@@ -394,6 +406,9 @@ class Custom(Kernel):
 
     def pair(self, x, z):
         return float(self.function(x, z))
+
+    def __deepcopy__(self, memo):
+        return Custom(self.function)  # the same function, so that models with it can be compared
 
 
 # By name: those whose parameters all have defaults.

@@ -31,12 +31,14 @@ class BinaryLabels:
         # Only the label 1 has been seen: its counterpart may turn out to be -1 or 0.
         self.negative_is_open = negative_is_open
         self._targets = dict(zip(classes.tolist(), (-1.0, 1.0)))
+        if negative_is_open:
+            del self._targets[-1]  # not for the short way: the label settles the question
 
     @classmethod
     def first_seen(cls, y, classes=None):
         """The labels that `classes` names or, without it, that the first y shows."""
         if classes is not None:
-            classes = _distinct(check_column(classes, len(classes), "classes"))
+            classes = _distinct(_classes_column(classes), "classes")
             if len(classes) != 2:
                 raise ValueError(
                     f"classes must hold two different labels for a two-class loss. Got {len(classes)}: "
@@ -73,8 +75,7 @@ class BinaryLabels:
         if self.negative_is_open:
             zero = _equals(y, 0)
             if zero.any() != negative.any():
-                classes = np.array([0, 1] if zero.any() else [-1, 1], dtype=self.classes.dtype)
-                return BinaryLabels(classes).encode(y)
+                return self.settled(0 if zero.any() else -1).encode(y)
         known = positive | negative
         if not known.all():
             raise ValueError(
@@ -93,8 +94,16 @@ class BinaryLabels:
         """Labels of scores: the second class where the score is positive."""
         return self.classes[(scores[:, 0] > 0).astype(np.intp)]
 
-    def same_as(self, classes):
-        return self.classes.tolist() == np.unique(classes).tolist()
+    def settled(self, negative):
+        """The labels, now that the counterpart of 1 is known."""
+        return BinaryLabels(np.array([negative, 1], dtype=self.classes.dtype))
+
+    def agreeing_with(self, classes):
+        """These labels, or the ones that `classes` settles; None if they differ."""
+        named = _distinct(_classes_column(classes), "classes").tolist()
+        if self.negative_is_open and named in ([-1, 1], [0, 1]):
+            return self.settled(named[0])
+        return self if self.classes.tolist() == named else None
 
     def state(self):
         """Plain values from which `restore` makes the same labels."""
@@ -103,8 +112,10 @@ class BinaryLabels:
     @classmethod
     def restore(cls, state):
         classes = np.array(state["classes"], dtype=np.dtype(state["dtype"]))
-        if classes.shape != (2,):
-            raise ValueError("there are not two labels")
+        if classes.shape != (2,) or classes[0] == classes[1]:
+            raise ValueError("there are not two different labels")
+        if state["open"] and classes.tolist() != [-1, 1]:
+            raise ValueError("the labels cannot be open")
         return cls(classes, bool(state["open"]))
 
 
@@ -130,8 +141,7 @@ class ManyLabels:
     def first_seen(cls, y, classes=None, structure=None):
         """No labels yet; or those of `classes`, or of a label structure, and no others."""
         if classes is not None:
-            column = check_column(classes, len(classes), "classes")
-            classes = list(dict.fromkeys(_hashable(column.tolist(), "classes")))
+            classes = list(dict.fromkeys(_hashable(_classes_column(classes).tolist(), "classes")))
             if len(classes) < 2:
                 raise ValueError(f"classes must hold at least two different labels. Got {_shown_list(classes)}.")
         if structure is not None:
@@ -185,8 +195,9 @@ class ManyLabels:
             raise ValueError("No label has been learned yet.")
         return self.classes[scores.argmax(axis=1)]
 
-    def same_as(self, classes):
-        return set(self.order) == set(np.asarray(classes).tolist())
+    def agreeing_with(self, classes):
+        """These labels, or None if `classes` names others."""
+        return self if set(self.order) == set(_classes_column(classes).tolist()) else None
 
     def state(self):
         """Plain values from which `restore` makes the same labels."""
@@ -401,14 +412,25 @@ def _equals(y, label):
     return same if isinstance(same, np.ndarray) and same.shape == y.shape else np.zeros(len(y), dtype=bool)
 
 
-def _distinct(y):
+def _classes_column(classes):
+    """The argument `classes` as an array: any collection of labels."""
+    if isinstance(classes, (set, frozenset, range, dict)):
+        classes = list(classes)
+    if not hasattr(classes, "__len__") or isinstance(classes, (str, bytes)):
+        raise ValueError(f"classes must be a list of labels. Got {classes!r} instead.")
+    return check_column(classes, len(classes), "classes")
+
+
+def _distinct(y, name="y"):
     """Sorted distinct labels; NaN is not a label."""
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("Input y contains NaN or infinity; expected labels.")
+        raise ValueError(f"Input {name} contains NaN or infinity; expected labels.")
     try:
         return np.unique(y)
     except TypeError as error:
-        raise ValueError("y must hold labels of one kind that can be sorted, such as numbers or strings.") from error
+        raise ValueError(
+            f"{name} must hold labels of one kind that can be sorted, such as numbers or strings."
+        ) from error
 
 
 def _hashable(labels, name):

@@ -68,11 +68,10 @@ class OnlineLearner(Parameterized):
         classes : both labels, if y does not show them
         initial : a fitted model whose function is the start f_1
         """
-        start, X, y, _ = self._checked(None, X, y, classes, None, initial)
-        epochs = validation.check_integer(self, "epochs", 1)
-        self._state = start
-        for _ in range(epochs):
-            self._learn(X, y)
+        state, X, y, _ = self._checked(None, X, y, classes, None, initial)
+        self._state = state
+        for epoch in range(self.epochs):
+            self._learn(state, X, y, earlier=epoch * len(X))
         return self
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None, *, initial=None):
@@ -87,8 +86,8 @@ class OnlineLearner(Parameterized):
         sample_weight : array of shape (n,), multiplies the loss of each example
         initial : on the first call, a fitted model whose function is the start f_1
         """
-        self._state, X, y, weights = self._checked(self._state, X, y, classes, sample_weight, initial)
-        self._learn(X, y, weights)
+        state, X, y, weights = self._next_state(X, y, classes, sample_weight, initial)
+        self._learn(state, X, y, weights)
         return self
 
     def progressive(self, X, y=None, classes=None, sample_weight=None, *, initial=None, return_steps=False):
@@ -101,12 +100,12 @@ class OnlineLearner(Parameterized):
         steps : array of shape (n,), with return_steps=True
             The step size of each example.
         """
-        self._state, X, y, weights = self._checked(self._state, X, y, classes, sample_weight, initial)
-        self._state.make_ready()
-        scores = np.zeros((len(X), self._state.engine.expansion.width))
+        state, X, y, weights = self._next_state(X, y, classes, sample_weight, initial)
+        state.make_ready()
+        scores = np.zeros((len(X), state.engine.expansion.width))
         steps = np.zeros(len(X)) if return_steps else None
-        self._learn(X, y, weights, scores.reshape(-1), steps)
-        scores = scores[:, 0] if self._state.plan.form == "one" else scores
+        self._learn(state, X, y, weights, scores.reshape(-1), steps)
+        scores = scores[:, 0] if state.plan.form == "one" else scores
         return (scores, steps) if return_steps else scores
 
     def learn_one(self, x, y=None):
@@ -114,8 +113,12 @@ class OnlineLearner(Parameterized):
         state = self._state
         if state is None or state.stale:
             return self.partial_fit([x], None if y is None else [y])
-        x = self._checked_one(x)
-        state.engine.learn_one(x, self._checked_target(y))
+        x, y = self._checked_one(x), self._checked_target(y)
+        try:
+            self._state.engine.learn_one(x, y)
+        except BaseException as error:
+            validation.tell(error, 0)
+            raise
         return self
 
     # ---- Predicting ---------------------------------------------------------------------------
@@ -131,7 +134,7 @@ class OnlineLearner(Parameterized):
         if engine.expansion.kernel is not None:
             scores = engine.decision(objects=[x])
         else:
-            scores = engine.decision(X=x.reshape(1, -1))
+            scores = engine.decision(X=x.reshape(1, -1), trusted=True)
         answer = self._answers(scores)[0]
         return answer.item() if isinstance(answer, np.generic) else answer
 
@@ -189,8 +192,8 @@ class OnlineLearner(Parameterized):
         try:
             return engine.decision(X=points)
         except FloatingPointError:
-            state.plan.checked_points(X, state.n_features, dtype)  # NaN or infinity: say so
-            raise
+            points = state.plan.checked_points(X, state.n_features, dtype)  # NaN or infinity: say so
+            return engine.decision(X=points, trusted=True)
 
     def _answers(self, scores):
         state = self._state
@@ -202,6 +205,15 @@ class OnlineLearner(Parameterized):
 
     # ---- Checks -------------------------------------------------------------------------------
 
+    def _next_state(self, *arguments):
+        """`_checked` for a model that goes on, with the new state in force."""
+        before = self._state
+        state, *rest = self._checked(before, *arguments)
+        if self._state is not before:
+            raise RuntimeError("Another thread changed this model during the call; nothing was learned.")
+        self._state = state
+        return state, *rest
+
     def _checked(self, state, X, y, classes, sample_weight, initial):
         """(state to learn in, X, y, weights), all validated; changes nothing in self."""
         if state is None:
@@ -209,7 +221,9 @@ class OnlineLearner(Parameterized):
             X = plan.checked_points(X)
             labels = None
             if plan.loss.task in ("binary", "multiclass"):
-                labels = plan.first_labels(validation.check_column(y, len(X)), classes)
+                labels = getattr(getattr(initial, "_state", None), "labels", None)
+                if labels is None:
+                    labels = plan.first_labels(validation.check_column(y, len(X)), classes)
             state = State.first(plan, X, labels)
             if initial is not None:
                 state.begin_from(initial)
@@ -233,6 +247,7 @@ class OnlineLearner(Parameterized):
             and x.dtype == expansion.dtype
             and x.shape == (expansion.n_features,)
             and x.flags.c_contiguous
+            and x.flags.aligned
             and all_finite(x)
         ):
             x = validation.check_point(x, n_features=state.n_features, dtype=expansion.dtype)
@@ -252,13 +267,16 @@ class OnlineLearner(Parameterized):
         self._state.make_ready()
         return y[0]
 
-    def _learn(self, X, y, weights=None, scores=None, steps=None):
-        self._state.make_ready()
-        engine = self._state.engine
-        if engine.expansion.kernel is not None:
-            engine.learn(y, objects=X, weights=weights, scores=scores, steps=steps)
-        else:
-            engine.learn(y, X=X, weights=weights, scores=scores, steps=steps)
+    def _learn(self, state, X, y, weights=None, scores=None, steps=None, earlier=0):
+        """Let the engine run; an error says how many rows were learned, `earlier` ones included."""
+        state.make_ready()
+        engine = state.engine
+        examples = {"X": X} if engine.expansion.kernel is None else {"objects": X}
+        try:
+            engine.learn(y, weights=weights, scores=scores, steps=steps, **examples)
+        except BaseException as error:
+            validation.tell(error, earlier + getattr(error, "rows_learned", 0))
+            raise
 
     def _current_loss(self):
         """The loss in force: of the fitted model, else as the parameters say."""
@@ -308,7 +326,7 @@ class OnlineLearner(Parameterized):
         pool = self._terms()
         slots = pool.live_slots()
         if pool.objects is not None:
-            return [pool.objects[slot] for slot in slots]
+            return validation.check_objects([pool.objects[slot] for slot in slots], empty=True)
         origin = self._state.engine.expansion.program.origin
         return pool.points[slots] if origin is None else pool.points[slots] + origin
 
@@ -388,7 +406,7 @@ class OnlineLearner(Parameterized):
         if state.labels is None:
             raise AttributeError("classes_ exists for classifiers only.")
         outputs = state.engine.expansion.outputs
-        return state.labels.classes if outputs is None else state.labels.classes[: outputs.n]
+        return (state.labels.classes if outputs is None else state.labels.classes[: outputs.n]).copy()
 
     @property
     def margin_(self):
@@ -417,9 +435,26 @@ class OnlineLearner(Parameterized):
 
     @property
     def _estimator_type(self):
-        return {"binary": "classifier", "multiclass": "classifier", "regression": "regressor", "novelty": "outlier_detector"}[
-            self._current_loss().task
-        ]
+        try:
+            task = self._current_loss().task
+        except ValueError as error:  # a loss that the first fit will refuse
+            raise AttributeError(str(error)) from error
+        return {"regression": "regressor", "novelty": "outlier_detector"}.get(task, "classifier")
+
+    def __sklearn_tags__(self):
+        """What scikit-learn wants to know; it is imported only when it asks."""
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+
+        kind = self._estimator_type
+        return Tags(
+            estimator_type=kind,
+            target_tags=TargetTags(required=kind != "outlier_detector"),
+            classifier_tags=ClassifierTags(multi_class=self._current_loss().task == "multiclass")
+            if kind == "classifier"
+            else None,
+            regressor_tags=RegressorTags() if kind == "regressor" else None,
+            input_tags=InputTags(),
+        )
 
     def __sklearn_is_fitted__(self):
         return self._state is not None

@@ -81,6 +81,8 @@ class Loss(Parameterized):
         """Raise ValueError for a parameter out of range."""
         if self.task not in ("binary", "multiclass", "regression", "novelty"):
             raise bad_parameter(self, "task", "'binary', 'multiclass', 'regression' or 'novelty'", self.task)
+        if not self.is_compiled() and type(self).derivative is Loss.derivative:
+            raise ValueError(f"{type(self).__name__} is a loss of your own and must define derivative(score, y).")
         if self.adapts and not self.is_compiled():
             raise ValueError(
                 f"{type(self).__name__} has a derivative of its own and cannot adapt its {self.scalar_name}; "
@@ -106,7 +108,8 @@ class Loss(Parameterized):
     def _evaluate(self, function, score, y):
         if self._code() == 0:
             raise NotImplementedError(f"{type(self).__name__} does not define {function.__name__}(score, y).")
-        self.validate()
+        if type(self).derivative is Loss.derivative:
+            self.validate()
         if y is None and self.task != "novelty":
             raise TypeError(f"{type(self).__name__} needs y: {function.__name__}(score, y).")
         return function(*self.core(), score, 0.0 if y is None else y)

@@ -8,12 +8,15 @@ import hashlib
 import io
 import json
 import os
-import tempfile
+import threading
 import zipfile
+import zlib
 
 import numpy as np
 
-from onlinekernels import algorithms, budgets, kernels, losses, steps
+from onlinekernels import algorithms, budgets, kernels, labels, losses, steps
+from onlinekernels.kernels import as_kernel
+from onlinekernels.losses import as_loss
 from onlinekernels.params import Parameterized
 from onlinekernels.plan import State
 
@@ -24,7 +27,7 @@ VERSION = 1
 
 NOUNS = {
     name: cls
-    for module in (kernels, losses, steps, budgets)
+    for module in (kernels, losses, steps, budgets, labels)
     for name, cls in vars(module).items()
     if isinstance(cls, type) and issubclass(cls, Parameterized) and cls.__module__ == module.__name__
 }
@@ -32,6 +35,9 @@ NOUNS = {
 
 def save(model, path, *, without=()):
     """Write a model; see `OnlineLearner.save`."""
+    unknown = set(without) - ({"kernel", "loss"} & set(model.get_params(deep=False)))
+    if unknown:
+        raise ValueError(f"without may name 'kernel' and 'loss' of the model only. Got {sorted(unknown)} instead.")
     arrays = {}
     header = {
         "format": FORMAT,
@@ -44,9 +50,6 @@ def save(model, path, *, without=()):
         },
         "state": None,
     }
-    unknown = set(without) - {"kernel", "loss"}
-    if unknown:
-        raise ValueError(f"without may name 'kernel' and 'loss' only. Got {sorted(unknown)} instead.")
     if model._state is not None:
         state = model._state.to_dict()
         _check_labels(state["labels"])
@@ -92,15 +95,20 @@ def load(path, kernel=None, loss=None):
             if name not in header["without"] and value is not None:
                 raise ValueError(f"it has a {name} of its own; load it without {name}=...")
             if value is not None:
-                params[name] = plan[name] = value
+                params[name] = value
+                plan[name] = as_kernel(value, "load") if name == "kernel" else as_loss(value, "load")
         if header["algorithm"] not in algorithms.__all__:
             raise ValueError(f"there is no algorithm {header['algorithm']!r}")
-        model = getattr(algorithms, header["algorithm"])(**params)
+        algorithm = getattr(algorithms, header["algorithm"])
+        missing = {p.name for p in algorithm._signature()} - set(params)
+        if missing:
+            raise ValueError(f"it lacks the parameter {min(missing)!r}")
+        model = algorithm(**params)
         if header["state"] is not None:
             state = dict(header["state"], plan=plan)
             state["engine"] = {name: _decoded(value, arrays) for name, value in state["engine"].items()}
             model.__dict__["_state"] = State.from_dict(state)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} cannot be loaded: {error}.") from error
     return model
 
@@ -118,8 +126,15 @@ def _encoded(value, name, arrays):
         key = f"array{len(arrays)}"
         arrays[key] = value
         return {"array": key}
-    if isinstance(value, (list, tuple)) and np.asarray(value).dtype.kind in "fiub":
-        return _encoded(np.asarray(value), name, arrays)
+    if isinstance(value, dict):
+        return {"pairs": [[_plain(key, name), _plain(v, name)] for key, v in value.items()]}
+    if isinstance(value, (list, tuple)):
+        if len(value) and all(isinstance(row, (list, tuple)) for row in value) and isinstance(value[0][0], str):
+            return {"rows": [[_plain(v, name) for v in row] for row in value]}
+        if all(isinstance(v, str) for v in value):
+            return {"objects": list(value)}
+        if np.asarray(value).dtype.kind in "fiub":
+            return _encoded(np.asarray(value), name, arrays)
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -129,9 +144,17 @@ def _encoded(value, name, arrays):
         params = value.get_params(deep=False)
         return {"noun": cls.__name__, "params": {key: _encoded(v, name, arrays) for key, v in params.items()}}
     raise TypeError(
-        f"The {name!r} of this model is Python code or an object, {value!r}, which a model file cannot hold. Use "
-        f"model.save(path, without=[{name!r}]) and load(path, {name}=...), or pickle the model."
+        f"The {name!r} of this model is Python code or an object, {value!r}, which a model file cannot hold. "
+        + (f"Use model.save(path, without=[{name!r}]) and load(path, {name}=...), or pickle the model."
+           if name in ("kernel", "loss") else "Pickle the model instead.")
     )
+
+
+def _plain(value, name):
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"The {name!r} of this model holds {value!r}; a model file takes numbers and strings only.")
 
 
 def _decoded(value, arrays):
@@ -141,6 +164,10 @@ def _decoded(value, arrays):
         return arrays[value["array"]]
     if "objects" in value:
         return value["objects"]
+    if "pairs" in value:
+        return {key: v for key, v in value["pairs"]}
+    if "rows" in value:
+        return [tuple(row) for row in value["rows"]]
     params = {key: _decoded(v, arrays) for key, v in value["params"].items()}
     return NOUNS[value["noun"]](**params)
 
@@ -150,8 +177,9 @@ def _encoded_objects(objects, arrays):
     if objects and all(isinstance(x, np.ndarray) and x.dtype.kind in "fiub" for x in objects):
         if len({(x.shape, x.dtype) for x in objects}) == 1:
             return _encoded(np.stack(objects), "points", arrays)
-    if all(type(x) in (bool, int, float, str) for x in objects):
-        return {"objects": objects}
+    plain = [x.item() if isinstance(x, np.generic) else x for x in objects]
+    if all(type(x) in (bool, int, float, str) for x in plain):
+        return {"objects": plain}
     raise TypeError(
         "The terms of this model are Python objects other than numbers, strings or arrays of one shape, which a "
         "model file cannot hold. Pickle the model instead."
@@ -159,7 +187,8 @@ def _encoded_objects(objects, arrays):
 
 
 def _check_labels(labels):
-    if labels is not None and not all(isinstance(label, (bool, int, float, str)) for label in labels["classes"]):
+    names = [] if labels is None else labels.get("classes", labels.get("order"))
+    if not all(isinstance(label, (bool, int, float, str)) for label in names):
         raise TypeError("Labels must be numbers or strings to be saved. Pickle the model instead.")
 
 
@@ -178,15 +207,16 @@ def _write_atomically(path, arrays):
     """Write beside the target and rename, so that no reader ever sees half a file."""
     if not path.endswith(".npz"):
         path += ".npz"
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", suffix=".tmp")
+    temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "wb") as file:
             np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        if os.path.exists(temporary):
+            os.unlink(temporary)
         raise
 
 
@@ -194,13 +224,16 @@ def _read(path):
     """(header, arrays) of a file whose format, version and digest are right."""
     with open(path, "rb") as file:
         content = file.read()
+    if not content.startswith(b"PK"):
+        raise ValueError(f"{path} is not a model file of onlinekernels: it is not a zip archive.")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
         header = json.loads(arrays.pop("header").tobytes())
         is_ours = isinstance(header, dict) and header.get("format") == FORMAT
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a model file of onlinekernels, or it is damaged: {error}.") from error
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, OSError, EOFError, TypeError, AttributeError,
+            RuntimeError) as error:  # NotImplementedError and RecursionError among the last
+        raise ValueError(f"{path} is not a model file of onlinekernels, or it is damaged.") from error
     if not is_ours:
         raise ValueError(f"{path} is not a model file of onlinekernels.")
     if header.get("version") != VERSION:

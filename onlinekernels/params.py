@@ -61,6 +61,14 @@ class Parameterized:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
+def nearest(cls, table):
+    """Entry of a table of built-in classes by name for a class or its nearest ancestor; None without one."""
+    for ancestor in cls.__mro__:
+        if ancestor.__module__.startswith("onlinekernels.") and ancestor.__name__ in table:
+            return table[ancestor.__name__]
+    return None
+
+
 def _equal(a, b):
     try:
         return type(a) is type(b) and bool(a == b)

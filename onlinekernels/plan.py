@@ -8,12 +8,13 @@ from onlinekernels._core.engine import RULE_CODES, Engine
 from onlinekernels._core.expansion import FORMS, Expansion
 from onlinekernels._core.kernels import Program
 from onlinekernels._core.outputs import Outputs
-from onlinekernels.budgets import Unlimited, as_budget
-from onlinekernels.kernels import as_kernel
+from onlinekernels._core.ring import check_array
+from onlinekernels.budgets import Budget, Unlimited, as_budget
+from onlinekernels.kernels import Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, LabelStructure, ManyLabels, Taxonomy
-from onlinekernels.losses import MulticlassLogistic, as_loss
+from onlinekernels.losses import Loss, MulticlassLogistic, as_loss
 from onlinekernels.params import same_parameters
-from onlinekernels.steps import MetaDescent, as_step
+from onlinekernels.steps import MetaDescent, Step, as_step
 
 __all__ = ["Plan", "State"]
 
@@ -43,6 +44,7 @@ class Plan:
 
     def __init__(self, **parts):
         self.__dict__.update(copy.deepcopy({name: parts[name] for name in self.PARTS}))
+        self._check_parts()
         self.takes_objects = self.kernel.ops() is None
         self.has_tables = bool(self.kernel.tables())
         self.adapts_step = isinstance(self.step, MetaDescent)
@@ -56,10 +58,8 @@ class Plan:
         """The plan of a learner, from parameters as users give them."""
         validation.check_integer(learner, "epochs", 1)
         labels = learner.labels
-        if labels is not None:
-            if not isinstance(labels, LabelStructure):
-                raise validation.bad_parameter(learner, "labels", "None, a Taxonomy or a LabelGraph", labels)
-            labels.validate()
+        if labels is not None and not isinstance(labels, LabelStructure):
+            raise validation.bad_parameter(learner, "labels", "None, a Taxonomy or a LabelGraph", labels)
         return cls(
             loss=as_loss(loss, learner),
             kernel=as_kernel(kernel, learner),
@@ -77,6 +77,24 @@ class Plan:
     def parts(self):
         """What the plan was made from."""
         return {name: getattr(self, name) for name in self.PARTS}
+
+    def _check_parts(self):
+        """Parts may come from a file: each must be what `of` would have made."""
+        kinds = (("loss", Loss), ("kernel", Kernel), ("budget", Budget), ("step", Step))
+        for name, kind in kinds:
+            if not isinstance(getattr(self, name), kind):
+                raise ValueError(f"{name} is not a {kind.__name__.lower()}")
+            getattr(self, name).validate()
+        if self.labels is not None:
+            if not isinstance(self.labels, LabelStructure):
+                raise ValueError("labels is not a label structure")
+            self.labels.validate()
+        for name in ("regularization", "penalty"):
+            validation.check_not_negative(self, name)
+        for name in ("exact", "offset", "average"):
+            validation.check_flag(self, name)
+        if self.rule not in RULE_CODES:
+            raise ValueError(f"there is no rule {self.rule!r}")
 
     # ---- Combinations that make no sense are refused here, each in one sentence ----
 
@@ -215,11 +233,17 @@ class State:
 
     def with_targets(self, n, y, classes):
         """(state, y as float64): a state with the labels that y shows, self if nothing is new."""
-        if classes is not None and self.labels is not None and not self.labels.same_as(classes):
-            raise ValueError(
-                f"classes={list(classes)!r} is not the same as on the first call: {self.labels.classes.tolist()!r}."
-            )
-        y, labels = targets(self.loss, self.labels, n, y)
+        labels = self.labels
+        if classes is not None and labels is not None:
+            try:
+                labels = labels.agreeing_with(classes)
+            except (TypeError, ValueError):
+                labels = None
+            if labels is None:
+                raise ValueError(
+                    f"classes={classes!r} is not the same as on the first call: {self.labels.classes.tolist()!r}."
+                )
+        y, labels = targets(self.loss, labels, n, y)
         if labels is self.labels:
             return self, y
         state = copy.copy(self)
@@ -276,14 +300,27 @@ class State:
         elif mine.pool is None:
             self.engine.begin_from(intercept, None, other.dual_coef_ @ other.support_vectors_.astype(float))
         elif others.pool is None and self.plan.form == "one":  # a weight vector is one term at the point w
-            self.engine.begin_from(intercept, start.engine.coefficients(), np.ones((1, 1)))
+            weights = start.engine.coefficients()
+            self.engine.begin_from(intercept, weights, np.array([[1.0 if weights.any() else 0.0]]))
         elif others.pool is None:
             raise ValueError("initial keeps weights for many outputs, which cannot become terms of a budget.")
         else:
             slots = others.pool.live_slots()
             pairs = None if others.pool.pairs is None else others.pool.pairs[:, slots]
             alpha = other.dual_coef_ if pairs is None else other.dual_coef_[pairs[0], np.arange(len(slots))][None]
-            self.engine.begin_from(intercept, other.support_vectors_, alpha, pairs)
+            points = other.support_vectors_
+            if mine.kernel is None:
+                points = self._start_points(points)
+            self.engine.begin_from(intercept, points, alpha, pairs)
+
+    def _start_points(self, points):
+        """Points of another model in this one's precision."""
+        if len(points) == 0:
+            return points
+        try:
+            return self.plan.checked_points(points, self.n_features, self.engine.expansion.dtype)
+        except ValueError as error:
+            raise ValueError(f"initial does not fit this model: {error}") from error
 
     def to_dict(self):
         """Everything that is learned, and the plan's parts, as plain values, nouns and arrays."""
@@ -304,9 +341,19 @@ class State:
         if (kind is None) != (learned["labels"] is None):
             raise ValueError("the labels do not fit the loss")
         labels = None if kind is None else kind.restore(learned["labels"])
-        if (learned["n_features"] is None) != plan.takes_objects:
+        n_features, dtype, origin = learned["n_features"], learned["dtype"], learned["engine"].get("origin")
+        if (n_features is None) != plan.takes_objects:
             raise ValueError("the number of features does not fit the kernel")
-        state = cls(plan, learned["n_features"], np.dtype(learned["dtype"]), learned["engine"].get("origin"), labels)
+        if n_features is not None and (type(n_features) is not int or not 1 <= n_features < 2**31):
+            raise ValueError("n_features is not a number of features")
+        if dtype not in ("<f8", "<f4", np.dtype(float).str, np.dtype(np.float32).str):
+            raise ValueError(f"points cannot be of type {dtype!r}")
+        dtype = np.dtype(np.float32 if dtype[1:] == "f4" else np.float64)  # the object that numpy shares
+        if origin is not None:
+            check_array(origin, "origin", dtype, (n_features,))
+        if plan.weight_scale is not None:
+            check_array(learned["engine"]["weights"], "weights", np.float64, (-1, n_features))
+        state = cls(plan, n_features, dtype, origin, labels)
         state.engine.restore(learned["engine"])
         state.stale = bool(learned["stale"])
         if plan.has_tables and state.engine.expansion.pool.count:

@@ -2,7 +2,7 @@
 import numbers
 
 from onlinekernels._core.rules import STEP_CODES, step_sizes
-from onlinekernels.params import Parameterized
+from onlinekernels.params import Parameterized, nearest
 from onlinekernels.validation import bad_parameter, check_real
 
 __all__ = ["Step", "Fixed", "InverseSqrt", "Decaying", "MetaDescent"]
@@ -22,7 +22,7 @@ class Step(Parameterized):
     def core(self):
         """(code, rate, delay, meta_rate, memory) for the engine."""
         numbers = (self.rate, self.delay, self.meta_rate, self.memory)
-        return STEP_CODES[type(self).__name__], *(float(number) for number in numbers)
+        return nearest(type(self), STEP_CODES), *(float(number) for number in numbers)
 
     def size(self, t):
         """eta_t for example t, or for an array of them; t counts from 1."""
@@ -106,6 +106,8 @@ class MetaDescent(Step):
 def as_step(value, owner):
     """A step from what a user may give: a step, or a number that means `Fixed`."""
     if isinstance(value, Step):
+        if nearest(type(value), STEP_CODES) is None:
+            raise ValueError(f"{type(value).__name__} must derive from one of {', '.join(STEP_CODES)}.")
         value.validate()
         return value
     if isinstance(value, numbers.Real) and not isinstance(value, bool):

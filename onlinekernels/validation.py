@@ -48,7 +48,7 @@ def check_integer(owner, name, minimum):
     value = getattr(owner, name)
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
     if not is_integer or value < minimum or value > 2**62:
-        raise bad_parameter(owner, name, f"an integer of at least {minimum}", value)
+        raise bad_parameter(owner, name, f"an integer of at least {minimum} and at most 2**62", value)
     return int(value)
 
 
@@ -75,9 +75,9 @@ def check_points(X, *, n_features=None, dtype=None, name="X", finite=True):
         )
         raise ValueError(f"Expected 2D array for {name}, got {X.ndim}D array instead.{hint}")
     if len(X) == 0:
-        raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+        raise ValueError(f"Found array {name} with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
     if X.shape[1] == 0:
-        raise ValueError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+        raise ValueError(f"Found array {name} with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(
             f"{name} has {X.shape[1]} features, but this model is expecting {n_features} features as input."
@@ -88,6 +88,8 @@ def check_points(X, *, n_features=None, dtype=None, name="X", finite=True):
 def check_point(x, *, n_features, dtype):
     """One example as a contiguous 1-d array of finite numbers."""
     x = _as_array(x, "x")
+    if x.dtype.kind not in "fiub":
+        x = _numbers_from_objects(x, "x")
     if x.ndim != 1:
         raise ValueError(f"Expected 1D array for x, one example, got {x.ndim}D array instead.")
     if n_features is not None and len(x) != n_features:
@@ -112,9 +114,9 @@ def _numbers(X, dtype, name, finite=True):
         X = _numbers_from_objects(X, name)
     if dtype is None:
         dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-    if X.dtype != dtype or not X.flags.c_contiguous:
-        with np.errstate(over="ignore"):
-            X = np.ascontiguousarray(X, dtype=dtype)
+    if X.dtype != dtype or not X.flags.c_contiguous or not X.flags.aligned:
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = np.require(X, dtype=dtype, requirements=["C", "A"])
     if finite and not all_finite(X):
         bad = np.argwhere(~np.isfinite(X))[0]
         value = X[tuple(bad)]
@@ -129,7 +131,11 @@ def _numbers_from_objects(X, name):
         raise ValueError(f"Complex data not supported: {name} must hold real numbers, got dtype {X.dtype}.")
     if X.dtype.kind == "O":
         try:
+            if not all(isinstance(value, numbers.Real) for value in X.ravel()):
+                raise TypeError
             return X.astype(np.float64)
+        except OverflowError as error:
+            raise ValueError(f"{name} contains a number too large for float64; expected finite numbers.") from error
         except (TypeError, ValueError) as error:
             raise TypeError(
                 f"{name} must hold numbers for this kernel. Got {_example(X)!r} instead; objects need a "
@@ -148,7 +154,7 @@ def _example(X):
     return X
 
 
-def check_objects(X, *, name="X"):
+def check_objects(X, *, name="X", empty=False):
     """A list of examples for a kernel of Python objects; rows of an array are copied."""
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
         raise TypeError(f"{name} must be a list of examples. Got {type(X).__name__} instead.")
@@ -156,7 +162,7 @@ def check_objects(X, *, name="X"):
         raise TypeError(f"{name} must be a list of examples. Got an array of no dimension instead.")
     if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not np.isfinite(X).all():
         raise ValueError(f"Input {name} contains NaN or infinity; expected finite numbers.")
-    if len(X) == 0:
+    if len(X) == 0 and not empty:
         raise ValueError(f"Found {name} with 0 sample(s) while a minimum of 1 is required.")
     return [np.array(x) if isinstance(x, np.ndarray) else x for x in X]
 
@@ -172,7 +178,10 @@ def check_column(y, n, name="y"):
     """A 1-d array of n entries of any kind."""
     if y is None:
         raise ValueError(f"This loss requires {name} to be passed, but the target {name} is None.")
-    y = np.asarray(y)
+    try:
+        y = np.asarray(y)
+    except ValueError as error:
+        raise ValueError(f"{name} should be a 1d array. Got entries of unequal length instead.") from error
     if y.ndim != 1:
         raise ValueError(f"{name} should be a 1d array, got an array of shape {y.shape} instead.")
     check_length(y, n, name)
@@ -200,3 +209,13 @@ def check_weights(sample_weight, n):
     if n and weights.min() < 0:
         raise ValueError(f"sample_weight must not be negative. Got {weights.min()} instead.")
     return weights
+
+
+def tell(error, rows):
+    """Say on an exception how many rows of the call were learned before it."""
+    error.rows_learned = rows
+    note = f"Learned before this error: {rows} rows of this call. The model is consistent."
+    if hasattr(error, "add_note"):  # Python 3.11
+        error.add_note(note)
+    else:
+        error.args = (f"{error} ({note})", *error.args[1:])

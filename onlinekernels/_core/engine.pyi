@@ -1,46 +1,37 @@
 from typing import Any
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from onlinekernels._core.kernels import Program
-from onlinekernels._core.ring import Pool
+from onlinekernels._core.expansion import Expansion
 
+RULE_CODES: dict[str, int]
 REASONS: dict[int, str]
 
-def tell(error: BaseException, rows: int) -> None: ...
-
 class Engine:
-    program: Program | None
-    kernel: Any
-    pool: Pool | None
-    weights: NDArray | None
-    n_features: int
-    dtype: np.dtype
-    regularization: float
+    expansion: Expansion
     has_offset: bool
     averages: bool
-    offset: float
+    structured: bool
+    growing: bool
+    offsets: NDArray
     t: int
     notices_bad_points: bool
     def __init__(
         self,
         *,
-        program: Program | None,
-        kernel: Any,
-        weight_scale: float,
-        n_features: int | None,
-        dtype: DTypeLike,
+        expansion: Expansion,
         loss: tuple[int, float, float],
         custom_loss: Any,
-        step: tuple[int, float, float],
-        regularization: float,
-        budget: tuple[int, int, float],
+        step: tuple[int, float, float, float, float],
+        rule: tuple[int, float, float, bool],
         offset: bool,
         average: bool,
-        origin: NDArray | None,
+        structured: bool = False,
+        growing: bool = False,
     ) -> None: ...
-    def configure(self, step: tuple[int, float, float], regularization: float) -> None: ...
+    def configure(
+        self, step: tuple[int, float, float, float, float], rule: tuple[int, float, float, bool]
+    ) -> None: ...
     def learn(
         self,
         y: NDArray,
@@ -49,16 +40,19 @@ class Engine:
         objects: list[Any] | None = None,
         weights: NDArray | None = None,
         scores: NDArray | None = None,
+        steps: NDArray | None = None,
     ) -> None: ...
-    def learn_one(self, x: Any, y: float) -> float: ...
-    def coefficients(self, average: bool = False) -> NDArray: ...
-    def intercept(self, average: bool = False) -> float: ...
+    def learn_one(self, x: Any, y: float) -> None: ...
+    def grow(self, width: int) -> None: ...
+    def coefficients(self, slots: ArrayLike | None = None) -> NDArray: ...
+    def intercept(self) -> NDArray: ...
     def decision(
-        self, *, X: NDArray | None = None, objects: list[Any] | None = None, average: bool = False
+        self, *, X: NDArray | None = None, objects: list[Any] | None = None, trusted: bool = False
     ) -> NDArray: ...
     def scalar(self) -> float: ...
     def step_size(self) -> float: ...
-    def begin_from(self, points: Any, alpha: NDArray, offset: float) -> None: ...
+    def norms(self) -> tuple[float, float]: ...
+    def begin_from(self, offset: NDArray, *arguments: Any) -> None: ...
     def state(self) -> dict[str, Any]: ...
     def restore(self, state: dict[str, Any]) -> None: ...
     def _check(self) -> None: ...

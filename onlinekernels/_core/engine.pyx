@@ -3,9 +3,11 @@
 `Engine.learn` cuts a stream into pieces; for each piece one loop without the interpreter takes the
 examples in order.
 """
+import threading
+
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport isfinite
+from libc.math cimport NAN, isfinite
 from libc.string cimport memset
 from onlinekernels._core.dense cimport hinge_step, softmax, softmax_hessian_times, softmax_step
 from onlinekernels._core.expansion cimport DENSE, ONE, PAIR, Expansion, Piece
@@ -14,6 +16,7 @@ from onlinekernels._core.kernels cimport SQUARE
 from onlinekernels._core.losses cimport (CUSTOM, MULTICLASS_LOGISTIC, Loss, loss_curvature, loss_derivative,
                                          loss_moved_scalar, loss_scalar_gradient)
 from onlinekernels._core.ring cimport array_data
+from onlinekernels._core.ring import check_array
 from onlinekernels._core.rules cimport (AGGRESSIVE, GRADIENT, IMPLICIT, META_DESCENT, Meta, Move, Rule, Step,
                                         View, adapted_step, aggressive_move, gain, gradient_move,
                                         implicit_move, meta_move, meta_norms, meta_transform, step_size)
@@ -27,6 +30,7 @@ cdef enum Failure:
     MOVE = 2            # the new coefficient, offset or scalar is not finite
     PYTHON = 3          # a user's loss raised
     DERIVATIVE = 4      # a user's loss gave no number
+    POINT = 5           # k(x, x) is not finite
 
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
@@ -34,6 +38,7 @@ REASONS = {
     MOVE: "its coefficient is not finite: the step, the sample weight or y is too large, "
           "so that learning diverges",
     DERIVATIVE: "the derivative that its loss gave is not finite",
+    POINT: "its values are too large for the kernel, k(x, x) is not finite",
 }
 
 cdef enum:
@@ -78,7 +83,8 @@ cdef class Engine:
     cdef public long long t
     cdef int failure                    # why a piece stopped early
     cdef object error                   # the exception behind it
-    cdef bint busy
+    cdef object lock                    # one thread at a time: scratch memory is shared
+    cdef object owner                   # the thread that holds it
     # Scratch for one example: rows of `width` numbers
     cdef object scratch
     cdef double* bare                   # f(x, .), then v(x, .)
@@ -98,6 +104,7 @@ cdef class Engine:
         self.averages = average
         self.structured = structured
         self.growing = growing
+        self.lock = threading.Lock()
         self.meta = Meta(self.step.rate, 0.0, 0.0, 1.0, 0.0)
         self.offsets = np.zeros((4, expansion.width))
         self.offsets[2] = self.step.rate
@@ -144,7 +151,7 @@ cdef class Engine:
             weight = 1.0 if weights == NULL else weights[i]
             if self.growing and self.expansion.outputs.n <= <Py_ssize_t> y[i]:
                 self.expansion.outputs.n = <Py_ssize_t> y[i] + 1    # the label joins at its own row
-            if not self.evaluate(piece, i):
+            if not self.can_hold(piece, i) or not self.evaluate(piece, i):
                 return i
             if scores != NULL:
                 for l in range(width):
@@ -154,6 +161,15 @@ cdef class Engine:
             if steps != NULL:
                 steps[i] = move.meta.eta if self.adapts_step() else step_size(&self.step, self.t + 1)
         return piece.rows
+
+    cdef bint can_hold(self, const Piece* piece, Py_ssize_t i) noexcept nogil:
+        """Whether an example is small enough for the kernel's arithmetic."""
+        cdef bint fits = isfinite(piece.own[i])
+        if self.expansion.program is not None:
+            fits &= isfinite(piece.facts[SQUARE * piece.rows + i])
+        if not fits:
+            self.failure = POINT
+        return fits
 
     cdef Py_ssize_t labels(self) noexcept nogil:
         return 1 if self.expansion.outputs is None else self.expansion.outputs.n
@@ -173,6 +189,7 @@ cdef class Engine:
         """Let the rule make its move and carry it out; False, and nothing changed, if it cannot."""
         cdef View view
         cdef Py_ssize_t first = 0, second = 0
+        move.meta = self.meta
         if self.expansion.form == DENSE:
             if not self.decide_dense(piece.own[i], <Py_ssize_t> y, weight, move):
                 return False
@@ -195,7 +212,7 @@ cdef class Engine:
             self.move(&view, weight, move)
         if self.averages:
             self.add_average(move)
-        if not (isfinite(move.alpha[0]) and isfinite(move.offset) and isfinite(move.scalar)):
+        if not (isfinite(move.alpha[0] * piece.own[i]) and isfinite(move.offset) and isfinite(move.scalar)):
             self.failure = MOVE
             return False
         self.carry_out(piece, i, move, first, second)
@@ -359,7 +376,7 @@ cdef class Engine:
                     self.alpha[l] = -eta * self.xi[l]
         move.alpha[0] = move.alpha[1] = 0.0         # tell whether the example enters
         for l in range(n):
-            finite &= isfinite(self.alpha[l])
+            finite &= isfinite(self.alpha[l] * k)
             if self.alpha[l] != 0.0:
                 move.alpha[0] = 1.0
         if not finite:
@@ -488,10 +505,10 @@ cdef class Engine:
                     self.raise_failure(done)
                 PyErr_CheckSignals()
         except BaseException as error:
-            tell(error, done)
+            error.rows_learned = done
             raise
         finally:
-            self.busy = False
+            self.release()
 
     def learn_one(self, x, double y):
         """Learn one row (1-d, C-contiguous, the points' precision) or object."""
@@ -505,17 +522,24 @@ cdef class Engine:
             if not learned:
                 self.raise_failure(0)
         except BaseException as error:
-            tell(error, 0)
+            error.rows_learned = 0
             raise
         finally:
-            self.busy = False
+            self.release()
 
     cdef acquire(self):
-        if self.busy:
-            raise RuntimeError("This model is learning already: in another thread, or in the call "
-                               "that called this one. Give each thread a model of its own.")
-        self.busy = True
+        """Wait until no other thread uses this engine."""
+        me = threading.get_ident()
+        if self.owner == me:
+            raise RuntimeError("This model is learning already: a loss or kernel of your own must not use "
+                               "the model that is calling it.")
+        self.lock.acquire()
+        self.owner = me
         self.failure = NONE
+
+    cdef release(self):
+        self.owner = None
+        self.lock.release()
 
     cdef raise_failure(self, Py_ssize_t row):
         if self.failure == PYTHON:
@@ -554,8 +578,12 @@ cdef class Engine:
 
     def grow(self, Py_ssize_t width):
         """Make room for labels that will join."""
-        self.expansion.grow(width)
-        self.allocate()
+        self.acquire()
+        try:
+            self.expansion.grow(width)
+            self.allocate()
+        finally:
+            self.release()
 
     # ---- The function -------------------------------------------------------------------------
 
@@ -575,8 +603,19 @@ cdef class Engine:
         """Whether `decision` raises for points that are not finite: their squares tell."""
         return self.expansion.program is not None and self.expansion.program.needs_inner
 
-    def decision(self, *, X=None, objects=None):
-        """f(x, .) + b for all rows of X or all objects, shape (n, labels)."""
+    def decision(self, *, X=None, objects=None, bint trusted=False):
+        """f(x, .) + b for all rows of X or all objects, shape (n, labels).
+
+        FloatingPointError for a score that is not finite and, unless X is `trusted` to be finite, for
+        a row whose square is not.
+        """
+        self.acquire()
+        try:
+            return self.decide_all(X, objects, trusted)
+        finally:
+            self.release()
+
+    cdef decide_all(self, X, objects, bint trusted):
         cdef Expansion expansion = self.expansion
         cdef const char* x = NULL if X is None else array_data(X)
         cdef Py_ssize_t done = 0, rows, i, n = len(objects) if X is None else X.shape[0]
@@ -585,19 +624,24 @@ cdef class Engine:
         cdef double[::1] offset = self.intercept()
         cdef Piece piece
         cdef double own = 1.0
-        if self.busy:
-            self.acquire()                      # raises: the terms are moving
+        cdef Py_ssize_t most = PREDICT_ROWS
+        if expansion.pool is not None:
+            expansion.pool.tidy()
+            most = max(8, min(most, (1 << 21) // (expansion.live() + 1)))
         while done < n:
             if X is None:
                 rows = 1
                 values = expansion.object_row(objects[done])
                 expansion.prepare_object(&piece, &own, values)
             else:
-                rows = min(n - done, PREDICT_ROWS)
+                rows = min(n - done, most)
                 expansion.prepare(&piece, x + done * row_bytes, rows, False)
             with nogil:
                 for i in range(rows):
                     self.score(&piece, i, &offset[0], &scores[done + i, 0])
+                    if not (trusted or self.expansion.program is None):
+                        if not isfinite(piece.facts[SQUARE * rows + i]):
+                            scores[done + i, 0] = NAN
             done += rows
             PyErr_CheckSignals()
         for done in range(n):
@@ -615,8 +659,6 @@ cdef class Engine:
         self.expansion.evaluate(piece, i, channel, self.bare)
         for l in range(self.labels()):
             out[l] = scale * self.bare[channel * width + l] + offset[l]
-        if self.expansion.program is not None and not isfinite(piece.facts[SQUARE * piece.rows + i]):
-            out[0] = piece.facts[SQUARE * piece.rows + i]       # bad input, whatever the kernel made of it
 
     # ---- State --------------------------------------------------------------------------------
 
@@ -639,6 +681,12 @@ cdef class Engine:
 
     def state(self):
         """Everything that learning has changed, as named numbers and arrays; no scratch."""
+        if self.owner == threading.get_ident():     # from a user's loss, between two examples
+            return self.read_state()
+        with self.lock:
+            return self.read_state()
+
+    cdef read_state(self):
         state = {
             "t": int(self.t),
             "offsets": self.offsets.copy(),
@@ -651,13 +699,12 @@ cdef class Engine:
 
     def restore(self, state):
         """Continue from a state; ValueError if it does not fit."""
-        meta, offsets = np.asarray(state["meta"], dtype=float), np.asarray(state["offsets"], dtype=float)
-        if state["t"] < 0 or not np.isfinite(state["scalar"]):
-            raise ValueError("t or the loss's scalar is out of range")
-        if meta.shape != (5,) or offsets.shape != self.offsets.shape:
-            raise ValueError("the offsets or step sizes do not have the right shape")
-        if not (np.isfinite(meta).all() and np.isfinite(offsets).all()):
-            raise ValueError("the offsets or step sizes are not finite")
+        meta = check_array(state["meta"], "meta", np.float64, (5,))
+        offsets = check_array(state["offsets"], "offsets", np.float64, self.offsets.shape)
+        if type(state["t"]) is not int or not 0 <= state["t"] < 1 << 62:
+            raise ValueError("t is not a number of examples")
+        if type(state["scalar"]) is not float or not isfinite(<double> state["scalar"]):
+            raise ValueError("the loss's scalar is not a finite number")
         self.expansion.restore(state)
         self.t = state["t"]
         self.loss.scalar = state["scalar"]
@@ -669,12 +716,3 @@ cdef class Engine:
         assert self.t >= 0 and np.isfinite(self.offsets).all()
         self.expansion._check()
 
-
-def tell(error, Py_ssize_t rows):
-    """Say on an exception how many rows of the call were learned before it."""
-    error.rows_learned = rows
-    note = f"{rows} rows of this call were learned before this error; the model is consistent."
-    if hasattr(error, "add_note"):              # Python 3.11
-        error.add_note(note)
-    else:
-        error.args = (f"{error} ({note})", *error.args[1:])

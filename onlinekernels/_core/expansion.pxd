@@ -70,7 +70,7 @@ cdef class Expansion:
                     Py_ssize_t first, Py_ssize_t second) noexcept nogil
     cdef void add_weights(self, const Piece* piece, Py_ssize_t i, const double* stored,
                           Py_ssize_t first, Py_ssize_t second) noexcept nogil
-    cdef bint store(self, const double* alpha, double* stored) noexcept nogil
+    cdef bint store(self, const double* alpha, double* stored, double reach) noexcept nogil
     cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef void patch(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef void fold(self) noexcept nogil

@@ -13,6 +13,7 @@ from libc.string cimport memcpy
 from onlinekernels._core.frame cimport (MAX_CHANNELS, frame_advance, frame_is_bad, frame_reset,
                                         frame_row, frame_store)
 from onlinekernels._core.ring cimport array_data
+from onlinekernels._core.ring import check_array
 from onlinekernels._core.vecmath cimport *
 
 FORMS = {"one": ONE, "pair": PAIR, "dense": DENSE}
@@ -185,9 +186,12 @@ cdef class Expansion:
         """Append example i with true coefficients alpha[channel (* width + y)], under the budget."""
         cdef Py_ssize_t slot
         cdef double* stored = self.sums             # room for channels * width numbers
-        if not self.store(alpha, stored):
+        cdef double reach = 1.0
+        if self.pool is None and piece.own[i] > 1.0:
+            reach = sqrt(piece.own[i])              # weights take in the coefficient times x
+        if not self.store(alpha, stored, reach):
             self.fold()
-            self.store(alpha, stored)
+            self.store(alpha, stored, reach)
         if self.pool is None:
             self.add_weights(piece, i, stored, first, second)
             return
@@ -202,7 +206,7 @@ cdef class Expansion:
             self.place(piece, i, slot)
             self.patch(piece, i, slot)
 
-    cdef bint store(self, const double* alpha, double* stored) noexcept nogil:
+    cdef bint store(self, const double* alpha, double* stored, double reach) noexcept nogil:
         """True to stored coordinates; False if they are so large that the frame should be folded."""
         cdef Py_ssize_t y, rows = self.width if self.form == DENSE else 1
         cdef double true[MAX_CHANNELS]
@@ -215,7 +219,7 @@ cdef class Expansion:
             frame_store(&self.frame, true, one)
             for channel in range(self.frame.channels):
                 stored[channel * rows + y] = one[channel]
-                small &= fabs(one[channel]) < LARGE
+                small &= reach * fabs(one[channel]) < LARGE
         return small
 
     cdef void add_weights(self, const Piece* piece, Py_ssize_t i, const double* stored,
@@ -283,6 +287,7 @@ cdef class Expansion:
         cdef Py_ssize_t terms, rows
         if self.pool is None:
             return 4096
+        self.pool.tidy()                        # sizes, and so bits, must not depend on dead slots
         terms = self.live() + 64
         rows = <Py_ssize_t> (4.25 * sqrt(<double> terms))
         if self.n_features < 64:
@@ -363,12 +368,13 @@ cdef class Expansion:
         cdef Pool pool = self.pool
         examples = self.array(<char*> piece.x, m, self.n_features)
         piece.inner = self.buffer(INNER, m * piece.stride * item)
-        if n:
-            np.matmul(examples, pool.points[pool.start:pool.stop].T,
-                      out=self.array(piece.inner, m, piece.stride)[:, :n])
-        if learning:
-            piece.own_inner = self.buffer(OWN_INNER, m * m * item)
-            np.matmul(examples, examples.T, out=self.array(piece.own_inner, m, m))
+        with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
+            if n:
+                np.matmul(examples, pool.points[pool.start:pool.stop].T,
+                          out=self.array(piece.inner, m, piece.stride)[:, :n])
+            if learning:
+                piece.own_inner = self.buffer(OWN_INNER, m * m * item)
+                np.matmul(examples, examples.T, out=self.array(piece.own_inner, m, m))
         if self.program.single:
             piece.narrow = True
             self.widened = <double*> self.buffer(WIDENED, piece.stride * sizeof(double))
@@ -379,10 +385,11 @@ cdef class Expansion:
         cdef Py_ssize_t m = piece.rows
         cdef const char* points = self.pool.point_data + self.pool.start * self.pool.point_bytes
         piece.l1 = <double*> self.buffer(L1, m * piece.stride * sizeof(double))
-        piece.own_l1 = <double*> self.buffer(OWN_L1, m * m * sizeof(double))
+        if learning:
+            piece.own_l1 = <double*> self.buffer(OWN_L1, m * m * sizeof(double))
         with nogil:
             self.l1_block(piece, points, self.live(), piece.l1, piece.stride)
-            if learning and m > 1:
+            if learning:
                 self.l1_block(piece, piece.x, m, piece.own_l1, m)
         return 0
 
@@ -431,7 +438,8 @@ cdef class Expansion:
         if self.pool is None:
             stored = self.weights.reshape(self.frame.channels, self.width, self.n_features)[:, :labels]
         else:
-            stored = self.pool.coefficients.reshape(self.frame.channels, -1, self.pool.capacity)[:, :, slots]
+            stored = self.pool.coefficients.reshape(self.frame.channels, self.pool.outputs,
+                                                    self.pool.capacity)[:, :, slots]
         true = sum(self.frame.p[channel][j] * stored[j] for j in range(channel + 1))
         if self.pool is None or self.form == ONE:
             return true
@@ -461,15 +469,21 @@ cdef class Expansion:
         if pool is None:
             self.weights[:len(alpha)] = alpha
             return
-        n = alpha.shape[1]
+        alpha = np.asarray(alpha, dtype=float)
+        kept = np.flatnonzero((alpha != 0).any(axis=0))
+        total = alpha.shape[1]
+        alpha, n = alpha[:, kept], len(kept)
         stored = np.zeros((n, self.frame.channels * rows))
         stored.base[:, :len(alpha)] = alpha.T
         pool.reserve(n)
         if self.kernel is None:
-            points = np.ascontiguousarray(points, dtype=self.dtype)
+            points = np.ascontiguousarray(points[kept], dtype=self.dtype)
             self.prepare(&piece, array_data(points), n, False)
+        else:
+            points = [points[i] for i in kept]
+        pairs = None if pairs is None else pairs[:, kept]
         for i in range(n):
-            slot = pool.enter(i + 1 - n, &stored[i, 0])
+            slot = pool.enter(kept[i] + 1 - total, &stored[i, 0])
             if slot < 0:
                 continue
             if pairs is not None:
@@ -497,20 +511,20 @@ cdef class Expansion:
     def restore(self, state):
         """Continue from a state; ValueError, and nothing changed, if it does not fit."""
         cdef int i, j, c = self.frame.channels
-        frame = np.asarray(state["frame"], dtype=np.float64)
-        if frame.shape != (c, c) or not np.isfinite(frame).all() or not np.diag(frame).all():
-            raise ValueError("the frame is not a regular matrix of the right size")
+        frame = check_array(state["frame"], "frame", np.float64, (c, c))
+        if not np.diag(frame).all() or np.triu(frame, 1).any():
+            raise ValueError("the frame is not a regular triangular matrix")
         if self.outputs is not None:
-            if not 0 <= state["labels"] <= state["width"] == self.width:
+            counts = state["labels"], state["width"]
+            if {type(count) for count in counts} != {int} or not 0 <= counts[0] <= counts[1] == self.width:
                 raise ValueError("the number of labels does not fit")
-            self.outputs.n = state["labels"]
         if self.pool is None:
-            if np.shape(state["weights"]) != self.weights.shape or not np.isfinite(state["weights"]).all():
-                raise ValueError("the weights are not finite numbers of the right shape")
-            self.weights[:] = state["weights"]
+            self.weights[:] = check_array(state["weights"], "weights", np.float64, self.weights.shape)
         else:
-            self.pool.check_state(state, self.width)
+            self.pool.check_state(state, state["t"], self.width)
             self.pool.restore(state)
+        if self.outputs is not None:
+            self.outputs.n = state["labels"]
         for i in range(c):
             for j in range(c):
                 self.frame.p[i][j] = frame[i, j]

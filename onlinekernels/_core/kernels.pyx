@@ -6,7 +6,7 @@ points (one matrix product for a whole chunk, shared by all parts) to the kernel
 per row and operation, never per pair.
 """
 import numpy as np
-from libc.math cimport sqrt
+from libc.math cimport INFINITY, sqrt
 from onlinekernels._core.ring cimport array_data
 from onlinekernels._core.vecmath cimport *
 
@@ -85,7 +85,8 @@ cdef class Program:
         self.origin_data = NULL
         self.origin_square = 0.0
         if origin is not None:
-            self.origin = np.array(origin, dtype=dtype)
+            self.origin = np.empty(n_features, dtype=dtype)
+            self.origin[:] = origin
             self.origin_square = float(np.dot(self.origin.astype(float), self.origin.astype(float)))
             self.origin_data = array_data(self.origin)
 
@@ -96,6 +97,8 @@ cdef class Program:
         2 width^2: negligible while |x| is a few widths, fatal for data far from 0.
         """
         cdef double rate = max([0.0] + [self.ops[i].a for i in range(self.n_ops) if self.ops[i].code == GAUSSIAN])
+        if self.needs_double:                   # the row is an index, not a place
+            return None
         row = np.asarray(first_row, dtype=np.float64)
         with np.errstate(over="ignore"):
             far = rate * float(np.dot(row, row)) > (8.0 if first_row.dtype == np.float32 else 450.0)
@@ -184,6 +187,9 @@ cdef class Program:
                 ok_affine_row(inner, tilt, own, op.a, op.b, out, n)
                 if op.degree > 1:
                     ok_power_row(out, op.degree, n)
+            elif op.code == GAUSSIAN and own_facts[SQUARE * own_stride] == INFINITY:
+                for j in range(n):              # too far away for arithmetic, and so for the kernel
+                    out[j] = 0.0
             elif op.code == GAUSSIAN:
                 ok_gaussian_row(inner, facts + SQUARE * stride, own_facts[SQUARE * own_stride], op.a,
                                 out, n)
@@ -230,7 +236,8 @@ cdef class Program:
         right_facts = left_facts if same else self.facts_of(Z)[0]
         Z = X if same else Z
         n = Z.shape[0]
-        result = np.matmul(X, Z.T) if self.needs_inner else np.empty((m, n))
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = np.matmul(X, Z.T) if self.needs_inner else np.empty((m, n))
         left, right, values = X, Z, result
         work = np.empty(self.depth * n)
         if self.needs_l1:

@@ -286,20 +286,21 @@ cdef class Pool:
 
     def state(self):
         """Named arrays from which `restore` makes the same pool, slot by slot."""
-        self.tidy()
-        used = slice(self.start, self.stop)
+        # Changes nothing, not even the places of terms: where a pack is due, it gives the packed form.
+        packed = self.stale or self.count != self.stop - self.start
+        used = self.live_slots() if packed else np.arange(self.start, self.stop)
         state = {
-            "coefficients": self.coefficients[:, used].copy(),
-            "point_facts": self.point_facts[:, used].copy(),
-            "birthdays": self.birthdays[used].copy(),
-            "oldest": int(self.oldest),
+            "coefficients": self.coefficients[:, used],
+            "point_facts": self.point_facts[:, used],
+            "birthdays": self.birthdays[used],
+            "oldest": 0 if packed else int(self.oldest),
         }
         if self.pairs is not None:
-            state["pairs"] = self.pairs[:, used].copy()
+            state["pairs"] = self.pairs[:, used]
         if self.objects is None:
-            state["points"] = self.points[used].copy()
+            state["points"] = self.points[used]
         else:
-            state["objects"] = self.objects[used]
+            state["objects"] = [self.objects[slot] for slot in used]
         return state
 
     def restore(self, state):
@@ -320,29 +321,27 @@ cdef class Pool:
         self.stop = self.count = n
         self.rebuild_heap()
 
-    def check_state(self, state, Py_ssize_t labels=1):
+    def check_state(self, state, long long t, Py_ssize_t labels=1):
         """Raise ValueError unless a state fits this pool: every index and shape that C relies on."""
-        n = len(state["birthdays"])
-        shapes = {
-            "coefficients": (self.rows, n),
-            "point_facts": (self.n_facts, n),
-            "birthdays": (n,),
-        }
+        birthdays = check_array(state["birthdays"], "birthdays", np.int64, (-1,))
+        n = len(birthdays)
+        check_array(state["coefficients"], "coefficients", np.float64, (self.rows, n))
+        check_array(state["point_facts"], "point_facts", np.float64, (self.n_facts, n))
         if self.objects is None:
-            shapes["points"] = (n, self.n_features)
-        for name, shape in shapes.items():
-            if np.shape(state[name]) != shape:
-                raise ValueError(f"{name} has shape {np.shape(state[name])}, not {shape}")
+            check_array(state["points"], "points", self.points.dtype, (n, self.n_features))
+        elif len(state["objects"]) != n or isinstance(state["objects"], dict):
+            raise ValueError(f"there are not {n} objects for {n} terms")
+        if n and birthdays.max() > t:
+            raise ValueError("a term is younger than the model")
         if self.pairs is not None:
-            pairs = np.asarray(state["pairs"])
-            if pairs.shape != (2, n) or n and not (0 <= pairs.min() and pairs.max() < labels):
+            pairs = check_array(state["pairs"], "pairs", np.int32, (2, n))
+            if n and not (0 <= pairs.min() and pairs.max() < labels):
                 raise ValueError("the labels of the terms are not pairs of known labels")
-        for name in ("coefficients", "point_facts", "points"):
-            if name in shapes and not np.isfinite(state[name]).all():
-                raise ValueError(f"{name} is not finite")
         if self.budget.code in (RECENT, SMALLEST) and n > self.budget.size:
             raise ValueError(f"{n} terms are more than the budget of {self.budget.size}")
         oldest = state["oldest"]
+        if type(oldest) is not int:
+            raise ValueError("the slot of the oldest term is not a whole number")
         if oldest != 0 and not (self.budget.code == RECENT and n == self.budget.size and 0 < oldest < n):
             raise ValueError(f"{oldest} is not the slot of the oldest of {n} terms")
         if n and not (np.diff(np.roll(state["birthdays"], -oldest)) > 0).all() \
@@ -372,6 +371,17 @@ cdef class Pool:
             assert (np.diff(self.birthdays[circle]) > 0).all()
         else:
             assert (np.diff(self.birthdays[self.start:self.stop]) > 0).all()
+
+
+def check_array(array, name, dtype, shape):
+    """An array of this kind and shape (-1: any length) with finite numbers, or ValueError."""
+    if not isinstance(array, np.ndarray) or array.dtype != dtype:
+        raise ValueError(f"{name} is not an array of {np.dtype(dtype)}")
+    if array.ndim != len(shape) or any(want not in (-1, have) for want, have in zip(shape, array.shape)):
+        raise ValueError(f"{name} has shape {array.shape}, not {shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} is not finite")
+    return array
 
 
 cdef char* array_data(array) except? NULL:
