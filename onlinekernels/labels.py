@@ -262,16 +262,20 @@ class Taxonomy(LabelStructure):
         >>> tree.distance("D05/C", "D05/B"), tree.distance("D05/C", "D06/M")
         (1.0, 2.0)
         """
+        labels = list(dict.fromkeys(labels))
+        paths = {tuple(split(label)): label for label in labels}
+        root = "/"
+        while root in labels:
+            root += "/"
         parents = {}
-        for label in dict.fromkeys(labels):
-            above = "/"
-            parts = list(split(label))
-            for depth in range(1, len(parts)):
-                node = "/".join(str(part) for part in parts[:depth]) + "/"
+        for path in paths:
+            above = root
+            for depth in range(1, len(path) + 1):
+                part = path[:depth]
+                node = paths[part] if part in paths else "/".join(str(p) for p in part) + "/"
                 parents[node] = above
                 above = node
-            parents[label] = above
-        return cls(parents, list(dict.fromkeys(labels)))
+        return cls(parents, labels)
 
     def nodes(self):
         """All nodes, parents before children."""
@@ -312,6 +316,7 @@ class Taxonomy(LabelStructure):
         place = {node: i for i, node in enumerate(nodes)}
         parent = [place[self.parents[node]] if node in self.parents else -1 for node in nodes]
         order = self.names() if order is None else order
+        _check_known(order, place, "Taxonomy")
         return Outputs(len(order), parent=parent, place=[place[label] for label in order])
 
     def distance(self, a, b):
@@ -352,6 +357,8 @@ class LabelGraph(LabelStructure):
                 "The 'edges' parameter of LabelGraph must be a list of (a, b, weight). "
                 f"Got {self.edges!r} instead."
             ) from error
+        if not edges:
+            raise ValueError("The 'edges' parameter of LabelGraph must hold at least one edge. Got none.")
         for a, b, weight in edges:
             if not 0 <= weight < np.inf:
                 raise ValueError(f"The edge ({a!r}, {b!r}) of LabelGraph must have a weight of at least 0. Got {weight}.")
@@ -369,6 +376,7 @@ class LabelGraph(LabelStructure):
         nodes = self.nodes()
         order = nodes if order is None else order
         neighbours = self._neighbours()
+        _check_known(order, neighbours, "LabelGraph")
         return np.array([[row[label] for label in order] for row in (_dijkstra(neighbours, a, nodes) for a in order)])
 
     def validate(self):
@@ -382,6 +390,12 @@ class LabelGraph(LabelStructure):
     def distance(self, a, b):
         """Delta(a, b)."""
         return float(self.distances([a, b])[0, 1])
+
+
+def _check_known(labels, nodes, where):
+    for label in labels:
+        if label not in nodes:
+            raise ValueError(f"The label {label!r} is not a node of the {where}.")
 
 
 def _dijkstra(neighbours, start, nodes):
@@ -418,7 +432,19 @@ def _classes_column(classes):
         classes = list(classes)
     if not hasattr(classes, "__len__") or isinstance(classes, (str, bytes)):
         raise ValueError(f"classes must be a list of labels. Got {classes!r} instead.")
-    return check_column(classes, len(classes), "classes")
+    return label_column(classes, len(classes), "classes")
+
+
+def label_column(y, n, name="y"):
+    """Labels as an array that keeps what each of them is: mixed kinds and tuples stay objects."""
+    if isinstance(y, (list, tuple)):
+        kinds = {type(label) for label in y}
+        if kinds - {int, float, bool} and (len(kinds) > 1 or kinds & {tuple, frozenset}):
+            array = np.empty(len(y), dtype=object)
+            for i, label in enumerate(y):
+                array[i] = label
+            y = array
+    return check_column(y, n, name)
 
 
 def _distinct(y, name="y"):

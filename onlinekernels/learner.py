@@ -9,6 +9,7 @@ from onlinekernels import validation
 from onlinekernels._core.dense import probabilities
 from onlinekernels._core.vecmath import all_finite
 from onlinekernels.budgets import Recent
+from onlinekernels.labels import label_column
 from onlinekernels.losses import as_loss
 from onlinekernels.params import Parameterized
 from onlinekernels.plan import State
@@ -223,7 +224,7 @@ class OnlineLearner(Parameterized):
             if plan.loss.task in ("binary", "multiclass"):
                 labels = getattr(getattr(initial, "_state", None), "labels", None)
                 if labels is None:
-                    labels = plan.first_labels(validation.check_column(y, len(X)), classes)
+                    labels = plan.first_labels(label_column(y, len(X)), classes)
             state = State.first(plan, X, labels)
             if initial is not None:
                 state.begin_from(initial)

@@ -11,7 +11,7 @@ from onlinekernels._core.outputs import Outputs
 from onlinekernels._core.ring import check_array
 from onlinekernels.budgets import Budget, Unlimited, as_budget
 from onlinekernels.kernels import Kernel, as_kernel
-from onlinekernels.labels import BinaryLabels, LabelStructure, ManyLabels, Taxonomy
+from onlinekernels.labels import BinaryLabels, LabelStructure, ManyLabels, Taxonomy, label_column
 from onlinekernels.losses import Loss, MulticlassLogistic, as_loss
 from onlinekernels.params import same_parameters
 from onlinekernels.steps import MetaDescent, Step, as_step
@@ -35,11 +35,13 @@ class Plan:
         lambda (c of V) and C of the rule.
     exact : bool
         Implicit steps over all labels, not the runner-up alone.
+    exact_norms : bool
+        SVMD's norms corrected whenever a term is dropped.
     offset, average : bool
     """
 
     PARTS = ("loss", "kernel", "budget", "step", "labels", "rule", "regularization", "penalty", "exact",
-             "offset", "average")
+             "exact_norms", "offset", "average")
     MAY_CHANGE = {"step", "regularization", "penalty"}  # between calls, on a fitted model
 
     def __init__(self, **parts):
@@ -54,7 +56,7 @@ class Plan:
 
     @classmethod
     def of(cls, learner, *, loss, kernel, step, rule="gradient", regularization=0.0, penalty=1.0,
-           exact=False, average=False):
+           exact=False, exact_norms=False, average=False):
         """The plan of a learner, from parameters as users give them."""
         validation.check_integer(learner, "epochs", 1)
         labels = learner.labels
@@ -70,6 +72,7 @@ class Plan:
             regularization=regularization,
             penalty=penalty,
             exact=exact,
+            exact_norms=exact_norms,
             offset=validation.check_flag(learner, "offset"),
             average=average,
         )
@@ -91,7 +94,7 @@ class Plan:
             self.labels.validate()
         for name in ("regularization", "penalty"):
             validation.check_not_negative(self, name)
-        for name in ("exact", "offset", "average"):
+        for name in ("exact", "exact_norms", "offset", "average"):
             validation.check_flag(self, name)
         if self.rule not in RULE_CODES:
             raise ValueError(f"there is no rule {self.rule!r}")
@@ -107,6 +110,8 @@ class Plan:
                 f"average=True cannot be combined with budget={self.budget!r}: the average of terms that were "
                 "dropped cannot be kept. Use budget=None."
             )
+        if self.exact_norms and self.takes_objects:
+            raise ValueError("exact_norms=True needs a built-in kernel: it evaluates kernel rows of dropped terms.")
         if self.labels is not None and self.loss.task != "multiclass":
             raise ValueError(f"labels={type(self.labels).__name__} needs a loss of many classes. Got {self.loss!r}.")
 
@@ -127,6 +132,12 @@ class Plan:
             raise ValueError(
                 f"{loss!r} has no passive-aggressive step. Use one of {', '.join(sorted(AGGRESSIVE_LOSSES))}."
             )
+        if self.adapts_step and not loss.is_compiled():
+            if loss.task == "multiclass" or type(loss).curvature is Loss.curvature:
+                raise ValueError(
+                    f"{type(loss).__name__} cannot be used with MetaDescent: it needs one output and a method "
+                    "curvature(score, y)."
+                )
         over_all_labels = self.exact or isinstance(loss, MulticlassLogistic)
         if self.rule == "implicit" and over_all_labels and isinstance(self.labels, Taxonomy):
             raise ValueError(
@@ -189,6 +200,7 @@ class Plan:
             channels=1 + self.adapts_step + self.average,
             outputs=self.outputs(labels),
             form=FORMS[self.form],
+            evaluates_slots=self.exact_norms,
         )
         step, rule = self.settings()
         compiled = self.loss.is_compiled()
@@ -201,6 +213,7 @@ class Plan:
             offset=self.offset,
             average=self.average,
             structured=self.loss.structured,
+            exact_norms=self.exact_norms,
             growing=labels is not None and self.form != "one" and not labels.fixed,
         )
 
@@ -367,4 +380,4 @@ def targets(loss, labels, n, y):
         return np.zeros(n), labels
     if loss.task == "regression":
         return validation.check_targets(y, n), labels
-    return labels.encode(validation.check_column(y, n))
+    return labels.encode(label_column(y, n))

@@ -164,6 +164,25 @@ def test_svmd_with_budgets(loss, budget):
         compare(model, oracle, loss, seed)
 
 
+@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.MulticlassHinge(), ok.GraphHinge(),
+                                  ok.MulticlassLogistic()], ids=repr)
+@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Gaussian(1.0) + ok.Noise(0.3),
+                                    0.5 * ok.Laplacian(0.7) + 0.2 * ok.Linear()], ids=repr)
+@pytest.mark.parametrize("budget", BUDGETS[1:], ids=repr)
+def test_exact_norms_stay_exact_when_terms_are_dropped(loss, kernel, budget):
+    for seed, structure in enumerate(STRUCTURES if loss.task == "multiclass" else ["delta"]):
+        labels, reference_labels = STRUCTURES[structure]
+        step = META[0]
+        model = ok.SVMD(loss, kernel, step=step.rate, meta_step=step.meta_rate, memory=step.memory, regularization=0.2,
+                        budget=budget, labels=labels, exact_norms=True)
+        extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
+        oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
+                               budget=describe(budget), exact_norms=True, **extra)
+        compare(model, oracle, loss, seed, structure, weighted=seed % 2 == 0)
+        np.testing.assert_allclose(model._state.engine.norms(),
+                                   (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")), rtol=1e-8, atol=1e-9)
+
+
 def test_svmd_is_norma_with_meta_descent_and_its_step_history_is_readable():
     X, y, _, _ = data(ok.Hinge(), 0)
     svmd = ok.SVMD(ok.Hinge(), ok.Gaussian(), step=0.2, meta_step=0.3, memory=0.9, regularization=0.05, budget=None)

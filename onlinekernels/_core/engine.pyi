@@ -13,6 +13,7 @@ class Engine:
     averages: bool
     structured: bool
     growing: bool
+    exact_norms: bool
     offsets: NDArray
     t: int
     notices_bad_points: bool
@@ -28,6 +29,7 @@ class Engine:
         average: bool,
         structured: bool = False,
         growing: bool = False,
+        exact_norms: bool = False,
     ) -> None: ...
     def configure(
         self, step: tuple[int, float, float, float, float], rule: tuple[int, float, float, bool]

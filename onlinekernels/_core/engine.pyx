@@ -15,7 +15,7 @@ from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.kernels cimport SQUARE
 from onlinekernels._core.losses cimport (CUSTOM, MULTICLASS_LOGISTIC, Loss, loss_curvature, loss_derivative,
                                          loss_moved_scalar, loss_scalar_gradient)
-from onlinekernels._core.ring cimport array_data
+from onlinekernels._core.ring cimport NEWCOMER, NOBODY, SUBLINEAR, WINDOW, array_data, window_length
 from onlinekernels._core.ring import check_array
 from onlinekernels._core.rules cimport (AGGRESSIVE, GRADIENT, IMPLICIT, META_DESCENT, Meta, Move, Rule, Step,
                                         View, adapted_step, aggressive_move, gain, gradient_move,
@@ -64,6 +64,8 @@ cdef class Engine:
         Whether the loss uses the labels' distances; otherwise all are 1.
     growing : bool
         Whether labels join as they appear.
+    exact_norms : bool
+        SVMD: keep <f, v> and |f|^2 exact when a term is dropped.
     """
     cdef readonly Expansion expansion
     cdef Loss loss
@@ -75,6 +77,8 @@ cdef class Engine:
     cdef readonly bint averages
     cdef readonly bint structured
     cdef readonly bint growing
+    cdef readonly bint exact_norms
+    cdef Meta without_newcomer          # exact norms: what `meta` becomes if the newcomer is dropped
     cdef readonly object offsets        # rows: b, its sum over time, its step sizes, their traces
     cdef double* offset
     cdef double* offset_sum
@@ -95,7 +99,7 @@ cdef class Engine:
     cdef double* alpha                  # new coefficients, dense form, for each channel
 
     def __init__(self, *, Expansion expansion, loss, custom_loss, step, rule, bint offset, bint average,
-                 bint structured=False, bint growing=False):
+                 bint structured=False, bint growing=False, bint exact_norms=False):
         self.expansion = expansion
         self.custom_loss = custom_loss
         self.loss = Loss(loss[0], loss[1], loss[2])
@@ -104,6 +108,7 @@ cdef class Engine:
         self.averages = average
         self.structured = structured
         self.growing = growing
+        self.exact_norms = exact_norms
         self.lock = threading.Lock()
         self.meta = Meta(self.step.rate, 0.0, 0.0, 1.0, 0.0)
         self.offsets = np.zeros((4, expansion.width))
@@ -112,6 +117,8 @@ cdef class Engine:
 
     def configure(self, step, rule):
         """Set what may change between calls."""
+        if step[1] != self.step.rate:
+            self.meta.eta = step[1]                 # a new eta_0 starts the adaptation anew
         self.step = Step(step[0], step[1], step[2], step[3], step[4])
         self.rule = Rule(rule[0], rule[1], rule[2], rule[3])
 
@@ -145,9 +152,10 @@ cdef class Engine:
                         double* steps) noexcept nogil:
         """Learn the examples of a piece in order; return how many were learned completely."""
         cdef Py_ssize_t i, l, width = self.expansion.width
-        cdef double weight
+        cdef double weight, eta
         cdef Move move
         for i in range(piece.rows):
+            eta = step_size(&self.step, self.t + 1)
             weight = 1.0 if weights == NULL else weights[i]
             if self.growing and self.expansion.outputs.n <= <Py_ssize_t> y[i]:
                 self.expansion.outputs.n = <Py_ssize_t> y[i] + 1    # the label joins at its own row
@@ -159,7 +167,7 @@ cdef class Engine:
             if not self.decide(piece, i, y[i], weight, &move):
                 return i
             if steps != NULL:
-                steps[i] = move.meta.eta if self.adapts_step() else step_size(&self.step, self.t + 1)
+                steps[i] = move.meta.eta if self.adapts_step() else eta
         return piece.rows
 
     cdef bint can_hold(self, const Piece* piece, Py_ssize_t i) noexcept nogil:
@@ -209,14 +217,26 @@ cdef class Engine:
                 view.scalar_gradient = -self.loss.nu
             elif not self.differentiate(&view, weight):
                 return False
+            elif self.expansion.form == PAIR and self.rule.code == IMPLICIT:
+                view.scalar_gradient = self.scalar_gradient_at_prediction(first, self.spare)
             self.move(&view, weight, move)
         if self.averages:
             self.add_average(move)
         if not (isfinite(move.alpha[0] * piece.own[i]) and isfinite(move.offset) and isfinite(move.scalar)):
             self.failure = MOVE
             return False
+        if self.exact_norms:
+            self.norms_without_newcomer(move)
         self.carry_out(piece, i, move, first, second)
         return True
+
+    cdef void norms_without_newcomer(self, const Move* move) noexcept nogil:
+        """Norms of the hypothesis that is transformed only: <M_f (f, v), M_v (f, v)> with (f, v) as it was."""
+        cdef double decay = move.transform[0][0]
+        self.without_newcomer = move.meta
+        self.without_newcomer.square = decay * decay * self.meta.square
+        self.without_newcomer.product = decay * (move.transform[1][0] * self.meta.square
+                                                 + move.transform[1][1] * self.meta.product)
 
     cdef double shrink(self) noexcept nogil:
         """1 - tau of an implicit step: the rule looks at the scores of the shrunk hypothesis."""
@@ -248,6 +268,18 @@ cdef class Engine:
         view.k *= self.expansion.outputs.spread(y, best)
         view.offsets = 2.0
         return best
+
+    cdef double scalar_gradient_at_prediction(self, Py_ssize_t y, const double* distance) noexcept nogil:
+        """dl/drho of a nu-hinge at f_t itself, whose runner-up may differ from the shrunk hypothesis's."""
+        cdef Py_ssize_t l, best = -1
+        cdef double value, largest = 0.0
+        for l in range(self.labels()):
+            value = self.loss.scalar * distance[l] + self.scores[l]
+            if l != y and (best < 0 or value > largest):
+                best, largest = l, value
+        if best < 0:
+            return -self.loss.nu
+        return loss_scalar_gradient(&self.loss, self.scores[y] - self.scores[best], distance[best])
 
     cdef void distances(self, Py_ssize_t y, double* out) noexcept nogil:
         """Delta(y, .) as the loss sees it."""
@@ -314,17 +346,98 @@ cdef class Engine:
             self.offset_sum[l] += self.offset[l]
         self.expansion.transform(&move.transform[0][0])
         self.expansion.entered = -1
+        self.meta = move.meta
         if enters and piece.own[i] != 0.0:
             if self.expansion.form == DENSE:
-                self.expansion.enter(piece, i, self.t, self.alpha, first, second)
+                self.append(piece, i, self.alpha, first, second)
             else:
-                self.expansion.enter(piece, i, self.t, move.alpha, first, second)
+                self.append(piece, i, move.alpha, first, second)
         if self.has_offset:
             self.move_offsets(move, first, second)
         self.loss.scalar = move.scalar
-        self.meta = move.meta
         if self.expansion.pool is not None:
+            if self.exact_norms:
+                self.forget_expiring()
             self.expansion.pool.expire(self.t)
+
+    cdef void append(self, const Piece* piece, Py_ssize_t i, const double* alpha, Py_ssize_t first,
+                     Py_ssize_t second) noexcept nogil:
+        """Let the example enter; with exact norms, first see who has to go for it."""
+        cdef Py_ssize_t victim
+        if self.exact_norms and self.expansion.pool is not None:
+            self.expansion.ready_to_store(piece.own[i], alpha)
+            victim = self.expansion.pool.victim(self.expansion.stored)
+            if victim == NEWCOMER:
+                # The newcomer does not come: the hypothesis is only transformed, and its norms with it.
+                self.meta = self.without_newcomer
+            elif victim != NOBODY:
+                self.forget(victim, self.expansion.work[victim - self.expansion.pool.start], alpha, first, second)
+        self.expansion.enter(piece, i, self.t, alpha, first, second)
+
+    cdef void forget_expiring(self) noexcept nogil:
+        """With exact norms: take out the terms that a window is about to drop."""
+        cdef long long oldest
+        if self.expansion.pool.budget.code not in (WINDOW, SUBLINEAR):
+            return
+        oldest = self.t + 1 - window_length(&self.expansion.pool.budget, self.t + 1)
+        while self.expansion.pool.count and self.expansion.pool.born[self.expansion.pool.start] < oldest:
+            self.forget(self.expansion.pool.start, 0.0, NULL, 0, 0)
+            self.expansion.pool.drop_first()
+
+    cdef void forget(self, Py_ssize_t slot, double k_new, const double* alpha, Py_ssize_t first,
+                     Py_ssize_t second) noexcept nogil:
+        """<f, v> and |f|^2 without the term in a slot (V's erratum: the paper ignores what is dropped).
+
+        f and v at its point are those of the pool, and of the newcomer that is not in it yet:
+        its coefficients times k_new, its kernel value with the term.
+        """
+        cdef Py_ssize_t l, width = self.expansion.width, rows = width if self.expansion.form == DENSE else 1
+        cdef double own = 0.0, a_f = 0.0, a_v = 0.0, b_f = 0.0, aka = 0.0, akb = 0.0
+        cdef double* f = self.bare
+        cdef double* v = self.bare + width
+        cdef double* a = self.xi                    # the term's true coefficients in f, over labels
+        cdef double* b = self.chi                   # and in v
+        cdef double* spare = self.spare
+        self.expansion.evaluate_slot(slot, f, &own)
+        if alpha != NULL:
+            self.spread(alpha, first, second, rows, spare)
+            self.expansion_apply(spare)
+            for l in range(self.labels()):
+                f[l] += k_new * spare[l]
+            self.spread(alpha + rows, first, second, rows, spare)
+            self.expansion_apply(spare)
+            for l in range(self.labels()):
+                v[l] += k_new * spare[l]
+        self.expansion.term(slot, a, b)
+        for l in range(self.labels()):
+            a_f += a[l] * f[l]
+            a_v += a[l] * v[l]
+            b_f += b[l] * f[l]
+            spare[l] = a[l]
+        self.expansion_apply(spare)
+        for l in range(self.labels()):
+            aka += a[l] * spare[l]
+            akb += b[l] * spare[l]
+        self.meta.product += own * akb - a_v - b_f
+        self.meta.square += own * aka - 2.0 * a_f
+        if self.meta.square < 0.0:
+            self.meta.square = 0.0
+
+    cdef void spread(self, const double* alpha, Py_ssize_t first, Py_ssize_t second, Py_ssize_t rows,
+                     double* out) noexcept nogil:
+        """Coefficients of one channel of a new term, over labels."""
+        cdef Py_ssize_t l
+        for l in range(self.labels()):
+            out[l] = alpha[l] if self.expansion.form == DENSE else 0.0
+        if self.expansion.form != DENSE:
+            out[first] += alpha[0]
+            if self.expansion.form == PAIR:
+                out[second] -= alpha[0]
+
+    cdef void expansion_apply(self, double* scores) noexcept nogil:
+        """scores <- kappa @ scores."""
+        if self.expansion.outputs is not None:
+            self.expansion.outputs.apply(scores)
 
     cdef void move_offsets(self, const Move* move, Py_ssize_t first, Py_ssize_t second) noexcept nogil:
         """b <- b - eta l' along the direction; under MetaDescent with a step of its own for each label."""
@@ -441,7 +554,7 @@ cdef class Engine:
         move.transform[0][0] = shrink
         move.offset = 1.0 / shrink
         self.distances(y, self.xi)
-        gradient = self.scalar_gradient_dense(y)
+        gradient = self.scalar_gradient_at_prediction(y, self.xi)
         move.scalar = loss_moved_scalar(&self.loss, self.loss.scalar - eta * self.rule.penalty * weight * gradient)
         if self.has_offset:
             k += 1.0 / shrink
@@ -455,18 +568,6 @@ cdef class Engine:
         for l in range(n):
             self.chi[l] = self.loss.scalar * self.xi[l] + self.spare[l] - self.spare[y]
         hinge_step(self.chi, y, n, k, size, self.spare, self.alpha)
-
-    cdef double scalar_gradient_dense(self, Py_ssize_t y) noexcept nogil:
-        """dl/drho of a nu-hinge at f_t; its distances are in `xi`."""
-        cdef Py_ssize_t l, best = -1
-        cdef double value, largest = 0.0
-        for l in range(self.labels()):
-            value = self.loss.scalar * self.xi[l] + self.scores[l]
-            if l != y and (best < 0 or value > largest):
-                best, largest = l, value
-        if best < 0:
-            return -self.loss.nu
-        return loss_scalar_gradient(&self.loss, self.scores[y] - self.scores[best], self.xi[best])
 
     # ---- Learning from Python -----------------------------------------------------------------
 

@@ -20,7 +20,11 @@ cdef enum Scratch:
     WORK = 7
     WIDENED = 8
     SUMS = 9
-    N_SCRATCH = 10
+    STORED = 10
+    SLOT_INNER = 11
+    SLOT_L1 = 12
+    SLOT_WORK = 13
+    N_SCRATCH = 14
 
 cdef struct Piece:
     # Consecutive examples that are learned in one loop without the interpreter.
@@ -59,17 +63,28 @@ cdef class Expansion:
     cdef double* work
     cdef double* widened
     cdef double* sums
+    cdef double* stored                 # coordinates of the term that enters
+    cdef bint evaluates_slots           # room for kernel rows of terms
+    cdef double* slot_inner
+    cdef double* slot_l1
+    cdef double* slot_work
 
     cdef Py_ssize_t live(self) noexcept nogil
     cdef const double* values(self, const Piece* piece, Py_ssize_t i) noexcept nogil
     cdef void evaluate(self, const Piece* piece, Py_ssize_t i, int last, double* out) noexcept nogil
-    cdef void add_up(self, const Piece* piece, Py_ssize_t i, int channel, double* sums) noexcept nogil
+    cdef void evaluate_slot(self, Py_ssize_t slot, double* out, double* own) noexcept nogil
+    cdef void make_true(self, int last, double* out) noexcept nogil
+    cdef void add_up(self, const double* values, int channel, double* sums) noexcept nogil
+    cdef void add_up_weights(self, const double* x, int channel, double* sums) noexcept nogil
     cdef void add_up_carefully(self, const double* values, int channel, double* sums) noexcept nogil
+    cdef void term(self, Py_ssize_t slot, double* f, double* v) noexcept nogil
     cdef void transform(self, const double* move) noexcept nogil
     cdef void enter(self, const Piece* piece, Py_ssize_t i, long long t, const double* alpha,
                     Py_ssize_t first, Py_ssize_t second) noexcept nogil
     cdef void add_weights(self, const Piece* piece, Py_ssize_t i, const double* stored,
                           Py_ssize_t first, Py_ssize_t second) noexcept nogil
+    cdef void ready_to_store(self, double own, const double* alpha) noexcept nogil
+    cdef int allocate_sums(self) except -1
     cdef bint store(self, const double* alpha, double* stored, double reach) noexcept nogil
     cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef void patch(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil

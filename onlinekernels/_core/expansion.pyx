@@ -43,10 +43,13 @@ cdef class Expansion:
         The labels; None is one output.
     form : int
         ONE, PAIR or DENSE.
+    evaluates_slots : bool
+        Whether `evaluate_slot` will be needed: f and v at the points of terms.
     """
 
     def __init__(self, *, Program program, kernel, double weight_scale, n_features, dtype, origin, budget,
-                 int channels, Outputs outputs, int form):
+                 int channels, Outputs outputs, int form, bint evaluates_slots=False):
+        self.evaluates_slots = evaluates_slots
         self.program = program
         self.kernel = kernel
         self.weight_scale = weight_scale
@@ -108,15 +111,51 @@ cdef class Expansion:
 
     cdef void evaluate(self, const Piece* piece, Py_ssize_t i, int last, double* out) noexcept nogil:
         """out[channel * width + y] = true value of each channel up to `last` at (x_i, y)."""
-        cdef Py_ssize_t y, labels = 1 if self.outputs is None else self.outputs.n
-        cdef double stored[MAX_CHANNELS]
+        cdef Py_ssize_t y
+        cdef const double* values
         cdef int channel
         if self.pool is not None and self.live() == 0:
             for y in range((last + 1) * self.width):
                 out[y] = 0.0
             return
-        for channel in range(last + 1):
-            self.add_up(piece, i, channel, self.sums + channel * self.width)
+        if self.pool is None:
+            for channel in range(last + 1):
+                self.add_up_weights(<const double*> piece.x + i * self.n_features, channel,
+                                    self.sums + channel * self.width)
+        else:
+            values = self.values(piece, i)
+            for channel in range(last + 1):
+                self.add_up(values, channel, self.sums + channel * self.width)
+        self.make_true(last, out)
+
+    cdef void evaluate_slot(self, Py_ssize_t slot, double* out, double* own) noexcept nogil:
+        """f and v at the point of a term, as `evaluate` gives them; own: k(x, x)."""
+        cdef Py_ssize_t n = self.live(), size = self.pool.point_bytes
+        cdef const char* points = self.pool.point_data + self.pool.start * size
+        cdef const char* x = self.pool.point_data + slot * size
+        cdef double facts[64]
+        cdef int channel
+        if self.program.needs_inner and self.program.single:
+            ok_inner_row_f(<const float*> points, n, self.n_features, <const float*> x, self.slot_inner)
+        elif self.program.needs_inner:
+            ok_inner_row(<const double*> points, n, self.n_features, <const double*> x, self.slot_inner)
+        if self.program.needs_l1 and self.program.single:
+            ok_l1_block_f(<const float*> x, 1, <const float*> points, n, self.n_features, self.slot_l1, n)
+        elif self.program.needs_l1:
+            ok_l1_block(<const double*> x, 1, <const double*> points, n, self.n_features, self.slot_l1, n)
+        self.program.row(self.slot_inner, self.slot_l1, x, self.pool.facts + slot, self.pool.capacity, points,
+                         self.pool.facts + self.pool.start, self.pool.capacity, n, self.slot_work)
+        own[0] = self.program.facts(x, facts, 1)
+        self.slot_work[slot - self.pool.start] = own[0]         # the same example: noise counts
+        for channel in range(2):
+            self.add_up(self.slot_work, channel, self.sums + channel * self.width)
+        self.make_true(1, out)
+
+    cdef void make_true(self, int last, double* out) noexcept nogil:
+        """Sums of stored coordinates to true values: frame and label kernel."""
+        cdef Py_ssize_t y, labels = 1 if self.outputs is None else self.outputs.n
+        cdef double stored[MAX_CHANNELS]
+        cdef int channel
         for y in range(labels):
             for channel in range(last + 1):
                 stored[channel] = self.sums[channel * self.width + y]
@@ -126,20 +165,17 @@ cdef class Expansion:
             for channel in range(last + 1):
                 self.outputs.apply(out + channel * self.width)
 
-    cdef void add_up(self, const Piece* piece, Py_ssize_t i, int channel, double* sums) noexcept nogil:
-        """sum_j stored coefficient of slot j * k(x_j, x_i), for each label."""
-        cdef Py_ssize_t n, y, labels = 1 if self.outputs is None else self.outputs.n
-        cdef const double* values
+    cdef void add_up_weights(self, const double* x, int channel, double* sums) noexcept nogil:
+        """<stored weights, x>, for each label."""
+        cdef Py_ssize_t y, d = self.n_features
+        for y in range(1 if self.outputs is None else self.outputs.n):
+            sums[y] = self.weight_scale * ok_dot(self.weight_data + (channel * self.width + y) * d, x, d)
+
+    cdef void add_up(self, const double* values, int channel, double* sums) noexcept nogil:
+        """sum_j stored coefficient of slot j * value j, for each label."""
+        cdef Py_ssize_t y, n = self.live(), labels = 1 if self.outputs is None else self.outputs.n
         cdef const double* coef
         cdef bint finite = True
-        if self.pool is None:
-            for y in range(labels):
-                sums[y] = self.weight_scale * ok_dot(
-                    self.weight_data + (channel * self.width + y) * self.n_features,
-                    <const double*> piece.x + i * self.n_features, self.n_features)
-            return
-        n = self.live()
-        values = self.values(piece, i) if channel == 0 or piece.values != NULL else self.work
         if self.form == PAIR:
             for y in range(labels):
                 sums[y] = 0.0
@@ -173,6 +209,25 @@ cdef class Expansion:
                 else:
                     sums[row] += c * values[j]
 
+    cdef void term(self, Py_ssize_t slot, double* f, double* v) noexcept nogil:
+        """True coefficients of a term in f and v, over labels."""
+        cdef Py_ssize_t y, stride = self.pool.outputs * self.pool.capacity
+        cdef double stored[MAX_CHANNELS]
+        for y in range(self.width):
+            f[y] = v[y] = 0.0
+        for y in range(self.pool.outputs):
+            stored[0] = self.pool.coef[y * self.pool.capacity + slot]
+            stored[1] = self.pool.coef[stride + y * self.pool.capacity + slot]
+            f[y] = frame_row(&self.frame, 0, stored)
+            v[y] = frame_row(&self.frame, 1, stored)
+        if self.form == PAIR:
+            stored[0], stored[1] = f[0], v[0]
+            f[0] = v[0] = 0.0
+            f[self.pool.first[slot]] += stored[0]
+            v[self.pool.first[slot]] += stored[1]
+            f[self.pool.second[slot]] -= stored[0]
+            v[self.pool.second[slot]] -= stored[1]
+
     # ---- Changing -----------------------------------------------------------------------------
 
     cdef void transform(self, const double* move) noexcept nogil:
@@ -185,17 +240,11 @@ cdef class Expansion:
                     Py_ssize_t first, Py_ssize_t second) noexcept nogil:
         """Append example i with true coefficients alpha[channel (* width + y)], under the budget."""
         cdef Py_ssize_t slot
-        cdef double* stored = self.sums             # room for channels * width numbers
-        cdef double reach = 1.0
-        if self.pool is None and piece.own[i] > 1.0:
-            reach = sqrt(piece.own[i])              # weights take in the coefficient times x
-        if not self.store(alpha, stored, reach):
-            self.fold()
-            self.store(alpha, stored, reach)
+        self.ready_to_store(piece.own[i], alpha)
         if self.pool is None:
-            self.add_weights(piece, i, stored, first, second)
+            self.add_weights(piece, i, self.stored, first, second)
             return
-        slot = self.pool.enter(t, stored)
+        slot = self.pool.enter(t, self.stored)
         self.entered = slot
         if slot < 0:
             return
@@ -205,6 +254,14 @@ cdef class Expansion:
         if piece.values == NULL:
             self.place(piece, i, slot)
             self.patch(piece, i, slot)
+
+    cdef void ready_to_store(self, double own, const double* alpha) noexcept nogil:
+        """Coordinates of a new term into `stored`, folding first if they would be too large."""
+        # Weights take in the coefficient times x.
+        cdef double reach = sqrt(own) if self.pool is None and own > 1.0 else 1.0
+        if not self.store(alpha, self.stored, reach):
+            self.fold()
+            self.store(alpha, self.stored, reach)
 
     cdef bint store(self, const double* alpha, double* stored, double reach) noexcept nogil:
         """True to stored coordinates; False if they are so large that the frame should be folded."""
@@ -306,7 +363,7 @@ cdef class Expansion:
         piece.l1 = piece.own_l1 = NULL
         piece.narrow = False
         piece.own = <double*> self.buffer(OWN, m * sizeof(double))
-        self.sums = <double*> self.buffer(SUMS, self.frame.channels * self.width * sizeof(double))
+        self.allocate_sums()
         if pool is None:
             with nogil:
                 for i in range(m):
@@ -320,6 +377,10 @@ cdef class Expansion:
         piece.stride = apart(min(self.live() + m, pool.capacity - pool.start) if learning else self.live())
         piece.facts = <double*> self.buffer(FACTS, program.n_facts * m * sizeof(double))
         self.work = <double*> self.buffer(WORK, program.depth * piece.stride * sizeof(double))
+        if self.evaluates_slots:
+            self.slot_inner = <double*> self.buffer(SLOT_INNER, piece.stride * sizeof(double))
+            self.slot_l1 = <double*> self.buffer(SLOT_L1, piece.stride * sizeof(double))
+            self.slot_work = <double*> self.buffer(SLOT_WORK, program.depth * piece.stride * sizeof(double))
         if program.origin_data != NULL:
             piece.x = self.buffer(X, m * size)
         with nogil:
@@ -336,9 +397,15 @@ cdef class Expansion:
             self.l1_distances(piece, learning)
         return 0
 
+    cdef int allocate_sums(self) except -1:
+        cdef Py_ssize_t size = self.frame.channels * self.width * sizeof(double)
+        self.sums = <double*> self.buffer(SUMS, size)
+        self.stored = <double*> self.buffer(STORED, size)
+        return 0
+
     cdef int prepare_object(self, Piece* piece, double* own, row) except -1:
         """A piece of one object, whose kernel values are known."""
-        self.sums = <double*> self.buffer(SUMS, self.frame.channels * self.width * sizeof(double))
+        self.allocate_sums()
         self.work = <double*> self.buffer(WORK, sizeof(double))
         piece.rows = 1
         piece.first = self.pool.start

@@ -2,6 +2,10 @@
 from libc.math cimport ceil, pow
 from onlinekernels._core.frame cimport Frame
 
+cdef enum:
+    NOBODY = -1         # `victim`: there is room
+    NEWCOMER = -2       # the newcomer itself goes
+
 cdef enum BudgetCode:
     UNLIMITED = 0
     RECENT = 1          # circular buffer of the last `size` terms, V 5.5
@@ -59,7 +63,10 @@ cdef class Pool:
     cdef Py_ssize_t* heap                   # SMALLEST: slots, the smallest (key, born) first
 
     cdef Py_ssize_t enter(self, long long t, const double* stored) noexcept nogil
+    cdef Py_ssize_t victim(self, const double* stored) noexcept nogil
+    cdef double size_of(self, const double* stored) noexcept nogil
     cdef void expire(self, long long t) noexcept nogil
+    cdef void drop_first(self) noexcept nogil
     cdef void clear(self) noexcept nogil
     cdef void fold(self, const Frame* frame) noexcept nogil
     cdef bint is_full(self) noexcept nogil

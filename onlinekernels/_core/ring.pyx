@@ -165,26 +165,39 @@ cdef class Pool:
     cdef bint is_full(self) noexcept nogil:
         return self.budget.code in (RECENT, SMALLEST) and self.count >= self.budget.size
 
+    cdef double size_of(self, const double* stored) noexcept nogil:
+        """max_y |coefficient| in frame coordinates: what Smallest goes by."""
+        cdef Py_ssize_t row
+        cdef double key = 0.0
+        for row in range(self.outputs):
+            key = max(key, fabs(stored[row]))
+        return key
+
+    cdef Py_ssize_t victim(self, const double* stored) noexcept nogil:
+        """The slot that a newcomer would overwrite, NOBODY or NEWCOMER."""
+        if not self.is_full():
+            return NOBODY
+        if self.budget.code == RECENT:
+            return self.oldest
+        # Among equals the oldest goes, not the newcomer.
+        return NEWCOMER if self.size_of(stored) < self.keys[self.heap[0]] else self.heap[0]
+
     cdef Py_ssize_t enter(self, long long t, const double* stored) noexcept nogil:
         """Give a new term a slot, dropping one if the budget says so; -1 if the newcomer goes.
 
         The caller has reserved room and writes the point and its facts into the slot.
         """
-        cdef Py_ssize_t slot, row, i
+        cdef Py_ssize_t row, i, slot = self.victim(stored)
         cdef bint full = self.is_full()
-        cdef double key = 0.0
-        for row in range(self.outputs):
-            key = max(key, fabs(stored[row]))
-        if self.budget.code == SMALLEST and full:
-            slot = self.heap[0]
-            if key < self.keys[slot]:           # among equals the oldest goes, not the newcomer
-                return -1
-        elif self.budget.code == RECENT:
+        cdef double key = self.size_of(stored)
+        if slot == NEWCOMER:
+            return -1
+        if self.budget.code == RECENT:
             slot = (self.oldest + self.count) % self.budget.size
             if full:
                 self.oldest = (self.oldest + 1) % self.budget.size
         elif self.budget.code == SMALLEST:
-            slot = self.count
+            slot = slot if full else self.count
         else:
             slot = self.stop
         if not full:
@@ -209,15 +222,19 @@ cdef class Pool:
     cdef void expire(self, long long t) noexcept nogil:
         """After example t: drop what f_{t+1} may not use."""
         cdef long long first
-        cdef Py_ssize_t row
         if self.budget.code not in (WINDOW, SUBLINEAR):
             return
         first = t + 1 - window_length(&self.budget, t + 1)
         while self.start < self.stop and self.born[self.start] < first:
-            for row in range(self.rows):
-                self.coef[row * self.capacity + self.start] = 0.0
-            self.start += 1
-            self.count -= 1
+            self.drop_first()
+
+    cdef void drop_first(self) noexcept nogil:
+        """Drop the term at the beginning of a window."""
+        cdef Py_ssize_t row
+        for row in range(self.rows):
+            self.coef[row * self.capacity + self.start] = 0.0
+        self.start += 1
+        self.count -= 1
 
     cdef void clear(self) noexcept nogil:
         """Forget all terms, leaving the slots in use where they are."""

@@ -2,7 +2,7 @@
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.plan import Plan
 from onlinekernels.steps import MetaDescent
-from onlinekernels.validation import check_not_negative
+from onlinekernels.validation import check_flag, check_not_negative
 
 __all__ = ["SVMD"]
 
@@ -26,6 +26,9 @@ class SVMD(OnlineLearner):
         lambda of V (34), in [0, 1].
     regularization : float
         c. step * regularization must not exceed 1; an adapted step is capped there.
+    exact_norms : bool
+        False is the paper: <f, v> and |f|^2 as if no term had ever been dropped. True corrects them
+        at each drop, for the price of one more kernel row.
 
     Attributes
     ----------
@@ -45,13 +48,14 @@ class SVMD(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, regularization=1e-3,
-                 budget=512, offset=False, labels=None, epochs=1):
+                 exact_norms=False, budget=512, offset=False, labels=None, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
         self.meta_step = meta_step
         self.memory = memory
         self.regularization = regularization
+        self.exact_norms = exact_norms
         self.budget = budget
         self.offset = offset
         self.labels = labels
@@ -64,4 +68,5 @@ class SVMD(OnlineLearner):
             kernel=self.kernel,
             step=MetaDescent(self.step, self.meta_step, self.memory),
             regularization=check_not_negative(self, "regularization"),
+            exact_norms=check_flag(self, "exact_norms"),
         )
