@@ -721,11 +721,12 @@ cdef class Engine:
         cdef const char* x = NULL if X is None else array_data(X)
         cdef Py_ssize_t done = 0, rows, i, n = len(objects) if X is None else X.shape[0]
         cdef Py_ssize_t labels = self.labels(), row_bytes = expansion.n_features * expansion.dtype.itemsize
-        cdef double[:, ::1] scores = np.empty((n, labels))
-        cdef double[::1] offset = self.intercept()
+        cdef double* scores
         cdef Piece piece
         cdef double own = 1.0
         cdef Py_ssize_t most = PREDICT_ROWS
+        result = np.empty((n, labels))
+        scores = <double*> array_data(result)
         if expansion.pool is not None:
             expansion.pool.tidy()
             most = max(8, min(most, (1 << 21) // (expansion.live() + 1)))
@@ -739,27 +740,27 @@ cdef class Engine:
                 expansion.prepare(&piece, x + done * row_bytes, rows, False)
             with nogil:
                 for i in range(rows):
-                    self.score(&piece, i, &offset[0], &scores[done + i, 0])
+                    self.score(&piece, i, scores + (done + i) * labels)
                     if not (trusted or self.expansion.program is None):
                         if not isfinite(piece.facts[SQUARE * rows + i]):
-                            scores[done + i, 0] = NAN
+                            scores[(done + i) * labels] = NAN
             done += rows
             PyErr_CheckSignals()
-        for done in range(n):
-            for i in range(labels):
-                if not isfinite(scores[done, i]):
-                    raise FloatingPointError(f"Row {done} of X has no finite score: its values are too "
-                                             "large for the kernel.")
-        return scores.base
+        for i in range(n * labels):
+            if not isfinite(scores[i]):
+                raise FloatingPointError(f"Row {i // labels} of X has no finite score: its values are too "
+                                         "large for the kernel.")
+        return result
 
-    cdef void score(self, const Piece* piece, Py_ssize_t i, const double* offset, double* out) noexcept nogil:
+    cdef void score(self, const Piece* piece, Py_ssize_t i, double* out) noexcept nogil:
         """Scores of one example, of the averaged hypothesis if this engine averages."""
         cdef Py_ssize_t l, width = self.expansion.width
         cdef int channel = self.expansion.frame.channels - 1 if self.averages and self.t else 0
-        cdef double scale = 1.0 / self.t if channel else 1.0
         self.expansion.evaluate(piece, i, channel, self.bare)
         for l in range(self.labels()):
-            out[l] = scale * self.bare[channel * width + l] + offset[l]
+            out[l] = self.bare[l] + self.offset[l]
+            if channel:
+                out[l] = (self.bare[channel * width + l] + self.offset_sum[l]) / self.t
 
     # ---- State --------------------------------------------------------------------------------
 

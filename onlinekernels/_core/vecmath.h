@@ -104,12 +104,42 @@ OK_STATIC OK_CLONES void ok_exp_array(const double *OK_RESTRICT x, double *OK_RE
         for (l = 0; l < OK_LANES; l++) total += lane[l];                                           \
         return total;                                                                              \
     }                                                                                              \
-    /* Inner products of x with n rows of S, one example at a time. */                             \
+    /* Inner products of x with n rows of S: four rows at a time share what is loaded of x. */        \
     OK_STATIC OK_CLONES void ok_inner_row##SUFFIX(const TYPE *S, ptrdiff_t n, ptrdiff_t d,         \
                                                   const TYPE *x, double *OK_RESTRICT out)          \
     {                                                                                              \
-        ptrdiff_t i;                                                                               \
-        for (i = 0; i < n; i++) out[i] = ok_dot_inline##SUFFIX(S + i * d, x, d);                   \
+        ptrdiff_t i = 0, j, l;                                                                     \
+        for (; i + 4 <= n; i += 4) {                                                               \
+            const TYPE *a = S + i * d, *b = a + d, *c = b + d, *e = c + d;                         \
+            TYPE la[OK_LANES] = {0}, lb[OK_LANES] = {0}, lc[OK_LANES] = {0}, le[OK_LANES] = {0};   \
+            TYPE ta = 0, tb = 0, tc = 0, te = 0;                                                   \
+            for (j = 0; j + OK_LANES <= d; j += OK_LANES)                                          \
+                for (l = 0; l < OK_LANES; l++) {                                                   \
+                    TYPE v = x[j + l];                                                             \
+                    la[l] += a[j + l] * v;                                                         \
+                    lb[l] += b[j + l] * v;                                                         \
+                    lc[l] += c[j + l] * v;                                                         \
+                    le[l] += e[j + l] * v;                                                         \
+                }                                                                                  \
+            for (l = 0; j + l < d; l++) {                                                          \
+                TYPE v = x[j + l];                                                                 \
+                la[l] += a[j + l] * v;                                                             \
+                lb[l] += b[j + l] * v;                                                             \
+                lc[l] += c[j + l] * v;                                                             \
+                le[l] += e[j + l] * v;                                                             \
+            }                                                                                      \
+            for (l = 0; l < OK_LANES; l++) {                                                       \
+                ta += la[l];                                                                       \
+                tb += lb[l];                                                                       \
+                tc += lc[l];                                                                       \
+                te += le[l];                                                                       \
+            }                                                                                      \
+            out[i] = ta;                                                                           \
+            out[i + 1] = tb;                                                                       \
+            out[i + 2] = tc;                                                                       \
+            out[i + 3] = te;                                                                       \
+        }                                                                                          \
+        for (; i < n; i++) out[i] = ok_dot_inline##SUFFIX(S + i * d, x, d);                        \
     }                                                                                              \
     /* City-block distances of m rows of X to n rows of S, a tile of S at a time. */               \
     OK_STATIC OK_CLONES void ok_l1_block##SUFFIX(const TYPE *X, ptrdiff_t m, const TYPE *S,        \
