@@ -1,15 +1,16 @@
 """Online learning with kernels: exact, fast, pleasant.
 
-Everything here learns a function f(x) = sum_i alpha_i k(x_i, x) + b by repeating three moves: evaluate
-f at an example; let a rule turn the score and the label into a decay of all old coefficients and one
-new coefficient; append that term and, if over budget, drop one.
+Everything here learns a function f(x, y) = sum_i k(x_i, x) (A_i @ kappa)[y] + b[y] by repeating three
+moves: evaluate f at an example; let a rule turn the scores and the label into a linear transform of all
+old coefficients and one new row of them; append that term and, if over budget, drop one.
 
 Five nouns say what is learned: a kernel, a loss, a step, a budget and (for many classes) labels.  An
 algorithm is a rule plus sensible defaults for the nouns.
 
 The layers, each importing only those before it: ``_core`` (compiled: formulas, frame, pool of terms,
-engine), the nouns (``kernels losses steps budgets labels``), ``learner`` (what all algorithms share),
-``algorithms``, and what uses them (``modelfile streams``).
+expansion, engine), the nouns (``kernels losses steps budgets labels``), ``plan`` (validated parameters
+and learned state), ``learner`` (what all algorithms share), ``algorithms``, and what uses them
+(``modelfile streams``).
 """
 from onlinekernels.algorithms import ILK, NORMA, SILK, SVMD, PassiveAggressive, Perceptron
 from onlinekernels.budgets import Recent, Smallest, Sublinear, Unlimited, Window

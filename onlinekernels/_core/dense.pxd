@@ -1,6 +1,7 @@
 """Vector-valued losses and their implicit steps, for outputs that all have a coefficient of their own."""
 from libc.math cimport exp, fabs, log
 from libc.stdlib cimport qsort
+from onlinekernels._core.losses cimport Bracket, bracket_next, bracket_start
 
 
 cdef inline void softmax(const double* scores, Py_ssize_t n, double* p) noexcept nogil:
@@ -52,8 +53,8 @@ cdef inline void softmax_step(const double* scores, Py_ssize_t y, Py_ssize_t n, 
     level = scores + k size e_y; sum p falls as A rises, so A is a bracketed root.
     """
     cdef Py_ssize_t i
-    cdef int iteration
-    cdef double low, high, A, total, slope, p, largest, step, grip = k * size
+    cdef Bracket bracket
+    cdef double A, total, slope, p, largest, grip = k * size
     for i in range(n):
         level[i] = scores[i] + (grip if i == y else 0.0)
     largest = level[0]
@@ -63,26 +64,16 @@ cdef inline void softmax_step(const double* scores, Py_ssize_t y, Py_ssize_t n, 
     total = 0.0
     for i in range(n):
         total += exp(level[i] - largest)
-    high = largest + log(total)         # p_l <= exp(level - A): the sum is at most 1
-    low = high - grip                   # p_l >= exp(level - A - grip): at least 1
-    A = high
-    for iteration in range(200):
-        total = -1.0
+    A = largest + log(total)            # p_l <= exp(level - A): the sum is at most 1 there,
+    bracket_start(&bracket, A - grip, A)        # and p_l >= exp(level - A - grip): at least 1 there
+    while not bracket.done:
+        total = 0.0
         slope = 0.0
         for i in range(n):
             p = probability(level[i] - A, grip)
             total += p
             slope += p / (1.0 + grip * p)
-        if total > 0.0:
-            low = A
-        else:
-            high = A
-        step = total / slope
-        A += step
-        if not low <= A <= high:
-            A = 0.5 * (low + high)
-        if fabs(step) <= 1e-15 * (1.0 + fabs(A)) or high - low <= 1e-15 * (1.0 + fabs(A)):
-            break
+        A = bracket_next(&bracket, A, 1.0 - total, slope)
     for i in range(n):
         alpha[i] = -size * probability(level[i] - A, grip)
     total = 0.0

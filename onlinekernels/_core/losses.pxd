@@ -141,6 +141,44 @@ cdef inline double loss_moved_scalar(const Loss* loss, double scalar) noexcept n
 
 # ---- Implicit steps, I (8)-(16): alpha = -size l'(score + alpha k) -------------------------------
 
+cdef struct Bracket:
+    # A root of a rising function between low and high.
+    double low
+    double high
+    double step         # the latest step, and the one before it
+    double last
+    int rounds
+    bint done
+
+
+cdef inline void bracket_start(Bracket* bracket, double low, double high) noexcept nogil:
+    bracket.low, bracket.high = low, high
+    bracket.step = bracket.last = high - low
+    bracket.rounds = 0
+    bracket.done = not high > low
+
+
+cdef inline double bracket_next(Bracket* bracket, double x, double value, double slope) noexcept nogil:
+    """The next x: Newton's, or the middle where Newton leaves the bracket or is slower than halving."""
+    cdef double newton = x - value / slope
+    if fabs(newton - x) <= 2e-16 * fabs(x):
+        bracket.done = True
+        return x
+    if value > 0.0:
+        bracket.high = x
+    else:
+        bracket.low = x
+    if bracket.low < newton < bracket.high and fabs(2.0 * value) <= fabs(bracket.last * slope):
+        bracket.last, bracket.step = bracket.step, x - newton
+        x = newton
+    else:
+        bracket.last, bracket.step = bracket.step, 0.5 * (bracket.high - bracket.low)
+        x = bracket.low + bracket.step
+    bracket.rounds += 1
+    bracket.done = fabs(bracket.step) <= 2e-16 * fabs(x) or bracket.rounds == 300
+    return x
+
+
 cdef inline double clip(double x, double low, double high) noexcept nogil:
     return low if x < low else (high if x > high else x)
 
@@ -148,25 +186,15 @@ cdef inline double clip(double x, double low, double high) noexcept nogil:
 cdef inline double logistic_step(double margin, double k, double size) noexcept nogil:
     """u >= 0 with u = size expit(-(margin + u k)): Newton in s = margin + u k, kept in its bracket.
 
-    A fixed-point iteration would cycle and plain Newton overflow; here the root of
-    s - margin - k size expit(-s), which rises with slope >= 1, stays bracketed.
+    A fixed-point iteration and plain Newton cycle; here the root of s - margin - k size expit(-s),
+    which rises with slope >= 1, stays bracketed.
     """
-    cdef double low = margin, high = margin + k * size * expit(-margin)
-    cdef double s = low, value, slope, step
-    cdef int i
-    for i in range(100):
-        value = s - margin - k * size * expit(-s)
-        if value > 0:
-            high = s
-        else:
-            low = s
-        slope = 1.0 + k * size * expit(s) * expit(-s)
-        step = value / slope
-        s -= step
-        if not (low <= s <= high):
-            s = 0.5 * (low + high)
-        if fabs(step) <= 1e-15 * (1.0 + fabs(s)) or high - low <= 1e-15 * (1.0 + fabs(s)):
-            break
+    cdef Bracket bracket
+    cdef double s
+    bracket_start(&bracket, margin, margin + k * size * expit(-margin))
+    s = margin
+    while not bracket.done:
+        s = bracket_next(&bracket, s, s - margin - k * size * expit(-s), 1.0 + k * size * expit(s) * expit(-s))
     return size * expit(-s)
 
 

@@ -1,0 +1,151 @@
+"""Implicit steps are arg-mins of I (8): against a numeric minimizer of the definition, one example at a time."""
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from test_oracle import LOSSES
+from test_outputs import MULTI
+
+
+def minimizer(objective, low, high):
+    """Golden-section search in extended precision: the minimum of a convex function of one number."""
+    low, high = np.longdouble(low), np.longdouble(high)
+    ratio = (np.sqrt(np.longdouble(5)) - 1) / 2
+    a, b = high - ratio * (high - low), low + ratio * (high - low)
+    at_a, at_b = objective(a), objective(b)
+    for _ in range(200):
+        if at_a <= at_b:
+            high, b, at_b = b, a, at_a
+            a = high - ratio * (high - low)
+            at_a = objective(a)
+        else:
+            low, a, at_a = a, b, at_b
+            b = low + ratio * (high - low)
+            at_b = objective(b)
+    return float((low + high) / 2)
+
+
+def precise_value(loss, z, y):
+    """The loss in extended precision, written from its definition."""
+    name, s = type(loss).__name__.removeprefix("Nu"), loss.core()[1]
+    if name == "Hinge":
+        return max(0, s - y * z)
+    if name == "Novelty":
+        return max(0, s - z)
+    if name == "Logistic":
+        return np.log1p(np.exp(-abs(y * z))) + max(0, -y * z)
+    delta = abs(y - z)
+    if name == "Squared":
+        return delta**2 / 2
+    if name == "Absolute":
+        return delta
+    if name == "Insensitive":
+        return max(0, delta - s)
+    if name == "SquaredInsensitive":
+        return max(0, delta - s) ** 2
+    return delta - s / 2 if delta >= s else delta**2 / (2 * s)
+
+
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_one_output(loss, offset):
+    """Weights w in the span of w_t and x, and b: all of f that can matter."""
+    if offset and loss.task == "novelty":
+        pytest.skip("an offset makes no sense there")
+    rng = np.random.default_rng(0)
+    for trial in range(25):
+        eta, lam, C = rng.uniform(0.05, 3.0), rng.choice([0.0, rng.uniform(0, 2)]), rng.uniform(0.1, 5.0)
+        w, b = rng.normal(size=3), rng.normal() if offset else 0.0
+        x, y = rng.normal(size=3) * rng.uniform(0.2, 3), rng.choice([-1.0, 1.0])
+        if loss.task == "regression":
+            y = rng.normal() * 2
+        model = ok.ILK(loss, "linear", step=eta, regularization=lam, penalty=C, offset=offset)
+        label = int(y) if loss.task == "binary" else y
+        model.partial_fit(x[None], [label], **({"classes": [-1, 1]} if loss.task == "binary" else {}))
+        engine = model._state.engine
+        state = engine.state()
+        state.update(weights=w[None].copy(), frame=np.eye(1), t=0, scalar=float(loss.core()[1]))
+        state["offsets"][0, 0] = b
+        engine.restore(state)
+        model.partial_fit(x[None], [label])
+
+        def objective(a):
+            """J at w = w_t / (1 + eta lambda) + a x and the best b for it along the gradient's direction."""
+            new = w / (1 + np.longdouble(eta) * lam) + a * x
+            shift = a * (1 + np.longdouble(eta) * lam) if offset else 0
+            score = new @ x + b + shift
+            return (((new - w) @ (new - w) + shift**2) / 2
+                    + eta * (lam * (new @ new) / 2 + C * precise_value(loss, score, np.longdouble(y))))
+
+        a = minimizer(objective, -100, 100)
+        np.testing.assert_allclose(model.coef_[0], w / (1 + eta * lam) + a * x, atol=2e-8)
+        np.testing.assert_allclose(model.intercept_[0], b + (a * (1 + eta * lam) if offset else 0.0), atol=2e-8)
+
+
+@pytest.mark.parametrize("loss", MULTI, ids=repr)
+def test_many_outputs(loss):
+    """Random directions and distances from the exact step never lower the objective.
+
+    J is strongly convex, so a step that were off by d would leave d^2 / 2 to be gained towards the
+    true minimum; the directions to all label pairs and their mixtures are among those tried.
+    """
+    rng = np.random.default_rng(1)
+    labels = ok.LabelGraph([("a", "b", 0.5), ("b", "c", 1.0), ("c", "d", 0.7), ("d", "a", 1.3)])
+    names = labels.names()
+    for trial in range(12):
+        eta, lam, C = rng.uniform(0.1, 2.0), rng.uniform(0, 1.5), rng.uniform(0.2, 4.0)
+        W, x, y = rng.normal(size=(4, 2)), rng.normal(size=2) * 1.5, int(rng.integers(4))
+        model = ok.ILK(loss, "linear", step=eta, regularization=lam, penalty=C, exact=True, labels=labels)
+        model.partial_fit(x[None], [names[y]])
+        engine = model._state.engine
+        state = engine.state()
+        state.update(weights=W.copy(), frame=np.eye(1), t=0, scalar=float(loss.core()[1]))
+        engine.restore(state)
+        model.partial_fit(x[None], [names[y]])
+
+        def objective(new):
+            extra = {"labels": labels} if loss.structured else {}
+            value = loss.value((new @ x)[None], [y], **extra)[0]
+            if loss.adapts:
+                value += loss.nu * loss.core()[1]       # a constant while f moves
+            return 0.5 * np.sum((new - W) ** 2) + eta * (0.5 * lam * np.sum(new**2) + C * value)
+
+        best = objective(model.coef_)
+        steps = [np.outer(d, x) for d in rng.normal(size=(300, 4))]
+        steps += [np.outer(np.eye(4)[i] - np.eye(4)[j], x) for i in range(4) for j in range(4)]
+        for step in steps:
+            for size in (1e-1, 1e-3, 1e-5):
+                assert objective(model.coef_ + size * step) >= best - 1e-14
+
+
+def test_large_steps_cannot_overshoot():
+    X, y = np.ones((50, 1)), np.full(50, 3.0)
+    implicit = ok.ILK("squared", "linear", step=1e6, regularization=0.0).fit(X, y)
+    np.testing.assert_allclose(implicit.predict([[1.0]]), [3.0], rtol=1e-5)
+    with pytest.raises(FloatingPointError):
+        ok.NORMA("squared", "linear", step=1e6, regularization=0.0).fit(np.ones((200, 1)), np.full(200, 3.0))
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("start", [-800.0, -30.0, 0.0, 30.0, 800.0])
+@pytest.mark.parametrize("loss, y", [(ok.Logistic(), 1), (ok.MulticlassLogistic(), "b")], ids=repr)
+def test_logistic_steps_cannot_fail(loss, y, start, size):
+    """alpha = -S l'(new score), wherever the score starts and however large the step."""
+    classes = [-1, 1] if y == 1 else ["a", "b", "c"]
+    model = ok.ILK(loss, "linear", regularization=0.0, penalty=size, exact=False)
+    model.partial_fit([[1.0]], [y], classes=classes)
+    state = model._state.engine.state()
+    outputs = len(state["weights"])
+    state["weights"] = np.full((outputs, 1), start) * (np.arange(outputs)[:, None] == outputs - 1)
+    model._state.engine.restore({**state, "t": 0, "frame": np.eye(1)})
+    before = model.coef_[:, 0].copy()
+    model.partial_fit([[1.0]], [y])
+    after = model.coef_[:, 0]
+    if outputs == 1:
+        gradient = np.array([loss.derivative(after[0], 1)])
+    else:                                               # 1 - p without cancellation
+        p = np.exp(after - after.max()) / np.exp(after - after.max()).sum()
+        gradient = p.copy()
+        gradient[1] = -p[[0, 2]].sum()
+    assert np.isfinite(after).all()
+    np.testing.assert_allclose(after - before, -size * gradient, rtol=1e-9, atol=1e-12 * (max(1, abs(start)) + size))  # dust counts as 0

@@ -1,0 +1,159 @@
+"""Label structures, and what is refused about labels."""
+import pickle
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+
+X = np.random.default_rng(0).normal(size=(12, 2))
+Y = np.array(list("abcabcabcabc"))
+TREE = ok.Taxonomy({"a": "v", "b": "v", "c": "root", "v": "root"})
+
+
+def test_taxonomy_against_its_definition():
+    tree = ok.Taxonomy.from_paths(["A/1/x", "A/1/y", "A/2/x", "B/1/x", "B"])
+    names = tree.names()
+
+    def ancestors(label):
+        nodes, node = {label}, label
+        while node in tree.parents:
+            node = tree.parents[node]
+            nodes.add(node)
+        return nodes
+
+    for a in names:
+        for b in names:
+            assert tree.kernel(a, b) == len(ancestors(a) & ancestors(b))
+            assert tree.distance(a, b) == 0.5 * len(ancestors(a) ^ ancestors(b))
+    assert tree.distance("B", "B/1/x") == 1.0           # a label that is a prefix is an ancestor
+    outputs = tree.outputs()
+    kappa = np.array([[tree.kernel(a, b) for b in names] for a in names])
+    scores = np.random.default_rng(1).normal(size=len(names))
+    np.testing.assert_allclose(outputs.kappa_times(scores), kappa @ scores, rtol=1e-13)
+
+
+def test_label_graph_against_floyd_and_warshall():
+    rng = np.random.default_rng(2)
+    edges = [(i, i + 1, 1.0) for i in range(9)] + [
+        (int(a), int(b), float(w)) for a, b, w in zip(rng.integers(0, 10, 15), rng.integers(0, 10, 15), rng.uniform(0, 3, 15))]
+    D = np.full((10, 10), np.inf)
+    np.fill_diagonal(D, 0.0)
+    for a, b, w in edges:
+        D[a, b] = D[b, a] = min(D[a, b], w)
+    for k in range(10):
+        D = np.minimum(D, D[:, k:k + 1] + D[k:k + 1])
+    np.testing.assert_allclose(ok.LabelGraph(edges).distances(list(range(10))), D, rtol=1e-13)
+
+
+@pytest.mark.parametrize("labels, words", [
+    (ok.Taxonomy({"a": "b", "b": "a"}), "cycle"),
+    (ok.Taxonomy({"a": "r", "b": "c", "c": "b"}), "cycle"),
+    (ok.Taxonomy({"a": "r", "b": "s"}), "one root"),
+    (ok.Taxonomy({}), "dictionary"),
+    (ok.Taxonomy(["a"]), "dictionary"),
+    (ok.Taxonomy({"a": "r", "b": "r"}, labels=["a", "z"]), "'z'"),
+    (ok.LabelGraph([("a", "b", -1.0)]), "at least 0"),
+    (ok.LabelGraph([("a", "b", float("nan"))]), "at least 0"),
+    (ok.LabelGraph([("a", "b", 1.0), ("c", "d", 1.0)]), "connected"),
+    (ok.LabelGraph([]), "at least one edge"),
+    (ok.LabelGraph([("a", "b")]), "weight"),
+    ("tree", "Taxonomy or a LabelGraph"),
+], ids=str)
+def test_structures_that_make_no_sense_are_refused_at_the_first_fit(labels, words):
+    model = ok.NORMA(ok.GraphHinge(), labels=labels)
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=words):
+        model.partial_fit(X, Y)
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize("build, words", [
+    (lambda: ok.NORMA(ok.Hinge(), labels=TREE).partial_fit(X, Y), "many classes"),
+    (lambda: ok.ILK(ok.MulticlassLogistic(), labels=TREE).partial_fit(X, Y), "delta kernel"),
+    (lambda: ok.ILK(ok.GraphHinge(), exact=True, labels=TREE).partial_fit(X, Y), "delta kernel"),
+    (lambda: ok.ILK(step=ok.MetaDescent()).partial_fit(X, Y == "a"), "MetaDescent"),
+    (lambda: ok.PassiveAggressive(ok.Logistic()).partial_fit(X, Y == "a"), "passive-aggressive"),
+    (lambda: ok.PassiveAggressive(variant="PA-III").partial_fit(X, Y == "a"), "variant"),
+    (lambda: ok.SVMD(ok.NuNovelty(margin=-1.0)).partial_fit(X), "above 0"),
+    (lambda: ok.SVMD(step=10.0, regularization=1.0).partial_fit(X, Y == "a"), "at most 1"),
+    (lambda: ok.SVMD(memory=1.5).partial_fit(X, Y == "a"), "memory"),
+    (lambda: ok.ILK(penalty=0.0).partial_fit(X, Y == "a"), "penalty"),
+    (lambda: ok.SVMD(ok.Hinge(), lambda a, b: 1.0, exact_norms=True).partial_fit(X, Y == "a"), "built-in kernel"),
+    (lambda: ok.NORMA(ok.GraphHinge(), labels=TREE).partial_fit(X, Y, classes=["a", "z"]), "'z'"),
+    (lambda: ok.NORMA(ok.Hinge()).partial_fit(X, Y), "MulticlassHinge"),
+    (lambda: TREE.distance("a", "zzz"), "'zzz'"),
+    (lambda: ok.LabelGraph([("a", "b", 1.0)]).distance("a", "zzz"), "'zzz'"),
+])
+def test_combinations_that_make_no_sense_are_refused_in_a_sentence(build, words):
+    with pytest.raises(ValueError, match=words):
+        build()
+
+
+@pytest.mark.parametrize("model", [
+    ok.NORMA(ok.GraphHinge(), labels=TREE, budget=5),
+    ok.SILK(ok.MulticlassHinge(), budget=5),
+    ok.SVMD(ok.MulticlassLogistic(), budget=5, offset=True),
+    ok.ILK(ok.MulticlassHinge(), exact=True),
+    ok.NORMA(ok.NuGraphHinge(), "linear", labels=ok.LabelGraph([("a", "b", 1.0), ("b", "c", 2.0)])),
+], ids=repr)
+def test_refused_labels_change_nothing_and_saved_models_go_on(model, tmp_path):
+    first = {} if model.labels is not None else {"classes": ["a", "b", "c"]}
+    model = pickle.loads(pickle.dumps(model)).partial_fit(X[:6], Y[:6], **first)
+    before = pickle.dumps(model)
+    for bad, words in ((["a", "zebra"], "zebra"), ([["a"], "b"], "y"), ([float("nan"), 1.0], "NaN|unknown")):
+        with pytest.raises(ValueError, match=words):
+            model.partial_fit(X[:2], bad)
+    assert pickle.dumps(model) == before
+    model.save(tmp_path / "m.npz")
+    twin = ok.load(tmp_path / "m.npz")
+    assert repr(twin) == repr(model)
+    np.testing.assert_array_equal(twin.progressive(X[6:], Y[6:]), model.progressive(X[6:], Y[6:]))
+    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
+    assert twin.classes_.tolist() == model.classes_.tolist()
+
+
+def test_any_hashable_is_a_label():
+    labels = np.empty(12, dtype=object)
+    labels[:] = [("t", 1), 3, "s"] * 4
+    model = ok.SILK(ok.MulticlassHinge(), ok.Gaussian(0.5)).fit(X, labels)
+    assert set(model.predict(X).tolist()) <= {("t", 1), 3, "s"}
+    assert model.predict_one(X[0]) in {("t", 1), 3, "s"}
+    mixed = ok.NORMA(ok.MulticlassHinge()).partial_fit(X[:4], ["a", 3, "a", 3])
+    assert mixed.classes_.tolist() == ["a", 3]
+
+
+def test_probabilities_of_many_classes():
+    model = ok.NORMA(ok.MulticlassLogistic(), ok.Gaussian(0.7), step=0.5, epochs=30).fit(X, Y)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (model.classes_[p.argmax(axis=1)] == model.predict(X)).all()
+    assert not hasattr(ok.NORMA(ok.MulticlassHinge()), "predict_proba")
+
+
+def test_multiclass_losses_against_finite_differences():
+    rng = np.random.default_rng(3)
+    scores, y, h = rng.normal(size=(20, 3)), rng.integers(0, 3, 20), 1e-6
+    for loss in (ok.MulticlassHinge(), ok.MulticlassLogistic(), ok.GraphHinge(), ok.NuMulticlassHinge(0.2)):
+        slopes = [(loss.value(scores + h * e, y) - loss.value(scores - h * e, y)) / (2 * h) for e in np.eye(3)]
+        np.testing.assert_allclose(loss.derivative(scores, y), np.array(slopes).T, atol=1e-6)
+
+
+class Own(ok.Loss):
+    """The squared distance to the indicator of the label, a loss of the tests' own for many classes."""
+
+    task = "multiclass"
+
+    def derivative(self, scores, y):
+        return scores - np.eye(len(scores))[y]
+
+
+def test_own_losses_of_many_classes():
+    model = ok.NORMA(Own(), "linear", step=0.1, regularization=0.0)
+    model.partial_fit(X, Y, classes=["a", "b", "c"])
+    W = np.zeros((3, 2))
+    for x, label in zip(X, Y):
+        W -= 0.1 * np.outer(W @ x - np.eye(3)["abc".index(label)], x)
+    np.testing.assert_allclose(model.coef_, W, rtol=1e-12)
+    with pytest.raises(ValueError, match="MetaDescent"):
+        ok.SVMD(Own()).partial_fit(X, Y)
