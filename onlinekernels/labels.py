@@ -13,7 +13,20 @@ from onlinekernels.validation import check_column
 __all__ = ["BinaryLabels", "ManyLabels", "LabelStructure", "Taxonomy", "LabelGraph"]
 
 
-class BinaryLabels:
+class _Labels:
+    """What both kinds of label sets share: the short way for a single label."""
+
+    _targets = {}
+
+    def encode_one(self, y):
+        """Target of one label, or None if it is not known yet."""
+        try:
+            return self._targets.get(y)
+        except TypeError:
+            return None
+
+
+class BinaryLabels(_Labels):
     """Two labels; the first in sorted order is -1, the second +1.
 
     Immutable: `encode` returns the targets and the labels to go on with, so that a refused call
@@ -83,13 +96,6 @@ class BinaryLabels:
             )
         return np.where(positive, 1.0, -1.0), self
 
-    def encode_one(self, y):
-        """Target of one label, or None if it is not known yet."""
-        try:
-            return self._targets.get(y)
-        except TypeError:
-            return None
-
     def decode(self, scores):
         """Labels of scores: the second class where the score is positive."""
         return self.classes[(scores[:, 0] > 0).astype(np.intp)]
@@ -119,7 +125,7 @@ class BinaryLabels:
         return cls(classes, bool(state["open"]))
 
 
-class ManyLabels:
+class ManyLabels(_Labels):
     """Any number of hashable labels; new ones may join unless the set is fixed.
 
     Immutable, like `BinaryLabels`. A target is the label's place in the order of appearance, or in
@@ -181,13 +187,6 @@ class ManyLabels:
             )
         grown = ManyLabels(list(dict.fromkeys([*self.order, *labels])), False)
         return grown.encode(y)
-
-    def encode_one(self, y):
-        """Target of one label, or None if it is not known yet."""
-        try:
-            return self._targets.get(y)
-        except TypeError:
-            return None
 
     def decode(self, scores):
         """The label with the largest score; among equals the first in order."""

@@ -1,0 +1,55 @@
+"""Figures on real data; skipped where the data is not there.
+
+The folder with the data sets is the environment variable ONLINEKERNELS_SHARED, or ``shared`` beside the
+checkout.
+"""
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+
+SHARED = pathlib.Path(os.environ.get("ONLINEKERNELS_SHARED", pathlib.Path(__file__).parents[2] / "shared"))
+
+
+def load(name):
+    path = SHARED / "data" / f"{name}.npz"
+    if not path.exists():
+        pytest.skip(f"{name} is not there")
+    with np.load(path, allow_pickle=False) as file:
+        return {key: file[key] for key in file.files}
+
+
+def errors(model, X, y):
+    """Whether each example of one pass is predicted wrongly before it is learned."""
+    return model.progressive(X, y, classes=range(10)).argmax(axis=1) != y
+
+
+def test_usps_step_size_adaptation_halves_the_error():
+    """V Figure 4: ten classes, Gaussian width 8, 512 terms."""
+    data = load("usps")
+    X, y = data["X_train"] / 1000.0, data["y_train"]
+    shared = dict(regularization=1 / (500 * len(X)), budget=512)
+    loss, kernel = ok.MulticlassHinge(), ok.Gaussian(8.0)
+    adapted = errors(ok.SVMD(loss, kernel, step=0.1, meta_step=0.1, memory=0.99, **shared), X, y).mean()
+    one_step = errors(ok.SVMD(loss, kernel, step=0.1, meta_step=0.1, memory=0.0, **shared), X, y).mean()
+    scheduled = errors(ok.NORMA(loss, kernel, step=ok.Decaying(0.1, 100), **shared), X, y).mean()
+    assert adapted <= 0.105
+    assert adapted <= 0.55 * scheduled
+    assert adapted < one_step < scheduled
+
+
+@pytest.mark.parametrize("budget, average, last", [(256, 0.135, None), (4096, 0.031, 0.023)])
+def test_mnist_in_one_pass(budget, average, last):
+    """V Figure 7: ten classes, a polynomial of degree 9 on images of unit length."""
+    data = load("mnist")
+    X = data["X_train"].reshape(60000, 784).astype(np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    kernel = ok.Polynomial(9, scale=1.0, bias=0.0)
+    regularization = 1e-3 if budget == 256 else 1e-5
+    model = ok.SILK(ok.MulticlassHinge(), kernel, regularization=regularization, exact=True, budget=budget)
+    wrong = errors(model, X, data["y_train"])
+    assert wrong.mean() <= average
+    assert last is None or wrong[-4500:].mean() <= last
