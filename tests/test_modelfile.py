@@ -84,7 +84,7 @@ LOSSES = [ok.Hinge(0.7), ok.NuHinge(0.3, 0.5), ok.Logistic(), ok.Novelty(0.4), o
 KERNELS = [ok.Linear(), 0.5 * ok.Linear(), ok.Gaussian(1.3), ok.Polynomial(3, 0.3, 1.0), ok.Laplacian(0.7), ok.Constant(0.7),
            ok.Gaussian(0.9) + ok.Noise(0.5), ok.Normalized(ok.Polynomial(2)), ok.Normalized("laplacian"),
            ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(), ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5)]
-STEPS = [0.2, ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5), np.float32(0.2), 1]
+STEPS = [0.2, ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5), np.float32(0.25), 1]
 BUDGETS = [None, ok.Unlimited(), 7, ok.Recent(7), ok.Window(9), ok.Smallest(6), ok.Sublinear(0.6, 4)]
 MODELS = {
     **{f"loss {loss!r}": ok.NORMA(loss, ok.Gaussian(1.2), step=0.2, budget=11) for loss in LOSSES},
@@ -360,7 +360,8 @@ class TestPythonCode:
         model = ok.NORMA(OwnLoss(), dot).partial_fit(X[:30], TARGETS[:30])
         model.save(tmp_path / "m.npz", without=["kernel", "loss"])
         twin = ok.load(tmp_path / "m.npz", kernel=dot, loss=OwnLoss())
-        assert (twin.predict(X) == model.predict(X)).all()
+        # np.dot may give other last bits for rows of another alignment
+        np.testing.assert_allclose(twin.predict(X), model.predict(X), rtol=1e-13)
 
     def test_load_says_what_is_missing_or_too_much(self, tmp_path):
         ok.NORMA("squared", dot).partial_fit(X, TARGETS).save(tmp_path / "without.npz", without=["kernel"])
