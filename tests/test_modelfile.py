@@ -125,9 +125,10 @@ def test_a_reloaded_model_continues_bit_for_bit(tmp_path, name, chunk):
             assert (twin.progressive(X[rows], part(y, rows)) == model.progressive(X[rows], part(y, rows))).all()
         assert (scores(twin, X) == scores(model, X)).all()
     same_state(twin, model)
-    if "float32" not in name:  # a number of numpy's comes back as one of Python's
+    numpy_number = isinstance(getattr(model, "step", None), np.generic)  # comes back as a number of Python's
+    if not numpy_number:
         assert repr(twin) == repr(model)
-    if "float32" not in name and "('" not in name:  # a pickle says which strings are one object
+    if not numpy_number and "('" not in name:  # a pickle says which strings are one object
         assert pickle.dumps(twin) == pickle.dumps(model)
     twin._state.engine._check()
 
