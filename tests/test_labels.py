@@ -1,4 +1,5 @@
 """Label structures, and what is refused about labels."""
+import copy
 import pickle
 
 import numpy as np
@@ -157,3 +158,19 @@ def test_own_losses_of_many_classes():
     np.testing.assert_allclose(model.coef_, W, rtol=1e-12)
     with pytest.raises(ValueError, match="MetaDescent"):
         ok.SVMD(Own()).partial_fit(X, Y)
+
+
+def test_a_loss_of_many_classes_that_fails_stops_before_its_row():
+    class Bad(Own):
+        def derivative(self, scores, y):
+            return np.zeros(7) if y == 2 else super().derivative(scores, y)
+
+    model = ok.NORMA(Bad())
+    with pytest.raises(ValueError, match="derivative of shape") as info:
+        model.partial_fit(X, Y)                         # "c" is new in row 2
+    assert info.value.rows_learned == model.t_ == 2
+    assert model.classes_.tolist() == ["a", "b"]
+    model._state.engine._check()
+    model.partial_fit(X[:2], Y[:2])
+    assert model.decision_function(X).shape == (12, 2)
+    assert copy.deepcopy(model).predict(X).tolist() == model.predict(X).tolist()

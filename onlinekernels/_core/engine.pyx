@@ -151,24 +151,31 @@ cdef class Engine:
     cdef Py_ssize_t run(self, Piece* piece, const double* y, const double* weights, double* scores,
                         double* steps) noexcept nogil:
         """Learn the examples of a piece in order; return how many were learned completely."""
-        cdef Py_ssize_t i, l, width = self.expansion.width
+        cdef Py_ssize_t i, l, joined, width = self.expansion.width
         cdef double weight, eta
         cdef Move move
         for i in range(piece.rows):
             eta = step_size(&self.step, self.t + 1)
             weight = 1.0 if weights == NULL else weights[i]
-            if self.growing and self.expansion.outputs.n <= <Py_ssize_t> y[i]:
+            joined = self.labels()
+            if self.growing and joined <= <Py_ssize_t> y[i]:
                 self.expansion.outputs.n = <Py_ssize_t> y[i] + 1    # the label joins at its own row
             if not self.can_hold(piece, i) or not self.evaluate(piece, i):
-                return i
+                return self.stop_at(i, joined)
             if scores != NULL:
                 for l in range(width):
                     scores[i * width + l] = self.scores[l] if l < self.labels() else 0.0
             if not self.decide(piece, i, y[i], weight, &move):
-                return i
+                return self.stop_at(i, joined)
             if steps != NULL:
                 steps[i] = move.meta.eta if self.adapts_step() else eta
         return piece.rows
+
+    cdef Py_ssize_t stop_at(self, Py_ssize_t i, Py_ssize_t joined) noexcept nogil:
+        """Row i cannot be learned: its label has not joined either."""
+        if self.growing:
+            self.expansion.outputs.n = joined
+        return i
 
     cdef bint can_hold(self, const Piece* piece, Py_ssize_t i) noexcept nogil:
         """Whether an example is small enough for the kernel's arithmetic."""
@@ -252,13 +259,9 @@ cdef class Engine:
 
     cdef Py_ssize_t look_at_pair(self, Py_ssize_t y, View* view) noexcept nogil:
         """Many outputs: the margin of label y over its runner-up, which is returned (-1: there is none)."""
-        cdef Py_ssize_t l, best = -1, width = self.expansion.width
-        cdef double shrink = self.shrink(), value, largest = 0.0
+        cdef Py_ssize_t best, width = self.expansion.width
         self.distances(y, self.spare)
-        for l in range(self.labels()):
-            value = self.loss.scalar * self.spare[l] + shrink * self.bare[l] + self.offset[l]
-            if l != y and (best < 0 or value > largest):
-                best, largest = l, value
+        best = self.runner_up(y, self.spare, self.shrink())
         if best < 0:
             return -1
         view.target = self.spare[best]
@@ -269,14 +272,19 @@ cdef class Engine:
         view.offsets = 2.0
         return best
 
-    cdef double scalar_gradient_at_prediction(self, Py_ssize_t y, const double* distance) noexcept nogil:
-        """dl/drho of a nu-hinge at f_t itself, whose runner-up may differ from the shrunk hypothesis's."""
+    cdef Py_ssize_t runner_up(self, Py_ssize_t y, const double* distance, double shrink) noexcept nogil:
+        """argmax over l != y of rho Delta(y, l) + shrink f(x, l) + b_l, the first among equals; -1 for none."""
         cdef Py_ssize_t l, best = -1
         cdef double value, largest = 0.0
         for l in range(self.labels()):
-            value = self.loss.scalar * distance[l] + self.scores[l]
+            value = self.loss.scalar * distance[l] + shrink * self.bare[l] + self.offset[l]
             if l != y and (best < 0 or value > largest):
                 best, largest = l, value
+        return best
+
+    cdef double scalar_gradient_at_prediction(self, Py_ssize_t y, const double* distance) noexcept nogil:
+        """dl/drho of a nu-hinge at f_t itself, whose runner-up may differ from the shrunk hypothesis's."""
+        cdef Py_ssize_t best = self.runner_up(y, distance, 1.0)
         if best < 0:
             return -self.loss.nu
         return loss_scalar_gradient(&self.loss, self.scores[y] - self.scores[best], distance[best])
@@ -507,12 +515,18 @@ cdef class Engine:
         with gil:
             try:
                 scores = np.array([self.scores[l] for l in range(n)])
-                for l, value in enumerate(np.asarray(self.custom_loss.derivative(scores, y), dtype=float)):
-                    if l < n:
-                        self.xi[l] = weight * value
+                slopes = np.asarray(self.custom_loss.derivative(scores, y), dtype=float)
+                if slopes.shape != (n,):
+                    raise ValueError(f"The loss gave a derivative of shape {slopes.shape} for {n} scores.")
+                for l in range(n):
+                    self.xi[l] = weight * <double> slopes[l]
             except BaseException as error:
                 self.error = error
                 self.failure = PYTHON
+                return False
+        for l in range(n):
+            if not isfinite(self.xi[l]):
+                self.failure = DERIVATIVE
                 return False
         return True
 
