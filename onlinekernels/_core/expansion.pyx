@@ -374,9 +374,7 @@ cdef class Expansion:
             pool.reserve(m)
         size = pool.point_bytes
         piece.first = pool.start
-        piece.stride = self.live()
-        if learning:                            # columns will be patched
-            piece.stride = apart(min(self.live() + m, pool.capacity - pool.start))
+        piece.stride = apart(min(self.live() + m, pool.capacity - pool.start) if learning else self.live())
         piece.facts = <double*> self.buffer(FACTS, program.n_facts * m * sizeof(double))
         self.work = <double*> self.buffer(WORK, program.depth * piece.stride * sizeof(double))
         if self.evaluates_slots:
