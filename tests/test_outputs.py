@@ -170,14 +170,15 @@ def test_svmd_with_budgets(loss, budget):
                                     0.5 * ok.Laplacian(0.7) + 0.2 * ok.Linear()], ids=repr)
 @pytest.mark.parametrize("budget", BUDGETS[1:], ids=repr)
 def test_exact_norms_stay_exact_when_terms_are_dropped(loss, kernel, budget):
-    for seed, structure in enumerate(STRUCTURES if loss.task == "multiclass" else ["delta"]):
+    structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
+    for seed, (structure, offset) in enumerate(itertools.product(structures, [False, True])):
         labels, reference_labels = STRUCTURES[structure]
         step = META[0]
         model = ok.SVMD(loss, kernel, step=step.rate, meta_step=step.meta_rate, memory=step.memory, regularization=0.2,
-                        budget=budget, labels=labels, exact_norms=True)
+                        budget=budget, labels=labels, offset=offset, exact_norms=True)
         extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
         oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
-                               budget=describe(budget), exact_norms=True, **extra)
+                               budget=describe(budget), offset=offset, exact_norms=True, **extra)
         compare(model, oracle, loss, seed, structure, weighted=seed % 2 == 0)
         np.testing.assert_allclose(model._state.engine.norms(),
                                    (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")), rtol=1e-8, atol=1e-9)

@@ -346,12 +346,14 @@ cdef class Engine:
 
     cdef void carry_out(self, const Piece* piece, Py_ssize_t i, const Move* move, Py_ssize_t first,
                         Py_ssize_t second) noexcept nogil:
-        """Transform the old terms, append the new one, move offsets and scalar, apply the budget."""
+        """Move the offsets, transform the old terms, append the new one, move the scalar, apply the budget."""
         cdef Py_ssize_t l
         cdef bint enters = move.alpha[0] != 0.0 or self.adapts_step() and move.alpha[1] != 0.0
         self.t += 1
         for l in range(self.labels()):
             self.offset_sum[l] += self.offset[l]
+        if self.has_offset:                     # before the scratch that it reads is used again
+            self.move_offsets(move, first, second)
         self.expansion.transform(&move.transform[0][0])
         self.expansion.entered = -1
         self.meta = move.meta
@@ -360,8 +362,6 @@ cdef class Engine:
                 self.append(piece, i, self.alpha, first, second)
             else:
                 self.append(piece, i, move.alpha, first, second)
-        if self.has_offset:
-            self.move_offsets(move, first, second)
         self.loss.scalar = move.scalar
         if self.expansion.pool is not None:
             if self.exact_norms:
@@ -408,11 +408,11 @@ cdef class Engine:
         cdef double* spare = self.spare
         self.expansion.evaluate_slot(slot, f, &own)
         if alpha != NULL:
-            self.spread(alpha, first, second, rows, spare)
+            self.spread(alpha, first, second, spare)
             self.expansion_apply(spare)
             for l in range(self.labels()):
                 f[l] += k_new * spare[l]
-            self.spread(alpha + rows, first, second, rows, spare)
+            self.spread(alpha + rows, first, second, spare)
             self.expansion_apply(spare)
             for l in range(self.labels()):
                 v[l] += k_new * spare[l]
@@ -431,8 +431,7 @@ cdef class Engine:
         if self.meta.square < 0.0:
             self.meta.square = 0.0
 
-    cdef void spread(self, const double* alpha, Py_ssize_t first, Py_ssize_t second, Py_ssize_t rows,
-                     double* out) noexcept nogil:
+    cdef void spread(self, const double* alpha, Py_ssize_t first, Py_ssize_t second, double* out) noexcept nogil:
         """Coefficients of one channel of a new term, over labels."""
         cdef Py_ssize_t l
         for l in range(self.labels()):

@@ -12,6 +12,7 @@ from libc.math cimport fabs, isfinite, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.frame cimport (MAX_CHANNELS, frame_advance, frame_is_bad, frame_reset,
                                         frame_row, frame_store)
+from onlinekernels._core.kernels cimport MAX_OPS
 from onlinekernels._core.ring cimport array_data
 from onlinekernels._core.ring import check_array
 from onlinekernels._core.vecmath cimport *
@@ -133,7 +134,7 @@ cdef class Expansion:
         cdef Py_ssize_t n = self.live(), size = self.pool.point_bytes
         cdef const char* points = self.pool.point_data + self.pool.start * size
         cdef const char* x = self.pool.point_data + slot * size
-        cdef double facts[64]
+        cdef double facts[2 * MAX_OPS]          # two, and one for each NORMALIZE
         cdef int channel
         if self.program.needs_inner and self.program.single:
             ok_inner_row_f(<const float*> points, n, self.n_features, <const float*> x, self.slot_inner)

@@ -36,7 +36,6 @@ cdef class Program:
     cdef readonly int depth                 # rows of scratch that a row of values needs
     cdef readonly bint needs_inner
     cdef readonly bint needs_l1
-    cdef readonly bint needs_distance       # then points are kept about an origin
     cdef readonly bint needs_double         # indices: single precision would not hold them
     cdef bint single                        # points are float32
     cdef readonly object origin             # in the points' precision, or None

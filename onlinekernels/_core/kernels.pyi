@@ -10,7 +10,6 @@ class Program:
     depth: int
     needs_inner: bool
     needs_l1: bool
-    needs_distance: bool
     needs_double: bool
     origin: NDArray | None
     def __init__(self, ops: list[dict[str, Any]]) -> None: ...

@@ -50,7 +50,6 @@ cdef class Program:
             self.ops[i] = self.compile(op)
             code = self.ops[i].code
             self.needs_inner |= code in (LINEAR, GAUSSIAN)
-            self.needs_distance |= code == GAUSSIAN
             self.needs_l1 |= code == LAPLACIAN
             self.needs_double |= code == PRECOMPUTED
             depth += -1 if code in (ADD, MULTIPLY) else 1 if code < ADD else 0
