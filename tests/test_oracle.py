@@ -184,3 +184,19 @@ def test_initial_terms_enter_like_earlier_examples():
                                 step=("Fixed", {"rate": 0.2}), regularization=0.2, budget=describe(budget), initial=start)
         scores = model.progressive(X[30:], y[30:], initial=first)
         assert_same_function(model, oracle, scores, oracle.run(X[30:], y[30:]), X[:5])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("loss", [ok.Hinge(), ok.MulticlassHinge(), ok.MulticlassLogistic()], ids=repr)
+@pytest.mark.parametrize("average", [False, True])
+def test_many_rows_and_few_terms_are_added_up_term_by_term(loss, dtype, average):
+    """More rows than terms take another way through the matrix product; a few rows at a time do not."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(40, 3)).astype(dtype)
+    y = rng.integers(0, 2 if isinstance(loss, ok.Hinge) else 4, 40)
+    kernel = ok.Gaussian(0.8) + 0.3 * ok.Polynomial(2) + ok.Normalized(ok.Linear() + ok.Constant(0.5))
+    model = ok.NORMA(loss, kernel, step=0.2, regularization=0.1, offset=True, average=average).fit(X, y)
+    rows = rng.normal(size=(500, 3)).astype(dtype)
+    few = np.concatenate([model.decision_function(rows[i : i + 8]) for i in range(0, 500, 8)])
+    assert 8 < model.n_terms_ < 256
+    np.testing.assert_allclose(model.decision_function(rows), few, rtol=0, atol=1e-12 if dtype == np.float64 else 1e-5)

@@ -15,6 +15,7 @@ and medians compared, because machines are noisy.  A * marks a ratio that misses
 """
 import argparse
 import os
+import random
 import subprocess
 import sys
 import time
@@ -42,9 +43,12 @@ def medians(contestants, seconds):
         run()
     times = {name: [] for name in contestants}
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times[name]) < 5:
-        for name, run in contestants.items():
-            times[name].append(min(timed(run) for _ in range(4)))   # the first brings its data into the cache
+    shuffled = list(contestants.items())
+    while time.perf_counter() < end or len(times[shuffled[0][0]]) < 5:
+        random.shuffle(shuffled)                        # nobody always follows the one who warms its cache
+        for name, run in shuffled:
+            run()                                       # not timed: brings its data into the cache
+            times[name].append(min(timed(run) for _ in range(4)))
     return {name: 1e6 * float(np.median(taken)) for name, taken in times.items()}
 
 
@@ -98,10 +102,13 @@ def contestants(supports, features, dtype):
     }
 
 
-def measure(supports, features, dtype, seconds):
-    runs = contestants(supports, features, dtype)
-    times = medians({name: run for name, (run, _) in runs.items()}, seconds)
-    return {name: times[name] / runs[name][1] for name in runs}
+def measure(supports, features, seconds):
+    """Microseconds per example by precision and contestant, all of them interleaved."""
+    import numpy as np
+
+    runs = {dtype: contestants(supports, features, dtype) for dtype in (np.float64, np.float32)}
+    times = medians({(dtype, name): run for dtype in runs for name, (run, _) in runs[dtype].items()}, seconds)
+    return {dtype: {name: times[dtype, name] / runs[dtype][name][1] for name in runs[dtype]} for dtype in runs}
 
 
 def marked(value, bar, digits=2):
@@ -119,8 +126,7 @@ def report(threads, seconds):
     print("-" * len(header))
     chunked = {}
     for supports, features in SIZES:
-        for dtype in (np.float64, np.float32):
-            t = measure(supports, features, dtype, seconds)
+        for dtype, t in measure(supports, features, seconds).items():
             judged = threads == 1 and dtype is np.float64
             against, bar = BARS.get((supports, features), (None, None)) if judged else (None, None)
             chunked[supports, features, dtype] = t["chunked"]
@@ -146,7 +152,7 @@ def main():
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        report(arguments.worker, 0.5 if arguments.quick else 4.0)
+        report(arguments.worker, 1.0 if arguments.quick else 8.0)
         return
     for threads in arguments.threads:                   # BLAS reads its variables when numpy is imported
         environment = {**os.environ, **{name: str(threads) for name in THREAD_VARIABLES}}

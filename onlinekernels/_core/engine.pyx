@@ -706,9 +706,13 @@ cdef class Engine:
         rows = self.offsets[:, :self.labels()]
         return rows[1] / self.t if self.averages and self.t else rows[0].copy()
 
+    cdef int channel(self) noexcept nogil:
+        """The channel that `decision` evaluates."""
+        return self.expansion.frame.channels - 1 if self.averages and self.t else 0
+
     def coefficients(self, slots=None):
         """True coefficients of the function that `decision` evaluates; see `Expansion.coefficients`."""
-        channel = self.expansion.frame.channels - 1 if self.averages and self.t else 0
+        channel = self.channel()
         true = self.expansion.coefficients(channel, slots)
         return true / self.t if channel else true
 
@@ -742,7 +746,7 @@ cdef class Engine:
         scores = <double*> array_data(result)
         if expansion.pool is not None:
             expansion.pool.tidy()
-            most = max(8, min(most, (1 << 21) // (expansion.live() + 1)))
+            most = max(8, min(most, (1 << (21 if expansion.n_features >= 64 else 17)) // max(1, expansion.live())))
         while done < n:
             if X is None:
                 rows = 1
@@ -750,7 +754,7 @@ cdef class Engine:
                 expansion.prepare_object(&piece, &own, values)
             else:
                 rows = min(n - done, most)
-                expansion.prepare(&piece, x + done * row_bytes, rows, False)
+                expansion.prepare(&piece, x + done * row_bytes, rows, False, -1 if trusted else self.channel())
             with nogil:
                 for i in range(rows):
                     self.score(&piece, i, scores + (done + i) * labels)
@@ -768,7 +772,7 @@ cdef class Engine:
     cdef void score(self, const Piece* piece, Py_ssize_t i, double* out) noexcept nogil:
         """Scores of one example, of the averaged hypothesis if this engine averages."""
         cdef Py_ssize_t l, width = self.expansion.width
-        cdef int channel = self.expansion.frame.channels - 1 if self.averages and self.t else 0
+        cdef int channel = self.channel()
         self.expansion.evaluate(piece, i, channel, self.bare)
         for l in range(self.labels()):
             out[l] = self.bare[l] + self.offset[l]

@@ -24,7 +24,8 @@ cdef enum Scratch:
     SLOT_INNER = 11
     SLOT_L1 = 12
     SLOT_WORK = 13
-    N_SCRATCH = 14
+    TOTALS = 14
+    N_SCRATCH = 15
 
 cdef struct Piece:
     # Consecutive examples that are learned in one loop without the interpreter.
@@ -39,6 +40,7 @@ cdef struct Piece:
     Py_ssize_t first            # slot of column 0
     Py_ssize_t stride
     bint narrow                 # inner is float32 and must be widened
+    double* totals              # or: sums over all terms, (channels * width, rows)
     const double* values        # or: kernel values with the slots from `first` on, from Python
 
 
@@ -90,10 +92,14 @@ cdef class Expansion:
     cdef void patch(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef void fold(self) noexcept nogil
     cdef Py_ssize_t piece_rows(self)
-    cdef int prepare(self, Piece* piece, const char* x, Py_ssize_t rows, bint learning) except -1
+    cdef int prepare(self, Piece* piece, const char* x, Py_ssize_t rows, bint learning,
+                     int by_terms=*) except -1
     cdef int prepare_object(self, Piece* piece, double* own, row) except -1
     cdef int inner_row(self, Piece* piece) except -1
     cdef int inner_products(self, Piece* piece, bint learning) except -1
+    cdef int add_up_by_terms(self, Piece* piece, int last) except -1
+    cdef void add_term(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m,
+                       double* totals) noexcept nogil
     cdef int l1_distances(self, Piece* piece, bint learning) except -1
     cdef void l1_block(self, Piece* piece, const char* points, Py_ssize_t n, double* out,
                        Py_ssize_t stride) noexcept nogil

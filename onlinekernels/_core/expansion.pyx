@@ -9,7 +9,7 @@ import numpy as np
 from cpython.buffer cimport PyBUF_WRITE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.math cimport fabs, isfinite, sqrt
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from onlinekernels._core.frame cimport (MAX_CHANNELS, frame_advance, frame_is_bad, frame_reset,
                                         frame_row, frame_store)
 from onlinekernels._core.kernels cimport MAX_OPS
@@ -118,6 +118,11 @@ cdef class Expansion:
         if self.pool is not None and self.live() == 0:
             for y in range((last + 1) * self.width):
                 out[y] = 0.0
+            return
+        if piece.totals != NULL:
+            for y in range((last + 1) * self.width):
+                self.sums[y] = piece.totals[y * piece.rows + i]
+            self.make_true(last, out)
             return
         if self.pool is None:
             for channel in range(last + 1):
@@ -347,19 +352,22 @@ cdef class Expansion:
             return 4096
         self.pool.tidy()                        # sizes, and so bits, must not depend on dead slots
         terms = self.live() + 64
-        rows = <Py_ssize_t> (4.25 * sqrt(<double> terms))
+        rows = <Py_ssize_t> ((8.0 if self.dtype.itemsize == 4 else 6.0) * sqrt(<double> terms))
         if self.n_features < 64:
             rows = min(rows, (1 << 16) // terms)
-        return max(8, min(rows, 256, (1 << 21) // terms))
+        return max(8, min(rows, 512, (1 << 21) // terms))
 
-    cdef int prepare(self, Piece* piece, const char* x, Py_ssize_t m, bint learning) except -1:
-        """Compute at once what the loop over a piece needs; a single row does without numpy."""
+    cdef int prepare(self, Piece* piece, const char* x, Py_ssize_t m, bint learning, int by_terms=-1) except -1:
+        """Compute at once what the loop over a piece needs; a single row does without numpy.
+
+        A piece that is only evaluated, up to the channel `by_terms`, may be added up term after term.
+        """
         cdef Py_ssize_t i, size, d = self.n_features
         cdef Pool pool = self.pool
         cdef Program program = self.program
         piece.rows = m
         piece.x = x
-        piece.values = NULL
+        piece.values = piece.totals = NULL
         piece.inner = piece.own_inner = NULL
         piece.l1 = piece.own_l1 = NULL
         piece.narrow = False
@@ -389,6 +397,8 @@ cdef class Expansion:
                 if program.origin_data != NULL:
                     program.center(x + i * size, <char*> piece.x + i * size)
                 piece.own[i] = program.facts(piece.x + i * size, piece.facts + i, m)
+        if by_terms >= 0 and program.needs_inner and not program.needs_l1 and 0 < self.live() < m:
+            return self.add_up_by_terms(piece, by_terms)
         if program.needs_inner:
             if m == 1:
                 self.inner_row(piece)
@@ -409,6 +419,7 @@ cdef class Expansion:
         self.allocate_sums()
         self.work = <double*> self.buffer(WORK, sizeof(double))
         piece.rows = 1
+        piece.totals = NULL
         piece.first = self.pool.start
         piece.own = own
         piece.facts = NULL
@@ -447,6 +458,52 @@ cdef class Expansion:
             piece.narrow = True
             self.widened = <double*> self.buffer(WIDENED, piece.stride * sizeof(double))
         return 0
+
+    cdef int add_up_by_terms(self, Piece* piece, int last) except -1:
+        """Sums of stored coefficients times kernel values, term after term, for all examples of a piece.
+
+        With fewer terms than examples the matrix product is faster this way round.  A kernel is
+        symmetric: a term's row over the examples takes the place of an example's row over the terms.
+        """
+        cdef Py_ssize_t m = piece.rows, n = self.live(), stride = apart(m), slot, y
+        cdef Py_ssize_t item = self.dtype.itemsize
+        cdef Pool pool = self.pool
+        cdef char* inner = self.buffer(INNER, n * stride * item)
+        cdef const double* row
+        cdef double* work = <double*> self.buffer(WORK, self.program.depth * stride * sizeof(double))
+        cdef double* widened = <double*> self.buffer(WIDENED, stride * sizeof(double))
+        cdef int channel
+        piece.totals = <double*> self.buffer(TOTALS, (last + 1) * self.width * m * sizeof(double))
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.matmul(pool.points[pool.start:pool.stop], self.array(<char*> piece.x, m, self.n_features).T,
+                      out=self.array(inner, n, stride)[:, :m])
+        with nogil:
+            memset(piece.totals, 0, (last + 1) * self.width * m * sizeof(double))
+            for slot in range(pool.start, pool.stop):
+                row = <const double*> (inner + (slot - pool.start) * stride * item)
+                if self.program.single:
+                    ok_widen(<const float*> row, widened, m)
+                    row = widened
+                self.program.row(row, NULL, pool.point_data + slot * pool.point_bytes, pool.facts + slot,
+                                 pool.capacity, piece.x, piece.facts, m, m, work)
+                for channel in range(last + 1):
+                    self.add_term(slot, channel, work, m, piece.totals + channel * self.width * m)
+        return 0
+
+    cdef void add_term(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m,
+                       double* totals) noexcept nogil:
+        """totals[y * m + i] += the term's stored coefficient at label y times value i."""
+        cdef Py_ssize_t y
+        cdef double c
+        for y in range(self.pool.outputs):
+            c = self.pool.coef[(channel * self.pool.outputs + y) * self.pool.capacity + slot]
+            if c == 0.0:
+                continue                        # no term lives here any more
+            if self.form == PAIR:
+                ok_axpy(c, values, totals + self.pool.first[slot] * m, m)
+                ok_axpy(-c, values, totals + self.pool.second[slot] * m, m)
+            else:
+                ok_axpy(c, values, totals + y * m, m)
 
     cdef int l1_distances(self, Piece* piece, bint learning) except -1:
         """City-block distances of a piece to the terms and within itself."""

@@ -80,7 +80,7 @@ cdef class Pool:
             return new
 
         if self.objects is None:
-            points = np.empty((capacity, self.n_features), dtype=self.points.dtype)
+            points = aligned_empty((capacity, self.n_features), self.points.dtype)
             points[:used] = self.points[:used]
             self.points = points
             self.point_data = array_data(points)
@@ -399,6 +399,14 @@ def check_array(array, name, dtype, shape):
     if not np.isfinite(array).all():
         raise ValueError(f"{name} is not finite")
     return array
+
+
+def aligned_empty(shape, dtype):
+    """np.empty that starts at a cache line: vector loads that straddle two lines take half as long again."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    memory = np.empty(size + 64, dtype=np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start:start + size].view(dtype).reshape(shape)
 
 
 cdef char* array_data(array) except? NULL:
