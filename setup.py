@@ -5,7 +5,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-MODULES = ["vecmath", "losses", "kernels", "ring", "outputs", "rules", "dense", "expansion", "engine"]
+MODULES = ["vecmath", "losses", "kernels", "ring", "tree", "outputs", "rules", "dense", "expansion", "forest", "adatron", "engine"]
 
 # Portable code: no -march, no fast-math.  vecmath.h chooses vector instructions at load time.
 FLAGS = {
@@ -31,7 +31,7 @@ extensions = [
         f"onlinekernels._core.{name}",
         [f"onlinekernels/_core/{name}.pyx"],
         include_dirs=["onlinekernels/_core"],
-        depends=["onlinekernels/_core/vecmath.h"],
+        depends=["onlinekernels/_core/vecmath.h", "onlinekernels/_core/additive.h"],
     )
     for name in MODULES
 ]

@@ -12,7 +12,20 @@ expansion, engine), the nouns (``kernels losses steps budgets labels``), ``plan`
 and learned state), ``learner`` (what all algorithms share), ``algorithms``, and what uses them
 (``modelfile streams``).
 """
-from onlinekernels.algorithms import ILK, NORMA, SILK, SVMD, PassiveAggressive, Perceptron
+from onlinekernels.additive import AdditiveExponential, AdditiveMatern, AdditiveSpline
+from onlinekernels.algorithms import (
+    ALMA,
+    ILK,
+    NORMA,
+    ROMMA,
+    SILK,
+    SVMD,
+    Adatron,
+    PassiveAggressive,
+    Perceptron,
+    Projection,
+    VotedPerceptron,
+)
 from onlinekernels.budgets import Recent, Smallest, Sublinear, Unlimited, Window
 from onlinekernels.kernels import (
     Constant,
@@ -52,17 +65,25 @@ from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
 __version__ = "0.1.0"
 
 __all__ = [
+    "ALMA",
+    "Adatron",
     "ILK",
     "NORMA",
     "PassiveAggressive",
     "Perceptron",
+    "Projection",
+    "ROMMA",
     "SILK",
     "SVMD",
+    "VotedPerceptron",
     "Recent",
     "Smallest",
     "Sublinear",
     "Unlimited",
     "Window",
+    "AdditiveExponential",
+    "AdditiveMatern",
+    "AdditiveSpline",
     "Constant",
     "Gaussian",
     "Kernel",

@@ -60,8 +60,7 @@ class Kernel(Parameterized):
     def check_input(self, X, n_features=None, dtype=np.float64, name="X", finite=True):
         """X as an array that the compiled kernel may use without looking."""
         X = check_points(X, n_features=n_features, dtype=dtype, name=name, finite=finite)
-        for table in self.tables():
-            check_indices(X, len(table), name)
+        self.check_domain(X, name)
         return X
 
     def validate(self):
@@ -74,12 +73,33 @@ class Kernel(Parameterized):
         """Operations for the compiled core in postfix order; None if only Python can evaluate it."""
         return None
 
-    def tables(self):
-        """Gram matrices that X must hold indices into."""
-        return []
+    def parts(self):
+        """Kernels that this one is made of."""
+        return ()
+
+    def check_domain(self, X, name="X"):
+        """Raise ValueError if the kernel is not defined for all rows of X."""
+        for part in self.parts():
+            part.check_domain(X, name)
+
+    def restricts(self):
+        """Whether `check_domain` looks at X at all."""
+        return any(part.restricts() for part in self.parts())
+
+    def takes_indices(self):
+        """Whether X holds indices, which need double precision."""
+        return any(part.takes_indices() for part in self.parts())
+
+    def additive(self):
+        """What the trees need to know if this kernel can run on them; otherwise None."""
+        return None
 
     def linear_scale(self):
         """c if this kernel is c <x, z>, so that weights can replace terms; otherwise None."""
+        return None
+
+    def coordinate(self, j):
+        """The kernel of coordinate j alone if this one is a sum over coordinates; otherwise None."""
         return None
 
     # ---- In Python, for objects ----
@@ -283,8 +303,8 @@ class Normalized(Kernel):
         ops = self._inner().ops()
         return None if ops is None else [*ops, {"op": "normalize"}]
 
-    def tables(self):
-        return self._inner().tables()
+    def parts(self):
+        return (self._inner(),)
 
     def row(self, x, points):
         inner = self._inner()
@@ -322,8 +342,13 @@ class Precomputed(Kernel):
     def ops(self):
         return [{"op": "precomputed", "table": np.ascontiguousarray(self.gram, dtype=np.float64)}]
 
-    def tables(self):
-        return [self.gram]
+    def check_domain(self, X, name="X"):
+        check_indices(X, len(self.gram), name)
+
+    def restricts(self):
+        return True
+
+    takes_indices = restricts
 
 
 class _Pair(Kernel):
@@ -337,8 +362,8 @@ class _Pair(Kernel):
         self.left.validate()
         self.right.validate()
 
-    def tables(self):
-        return [*self.left.tables(), *self.right.tables()]
+    def parts(self):
+        return self.left, self.right
 
     def ops(self):
         left, right = self.left.ops(), self.right.ops()
@@ -354,6 +379,10 @@ class Sum(_Pair):
     """left + right."""
 
     _with_constant, _with_row = "shift", "add"
+
+    def coordinate(self, j):
+        left, right = self.left.coordinate(j), self.right.coordinate(j)
+        return None if left is None or right is None else left + right
 
     def row(self, x, points):
         return self.left.row(x, points) + self.right.row(x, points)
@@ -377,11 +406,27 @@ class Product(_Pair):
     def self_value(self, x):
         return self.left.self_value(x) * self.right.self_value(x)
 
-    def linear_scale(self):
+    def _multiple(self):
+        """(c, kernel) if this is a positive multiple c of a kernel; otherwise (None, None)."""
         for constant, other in ((self.left, self.right), (self.right, self.left)):
-            if type(constant) is Constant and other.linear_scale() is not None and constant.value > 0:
-                return float(constant.value) * other.linear_scale()
-        return None
+            if type(constant) is Constant and constant.value > 0:
+                return float(constant.value), other
+        return None, None
+
+    def linear_scale(self):
+        factor, kernel = self._multiple()
+        scale = None if factor is None else kernel.linear_scale()
+        return None if scale is None else factor * scale
+
+    def coordinate(self, j):
+        factor, kernel = self._multiple()
+        part = None if factor is None else kernel.coordinate(j)
+        return None if part is None else factor * part
+
+    def additive(self):
+        factor, kernel = self._multiple()
+        trees = None if factor is None else kernel.additive()
+        return None if trees is None else {**trees, "scale": factor * trees["scale"]}
 
     def __repr__(self):
         def shown(k, other, brackets):

@@ -133,9 +133,9 @@ class OnlineLearner(Parameterized):
         engine = self._fitted().engine
         x = self._checked_one(x)
         if engine.expansion.kernel is not None:
-            scores = engine.decision(objects=[x])
+            scores = self._decide(objects=[x])
         else:
-            scores = engine.decision(X=x.reshape(1, -1), trusted=True)
+            scores = self._decide(X=x.reshape(1, -1), trusted=True)
         answer = self._answers(scores)[0]
         return answer.item() if isinstance(answer, np.generic) else answer
 
@@ -187,14 +187,17 @@ class OnlineLearner(Parameterized):
         state = self._fitted()
         engine = state.engine
         if engine.expansion.kernel is not None:
-            return engine.decision(objects=validation.check_objects(X))
+            return self._decide(objects=validation.check_objects(X))
         dtype = engine.expansion.dtype
         points = state.plan.checked_points(X, state.n_features, dtype, finite=not engine.notices_bad_points)
         try:
-            return engine.decision(X=points)
+            return self._decide(X=points)
         except FloatingPointError:
             points = state.plan.checked_points(X, state.n_features, dtype)  # NaN or infinity: say so
-            return engine.decision(X=points, trusted=True)
+            return self._decide(X=points, trusted=True)
+
+    def _decide(self, **examples):
+        return self._state.engine.decision(**examples)
 
     def _answers(self, scores):
         state = self._state
@@ -252,8 +255,8 @@ class OnlineLearner(Parameterized):
             and all_finite(x)
         ):
             x = validation.check_point(x, n_features=state.n_features, dtype=expansion.dtype)
-        if state.plan.has_tables:
-            state.kernel.check_input(x[None])
+        if state.plan.restricts:
+            state.kernel.check_domain(x[None])
         return x
 
     def _checked_target(self, y):
@@ -316,32 +319,55 @@ class OnlineLearner(Parameterized):
         return self._state
 
     def _terms(self):
-        pool = self._attribute().engine.expansion.pool
-        if pool is None:
-            raise AttributeError("A linear kernel with an unlimited budget keeps weights, not terms: see coef_.")
-        return pool
+        state = self._attribute()
+        if state.engine.expansion.pool is None:
+            instead = "knots, not terms: see knots_" if state.plan.trees else "weights, not terms: see coef_"
+            raise AttributeError(f"This kernel with an unlimited budget keeps {instead}.")
+        return state.terms()
 
     @property
     def support_vectors_(self):
         """Points of the terms, oldest first: an array, or a list of objects."""
-        pool = self._terms()
-        slots = pool.live_slots()
-        if pool.objects is not None:
-            return validation.check_objects([pool.objects[slot] for slot in slots], empty=True)
-        origin = self._state.engine.expansion.program.origin
-        return pool.points[slots] if origin is None else pool.points[slots] + origin
+        return self._terms()[0]
 
     @property
     def dual_coef_(self):
         """Coefficients of the terms, oldest first, shape (n_outputs, n_terms_); before the label kernel."""
-        slots = self._terms().live_slots()
-        return self._state.engine.coefficients(slots)
+        return self._terms()[1]
 
     @property
     def n_terms_(self):
         """Number of terms in the expansion; 0 where weights replace them."""
-        pool = self._attribute().engine.expansion.pool
-        return 0 if pool is None else len(pool.live_slots())
+        expansion = self._attribute().engine.expansion
+        if expansion.pool is not None:
+            return len(expansion.pool.live_slots())
+        return int(expansion.tree.counts(0).sum()) if self._state.plan.trees else 0
+
+    @property
+    def knots_(self):
+        """Distinct values of each coordinate among the terms of an additive model, ascending."""
+        return self._additive().knots()
+
+    def component(self, j, grid):
+        """f_j of an additive model: its part that depends on coordinate j, at the values in grid.
+
+        The components and the intercept add up to f.
+
+        Returns
+        -------
+        array of shape (len(grid),), or (len(grid), n_classes) for many classes
+        """
+        grid = np.asarray(grid, dtype=float)
+        if grid.ndim != 1 or not np.isfinite(grid).all():
+            raise ValueError(f"grid must be a 1-d array of finite numbers. Got {grid!r} instead.")
+        values = self._additive().component(j, grid)
+        return values[:, 0] if self._state.plan.form == "one" else values
+
+    def _additive(self):
+        state = self._attribute()
+        if state.kernel.coordinate(0) is None:
+            raise AttributeError(f"Only a model with an additive kernel has components. This one has {state.kernel!r}.")
+        return state
 
     @property
     def intercept_(self):
@@ -359,28 +385,12 @@ class OnlineLearner(Parameterized):
             weights = state.engine.coefficients()
         else:
             weights = self.dual_coef_ @ self.support_vectors_.astype(float)
-        return scale * self._with_label_kernel(weights)
+        return scale * state.with_label_kernel(weights)
 
     @property
     def norm_(self):
-        """|f| in the kernel's Hilbert space; O(n_terms^2) kernel values unless there are weights."""
-        state = self._attribute()
-        if state.engine.expansion.pool is None:
-            weights = state.engine.coefficients()
-            square = np.sum(weights * self._with_label_kernel(weights)) * state.kernel.linear_scale()
-        elif self.n_terms_ == 0:
-            return 0.0
-        else:
-            alpha = self.dual_coef_
-            square = np.sum((alpha @ state.kernel(self.support_vectors_)) * self._with_label_kernel(alpha))
-        return float(np.sqrt(max(0.0, square)))
-
-    def _with_label_kernel(self, rows):
-        """kappa @ rows."""
-        outputs = self._state.engine.expansion.outputs
-        if outputs is None:
-            return rows
-        return np.column_stack([outputs.kappa_times(column) for column in rows.T]).reshape(rows.shape)
+        """|f| in the kernel's Hilbert space; O(n_terms^2) kernel values unless there are weights or trees."""
+        return self._attribute().norm()
 
     @property
     def t_(self):

@@ -6,6 +6,7 @@ import numpy as np
 from onlinekernels import validation
 from onlinekernels._core.engine import RULE_CODES, Engine
 from onlinekernels._core.expansion import FORMS, Expansion
+from onlinekernels._core.forest import Forest
 from onlinekernels._core.kernels import Program
 from onlinekernels._core.outputs import Outputs
 from onlinekernels._core.ring import check_array
@@ -30,33 +31,43 @@ class Plan:
     loss, kernel, budget, step, labels
         The nouns.
     rule : str
-        "gradient", "implicit", "aggressive" or "aggressive squared".
+        A name in `RULE_CODES`.
     regularization, penalty : float
         lambda (c of V) and C of the rule.
     exact : bool
         Implicit steps over all labels, not the runner-up alone.
+    radius : float
+        |f| stays within it; 0 for no bound.
+    threshold : float
+        (1 - alpha) B of ALMA.
     exact_norms : bool
-        SVMD's norms corrected whenever a term is dropped.
+        |f|^2, and <f, v> of SVMD, corrected whenever a term is dropped.
+    keeps_terms : bool
+        Never weights or trees in place of terms.
     offset, average : bool
     """
 
-    PARTS = ("loss", "kernel", "budget", "step", "labels", "rule", "regularization", "penalty", "exact",
-             "exact_norms", "offset", "average")
+    PARTS = ("loss", "kernel", "budget", "step", "labels", "rule", "regularization", "penalty", "radius",
+             "threshold", "exact", "exact_norms", "keeps_terms", "offset", "average")
     MAY_CHANGE = {"step", "regularization", "penalty"}  # between calls, on a fitted model
 
     def __init__(self, **parts):
         self.__dict__.update(copy.deepcopy({name: parts[name] for name in self.PARTS}))
         self._check_parts()
         self.takes_objects = self.kernel.ops() is None
-        self.has_tables = bool(self.kernel.tables())
+        self.restricts = self.kernel.restricts()
         self.adapts_step = isinstance(self.step, MetaDescent)
         # c if the expansion is kept as weights, k(x, z) = c <x, z>; otherwise None
-        self.weight_scale = self.kernel.linear_scale() if type(self.budget) is Unlimited else None
+        self.weight_scale = None
+        if type(self.budget) is Unlimited and not self.keeps_terms:
+            self.weight_scale = self.kernel.linear_scale()
+        # What the trees of an additive kernel are; otherwise None
+        self.trees = None if self.keeps_terms else self.kernel.additive()
         self._check()
 
     @classmethod
     def of(cls, learner, *, loss, kernel, step, rule="gradient", regularization=0.0, penalty=1.0,
-           exact=False, exact_norms=False, average=False):
+           radius=0.0, threshold=0.0, exact=False, exact_norms=False, keeps_terms=False, average=False):
         """The plan of a learner, from parameters as users give them."""
         validation.check_integer(learner, "epochs", 1)
         labels = learner.labels
@@ -71,8 +82,11 @@ class Plan:
             rule=rule,
             regularization=regularization,
             penalty=penalty,
+            radius=radius,
+            threshold=threshold,
             exact=exact,
             exact_norms=exact_norms,
+            keeps_terms=keeps_terms,
             offset=validation.check_flag(learner, "offset"),
             average=average,
         )
@@ -92,9 +106,9 @@ class Plan:
             if not isinstance(self.labels, LabelStructure):
                 raise ValueError("labels is not a label structure")
             self.labels.validate()
-        for name in ("regularization", "penalty"):
+        for name in ("regularization", "penalty", "radius", "threshold"):
             validation.check_not_negative(self, name)
-        for name in ("exact", "exact_norms", "offset", "average"):
+        for name in ("exact", "exact_norms", "keeps_terms", "offset", "average"):
             validation.check_flag(self, name)
         if self.rule not in RULE_CODES:
             raise ValueError(f"there is no rule {self.rule!r}")
@@ -110,8 +124,10 @@ class Plan:
                 f"average=True cannot be combined with budget={self.budget!r}: the average of terms that were "
                 "dropped cannot be kept. Use budget=None."
             )
-        if self.exact_norms and self.takes_objects:
-            raise ValueError("exact_norms=True needs a built-in kernel: it evaluates kernel rows of dropped terms.")
+        if self.exact_norms and self.takes_objects and type(self.budget) is not Unlimited:
+            raise ValueError(
+                "A budget needs a built-in kernel here: to keep |f| exact, kernel rows of dropped terms are evaluated."
+            )
         if self.labels is not None and self.loss.task != "multiclass":
             raise ValueError(f"labels={type(self.labels).__name__} needs a loss of many classes. Got {self.loss!r}.")
 
@@ -128,10 +144,11 @@ class Plan:
                 raise ValueError("step=MetaDescent adapts explicit gradient steps: use it with NORMA.")
             if not loss.is_compiled():
                 raise ValueError(f"{type(loss).__name__} has no implicit step: a loss of your own works with NORMA only.")
-        if self.rule.startswith("aggressive") and type(loss).__name__ not in AGGRESSIVE_LOSSES:
-            raise ValueError(
-                f"{loss!r} has no passive-aggressive step. Use one of {', '.join(sorted(AGGRESSIVE_LOSSES))}."
-            )
+        if self.rule.startswith("aggressive"):
+            # Without a cap only the tube matters, and the squared loss has the same one.
+            fine = AGGRESSIVE_LOSSES | ({"SquaredInsensitive"} if self.penalty >= 1e308 else set())
+            if type(loss).__name__ not in fine:
+                raise ValueError(f"{loss!r} has no such step. Use one of {', '.join(sorted(fine))}.")
         if self.adapts_step and not loss.is_compiled():
             if loss.task == "multiclass" or type(loss).curvature is Loss.curvature:
                 raise ValueError(
@@ -163,7 +180,8 @@ class Plan:
         """X as the engine takes it: an array of finite numbers, or a list of objects."""
         if self.takes_objects:
             return validation.check_objects(X)
-        dtype = np.float64 if self.has_tables or self.weight_scale is not None else dtype
+        if self.weight_scale is not None or self.trees is not None or self.kernel.takes_indices():
+            dtype = np.float64
         return self.kernel.check_input(X, n_features, dtype, finite=finite)
 
     def first_labels(self, y, classes):
@@ -174,7 +192,9 @@ class Plan:
 
     def program(self, n_features):
         """The compiled kernel; None for objects and for weights."""
-        ops = None if n_features is None or self.weight_scale is not None else self.kernel.ops()
+        ops = None
+        if n_features is not None and self.weight_scale is None and self.trees is None:
+            ops = self.kernel.ops()
         return None if ops is None else Program(ops)
 
     def outputs(self, labels):
@@ -185,23 +205,31 @@ class Plan:
 
     def settings(self):
         """(step, rule) as the engine takes them: what may change between calls."""
-        rule = RULE_CODES[self.rule], self.regularization, self.penalty, self.exact
+        rule = RULE_CODES[self.rule], self.regularization, self.penalty, self.exact, self.radius, self.threshold
         return self.step.core(), rule
 
-    def engine(self, n_features, dtype, origin=None, labels=None):
-        expansion = Expansion(
+    def _expansion(self, n_features, dtype, origin, labels):
+        shared = {
+            "n_features": n_features,
+            "budget": self.budget.core(),
+            "channels": 1 + self.adapts_step + self.average,
+            "outputs": self.outputs(labels),
+            "form": FORMS[self.form],
+        }
+        if self.trees is not None:
+            return Forest(**shared, **self.trees)
+        return Expansion(
             program=self.program(n_features),
             kernel=self.kernel if n_features is None else None,
             weight_scale=self.weight_scale or 1.0,
-            n_features=n_features,
             dtype=dtype,
             origin=origin,
-            budget=self.budget.core(),
-            channels=1 + self.adapts_step + self.average,
-            outputs=self.outputs(labels),
-            form=FORMS[self.form],
             evaluates_slots=self.exact_norms,
+            **shared,
         )
+
+    def engine(self, n_features, dtype, origin=None, labels=None):
+        expansion = self._expansion(n_features, dtype, origin, labels)
         step, rule = self.settings()
         compiled = self.loss.is_compiled()
         return Engine(
@@ -307,24 +335,85 @@ class State:
         if self.plan.form != "one":
             self.make_ready()
             self.engine.expansion.outputs.n = start.engine.expansion.outputs.n
+        self.engine.begin_from(intercept, *self._start(start))
+        if self.plan.exact_norms:
+            self.engine.begin_with_square(self.norm() ** 2)
+
+    def _start(self, start):
+        """(points, coefficients, pairs of labels) of another model's function, in this model's form."""
         mine, others = self.engine.expansion, start.engine.expansion
-        if mine.pool is None and others.pool is None:
-            self.engine.begin_from(intercept, None, start.engine.coefficients())
-        elif mine.pool is None:
-            self.engine.begin_from(intercept, None, other.dual_coef_ @ other.support_vectors_.astype(float))
-        elif others.pool is None and self.plan.form == "one":  # a weight vector is one term at the point w
-            weights = start.engine.coefficients()
-            self.engine.begin_from(intercept, weights, np.array([[1.0 if weights.any() else 0.0]]))
-        elif others.pool is None:
+        if others.pool is not None:
+            points, alpha = start.terms()
+            if mine.weights is not None:
+                return None, alpha @ points.astype(float)
+            pairs = None if others.pool.pairs is None else others.pool.pairs[:, others.pool.live_slots()]
+            if pairs is not None:
+                alpha = alpha[pairs[0], np.arange(pairs.shape[1])][None]
+            return (self._start_points(points) if mine.kernel is None else points), alpha, pairs
+        if others.weights is None:
+            if mine.pool is not None:
+                raise ValueError("initial keeps knots of additive functions, which cannot become terms of a budget.")
+            return None, [start.engine.knots(j) for j in range(self.n_features)]
+        weights = start.engine.coefficients()
+        if mine.pool is None:
+            return None, weights
+        if self.plan.form != "one":
             raise ValueError("initial keeps weights for many outputs, which cannot become terms of a budget.")
+        return weights, np.array([[1.0 if weights.any() else 0.0]])  # a weight vector is one term at the point w
+
+    def terms(self):
+        """(points or objects, coefficients of shape (outputs, terms)), oldest first; there must be a pool."""
+        expansion = self.engine.expansion
+        pool = expansion.pool
+        slots = pool.live_slots()
+        if pool.objects is not None:
+            points = validation.check_objects([pool.objects[slot] for slot in slots], empty=True)
         else:
-            slots = others.pool.live_slots()
-            pairs = None if others.pool.pairs is None else others.pool.pairs[:, slots]
-            alpha = other.dual_coef_ if pairs is None else other.dual_coef_[pairs[0], np.arange(len(slots))][None]
-            points = other.support_vectors_
-            if mine.kernel is None:
-                points = self._start_points(points)
-            self.engine.begin_from(intercept, points, alpha, pairs)
+            origin = None if expansion.program is None else expansion.program.origin
+            points = pool.points[slots] if origin is None else pool.points[slots] + origin
+        return points, self.engine.coefficients(slots)
+
+    def norm(self):
+        """|f| in the kernel's Hilbert space; O(terms^2) kernel values unless there are weights or trees."""
+        expansion = self.engine.expansion
+        if self.plan.trees is not None:
+            square = self.engine.square_on_trees()
+        elif expansion.pool is None:
+            weights = self.engine.coefficients()
+            square = np.sum(weights * self.with_label_kernel(weights)) * self.kernel.linear_scale()
+        else:
+            points, alpha = self.terms()
+            gram = self.kernel(points) if alpha.shape[1] else np.zeros((0, 0))
+            square = np.sum((alpha @ gram) * self.with_label_kernel(alpha))
+        return float(np.sqrt(max(0.0, square)))
+
+    def component(self, j, grid):
+        """f_j at the values in grid, shape (len(grid), labels); the kernel is additive."""
+        if not 0 <= j < self.n_features:
+            raise IndexError(f"There is no coordinate {j}: the model has {self.n_features} features.")
+        kernel = self.kernel.coordinate(j)
+        kernel.check_domain(grid[:, None], "grid")
+        if self.plan.trees is not None:
+            return self.engine.component(j, grid)
+        points, alpha = self.terms()
+        values = kernel(grid[:, None], points[:, j : j + 1].astype(float)) if len(grid) and len(points) else None
+        rows = np.zeros((len(alpha), len(grid))) if values is None else alpha @ values.T
+        return self.with_label_kernel(rows).T
+
+    def knots(self):
+        """Distinct values of each coordinate among the terms."""
+        if self.engine.expansion.pool is not None:
+            return [np.unique(column) for column in self.terms()[0].T]
+        low, stretch = self.engine.expansion.low, self.engine.expansion.stretch
+        keys = [self.engine.knots(j)[0] for j in range(self.n_features)]
+        return keys if low is None else [keys[j] / stretch[j] + low[j] for j in range(self.n_features)]
+
+    def with_label_kernel(self, rows):
+        """kappa @ rows."""
+        outputs = self.engine.expansion.outputs
+        if outputs is None:
+            return rows
+        return np.column_stack([outputs.kappa_times(column) for column in rows.T]).reshape(rows.shape)
 
     def _start_points(self, points):
         """Points of another model in this one's precision."""
@@ -369,8 +458,9 @@ class State:
         state = cls(plan, n_features, dtype, origin, labels)
         state.engine.restore(learned["engine"])
         state.stale = bool(learned["stale"])
-        if plan.has_tables and state.engine.expansion.pool.count:
-            plan.kernel.check_input(state.engine.expansion.pool.points)
+        pool = state.engine.expansion.pool
+        if plan.restricts and pool is not None and pool.count:
+            plan.kernel.check_input(pool.points[pool.live_slots()])
         return state
 
 

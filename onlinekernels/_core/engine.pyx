@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport NAN, isfinite
+from libc.math cimport NAN, isfinite, sqrt
 from libc.string cimport memset
 from onlinekernels._core.dense cimport hinge_step, softmax, softmax_hessian_times, softmax_step
 from onlinekernels._core.expansion cimport DENSE, ONE, PAIR, Expansion, Piece
@@ -17,12 +17,15 @@ from onlinekernels._core.losses cimport (CUSTOM, MULTICLASS_LOGISTIC, Loss, loss
                                          loss_moved_scalar, loss_scalar_gradient)
 from onlinekernels._core.ring cimport NEWCOMER, NOBODY, SUBLINEAR, WINDOW, array_data, window_length
 from onlinekernels._core.ring import check_array
-from onlinekernels._core.rules cimport (AGGRESSIVE, GRADIENT, IMPLICIT, META_DESCENT, Meta, Move, Rule, Step,
-                                        View, adapted_step, aggressive_move, gain, gradient_move,
-                                        implicit_move, meta_move, meta_norms, meta_transform, step_size)
+from onlinekernels._core.rules cimport (AGGRESSIVE, APPROXIMATE, GRADIENT, IMPLICIT, META_DESCENT, RELAXED,
+                                        RELAXED_AGGRESSIVE, Meta, Move, Rule, Step, View, adapted_step,
+                                        aggressive_move, approximate_move, gain, gradient_move, implicit_move,
+                                        meta_move, meta_norms, meta_transform, moved_square, relaxed_move,
+                                        step_size)
 
 RULE_CODES = {"gradient": GRADIENT, "implicit": IMPLICIT, "aggressive": AGGRESSIVE,
-              "aggressive squared": AGGRESSIVE + 1}
+              "aggressive squared": AGGRESSIVE + 1, "relaxed": RELAXED,
+              "relaxed aggressive": RELAXED_AGGRESSIVE, "approximate": APPROXIMATE}
 
 cdef enum Failure:
     NONE = 0
@@ -41,9 +44,6 @@ REASONS = {
     POINT: "its values are too large for the kernel, k(x, x) is not finite",
 }
 
-cdef enum:
-    PREDICT_ROWS = 256  # rows of a piece that is only evaluated
-
 
 cdef class Engine:
     """Rule, loss and offsets around an expansion, and the loop that advances them.
@@ -59,13 +59,13 @@ cdef class Engine:
     step : tuple
         (code, rate, delay, meta_rate, memory).
     rule : tuple
-        (code, regularization, penalty, exact).
+        (code, regularization, penalty, exact, radius, threshold).
     structured : bool
         Whether the loss uses the labels' distances; otherwise all are 1.
     growing : bool
         Whether labels join as they appear.
     exact_norms : bool
-        SVMD: keep <f, v> and |f|^2 exact when a term is dropped.
+        Keep |f|^2 (and <f, v> of SVMD) exact when a term is dropped.
     """
     cdef readonly Expansion expansion
     cdef Loss loss
@@ -110,7 +110,7 @@ cdef class Engine:
         self.growing = growing
         self.exact_norms = exact_norms
         self.lock = threading.Lock()
-        self.meta = Meta(self.step.rate, 0.0, 0.0, 1.0, 0.0)
+        self.meta = Meta(self.step.rate, 0.0, 0.0, 1.0, 0.0, 0.0)
         self.offsets = np.zeros((4, expansion.width))
         self.offsets[2] = self.step.rate
         self.allocate()
@@ -120,7 +120,7 @@ cdef class Engine:
         if step[1] != self.step.rate:
             self.meta.eta = step[1]                 # a new eta_0 starts the adaptation anew
         self.step = Step(step[0], step[1], step[2], step[3], step[4])
-        self.rule = Rule(rule[0], rule[1], rule[2], rule[3])
+        self.rule = Rule(rule[0], rule[1], rule[2], rule[3], rule[4], rule[5])
 
     cdef allocate(self):
         """Memory for as many outputs as the expansion has room for."""
@@ -229,7 +229,8 @@ cdef class Engine:
             self.move(&view, weight, move)
         if self.averages:
             self.add_average(move)
-        if not (isfinite(move.alpha[0] * piece.own[i]) and isfinite(move.offset) and isfinite(move.scalar)):
+        if not (isfinite(move.alpha[0] * piece.own[i]) and isfinite(move.offset) and isfinite(move.scalar)
+                and isfinite(move.transform[0][0]) and isfinite(move.meta.square)):
             self.failure = MOVE
             return False
         if self.exact_norms:
@@ -242,6 +243,8 @@ cdef class Engine:
         cdef double decay = move.transform[0][0]
         self.without_newcomer = move.meta
         self.without_newcomer.square = decay * decay * self.meta.square
+        if not self.adapts_step():
+            return
         self.without_newcomer.product = decay * (move.transform[1][0] * self.meta.square
                                                  + move.transform[1][1] * self.meta.product)
 
@@ -333,8 +336,14 @@ cdef class Engine:
         elif self.rule.code == IMPLICIT:
             view.score += (self.shrink() - 1.0) * view.bare
             implicit_move(&self.loss, &self.rule, eta, weight, self.has_offset, view, move)
+        elif self.rule.code in (RELAXED, RELAXED_AGGRESSIVE):
+            relaxed_move(&self.loss, &self.rule, weight, self.meta.square, view, move)
+        elif self.rule.code == APPROXIMATE:
+            approximate_move(&self.loss, &self.rule, weight, view, move)
         else:
             aggressive_move(&self.loss, &self.rule, weight, self.has_offset, view, move)
+        if self.exact_norms and not self.adapts_step():
+            move.meta.square = moved_square(self.meta.square, view, move)
 
     cdef void add_average(self, Move* move) noexcept nogil:
         """F <- F + f, with the f that made this prediction."""
@@ -363,10 +372,25 @@ cdef class Engine:
             else:
                 self.append(piece, i, move.alpha, first, second)
         self.loss.scalar = move.scalar
-        if self.expansion.pool is not None:
-            if self.exact_norms:
-                self.forget_expiring()
-            self.expansion.pool.expire(self.t)
+        if self.exact_norms and self.expansion.pool is not None:
+            self.forget_expiring()
+        self.expansion.expire(self.t)
+        if self.rule.radius > 0.0:
+            self.stay_in_ball()
+
+    cdef void stay_in_ball(self) noexcept nogil:
+        """Project f onto the ball of the rule's radius: H (19), through the frame."""
+        cdef double scaling[MAX_CHANNELS][MAX_CHANNELS]
+        cdef double radius = self.rule.radius
+        cdef int i, j
+        if self.meta.square <= radius * radius:
+            return
+        for i in range(MAX_CHANNELS):
+            for j in range(MAX_CHANNELS):
+                scaling[i][j] = 1.0 if i == j else 0.0
+        scaling[0][0] = radius / sqrt(self.meta.square)
+        self.expansion.transform(&scaling[0][0])
+        self.meta.square = radius * radius
 
     cdef void append(self, const Piece* piece, Py_ssize_t i, const double* alpha, Py_ssize_t first,
                      Py_ssize_t second) noexcept nogil:
@@ -379,7 +403,7 @@ cdef class Engine:
                 # The newcomer does not come: the hypothesis is only transformed, and its norms with it.
                 self.meta = self.without_newcomer
             elif victim != NOBODY:
-                self.forget(victim, self.expansion.work[victim - self.expansion.pool.start], alpha, first, second)
+                self.forget(victim, self.expansion.value_with(victim, piece, i), alpha, first, second)
         self.expansion.enter(piece, i, self.t, alpha, first, second)
 
     cdef void forget_expiring(self) noexcept nogil:
@@ -390,7 +414,7 @@ cdef class Engine:
         oldest = self.t + 1 - window_length(&self.expansion.pool.budget, self.t + 1)
         while self.expansion.pool.count and self.expansion.pool.born[self.expansion.pool.start] < oldest:
             self.forget(self.expansion.pool.start, 0.0, NULL, 0, 0)
-            self.expansion.pool.drop_first()
+            self.expansion.drop_first()
 
     cdef void forget(self, Py_ssize_t slot, double k_new, const double* alpha, Py_ssize_t first,
                      Py_ssize_t second) noexcept nogil:
@@ -400,36 +424,32 @@ cdef class Engine:
         its coefficients times k_new, its kernel value with the term.
         """
         cdef Py_ssize_t l, width = self.expansion.width, rows = width if self.expansion.form == DENSE else 1
-        cdef double own = 0.0, a_f = 0.0, a_v = 0.0, b_f = 0.0, aka = 0.0, akb = 0.0
-        cdef double* f = self.bare
-        cdef double* v = self.bare + width
+        cdef int channel, last = 1 if self.adapts_step() else 0
+        cdef double own = 0.0
+        cdef double* f = self.bare                  # f at the term's point, and v behind it
         cdef double* a = self.xi                    # the term's true coefficients in f, over labels
         cdef double* b = self.chi                   # and in v
         cdef double* spare = self.spare
-        self.expansion.evaluate_slot(slot, f, &own)
+        self.expansion.evaluate_slot(slot, last, f, &own)
         if alpha != NULL:
-            self.spread(alpha, first, second, spare)
-            self.expansion_apply(spare)
-            for l in range(self.labels()):
-                f[l] += k_new * spare[l]
-            self.spread(alpha + rows, first, second, spare)
-            self.expansion_apply(spare)
-            for l in range(self.labels()):
-                v[l] += k_new * spare[l]
-        self.expansion.term(slot, a, b)
+            for channel in range(last + 1):
+                self.spread(alpha + channel * rows, first, second, spare)
+                self.expansion_apply(spare)
+                for l in range(self.labels()):
+                    f[channel * width + l] += k_new * spare[l]
+        self.expansion.term(slot, 0, a)
         for l in range(self.labels()):
-            a_f += a[l] * f[l]
-            a_v += a[l] * v[l]
-            b_f += b[l] * f[l]
             spare[l] = a[l]
-        self.expansion_apply(spare)
+        self.expansion_apply(spare)                 # kappa a
         for l in range(self.labels()):
-            aka += a[l] * spare[l]
-            akb += b[l] * spare[l]
-        self.meta.product += own * akb - a_v - b_f
-        self.meta.square += own * aka - 2.0 * a_f
+            self.meta.square += a[l] * (own * spare[l] - 2.0 * f[l])
         if self.meta.square < 0.0:
             self.meta.square = 0.0
+        if last == 0:
+            return
+        self.expansion.term(slot, 1, b)
+        for l in range(self.labels()):
+            self.meta.product += b[l] * (own * spare[l] - f[l]) - a[l] * f[width + l]
 
     cdef void spread(self, const double* alpha, Py_ssize_t first, Py_ssize_t second, double* out) noexcept nogil:
         """Coefficients of one channel of a new term, over labels."""
@@ -716,24 +736,46 @@ cdef class Engine:
         true = self.expansion.coefficients(channel, slots)
         return true / self.t if channel else true
 
+    def knots(self, Py_ssize_t j):
+        """(keys, counts, coefficients, sizes) of a coordinate's tree, of the function that `decision` evaluates."""
+        forest, channel = self.expansion, self.channel()
+        keys, counts, _, sizes = forest.tree.contents(j)
+        true = forest.knots(j, channel)
+        return keys, counts, true / self.t if channel else true, sizes
+
+    def component(self, Py_ssize_t j, points):
+        """f_j at values of coordinate j, shape (len(points), labels)."""
+        forest, channel = self.expansion, self.channel()
+        true = forest.component(j, points, channel)
+        return true / self.t if channel else true
+
+    def square_on_trees(self):
+        """|f|^2 = sum_j sum_p a_jp f_j(p) over the knots p of each coordinate."""
+        forest, channel = self.expansion, self.channel()
+        total = sum(np.sum(forest.knots(j, channel).T * forest.component_at_knots(j, channel))
+                    for j in range(self.expansion.n_features))
+        return float(total / self.t / self.t if channel else total)
+
     @property
     def notices_bad_points(self):
         """Whether `decision` raises for points that are not finite: their squares tell."""
         return self.expansion.program is not None and self.expansion.program.needs_inner
 
-    def decision(self, *, X=None, objects=None, bint trusted=False):
+    def decision(self, *, X=None, objects=None, bint trusted=False, int votes=0):
         """f(x, .) + b for all rows of X or all objects, shape (n, labels).
+
+        For votes = 1 or 2: the sum over all hypotheses of their signs or scores; see `Expansion.vote`.
 
         FloatingPointError for a score that is not finite and, unless X is `trusted` to be finite, for
         a row whose square is not.
         """
         self.acquire()
         try:
-            return self.decide_all(X, objects, trusted)
+            return self.decide_all(X, objects, trusted, votes)
         finally:
             self.release()
 
-    cdef decide_all(self, X, objects, bint trusted):
+    cdef decide_all(self, X, objects, bint trusted, int votes):
         cdef Expansion expansion = self.expansion
         cdef const char* x = NULL if X is None else array_data(X)
         cdef Py_ssize_t done = 0, rows, i, n = len(objects) if X is None else X.shape[0]
@@ -741,12 +783,9 @@ cdef class Engine:
         cdef double* scores
         cdef Piece piece
         cdef double own = 1.0
-        cdef Py_ssize_t most = PREDICT_ROWS
+        cdef Py_ssize_t most = expansion.most_rows()
         result = np.empty((n, labels))
         scores = <double*> array_data(result)
-        if expansion.pool is not None:
-            expansion.pool.tidy()
-            most = max(8, min(most, (1 << (21 if expansion.n_features >= 64 else 17)) // max(1, expansion.live())))
         while done < n:
             if X is None:
                 rows = 1
@@ -754,10 +793,14 @@ cdef class Engine:
                 expansion.prepare_object(&piece, &own, values)
             else:
                 rows = min(n - done, most)
-                expansion.prepare(&piece, x + done * row_bytes, rows, False, -1 if trusted else self.channel())
+                expansion.prepare(&piece, x + done * row_bytes, rows, False,
+                                  -1 if trusted or votes else self.channel())
             with nogil:
                 for i in range(rows):
-                    self.score(&piece, i, scores + (done + i) * labels)
+                    if votes:
+                        scores[done + i] = expansion.vote(&piece, i, self.t, votes == 1)
+                    else:
+                        self.score(&piece, i, scores + (done + i) * labels)
                     if not (trusted or self.expansion.program is None):
                         if not isfinite(piece.facts[SQUARE * rows + i]):
                             scores[(done + i) * labels] = NAN
@@ -790,13 +833,19 @@ cdef class Engine:
         return self.meta.eta if self.adapts_step() else step_size(&self.step, max(self.t, 1))
 
     def norms(self):
-        """(<f, v>, |f|^2) as SVMD keeps them."""
+        """(<f, v>, |f|^2) as they are kept for SVMD, norm balls, ROMMA and ALMA."""
         return self.meta.product, self.meta.square
 
     def begin_from(self, offset, *arguments):
         """Start from another function; see `Expansion.begin_from`."""
         self.expansion.begin_from(*arguments)
         self.offsets[0, :len(offset)] = offset
+
+    def begin_with_square(self, double square):
+        """Say what |f|^2 of the function is that this engine starts from."""
+        self.meta.square = square
+        if self.rule.radius > 0.0:
+            self.stay_in_ball()
 
     def state(self):
         """Everything that learning has changed, as named numbers and arrays; no scratch."""
@@ -811,14 +860,14 @@ cdef class Engine:
             "offsets": self.offsets.copy(),
             "scalar": float(self.loss.scalar),
             "meta": np.array([self.meta.eta, self.meta.product, self.meta.square, self.meta.scalar_eta,
-                              self.meta.scalar_trace]),
+                              self.meta.scalar_trace, self.meta.corrections]),
         }
         state.update(self.expansion.state())
         return state
 
     def restore(self, state):
         """Continue from a state; ValueError if it does not fit."""
-        meta = check_array(state["meta"], "meta", np.float64, (5,))
+        meta = check_array(state["meta"], "meta", np.float64, (6,))
         offsets = check_array(state["offsets"], "offsets", np.float64, self.offsets.shape)
         if type(state["t"]) is not int or not 0 <= state["t"] < 1 << 62:
             raise ValueError("t is not a number of examples")
@@ -828,7 +877,7 @@ cdef class Engine:
         self.t = state["t"]
         self.loss.scalar = state["scalar"]
         self.offsets[:] = offsets
-        self.meta = Meta(meta[0], meta[1], meta[2], meta[3], meta[4])
+        self.meta = Meta(meta[0], meta[1], meta[2], meta[3], meta[4], meta[5])
 
     def _check(self):
         """Assert every invariant."""

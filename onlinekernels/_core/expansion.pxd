@@ -30,6 +30,7 @@ cdef enum Scratch:
 cdef struct Piece:
     # Consecutive examples that are learned in one loop without the interpreter.
     Py_ssize_t rows
+    const char* raw             # examples as they came
     const char* x               # examples, about the origin, in the points' precision
     double* facts               # (n_facts, rows)
     double* own                 # k(x, x)
@@ -71,20 +72,25 @@ cdef class Expansion:
     cdef double* slot_l1
     cdef double* slot_work
 
+    cdef start_scratch(self)
     cdef Py_ssize_t live(self) noexcept nogil
     cdef const double* values(self, const Piece* piece, Py_ssize_t i) noexcept nogil
     cdef void evaluate(self, const Piece* piece, Py_ssize_t i, int last, double* out) noexcept nogil
-    cdef void evaluate_slot(self, Py_ssize_t slot, double* out, double* own) noexcept nogil
+    cdef void evaluate_slot(self, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil
+    cdef double value_with(self, Py_ssize_t slot, const Piece* piece, Py_ssize_t i) noexcept nogil
+    cdef double vote(self, const Piece* piece, Py_ssize_t i, long long t, bint signs) noexcept nogil
     cdef void make_true(self, int last, double* out) noexcept nogil
     cdef void add_up(self, const double* values, int channel, double* sums) noexcept nogil
     cdef void add_up_weights(self, const double* x, int channel, double* sums) noexcept nogil
     cdef void add_up_carefully(self, const double* values, int channel, double* sums) noexcept nogil
-    cdef void term(self, Py_ssize_t slot, double* f, double* v) noexcept nogil
+    cdef void term(self, Py_ssize_t slot, int channel, double* out) noexcept nogil
     cdef void transform(self, const double* move) noexcept nogil
     cdef void enter(self, const Piece* piece, Py_ssize_t i, long long t, const double* alpha,
                     Py_ssize_t first, Py_ssize_t second) noexcept nogil
     cdef void add_weights(self, const Piece* piece, Py_ssize_t i, const double* stored,
                           Py_ssize_t first, Py_ssize_t second) noexcept nogil
+    cdef void expire(self, long long t) noexcept nogil
+    cdef void drop_first(self) noexcept nogil
     cdef void ready_to_store(self, double own, const double* alpha) noexcept nogil
     cdef int allocate_sums(self) except -1
     cdef bint store(self, const double* alpha, double* stored, double reach) noexcept nogil
@@ -92,6 +98,7 @@ cdef class Expansion:
     cdef void patch(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef void fold(self) noexcept nogil
     cdef Py_ssize_t piece_rows(self)
+    cdef Py_ssize_t most_rows(self)
     cdef int prepare(self, Piece* piece, const char* x, Py_ssize_t rows, bint learning,
                      int by_terms=*) except -1
     cdef int prepare_object(self, Piece* piece, double* own, row) except -1

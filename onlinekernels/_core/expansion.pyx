@@ -19,6 +19,9 @@ from onlinekernels._core.vecmath cimport *
 
 FORMS = {"one": ONE, "pair": PAIR, "dense": DENSE}
 
+cdef enum:
+    PREDICT_ROWS = 256  # rows of a piece that is only evaluated
+
 # Stored coordinates beyond this are folded, so that sums of them stay finite.
 cdef double LARGE = 1e150
 
@@ -61,7 +64,7 @@ cdef class Expansion:
         self.width = 1 if outputs is None else max(1, outputs.n)
         self.frame.channels = channels
         frame_reset(&self.frame)
-        self.scratch = [None] * N_SCRATCH
+        self.start_scratch()
         if program is None and kernel is None:
             self.weights = np.zeros((channels * self.width, self.n_features))
             self.weight_data = <double*> array_data(self.weights)
@@ -71,6 +74,9 @@ cdef class Expansion:
             self.pool = Pool(budget, channels, self.width if form == DENSE else 1,
                              None if program is None else n_features, dtype,
                              0 if program is None else program.n_facts, form == PAIR)
+
+    cdef start_scratch(self):
+        self.scratch = [None] * N_SCRATCH
 
     def grow(self, Py_ssize_t width):
         """Make room for more outputs."""
@@ -134,8 +140,8 @@ cdef class Expansion:
                 self.add_up(values, channel, self.sums + channel * self.width)
         self.make_true(last, out)
 
-    cdef void evaluate_slot(self, Py_ssize_t slot, double* out, double* own) noexcept nogil:
-        """f and v at the point of a term, as `evaluate` gives them; own: k(x, x)."""
+    cdef void evaluate_slot(self, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
+        """Channels up to `last` at the point of a term, as `evaluate` gives them; own: k(x, x)."""
         cdef Py_ssize_t n = self.live(), size = self.pool.point_bytes
         cdef const char* points = self.pool.point_data + self.pool.start * size
         cdef const char* x = self.pool.point_data + slot * size
@@ -153,9 +159,31 @@ cdef class Expansion:
                          self.pool.facts + self.pool.start, self.pool.capacity, n, self.slot_work)
         own[0] = self.program.facts(x, facts, 1)
         self.slot_work[slot - self.pool.start] = own[0]         # the same example: noise counts
-        for channel in range(2):
+        for channel in range(last + 1):
             self.add_up(self.slot_work, channel, self.sums + channel * self.width)
-        self.make_true(1, out)
+        self.make_true(last, out)
+
+    cdef double value_with(self, Py_ssize_t slot, const Piece* piece, Py_ssize_t i) noexcept nogil:
+        """Kernel value of a term with example i, which has just been evaluated."""
+        return self.work[slot - self.pool.start]
+
+    cdef double vote(self, const Piece* piece, Py_ssize_t i, long long t, bint signs) noexcept nogil:
+        """sum over all hypotheses of a Perceptron of sign(w . x), or of w . x, times what each survived.
+
+        A term makes a new hypothesis: the prefix sum that ends with it.
+        """
+        cdef Py_ssize_t slot
+        cdef double total = 0.0, votes = 0.0, survived
+        cdef const double* values
+        if self.live() == 0:
+            return 0.0
+        values = self.values(piece, i)
+        for slot in range(self.pool.start, self.pool.stop):
+            total += self.frame.p[0][0] * self.pool.coef[slot] * values[slot - self.pool.start]
+            survived = <double> ((self.pool.born[slot + 1] if slot + 1 < self.pool.stop else t + 1)
+                                 - self.pool.born[slot])
+            votes += survived * (((total > 0) - (total < 0)) if signs else total)
+        return votes
 
     cdef void make_true(self, int last, double* out) noexcept nogil:
         """Sums of stored coordinates to true values: frame and label kernel."""
@@ -215,24 +243,23 @@ cdef class Expansion:
                 else:
                     sums[row] += c * values[j]
 
-    cdef void term(self, Py_ssize_t slot, double* f, double* v) noexcept nogil:
-        """True coefficients of a term in f and v, over labels."""
+    cdef void term(self, Py_ssize_t slot, int channel, double* out) noexcept nogil:
+        """True coefficients of a term in a channel, over labels."""
         cdef Py_ssize_t y, stride = self.pool.outputs * self.pool.capacity
         cdef double stored[MAX_CHANNELS]
+        cdef double true
+        cdef int j
         for y in range(self.width):
-            f[y] = v[y] = 0.0
+            out[y] = 0.0
         for y in range(self.pool.outputs):
-            stored[0] = self.pool.coef[y * self.pool.capacity + slot]
-            stored[1] = self.pool.coef[stride + y * self.pool.capacity + slot]
-            f[y] = frame_row(&self.frame, 0, stored)
-            v[y] = frame_row(&self.frame, 1, stored)
-        if self.form == PAIR:
-            stored[0], stored[1] = f[0], v[0]
-            f[0] = v[0] = 0.0
-            f[self.pool.first[slot]] += stored[0]
-            v[self.pool.first[slot]] += stored[1]
-            f[self.pool.second[slot]] -= stored[0]
-            v[self.pool.second[slot]] -= stored[1]
+            for j in range(channel + 1):
+                stored[j] = self.pool.coef[j * stride + y * self.pool.capacity + slot]
+            true = frame_row(&self.frame, channel, stored)
+            if self.form == PAIR:
+                out[self.pool.first[slot]] += true
+                out[self.pool.second[slot]] -= true
+            else:
+                out[y] = true
 
     # ---- Changing -----------------------------------------------------------------------------
 
@@ -260,6 +287,15 @@ cdef class Expansion:
         if piece.values == NULL:
             self.place(piece, i, slot)
             self.patch(piece, i, slot)
+
+    cdef void expire(self, long long t) noexcept nogil:
+        """After example t: drop what f_{t+1} may not use."""
+        if self.pool is not None:
+            self.pool.expire(t)
+
+    cdef void drop_first(self) noexcept nogil:
+        """Drop the oldest term of a window."""
+        self.pool.drop_first()
 
     cdef void ready_to_store(self, double own, const double* alpha) noexcept nogil:
         """Coordinates of a new term into `stored`, folding first if they would be too large."""
@@ -357,6 +393,13 @@ cdef class Expansion:
             rows = min(rows, (1 << 16) // terms)
         return max(8, min(rows, 512, (1 << 21) // terms))
 
+    cdef Py_ssize_t most_rows(self):
+        """Rows that are evaluated at a time; with few features the inner products should stay in the cache."""
+        if self.pool is None:
+            return PREDICT_ROWS
+        self.pool.tidy()
+        return max(8, min(PREDICT_ROWS, (1 << (21 if self.n_features >= 64 else 17)) // max(1, self.live())))
+
     cdef int prepare(self, Piece* piece, const char* x, Py_ssize_t m, bint learning, int by_terms=-1) except -1:
         """Compute at once what the loop over a piece needs; a single row does without numpy.
 
@@ -366,7 +409,7 @@ cdef class Expansion:
         cdef Pool pool = self.pool
         cdef Program program = self.program
         piece.rows = m
-        piece.x = x
+        piece.x = piece.raw = x
         piece.values = piece.totals = NULL
         piece.inner = piece.own_inner = NULL
         piece.l1 = piece.own_l1 = NULL
@@ -625,9 +668,9 @@ cdef class Expansion:
         state = {"frame": np.array([[self.frame.p[i][j] for j in range(c)] for i in range(c)])}
         if self.outputs is not None:
             state["labels"], state["width"] = int(self.outputs.n), int(self.width)
-        if self.pool is None:
+        if self.weights is not None:
             state["weights"] = self.weights.copy()
-        else:
+        elif self.pool is not None:
             state.update(self.pool.state())
             if self.program is not None and self.program.origin is not None:
                 state["origin"] = self.program.origin.copy()
@@ -643,9 +686,9 @@ cdef class Expansion:
             counts = state["labels"], state["width"]
             if {type(count) for count in counts} != {int} or not 0 <= counts[0] <= counts[1] == self.width:
                 raise ValueError("the number of labels does not fit")
-        if self.pool is None:
+        if self.weights is not None:
             self.weights[:] = check_array(state["weights"], "weights", np.float64, self.weights.shape)
-        else:
+        elif self.pool is not None:
             self.pool.check_state(state, state["t"], self.width)
             self.pool.restore(state)
         if self.outputs is not None:

@@ -1,4 +1,5 @@
 """Kernels as small postfix programs over rows of inner products and distances."""
+from onlinekernels._core.tree cimport ok_additive
 
 cdef enum OpCode:
     LINEAR = 0          # a <x, z> + b, a power of it if degree > 1
@@ -7,11 +8,12 @@ cdef enum OpCode:
     CONSTANT = 3        # a
     NOISE = 4           # a for an example with itself, 0 otherwise
     PRECOMPUTED = 5     # table[x, z]
-    ADD = 6             # the two on top of the stack
-    MULTIPLY = 7
-    SHIFT = 8           # + a
-    SCALE = 9           # * a
-    NORMALIZE = 10      # k(x, z) / sqrt(k(x, x) k(z, z))
+    ADDITIVE = 6        # sum_j K(x_j, z_j)
+    ADD = 7             # the two on top of the stack
+    MULTIPLY = 8
+    SHIFT = 9           # + a
+    SCALE = 10          # * a
+    NORMALIZE = 11      # k(x, z) / sqrt(k(x, x) k(z, z))
 
 cdef enum:
     MAX_OPS = 64
@@ -27,6 +29,9 @@ cdef struct Op:
     Py_ssize_t fact             # NORMALIZE: which fact of a point it uses
     const double* table         # PRECOMPUTED: a square matrix of `size` rows
     Py_ssize_t size
+    ok_additive additive        # ADDITIVE: K, on coordinates mapped to (x - low) * stretch
+    const double* low
+    const double* stretch
 
 
 cdef class Program:
@@ -37,14 +42,19 @@ cdef class Program:
     cdef readonly bint needs_inner
     cdef readonly bint needs_l1
     cdef readonly bint needs_double         # indices: single precision would not hold them
+    cdef readonly bint needs_places         # additive kernels: coordinates as they are, about 0
     cdef bint single                        # points are float32
     cdef readonly object origin             # in the points' precision, or None
     cdef double origin_square
     cdef const char* origin_data
     cdef Py_ssize_t n_features
     cdef list tables                        # keeps the arrays behind `table` alive
+    cdef list bounds                        # of each operation, or None
+    cdef dict mappings                      # keeps the arrays behind `low` and `stretch` alive
 
     cdef Op compile(self, description) except *
+    cdef void additive_row(self, const Op* op, const char* x, const char* points, Py_ssize_t n,
+                           double* out) noexcept nogil
     cdef Py_ssize_t index(self, const char* x) noexcept nogil
     cdef void center(self, const char* x, char* out) noexcept nogil
     cdef double facts(self, const char* x, double* facts, Py_ssize_t stride) noexcept nogil

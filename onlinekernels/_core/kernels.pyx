@@ -7,7 +7,10 @@ per row and operation, never per pair.
 """
 import numpy as np
 from libc.math cimport INFINITY, sqrt
+from libc.string cimport memset
 from onlinekernels._core.ring cimport array_data
+from onlinekernels._core.tree import mapping
+from onlinekernels._core.tree cimport additive_kernel, ok_additive_row, ok_additive_row_f
 from onlinekernels._core.vecmath cimport *
 
 CODES = {
@@ -17,6 +20,7 @@ CODES = {
     "constant": CONSTANT,
     "noise": NOISE,
     "precomputed": PRECOMPUTED,
+    "additive": ADDITIVE,
     "add": ADD,
     "multiply": MULTIPLY,
     "shift": SHIFT,
@@ -45,29 +49,31 @@ cdef class Program:
             raise ValueError(f"A kernel may have at most {MAX_OPS} parts. Got {len(ops)} instead.")
         self.n_ops = len(ops)
         self.n_facts = FIRST_NORM
-        self.tables = []
+        self.tables, self.bounds, self.mappings = [], [], {}
         for i, op in enumerate(ops):
             self.ops[i] = self.compile(op)
+            self.bounds.append(op.get("bounds"))
             code = self.ops[i].code
             self.needs_inner |= code in (LINEAR, GAUSSIAN)
             self.needs_l1 |= code == LAPLACIAN
             self.needs_double |= code == PRECOMPUTED
+            self.needs_places |= code == ADDITIVE
             depth += -1 if code in (ADD, MULTIPLY) else 1 if code < ADD else 0
             self.depth = max(self.depth, depth)
 
     cdef Op compile(self, description) except *:
         cdef Op op
         cdef const double[:, ::1] table
+        memset(&op, 0, sizeof(Op))
         op.code = CODES[description["op"]]
         op.a = description.get("a", 1.0)
         op.b = description.get("b", 0.0)
         op.degree = description.get("degree", 1)
-        op.fact = 0
-        op.table = NULL
-        op.size = 0
         if op.code == NORMALIZE:
             op.fact = self.n_facts
             self.n_facts += 1
+        if op.code == ADDITIVE:
+            op.additive = additive_kernel(description["kernel"])
         if op.code == PRECOMPUTED:
             table = description["table"]
             self.tables.append(description["table"])
@@ -78,6 +84,12 @@ cdef class Program:
 
     def start(self, Py_ssize_t n_features, dtype, origin):
         """Fix the points' precision and the origin that they are kept about, or None for 0."""
+        cdef int i
+        for i in range(self.n_ops):
+            if self.bounds[i] is not None:
+                self.mappings[i] = mapping(self.bounds[i], n_features)
+                self.ops[i].low = <const double*> array_data(self.mappings[i][0])
+                self.ops[i].stretch = <const double*> array_data(self.mappings[i][1])
         self.n_features = n_features
         self.single = dtype == np.float32
         self.origin = origin
@@ -96,7 +108,7 @@ cdef class Program:
         2 width^2: negligible while |x| is a few widths, fatal for data far from 0.
         """
         cdef double rate = max([0.0] + [self.ops[i].a for i in range(self.n_ops) if self.ops[i].code == GAUSSIAN])
-        if self.needs_double:                   # the row is an index, not a place
+        if self.needs_double or self.needs_places:      # an index, or a place that must stay where it is
             return None
         row = np.asarray(first_row, dtype=np.float64)
         with np.errstate(over="ignore"):
@@ -145,6 +157,8 @@ cdef class Program:
                 stack[top] = op.a
             elif op.code == PRECOMPUTED:
                 stack[top] = op.table[self.index(x) * (op.size + 1)]
+            elif op.code == ADDITIVE:
+                self.additive_row(op, x, x, 1, stack + top)
             elif op.code == ADD:
                 top -= 1
                 stack[top] += stack[top + 1]
@@ -203,6 +217,8 @@ cdef class Program:
             elif op.code == PRECOMPUTED:
                 for j in range(n):
                     out[j] = op.table[self.index(x) * op.size + self.index(points + 8 * j * self.n_features)]
+            elif op.code == ADDITIVE:
+                self.additive_row(op, x, points, n, out)
             elif op.code == ADD or op.code == MULTIPLY:
                 top -= 1
                 out = work + top * n
@@ -217,6 +233,16 @@ cdef class Program:
             else:
                 ok_multiply_row(out, facts + op.fact * stride, n)
                 ok_scale_row(out, own_facts[op.fact * own_stride], n)
+
+    cdef void additive_row(self, const Op* op, const char* x, const char* points, Py_ssize_t n,
+                           double* out) noexcept nogil:
+        """sum_j K(x_j, z_j) for n points."""
+        if self.single:
+            ok_additive_row_f(&op.additive, op.low, op.stretch, <const float*> x, <const float*> points, n,
+                              self.n_features, out)
+        else:
+            ok_additive_row(&op.additive, op.low, op.stretch, <const double*> x, <const double*> points, n,
+                            self.n_features, out)
 
     def gram(self, X, Z=None):
         """Matrix of k(x, z); X and Z are C-contiguous float64 arrays, None means X with itself."""

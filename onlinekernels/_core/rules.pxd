@@ -9,7 +9,8 @@ f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas a
 """
 from libc.math cimport exp, sqrt
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.losses cimport Loss, loss_implicit, loss_moved_scalar
+from onlinekernels._core.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_implicit,
+                                         loss_moved_scalar)
 
 cdef enum StepCode:
     FIXED = 0
@@ -22,6 +23,9 @@ cdef enum RuleCode:
     IMPLICIT = 1        # ILK
     AGGRESSIVE = 2      # PA and PA-I: an implicit step without regularization, at eta = 1
     AGGRESSIVE_SQUARED = 3      # PA-II
+    RELAXED = 4         # ROMMA: after mistakes
+    RELAXED_AGGRESSIVE = 5      # ROMMA: below margin 1
+    APPROXIMATE = 6     # ALMA
 
 cdef struct Step:
     int code
@@ -35,14 +39,17 @@ cdef struct Rule:
     double regularization       # lambda of K and I, c of V
     double penalty              # C of I
     bint exact                  # many outputs: the arg-min over all labels, not the runner-up alone
+    double radius               # |f| stays within this; 0 for no bound
+    double threshold            # ALMA: (1 - alpha) B; its C is the penalty
 
 cdef struct Meta:
-    # What SVMD carries along, V (33)-(58).
+    # What rules carry along: SVMD, V (33)-(58); |f|^2 for norm balls, ROMMA and ALMA.
     double eta
     double product      # <f, v>
     double square       # |f|^2
     double scalar_eta   # step of the margin's logarithm
     double scalar_trace
+    double corrections  # ALMA: updates so far
 
 cdef struct View:
     # An example in the one dimension that the rules see.
@@ -183,10 +190,58 @@ cdef inline void aggressive_move(const Loss* loss, const Rule* rule, double weig
     """
     cdef double k = view.k + (view.offsets if has_offset else 0.0)
     cdef double size = rule.penalty * weight
+    cdef Loss constraint = loss[0]
+    if loss.code == SQUARED_INSENSITIVE:
+        constraint.code = INSENSITIVE                                       # the same tube to reach
     move.transform[0][0] = 1.0
     if rule.code == AGGRESSIVE_SQUARED:
         k += 0.5 / size if size > 0.0 else 1e300
         size = 1e308
-    move.alpha[0] = loss_implicit(loss, view.score, view.target, k, size) if k > 0.0 and weight > 0.0 else 0.0
+    move.alpha[0] = 0.0
+    if k > 0.0 and weight > 0.0:
+        move.alpha[0] = loss_implicit(&constraint, view.score, view.target, k, size)
     move.offset = move.alpha[0]
     move.scalar = loss.scalar
+
+
+cdef inline double moved_square(double square, const View* view, const Move* move) noexcept nogil:
+    """|f|^2 after a move: H 2.5, with the old terms shrunk."""
+    cdef double shrink = move.transform[0][0], alpha = move.alpha[0]
+    cdef double moved = shrink * shrink * square + 2.0 * shrink * alpha * view.bare + alpha * alpha * view.k
+    return moved if moved > 0.0 else 0.0
+
+
+cdef inline void stand_still(const Loss* loss, Move* move) noexcept nogil:
+    move.transform[0][0] = 1.0
+    move.alpha[0] = move.offset = 0.0
+    move.scalar = loss.scalar
+
+
+cdef inline void relaxed_move(const Loss* loss, const Rule* rule, double weight, double square, const View* view,
+                              Move* move) noexcept nogil:
+    """ROMMA (Li and Long): the shortest w with y w.x >= 1 and w.w_t >= |w_t|^2.
+
+    Both constraints are met with equality, w = c w_t + d x, unless the first alone implies the other
+    (or, for w parallel to x, there is nothing to solve): then w = y x / |x|^2.
+    """
+    cdef double y = view.target, f = view.bare, product = view.k * square, rest = product - f * f
+    stand_still(loss, move)
+    if view.k <= 0.0 or weight <= 0.0 or (y * f >= 1.0 if rule.code == RELAXED_AGGRESSIVE else y * f > 0.0):
+        return
+    if y * f >= product or rest <= 1e-12 * product:
+        move.transform[0][0] = 0.0
+        move.alpha[0] = y / view.k
+        return
+    move.transform[0][0] = (product - y * f) / rest
+    move.alpha[0] = square * (y - f) / rest
+
+
+cdef inline void approximate_move(const Loss* loss, const Rule* rule, double weight, const View* view,
+                                  Move* move) noexcept nogil:
+    """ALMA_2 (Gentile): w + C / sqrt(k) y x if y w.x <= (1 - alpha) B / sqrt(k); the engine keeps |w| <= 1."""
+    cdef double k = move.meta.corrections + 1.0
+    stand_still(loss, move)
+    if view.k <= 0.0 or weight <= 0.0 or view.target * view.bare > rule.threshold / sqrt(k):
+        return
+    move.alpha[0] = view.target * rule.penalty / sqrt(k)
+    move.meta.corrections = k

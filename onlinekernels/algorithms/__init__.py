@@ -1,6 +1,21 @@
 """The algorithms, one short file per family."""
+from onlinekernels.algorithms.adatron import Adatron
 from onlinekernels.algorithms.implicit import ILK, SILK, PassiveAggressive
+from onlinekernels.algorithms.margin import ALMA, ROMMA, VotedPerceptron
 from onlinekernels.algorithms.metadescent import SVMD
 from onlinekernels.algorithms.norma import NORMA, Perceptron
+from onlinekernels.algorithms.projection import Projection
 
-__all__ = ["ILK", "NORMA", "PassiveAggressive", "Perceptron", "SILK", "SVMD"]
+__all__ = [
+    "ALMA",
+    "Adatron",
+    "ILK",
+    "NORMA",
+    "PassiveAggressive",
+    "Perceptron",
+    "Projection",
+    "ROMMA",
+    "SILK",
+    "SVMD",
+    "VotedPerceptron",
+]

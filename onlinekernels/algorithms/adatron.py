@@ -1,0 +1,109 @@
+"""The Kernel-Adatron: the maximum margin by passes over a fixed training set (V 3)."""
+import numpy as np
+
+from onlinekernels._core.adatron import pass_over_block, pass_over_tree
+from onlinekernels._core.tree import Tree, mapping
+from onlinekernels.algorithms.margin import TwoClasses
+from onlinekernels.learner import only_if
+from onlinekernels.plan import Plan
+from onlinekernels.validation import check_positive
+
+__all__ = ["Adatron"]
+
+BLOCK = 256  # examples whose kernel values are computed together
+
+
+def never(model):
+    return False
+
+
+class Adatron(TwoClasses):
+    """Kernel-Adatron (Friess, Cristianini and Campbell 1998), V section 3.
+
+    f = sum_i alpha_i y_i k(x_i, .), all alpha_i start at 1, and each pass visits the examples in their order::
+
+        alpha_i <- max(0, alpha_i + step (1 - y_i f(x_i)))
+
+    On separable data f converges geometrically to the maximum margin, if step * k(x, x) < 2.
+
+    It knows its training set: there is `fit`, but no `partial_fit`, `learn_one` or `progressive`.
+
+    Parameters
+    ----------
+    kernel : Kernel, str, callable or None
+        Default `Gaussian()`. Additive kernels run on trees.
+    step : float
+        eta.
+    epochs : int
+        Passes.
+
+    Examples
+    --------
+    >>> from onlinekernels import Adatron
+    >>> Adatron("linear", epochs=50).fit([[1.0, 0.0], [-1.0, 0.5]], [1, -1]).coef_.round(4)
+    array([[ 0.9412, -0.2353]])
+    """
+
+    def __init__(self, kernel=None, *, step=1.0, epochs=10):
+        self.kernel = kernel
+        self.step = step
+        self.epochs = epochs
+
+    def _plan(self):
+        return Plan.of(self, loss=self.loss, kernel=self.kernel, step=check_positive(self, "step"))
+
+    def fit(self, X, y, *, classes=None):
+        """Forget everything, then make `epochs` passes over X, y; return self."""
+        state, X, y, _ = self._checked(None, X, y, classes, None, None)
+        alpha = np.ones(len(y))
+        passes = _passes_on_tree if state.plan.trees is not None else _passes
+        with np.errstate(over="ignore", invalid="ignore"):
+            passes(state, X, y, alpha, self.epochs)
+        if not np.isfinite(alpha).all():
+            raise FloatingPointError(
+                f"The coefficients diverge: step * k(x, x) should be below 2 for all rows of X. Got step={self.step!r}."
+            )
+        if state.engine.expansion.weights is None:
+            start = X, (alpha * y)[None]
+        else:
+            start = None, ((alpha * y) @ X)[None]
+        state.engine.begin_from(np.zeros(1), *start)
+        state.engine.t = self.epochs * len(y)
+        self._state = state
+        return self
+
+    @only_if(never)
+    def partial_fit(self):
+        """Does not exist: the Adatron knows its training set."""
+
+    @only_if(never)
+    def learn_one(self):
+        """Does not exist: the Adatron knows its training set."""
+
+    @only_if(never)
+    def progressive(self):
+        """Does not exist: the Adatron knows its training set."""
+
+
+def _passes(state, X, y, alpha, epochs):
+    kernel = state.kernel
+    own = kernel.diagonal(X)
+    for _ in range(epochs):
+        for first in range(0, len(y), BLOCK):
+            rows = X[first : first + BLOCK]
+            gram = np.ascontiguousarray(kernel(rows, X))
+            inside = np.arange(len(rows))
+            gram[inside, first + inside] = own[first : first + BLOCK]  # an example with itself: noise counts
+            pass_over_block(gram, first, y, alpha, gram @ (alpha * y), state.plan.step.rate)
+
+
+def _passes_on_tree(state, X, y, alpha, epochs):
+    trees = state.plan.trees
+    if trees["bounds"] is not None:
+        low, stretch = mapping(trees["bounds"], X.shape[1])
+        X = (X - low) * stretch
+    tree = Tree(trees["additive"], X.shape[1])
+    for point, label in zip(X, y):
+        tree.add(point, np.array([label]))
+    for _ in range(epochs):
+        pass_over_tree(tree, X, trees["scale"], y, alpha, state.plan.step.rate)
