@@ -148,7 +148,7 @@ class Plan:
             # Without a cap only the tube matters, and the squared loss has the same one.
             fine = AGGRESSIVE_LOSSES | ({"SquaredInsensitive"} if self.penalty >= 1e308 else set())
             if type(loss).__name__ not in fine:
-                raise ValueError(f"{loss!r} has no such step. Use one of {', '.join(sorted(fine))}.")
+                raise ValueError(f"{loss!r} has no passive-aggressive step. Use one of {', '.join(sorted(fine))}.")
         if self.adapts_step and not loss.is_compiled():
             if loss.task == "multiclass" or type(loss).curvature is Loss.curvature:
                 raise ValueError(

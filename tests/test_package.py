@@ -11,16 +11,18 @@ import pytest
 import onlinekernels
 
 PACKAGE = pathlib.Path(onlinekernels.__file__).parent
-MODULES = ["vecmath", "losses", "kernels", "ring", "outputs", "rules", "dense", "expansion", "engine"]
+MODULES = ["vecmath", "losses", "kernels", "ring", "tree", "outputs", "rules", "dense",
+           "expansion", "forest", "adatron", "engine"]
 # Each layer may import the ones before it, and modules of its own layer only where named.
 LAYERS = [
     ["_core"],
     ["params", "validation"],
     ["kernels", "losses", "steps", "budgets", "labels"],
+    ["additive"],
     ["plan"],
     ["learner"],
     ["algorithms"],
-    ["modelfile", "streams"],
+    ["modelfile", "streams", "bounds"],
     ["__init__", "__main__"],
 ]
 

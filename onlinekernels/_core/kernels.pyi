@@ -11,6 +11,7 @@ class Program:
     needs_inner: bool
     needs_l1: bool
     needs_double: bool
+    needs_places: bool
     origin: NDArray | None
     def __init__(self, ops: list[dict[str, Any]]) -> None: ...
     def start(self, n_features: int, dtype: DTypeLike, origin: NDArray | None) -> None: ...

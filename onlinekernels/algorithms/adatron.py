@@ -40,8 +40,8 @@ class Adatron(TwoClasses):
     Examples
     --------
     >>> from onlinekernels import Adatron
-    >>> Adatron("linear", epochs=50).fit([[1.0, 0.0], [-1.0, 0.5]], [1, -1]).coef_.round(4)
-    array([[ 0.9412, -0.2353]])
+    >>> Adatron("linear").fit([[1.0, 0.0], [0.0, 1.0]], [1, -1]).coef_
+    array([[ 1., -1.]])
     """
 
     def __init__(self, kernel=None, *, step=1.0, epochs=10):

@@ -46,7 +46,7 @@ class ALMA(TwoClasses):
     >>> from onlinekernels import ALMA, Gaussian
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> y = np.where(X[:, 0] > 0, "right", "left")
-    >>> model = ALMA(Gaussian(1.0)).fit(X, y)
+    >>> model = ALMA(Gaussian(1.0), epochs=5).fit(X, y)
     >>> bool(model.score(X, y) > 0.95), bool(model.norm_ < 1 + 1e-12)
     (True, True)
     """
