@@ -467,9 +467,10 @@ def as_kernel(value, owner, default=Gaussian):
     if value is None:
         return default()
     if isinstance(value, str):
-        if value.lower() not in KERNELS:
+        name = value.lower().replace("-", "").replace("_", "")
+        if name not in KERNELS:
             raise bad_parameter(owner, "kernel", f"a kernel or one of {', '.join(sorted(KERNELS))}", value)
-        value = KERNELS[value.lower()]()
+        value = KERNELS[name]()
     elif not isinstance(value, Kernel) and callable(value) and not isinstance(value, type):
         return Custom(value)
     if not isinstance(value, Kernel):
