@@ -411,7 +411,7 @@ class State:
     def with_label_kernel(self, rows):
         """kappa @ rows."""
         outputs = self.engine.expansion.outputs
-        if outputs is None:
+        if outputs is None or rows.shape[1] == 0:
             return rows
         return np.column_stack([outputs.kappa_times(column) for column in rows.T]).reshape(rows.shape)
 

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport NAN, isfinite, sqrt
+from libc.math cimport NAN, fabs, fmax, isfinite, sqrt
 from libc.string cimport memset
 from onlinekernels._core.dense cimport hinge_step, softmax, softmax_hessian_times, softmax_step
 from onlinekernels._core.expansion cimport DENSE, ONE, PAIR, Expansion, Piece
@@ -110,7 +110,7 @@ cdef class Engine:
         self.growing = growing
         self.exact_norms = exact_norms
         self.lock = threading.Lock()
-        self.meta = Meta(self.step.rate, 0.0, 0.0, 1.0, 0.0, 0.0)
+        self.meta = Meta(self.step.rate, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
         self.offsets = np.zeros((4, expansion.width))
         self.offsets[2] = self.step.rate
         self.allocate()
@@ -343,7 +343,7 @@ cdef class Engine:
         else:
             aggressive_move(&self.loss, &self.rule, weight, self.has_offset, view, move)
         if self.exact_norms and not self.adapts_step():
-            move.meta.square = moved_square(self.meta.square, view, move)
+            moved_square(self.meta.square, view, move)
 
     cdef void add_average(self, Move* move) noexcept nogil:
         """F <- F + f, with the f that made this prediction."""
@@ -374,9 +374,28 @@ cdef class Engine:
         self.loss.scalar = move.scalar
         if self.exact_norms and self.expansion.pool is not None:
             self.forget_expiring()
+            self.mind_rounding()
         self.expansion.expire(self.t)
         if self.rule.radius > 0.0:
             self.stay_in_ball()
+
+    cdef void mind_rounding(self) noexcept nogil:
+        """Compute |f|^2 = sum_i a_i f(x_i) anew when it has shrunk so much that old rounding would show."""
+        cdef Py_ssize_t slot, l
+        cdef double own
+        if self.meta.square > self.meta.peak:
+            self.meta.peak = self.meta.square
+        if self.adapts_step() or self.meta.square > 1e-3 * self.meta.peak:
+            return
+        self.meta.square = 0.0
+        for slot in range(self.expansion.pool.start, self.expansion.pool.stop):
+            self.expansion.evaluate_slot(slot, 0, self.bare, &own)
+            self.expansion.term(slot, 0, self.xi)
+            for l in range(self.labels()):
+                self.meta.square += self.xi[l] * self.bare[l]
+        if self.meta.square < 0.0:
+            self.meta.square = 0.0
+        self.meta.peak = self.meta.square
 
     cdef void stay_in_ball(self) noexcept nogil:
         """Project f onto the ball of the rule's radius: H (19), through the frame."""
@@ -442,6 +461,7 @@ cdef class Engine:
             spare[l] = a[l]
         self.expansion_apply(spare)                 # kappa a
         for l in range(self.labels()):
+            self.meta.peak = fmax(self.meta.peak, fmax(self.meta.square, fabs(own * a[l] * spare[l])))
             self.meta.square += a[l] * (own * spare[l] - 2.0 * f[l])
         if self.meta.square < 0.0:
             self.meta.square = 0.0
@@ -843,7 +863,7 @@ cdef class Engine:
 
     def begin_with_square(self, double square):
         """Say what |f|^2 of the function is that this engine starts from."""
-        self.meta.square = square
+        self.meta.square = self.meta.peak = square
         if self.rule.radius > 0.0:
             self.stay_in_ball()
 
@@ -860,14 +880,14 @@ cdef class Engine:
             "offsets": self.offsets.copy(),
             "scalar": float(self.loss.scalar),
             "meta": np.array([self.meta.eta, self.meta.product, self.meta.square, self.meta.scalar_eta,
-                              self.meta.scalar_trace, self.meta.corrections]),
+                              self.meta.scalar_trace, self.meta.corrections, self.meta.peak]),
         }
         state.update(self.expansion.state())
         return state
 
     def restore(self, state):
         """Continue from a state; ValueError if it does not fit."""
-        meta = check_array(state["meta"], "meta", np.float64, (6,))
+        meta = check_array(state["meta"], "meta", np.float64, (7,))
         offsets = check_array(state["offsets"], "offsets", np.float64, self.offsets.shape)
         if type(state["t"]) is not int or not 0 <= state["t"] < 1 << 62:
             raise ValueError("t is not a number of examples")
@@ -877,7 +897,7 @@ cdef class Engine:
         self.t = state["t"]
         self.loss.scalar = state["scalar"]
         self.offsets[:] = offsets
-        self.meta = Meta(meta[0], meta[1], meta[2], meta[3], meta[4], meta[5])
+        self.meta = Meta(meta[0], meta[1], meta[2], meta[3], meta[4], meta[5], meta[6])
 
     def _check(self):
         """Assert every invariant."""

@@ -7,7 +7,7 @@ The rules see one dimension.  With one output that is the output itself.  With t
 outputs it is the direction e_y - e_r from the runner-up r to the label y: the score is the margin
 f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas are the same.
 """
-from libc.math cimport exp, sqrt
+from libc.math cimport exp, fmax, sqrt
 from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_implicit,
                                          loss_moved_scalar)
@@ -50,6 +50,7 @@ cdef struct Meta:
     double scalar_eta   # step of the margin's logarithm
     double scalar_trace
     double corrections  # ALMA: updates so far
+    double peak         # largest |f|^2 since it was last computed from scratch
 
 cdef struct View:
     # An example in the one dimension that the rules see.
@@ -204,11 +205,12 @@ cdef inline void aggressive_move(const Loss* loss, const Rule* rule, double weig
     move.scalar = loss.scalar
 
 
-cdef inline double moved_square(double square, const View* view, const Move* move) noexcept nogil:
+cdef inline void moved_square(double square, const View* view, Move* move) noexcept nogil:
     """|f|^2 after a move: H 2.5, with the old terms shrunk."""
     cdef double shrink = move.transform[0][0], alpha = move.alpha[0]
-    cdef double moved = shrink * shrink * square + 2.0 * shrink * alpha * view.bare + alpha * alpha * view.k
-    return moved if moved > 0.0 else 0.0
+    cdef double old = shrink * shrink * square, new = alpha * alpha * view.k
+    move.meta.square = fmax(0.0, old + 2.0 * shrink * alpha * view.bare + new)
+    move.meta.peak = fmax(shrink * shrink * move.meta.peak, fmax(old, new))
 
 
 cdef inline void stand_still(const Loss* loss, Move* move) noexcept nogil:
@@ -226,7 +228,8 @@ cdef inline void relaxed_move(const Loss* loss, const Rule* rule, double weight,
     """
     cdef double y = view.target, f = view.bare, product = view.k * square, rest = product - f * f
     stand_still(loss, move)
-    if view.k <= 0.0 or weight <= 0.0 or (y * f >= 1.0 if rule.code == RELAXED_AGGRESSIVE else y * f > 0.0):
+    # Within 1e-12 of the margin there is only rounding to make good for.
+    if view.k <= 0.0 or weight <= 0.0 or (y * f >= 1.0 - 1e-12 if rule.code == RELAXED_AGGRESSIVE else y * f > 0.0):
         return
     if y * f >= product or rest <= 1e-12 * product:
         move.transform[0][0] = 0.0

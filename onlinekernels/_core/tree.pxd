@@ -71,6 +71,7 @@ cdef class Tree:
     cdef reserve(self, Py_ssize_t newcomers)
     cdef reserve_blocks(self, Py_ssize_t leaves, Py_ssize_t nodes)
     cdef grown(self, Store* store, array, Py_ssize_t wanted)
+    cdef check_coordinate(self, Py_ssize_t j)
     cdef check_shapes(self, const double[::1] x, const double[::1] values)
     # Blocks
     cdef double* leaf(self, int i) noexcept nogil

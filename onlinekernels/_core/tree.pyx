@@ -522,7 +522,17 @@ cdef class Tree:
             Sizes of the leaves, of the nodes above them, ..., of the root; blocks three quarters full
             if not given.
         """
-        m = len(keys)
+        keys, counts = np.asarray(keys, dtype=np.float64), np.asarray(counts, dtype=np.int32)
+        values, m = np.asarray(values, dtype=np.float64), len(keys)
+        self.check_coordinate(j)
+        if self.root[j] != NOWHERE:
+            raise ValueError(f"coordinate {j} is not empty")
+        if keys.shape != (m,) or counts.shape != (m,) or values.shape != (self.rows, m):
+            raise ValueError(f"expected {m} counts and values of shape {(self.rows, m)}, got shapes {counts.shape} "
+                             f"and {values.shape}")
+        if not (np.isfinite(keys).all() and np.isfinite(values).all() and (np.diff(keys) > 0).all()
+                and (counts > 0).all()):
+            raise ValueError("keys must be finite and ascending, counts positive and values finite")
         if sizes is None:
             sizes, n, full = [], m, 3 * LEAF // 4
             while True:
@@ -533,8 +543,7 @@ cdef class Tree:
                 n, full = blocks, 3 * FAN // 4
         if m:
             self.reserve_blocks(len(sizes[0]), sum(map(len, sizes[1:])))
-            self.build(j, np.ascontiguousarray(keys, dtype=np.float64), np.ascontiguousarray(counts, dtype=np.int32),
-                       np.ascontiguousarray(values, dtype=np.float64), sizes)
+            self.build(j, np.ascontiguousarray(keys), np.ascontiguousarray(counts), np.ascontiguousarray(values), sizes)
 
     cdef reserve_blocks(self, Py_ssize_t leaves, Py_ssize_t nodes):
         self.leaf_array = self.grown(&self.leaves, self.leaf_array, leaves)
@@ -585,6 +594,10 @@ cdef class Tree:
             raise KeyError(f"no term has the keys {list(x)}")
         self.take(&x[0], &values[0], self.all_rows, self.rows)
 
+    cdef check_coordinate(self, Py_ssize_t j):
+        if not 0 <= j < self.n_coordinates:
+            raise IndexError(f"there is no coordinate {j} of {self.n_coordinates}")
+
     cdef check_shapes(self, const double[::1] x, const double[::1] values):
         if x.shape[0] != self.n_coordinates or values.shape[0] != self.rows:
             raise ValueError(f"expected {self.n_coordinates} keys and {self.rows} values, "
@@ -606,8 +619,7 @@ cdef class Tree:
         cdef double[:, ::1] out = np.zeros((x.shape[0], self.rows))
         cdef Py_ssize_t i
         cdef int level
-        if not 0 <= j < self.n_coordinates:
-            raise IndexError(f"there is no coordinate {j} of {self.n_coordinates}")
+        self.check_coordinate(j)
         if self.root[j] != NOWHERE:
             for i in range(x.shape[0]):
                 self.at[j] = self.root[j]
@@ -629,6 +641,7 @@ cdef class Tree:
     def contents(self, Py_ssize_t j):
         """(keys, counts, values, sizes) of a coordinate, as `load` takes them."""
         cdef int level
+        self.check_coordinate(j)
         blocks, sizes = [], [[] for level in range(self.height[j] + 1)]
         if self.root[j] == NOWHERE:
             return np.zeros(0), np.zeros(0, dtype=np.int32), np.zeros((self.rows, 0)), []

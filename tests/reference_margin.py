@@ -1,0 +1,408 @@
+"""A third slow, plain oracle: Projection, ALMA, ROMMA, the Voted Perceptron and the Adatron, for the tests only.
+
+Written from the papers and not from the library, as `reference.py` is, whose plain data (kernel, loss, budget) it
+takes over. **H** is Herbster, "Learning additive models online with fast evaluating kernels"; **V** is
+Vishwanathan, Schraudolph and Smola, "Step size adaptation in RKHS"; **G** is Gentile, "A new approximate maximal
+margin classification algorithm" (2001); **L** is Li and Long, "The relaxed online maximum margin algorithm" (2002);
+**F** is Freund and Schapire, "Large margin classification using the Perceptron algorithm" (1999).
+
+Every learner keeps its terms in a list and the whole Gram matrix between them, so that |f|^2 = alpha' K alpha is a
+double sum and never a recurrence. After each example the same three things happen in this order: the rule (a factor
+for all old coefficients and a new term), the budget, and where a ball is promised the scaling onto it.
+
+The functions called `explicit_...` do the same once more on weight vectors, for the linear kernel and without a
+budget; they share no line with the classes.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from reference import kernel_value
+
+#: A violation below this part of its natural size is rounding, and makes no update.
+DUST = 1e-12
+
+
+# What the learners share --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Row:
+    """The term of one example; `alpha` holds its coefficient for each output."""
+
+    x: Any
+    born: int
+    alpha: np.ndarray
+
+
+class Expansion:
+    """f(x, .) = sum_i alpha_i k(x_i, x), its Gram matrix, and a budget.
+
+    `learn` of the learners returns the score made before the update, `run` those of a whole stream.
+    """
+
+    def __init__(self, kernel, budget=("Unlimited", {}), outputs=1):
+        self.kernel, self.budget, self.outputs = kernel, budget, outputs
+        self.rows = []
+        self.K = np.zeros((0, 0))  # k(x_i, x_j) of the terms
+        self.t = 0
+
+    def f(self, x):
+        """The value of f at a point that is none of the terms' own examples."""
+        kernels = [kernel_value(self.kernel, row.x, x) for row in self.rows]
+        terms = list(zip(kernels, self.rows))
+        return np.array([math.fsum(k * row.alpha[o] for k, row in terms) for o in range(self.outputs)])
+
+    def self_value(self, x):
+        """k(x, x)."""
+        return kernel_value(self.kernel, x, x, same=True)
+
+    def squared_norm(self):
+        """|f|^2 by the double sum, H (23)."""
+        A = np.array([row.alpha for row in self.rows]).reshape(-1, self.outputs)
+        return max(0.0, float(np.sum(A * (self.K @ A))))
+
+    def norm(self):
+        """|f|."""
+        return math.sqrt(self.squared_norm())
+
+    def scale(self, factor):
+        """f <- factor f; terms that become zero are no terms."""
+        for row in self.rows:
+            row.alpha = factor * row.alpha
+        self._keep([i for i, row in enumerate(self.rows) if np.any(row.alpha != 0.0)])
+
+    def append(self, x, alpha):
+        """f <- f + alpha k(x, .), unless that changes nothing."""
+        alpha = np.atleast_1d(np.asarray(alpha, dtype=float))
+        k = self.self_value(x)
+        if k == 0.0 or not np.any(alpha != 0.0):
+            return
+        column = np.array([kernel_value(self.kernel, row.x, x) for row in self.rows])
+        n = len(self.rows)
+        K = np.empty((n + 1, n + 1))
+        K[:n, :n], K[:n, n], K[n, :n], K[n, n] = self.K, column, column, k
+        self.K = K
+        self.rows.append(Row(x, self.t, alpha))
+
+    def apply_budget(self):
+        """Keep what f_{t+1} may use: PAPERS' Recent, Window and Smallest."""
+        name, params = self.budget
+        places = list(range(len(self.rows)))
+        if name == "Recent":
+            places = places[max(0, len(places) - params["size"]):]
+        elif name == "Window":  # f_{t+1} uses the examples t + 1 - steps, ..., t
+            places = [i for i in places if self.rows[i].born >= self.t + 1 - params["steps"]]
+        elif name == "Smallest":
+            while len(places) > params["size"]:
+                sizes = [np.max(np.abs(self.rows[i].alpha)) for i in places]
+                del places[sizes.index(min(sizes))]  # index() finds the oldest among equals
+        elif name != "Unlimited":
+            raise ValueError(f"unknown budget {name!r}")
+        self._keep(places)
+
+    def onto_ball(self, radius):
+        """H (19): radius f / |f| if f lies outside the ball."""
+        norm = self.norm()
+        if norm > radius:
+            self.scale(radius / norm)
+
+    def coefficients(self):
+        """alpha, shape (outputs, terms)."""
+        return np.array([row.alpha for row in self.rows]).reshape(-1, self.outputs).T
+
+    def run(self, X, y):
+        """Learn from the rows of X in order; return the scores made before each update."""
+        return np.array([self.learn(X[i], y[i]) for i in range(len(X))], dtype=float)
+
+    def _keep(self, places):
+        self.rows = [self.rows[i] for i in places]
+        self.K = self.K[np.ix_(places, places)]
+
+
+# Projection ---------------------------------------------------------------------------------------------------
+
+
+class ReferenceProjection(Expansion):
+    """H Fig. 2, and with a radius Fig. 4: the nearest f that is right about the last example.
+
+    Feasible sets: y f(x) >= margin for Hinge, |y - f(x)| <= width for Insensitive and SquaredInsensitive (equal
+    sets, so equal learners), f(x, y) - f(x, r) >= margin for MulticlassHinge, r being the best of the other labels
+    at the prediction, the first among equals. `labels` is the list of labels of the latter.
+
+    An offset is one more coordinate of the same projection: k(x, x) + 1 in place of k(x, x). The ball holds f alone.
+    A violation below 1e-12 of the margin, or of |y|, makes no term.
+    """
+
+    def __init__(self, *, loss, kernel, radius=None, budget=("Unlimited", {}), offset=False, labels=None):
+        super().__init__(kernel, budget, 1 if labels is None else len(labels))
+        self.loss, self.radius, self.offset, self.labels = loss, radius, offset, labels
+        self.b = np.zeros(self.outputs)
+
+    def scores(self, x):
+        """f(x, .) + b."""
+        return self.f(x) + self.b
+
+    def learn(self, x, y):
+        """Learn from one example; return the score or scores made before the update."""
+        self.t += 1
+        scores = self.scores(x)
+        direction, missing, natural = violated(self.loss, scores, y, self.labels)
+        k = self.self_value(x) + (1.0 if self.offset else 0.0)
+        if k > 0.0 and missing > DUST * natural:
+            alpha = missing / (k * float(direction @ direction)) * direction  # H (11), (12)
+            self.append(x, alpha)
+            if self.offset:
+                self.b = self.b + alpha
+        self.apply_budget()
+        if self.radius is not None:
+            self.onto_ball(self.radius)
+        return scores if self.labels is not None else scores[0]
+
+
+def violated(loss, scores, y, labels=None):
+    """(direction, how far the score must move along it, the size that this is measured by).
+
+    H (12) prints s = sign(ybar - (y - eps)), which outside the tube is the sign of ybar - y.
+    """
+    name, params = loss
+    if name == "Hinge":
+        return np.array([float(y)]), max(0.0, params["margin"] - y * scores[0]), params["margin"]
+    if name in ("Insensitive", "SquaredInsensitive"):
+        s = 1.0 if scores[0] > y else -1.0
+        return np.array([-s]), max(0.0, s * (scores[0] - (y + s * params["width"]))), abs(y)
+    if name == "MulticlassHinge":
+        right = labels.index(y)
+        others = [l for l in range(len(labels)) if l != right]
+        direction = np.zeros(len(labels))
+        direction[right] = 1.0
+        if not others:
+            return direction, 0.0, params["margin"]
+        rival = max(others, key=lambda l: scores[l])  # max() finds the first
+        direction[rival] = -1.0
+        return direction, max(0.0, params["margin"] + scores[rival] - scores[right]), params["margin"]
+    raise ValueError(f"no feasible set for {name!r}")
+
+
+def explicit_projection(X, y, loss, radius=None, labels=None, offset=False):
+    """(scores, W, b): Fig. 2 and 4 on weights W of shape (outputs, features), one row per output."""
+    name, params = loss
+    n = 1 if labels is None else len(labels)
+    W, b, made = np.zeros((n, X.shape[1])), np.zeros(n), []
+    for x, target in zip(X, y):
+        s = W @ x + b
+        made.append(s)
+        W, b = W.copy(), b.copy()
+        size = x @ x + float(offset)
+        if name == "Hinge" and target * s[0] < params["margin"]:
+            a = (target * params["margin"] - s[0]) / size
+            W[0], b[0] = W[0] + a * x, b[0] + a * offset
+        elif name in ("Insensitive", "SquaredInsensitive") and abs(s[0] - target) > params["width"]:
+            edge = target + params["width"] if s[0] > target else target - params["width"]
+            a = (edge - s[0]) / size
+            W[0], b[0] = W[0] + a * x, b[0] + a * offset
+        elif name == "MulticlassHinge":
+            right = labels.index(target)
+            masked = s.copy()
+            masked[right] = -math.inf
+            rival = int(np.argmax(masked))
+            if s[right] - s[rival] < params["margin"]:
+                a = (params["margin"] - s[right] + s[rival]) / (2.0 * size)
+                W[right], W[rival] = W[right] + a * x, W[rival] - a * x
+                b[right], b[rival] = b[right] + a * offset, b[rival] - a * offset
+        length = math.sqrt(np.sum(W * W))
+        if radius is not None and length > radius:
+            W = radius / length * W
+    made = np.array(made)
+    return made if labels is not None else made[:, 0], W, b
+
+
+# ALMA ---------------------------------------------------------------------------------------------------------
+
+
+class ReferenceALMA(Expansion):
+    """G, ALMA_2(alpha; B, C) on xhat = x / |x|, so in the space of the normalized kernel; k counts corrections.
+
+    If y w.xhat <= (1 - alpha) B / sqrt(k), then w <- w + y C / sqrt(k) xhat and w <- w / max(1, |w|), the ball with
+    radius 1. B = sqrt(8) / alpha and C = sqrt(2) if not given. x with k(x, x) = 0 cannot correct anything: it makes
+    no term and does not count.
+    """
+
+    def __init__(self, *, kernel, alpha=0.9, B=None, C=None, budget=("Unlimited", {})):
+        super().__init__(("Normalized", {"kernel": kernel}), budget)
+        self.alpha = alpha
+        self.B = math.sqrt(8.0) / alpha if B is None else B
+        self.C = math.sqrt(2.0) if C is None else C
+        self.corrections = 0
+
+    def learn(self, x, y):
+        """Learn from one example; return the score made before the update."""
+        self.t += 1
+        score = float(self.f(x)[0])
+        k = self.corrections + 1
+        if y * score <= (1.0 - self.alpha) * self.B / math.sqrt(k) and self.self_value(x) > 0.0:
+            self.append(x, y * self.C / math.sqrt(k))
+            self.corrections = k
+        self.apply_budget()
+        self.onto_ball(1.0)
+        return score
+
+
+def explicit_alma(X, y, alpha=0.9, B=None, C=None):
+    """(scores, w, corrections) on a weight vector; X without zero rows."""
+    B = math.sqrt(8.0) / alpha if B is None else B
+    C = math.sqrt(2.0) if C is None else C
+    w, k, made = np.zeros(X.shape[1]), 1, []
+    for x, label in zip(X, y):
+        xhat = x / math.sqrt(x @ x)
+        made.append(w @ xhat)
+        if label * made[-1] <= (1.0 - alpha) * B / math.sqrt(k):
+            w = w + label * C / math.sqrt(k) * xhat
+            w = w / max(1.0, math.sqrt(w @ w))
+            k += 1
+    return np.array(made), w, k - 1
+
+
+# ROMMA --------------------------------------------------------------------------------------------------------
+
+
+class ReferenceROMMA(Expansion):
+    """L: the shortest w' with y w'.x >= 1 and w'.w >= |w|^2, on a mistake (y w.x <= 0), or if `aggressive`
+    whenever y w.x < 1.
+
+    Both constraints are tight for w' = c w + d x with c, d as in `combination`; where the first alone gives a w'
+    that meets the second, and for w = 0, w' = y x / |x|^2. |w|^2 is the double sum, so it is exact under budgets.
+    y w.x within 1e-12 of 1 counts as 1. If w and x are parallel the two constraints are one or contradict each
+    other; then w' = y x / |x|^2 too.
+    """
+
+    def __init__(self, *, kernel, aggressive=False, budget=("Unlimited", {})):
+        super().__init__(kernel, budget)
+        self.aggressive = aggressive
+
+    def learn(self, x, y):
+        """Learn from one example; return the score made before the update."""
+        self.t += 1
+        score = float(self.f(x)[0])
+        k = self.self_value(x)
+        wrong = 1.0 - y * score > DUST if self.aggressive else y * score <= 0.0
+        if wrong and k > 0.0:
+            c, d = self.combination(k, self.squared_norm(), score, y)
+            self.scale(c)
+            self.append(x, d)
+        self.apply_budget()
+        return score
+
+    @staticmethod
+    def combination(k, ww, score, y):
+        """c and d, with k = |x|^2, ww = |w|^2 and score = w.x."""
+        determinant = k * ww - score**2
+        if ww == 0.0 or y * score >= k * ww or determinant <= DUST * k * ww:
+            return 0.0, y / k
+        return (k * ww - y * score) / determinant, ww * (y - score) / determinant
+
+
+def explicit_romma(X, y, aggressive=False):
+    """(scores, w): ROMMA on a weight vector, each step by solving the two equations for c and d."""
+    w, made = np.zeros(X.shape[1]), []
+    for x, label in zip(X, y):
+        made.append(w @ x)
+        if not (label * made[-1] < 1.0 if aggressive else label * made[-1] <= 0.0):
+            continue
+        shortest = label * x / (x @ x)
+        if not w.any() or shortest @ w >= w @ w:
+            w = shortest
+        else:  # w'.x = y and w'.w = |w|^2
+            c, d = np.linalg.solve([[w @ x, x @ x], [w @ w, w @ x]], [label, w @ w])
+            w = c * w + d * x
+    return np.array(made), w
+
+
+# The Voted Perceptron -----------------------------------------------------------------------------------------
+
+
+class ReferenceVoted(Expansion):
+    """F Fig. 1: every hypothesis w_i of the kernel Perceptron, with the number c_i of examples that it lived for.
+
+    The hypothesis made at example t_i counts 1 for its birth and 1 for each example it was right about, which is
+    t_{i+1} - t_i, and T + 1 - t_k for the last one. The zero start votes for nothing.
+    """
+
+    def __init__(self, *, kernel):
+        super().__init__(kernel)
+        self.counts = []
+
+    def learn(self, x, y):
+        """Learn from one example; return w.x before the update."""
+        self.t += 1
+        score = float(self.f(x)[0])
+        before = len(self.rows)
+        if y * score <= 0.0:
+            self.append(x, float(y))
+        if len(self.rows) > before:
+            self.counts.append(1)
+        elif self.counts:  # right, or x = 0: the hypothesis lives on
+            self.counts[-1] += 1
+        return score
+
+    def hypotheses(self, x):
+        """[(c_i, w_i.x)]: each w_i from its own terms, from scratch."""
+        made = []
+        for i in range(len(self.rows)):
+            terms = self.rows[: i + 1]
+            made.append((self.counts[i], math.fsum(r.alpha[0] * kernel_value(self.kernel, r.x, x) for r in terms)))
+        return made
+
+    def decision(self, x, vote=True):
+        """sum_i c_i sign(w_i.x), or without the sign."""
+        return math.fsum(c * (float(np.sign(value)) if vote else value) for c, value in self.hypotheses(x))
+
+
+def explicit_voted(X, y):
+    """(hypotheses, counts): F Fig. 1 on weight vectors, word by word."""
+    w, counts, kept = np.zeros(X.shape[1]), [0], []
+    for x, label in zip(X, y):
+        if label * (w @ x) > 0.0:
+            counts[-1] += 1
+        else:
+            kept.append(w)
+            w = w + label * x
+            counts.append(1)
+    return np.array([*kept, w]), np.array(counts, dtype=float)
+
+
+# The Adatron --------------------------------------------------------------------------------------------------
+
+
+def adatron(kernel, X, y, step=1.0, epochs=10):
+    """V 3: alpha_i = 1, then passes in order of alpha_i <- max(0, alpha_i + step (1 - y_i f(x_i))); returns alpha.
+
+    f = sum_i alpha_i y_i k(x_i, .).
+    """
+    n = len(X)
+    K = np.array([[kernel_value(kernel, X[i], X[j], same=i == j) for j in range(n)] for i in range(n)])
+    alpha = [1.0] * n
+    for _ in range(epochs):
+        for i in range(n):
+            score = math.fsum(alpha[j] * y[j] * K[j, i] for j in range(n))
+            alpha[i] = max(0.0, alpha[i] + step * (1.0 - y[i] * score))
+    return np.array(alpha)
+
+
+def adatron_score(kernel, X, y, alpha, x):
+    """f(x) of the above."""
+    return math.fsum(a * label * kernel_value(kernel, z, x) for a, label, z in zip(alpha, y, X))
+
+
+def explicit_adatron(X, y, step=1.0, epochs=10):
+    """(w, alpha): the same on a weight vector that follows each change of an alpha."""
+    alpha = np.ones(len(X))
+    w = (alpha * y) @ X
+    for _ in range(epochs):
+        for i in range(len(X)):
+            new = max(0.0, alpha[i] + step * (1.0 - y[i] * (w @ X[i])))
+            w = w + (new - alpha[i]) * y[i] * X[i]
+            alpha[i] = new
+    return w, alpha

@@ -1,0 +1,854 @@
+"""The theorems as functions: every bound holds on every run that it applies to, and means what it says.
+
+Three kinds of tests: *runs* of the library, random and adversarial, that a bound must survive; *tight* cases,
+where a run meets the bound or the proof's own sum does, so that a bound that is too generous shows as well;
+and *counterexamples* to forms that are printed but wrong.
+"""
+import inspect
+import math
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from onlinekernels import bounds
+
+KERNELS = [
+    ok.Linear(), ok.Gaussian(0.7), ok.Polynomial(2, scale=0.5), ok.Laplacian(0.5), ok.Gaussian(1.0) + ok.Noise(0.3)
+]
+SEEDS = range(8)
+
+
+# ---- Streams with a comparison that is known ----------------------------------------------------------------
+
+
+def still(rng, n):
+    """Coefficients of one function, on a few of n points."""
+    coefficients = np.zeros(n)
+    coefficients[rng.choice(n, 5, replace=False)] = rng.normal(size=5)
+    return coefficients
+
+
+def drifting(rng, n):
+    """One function per example: a random walk from one function towards another."""
+    return still(rng, n) + np.linspace(0, 1, n)[:, None] * still(rng, n) + 0.01 * rng.normal(size=(n, n)).cumsum(axis=0)
+
+
+def switching(rng, n):
+    """One function, then another one."""
+    return np.where(np.arange(n)[:, None] < n // 2, still(rng, n), still(rng, n))
+
+
+def labelled(rng, kernel, motion, flips, n=70):
+    """A stream and a comparison for it; `flips` is the fraction of labels against the comparison."""
+    X = rng.normal(size=(n, 2))
+    coefficients = motion(rng, n)
+    scores = (kernel(X) * np.broadcast_to(coefficients, (n, n))).sum(axis=1)
+    y = np.where(scores >= 0, 1, -1) * np.where(rng.random(n) < flips, -1, 1)
+    margin = np.quantile(np.abs(scores), rng.choice([0.02, 0.2, 0.5])) + 1e-3
+    return X, y, bounds.comparison(kernel, X, y, coefficients, margin=margin)
+
+
+def looser(rng, against):
+    """The same comparison known less well: upper bounds are all that a theorem asks for."""
+    inexact = ("radius", "loss", "norm", "path", "squared_path")
+    return {name: value * rng.choice([1.0, 1.0, 1.5]) if name in inexact else value for name, value in against.items()}
+
+
+ALL_STREAMS = [
+    pytest.param(kernel, motion, flips, id=f"{kernel}-{motion.__name__}-{flips}")
+    for kernel in KERNELS for motion in (still, drifting, switching) for flips in (0.0, 0.15)
+]
+
+
+def mistakes(model, X, y):
+    return int((model.progressive(X, y, classes=[-1, 1]) * y <= 0).sum())
+
+
+def worst_first(model, X, y, steps):
+    """An adversary's order: always the example with the smallest y f(x). Returns these margins."""
+    margins = np.zeros(steps)
+    for t in range(steps):
+        scores = y * model.decision_function(X) if t else np.zeros(len(y))
+        worst = [int(scores.argmin())]
+        margins[t] = scores[worst[0]]
+        model.partial_fit(X[worst], y[worst], classes=[-1, 1])
+    return margins
+
+
+def orthogonal(n):
+    """n examples that have nothing to do with each other: (kernel, X, y)."""
+    return ok.Precomputed(np.eye(n)), np.arange(n).reshape(-1, 1), np.where(np.arange(n) % 3, 1, -1)
+
+
+# ---- The comparison and the tuning function -----------------------------------------------------------------
+
+
+def test_comparison_adds_up():
+    rng = np.random.default_rng(0)
+    X, points, A = rng.normal(size=(6, 2)), rng.normal(size=(3, 2)), rng.normal(size=(6, 3))
+    y = np.array([1, -1, 1, 1, -1, -1])
+
+    def k(x, z):
+        return (x @ z + 1) ** 2
+
+    def inner(a, b):
+        return sum(a[i] * b[j] * k(points[i], points[j]) for i in range(3) for j in range(3))
+
+    about = bounds.comparison(ok.Polynomial(2), X, y, A, margin=2.0, points=points)
+    lengths = [math.sqrt(inner(A[t + 1] - A[t], A[t + 1] - A[t])) for t in range(5)]
+    losses = [max(0.0, 2.0 - y[t] * sum(A[t, j] * k(X[t], points[j]) for j in range(3))) for t in range(6)]
+    expected = {
+        "radius": max(math.sqrt(k(x, x)) for x in X), "margin": 2.0, "loss": sum(losses), "examples": 6,
+        "norm": max(math.sqrt(inner(a, a)) for a in A), "path": sum(lengths),
+        "squared_path": sum(length ** 2 for length in lengths),
+    }
+    assert about == pytest.approx(expected, rel=1e-12)
+    constant = bounds.comparison(ok.Polynomial(2), X, y, A[0], margin=2.0, points=points)
+    repeated = bounds.comparison(ok.Polynomial(2), X, y, np.tile(A[0], (6, 1)), margin=2.0, points=points)
+    assert constant == pytest.approx(repeated)
+    assert constant["path"] == 0
+
+
+def test_comparison_sees_noise_on_the_diagonal():
+    about = bounds.comparison(ok.Noise(4.0), [[0.0], [0.0]], [1, -1], [0.5, -0.5], margin=2.0)
+    assert (about["loss"], about["norm"], about["radius"]) == (0.0, math.sqrt(2.0), 2.0)
+
+
+@pytest.mark.parametrize("gap, loss, complexity", [(1.0, 3.0, 2.0), (0.3, 50.0, 0.1), (2.0, 0.01, 5.0)])
+def test_best_gap_is_the_minimum_of_lemma_7_and_the_printed_number(gap, loss, complexity):
+    best = bounds.best_gap(gap, loss, complexity)
+    z = np.linspace(0, gap, 200_001)[1:-1]
+    values = loss / (gap - z) + complexity / (z * (gap - z))
+    assert best == pytest.approx(z[values.argmin()], abs=2 * gap / 200_000)
+    ratio = complexity / loss
+    assert best == pytest.approx(math.sqrt(ratio * (gap + ratio)) - ratio)  # K (30)
+    norm = 2 * math.sqrt(complexity)
+    bound = bounds.norma_mistakes(radius=1.0, margin=gap, loss=loss, norm=norm, examples=9)
+    assert bound == pytest.approx(values.min(), rel=1e-6)
+
+
+def test_best_gap_does_not_cancel():
+    printed = math.sqrt(1 / 1e-18 * (1 + 1 / 1e-18)) - 1 / 1e-18  # K (30) as printed, in floats
+    assert abs(printed - 0.5) > 0.1
+    for loss in (0.0, 1e-300, 1e-18):
+        assert bounds.best_gap(1.0, loss, 1.0) == 0.5
+
+
+# ---- K Thms 2 and 3 -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel, motion, flips", ALL_STREAMS)
+def test_norma_keeps_theorems_2_and_3(kernel, motion, flips):
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        X, y, against = labelled(rng, kernel, motion, flips)
+        against = looser(rng, against)
+        for zero_margin in (False, True):
+            tuned = bounds.tune_norma_mistakes(**against, zero_margin=zero_margin)
+            scores = ok.NORMA(kernel=kernel, **tuned).progressive(X, y, classes=[-1, 1])
+            assert (y * scores <= 0).sum() <= bounds.norma_mistakes(**against)
+            if not zero_margin:
+                rho = tuned["loss"].margin
+                assert tuned["loss"].value(scores, y).sum() <= bounds.norma_hinge_loss(learner_margin=rho, **against)
+        rho = rng.choice([0.0, 0.4, 0.9]) * against["margin"]
+        tuned = bounds.tune_norma_margin_errors(learner_margin=rho, **against)
+        scores = ok.NORMA(kernel=kernel, **tuned).progressive(X, y, classes=[-1, 1])
+        assert (y * scores <= rho).sum() <= bounds.norma_margin_errors(learner_margin=rho, **against)
+
+
+def test_tuned_parameters_are_the_theorems():
+    stream = dict(radius=2.0, margin=1.5, loss=3.0, norm=4.0, path=5.0, squared_path=0.6, examples=250)
+    C = 2.0 ** 2 / 4 * (4.0 ** 2 + 4.0 * (math.sqrt(250 * 0.6) + 5.0))  # (31)
+    assert bounds.complexity(**{k: v for k, v in stream.items() if k not in ("margin", "loss")}) == pytest.approx(C)
+
+    def h(x):
+        return math.sqrt(C / 3.0 * (x + C / 3.0)) - C / 3.0  # (30)
+
+    def norma(rho, share):
+        full = 2 * share / 2.0 ** 2
+        lam = math.sqrt(0.6 / 250) / (4.0 * full)  # (32)
+        return pytest.approx((rho, full / (1 + full * lam), lam))
+
+    def numbers(tuned):
+        return tuned["loss"].margin, tuned["step"], tuned["regularization"]
+
+    assert numbers(bounds.tune_norma_margin_errors(learner_margin=0.4, **stream)) == norma(0.4, h(1.1))
+    assert numbers(bounds.tune_norma_mistakes(**stream)) == norma(1.5 - h(1.5), h(1.5))
+    assert numbers(bounds.tune_norma_mistakes(**stream, zero_margin=True)) == norma(0.0, h(1.5))
+    implicit = bounds.tune_ilk_mistakes(**stream, penalty=7.0)
+    eta = 2 * h(1.5) / (7.0 * 2.0 ** 2)
+    lam = math.sqrt(0.6 / 250) / (4.0 * eta)
+    assert numbers(implicit) == pytest.approx((eta * 7.0 * 2.0 ** 2 / (1 + eta * lam), eta, lam))
+    assert implicit["penalty"] == 7.0
+
+
+@pytest.mark.parametrize("zero_margin", [False, True])
+def test_theorem_3_is_met_with_equality_by_orthogonal_examples(zero_margin):
+    kernel, X, y = orthogonal(25)
+    against = bounds.comparison(kernel, X, y, 0.3 * y, margin=0.3)
+    assert bounds.norma_mistakes(**against) == pytest.approx(25)
+    tuned = bounds.tune_norma_mistakes(**against, zero_margin=zero_margin)
+    assert mistakes(ok.NORMA(kernel=kernel, **tuned), X, y) == 25
+    assert mistakes(ok.ILK(kernel=kernel, **bounds.tune_ilk_mistakes(**against)), X, y) == 25
+
+
+def test_theorem_2_allows_more_margin_errors_than_printed_after_theorem_3():
+    """With rho = mu/2 the text prints 4 X^2 B^2 / mu; ten orthogonal examples with mu = 0.1 break it."""
+    kernel, X, y = orthogonal(10)
+    against = bounds.comparison(kernel, X, y, 0.1 * y, margin=0.1)
+    tuned = bounds.tune_norma_margin_errors(learner_margin=0.05, **against)
+    errors = int((ok.NORMA(kernel=kernel, **tuned).progressive(X, y) * y <= 0.05).sum())
+    assert 4 * against["norm"] ** 2 / 0.1 < errors <= bounds.norma_margin_errors(learner_margin=0.05, **against)
+
+
+def separated(rng, kernel, n):
+    """A stream without loss against its comparison; its examples are those near the boundary."""
+    X, coefficients = rng.normal(size=(4 * n, 2)), still(rng, 4 * n)
+    scores = kernel(X) @ coefficients
+    near = np.argsort(np.abs(scores))[n // 4 : n // 4 + n]
+    y, margin = np.where(scores[near] > 0, 1, -1), np.abs(scores[near]).min()
+    against = bounds.comparison(kernel, X[near], y, coefficients, margin=0.999 * margin, points=X)
+    assert against["loss"] == 0
+    return X[near], y, against
+
+
+@pytest.mark.parametrize("make, tune, bound", [
+    (ok.NORMA, bounds.tune_norma_mistakes, bounds.norma_mistakes),
+    (ok.ILK, bounds.tune_ilk_mistakes, bounds.ilk_mistakes),
+], ids=["NORMA", "ILK"])
+def test_mistake_bounds_withstand_an_adversary(make, tune, bound):
+    for seed in range(4):
+        for kernel in KERNELS[:4]:
+            X, y, against = separated(np.random.default_rng(seed), kernel, n=40)
+            margins = worst_first(make(kernel=kernel, **tune(**against)), X, y, steps=60)
+            assert 0 < (margins <= 0).sum() <= bound(**against)
+
+
+def wedge(copies, width, turns=1):
+    """Two kinds of examples that nearly contradict each other, each many times in a row; in y x: (1, w), (-1, w)."""
+    one, other = np.tile([1.0, width], (copies, 1)), np.tile([1.0, -width], (copies, 1))
+    X = np.tile(np.vstack([one, other]), (turns, 1))
+    y = np.tile(np.repeat([1, -1], copies), turns)
+    return X, y, bounds.comparison("linear", X, y, [0.0, 1 / width], margin=1.0, points=np.eye(2))
+
+
+def test_mistake_bounds_withstand_a_wedge():
+    """Here the runs come within a factor of five of the bound."""
+    for width in (0.1, 0.2, 0.4):
+        X, y, against = wedge(10, width, turns=40)
+        for make, tune in ((ok.NORMA, bounds.tune_norma_mistakes), (ok.ILK, bounds.tune_ilk_mistakes)):
+            count = mistakes(make(kernel="linear", **tune(**against)), X, y)
+            assert 0.2 * bounds.norma_mistakes(**against) < count <= bounds.norma_mistakes(**against)
+
+
+# ---- Any parameters -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel, motion, flips", ALL_STREAMS)
+def test_bounds_for_any_parameters(kernel, motion, flips):
+    for seed in SEEDS:
+        rng = np.random.default_rng(1000 + seed)
+        X, y, against = labelled(rng, kernel, motion, flips)
+        lam = 0.0 if motion is still and rng.random() < 0.5 else 10 ** rng.uniform(-3, 0)
+        parameters = {"step": 10 ** rng.uniform(-2, 1), "regularization": lam}
+        rho = rng.choice([0.1, 1.0, 3.0]) * against["margin"]
+        penalty = 10 ** rng.uniform(-1, 1)
+        model = ok.ILK(ok.Hinge(rho), kernel, **parameters, penalty=penalty)
+        limit = bounds.ilk_mistakes_untuned(**parameters, learner_margin=rho, penalty=penalty, **against)
+        assert mistakes(model, X, y) <= limit
+        parameters["step"] = min(parameters["step"], 0.9 / max(lam, 1e-9))
+        rho = rng.choice([0.0, 0.5, 2.0]) * against["margin"]
+        limit = bounds.norma_mistakes_untuned(**parameters, learner_margin=rho, **against)
+        assert mistakes(ok.NORMA(ok.Hinge(rho), kernel, **parameters), X, y) <= limit
+
+
+def test_bounds_for_any_parameters_agree_with_the_tuned_ones():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        for motion in (still, drifting):
+            _, _, against = labelled(rng, ok.Gaussian(0.7), motion, flips=0.1)
+            limit = bounds.norma_mistakes(**against)
+            explicit = bounds.tune_norma_mistakes(**against)
+            implicit = bounds.tune_ilk_mistakes(**against, penalty=2.0)
+            rho, sigma = explicit.pop("loss").margin, implicit.pop("loss").margin
+            found = (bounds.norma_mistakes_untuned(**explicit, learner_margin=rho, **against),
+                     bounds.ilk_mistakes_untuned(**implicit, learner_margin=sigma, **against))
+            if motion is still:
+                assert found == pytest.approx((limit, limit))
+            else:
+                assert max(found) <= limit * (1 + 1e-12)
+
+
+def circling(turn, norm, n):
+    """Functions of equal norm and speed, for which the proof's inequalities are equalities: (lengths, moves)."""
+    angles = turn * np.arange(n)
+    functions = norm * np.column_stack([np.cos(angles), np.sin(angles)])
+    moves = np.linalg.norm(np.diff(functions, axis=0), axis=1)
+    return np.linalg.norm(functions, axis=1), np.append(moves, 0.0)  # g_{m+1} = g_m
+
+
+@pytest.mark.parametrize("step, lam, rho, penalty", [(0.2, 0.3, 0.1, 1.0), (0.2, 0.3, 2.5, 4.0), (0.05, 2.0, 0.6, 0.5)])
+def test_bounds_for_any_parameters_are_the_best_that_the_proof_gives(step, lam, rho, penalty):
+    """The inequality of the proof summed over t, for the comparison times c, and the smallest over many c."""
+    radius, margin, loss = 1.5, 0.7, 3.0
+    norms, moves = circling(0.02, 2.0, 50)
+    scales = np.linspace(0.01, 60, 600_001)
+
+    def smallest(z, largest, sure, least_margin):
+        paid = norms[0] ** 2 + ((moves ** 2 / z + 2 * moves * norms + z * norms ** 2) / (2 + z)).sum()  # (43), (45)
+        gained = sure * (2 * scales * margin - sure * radius ** 2)
+        allowed = (scales * margin >= least_margin) & (gained > 0)
+        return ((2 * largest * scales * loss + scales ** 2 * paid) / gained)[allowed].min()
+
+    about = dict(step=step, regularization=lam, learner_margin=rho, radius=radius, margin=margin, loss=loss, norm=2.0,
+                 path=moves.sum(), squared_path=(moves ** 2).sum(), examples=50)
+    full = step / (1 - step * lam)
+    expected = smallest(full * lam, full, full, rho + full * radius ** 2 / 2)
+    assert bounds.norma_mistakes_untuned(**about) == pytest.approx(expected, rel=1e-3)
+    reach = (1 + step * lam) * rho
+    expected = smallest(step * lam, step * penalty, min(step * penalty, reach / radius ** 2), reach)
+    assert bounds.ilk_mistakes_untuned(**about, penalty=penalty) == pytest.approx(expected, rel=1e-3)
+
+
+def test_without_regularization_nothing_follows_a_moving_comparison():
+    stream = dict(radius=1.0, margin=1.0, loss=0.0, norm=2.0, path=1.0, squared_path=0.1, examples=10)
+    assert bounds.norma_mistakes_untuned(step=0.1, regularization=0.0, learner_margin=0.0, **stream) == math.inf
+    assert bounds.ilk_mistakes_untuned(step=0.1, regularization=0.0, learner_margin=0.5, **stream) == math.inf
+
+
+def test_the_mistakes_of_ilk_depend_on_its_step():
+    """I Thm 2 is printed for every eta. A small step on a wedge breaks it, and keeps the bound for any step."""
+    X, y, against = wedge(90, width=0.3)
+    printed = bounds.ilk_mistakes(**against)
+    model = ok.ILK(ok.Hinge(1.0), "linear", step=0.01, regularization=0.0)
+    count = mistakes(model, X, y)
+    assert count > 5 * printed
+    assert count <= bounds.ilk_mistakes_untuned(step=0.01, regularization=0.0, learner_margin=1.0, **against)
+    assert mistakes(ok.ILK(kernel="linear", **bounds.tune_ilk_mistakes(**against)), X, y) <= printed
+
+
+# ---- ILK ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel, motion, flips", ALL_STREAMS)
+def test_ilk_keeps_theorem_2(kernel, motion, flips):
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        X, y, against = labelled(rng, kernel, motion, flips)
+        against = looser(rng, against)
+        tuned = bounds.tune_ilk_mistakes(**against, penalty=10 ** rng.uniform(-2, 2))
+        assert mistakes(ok.ILK(kernel=kernel, **tuned), X, y) <= bounds.ilk_mistakes(**against)
+
+
+def test_ilk_keeps_theorem_2_with_many_classes():
+    """radius^2 is 2 max k(x, x), the margin that over the best other label."""
+    kernel = ok.Gaussian(0.8)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(80, 2))
+        gram, A = kernel(X), np.array([still(rng, 80) for _ in range(4)])
+        scores = gram @ A.T
+        y = np.where(rng.random(80) < 0.1, rng.integers(0, 4, 80), scores.argmax(axis=1))
+        y[:4] = range(4)
+        margin = 0.2
+        loss, norm = ok.MulticlassHinge(margin).value(scores, y).sum(), math.sqrt(np.trace(A @ gram @ A.T))
+        against = dict(radius=math.sqrt(2.0), margin=margin, loss=loss, norm=norm, examples=80)
+        tuned = bounds.tune_ilk_mistakes(**against)
+        model = ok.ILK(kernel=kernel, **{**tuned, "loss": ok.MulticlassHinge(tuned["loss"].margin)})
+        found = model.progressive(X, y, classes=range(4))
+        own = found[np.arange(80), y]
+        found[np.arange(80), y] = -np.inf
+        assert (own <= found.max(axis=1)).sum() <= bounds.ilk_mistakes(**against)
+
+
+# ---- Regret -------------------------------------------------------------------------------------------------
+
+
+def minimum_risk(gram, y, loss, lam):
+    """min over g of lambda/2 |g|^2 + mean loss, by dual coordinate ascent; for Hinge and Absolute."""
+    n = len(y)
+    dual, f = np.zeros(n), np.zeros(n)
+    for i in np.tile(np.arange(n), 40):
+        if isinstance(loss, ok.Hinge):
+            low, high, target = min(0, y[i]), max(0, y[i]), y[i] * loss.margin
+        else:
+            low, high, target = -1, 1, y[i]
+        new = np.clip(dual[i] + (target - f[i]) * lam * n / gram[i, i], low, high)
+        f += (new - dual[i]) / (lam * n) * gram[i]
+        dual[i] = new
+    return float(loss.value(f, y).mean() + lam / 2 * (dual @ gram @ dual) / (lam * n) ** 2)
+
+
+def cumulative_risk(model, X, y, lam, penalty=1.0):
+    """sum_t lambda/2 |f_t|^2 + C l(f_t(x_t), y_t)."""
+    total, norm = 0.0, 0.0
+    for x, target in zip(X, y):
+        score = model.progressive(x[None], [target], **({"classes": [-1, 1]} if model.loss == ok.Hinge() else {}))
+        total += lam / 2 * norm ** 2 + penalty * float(model.loss.value(score, target).sum())
+        norm = model.norm_
+    return total
+
+
+def risky_streams(n):
+    for seed, kernel in enumerate(KERNELS):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, 2))
+        signs = np.where(X[:, 0] * X[:, 1] > 0, 1, -1) * np.where(rng.random(n) < 0.2, -1, 1)
+        for order in (np.arange(n), np.argsort(signs, kind="stable")):  # at random; one class after the other
+            yield kernel, X[order], signs[order], ok.Hinge()
+        yield kernel, X, X[:, 0] + rng.normal(size=n), ok.Absolute()
+
+
+def test_regret_of_norma_and_ilk():
+    n = 40
+    for kernel, X, y, loss in risky_streams(n):
+        gram, radius = kernel(X), math.sqrt(kernel.diagonal(X).max())
+        for lam, penalty, product in ((1.0, 1.0, None), (0.1, 3.0, 0.9), (0.5, 0.2, 0.2)):
+            least = n * minimum_risk(gram, y, loss, lam)
+            tuned = bounds.tune_norma_regret(regularization=lam)
+            if product:
+                tuned["step"] = ok.InverseSqrt(product / lam)
+            numbers = dict(examples=n, step=tuned["step"].rate, regularization=lam, radius=radius)
+            risk = cumulative_risk(ok.NORMA(loss, kernel, **tuned), X, y, lam)
+            assert risk <= least + bounds.norma_regret(**numbers)
+            least = n * penalty * minimum_risk(gram, y, loss, lam / penalty)
+            risk = cumulative_risk(ok.ILK(loss, kernel, **tuned, penalty=penalty), X, y, lam, penalty)
+            assert risk <= least + bounds.ilk_regret(**numbers, penalty=penalty)
+
+
+def test_window_regret():
+    n = 120
+    for kernel, X, y, loss in risky_streams(n):
+        tuned = bounds.tune_norma_window(regularization=0.5, growth=0.2, step=1.9)
+        least = n * minimum_risk(kernel(X), y, loss, 0.5)
+        model = ok.NORMA(loss, kernel, **tuned)
+        risk = cumulative_risk(model, X, y, 0.5)
+        assert model.n_terms_ <= tuned["budget"].length(n + 1) < 40
+        radius = math.sqrt(kernel.diagonal(X).max())
+        assert risk <= least + bounds.norma_window_regret(examples=n, step=1.9, regularization=0.5, radius=radius)
+
+
+def test_an_adversary_causes_a_twelfth_of_the_regret_that_is_allowed():
+    """One point whose label is always the other one: the best function is 0, and f swings about it."""
+    n, eta = 2000, math.sqrt(0.5)
+    f = risk = 0.0
+    for t in range(1, n + 1):
+        y = -1 if f > 0 else 1
+        risk += 1 - y * f + f ** 2 / 2
+        f += eta / math.sqrt(t) * (y - f)
+    bound = bounds.norma_regret(examples=n, step=eta, regularization=1.0, radius=1.0)
+    assert bound / 12 < risk - n <= bound
+
+
+@pytest.mark.parametrize("weight, regret", [(4, bounds.norma_regret), (20, bounds.norma_window_regret)])
+def test_regret_is_the_sum_of_the_proof(weight, regret):
+    """(49) divided by eta_t and summed, before sums become integrals; 20 is what Theorem 6 needs at most."""
+    lam, c, X, eta, n = 0.3, 1.7, 2.0, 1.1, 40_000
+    U, steps = c * X / lam, eta / np.sqrt(np.arange(1, n + 2))
+    drift = np.diff(1 / steps) * (2 * U) ** 2
+    proof = (weight * steps[:-1] * c ** 2 * X ** 2 + drift).sum() / 2 + U ** 2 / (2 * eta)
+    closed = regret(examples=n, step=eta, regularization=lam, radius=X, lipschitz=c)
+    assert proof <= closed <= 1.01 * proof
+    constant = 2 * closed - regret(examples=4 * n, step=eta, regularization=lam, radius=X, lipschitz=c)
+    assert constant == pytest.approx(U ** 2 / (2 * eta), rel=1e-6)  # b: what does not grow
+    if regret is bounds.norma_regret:
+        assert closed == pytest.approx(bounds.ilk_regret(examples=n, step=eta, regularization=lam, radius=X, penalty=c))
+
+
+def test_tuned_steps_are_the_best_ones():
+    fixed = dict(examples=10**12, regularization=0.4, radius=1.0)
+    for tuned, regret in ((bounds.tune_norma_regret(regularization=0.4), bounds.norma_regret),
+                          (bounds.tune_norma_window(regularization=0.4), bounds.norma_window_regret),
+                          (bounds.tune_ilk_regret(regularization=0.4, penalty=3.0), bounds.ilk_regret)):
+        rate = tuned["step"].rate
+        best = regret(step=rate, **fixed)
+        assert all(regret(step=factor * rate, **fixed) > best for factor in (0.9, 0.99, 1.01, 1.1))
+
+
+def test_no_bound_for_silk():
+    """I prints a regret for SILK that does not know omega. One term, two orthogonal points: regret grows linearly."""
+    lam, eta, n = 0.5, 1.0, 6000
+    X, y = np.tile([[0], [1]], (n // 2, 1)), np.ones(n, dtype=int)
+    model = ok.SILK(ok.Hinge(), ok.Precomputed(np.eye(2)), step=ok.InverseSqrt(eta), regularization=lam, budget=1)
+    losses = ok.Hinge().value(model.progressive(X, y, classes=[-1, 1]), y).sum()  # the norms would only add to it
+    least = n * (lam / 2 * 2)  # g = k(x_1, .) + k(x_2, .) has no loss
+    printed = (4 * eta * (1 + 2 / lam) + 2 / lam ** 2 / eta) * math.sqrt(n) + 1 / lam ** 2 / (2 * eta)
+    assert losses - least > printed
+
+
+# ---- Windows and truncation ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("growth", [0.15, 0.2, 0.25, 0.3, 0.4, 0.45])
+@pytest.mark.parametrize("product", [0.3, 0.5, 0.8, 0.95, 1.0])
+def test_window_start_is_the_first_t_of_the_three_conditions(product, growth):
+    t = np.arange(1.0, 1_000_001.0)
+    fails = (np.exp(-product * t ** growth) > product / np.sqrt(t)) | (np.ceil(t ** (0.5 + growth)) > 0.75 * t)
+    found = bounds.window_start(step=2 * product, regularization=0.5, growth=growth)
+    if fails[-1]:
+        assert found > len(t)
+    else:
+        assert found == int(t[fails][-1]) + 1
+
+
+def test_window_start_can_be_astronomical():
+    assert 1e8 < bounds.window_start(step=0.1, regularization=1.0, growth=0.25) < 1e9
+    far = bounds.window_start(step=0.01, regularization=1.0, growth=0.2)
+    assert math.exp(-0.01 * far ** 0.2) <= 0.01 / math.sqrt(far)
+    assert math.exp(-0.01 * (far / 1.01) ** 0.2) > 0.01 / math.sqrt(far / 1.01)
+    assert bounds.window_start(step=1e-9, regularization=1.0, growth=0.01) == math.inf
+    assert bounds.window_start(step=0.9, regularization=1.0, growth=0.4999) == math.inf
+    with pytest.raises(ValueError, match="Take a larger one"):
+        bounds.tune_norma_window(regularization=1.0, growth=0.05, step=0.01)
+
+
+@pytest.mark.parametrize("product, growth", [(0.95, 0.2), (0.8, 0.3), (0.5, 0.4), (0.7, 0.35)])
+def test_what_the_window_drops_is_as_small_as_theorem_6_needs(product, growth):
+    """|Delta_t| <= 2 eta_t^2 lambda c X for the window that never shrinks; the proof has it for the printed one."""
+    budget = bounds.tune_norma_window(regularization=1.0, growth=growth, step=product)["budget"]
+    t = np.arange(1, 30_002)
+    steps, lengths = product / np.sqrt(t), np.array([budget.length(i) for i in t.tolist()])
+    assert set(np.diff(lengths)) <= {0, 1}  # the theorem's assumption, which the printed window breaks
+    decay = np.concatenate([[0.0], np.log1p(-steps).cumsum()])
+    oldest = t - lengths
+    dropped = np.flatnonzero((oldest[:-1] >= 1) & (np.diff(lengths) == 0))
+    assert len(dropped) > 1000
+    coefficients = steps[oldest[dropped] - 1] * np.exp(decay[t[dropped]] - decay[oldest[dropped]])
+    assert (coefficients <= 2 * steps[dropped] ** 2).all()
+
+
+@pytest.mark.parametrize("loss", [ok.Hinge(3.0), ok.Logistic(), ok.Absolute()], ids=repr)
+def test_truncation_error(loss):
+    for seed, kernel in enumerate(KERNELS[1:4]):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(100, 2)), rng.choice([-1, 1], 100)
+        radius = math.sqrt(kernel.diagonal(X).max())
+        for step, lam in ((0.5, 0.2), (0.1, 1.0), (2.0, 0.5)):
+            numbers = dict(step=step, regularization=lam, radius=radius)
+            explicit = ok.NORMA(loss, kernel, step=step, regularization=lam).fit(X, y)
+            implicit = ok.ILK(loss, kernel, step=step, regularization=lam, penalty=0.7).fit(X, y)
+            for size in (1, 5, 20):
+                window = np.isclose(explicit.support_vectors_[:, None], X[-size:]).all(axis=2).any(axis=1)
+                assert norm_of(explicit, keep=window) <= bounds.truncation_error(window=size, **numbers)
+                largest = norm_of(implicit, keep=np.argsort(np.abs(implicit.dual_coef_[0]))[-size:])
+                assert largest <= bounds.implicit_truncation_error(terms=size, penalty=0.7, **numbers)
+
+
+def norm_of(model, keep):
+    """|f - f_trunc| for the terms to keep."""
+    coefficients = model.dual_coef_[0].copy()
+    coefficients[keep] = 0.0
+    return math.sqrt(max(0.0, coefficients @ model.kernel(model.support_vectors_) @ coefficients))
+
+
+def test_truncation_error_is_met_by_one_point_that_never_reaches_its_margin():
+    X, y = np.zeros((400, 1)), np.ones(400, dtype=int)
+    numbers = dict(step=0.5, regularization=0.1, radius=1.0)
+    for make, bound in ((ok.NORMA, bounds.truncation_error(window=20, **numbers)),
+                        (ok.ILK, bounds.implicit_truncation_error(terms=20, **numbers))):
+        model = make(ok.Hinge(11.0), ok.Gaussian(), step=0.5, regularization=0.1).fit(X, y)
+        assert 0.999 * bound < norm_of(model, keep=np.arange(380, 400)) < bound
+        assert 0.999 * bounds.norm_limit(regularization=0.1, radius=1.0) < model.norm_ < 10.0
+
+
+def test_truncation_error_is_not_about_two_runs():
+    X, y = np.zeros((400, 1)), np.ones(400, dtype=int)
+    runs = [ok.NORMA(ok.Hinge(1.5), step=0.5, regularization=0.5, budget=budget).progressive(X, y)
+            for budget in (None, ok.Window(10))]
+    bound = bounds.truncation_error(window=10, step=0.5, regularization=0.5, radius=1.0)
+    assert np.abs(runs[0] - runs[1]).max() > 4 * bound
+
+
+# ---- K Cor. 5 -----------------------------------------------------------------------------------------------
+
+
+def expected_risk(scores, norm, chances, lam):
+    """E R_inst of a function with these scores at the points of a finite distribution; `chances` of label +1."""
+    losses = chances * ok.Hinge().value(scores, 1) + (1 - chances) * ok.Hinge().value(scores, -1)
+    return float(losses.mean() + lam / 2 * norm ** 2)
+
+
+def test_average_hypothesis():
+    kernel, lam, m = ok.Gaussian(0.7), 0.5, 80
+    step = bounds.tune_norma_regret(regularization=lam)["step"]
+    limit = bounds.hinge_risk_limit(learner_margin=1.0, regularization=lam, radius=1.0)
+    excess = bounds.average_excess_risk(examples=m, step=step.rate, regularization=lam, radius=1.0,
+                                        largest_risk=limit, failure=0.1)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        points, chances = rng.normal(size=(6, 2)), rng.random(6)
+        drawn = rng.integers(0, 6, m)
+        X, y = points[drawn], np.where(rng.random(m) < chances[drawn], 1, -1)
+        model = ok.NORMA("hinge", kernel, step=step, regularization=lam)
+        risks = [expected_risk(np.zeros(6), 0.0, chances, lam)]
+        for x, label in zip(X, y):
+            model.partial_fit(x[None], [label], classes=[-1, 1])
+            risks.append(expected_risk(model.decision_function(points), model.norm_, chances, lam))
+        average = ok.NORMA("hinge", kernel, step=step, regularization=lam, average=True).fit(X, y)
+        risk = expected_risk(average.decision_function(points), average.norm_, chances, lam)
+        assert risk <= np.mean(risks[:-1])  # Jensen, for f_1, ..., f_m
+        assert risk <= minimum_risk(kernel(X), y, ok.Hinge(), lam) + excess
+        assert max(risks) <= limit
+
+
+def test_printed_average_breaks_jensen():
+    """m = 2: (f_1 + ... + f_{m-1})/m is 0. The right average is no worse than its parts."""
+    lam, step = 0.1, 0.5
+    average = ok.NORMA("hinge", step=step, regularization=lam, average=True).fit([[0.0], [0.0]], [1, 1])
+    one = np.ones(1)
+    risks = [expected_risk(f * one, f, one, lam) for f in (0.0, step)]
+    assert expected_risk(0.0 * one / 2, 0.0, one, lam) > np.mean(risks)
+    assert expected_risk(average.decision_function([[0.0]]), average.norm_, one, lam) <= np.mean(risks)
+
+
+def test_excess_risk_is_regret_plus_the_tail_of_a_martingale():
+    numbers = dict(examples=5000, step=0.7, regularization=0.8, radius=1.3)
+    excess = bounds.average_excess_risk(**numbers, largest_risk=4.0, failure=0.02)
+    tail = excess - bounds.norma_regret(**numbers) / 5000
+    assert math.exp(-5000 * tail ** 2 / (2 * 4.0 ** 2)) == pytest.approx(0.02)  # Azuma, differences of at most L
+
+
+# ---- The Perceptron -----------------------------------------------------------------------------------------
+
+
+def deviation(y, scores, margin):
+    return math.sqrt((np.maximum(0.0, margin - y * scores) ** 2).sum())
+
+
+@pytest.mark.parametrize("flips", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_perceptron(kernel, flips):
+    """One run, many comparisons: Freund and Schapire's bound and K Thm 3 hold for all of them."""
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        X, y, _ = labelled(rng, kernel, still, flips)
+        count = mistakes(ok.Perceptron(kernel), X, y)
+        gram = kernel(X)
+        fitted = [np.linalg.solve(gram + ridge * np.eye(len(y)), y) for ridge in (0.01, 1.0)]
+        for theta in fitted + [still(rng, len(y)) for _ in range(3)]:
+            scores = gram @ theta
+            for margin in np.quantile(np.abs(scores), [0.1, 0.5, 0.9]) + 1e-6:
+                against = bounds.comparison(kernel, X, y, theta, margin=margin)
+                D = deviation(y, scores, margin)
+                assert count <= bounds.norma_mistakes(**against)
+                assert count <= bounds.perceptron_mistakes(
+                    radius=against["radius"], margin=margin, norm=against["norm"], deviation=D)
+
+
+def test_perceptron_with_an_adversary():
+    for seed in range(4):
+        for kernel in KERNELS[:4]:
+            X, y, against = separated(np.random.default_rng(100 + seed), kernel, n=40)
+            margins = worst_first(ok.Perceptron(kernel), X, y, steps=60)
+            found = {name: against[name] for name in ("radius", "margin", "norm")}
+            assert 0 < (margins <= 0).sum() <= bounds.perceptron_mistakes(**found)
+
+
+def test_novikoff_is_met_by_orthogonal_examples():
+    kernel, X, y = orthogonal(30)
+    about = bounds.comparison(kernel, X, y, y, margin=1.0)
+    bound = bounds.perceptron_mistakes(radius=about["radius"], margin=1.0, norm=about["norm"])
+    assert mistakes(ok.Perceptron(kernel), X, y) == 30 == pytest.approx(bound)
+
+
+def test_freund_and_schapire_is_met_up_to_a_constant():
+    """One point whose label alternates: all are mistakes, and D grows like their root."""
+    n = 200
+    y = np.tile([1, -1], n // 2)
+    count = mistakes(ok.Perceptron("linear"), np.ones((n, 1)), y)
+    best = min(bounds.perceptron_mistakes(radius=1.0, margin=g, deviation=deviation(y, np.ones(n), g))
+               for g in (0.5, 1.0, 10.0, 100.0))
+    assert count == n
+    assert n <= best < 1.2 * n
+
+
+def test_voted_perceptron():
+    """V Thm 2. Fifty orthogonal points, one drawn at a time: the vote errs on a point that it has not seen.
+
+    The best theta is the sum of the n points seen, over sqrt(n); its margin is 1 / sqrt(n).
+    """
+    rng, m, draws = np.random.default_rng(0), 100, 400
+    errors, limits = 0, []
+    for _ in range(draws):
+        points = rng.integers(0, 50, m + 1)
+        y = np.where(points % 3, 1, -1)
+        X = np.eye(50)[points]
+        errors += vote(X[:m], y[:m], X[m]) != y[m]
+        limits.append(bounds.perceptron_mistakes(radius=1.0, margin=len(set(points.tolist())) ** -0.5))
+    bound = bounds.voted_perceptron_error(expected_mistakes=np.mean(limits), examples=m)
+    assert bound / 10 < errors / draws <= bound < 1
+    assert bounds.voted_perceptron_error(expected_mistakes=1000.0, examples=m) == 1.0
+
+
+def vote(X, y, x):
+    """Majority of all hypotheses of a pass, each with a vote for every example that it has met; 0 for a draw."""
+    w, tally = np.zeros(X.shape[1]), 0.0
+    for example, label in zip(X, y):
+        if label * (w @ example) <= 0:
+            w = w + label * example
+        tally += np.sign(w @ x)
+    return np.sign(tally)
+
+
+# ---- Projection ---------------------------------------------------------------------------------------------
+
+
+def projected_by_numpy(kernel, X, low, high, ball):
+    """H Figs. 2 and 4: project onto {w : low <= w(x) <= high}, then into the ball; returns the predictions."""
+    gram, alpha, scores = kernel(X), np.zeros(len(X)), np.zeros(len(X))
+    for t in range(len(X)):
+        scores[t] = alpha @ gram[:, t]
+        alpha[t] += (np.clip(scores[t], low[t], high[t]) - scores[t]) / gram[t, t]
+        norm = math.sqrt(max(0.0, alpha @ gram @ alpha))
+        if ball is not None and norm > ball:
+            alpha *= ball / norm
+    return scores
+
+
+def classes_by_numpy(kernel, X, y, ball):
+    return projected_by_numpy(kernel, X, np.where(y > 0, 1, -np.inf), np.where(y > 0, np.inf, -1), ball)
+
+
+def targets_by_numpy(kernel, X, y, width, ball):
+    return projected_by_numpy(kernel, X, y - width, y + width, ball)
+
+
+def classes_by_library(kernel, X, y, ball):
+    return ok.Projection(ok.Hinge(1.0), kernel, radius=ball).progressive(X, y, classes=[-1, 1])
+
+
+def targets_by_library(kernel, X, y, width, ball):
+    return ok.Projection(ok.SquaredInsensitive(width), kernel, radius=ball).progressive(X, y)
+
+
+PROJECTIONS = [
+    pytest.param(classes_by_numpy, targets_by_numpy, id="numpy"),
+    pytest.param(classes_by_library, targets_by_library, id="library", marks=pytest.mark.skipif(
+        not hasattr(ok, "Projection"), reason="this version has no Projection")),
+]
+
+
+def realizable(rng, kernel, n):
+    """A function u, a stream that it separates with margin 1, and targets within 0.2 of it."""
+    X, coefficients = rng.normal(size=(n, 2)), still(rng, n)
+    gram = kernel(X)
+    u = gram @ coefficients
+    keep = np.abs(u) > np.quantile(np.abs(u), 0.2)
+    scale = 1 / np.abs(u[keep]).min()
+    norm = scale * math.sqrt(coefficients @ gram @ coefficients)
+    u = scale * u[keep]
+    return X[keep], np.sign(u).astype(int), u + rng.uniform(-0.2, 0.2, len(u)), norm
+
+
+@pytest.mark.parametrize("classes, targets", PROJECTIONS)
+def test_projection(classes, targets):
+    for seed in SEEDS:
+        for kernel in KERNELS[:4]:
+            X, y, noisy, norm = realizable(np.random.default_rng(seed), kernel, 60)
+            about = dict(radius=math.sqrt(kernel.diagonal(X).max()), norm=norm)
+            scores = classes(kernel, X, y, None)
+            assert 0 < (y * scores <= 0).sum() <= bounds.projection_mistakes(**about)
+            losses = np.maximum(0, np.abs(noisy - targets(kernel, X, noisy, 0.2, None)) - 0.2) ** 2
+            assert 0 < losses.sum() <= bounds.projection_loss(**about)
+
+
+@pytest.mark.parametrize("classes, targets", PROJECTIONS)
+def test_projection_in_a_ball_holds_for_every_stretch(classes, targets):
+    for seed in range(6):
+        for kernel in KERNELS[:4]:
+            rng = np.random.default_rng(seed)
+            parts = [realizable(rng, kernel, 40) for _ in range(3)]
+            X, y, noisy = (np.concatenate([part[i] for part in parts]) for i in range(3))
+            ball = max(part[3] for part in parts)
+            wrong = y * classes(kernel, X, y, ball) <= 0
+            losses = np.maximum(0, np.abs(noisy - targets(kernel, X, noisy, 0.2, ball)) - 0.2) ** 2
+            start = 0
+            for part, *_, norm in parts:
+                stretch = slice(start, start + len(part))
+                start = stretch.stop
+                about = dict(radius=math.sqrt(kernel.diagonal(part).max()), norm=norm, ball=ball)
+                assert wrong[stretch].sum() <= bounds.projection_mistakes(**about)
+                assert losses[stretch].sum() <= bounds.projection_loss(**about)
+
+
+@pytest.mark.parametrize("classes, targets", PROJECTIONS)
+def test_projection_bounds_are_met_by_orthogonal_examples(classes, targets):
+    kernel, X, y = orthogonal(15)
+    norm = math.sqrt(15.0)
+    assert (y * classes(kernel, X, y, None) <= 0).sum() == 15 == pytest.approx(
+        bounds.projection_mistakes(radius=1.0, norm=norm))
+    losses = np.maximum(0, np.abs(y - targets(kernel, X, y.astype(float), 0.25, None)) - 0.25) ** 2
+    assert losses.sum() == pytest.approx(bounds.projection_loss(radius=1.0, norm=0.75 * norm))
+
+
+@pytest.mark.parametrize("classes, targets", PROJECTIONS)
+def test_a_turn_meets_the_local_bound(classes, targets):
+    """From -u to u across the ball: H Thm 5 with equality. R^2 is K(x, x), not R as printed in H Thm 6."""
+    kernel, X = ok.Linear(), np.full((2, 1), 2.0)
+    y = np.array([-6.0, 6.0])  # u = 3 or -3, R = 2
+    losses = (y - targets(kernel, X, y, 0.0, 3.0)) ** 2
+    assert losses[1] == pytest.approx(bounds.projection_loss(radius=2.0, norm=3.0, ball=3.0))
+    printed = math.sqrt(2.0 ** 2) * (3.0 + 3.0) ** 2
+    assert losses[1] > printed
+
+
+def test_projection_mistakes_depend_on_norm_over_margin():
+    doubled = bounds.projection_mistakes(radius=2.0, norm=6.0, margin=2.0)
+    assert doubled == bounds.projection_mistakes(radius=2.0, norm=3.0)
+
+
+# ---- Arguments ----------------------------------------------------------------------------------------------
+
+GOOD = dict(
+    radius=1.0, margin=2.0, loss=1.0, norm=1.0, path=0.5, squared_path=0.1, examples=10, step=0.5, regularization=0.5,
+    learner_margin=1.0, lipschitz=1.0, penalty=1.0, window=5, terms=5, growth=0.3, largest_risk=1.0, failure=0.1,
+    gap=1.0, complexity=1.0, ball=2.0, deviation=0.5, expected_mistakes=3.0, zero_margin=True,
+)
+FUNCTIONS = [getattr(bounds, name) for name in bounds.__all__ if name != "comparison"]
+CASES = [(function, name) for function in FUNCTIONS for name in inspect.signature(function).parameters]
+
+
+@pytest.mark.parametrize("function, name", CASES, ids=[f"{function.__name__}-{name}" for function, name in CASES])
+def test_bad_arguments_are_named(function, name):
+    good = {key: GOOD[key] for key in inspect.signature(function).parameters}
+    function(**good)
+    for value in (-1.0, math.nan, math.inf, "1", [1.0]):
+        with pytest.raises(ValueError) as error:
+            function(**{**good, name: value})
+        assert f"'{name}' parameter of {function.__name__} must be" in str(error.value)
+        assert repr(value) in str(error.value)
+    if name != "zero_margin":
+        with pytest.raises(ValueError, match=f"'{name}' parameter"):
+            function(**{**good, name: True})
+
+
+@pytest.mark.parametrize("call", [
+    lambda: bounds.norma_regret(examples=5, step=3.0, regularization=0.5, radius=1.0),
+    lambda: bounds.truncation_error(window=5, step=3.0, regularization=0.5, radius=1.0),
+    lambda: bounds.window_start(step=3.0, regularization=0.5, growth=0.2),
+    lambda: bounds.norma_mistakes_untuned(step=2.0, regularization=0.5, learner_margin=0.0, radius=1.0, margin=1.0,
+                                          loss=0.0, norm=1.0, examples=5),
+], ids=range(4))
+def test_a_step_beyond_the_regularization_is_refused(call):
+    with pytest.raises(ValueError, match="1 / regularization = 2"):
+        call()
+
+
+def test_other_refusals():
+    stream = dict(radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=9)
+    for function in (bounds.norma_margin_errors, bounds.tune_norma_margin_errors, bounds.norma_hinge_loss):
+        with pytest.raises(ValueError, match="below the comparison's margin 1. Got 1.0"):
+            function(learner_margin=1.0, **stream)
+    with pytest.raises(ValueError, match="at most the radius 2 of the ball. Got 3.0"):
+        bounds.projection_mistakes(radius=1.0, norm=3.0, ball=2.0)
+    with pytest.raises(ValueError, match="integer of at least 1. Got 2.5"):
+        bounds.norma_mistakes(**{**stream, "examples": 2.5})
+    with pytest.raises(ValueError, match="each -1 or 1"):
+        bounds.comparison("linear", [[1.0], [2.0]], [0, 1], [1.0, 0.0], margin=1.0)
+    with pytest.raises(ValueError, match=r"shape \(2,\) for one function or \(2, 2\).* Got shape \(3,\)"):
+        bounds.comparison("linear", [[1.0], [2.0]], [-1, 1], [1.0, 0.0, 0.0], margin=1.0)
+    with pytest.raises(ValueError, match="finite"):
+        bounds.comparison("linear", [[1.0], [2.0]], [-1, 1], [1.0, np.nan], margin=1.0)
+    with pytest.raises(ValueError, match="'margin' parameter of comparison must be a positive number. Got 0"):
+        bounds.comparison("linear", [[1.0], [2.0]], [-1, 1], [1.0, 0.0], margin=0)

@@ -1,0 +1,794 @@
+"""Projection, ALMA, ROMMA, the Voted Perceptron and the Adatron: against their oracles and their own definitions."""
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from reference_margin import (
+    ReferenceALMA,
+    ReferenceProjection,
+    ReferenceROMMA,
+    ReferenceVoted,
+    adatron,
+    adatron_score,
+    explicit_adatron,
+    explicit_alma,
+    explicit_projection,
+    explicit_romma,
+    explicit_voted,
+)
+from test_oracle import describe
+
+N, D = 40, 3
+NAMES = ["a", "b", "c", "d"]
+KERNELS = [
+    ok.Linear(),
+    ok.Gaussian(1.3),
+    ok.Polynomial(3, 0.3, 1.0),
+    ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(),
+]
+CURVED = KERNELS[1:]                                    # whose Gram matrices are regular on random points
+BUDGETS = [ok.Unlimited(), ok.Recent(7), ok.Window(9), ok.Smallest(6)]
+LOSSES = [ok.Hinge(1.0), ok.Hinge(0.4), ok.Insensitive(0.2), ok.SquaredInsensitive(0.3), ok.MulticlassHinge(0.8)]
+CLOSE = {"rtol": 1e-10, "atol": 1e-10}
+
+
+def stream(task, seed, n=N, d=D, duplicates=0.1):
+    """Random points, some of them twice, and random targets."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X[rng.random(n) < duplicates] = X[0]
+    y = {
+        "binary": rng.choice([-1, 1], n),
+        "multiclass": rng.choice(NAMES, n),
+        "regression": rng.normal(size=n),
+    }[task]
+    return X, y, rng
+
+
+def separable(seed, n=80, d=4, gap=0.3):
+    """(X, y, u) with y u.x >= 1 everywhere."""
+    rng = np.random.default_rng(seed)
+    u, X = rng.normal(size=d), rng.normal(size=(4 * n, d))
+    X = X[np.abs(X @ u) > gap][:n]
+    return X, np.where(X @ u > 0, 1, -1), u / np.min(np.abs(X @ u))
+
+
+def first_call(task):
+    return {"binary": {"classes": [-1, 1]}, "multiclass": {"classes": NAMES}, "regression": {}}[task]
+
+
+def in_chunks(model, X, y, rng, **first):
+    """Progressive scores of a stream cut at random places."""
+    scores, start = [], 0
+    while start < len(X):
+        stop = min(len(X), start + int(rng.choice([1, 2, 5, 11, 40])))
+        scores.append(model.progressive(X[start:stop], y[start:stop], **first))
+        start, first = stop, {}
+    return np.concatenate(scores)
+
+
+def answers(model, X):
+    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+
+
+def explicit_norm(model, kernel):
+    """|f| from the terms: sqrt of alpha' K alpha, summed over outputs."""
+    alpha = model.dual_coef_
+    if alpha.shape[1] == 0:
+        return 0.0
+    return float(np.sqrt(max(0.0, np.sum((alpha @ kernel(model.support_vectors_)) * alpha))))
+
+
+def same_terms(model, oracle, **close):
+    """The same terms in the same order with the same coefficients."""
+    np.testing.assert_allclose(model.dual_coef_, oracle.coefficients(), **close)
+    points = np.array([row.x for row in oracle.rows]).reshape(-1, D)
+    np.testing.assert_allclose(model.support_vectors_, points, atol=1e-12)
+
+
+# ---- Projection: the oracle ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_projection_equals_the_oracle(loss, kernel):
+    combinations = itertools.product(BUDGETS, [None, 0.7, 3.0], [False, True])
+    for seed, (budget, radius, offset) in enumerate(combinations):
+        X, y, rng = stream(loss.task, seed)
+        model = ok.Projection(loss, kernel, radius=radius, budget=budget, offset=offset)
+        oracle = ReferenceProjection(loss=describe(loss), kernel=describe(kernel), radius=radius, offset=offset,
+                                     budget=describe(budget), labels=NAMES if loss.task == "multiclass" else None)
+        scores = in_chunks(model, X, y, rng, **first_call(loss.task))
+        np.testing.assert_allclose(scores, oracle.run(X, y), **CLOSE)
+        expected = np.array([oracle.scores(x) for x in X[:5]])
+        expected = expected if loss.task == "multiclass" else expected[:, 0]
+        np.testing.assert_allclose(answers(model, X[:5]), expected, **CLOSE)
+        np.testing.assert_allclose(model.intercept_, oracle.b, **CLOSE)
+        np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-9, atol=1e-9)
+        assert model.t_ == N
+        if hasattr(model, "dual_coef_"):
+            same_terms(model, oracle, **CLOSE)
+        model._state.engine._check()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_projection_on_random_sizes_and_budgets(seed):
+    rng = np.random.default_rng(50 + seed)
+    n, size, d = int(rng.integers(1, 160)), int(rng.integers(1, 40)), int(rng.integers(1, 20))
+    loss = LOSSES[seed % 5]
+    budget = [ok.Recent(size), ok.Window(size), ok.Smallest(size)][seed % 3]
+    radius = [None, 0.3, 2.0, 30.0][seed % 4]
+    X, y, rng = stream(loss.task, seed, n, d, duplicates=0.3)
+    kernel = ok.Gaussian(float(np.sqrt(d))) if seed % 2 else ok.Polynomial(2, 1.0 / d)
+    model = ok.Projection(loss, kernel, radius=radius, budget=budget)
+    oracle = ReferenceProjection(loss=describe(loss), kernel=describe(kernel), radius=radius, budget=describe(budget),
+                                 labels=NAMES if loss.task == "multiclass" else None)
+    scores = in_chunks(model, X, y, rng, **first_call(loss.task))
+    np.testing.assert_allclose(scores, oracle.run(X, y), **CLOSE)
+    np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-9, atol=1e-9)
+    assert model.n_terms_ == len(oracle.rows)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("radius", [None, 0.5, 5.0])
+@pytest.mark.parametrize("offset", [False, True])
+def test_projection_with_a_linear_kernel_works_on_weights(loss, radius, offset):
+    X, y, _ = stream(loss.task, 3, n=200, d=6, duplicates=0.0)
+    labels = NAMES if loss.task == "multiclass" else None
+    expected, W, b = explicit_projection(X, y, describe(loss), radius, labels, offset)
+    for budget in (None, ok.Recent(10**6)):             # weights, terms
+        model = ok.Projection(loss, ok.Linear(), radius=radius, budget=budget, offset=offset)
+        scores = model.progressive(X, y, **first_call(loss.task))
+        np.testing.assert_allclose(scores, expected, **CLOSE)
+        np.testing.assert_allclose(model.coef_, W, **CLOSE)
+        np.testing.assert_allclose(model.intercept_, b, **CLOSE)
+        np.testing.assert_allclose(model.norm_, np.linalg.norm(W), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("offset", [False, True])
+def test_without_a_ball_projection_is_passive_aggressive_without_a_cap(kernel, offset):
+    for seed, loss in enumerate(LOSSES):
+        X, y, _ = stream(loss.task, seed)
+        for budget in BUDGETS:
+            projection = ok.Projection(loss, kernel, budget=budget, offset=offset)
+            twin = ok.Insensitive(loss.width) if isinstance(loss, ok.SquaredInsensitive) else loss
+            aggressive = ok.PassiveAggressive(twin, kernel, variant="PA", budget=budget, offset=offset)
+            first = first_call(loss.task)
+            np.testing.assert_allclose(projection.progressive(X, y, **first), aggressive.progressive(X, y, **first),
+                                       rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+@pytest.mark.parametrize("loss", [ok.Hinge(0.7), ok.Insensitive(0.2), ok.MulticlassHinge()], ids=repr)
+def test_projection_is_ilk_without_regularization_and_a_cap_out_of_reach(kernel, loss):
+    X, y, _ = stream(loss.task, 5, duplicates=0.0)
+    ilk = ok.ILK(loss, kernel, regularization=0.0, penalty=1e3)
+    first = first_call(loss.task)
+    np.testing.assert_allclose(ok.Projection(loss, kernel).progressive(X, y, **first), ilk.progressive(X, y, **first),
+                               **CLOSE)
+
+
+def test_the_squared_tube_has_the_same_feasible_set():
+    X, y, _ = stream("regression", 1)
+    one, other = (ok.Projection(loss(0.25), ok.Gaussian()) for loss in (ok.Insensitive, ok.SquaredInsensitive))
+    np.testing.assert_array_equal(one.progressive(X, y), other.progressive(X, y))
+
+
+# ---- Projection: nearest points, the ball, the theorems ------------------------------------------------
+
+
+def feasible(loss, scores, y):
+    """Which score (or pair of scores label, runner-up) the constraint of an example allows."""
+    if isinstance(loss, ok.Hinge):
+        return y * scores >= loss.margin - 1e-10
+    return np.abs(scores - y) <= loss.width + 1e-10
+
+
+@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Hinge(0.3), ok.Insensitive(0.2), ok.SquaredInsensitive(0.1)], ids=repr)
+def test_the_new_weights_are_the_nearest_feasible_point(loss):
+    X, y, rng = stream(loss.task, 8, n=60, duplicates=0.0)
+    model = ok.Projection(loss, ok.Linear())
+    moved = 0
+    for i, (x, target) in enumerate(zip(X, y)):
+        w = np.zeros(D) if i == 0 else model.coef_[0]
+        model.partial_fit(x[None], [target], **(first_call(loss.task) if i == 0 else {}))
+        new = model.coef_[0]
+        assert feasible(loss, new @ x, target)
+        if feasible(loss, w @ x, target):
+            np.testing.assert_array_equal(new, w)
+            continue
+        moved += 1
+        step = (new - w) @ x / (x @ x)
+        np.testing.assert_allclose(new - w, step * x, atol=1e-10)      # along K(x, .)
+        assert step * (target if loss.task == "binary" else target - w @ x) > 0
+        edge = loss.margin if loss.task == "binary" else loss.width     # and no further than to the boundary
+        reached = target * (new @ x) if loss.task == "binary" else abs(target - new @ x)
+        np.testing.assert_allclose(reached, edge, rtol=1e-10)
+        others = new + rng.normal(size=(500, D)) * 10.0 ** rng.uniform(-6, 1, size=(500, 1))
+        others = others[feasible(loss, others @ x, target)]
+        assert len(others) > 50
+        assert np.all(np.linalg.norm(others - w, axis=1) >= np.linalg.norm(new - w) - 1e-9)
+    assert moved > 10
+
+
+def test_many_classes_move_onto_the_half_space_of_the_runner_up():
+    loss = ok.MulticlassHinge(0.8)
+    X, y, rng = stream("multiclass", 2, n=60, duplicates=0.0)
+    model = ok.Projection(loss, ok.Linear()).partial_fit(X[:1], y[:1], classes=NAMES)
+    for x, label in zip(X[1:], y[1:]):
+        W, right = model.coef_, NAMES.index(label)
+        scores = W @ x
+        rival = max((l for l in range(4) if l != right), key=lambda l: scores[l])
+        model.partial_fit(x[None], [label])
+        new = model.coef_
+        if scores[right] - scores[rival] >= loss.margin:
+            np.testing.assert_array_equal(new, W)
+            continue
+        gap = (new[right] - new[rival]) @ x
+        np.testing.assert_allclose(gap, loss.margin, rtol=1e-10)
+        others = new + rng.normal(size=(300, 4, D)) * 10.0 ** rng.uniform(-6, 1, size=(300, 1, 1))
+        others = others[(others[:, right] - others[:, rival]) @ x >= loss.margin]
+        distances = np.sqrt(np.sum((others - W) ** 2, axis=(1, 2)))
+        assert len(others) > 30 and np.all(distances >= np.linalg.norm(new - W) - 1e-9)
+
+
+@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+@pytest.mark.parametrize("loss", [ok.Hinge(1.0), ok.Insensitive(0.2)], ids=repr)
+def test_in_the_kernels_space_one_term_meets_the_constraint_and_the_others_stay(loss, kernel):
+    X, y, _ = stream(loss.task, 9, duplicates=0.0)
+    model = ok.Projection(loss, kernel).partial_fit(X[:1], y[:1], **first_call(loss.task))
+    for x, target in zip(X[1:], y[1:]):
+        before, score = model.dual_coef_[0], answers(model, x[None])[0]
+        model.learn_one(x, target)
+        after = model.dual_coef_[0]
+        assert feasible(loss, answers(model, x[None])[0], target)
+        np.testing.assert_array_equal(after[: len(before)], before)
+        if len(after) > len(before):
+            assert not feasible(loss, score, target)
+            assert np.sign(after[-1]) == np.sign(target if loss.task == "binary" else target - score)
+            np.testing.assert_array_equal(model.support_vectors_[-1], x)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+def test_the_ball_holds_after_every_example(kernel, budget):
+    for loss, radius in itertools.product([ok.Hinge(), ok.Insensitive(0.1), ok.MulticlassHinge()], [0.2, 1.0, 4.0]):
+        X, y, _ = stream(loss.task, 4)
+        X[20:] *= 3.0                                   # large kernels, so that dropped terms matter
+        model = ok.Projection(loss, kernel, radius=radius, budget=budget)
+        model.partial_fit(X[:1], y[:1], **first_call(loss.task))
+        reached = False
+        for x, target in zip(X[1:], y[1:]):
+            model.learn_one(x, target)
+            norm = model.norm_
+            assert norm <= radius * (1 + 1e-12)
+            reached = reached or norm > 0.999 * radius
+            if hasattr(model, "dual_coef_"):
+                np.testing.assert_allclose(norm, explicit_norm(model, kernel), rtol=1e-9, atol=1e-12)
+        assert reached or radius > 1.0
+
+
+def test_a_dropped_term_can_raise_the_norm_and_the_ball_holds_all_the_same():
+    """w = x1 (1, 1), then x2 turns it: without x1 the other term alone is longer than the ball."""
+    X, y = np.array([[1.0, 1.0], [1.0, 0.75], [0.0, 1.0]]), np.array([1, -1, 1])
+    free = ok.Projection("hinge", "linear", budget=ok.Recent(10)).partial_fit(X[:2], y[:2])
+    alone = abs(free.dual_coef_[0, 1]) * np.linalg.norm(X[1])
+    radius = 1.01 * free.norm_
+    assert alone > 1.2 * radius                         # the two terms cancel
+    model = ok.Projection("hinge", "linear", radius=radius, budget=ok.Window(1))
+    for x, label in zip(X, y):
+        model.partial_fit(x[None], [label], classes=[-1, 1])
+        assert model.norm_ <= radius * (1 + 1e-12)
+    model = ok.Projection("hinge", "linear", radius=radius, budget=ok.Window(1)).partial_fit(X[:2], y[:2])
+    np.testing.assert_allclose(model.norm_, radius, rtol=1e-12)
+    np.testing.assert_allclose(model.coef_[0], -radius * X[1] / np.linalg.norm(X[1]), rtol=1e-12)
+
+
+def test_a_window_that_slides_past_every_term_leaves_nothing():
+    X = np.eye(6)[:, :3] + np.eye(6)[:, 3:]             # the last three examples repeat the first three
+    for radius in (None, 0.5):
+        model = ok.Projection("hinge", ok.Gaussian(), radius=radius, budget=ok.Window(2))
+        model.partial_fit(X[:3], [1, -1, 1])
+        model.partial_fit(X[:4], [1, 1, 1, 1], sample_weight=np.zeros(4))
+        assert model.n_terms_ == 0 and model.norm_ == 0.0
+        np.testing.assert_array_equal(model.decision_function(X), np.zeros(6))
+
+
+@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+def test_a_start_outside_the_ball_is_refused_or_projected(kernel):
+    X, y, _ = stream("binary", 6)
+    start = ok.Projection("hinge", kernel).fit(X, y)
+    assert start.norm_ > 1.0
+    model = ok.Projection("hinge", kernel, radius=1.0)
+    try:
+        model.partial_fit(X[:1], y[:1], initial=start)
+    except ValueError as error:
+        assert "radius" in str(error)
+    else:
+        assert model.norm_ <= 1.0 + 1e-12
+
+
+def test_cumulative_loss_obeys_herbsters_theorems():
+    for seed in range(5):
+        X, y, u = separable(seed, n=200)
+        R2 = np.max(np.sum(X**2, axis=1))
+        scores = ok.Projection("hinge", "linear").progressive(X, y)
+        assert 0 < np.sum(y * scores <= 0) <= R2 * (u @ u)              # Theorem 2
+        targets = X @ u + np.random.default_rng(seed).uniform(-0.3, 0.3, len(X))
+        scores = ok.Projection(ok.SquaredInsensitive(0.3), "linear").progressive(X, targets)
+        losses = np.maximum(0.0, np.abs(targets - scores) - 0.3) ** 2
+        assert 0 < np.sum(losses) <= R2 * (u @ u)                       # Theorem 3
+        radius = 1.1 * np.linalg.norm(u)                                # Theorem 5, after the world turned round
+        noise, wrong = np.random.default_rng(seed).normal(size=(100, 4)), -targets[:100]
+        model = ok.Projection(ok.SquaredInsensitive(0.3), "linear", radius=radius).partial_fit(noise, wrong)
+        losses = np.maximum(0.0, np.abs(targets - model.progressive(X, targets)) - 0.3) ** 2
+        assert np.sum(losses) <= R2 * (radius + np.linalg.norm(u)) ** 2
+
+
+@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Insensitive(), ok.MulticlassHinge()], ids=repr)
+@pytest.mark.parametrize("kernel", [ok.Linear(), ok.Gaussian()], ids=repr)
+@pytest.mark.parametrize("budget", [None, ok.Recent(3)], ids=repr)
+def test_a_function_without_terms_has_norm_zero(loss, kernel, budget):
+    y = {"binary": [1], "regression": [0.0], "multiclass": ["a"]}[loss.task]
+    model = ok.Projection(loss, kernel, radius=1.0, budget=budget)
+    model.partial_fit([[0.5, 1.0]], y, sample_weight=[0.0], **first_call(loss.task))
+    assert model.norm_ == 0.0 and not np.any(answers(model, [[0.5, 1.0]]))
+
+
+def test_projection_defaults_to_the_hinge_and_knows_its_parameters():
+    names = {"loss", "kernel", "radius", "budget", "offset", "labels", "epochs"}
+    assert set(ok.Projection().get_params(deep=False)) == names
+    model = ok.Projection().fit([[0.0], [1.0]], ["left", "right"])
+    assert model.predict([[0.0], [1.0]]).tolist() == ["left", "right"]
+    np.testing.assert_allclose(model.decision_function([[1.0]]), [1.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss, y", [(ok.Hinge(), 1), (ok.Insensitive(0.1), 2.0), (ok.MulticlassHinge(), "a")], ids=str)
+def test_duplicates_add_no_dust(loss, y):
+    rng = np.random.default_rng(0)
+    for kernel in CURVED:
+        model = ok.Projection(loss, kernel)
+        X, targets, _ = stream(loss.task, 1, duplicates=0.0)
+        model.partial_fit(X, targets, **first_call(loss.task))
+        x = rng.normal(size=D)
+        model.learn_one(x, y)
+        for _ in range(3):                              # several labels may have to be overtaken, one at a time
+            model.learn_one(x, y)
+        terms = model.n_terms_
+        for _ in range(5):
+            model.learn_one(x, y)
+        assert model.n_terms_ == terms
+
+
+# ---- ALMA ---------------------------------------------------------------------------------------------
+
+
+ALMAS = [{}, {"alpha": 0.5}, {"alpha": 1.0}, {"alpha": 0.7, "B": 1.2, "C": 0.4}]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("params", ALMAS, ids=str)
+def test_alma_equals_the_oracle(kernel, params):
+    for seed, budget in enumerate([*BUDGETS, ok.Recent(1), ok.Window(1)]):
+        X, y, rng = stream("binary", seed, duplicates=0.05)
+        model = ok.ALMA(kernel, budget=budget, **params)
+        oracle = ReferenceALMA(kernel=describe(kernel), budget=describe(budget), **params)
+        np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), oracle.run(X, y), **CLOSE)
+        np.testing.assert_allclose(model.decision_function(X[:6]), [oracle.f(x)[0] for x in X[:6]], **CLOSE)
+        np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-9, atol=1e-9)
+        if not isinstance(kernel, ok.Linear):
+            assert model.n_terms_ == len(oracle.rows)
+
+
+@pytest.mark.parametrize("params", ALMAS, ids=str)
+def test_alma_with_a_linear_kernel_works_on_normalized_points(params):
+    X, y, _ = stream("binary", 2, n=300, d=5)
+    X *= np.random.default_rng(1).uniform(0.01, 100.0, size=(300, 1))   # lengths do not matter
+    expected, w, corrections = explicit_alma(X, y, **params)
+    model = ok.ALMA("linear", **params)
+    np.testing.assert_allclose(model.progressive(X, y), expected, **CLOSE)
+    np.testing.assert_allclose(model.decision_function(X), X @ w / np.linalg.norm(X, axis=1), **CLOSE)
+    assert 0 < corrections < 300
+
+
+@pytest.mark.parametrize("budget", [*BUDGETS, ok.Recent(2)], ids=repr)
+@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+def test_almas_weights_never_leave_the_unit_ball(kernel, budget):
+    X, y, _ = stream("binary", 7)
+    model = ok.ALMA(kernel, alpha=0.6, budget=budget).partial_fit(X[:1], y[:1], classes=[-1, 1])
+    norms = []
+    for x, label in zip(X[1:], y[1:]):
+        model.learn_one(x, label)
+        norms.append(model.norm_)
+    assert np.all(np.array(norms) <= 1 + 1e-12) and max(norms) > 0.99
+
+
+@pytest.mark.parametrize("alpha", [0.6, 0.9, 1.0])
+def test_alma_reaches_its_margin_with_no_more_corrections_than_its_theorem_allows(alpha):
+    for seed in range(3):
+        X, y, u = separable(seed, n=40, gap=0.5)
+        gamma = np.min(y * (X @ u) / np.linalg.norm(X, axis=1)) / np.linalg.norm(u)
+        model = ok.ALMA(ok.Polynomial(1, 1.0, 0.0), alpha=alpha)        # the linear kernel, kept as terms
+        bound = 2 / gamma**2 * (2 / alpha - 1) ** 2 + 8 / alpha - 4
+        corrections = 0
+        model.partial_fit(X, y)
+        while model.n_terms_ > corrections:             # until a pass corrects nothing
+            corrections = model.n_terms_
+            model.partial_fit(X, y)
+            assert model.n_terms_ <= bound
+        assert np.min(y * model.decision_function(X)) > (1 - alpha) * gamma     # of a margin that is at least gamma
+
+
+# ---- ROMMA --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+@pytest.mark.parametrize("aggressive", [False, True])
+def test_romma_equals_the_oracle(kernel, aggressive):
+    for seed, budget in itertools.product(range(3), [*BUDGETS, ok.Recent(1), ok.Recent(2), ok.Window(3)]):
+        X, y, rng = stream("binary", 10 + seed, duplicates=0.0)
+        model = ok.ROMMA(kernel, aggressive=aggressive, budget=budget)
+        oracle = ReferenceROMMA(kernel=describe(kernel), aggressive=aggressive, budget=describe(budget))
+        expected = oracle.run(X, y)
+        close = {"rtol": 1e-10, "atol": 1e-10 * max(1.0, np.max(np.abs(expected)))}    # w can grow long and turn back
+        np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), expected, **close)
+        np.testing.assert_allclose(model.decision_function(X[:6]), [oracle.f(x)[0] for x in X[:6]], **close)
+        np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-9, atol=10 * close["atol"])
+        same_terms(model, oracle, **close)
+        model._state.engine._check()
+
+
+@pytest.mark.parametrize("budget", [ok.Recent(1), ok.Recent(3), ok.Window(2)], ids=repr)
+@pytest.mark.parametrize("aggressive", [False, True])
+def test_rommas_norm_stays_exact_however_many_terms_are_dropped(budget, aggressive):
+    """A norm kept by recurrence loses digits at each drop, and feeds the loss back into the next coefficients."""
+    X, y, rng = stream("binary", 1, n=400, duplicates=0.0)
+    model = ok.ROMMA(ok.Gaussian(1.3), aggressive=aggressive, budget=budget)
+    oracle = ReferenceROMMA(kernel=("Gaussian", {"width": 1.3}), aggressive=aggressive, budget=describe(budget))
+    expected = oracle.run(X, y)
+    close = {"rtol": 1e-9, "atol": 1e-9 * np.max(np.abs(expected))}
+    np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), expected, **close)
+    np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-9, atol=10 * close["atol"])
+
+
+@pytest.mark.parametrize("aggressive", [False, True])
+def test_romma_with_a_linear_kernel_works_on_weights(aggressive):
+    for seed in range(4):
+        X, y, u = separable(seed)
+        expected, w = explicit_romma(X, y, aggressive)
+        for budget in (None, ok.Recent(10**6)):         # weights, terms
+            model = ok.ROMMA("linear", aggressive=aggressive, budget=budget)
+            np.testing.assert_allclose(model.progressive(X, y), expected, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(model.coef_[0], w, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(model.norm_, np.linalg.norm(w), rtol=1e-9)
+        assert np.sum(y * expected <= 0) <= np.max(np.sum(X**2, axis=1)) * (u @ u)      # the Perceptron's bound
+
+
+@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+@pytest.mark.parametrize("aggressive", [False, True])
+def test_a_romma_update_is_the_shortest_vector_that_meets_both_constraints(kernel, aggressive):
+    X, y, _ = stream("binary", 3, duplicates=0.0)
+    model = ok.ROMMA(kernel, aggressive=aggressive).partial_fit(X[:1], y[:1], classes=[-1, 1])
+    np.testing.assert_allclose(model.dual_coef_, [[y[0] / kernel(X[:1])[0, 0]]], rtol=1e-12)
+    tight = 0
+    for x, label in zip(X[1:], y[1:]):
+        old, points, score = model.dual_coef_[0], model.support_vectors_, model.decision_function(x[None])[0]
+        norm = model.norm_
+        model.learn_one(x, label)
+        new = model.dual_coef_[0]
+        if not (label * score < 1 if aggressive else label * score <= 0):
+            np.testing.assert_array_equal(new, old)
+            continue
+        np.testing.assert_allclose(label * model.decision_function(x[None])[0], 1.0, rtol=1e-10)
+        product = new @ kernel(model.support_vectors_, points) @ old
+        assert product >= norm**2 * (1 - 1e-10)
+        if len(new) == len(old) + 1:                    # w' = c w + d x with multipliers of the right sign
+            tight += 1
+            np.testing.assert_allclose(product, norm**2, rtol=1e-10)
+            c = new[:-1] / old
+            np.testing.assert_allclose(c, c[0], rtol=1e-10)
+            assert c[0] >= 0 and label * new[-1] >= 0
+        assert model.norm_ >= norm * (1 - 1e-12)        # the feasible set of all examples can only be farther away
+    assert tight > 5
+
+
+def test_parallel_points():
+    """One dimension: everything is parallel, and every number here is exact."""
+    model = ok.ROMMA("linear", aggressive=True).partial_fit([[1.0]], [1], classes=[-1, 1])
+    np.testing.assert_array_equal(model.coef_, [[1.0]])
+    model.learn_one([2.0], 1)                           # beyond the margin: passive
+    np.testing.assert_array_equal(model.coef_, [[1.0]])
+    model.learn_one([0.5], 1)                           # w.x = 0.5 >= |x|^2 |w|^2 = 0.25: x / |x|^2
+    np.testing.assert_array_equal(model.coef_, [[2.0]])
+    model.learn_one([0.5], -1)                          # the constraints contradict each other
+    np.testing.assert_array_equal(model.coef_, [[-2.0]])
+    plain = ok.ROMMA("linear").partial_fit([[1.0], [1.0]], [1, -1])
+    np.testing.assert_array_equal(plain.coef_, [[-1.0]])
+    for kernel in (ok.Gaussian(), ok.Polynomial(2)):    # the same example with both labels
+        for aggressive in (False, True):
+            model = ok.ROMMA(kernel, aggressive=aggressive).partial_fit([[1.0, 2.0], [1.0, 2.0]], [1, -1])
+            np.testing.assert_allclose(model.decision_function([[1.0, 2.0]]), [-1.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+def test_aggressive_romma_does_not_move_for_what_is_right_already(kernel):
+    X, y, _ = stream("binary", 5, n=15, duplicates=0.0)
+    model = ok.ROMMA(kernel, aggressive=True).fit(X, y)
+    for _ in range(3):                                  # y w.x is 1 up to rounding
+        before = model.dual_coef_
+        model.learn_one(X[-1], y[-1])
+        np.testing.assert_array_equal(model.dual_coef_, before)
+
+
+# ---- The Voted Perceptron -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("vote", [True, False])
+def test_votes_are_those_of_all_hypotheses(kernel, vote):
+    for seed in range(3):
+        X, y, rng = stream("binary", seed, n=50, duplicates=0.0)
+        points = rng.normal(size=(7, D))
+        model, oracle, start = ok.VotedPerceptron(kernel, vote=vote), ReferenceVoted(kernel=describe(kernel)), 0
+        while start < len(X):                           # right after each piece, not at the end alone
+            stop = start + int(rng.integers(1, 20))
+            model.partial_fit(X[start:stop], y[start:stop], classes=[-1, 1])
+            oracle.run(X[start:stop], y[start:stop])
+            start = stop
+            expected = [oracle.decision(x, vote) for x in points]
+            np.testing.assert_allclose(model.decision_function(points), expected, rtol=1e-10, atol=1e-9)
+        assert sum(oracle.counts) == len(X)
+        np.testing.assert_array_equal(model.predict(points), np.where(np.array(expected) > 0, 1, -1))
+
+
+@pytest.mark.parametrize("vote", [True, False])
+def test_votes_with_a_linear_kernel_are_those_of_the_weights(vote):
+    X, y, _ = stream("binary", 9, n=80, d=4)
+    hypotheses, counts = explicit_voted(np.tile(X, (3, 1)), np.tile(y, 3))
+    values = X @ hypotheses.T
+    for kernel in (ok.Linear(), ok.Polynomial(1, 1.0, 0.0)):
+        model = ok.VotedPerceptron(kernel, vote=vote, epochs=3).fit(X, y)
+        expected = (np.sign(values) if vote else values) @ counts
+        np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-10, atol=1e-8)
+
+
+def test_voting_and_averaging_differ_and_the_perceptron_underneath_is_the_same():
+    X, y, _ = stream("binary", 4, n=120, duplicates=0.0)
+    voted, averaged = (ok.VotedPerceptron(ok.Gaussian(), vote=vote) for vote in (True, False))
+    scores = ok.Perceptron(ok.Gaussian()).progressive(X, y)
+    np.testing.assert_allclose(voted.progressive(X, y), scores, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(averaged.progressive(X, y), scores, rtol=1e-12, atol=1e-12)
+    votes = voted.decision_function(X)
+    np.testing.assert_array_equal(votes, np.round(votes))
+    assert np.any(np.sign(votes) != np.sign(averaged.decision_function(X)))
+    assert np.max(np.abs(votes)) <= 120
+
+
+def test_counts_of_a_stream_by_hand():
+    """x = 1 is learned at t = 1 and right until t = 3; its negative comes at t = 4 and lives for 2 examples."""
+    X, y = np.array([[1.0], [1.0], [1.0], [-0.5], [-0.5]]), [1, 1, 1, 1, 1]
+    model = ok.VotedPerceptron("linear", vote=False).partial_fit(X, y, classes=[-1, 1])
+    np.testing.assert_array_equal(model.decision_function([[1.0], [2.0]]), (3 * 1.0 + 0.5 + 0.0) * np.array([1, 2]))
+    model = ok.VotedPerceptron("linear").partial_fit(X, y, classes=[-1, 1])
+    np.testing.assert_array_equal(model.decision_function([[1.0], [-3.0]]), [4.0, -4.0])    # sign(0) is 0
+
+
+# ---- The Adatron --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_the_adatron_equals_the_oracle(kernel):
+    clipped = 0
+    for seed, (step, epochs) in enumerate([(0.3, 1), (0.1, 4), (0.1, 30)]):
+        X, y, rng = stream("binary", seed)
+        alpha = adatron(describe(kernel), X, y, step, epochs)
+        clipped += np.sum(alpha == 0)
+        model = ok.Adatron(kernel, step=step, epochs=epochs).fit(X, y)
+        points = np.concatenate([X[:5], rng.normal(size=(5, D))])
+        expected = [adatron_score(describe(kernel), X, y, alpha, x) for x in points]
+        np.testing.assert_allclose(model.decision_function(points), expected, **CLOSE)
+        signed = alpha * y
+        np.testing.assert_allclose(model.norm_**2, signed @ kernel(X) @ signed, rtol=1e-9)
+    assert clipped > 0
+
+
+def test_the_adatron_with_a_linear_kernel_works_on_weights():
+    X, y, _ = separable(1)
+    w, alpha = explicit_adatron(X, y, 0.02, 25)
+    model = ok.Adatron("linear", step=0.02, epochs=25).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), X @ w, **CLOSE)
+    np.testing.assert_allclose(model.norm_, np.linalg.norm(w), rtol=1e-10)
+    assert np.any(alpha == 0)
+
+
+def maximum_margin(X, y):
+    """The shortest w with y w.x >= 1: the best of the w that some set of at most d examples determines."""
+    best = None
+    for size in range(1, X.shape[1] + 1):
+        for subset in map(list, itertools.combinations(range(len(X)), size)):
+            w = np.linalg.pinv(X[subset] * y[subset, None]) @ np.ones(size)
+            if np.all(y * (X @ w) >= 1 - 1e-9) and (best is None or w @ w < best @ best):
+                best = w
+    return best
+
+
+def test_the_adatron_converges_to_the_maximum_margin():
+    for seed in range(4):
+        X, y, _ = separable(seed, n=14, d=3, gap=0.4)
+        best = maximum_margin(X, y)
+        model = ok.Adatron("linear", step=0.9 / np.max(np.sum(X**2, axis=1)), epochs=5000).fit(X, y)
+        margins = y * model.decision_function(X)
+        np.testing.assert_allclose(margins, y * (X @ best), atol=1e-6)
+        np.testing.assert_allclose(model.norm_, np.linalg.norm(best), rtol=1e-6)
+        np.testing.assert_allclose(np.min(margins), 1.0, atol=1e-6)
+    X, y, _ = stream("binary", 0, n=20, duplicates=0.0)     # a Gaussian kernel separates anything: all of KKT
+    model = ok.Adatron(ok.Gaussian(), step=1.0, epochs=5000).fit(X, y)
+    scores = model.decision_function(X)
+    alpha = y * np.linalg.solve(ok.Gaussian()(X), scores)
+    assert np.min(y * scores) > 1 - 1e-8 and np.min(alpha) > -1e-8
+    np.testing.assert_allclose(alpha * (y * scores - 1), 0.0, atol=1e-7)
+    assert np.sum(alpha < 1e-8) > 0
+
+
+def test_the_adatron_only_fits():
+    X, y, _ = stream("binary", 1)
+    for model in (ok.Adatron(), ok.Adatron(ok.Gaussian(), epochs=2).fit(X, y)):
+        for name in ("partial_fit", "learn_one", "progressive"):
+            assert not hasattr(model, name)
+    assert set(ok.Adatron().get_params(deep=False)) == {"kernel", "step", "epochs"}
+    again = ok.Adatron(ok.Gaussian(), epochs=2).fit(-X, y).fit(X, y)    # forgets everything
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+# ---- Degenerate input, bad parameters ------------------------------------------------------------------
+
+
+ALGORITHMS = {
+    "projection": ok.Projection,
+    "ball": lambda kernel=None, **more: ok.Projection("hinge", kernel, radius=0.8, **more),
+    "alma": ok.ALMA,
+    "romma": ok.ROMMA,
+    "aggressive": lambda kernel=None, **more: ok.ROMMA(kernel, aggressive=True, **more),
+    "voted": ok.VotedPerceptron,
+    "averaged": lambda kernel=None, **more: ok.VotedPerceptron(kernel, vote=False, **more),
+    "adatron": lambda kernel=None, **more: ok.Adatron(kernel, step=0.1, **more),
+}
+
+
+def make(name, kernel, **more):
+    """An algorithm of two classes with a kernel."""
+    return ok.Projection("hinge", kernel, **more) if name == "projection" else ALGORITHMS[name](kernel, **more)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_an_example_without_length_changes_nothing(name):
+    X, y, _ = separable(3, n=30)
+    zeros = np.insert(X, [0, 7, 7, 20], 0.0, axis=0)
+    labels = np.insert(y, [0, 7, 7, 20], [1, 1, -1, -1])
+    model, twin = make(name, "linear").fit(zeros, labels), make(name, "linear").fit(X, y)
+    if name in ("voted", "averaged"):                   # its examples count, though they make no hypothesis
+        oracle = ReferenceVoted(kernel=("Linear", {}))
+        oracle.run(zeros, labels)
+        expected = [oracle.decision(x, name == "voted") for x in X]
+    else:
+        expected = twin.decision_function(X)
+    np.testing.assert_allclose(model.decision_function(X), expected, **CLOSE)
+    np.testing.assert_array_equal(model.decision_function(np.zeros((1, 4))), [0.0])
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_nothing_but_examples_without_length(name):
+    model = make(name, "linear").fit(np.zeros((4, 2)), [1, -1, 1, -1])
+    np.testing.assert_array_equal(model.decision_function([[0.0, 0.0], [1.0, 2.0]]), [0.0, 0.0])
+    assert model.norm_ == 0.0
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_one_class_or_three_are_refused(name):
+    X = np.eye(3)
+    model = make(name, ok.Gaussian())
+    for y, word in ((["a", "a", "a"], "one class"), (["a", "b", "c"], "two labels")):
+        before = pickle.dumps(model)
+        with pytest.raises(ValueError, match=word):
+            model.fit(X, y)
+        assert pickle.dumps(model) == before
+    model.fit(X, ["a", "b", "a"])
+    assert model.predict(X).tolist() == ["a", "b", "a"] and model.classes_.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_the_same_examples_over_and_over_stay_finite(name):
+    X, y, _ = stream("binary", 2, n=6, duplicates=0.5)
+    model = make(name, ok.Gaussian(), epochs=50).fit(X, y)
+    assert np.all(np.isfinite(model.decision_function(X))) and np.isfinite(model.norm_)
+
+
+NAN = float("nan")
+BAD = [
+    *[(ok.Projection, {"radius": value}, "radius") for value in (0.0, -1.0, NAN, float("inf"), "big", True)],
+    *[(ok.Projection, {"loss": loss}, "ogistic") for loss in ("logistic", ok.MulticlassLogistic())],
+    *[(ok.Projection, {"loss": loss}, "quared") for loss in ("squared", ok.Squared())],
+    (ok.Projection, {"loss": ok.NuHinge()}, "NuHinge"),
+    (ok.Projection, {"offset": "yes"}, "offset"),
+    *[(ok.ALMA, {"alpha": value}, "alpha") for value in (0.0, -0.5, 1.5, NAN, None, "x")],
+    *[(ok.ALMA, {letter: value}, letter) for letter in "BC" for value in (0.0, -1.0, NAN, "x")],
+    *[(ok.ROMMA, {"aggressive": value}, "aggressive") for value in ("yes", 2, None)],
+    *[(ok.VotedPerceptron, {"vote": value}, "vote") for value in ("yes", 2, None)],
+    *[(ok.Adatron, {"step": value}, "step") for value in (0.0, -1.0, NAN, "x", None)],
+    *[(algorithm, {"epochs": value}, "epochs") for value in (0, 1.5)
+      for algorithm in (ok.Projection, ok.ALMA, ok.ROMMA, ok.VotedPerceptron, ok.Adatron)],
+    *[(algorithm, {"budget": value}, "budget") for value in (0, "x")
+      for algorithm in (ok.Projection, ok.ALMA, ok.ROMMA)],
+    *[(algorithm, {"kernel": 5}, "kernel")
+      for algorithm in (ok.Projection, ok.ALMA, ok.ROMMA, ok.VotedPerceptron, ok.Adatron)],
+]
+
+
+@pytest.mark.parametrize("algorithm, params, word", BAD, ids=lambda part: str(part))
+def test_bad_parameters_are_refused_at_the_first_fit(algorithm, params, word):
+    model = algorithm(**params)                         # constructors store and never raise
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=word):
+        model.fit(np.eye(2), [1, -1])
+    assert pickle.dumps(model) == before
+    assert not hasattr(model, "norm_")
+
+
+def test_almas_alpha_may_be_one_and_only_two_classes_fit():
+    assert ok.ALMA(alpha=1).fit(np.eye(2), [1, -1]).predict(np.eye(2)).tolist() == [1, -1]
+    assert set(ok.ALMA().get_params(deep=False)) == {"kernel", "alpha", "B", "C", "budget", "epochs"}
+    assert set(ok.ROMMA().get_params(deep=False)) == {"kernel", "aggressive", "budget", "epochs"}
+    assert set(ok.VotedPerceptron().get_params(deep=False)) == {"kernel", "vote", "epochs"}
+
+
+# ---- Saving -------------------------------------------------------------------------------------------
+
+
+SAVED = {
+    **{name: (ALGORITHMS[name], {}) for name in ALGORITHMS if name not in ("adatron", "projection")},
+    "tube": (lambda kernel, **more: ok.Projection(ok.Insensitive(0.1), kernel, offset=True, **more), {}),
+    "classes": (lambda kernel, **more: ok.Projection(ok.MulticlassHinge(), kernel, radius=2.0, **more), {}),
+    "ball and window": (ALGORITHMS["ball"], {"budget": ok.Window(9)}),
+    "ball and smallest": (ALGORITHMS["ball"], {"budget": ok.Smallest(6)}),
+    "alma and budget": (ok.ALMA, {"budget": 5}),
+    "romma and budget": (lambda kernel, **more: ok.ROMMA(kernel, aggressive=True, **more), {"budget": 5}),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+@pytest.mark.parametrize("kernel", [ok.Linear(), ok.Gaussian(1.3)], ids=repr)
+def test_a_saved_or_pickled_model_continues_bit_for_bit(tmp_path, name, kernel):
+    maker, more = SAVED[name]
+    model = maker(kernel, **more)
+    task = model._current_loss().task
+    X, y, _ = stream(task, 3, duplicates=0.0)
+    if task == "binary":
+        y = np.where(X[:, 0] + 0.3 * X[:, 1] > 0, 1, -1)
+    half = N // 2
+    model.partial_fit(X[:half], y[:half], **first_call(task))
+    model.save(tmp_path / "m.npz")
+    twins = [ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))]
+    for twin in twins:
+        assert type(twin) is type(model) and repr(twin) == repr(model)
+        np.testing.assert_array_equal(answers(twin, X), answers(model, X))
+    for piece in (slice(half, half + 1), slice(half + 1, N)):
+        expected = model.progressive(X[piece], y[piece])
+        for twin in twins:
+            np.testing.assert_array_equal(twin.progressive(X[piece], y[piece]), expected)
+    for twin in twins:
+        np.testing.assert_array_equal(answers(twin, X), answers(model, X))
+        assert twin.norm_ == model.norm_ and twin.t_ == model.t_
+
+
+def test_a_saved_adatron_answers_as_before(tmp_path):
+    X, y, _ = stream("binary", 3)
+    for kernel in (ok.Linear(), ok.Gaussian()):
+        model = ok.Adatron(kernel, step=0.1).fit(X, np.where(y > 0, "yes", "no"))
+        model.save(tmp_path / "m.npz")
+        for twin in (ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
+            np.testing.assert_array_equal(twin.decision_function(X), model.decision_function(X))
+            np.testing.assert_array_equal(twin.predict(X), model.predict(X))
