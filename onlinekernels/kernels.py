@@ -57,9 +57,9 @@ class Kernel(Parameterized):
             return np.array([self.self_value(x) for x in check_objects(X)], dtype=float)
         return Program(ops).diagonal(self.check_input(X))
 
-    def check_input(self, X, n_features=None, dtype=np.float64, name="X", finite=True):
+    def check_input(self, X, n_features=None, dtype=np.float64, name="X", finite=True, owner="model"):
         """X as an array that the compiled kernel may use without looking."""
-        X = check_points(X, n_features=n_features, dtype=dtype, name=name, finite=finite)
+        X = check_points(X, n_features=n_features, dtype=dtype, name=name, finite=finite, owner=owner)
         self.check_domain(X, name)
         return X
 

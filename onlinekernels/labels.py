@@ -17,6 +17,7 @@ class _Labels:
     """What both kinds of label sets share: the short way for a single label."""
 
     _targets = {}
+    display = None  # how the labels are shown, if not in their own order
 
     def encode_one(self, y):
         """Target of one label, or None if it is not known yet."""
@@ -62,9 +63,10 @@ class BinaryLabels(_Labels):
         if len(seen) == 2:
             return cls(seen)
         if len(seen) > 2:
+            _refuse_continuous(seen)
             raise ValueError(
-                f"y must hold two labels for a two-class loss. Got {len(seen)}: {_shown(seen)}. "
-                "For many classes use a loss such as MulticlassHinge()."
+                f"Only binary classification is supported. y must hold two labels for a two-class loss. Got "
+                f"{len(seen)}: {_shown(seen)}. For many classes use a loss such as MulticlassHinge()."
             )
         label = seen[0]
         if seen.dtype.kind == "b":
@@ -129,7 +131,7 @@ class ManyLabels(_Labels):
     """Any number of hashable labels; new ones may join unless the set is fixed.
 
     Immutable, like `BinaryLabels`. A target is the label's place in the order of appearance, or in
-    the order of `classes` where they were given.
+    the order of `classes` where they were given. Users may see them in another order, `display`.
 
     >>> labels = ManyLabels.first_seen(np.array(["b", "a", "b"]))
     >>> targets, labels = labels.encode(np.array(["b", "a", "c"]))
@@ -137,9 +139,10 @@ class ManyLabels(_Labels):
     ([0.0, 1.0, 2.0], ['b', 'a', 'c'])
     """
 
-    def __init__(self, order, fixed):
+    def __init__(self, order, fixed, display=None):
         self.order = order
         self.fixed = fixed
+        self.display = display
         self._targets = {label: float(i) for i, label in enumerate(order)}
         self._classes = None
 
@@ -167,15 +170,25 @@ class ManyLabels(_Labels):
 
     @property
     def classes(self):
-        """The labels as an array, in their order."""
+        """The labels as an array, in the order that users see."""
         if self._classes is None:
-            self._classes = _as_label_array(self.order)
+            display = range(len(self.order)) if self.display is None else self.display
+            self._classes = _as_label_array([self.order[i] for i in display])
         return self._classes
+
+    def in_sorted_order(self):
+        """The same labels, shown in sorted order where there is one."""
+        try:
+            display = sorted(range(len(self.order)), key=self.order.__getitem__)
+        except TypeError:
+            return self
+        return ManyLabels(self.order, self.fixed, display)
 
     def encode(self, y):
         """(indices, labels to go on with); ValueError for a label outside a fixed set."""
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             raise ValueError("Input y contains NaN or infinity; expected labels.")
+        _refuse_continuous(y)
         labels = _hashable(y.tolist(), "y")
         targets = [self._targets.get(label) for label in labels]
         if None not in targets:
@@ -185,14 +198,16 @@ class ManyLabels(_Labels):
             raise ValueError(
                 f"y contains an unknown label, {unknown!r}; expected one of {_shown_list(self.order)}."
             )
-        grown = ManyLabels(list(dict.fromkeys([*self.order, *labels])), False)
-        return grown.encode(y)
+        order = list(dict.fromkeys([*self.order, *labels]))
+        display = None if self.display is None else [*self.display, *range(len(self.order), len(order))]
+        return ManyLabels(order, False, display).encode(y)
 
     def decode(self, scores):
         """The label with the largest score; among equals the first in order."""
         if scores.shape[1] == 0:
             raise ValueError("No label has been learned yet.")
-        return self.classes[scores.argmax(axis=1)]
+        best = scores.argmax(axis=1)
+        return self.classes[best if self.display is None else np.argsort(self.display)[best]]
 
     def agreeing_with(self, classes):
         """These labels, or None if `classes` names others."""
@@ -200,13 +215,16 @@ class ManyLabels(_Labels):
 
     def state(self):
         """Plain values from which `restore` makes the same labels."""
-        return {"order": list(self.order), "fixed": self.fixed}
+        return {"order": list(self.order), "fixed": self.fixed, "display": self.display}
 
     @classmethod
     def restore(cls, state):
         if len(set(state["order"])) != len(state["order"]):
             raise ValueError("a label appears twice")
-        return cls(list(state["order"]), bool(state["fixed"]))
+        display = state["display"]
+        if display is not None and sorted(display) != list(range(len(state["order"]))):
+            raise ValueError("the labels are not shown once each")
+        return cls(list(state["order"]), bool(state["fixed"]), display)
 
 
 # ---- Structures --------------------------------------------------------------------------------
@@ -444,6 +462,14 @@ def label_column(y, n, name="y"):
                 array[i] = label
             y = array
     return check_column(y, n, name)
+
+
+def _refuse_continuous(y):
+    """Numbers that are not whole are targets of a regression, not labels."""
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        raise ValueError(
+            f"Unknown label type: continuous. y must hold labels for a classification loss. Got {_shown(y)}."
+        )
 
 
 def _distinct(y, name="y"):

@@ -73,6 +73,8 @@ class OnlineLearner(Parameterized):
         self._state = state
         for epoch in range(self.epochs):
             self._learn(state, X, y, earlier=epoch * len(X))
+        if classes is None and state.loss.task == "multiclass" and not state.labels.fixed:
+            state.labels = state.labels.in_sorted_order()
         return self
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None, *, initial=None):
@@ -106,7 +108,7 @@ class OnlineLearner(Parameterized):
         scores = np.zeros((len(X), state.engine.expansion.width))
         steps = np.zeros(len(X)) if return_steps else None
         self._learn(state, X, y, weights, scores.reshape(-1), steps)
-        scores = scores[:, 0] if state.plan.form == "one" else scores
+        scores = scores[:, 0] if state.plan.form == "one" else state.shown(scores.T).T
         return (scores, steps) if return_steps else scores
 
     def learn_one(self, x, y=None):
@@ -142,10 +144,11 @@ class OnlineLearner(Parameterized):
     @only_if(_task_is("binary", "multiclass", "novelty"))
     def decision_function(self, X):
         """Scores: positive for the second of two classes, or for ordinary examples (f - rho); one
-        column per class for many."""
+        column per class for more than two."""
         scores = self._scores(X)
         if self._state.loss.task == "multiclass":
-            return scores
+            scores = self._state.shown(scores.T).T
+            return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
         return scores[:, 0] - self.offset_ if self._state.loss.task == "novelty" else scores[:, 0]
 
     @only_if(_task_is("novelty"))
@@ -158,7 +161,7 @@ class OnlineLearner(Parameterized):
         """Probabilities of the classes, shape (n, n_classes)."""
         scores = self._scores(X)
         if self._state.loss.task == "multiclass":
-            return probabilities(scores)
+            return self._state.shown(probabilities(scores).T).T
         scores = scores[:, 0]
         tail = np.exp(-np.abs(scores))
         likely, rare = 1.0 / (1.0 + tail), tail / (1.0 + tail)
@@ -188,12 +191,11 @@ class OnlineLearner(Parameterized):
         engine = state.engine
         if engine.expansion.kernel is not None:
             return self._decide(objects=validation.check_objects(X))
-        dtype = engine.expansion.dtype
-        points = state.plan.checked_points(X, state.n_features, dtype, finite=not engine.notices_bad_points)
+        points = self._checked_points(state, X, finite=not engine.notices_bad_points)
         try:
             return self._decide(X=points)
         except FloatingPointError:
-            points = state.plan.checked_points(X, state.n_features, dtype)  # NaN or infinity: say so
+            points = self._checked_points(state, X)  # NaN or infinity: say so
             return self._decide(X=points, trusted=True)
 
     def _decide(self, **examples):
@@ -236,10 +238,15 @@ class OnlineLearner(Parameterized):
                 raise ValueError("initial= starts a model and this one has learned already; call fit to start anew.")
             if state.stale:
                 state = state.refreshed(self)
-            X = state.plan.checked_points(X, state.n_features, state.engine.expansion.dtype)
+            X = self._checked_points(state, X)
         weights = validation.check_weights(sample_weight, len(X))
         state, y = state.with_targets(len(X), y, classes)
         return state, X, y, weights
+
+    def _checked_points(self, state, X, finite=True):
+        """X as a fitted model takes it."""
+        dtype = state.engine.expansion.dtype
+        return state.plan.checked_points(X, state.n_features, dtype, finite, type(self).__name__)
 
     def _checked_one(self, x):
         state = self._state
@@ -254,7 +261,7 @@ class OnlineLearner(Parameterized):
             and x.flags.aligned
             and all_finite(x)
         ):
-            x = validation.check_point(x, n_features=state.n_features, dtype=expansion.dtype)
+            x = validation.check_point(x, n_features=state.n_features, dtype=expansion.dtype, owner=type(self).__name__)
         if state.plan.restricts:
             state.kernel.check_domain(x[None])
         return x
@@ -290,9 +297,7 @@ class OnlineLearner(Parameterized):
 
     def _fitted(self):
         if self._state is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' first."
-            )
+            raise validation.not_fitted(self)
         return self._state
 
     def __setattr__(self, name, value):
@@ -333,7 +338,8 @@ class OnlineLearner(Parameterized):
     @property
     def dual_coef_(self):
         """Coefficients of the terms, oldest first, shape (n_outputs, n_terms_); before the label kernel."""
-        return self._terms()[1]
+        alpha = self._terms()[1]
+        return self._state.shown(alpha)
 
     @property
     def n_terms_(self):
@@ -361,7 +367,7 @@ class OnlineLearner(Parameterized):
         if grid.ndim != 1 or not np.isfinite(grid).all():
             raise ValueError(f"grid must be a 1-d array of finite numbers. Got {grid!r} instead.")
         values = self._additive().component(j, grid)
-        return values[:, 0] if self._state.plan.form == "one" else values
+        return values[:, 0] if self._state.plan.form == "one" else self._state.shown(values.T).T
 
     def _additive(self):
         state = self._attribute()
@@ -372,7 +378,8 @@ class OnlineLearner(Parameterized):
     @property
     def intercept_(self):
         """Offsets b, shape (n_outputs,); of the averaged hypothesis with average=True."""
-        return self._attribute().engine.intercept()
+        state = self._attribute()
+        return state.shown(state.engine.intercept())
 
     @property
     def coef_(self):
@@ -384,8 +391,9 @@ class OnlineLearner(Parameterized):
         if state.engine.expansion.pool is None:
             weights = state.engine.coefficients()
         else:
-            weights = self.dual_coef_ @ self.support_vectors_.astype(float)
-        return scale * state.with_label_kernel(weights)
+            points, alpha = state.terms()
+            weights = alpha @ points.astype(float)
+        return state.shown(scale * state.with_label_kernel(weights))
 
     @property
     def norm_(self):
@@ -463,7 +471,8 @@ class OnlineLearner(Parameterized):
             classifier_tags=ClassifierTags(multi_class=self._current_loss().task == "multiclass")
             if kind == "classifier"
             else None,
-            regressor_tags=RegressorTags() if kind == "regressor" else None,
+            # One pass in the given order, with parameters that nobody tuned, promises little.
+            regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,
             input_tags=InputTags(),
         )
 
@@ -495,7 +504,3 @@ class OnlineLearner(Parameterized):
         self.__dict__.update(state)
         if learned is not None:
             self.__dict__["_state"] = State.from_dict(learned)
-
-
-class NotFittedError(ValueError, AttributeError):
-    """Predicting before learning."""

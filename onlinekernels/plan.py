@@ -176,13 +176,13 @@ class Plan:
         dense = isinstance(self.loss, MulticlassLogistic) or not self.loss.is_compiled()
         return "dense" if dense or self.rule == "implicit" and self.exact else "pair"
 
-    def checked_points(self, X, n_features=None, dtype=None, finite=True):
+    def checked_points(self, X, n_features=None, dtype=None, finite=True, owner="model"):
         """X as the engine takes it: an array of finite numbers, or a list of objects."""
         if self.takes_objects:
             return validation.check_objects(X)
         if self.weight_scale is not None or self.trees is not None or self.kernel.takes_indices():
             dtype = np.float64
-        return self.kernel.check_input(X, n_features, dtype, finite=finite)
+        return self.kernel.check_input(X, n_features, dtype, finite=finite, owner=owner)
 
     def first_labels(self, y, classes):
         """Labels that the first call shows or names."""
@@ -328,7 +328,7 @@ class State:
                 raise ValueError(f"initial must have {name} of this model, {mine!r}. Got {others!r} instead.")
         if self.loss.task != start.loss.task:
             raise ValueError(f"initial is for {start.loss.task}, and this model for {self.loss.task}.")
-        intercept = other.intercept_
+        intercept = start.engine.intercept()
         if intercept.any() and not self.plan.offset:
             raise ValueError("initial has an offset; this model needs offset=True to start from it.")
         self.labels = start.labels
@@ -407,6 +407,11 @@ class State:
         low, stretch = self.engine.expansion.low, self.engine.expansion.stretch
         keys = [self.engine.knots(j)[0] for j in range(self.n_features)]
         return keys if low is None else [keys[j] / stretch[j] + low[j] for j in range(self.n_features)]
+
+    def shown(self, rows):
+        """Rows over labels, in the order of `classes_`."""
+        display = None if self.labels is None else self.labels.display
+        return rows if display is None else rows[display[: len(rows)]]
 
     def with_label_kernel(self, rows):
         """kappa @ rows."""

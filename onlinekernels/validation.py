@@ -3,6 +3,8 @@
 All checks run before anything is learned, so that a refused call changes nothing.
 """
 import numbers
+import sys
+import warnings
 
 import numpy as np
 
@@ -59,7 +61,7 @@ def check_flag(owner, name):
     return bool(value)
 
 
-def check_points(X, *, n_features=None, dtype=None, name="X", finite=True):
+def check_points(X, *, n_features=None, dtype=None, name="X", finite=True, owner="model"):
     """X as a C-contiguous array of finite float32 or float64 numbers, shape (n, n_features).
 
     float32 stays float32 (unless `dtype` says otherwise), every other kind of number becomes float64.
@@ -70,7 +72,7 @@ def check_points(X, *, n_features=None, dtype=None, name="X", finite=True):
         X = _numbers_from_objects(X, name)
     if X.ndim != 2:
         hint = (
-            " Reshape it with X.reshape(-1, 1) if it has a single feature, or X.reshape(1, -1) if it"
+            " Reshape your data with X.reshape(-1, 1) if it has a single feature, or X.reshape(1, -1) if it"
             " is a single example." if X.ndim == 1 else ""
         )
         raise ValueError(f"Expected 2D array for {name}, got {X.ndim}D array instead.{hint}")
@@ -80,12 +82,12 @@ def check_points(X, *, n_features=None, dtype=None, name="X", finite=True):
         raise ValueError(f"Found array {name} with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(
-            f"{name} has {X.shape[1]} features, but this model is expecting {n_features} features as input."
+            f"{name} has {X.shape[1]} features, but {owner} is expecting {n_features} features as input."
         )
     return _numbers(X, dtype, name, finite)
 
 
-def check_point(x, *, n_features, dtype):
+def check_point(x, *, n_features, dtype, owner="model"):
     """One example as a contiguous 1-d array of finite numbers."""
     x = _as_array(x, "x")
     if x.dtype.kind not in "fiub":
@@ -93,7 +95,7 @@ def check_point(x, *, n_features, dtype):
     if x.ndim != 1:
         raise ValueError(f"Expected 1D array for x, one example, got {x.ndim}D array instead.")
     if n_features is not None and len(x) != n_features:
-        raise ValueError(f"x has {len(x)} features, but this model is expecting {n_features} features as input.")
+        raise ValueError(f"x has {len(x)} features, but {owner} is expecting {n_features} features as input.")
     return _numbers(x, dtype, "x")
 
 
@@ -138,8 +140,8 @@ def _numbers_from_objects(X, name):
             raise ValueError(f"{name} contains a number too large for float64; expected finite numbers.") from error
         except (TypeError, ValueError) as error:
             raise TypeError(
-                f"{name} must hold numbers for this kernel. Got {_example(X)!r} instead; objects need a "
-                "kernel of their own: any callable k(x, z)."
+                f"{name} must hold numbers for this kernel: an argument must be a string of digits or a number. Got "
+                f"{_example(X)!r} instead; objects need a kernel of their own: any callable k(x, z)."
             ) from error
     raise TypeError(
         f"{name} must hold numbers for this kernel. Got dtype {X.dtype} instead; strings and other objects "
@@ -167,6 +169,23 @@ def check_objects(X, *, name="X", empty=False):
     return [np.array(x) if isinstance(x, np.ndarray) else x for x in X]
 
 
+class NotFittedError(ValueError, AttributeError):
+    """Predicting before learning."""
+
+
+def _sklearn_class(name, otherwise):
+    """A class of scikit-learn's for those who use it; this library never imports it."""
+    exceptions = sys.modules.get("sklearn.exceptions")
+    return otherwise if exceptions is None else getattr(exceptions, name)
+
+
+def not_fitted(learner):
+    """The error for predicting before learning."""
+    return _sklearn_class("NotFittedError", NotFittedError)(
+        f"This {type(learner).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' first."
+    )
+
+
 def check_length(y, n, name):
     if len(y) != n:
         raise ValueError(
@@ -182,6 +201,13 @@ def check_column(y, n, name="y"):
         y = np.asarray(y)
     except ValueError as error:
         raise ValueError(f"{name} should be a 1d array. Got entries of unequal length instead.") from error
+    if y.ndim == 2 and y.shape[1] == 1:
+        warnings.warn(
+            f"A column-vector {name} was passed when a 1d array was expected. Use {name}.ravel().",
+            _sklearn_class("DataConversionWarning", UserWarning),
+            stacklevel=2,
+        )
+        y = y[:, 0]
     if y.ndim != 1:
         raise ValueError(f"{name} should be a 1d array, got an array of shape {y.shape} instead.")
     check_length(y, n, name)
@@ -191,6 +217,8 @@ def check_column(y, n, name="y"):
 def check_targets(y, n):
     """Targets of a regression as finite float64 numbers."""
     y = check_column(y, n)
+    if y.dtype.kind == "O" and all(isinstance(value, numbers.Real) for value in y):
+        y = y.astype(np.float64)
     if y.dtype.kind not in "fiub":
         raise TypeError(f"y must hold numbers for a regression loss. Got dtype {y.dtype} instead.")
     return _numbers(y, np.float64, "y")

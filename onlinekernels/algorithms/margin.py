@@ -83,6 +83,9 @@ class ROMMA(TwoClasses):
     After a mistake w becomes the shortest vector with y w.x >= 1 and w.w_t >= |w_t|^2: all earlier
     constraints are relaxed to one half space. The aggressive variant moves whenever y w.x < 1.
 
+    |w| never shrinks by an update. On data that no w separates it grows without bound, and a long stream
+    ends in a FloatingPointError when the numbers do.
+
     Parameters
     ----------
     kernel : Kernel, str, callable or None
