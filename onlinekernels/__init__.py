@@ -8,9 +8,9 @@ Five nouns say what is learned: a kernel, a loss, a step, a budget and (for many
 algorithm is a rule plus sensible defaults for the nouns.
 
 The layers, each importing only those before it: ``_core`` (compiled: formulas, frame, pool of terms,
-expansion, engine), the nouns (``kernels losses steps budgets labels``), ``plan`` (validated parameters
-and learned state), ``learner`` (what all algorithms share), ``algorithms``, and what uses them
-(``modelfile streams``).
+trees, expansion, engine), the nouns (``kernels additive losses steps budgets labels``), ``plan``
+(validated parameters and learned state), ``learner`` (what all algorithms share), ``algorithms``, and
+what uses them (``modelfile streams bounds``).
 """
 from onlinekernels.additive import AdditiveExponential, AdditiveMatern, AdditiveSpline
 from onlinekernels.algorithms import (

@@ -181,6 +181,9 @@ def plot_components(model, X=None, *, names=None, points=200, axes=None):
 
     columns = model.knots_ if X is None else list(np.asarray(X, dtype=float).T)
     names = [f"x{j}" for j in range(len(columns))] if names is None else list(names)
+    for what, given in (("X", columns), ("names", names), ("axes", columns if axes is None else np.ravel(axes))):
+        if len(given) < len(model.knots_):
+            raise ValueError(f"{what} must have an entry for each of the {len(model.knots_)} features. Got {len(given)}.")
     if axes is None:
         wide = min(4, len(columns))
         tall = -(-len(columns) // wide)
@@ -197,7 +200,7 @@ def plot_components(model, X=None, *, names=None, points=200, axes=None):
         values = model.component(j, grid)
         lines = axis.plot(grid, values)
         axis.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
-        rug = column if len(column) <= 400 else np.quantile(column, np.linspace(0, 1, 400))
+        rug = column if len(column) <= 400 else np.quantile(column, np.linspace(0, 1, 400), method="nearest")
         axis.plot(rug, np.zeros(len(rug)), "|", color="0.4", alpha=0.4, markersize=7,
                   transform=axis.get_xaxis_transform(), clip_on=False)
         axis.set_xlabel(name)

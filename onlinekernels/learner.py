@@ -224,6 +224,7 @@ class OnlineLearner(Parameterized):
         """(state to learn in, X, y, weights), all validated; changes nothing in self."""
         if state is None:
             plan = self._plan()
+            names = validation.feature_names(X)
             X = plan.checked_points(X)
             labels = None
             if plan.loss.task in ("binary", "multiclass"):
@@ -231,6 +232,7 @@ class OnlineLearner(Parameterized):
                 if labels is None:
                     labels = plan.first_labels(label_column(y, len(X)), classes)
             state = State.first(plan, X, labels)
+            state.feature_names = None if plan.takes_objects else names
             if initial is not None:
                 state.begin_from(initial)
         else:
@@ -245,6 +247,8 @@ class OnlineLearner(Parameterized):
 
     def _checked_points(self, state, X, finite=True):
         """X as a fitted model takes it."""
+        if state.feature_names is not None:
+            validation.check_feature_names(X, state.feature_names, type(self).__name__)
         dtype = state.engine.expansion.dtype
         return state.plan.checked_points(X, state.n_features, dtype, finite, type(self).__name__)
 
@@ -354,6 +358,7 @@ class OnlineLearner(Parameterized):
         """Distinct values of each coordinate among the terms of an additive model, ascending."""
         return self._additive().knots()
 
+    @only_if(lambda model: model._additive() is not None)
     def component(self, j, grid):
         """f_j of an additive model: its part that depends on coordinate j, at the values in grid.
 
@@ -417,6 +422,14 @@ class OnlineLearner(Parameterized):
         if n_features is None:
             raise AttributeError("A kernel on objects has no number of features.")
         return n_features
+
+    @property
+    def feature_names_in_(self):
+        """Names of the columns, if the model saw a data frame first."""
+        names = self._attribute().feature_names
+        if names is None:
+            raise AttributeError("feature_names_in_ exists only for models that have seen a data frame first.")
+        return np.array(names, dtype=object)
 
     @property
     def classes_(self):

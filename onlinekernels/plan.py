@@ -1,5 +1,6 @@
 """Between parameters and engine: the plan (validated parameters in force) and the learned state."""
 import copy
+import numbers
 
 import numpy as np
 
@@ -253,6 +254,7 @@ class State:
         self.plan = self.configured = plan
         self.n_features = n_features
         self.labels = labels
+        self.feature_names = None  # of the data frame that came first
         self.stale = False  # a parameter was set since the plan was made
         self.engine = plan.engine(n_features, dtype, origin, labels)
 
@@ -385,12 +387,14 @@ class State:
             points, alpha = self.terms()
             gram = self.kernel(points) if alpha.shape[1] else np.zeros((0, 0))
             square = np.sum((alpha @ gram) * self.with_label_kernel(alpha))
+        if not np.isfinite(square):
+            raise FloatingPointError("|f| is too large for float64: learning has diverged.")
         return float(np.sqrt(max(0.0, square)))
 
     def component(self, j, grid):
         """f_j at the values in grid, shape (len(grid), labels); the kernel is additive."""
-        if not 0 <= j < self.n_features:
-            raise IndexError(f"There is no coordinate {j}: the model has {self.n_features} features.")
+        if not isinstance(j, numbers.Integral) or isinstance(j, bool) or not 0 <= j < self.n_features:
+            raise IndexError(f"There is no coordinate {j!r}: the model has {self.n_features} features.")
         kernel = self.kernel.coordinate(j)
         kernel.check_domain(grid[:, None], "grid")
         if self.plan.trees is not None:
@@ -435,6 +439,7 @@ class State:
             "plan": self.plan.parts(),
             "stale": self.stale,
             "n_features": self.n_features,
+            "feature_names": self.feature_names,
             "dtype": self.engine.expansion.dtype.str,
             "labels": None if self.labels is None else self.labels.state(),
             "engine": self.engine.state(),
@@ -463,6 +468,11 @@ class State:
         state = cls(plan, n_features, dtype, origin, labels)
         state.engine.restore(learned["engine"])
         state.stale = bool(learned["stale"])
+        state.feature_names = learned["feature_names"]
+        if state.feature_names is not None:
+            names = state.feature_names
+            if len(names) != n_features or not all(isinstance(name, str) for name in names):
+                raise ValueError("the feature names do not fit the number of features")
         pool = state.engine.expansion.pool
         if plan.restricts and pool is not None and pool.count:
             plan.kernel.check_input(pool.points[pool.live_slots()])

@@ -87,6 +87,26 @@ def check_points(X, *, n_features=None, dtype=None, name="X", finite=True, owner
     return _numbers(X, dtype, name, finite)
 
 
+def feature_names(X):
+    """Names of the columns of a data frame, if they are strings; otherwise None."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not len(columns) or not all(isinstance(name, str) for name in columns):
+        return None
+    return list(columns)
+
+
+def check_feature_names(X, expected, owner):
+    """A data frame must have the columns that the model has seen, in their order."""
+    names = feature_names(X)
+    if names is None or expected is None or names == expected:
+        return
+    new, missing = [n for n in names if n not in expected], [n for n in expected if n not in names]
+    what = f"unseen at fit time: {new[:5]}" if new else f"missing: {missing[:5]}" if missing else "in another order"
+    raise ValueError(
+        f"The feature names should match those that were passed during fit, in their order. {owner} got features {what}."
+    )
+
+
 def check_point(x, *, n_features, dtype, owner="model"):
     """One example as a contiguous 1-d array of finite numbers."""
     x = _as_array(x, "x")

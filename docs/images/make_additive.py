@@ -1,6 +1,6 @@
 """Draw docs/images/additive.png, the components of an additive model of bicycle hire, and print its errors.
 
-Run ``python docs/make_additive.py``. It needs matplotlib and a file of data, ``data/regression.npz`` with the set
+Run ``python docs/images/make_additive.py``. It needs matplotlib and a file of data, ``data/regression.npz`` with the set
 ``bike_hour``, in the folder that the environment variable ONLINEKERNELS_SHARED names, or in ``shared`` beside the
 checkout.
 """
@@ -14,7 +14,7 @@ from onlinekernels import NORMA, AdditiveMatern, Gaussian
 from onlinekernels.additive import plot_components
 
 HERE = Path(__file__).resolve().parent
-SHARED = Path(os.environ.get("ONLINEKERNELS_SHARED", HERE.parents[1] / "shared"))
+SHARED = Path(os.environ.get("ONLINEKERNELS_SHARED", HERE.parents[2] / "shared"))
 PATH = SHARED / "data" / "regression.npz"
 
 NAMES = ["hour of the day", "temperature, scaled", "relative humidity", "wind speed, scaled", "weather"]
@@ -98,7 +98,7 @@ def main():
         raise SystemExit(f"There is no {PATH}. Set ONLINEKERNELS_SHARED to the folder that holds data/regression.npz.")
     X, y = bicycles()
     report(X, y)
-    draw(X, y, HERE / "images" / "additive.png")
+    draw(X, y, HERE / "additive.png")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,162 @@
+"""Inside scikit-learn: its own estimator checks, pipelines, searches, calibration, data frames."""
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+sklearn = pytest.importorskip("sklearn", minversion="1.6")
+
+import joblib  # noqa: E402
+from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor  # noqa: E402
+from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
+from sklearn.exceptions import DataConversionWarning, NotFittedError  # noqa: E402
+from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
+from sklearn.multioutput import MultiOutputRegressor  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.utils.estimator_checks import estimator_checks_generator  # noqa: E402
+
+import onlinekernels as ok  # noqa: E402
+
+FREE = (ok.NORMA, ok.ILK, ok.SILK, ok.SVMD)
+CONSTRAINED = (ok.PassiveAggressive, ok.Projection)
+MODELS = [
+    *[algorithm(loss) for algorithm in FREE for loss in ("hinge", "logistic", "multiclass_hinge", "squared")],
+    *[algorithm("novelty") for algorithm in FREE],
+    ok.NORMA("multiclass_logistic", offset=True),
+    ok.SVMD("huber", exact_norms=True),
+    ok.ILK("squared", "linear"),
+    ok.NORMA("hinge", ok.AdditiveMatern()),
+    *[algorithm(loss) for algorithm in CONSTRAINED for loss in ("hinge", "multiclass_hinge", "insensitive")],
+    ok.Projection(radius=3.0),
+    ok.Perceptron(),
+    ok.ALMA(),
+    ok.ROMMA(),
+    ok.VotedPerceptron(),
+    ok.Adatron(),
+]
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # the models are no subclasses of scikit-learn's base class
+    CHECKS = [(model, check) for model in MODELS for _, check in estimator_checks_generator(model)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model, check", CHECKS, ids=lambda part: getattr(getattr(part, "func", part), "__name__", repr(part)))
+def test_estimator_checks(model, check):
+    check(clone(model))
+
+
+@pytest.fixture(scope="module")
+def moons():
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, np.pi, 300)
+    upper = rng.random(300) < 0.5
+    X = np.column_stack([np.where(upper, np.cos(angle), 1 - np.cos(angle)),
+                         np.where(upper, np.sin(angle), 0.5 - np.sin(angle))])
+    return X + 0.15 * rng.normal(size=X.shape), np.where(upper, "up", "down")
+
+
+def test_pipeline_and_search_over_the_kernels_width(moons):
+    pipeline = make_pipeline(StandardScaler(), ok.SILK("hinge", ok.Gaussian(), budget=200))
+    search = GridSearchCV(pipeline, {"silk__kernel__width": [0.01, 0.5, 100.0]}, cv=3).fit(*moons)
+    assert search.best_params_ == {"silk__kernel__width": 0.5}
+    assert search.best_score_ > 0.9
+    assert cross_val_score(search.best_estimator_, *moons, cv=3).mean() > 0.9
+
+
+def test_search_in_other_processes(moons):
+    search = GridSearchCV(ok.NORMA(step=0.5), {"kernel": [ok.Gaussian(0.5), ok.Linear()]}, cv=2, n_jobs=2).fit(*moons)
+    assert search.best_params_["kernel"].get_params() == {"width": 0.5}
+
+
+def test_calibration_turns_margins_into_probabilities(moons):
+    X, y = moons
+    model = CalibratedClassifierCV(ok.SILK("hinge", ok.Gaussian(0.5)), cv=3).fit(X, y)
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert np.mean(model.predict(X) == y) > 0.9
+
+
+def test_joblib_and_pickle(moons, tmp_path):
+    model = ok.SVMD("hinge", ok.Gaussian(0.5)).fit(*moons)
+    joblib.dump(model, tmp_path / "model.joblib")
+    for copied in (joblib.load(tmp_path / "model.joblib"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(copied.decision_function(moons[0]), model.decision_function(moons[0]))
+
+
+def test_several_targets_through_sklearn():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 2))
+    Y = np.column_stack([X[:, 0], X[:, 0] * X[:, 1]])
+    model = MultiOutputRegressor(ok.ILK("squared", ok.Gaussian(1.0), regularization=1e-4)).fit(X, Y)
+    assert model.predict(X).shape == Y.shape
+    assert model.score(X, Y) > 0.5
+
+
+def test_weights_of_classes_through_sample_weight(moons):
+    X, y = moons
+    weights = np.where(y == "up", 10.0, 0.1)
+    plain = ok.NORMA("hinge", ok.Gaussian(2.0), step=0.1).partial_fit(X, y)
+    tilted = ok.NORMA("hinge", ok.Gaussian(2.0), step=0.1).partial_fit(X, y, sample_weight=weights)
+    assert np.mean(tilted.predict(X) == "up") > np.mean(plain.predict(X) == "up") + 0.1
+
+
+def test_tasks_are_known():
+    assert is_classifier(ok.NORMA("hinge")) and is_classifier(ok.ALMA())
+    assert is_regressor(ok.SILK("huber"))
+    assert is_outlier_detector(ok.SVMD("nu_novelty"))
+
+
+def test_errors_and_warnings_are_sklearns(moons):
+    X, y = moons
+    with pytest.raises(NotFittedError):
+        ok.NORMA().predict(X)
+    with pytest.warns(DataConversionWarning):
+        ok.NORMA("squared").fit(X, X[:, :1])
+
+
+def test_data_frames(moons):
+    pd = pytest.importorskip("pandas")
+    X, y = moons
+    frame = pd.DataFrame(X, columns=["across", "up"])
+    model = ok.NORMA("hinge", ok.Gaussian(0.5)).partial_fit(frame, pd.Series(y))
+    assert model.feature_names_in_.tolist() == ["across", "up"]
+    np.testing.assert_array_equal(model.decision_function(frame), model.decision_function(X))
+    with pytest.raises(ValueError, match="feature names.*order"):
+        model.predict(frame[["up", "across"]])
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match="unseen at fit time.*'down'"):
+        model.partial_fit(frame.rename(columns={"up": "down"}), y)
+    assert pickle.dumps(model) == before
+    assert not hasattr(ok.NORMA().fit(X, y), "feature_names_in_")
+
+
+def test_names_are_saved(moons, tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = moons
+    model = ok.NORMA().fit(pd.DataFrame(X, columns=["a", "b"]), y)
+    model.save(tmp_path / "m.npz")
+    assert ok.load(tmp_path / "m.npz").feature_names_in_.tolist() == ["a", "b"]
+
+
+def test_classes_are_sorted_after_fit_and_columns_follow():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(60, 2)), np.array(["c", "a", "b"])[np.arange(60) % 3]
+    fitted = ok.NORMA("multiclass_hinge", "linear", offset=True).fit(X, y)
+    grown = ok.NORMA("multiclass_hinge", "linear", offset=True).partial_fit(X, y)
+    assert fitted.classes_.tolist() == ["a", "b", "c"] and grown.classes_.tolist() == ["c", "a", "b"]
+    order = [1, 2, 0]
+    np.testing.assert_array_equal(fitted.decision_function(X), grown.decision_function(X)[:, order])
+    np.testing.assert_array_equal(fitted.coef_, grown.coef_[order])
+    np.testing.assert_array_equal(fitted.intercept_, grown.intercept_[order])
+    np.testing.assert_array_equal(fitted.predict(X), grown.predict(X))
+    fitted.partial_fit(X[:1], ["aa"])
+    assert fitted.classes_.tolist() == ["a", "b", "c", "aa"]
+
+
+def test_importing_does_not_import_sklearn():
+    code = "import sys, onlinekernels; print('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
