@@ -8,7 +8,7 @@ Five nouns say what is learned: a kernel, a loss, a step, a budget and (for many
 algorithm is a rule plus sensible defaults for the nouns.
 
 The layers, each importing only those before it: ``_core`` (compiled: formulas, frame, pool of terms,
-trees, expansion, engine), the nouns (``kernels additive losses steps budgets labels``), ``plan``
+trees, expansion, engine), the nouns (``kernels additive scaling losses steps budgets labels``), ``plan``
 (validated parameters and learned state), ``learner`` (what all algorithms share), ``algorithms``, and
 what uses them (``modelfile streams bounds``).
 """
@@ -60,6 +60,7 @@ from onlinekernels.losses import (
     SquaredInsensitive,
 )
 from onlinekernels.modelfile import load
+from onlinekernels.scaling import RunningScaler
 from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
 
 __version__ = "0.1.0"
@@ -113,6 +114,7 @@ __all__ = [
     "NuNovelty",
     "Squared",
     "SquaredInsensitive",
+    "RunningScaler",
     "Decaying",
     "Fixed",
     "InverseSqrt",

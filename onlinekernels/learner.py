@@ -55,6 +55,7 @@ class OnlineLearner(Parameterized):
 
     _budget_of_int = Recent
     labels = None
+    scale = False
     _state = None  # what is learned: None until the first fit
 
     # ---- Learning -----------------------------------------------------------------------------
@@ -117,6 +118,9 @@ class OnlineLearner(Parameterized):
         if state is None or state.stale:
             return self.partial_fit([x], None if y is None else [y])
         x, y = self._checked_one(x), self._checked_target(y)
+        if self._state.scaler is not None:
+            self._learn(self._state, x[None], np.array([y]))
+            return self
         try:
             self._state.engine.learn_one(x, y)
         except BaseException as error:
@@ -137,7 +141,7 @@ class OnlineLearner(Parameterized):
         if engine.expansion.kernel is not None:
             scores = self._decide(objects=[x])
         else:
-            scores = self._decide(X=x.reshape(1, -1), trusted=True)
+            scores = self._decide(X=self._state.scaled(x.reshape(1, -1)), trusted=True)
         answer = self._answers(scores)[0]
         return answer.item() if isinstance(answer, np.generic) else answer
 
@@ -191,6 +195,8 @@ class OnlineLearner(Parameterized):
         engine = state.engine
         if engine.expansion.kernel is not None:
             return self._decide(objects=validation.check_objects(X))
+        if state.scaler is not None:
+            return self._decide(X=state.scaled(self._checked_points(state, X)), trusted=True)
         points = self._checked_points(state, X, finite=not engine.notices_bad_points)
         try:
             return self._decide(X=points)
@@ -243,6 +249,8 @@ class OnlineLearner(Parameterized):
             X = self._checked_points(state, X)
         weights = validation.check_weights(sample_weight, len(X))
         state, y = state.with_targets(len(X), y, classes)
+        if state.scaler is not None:
+            state.advanced_scaler(X)  # whatever it refuses is refused before anything changes
         return state, X, y, weights
 
     def _checked_points(self, state, X, finite=True):
@@ -266,7 +274,7 @@ class OnlineLearner(Parameterized):
             and all_finite(x)
         ):
             x = validation.check_point(x, n_features=state.n_features, dtype=expansion.dtype, owner=type(self).__name__)
-        if state.plan.restricts:
+        if state.plan.restricts and state.scaler is None:
             state.kernel.check_domain(x[None])
         return x
 
@@ -284,13 +292,23 @@ class OnlineLearner(Parameterized):
 
     def _learn(self, state, X, y, weights=None, scores=None, steps=None, earlier=0):
         """Let the engine run; an error says how many rows were learned, `earlier` ones included."""
+        raw, before = X, state.scaler
+        if before is not None:
+            scaler, X = state.advanced_scaler(X)
         state.make_ready()
         engine = state.engine
         examples = {"X": X} if engine.expansion.kernel is None else {"objects": X}
         try:
+            if before is not None:
+                state.scaler = scaler
             engine.learn(y, weights=weights, scores=scores, steps=steps, **examples)
         except BaseException as error:
-            validation.tell(error, earlier + getattr(error, "rows_learned", 0))
+            learned = getattr(error, "rows_learned", 0)
+            if before is not None:  # it has seen as many rows as the engine
+                state.scaler = before
+                if learned:
+                    state.scaler, _ = state.advanced_scaler(raw[:learned])
+            validation.tell(error, earlier + learned)
             raise
 
     def _current_loss(self):

@@ -16,6 +16,7 @@ from onlinekernels.kernels import Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, LabelStructure, ManyLabels, Taxonomy, label_column
 from onlinekernels.losses import Loss, MulticlassLogistic, as_loss
 from onlinekernels.params import same_parameters
+from onlinekernels.scaling import RunningScaler, as_memory
 from onlinekernels.steps import MetaDescent, Step, as_step
 
 __all__ = ["Plan", "State"]
@@ -46,10 +47,12 @@ class Plan:
     keeps_terms : bool
         Never weights or trees in place of terms.
     offset, average : bool
+    scale : float
+        Memory of the running scaler; 0 for none.
     """
 
     PARTS = ("loss", "kernel", "budget", "step", "labels", "rule", "regularization", "penalty", "radius",
-             "threshold", "exact", "exact_norms", "keeps_terms", "offset", "average")
+             "threshold", "exact", "exact_norms", "keeps_terms", "offset", "average", "scale")
     MAY_CHANGE = {"step", "regularization", "penalty"}  # between calls, on a fitted model
 
     def __init__(self, **parts):
@@ -90,6 +93,7 @@ class Plan:
             keeps_terms=keeps_terms,
             offset=validation.check_flag(learner, "offset"),
             average=average,
+            scale=as_memory(learner.scale, learner),
         )
 
     def parts(self):
@@ -107,7 +111,7 @@ class Plan:
             if not isinstance(self.labels, LabelStructure):
                 raise ValueError("labels is not a label structure")
             self.labels.validate()
-        for name in ("regularization", "penalty", "radius", "threshold"):
+        for name in ("regularization", "penalty", "radius", "threshold", "scale"):
             validation.check_not_negative(self, name)
         for name in ("exact", "exact_norms", "keeps_terms", "offset", "average"):
             validation.check_flag(self, name)
@@ -129,6 +133,8 @@ class Plan:
             raise ValueError(
                 "A budget needs a built-in kernel here: to keep |f| exact, kernel rows of dropped terms are evaluated."
             )
+        if self.scale and (self.takes_objects or self.kernel.takes_indices()):
+            raise ValueError(f"scale={self.scale!r} needs a kernel on rows of numbers. Got {self.kernel!r}.")
         if self.labels is not None and self.loss.task != "multiclass":
             raise ValueError(f"labels={type(self.labels).__name__} needs a loss of many classes. Got {self.loss!r}.")
 
@@ -183,6 +189,8 @@ class Plan:
             return validation.check_objects(X)
         if self.weight_scale is not None or self.trees is not None or self.kernel.takes_indices():
             dtype = np.float64
+        if self.scale:  # the kernel sees other numbers
+            return validation.check_points(X, n_features=n_features, dtype=dtype, finite=finite, owner=owner)
         return self.kernel.check_input(X, n_features, dtype, finite=finite, owner=owner)
 
     def first_labels(self, y, classes):
@@ -255,6 +263,7 @@ class State:
         self.n_features = n_features
         self.labels = labels
         self.feature_names = None  # of the data frame that came first
+        self.scaler = RunningScaler(plan.scale) if plan.scale else None
         self.stale = False  # a parameter was set since the plan was made
         self.engine = plan.engine(n_features, dtype, origin, labels)
 
@@ -263,7 +272,7 @@ class State:
         """The state before the first example."""
         if plan.takes_objects:
             return cls(plan, None, np.float64, labels=labels)
-        program = plan.program(X.shape[1])
+        program = None if plan.scale else plan.program(X.shape[1])  # what is scaled is not far from 0
         return cls(plan, X.shape[1], X.dtype, program and program.choose_origin(X[0]), labels)
 
     @property
@@ -273,6 +282,21 @@ class State:
     @property
     def kernel(self):
         return self.plan.kernel
+
+    def advanced_scaler(self, X):
+        """(scaler that has seen X as well, X as it scales it row by row)."""
+        scaler = copy.copy(self.scaler)
+        X = scaler.progressive(X).astype(X.dtype, copy=False)
+        self.kernel.check_domain(X, "The scaled X")
+        return scaler, X
+
+    def scaled(self, X):
+        """X by what the scaler knows; X itself without one."""
+        if self.scaler is None:
+            return X
+        X = self.scaler.transform(X).astype(X.dtype, copy=False)
+        self.kernel.check_domain(X, "The scaled X")
+        return X
 
     def with_targets(self, n, y, classes):
         """(state, y as float64): a state with the labels that y shows, self if nothing is new."""
@@ -333,6 +357,9 @@ class State:
         intercept = start.engine.intercept()
         if intercept.any() and not self.plan.offset:
             raise ValueError("initial has an offset; this model needs offset=True to start from it.")
+        if (self.scaler is None) != (start.scaler is None):
+            raise ValueError("initial and this model must both scale their features, or neither.")
+        self.scaler = copy.copy(start.scaler)
         self.labels = start.labels
         if self.plan.form != "one":
             self.make_ready()
@@ -396,6 +423,8 @@ class State:
         if not isinstance(j, numbers.Integral) or isinstance(j, bool) or not 0 <= j < self.n_features:
             raise IndexError(f"There is no coordinate {j!r}: the model has {self.n_features} features.")
         kernel = self.kernel.coordinate(j)
+        if self.scaler is not None:
+            grid = self.scaler.transform_column(j, grid)
         kernel.check_domain(grid[:, None], "grid")
         if self.plan.trees is not None:
             return self.engine.component(j, grid)
@@ -440,6 +469,7 @@ class State:
             "stale": self.stale,
             "n_features": self.n_features,
             "feature_names": self.feature_names,
+            "scaler": None if self.scaler is None else self.scaler.to_dict(),
             "dtype": self.engine.expansion.dtype.str,
             "labels": None if self.labels is None else self.labels.state(),
             "engine": self.engine.state(),
@@ -468,6 +498,10 @@ class State:
         state = cls(plan, n_features, dtype, origin, labels)
         state.engine.restore(learned["engine"])
         state.stale = bool(learned["stale"])
+        if (learned["scaler"] is None) != (state.scaler is None):
+            raise ValueError("the scaler does not fit the parameters")
+        if state.scaler is not None:
+            state.scaler.restore(learned["scaler"], n_features)
         state.feature_names = learned["feature_names"]
         if state.feature_names is not None:
             names = state.feature_names

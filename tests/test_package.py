@@ -12,13 +12,13 @@ import onlinekernels
 
 PACKAGE = pathlib.Path(onlinekernels.__file__).parent
 MODULES = ["vecmath", "losses", "kernels", "ring", "tree", "outputs", "rules", "dense",
-           "expansion", "forest", "adatron", "engine"]
+           "expansion", "forest", "adatron", "scaling", "engine"]
 # Each layer may import the ones before it, and modules of its own layer only where named.
 LAYERS = [
     ["_core"],
     ["params", "validation"],
     ["kernels", "losses", "steps", "budgets", "labels"],
-    ["additive"],
+    ["additive", "scaling"],
     ["plan"],
     ["learner"],
     ["algorithms"],

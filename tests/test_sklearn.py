@@ -32,6 +32,8 @@ MODELS = [
     ok.NORMA("hinge", ok.AdditiveMatern()),
     *[algorithm(loss) for algorithm in CONSTRAINED for loss in ("hinge", "multiclass_hinge", "insensitive")],
     ok.Projection(radius=3.0),
+    ok.SILK("hinge", scale=True),
+    ok.RunningScaler(),
     ok.Perceptron(),
     ok.ALMA(),
     ok.ROMMA(),

@@ -21,7 +21,7 @@ class ILK(OnlineLearner):
 
     Parameters
     ----------
-    loss, kernel, budget, labels, epochs
+    loss, kernel, budget, labels, scale, epochs
         As in `NORMA`. Losses of your own have no implicit step.
     step : float or Step
         eta_t. Default 1.
@@ -44,7 +44,7 @@ class ILK(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=1.0, regularization=1e-2, penalty=1.0, exact=False,
-                 budget=None, offset=False, labels=None, epochs=1):
+                 budget=None, offset=False, labels=None, scale=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -54,6 +54,7 @@ class ILK(OnlineLearner):
         self.budget = budget
         self.offset = offset
         self.labels = labels
+        self.scale = scale
         self.epochs = epochs
 
     def _plan(self):
@@ -88,9 +89,9 @@ class SILK(ILK):
     _budget_of_int = Smallest
 
     def __init__(self, loss=None, kernel=None, *, step=1.0, regularization=1e-2, penalty=1.0, exact=False,
-                 budget=512, offset=False, labels=None, epochs=1):
+                 budget=512, offset=False, labels=None, scale=False, epochs=1):
         super().__init__(loss, kernel, step=step, regularization=regularization, penalty=penalty, exact=exact,
-                         budget=budget, offset=offset, labels=labels, epochs=epochs)
+                         budget=budget, offset=offset, labels=labels, scale=scale, epochs=epochs)
 
 
 class PassiveAggressive(OnlineLearner):
@@ -105,7 +106,7 @@ class PassiveAggressive(OnlineLearner):
         `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
     penalty : float
         C, the aggressiveness of PA-I and PA-II.
-    kernel, budget, offset, labels, epochs
+    kernel, budget, offset, labels, scale, epochs
         As in `NORMA`.
 
     Examples
@@ -116,7 +117,7 @@ class PassiveAggressive(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, penalty=1.0, variant="PA-I", budget=None, offset=False,
-                 labels=None, epochs=1):
+                 labels=None, scale=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.penalty = penalty
@@ -124,6 +125,7 @@ class PassiveAggressive(OnlineLearner):
         self.budget = budget
         self.offset = offset
         self.labels = labels
+        self.scale = scale
         self.epochs = epochs
 
     def _plan(self):

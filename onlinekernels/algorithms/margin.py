@@ -37,7 +37,7 @@ class ALMA(TwoClasses):
         In (0, 1]; 1 asks for no margin at all.
     B, C : float or None
         Default sqrt(8) / alpha and sqrt(2), as in the original.
-    budget, epochs
+    budget, scale, epochs
         As in `NORMA`.
 
     Examples
@@ -51,12 +51,13 @@ class ALMA(TwoClasses):
     (True, True)
     """
 
-    def __init__(self, kernel=None, *, alpha=0.9, B=None, C=None, budget=None, epochs=1):
+    def __init__(self, kernel=None, *, alpha=0.9, B=None, C=None, budget=None, scale=False, epochs=1):
         self.kernel = kernel
         self.alpha = alpha
         self.B = B
         self.C = C
         self.budget = budget
+        self.scale = scale
         self.epochs = epochs
 
     def _plan(self):
@@ -91,7 +92,7 @@ class ROMMA(TwoClasses):
     kernel : Kernel, str, callable or None
         Default `Gaussian()`.
     aggressive : bool
-    budget, epochs
+    budget, scale, epochs
         As in `NORMA`. |w| is kept exact when a budget drops terms.
 
     Examples
@@ -101,10 +102,11 @@ class ROMMA(TwoClasses):
     array([[ 0.5, -1. ]])
     """
 
-    def __init__(self, kernel=None, *, aggressive=False, budget=None, epochs=1):
+    def __init__(self, kernel=None, *, aggressive=False, budget=None, scale=False, epochs=1):
         self.kernel = kernel
         self.aggressive = aggressive
         self.budget = budget
+        self.scale = scale
         self.epochs = epochs
 
     def _plan(self):
@@ -130,8 +132,8 @@ class VotedPerceptron(TwoClasses):
     kernel : Kernel, str, callable or None
         Default `Gaussian()`.
     vote : bool
-    epochs : int
-        Passes that `fit` makes.
+    scale, epochs
+        As in `NORMA`.
 
     Examples
     --------
@@ -141,9 +143,10 @@ class VotedPerceptron(TwoClasses):
     array([3.])
     """
 
-    def __init__(self, kernel=None, *, vote=True, epochs=1):
+    def __init__(self, kernel=None, *, vote=True, scale=False, epochs=1):
         self.kernel = kernel
         self.vote = vote
+        self.scale = scale
         self.epochs = epochs
 
     def _plan(self):

@@ -16,7 +16,7 @@ class SVMD(OnlineLearner):
 
     Parameters
     ----------
-    loss, kernel, budget, offset, labels, epochs
+    loss, kernel, budget, offset, labels, scale, epochs
         As in `NORMA`.
     step : float
         eta_0, the first step.
@@ -48,7 +48,7 @@ class SVMD(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, regularization=1e-3,
-                 exact_norms=False, budget=512, offset=False, labels=None, epochs=1):
+                 exact_norms=False, budget=512, offset=False, labels=None, scale=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -59,6 +59,7 @@ class SVMD(OnlineLearner):
         self.budget = budget
         self.offset = offset
         self.labels = labels
+        self.scale = scale
         self.epochs = epochs
 
     def _plan(self):

@@ -33,6 +33,9 @@ class NORMA(OnlineLearner):
         Learn an offset b beside f; it is not regularized.
     labels : Taxonomy, LabelGraph or None
         Structure of the labels, for losses of many classes.
+    scale : bool or RunningScaler
+        Scale the features by running means and deviations first; they are learned and saved with the model.
+        Points and weights of the model are then in scaled units.
     epochs : int
         Passes that `fit` makes.
 
@@ -60,7 +63,7 @@ class NORMA(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, regularization=1e-3, average=False,
-                 budget=None, offset=False, labels=None, epochs=1):
+                 budget=None, offset=False, labels=None, scale=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -69,6 +72,7 @@ class NORMA(OnlineLearner):
         self.budget = budget
         self.offset = offset
         self.labels = labels
+        self.scale = scale
         self.epochs = epochs
 
     def _plan(self):
@@ -94,11 +98,12 @@ class Perceptron(OnlineLearner):
     array([[1.]])
     """
 
-    def __init__(self, kernel=None, *, average=False, budget=None, offset=False, epochs=1):
+    def __init__(self, kernel=None, *, average=False, budget=None, offset=False, scale=False, epochs=1):
         self.kernel = kernel
         self.average = average
         self.budget = budget
         self.offset = offset
+        self.scale = scale
         self.epochs = epochs
 
     @property

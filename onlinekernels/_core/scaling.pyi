@@ -1,0 +1,6 @@
+from numpy.typing import NDArray
+
+def advance(
+    X: NDArray, mean: NDArray, square: NDArray, count: float, memory: float, out: NDArray | None = None
+) -> float: ...
+def scale(X: NDArray, mean: NDArray, square: NDArray, count: float, out: NDArray) -> None: ...

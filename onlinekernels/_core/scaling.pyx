@@ -1,0 +1,45 @@
+"""Running mean and variance of features, advanced row by row."""
+from libc.math cimport sqrt
+
+
+cdef double ROUNDING = 1e-14        # a spread below this fraction of the mean is rounding: the feature is constant
+
+
+def advance(const double[:, ::1] X, double[::1] mean, double[::1] square, double count, double memory,
+            double[:, ::1] out=None):
+    """Take in the rows of X in order; each goes to `out` scaled by what is known including itself.
+
+    mean, square: mean and sum of squared deviations of each feature, with weights memory^age; both move.
+    count: sum of the weights; returned as it is afterwards.
+    """
+    cdef Py_ssize_t i, j, n = X.shape[0], d = X.shape[1]
+    cdef bint writes = out is not None
+    cdef double delta
+    with nogil:
+        for i in range(n):
+            count = memory * count + 1.0
+            for j in range(d):
+                delta = X[i, j] - mean[j]
+                mean[j] += delta / count
+                square[j] = memory * square[j] + delta * (X[i, j] - mean[j])
+            if writes:
+                for j in range(d):
+                    out[i, j] = scaled(X[i, j], mean[j], square[j] / count)
+    return count
+
+
+def scale(const double[:, ::1] X, const double[::1] mean, const double[::1] square, double count,
+          double[:, ::1] out):
+    """Rows of X scaled by what is known, which does not change."""
+    cdef Py_ssize_t i, j
+    with nogil:
+        for i in range(X.shape[0]):
+            for j in range(X.shape[1]):
+                out[i, j] = scaled(X[i, j], mean[j], square[j] / count)
+
+
+cdef inline double scaled(double x, double mean, double variance) noexcept nogil:
+    """(x - mean) / deviation; a feature that has been constant so far is only centred."""
+    cdef double deviation = sqrt(variance) if variance > 0.0 else 0.0
+    cdef double size = mean if mean > 0.0 else -mean
+    return (x - mean) / deviation if deviation > ROUNDING * size and deviation > 0.0 else x - mean

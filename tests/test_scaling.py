@@ -1,0 +1,195 @@
+"""RunningScaler against sums over all rows so far, and `scale=` inside the algorithms."""
+import pickle
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+
+
+def oracle(X, memory):
+    """Each row scaled by weighted mean and deviation of the rows up to it, in extended precision."""
+    X = X.astype(np.longdouble)
+    out = np.zeros(X.shape)
+    for t in range(len(X)):
+        weights = np.longdouble(memory) ** np.arange(t, -1, -1)
+        mean = weights @ X[: t + 1] / weights.sum()
+        deviation = np.sqrt(weights @ (X[: t + 1] - mean) ** 2 / weights.sum())
+        out[t] = np.where(deviation > 0, (X[t] - mean) / np.where(deviation > 0, deviation, 1), X[t] - mean)
+    return out
+
+
+def rows(n=80, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 4)) * [1.0, 1e6, 1e-6, 3.0] + [0.0, 1e8, 5.0, -2.0]
+
+
+@pytest.mark.parametrize("memory", [1.0, 0.999, 0.9, 0.3])
+def test_rows_are_scaled_by_what_has_been_seen(memory):
+    X = rows()
+    np.testing.assert_allclose(ok.RunningScaler(memory).progressive(X), oracle(X, memory), rtol=1e-7, atol=1e-7)
+
+
+def test_a_large_offset_costs_few_digits():
+    X = rows() + 1e9
+    scaled = ok.RunningScaler().progressive(X[:, :1])
+    np.testing.assert_allclose(scaled, oracle(X[:, :1], 1.0), atol=1e-6)
+
+
+def test_any_chunking_gives_the_same_bits():
+    X, rng = rows(200), np.random.default_rng(1)
+    whole, parts = ok.RunningScaler(0.99), ok.RunningScaler(0.99)
+    expected, pieces, first = whole.progressive(X), [], 0
+    while first < len(X):
+        size = int(rng.integers(1, 30))
+        pieces.append(parts.progressive(X[first : first + size]))
+        first += size
+    np.testing.assert_array_equal(np.concatenate(pieces), expected)
+    np.testing.assert_array_equal(parts.mean_, whole.mean_)
+    one_by_one = ok.RunningScaler(0.99)
+    for x in X:
+        one_by_one.learn_one(x)
+    np.testing.assert_array_equal(one_by_one.var_, whole.var_)
+    assert one_by_one.count_ == whole.count_
+
+
+def test_fit_forgets_and_transform_does_not_learn():
+    X = rows()
+    scaler = ok.RunningScaler().fit(X[:40]).partial_fit(X[40:])
+    np.testing.assert_allclose(scaler.mean_, X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(scaler.var_, X.var(axis=0), rtol=1e-9)
+    before = pickle.dumps(scaler)
+    np.testing.assert_allclose(scaler.transform(X), (X - X.mean(axis=0)) / X.std(axis=0), rtol=1e-6, atol=1e-8)
+    assert pickle.dumps(scaler) == before
+    np.testing.assert_array_equal(scaler.fit(X[:9]).mean_, ok.RunningScaler().fit(X[:9]).mean_)
+
+
+def test_constant_features_are_only_centred():
+    X = np.column_stack([np.full(50, 0.1), np.full(50, 1e9 / 3), np.zeros(50), np.arange(50.0)])
+    scaled = ok.RunningScaler().progressive(X)
+    assert np.abs(scaled[:, :3]).max() <= 1e-6 and np.isfinite(scaled).all()
+    late = np.array([[5.0]] * 30 + [[6.0]])         # constant, and then not
+    assert np.isfinite(ok.RunningScaler().progressive(late)).all()
+
+
+@pytest.mark.parametrize("memory", [0, 1.1, -0.5, np.nan, "1", True])
+def test_a_bad_memory_is_refused(memory):
+    with pytest.raises(ValueError, match="'memory'.*RunningScaler"):
+        ok.RunningScaler(memory).fit(rows())
+
+
+def test_refused_rows_change_nothing():
+    scaler = ok.RunningScaler().fit(rows())
+    before = pickle.dumps(scaler)
+    for bad in (rows()[:, :2], rows() * np.nan, np.full((1, 4), 1e300), np.zeros((0, 4))):
+        with pytest.raises(ValueError):
+            scaler.partial_fit(bad)
+    assert pickle.dumps(scaler) == before
+    assert not hasattr(ok.RunningScaler(), "mean_")
+    with pytest.raises(ValueError, match="not fitted"):
+        ok.RunningScaler().transform(rows())
+
+
+# ---- Inside the algorithms ------------------------------------------------------------------------
+
+ALGORITHMS = [
+    ok.NORMA("hinge", ok.Gaussian(), step=0.3),
+    ok.Perceptron("linear"),
+    ok.SILK("multiclass_hinge", ok.Gaussian(), budget=20, offset=True),
+    ok.SVMD("logistic", ok.Polynomial(2), step=0.01),
+    ok.PassiveAggressive("insensitive", ok.Gaussian()),
+    ok.Projection("squared_insensitive", ok.AdditiveSpline(bounds=(-12, 12)), radius=2.0),
+    ok.ALMA(),
+    ok.ROMMA("linear", aggressive=True),
+    ok.VotedPerceptron("linear"),
+]
+
+
+def targets(model, X):
+    rng = np.random.default_rng(3)
+    task = model._current_loss().task
+    return rng.normal(size=len(X)) if task == "regression" else rng.integers(0, 2, len(X))
+
+
+@pytest.mark.parametrize("model", ALGORITHMS, ids=lambda model: type(model).__name__)
+def test_scale_is_a_scaler_in_front(model):
+    X = rows(150)
+    y = targets(model, X)
+    inside = type(model)(**{**model.get_params(deep=False), "scale": ok.RunningScaler(0.99)})
+    scaler = ok.RunningScaler(0.99)
+    expected = type(model)(**model.get_params(deep=False)).partial_fit(scaler.progressive(X), y)
+    inside.partial_fit(X[:70], y[:70])
+    for x, label in zip(X[70:100], y[70:100].tolist()):
+        inside.learn_one(x, label)
+    inside.partial_fit(X[100:], y[100:])
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(inside._scores(X), expected._scores(scaler.transform(X)), **close)
+    assert inside.predict_one(X[3]) == inside.predict(X[3:4])[0]
+
+
+def test_the_scaler_is_saved_with_the_model(tmp_path):
+    X = rows(120)
+    y = np.where(X[:, 0] > 0, "a", "b")
+    model = ok.SILK("hinge", ok.Gaussian(), scale=ok.RunningScaler(0.9)).partial_fit(X[:60], y[:60])
+    model.save(tmp_path / "m.npz")
+    for copied in (ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(copied.progressive(X[60:], y[60:]), again.progressive(X[60:], y[60:]))
+        assert copied.scale.memory == 0.9
+
+
+def test_a_model_goes_on_from_another_with_its_scaler():
+    X = rows(120)
+    y = np.where(X[:, 0] > 0, 1, -1)
+    first = ok.NORMA(scale=True).partial_fit(X[:60], y[:60])
+    second = ok.NORMA(scale=True).partial_fit(X[60:], y[60:], initial=first)
+    np.testing.assert_allclose(second.decision_function(X), first.partial_fit(X[60:], y[60:]).decision_function(X),
+                               atol=1e-12)
+    with pytest.raises(ValueError, match="both scale"):
+        ok.NORMA().partial_fit(X, y, initial=first)
+
+
+class Failing(ok.Loss):
+    """The absolute loss, until it is asked about the target 13."""
+
+    task = "regression"
+
+    def value(self, score, y):
+        return abs(score - y)
+
+    def derivative(self, score, y):
+        if y == 13.0:
+            raise RuntimeError("thirteen")
+        return np.sign(score - y)
+
+
+def test_after_an_error_the_scaler_has_seen_the_rows_that_were_learned():
+    X, y = rows(40), np.arange(40.0)
+    model = ok.NORMA(Failing(), scale=True)
+    with pytest.raises(RuntimeError, match="thirteen"):
+        model.partial_fit(X, y)
+    expected = ok.NORMA(Failing(), scale=True).partial_fit(X[:13], y[:13])
+    assert model.t_ == 13
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+
+
+def test_refused_calls_change_neither_model_nor_scaler():
+    X = np.arange(3.0)[:, None]                     # scaled: 0, 1, 1.22
+    model = ok.NORMA("squared", ok.AdditiveSpline(bounds=(-0.5, 3)), scale=True, step=0.01).partial_fit(X, X[:, 0])
+    before = pickle.dumps(model)
+    far = np.vstack([X, [[-100.0]]])
+    for call in (model.partial_fit, model.fit, model.progressive):
+        with pytest.raises(ValueError, match="scaled X.*bound"):
+            call(far, np.zeros(4))
+        assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize("value", [1, "yes", None, ok.Gaussian()])
+def test_scale_must_be_a_flag_or_a_scaler(value):
+    with pytest.raises(ValueError, match="'scale'.*RunningScaler"):
+        ok.NORMA(scale=value).fit(rows(), np.arange(80) % 2)
+
+
+def test_kernels_on_objects_cannot_be_scaled():
+    with pytest.raises(ValueError, match="rows of numbers"):
+        ok.NORMA(kernel=lambda a, b: float(a == b), scale=True).fit(["a", "b"], [0, 1])
