@@ -63,9 +63,9 @@ class BinaryLabels(_Labels):
         if len(seen) == 2:
             return cls(seen)
         if len(seen) > 2:
-            _refuse_continuous(seen)
+            kind = "Unknown label type: continuous" if _is_continuous(seen) else "Only binary classification is supported"
             raise ValueError(
-                f"Only binary classification is supported. y must hold two labels for a two-class loss. Got "
+                f"{kind}. y must hold two labels for a two-class loss. Got "
                 f"{len(seen)}: {_shown(seen)}. For many classes use a loss such as MulticlassHinge()."
             )
         label = seen[0]
@@ -188,7 +188,10 @@ class ManyLabels(_Labels):
         """(indices, labels to go on with); ValueError for a label outside a fixed set."""
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             raise ValueError("Input y contains NaN or infinity; expected labels.")
-        _refuse_continuous(y)
+        if _is_continuous(y):
+            raise ValueError(
+                f"Unknown label type: continuous. y must hold labels for a classification loss. Got {_shown(y)}."
+            )
         labels = _hashable(y.tolist(), "y")
         targets = [self._targets.get(label) for label in labels]
         if None not in targets:
@@ -464,12 +467,9 @@ def label_column(y, n, name="y"):
     return check_column(y, n, name)
 
 
-def _refuse_continuous(y):
+def _is_continuous(y):
     """Numbers that are not whole are targets of a regression, not labels."""
-    if y.dtype.kind == "f" and (y != np.floor(y)).any():
-        raise ValueError(
-            f"Unknown label type: continuous. y must hold labels for a classification loss. Got {_shown(y)}."
-        )
+    return y.dtype.kind == "f" and bool((y != np.floor(y)).any())
 
 
 def _distinct(y, name="y"):

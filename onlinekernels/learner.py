@@ -115,6 +115,8 @@ class OnlineLearner(Parameterized):
     def learn_one(self, x, y=None):
         """Learn one example, 1-d or an object, with the least overhead; return self."""
         state = self._state
+        if isinstance(y, (list, np.ndarray)) and np.ndim(y):
+            raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
         if state is None or state.stale:
             return self.partial_fit([x], None if y is None else [y])
         x, y = self._checked_one(x), self._checked_target(y)
@@ -147,12 +149,16 @@ class OnlineLearner(Parameterized):
 
     @only_if(_task_is("binary", "multiclass", "novelty"))
     def decision_function(self, X):
-        """Scores: positive for the second of two classes, or for ordinary examples (f - rho); one
-        column per class for more than two."""
+        """Scores: positive for the second of two classes, or for ordinary examples (f - rho).
+
+        A loss of many classes gives one column per class; scikit-learn's one number for two classes if
+        `fit` or `classes=` has settled that there are two.
+        """
         scores = self._scores(X)
         if self._state.loss.task == "multiclass":
-            scores = self._state.shown(scores.T).T
-            return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+            labels, scores = self._state.labels, self._state.shown(scores.T).T
+            settled = labels.fixed or labels.display is not None
+            return scores[:, 1] - scores[:, 0] if settled and scores.shape[1] == 2 else scores
         return scores[:, 0] - self.offset_ if self._state.loss.task == "novelty" else scores[:, 0]
 
     @only_if(_task_is("novelty"))

@@ -238,7 +238,7 @@ def check_targets(y, n):
     """Targets of a regression as finite float64 numbers."""
     y = check_column(y, n)
     if y.dtype.kind == "O" and all(isinstance(value, numbers.Real) for value in y):
-        y = y.astype(np.float64)
+        y = _numbers_from_objects(y, "y")
     if y.dtype.kind not in "fiub":
         raise TypeError(f"y must hold numbers for a regression loss. Got dtype {y.dtype} instead.")
     return _numbers(y, np.float64, "y")
