@@ -15,7 +15,15 @@ import numpy as np
 
 from onlinekernels._core.kernels import Program
 from onlinekernels.params import Parameterized
-from onlinekernels.validation import bad_parameter, check_integer, check_objects, check_points, check_real
+from onlinekernels.validation import (
+    bad_parameter,
+    check_integer,
+    check_objects,
+    check_points,
+    check_real,
+    check_sparse,
+    is_sparse,
+)
 
 __all__ = [
     "Kernel",
@@ -43,6 +51,8 @@ class Kernel(Parameterized):
         ops = self.ops()
         if ops is None:
             return self._gram_of_objects(X, Z)
+        if is_sparse(X) or is_sparse(Z):
+            return self._gram_of_sparse(X, Z)
         X = self.check_input(X)
         Z = None if Z is None else self.check_input(Z, name="Z")
         if Z is not None and Z.shape[1] != X.shape[1]:
@@ -55,6 +65,8 @@ class Kernel(Parameterized):
         ops = self.ops()
         if ops is None:
             return np.array([self.self_value(x) for x in check_objects(X)], dtype=float)
+        if is_sparse(X):
+            return self._of_inner(np.zeros((X.shape[0], 0)), _squares(check_sparse(X)), np.zeros(0), X.shape[1])[1]
         return Program(ops).diagonal(self.check_input(X))
 
     def check_input(self, X, n_features=None, dtype=np.float64, name="X", finite=True, owner="model"):
@@ -118,6 +130,29 @@ class Kernel(Parameterized):
         """k(x, x) of one example with itself."""
         return self.pair(x, x) if self.ops() is None else float(self.diagonal([x])[0])
 
+    def on_inner_products(self):
+        """Whether inner products are all that this kernel needs of two examples."""
+        ops = self.ops()
+        return ops is not None and {op["op"] for op in ops} <= ON_INNER_PRODUCTS
+
+    def _gram_of_sparse(self, X, Z):
+        """Gram matrix of sparse rows; scipy multiplies them."""
+        from scipy.sparse import csr_matrix
+
+        if not self.on_inner_products():
+            raise TypeError(f"{self!r} needs dense rows: it is not a function of inner products. Use X.toarray().")
+        left, right = check_sparse(X), check_sparse(X if Z is None else Z, name="Z")
+        if left.n_features != right.n_features:
+            raise ValueError(f"X has {left.n_features} features and Z has {right.n_features}; expected the same number.")
+        a, b = (csr_matrix((rows.data, rows.indices, rows.indptr), shape=rows.shape) for rows in (left, right))
+        inner = np.ascontiguousarray((a @ b.T).toarray(), dtype=float)
+        return self._of_inner(inner, _squares(left), _squares(right), left.n_features, Z is None)[0]
+
+    def _of_inner(self, inner, left, right, n_features, same=False):
+        program = Program(self.ops())
+        program.start(n_features, np.dtype(float), None)
+        return program.gram_of_inner(inner, left, right, same)
+
     def _gram_of_objects(self, X, Z):
         X = check_objects(X)
         points = X if Z is None else check_objects(Z, name="Z")
@@ -151,6 +186,15 @@ def _as_operand(value):
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
         return Constant(float(value))
     return Custom(value) if callable(value) else None
+
+
+ON_INNER_PRODUCTS = {"linear", "gaussian", "constant", "noise", "add", "multiply", "shift", "scale", "normalize"}
+
+
+def _squares(rows):
+    """|x|^2 of sparse rows."""
+    owner = np.repeat(np.arange(len(rows)), np.diff(rows.indptr))
+    return np.bincount(owner, rows.data**2, minlength=len(rows))
 
 
 def check_indices(X, size, name):

@@ -9,6 +9,7 @@ from onlinekernels import validation
 from onlinekernels._core.dense import probabilities
 from onlinekernels._core.vecmath import all_finite
 from onlinekernels.budgets import Recent
+from onlinekernels.kernels import as_kernel
 from onlinekernels.labels import label_column
 from onlinekernels.losses import as_loss
 from onlinekernels.params import Parameterized
@@ -117,8 +118,8 @@ class OnlineLearner(Parameterized):
         state = self._state
         if isinstance(y, (list, np.ndarray)) and np.ndim(y):
             raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
-        if state is None or state.stale:
-            return self.partial_fit([x], None if y is None else [y])
+        if state is None or state.stale or state.sparse:
+            return self.partial_fit(x if validation.is_sparse(x) else [x], None if y is None else [y])
         x, y = self._checked_one(x), self._checked_target(y)
         if self._state.scaler is not None:
             self._learn(self._state, x[None], np.array([y]))
@@ -139,6 +140,9 @@ class OnlineLearner(Parameterized):
     def predict_one(self, x):
         """Prediction for one example, 1-d or an object."""
         engine = self._fitted().engine
+        if self._state.sparse:
+            answer = self.predict(x if validation.is_sparse(x) else [x])[0]
+            return answer.item() if isinstance(answer, np.generic) else answer
         x = self._checked_one(x)
         if engine.expansion.kernel is not None:
             scores = self._decide(objects=[x])
@@ -264,7 +268,7 @@ class OnlineLearner(Parameterized):
         if state.feature_names is not None:
             validation.check_feature_names(X, state.feature_names, type(self).__name__)
         dtype = state.engine.expansion.dtype
-        return state.plan.checked_points(X, state.n_features, dtype, finite, type(self).__name__)
+        return state.plan.checked_points(X, state.n_features, dtype, finite, type(self).__name__, state.sparse)
 
     def _checked_one(self, x):
         state = self._state
@@ -314,6 +318,8 @@ class OnlineLearner(Parameterized):
                 state.scaler = before
                 if learned:
                     state.scaler, _ = state.advanced_scaler(raw[:learned])
+            if engine.t == 0:  # not even one example: there is nothing to go on with
+                self._state = None
             validation.tell(error, earlier + learned)
             raise
 
@@ -510,7 +516,7 @@ class OnlineLearner(Parameterized):
             else None,
             # One pass in the given order, with parameters that nobody tuned, promises little.
             regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,
-            input_tags=InputTags(),
+            input_tags=InputTags(sparse=as_kernel(getattr(self, "kernel", None), self).on_inner_products()),
         )
 
     def __sklearn_is_fitted__(self):

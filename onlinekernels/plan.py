@@ -11,6 +11,7 @@ from onlinekernels._core.forest import Forest
 from onlinekernels._core.kernels import Program
 from onlinekernels._core.outputs import Outputs
 from onlinekernels._core.ring import check_array
+from onlinekernels._core.sparse import Rows, Sparse
 from onlinekernels.budgets import Budget, Unlimited, as_budget
 from onlinekernels.kernels import Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, LabelStructure, ManyLabels, Taxonomy, label_column
@@ -183,10 +184,20 @@ class Plan:
         dense = isinstance(self.loss, MulticlassLogistic) or not self.loss.is_compiled()
         return "dense" if dense or self.rule == "implicit" and self.exact else "pair"
 
-    def checked_points(self, X, n_features=None, dtype=None, finite=True, owner="model"):
-        """X as the engine takes it: an array of finite numbers, or a list of objects."""
+    def checked_points(self, X, n_features=None, dtype=None, finite=True, owner="model", sparse=None):
+        """X as the engine takes it: an array of finite numbers, sparse rows, or a list of objects.
+
+        `sparse` says which kind of rows a model has learned; None before the first.
+        """
         if self.takes_objects:
             return validation.check_objects(X)
+        if sparse or sparse is None and validation.is_sparse(X):
+            if not self.kernel.on_inner_products():
+                raise TypeError(
+                    f"X is sparse, and {self.kernel!r} needs dense rows: it is not a function of inner products. "
+                    "Convert it with X.toarray()."
+                )
+            return validation.check_sparse(X, n_features=n_features, owner=owner)
         if self.weight_scale is not None or self.trees is not None or self.kernel.takes_indices():
             dtype = np.float64
         if self.scale:  # the kernel sees other numbers
@@ -217,7 +228,7 @@ class Plan:
         rule = RULE_CODES[self.rule], self.regularization, self.penalty, self.exact, self.radius, self.threshold
         return self.step.core(), rule
 
-    def _expansion(self, n_features, dtype, origin, labels):
+    def _expansion(self, n_features, dtype, origin, labels, sparse):
         shared = {
             "n_features": n_features,
             "budget": self.budget.core(),
@@ -227,18 +238,17 @@ class Plan:
         }
         if self.trees is not None:
             return Forest(**shared, **self.trees)
-        return Expansion(
+        shared.update(
             program=self.program(n_features),
-            kernel=self.kernel if n_features is None else None,
             weight_scale=self.weight_scale or 1.0,
-            dtype=dtype,
-            origin=origin,
             evaluates_slots=self.exact_norms,
-            **shared,
         )
+        if sparse:
+            return Sparse(**shared)
+        return Expansion(kernel=self.kernel if n_features is None else None, dtype=dtype, origin=origin, **shared)
 
-    def engine(self, n_features, dtype, origin=None, labels=None):
-        expansion = self._expansion(n_features, dtype, origin, labels)
+    def engine(self, n_features, dtype, origin=None, labels=None, sparse=False):
+        expansion = self._expansion(n_features, dtype, origin, labels, sparse)
         step, rule = self.settings()
         compiled = self.loss.is_compiled()
         return Engine(
@@ -258,20 +268,23 @@ class Plan:
 class State:
     """All that a learner has learned: the engine, the labels, and the plan they belong to."""
 
-    def __init__(self, plan, n_features, dtype, origin=None, labels=None):
+    def __init__(self, plan, n_features, dtype, origin=None, labels=None, sparse=False):
         self.plan = self.configured = plan
         self.n_features = n_features
         self.labels = labels
+        self.sparse = sparse
         self.feature_names = None  # of the data frame that came first
         self.scaler = RunningScaler(plan.scale) if plan.scale else None
         self.stale = False  # a parameter was set since the plan was made
-        self.engine = plan.engine(n_features, dtype, origin, labels)
+        self.engine = plan.engine(n_features, dtype, origin, labels, sparse)
 
     @classmethod
     def first(cls, plan, X, labels):
         """The state before the first example."""
         if plan.takes_objects:
             return cls(plan, None, np.float64, labels=labels)
+        if isinstance(X, Rows):
+            return cls(plan, X.n_features, X.dtype, labels=labels, sparse=True)
         program = None if plan.scale else plan.program(X.shape[1])  # what is scaled is not far from 0
         return cls(plan, X.shape[1], X.dtype, program and program.choose_origin(X[0]), labels)
 
@@ -286,17 +299,18 @@ class State:
     def advanced_scaler(self, X):
         """(scaler that has seen X as well, X as it scales it row by row)."""
         scaler = copy.copy(self.scaler)
-        X = scaler.progressive(X).astype(X.dtype, copy=False)
-        self.kernel.check_domain(X, "The scaled X")
-        return scaler, X
+        return scaler, self._in_domain(scaler.progressive(X), X.dtype)
+
+    def _in_domain(self, X, dtype):
+        """Scaled rows in the points' precision, if the kernel is defined for them."""
+        if not self.sparse:
+            X = X.astype(dtype, copy=False)
+            self.kernel.check_domain(X, "The scaled X")
+        return X
 
     def scaled(self, X):
         """X by what the scaler knows; X itself without one."""
-        if self.scaler is None:
-            return X
-        X = self.scaler.transform(X).astype(X.dtype, copy=False)
-        self.kernel.check_domain(X, "The scaled X")
-        return X
+        return X if self.scaler is None else self._in_domain(self.scaler.transform(X), X.dtype)
 
     def with_targets(self, n, y, classes):
         """(state, y as float64): a state with the labels that y shows, self if nothing is new."""
@@ -388,13 +402,20 @@ class State:
             return None, weights
         if self.plan.form != "one":
             raise ValueError("initial keeps weights for many outputs, which cannot become terms of a budget.")
-        return weights, np.array([[1.0 if weights.any() else 0.0]])  # a weight vector is one term at the point w
+        # A weight vector is one term at the point w.
+        return self._start_points(weights), np.array([[1.0 if weights.any() else 0.0]])
 
     def terms(self):
         """(points or objects, coefficients of shape (outputs, terms)), oldest first; there must be a pool."""
         expansion = self.engine.expansion
         pool = expansion.pool
         slots = pool.live_slots()
+        if self.sparse:
+            from scipy.sparse import csr_matrix
+
+            rows = expansion.terms(slots)
+            points = csr_matrix((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+            return points, self.engine.coefficients(slots)
         if pool.objects is not None:
             points = validation.check_objects([pool.objects[slot] for slot in slots], empty=True)
         else:
@@ -455,10 +476,10 @@ class State:
 
     def _start_points(self, points):
         """Points of another model in this one's precision."""
-        if len(points) == 0:
+        if points.shape[0] == 0 and not self.sparse:
             return points
         try:
-            return self.plan.checked_points(points, self.n_features, self.engine.expansion.dtype)
+            return self.plan.checked_points(points, self.n_features, self.engine.expansion.dtype, sparse=self.sparse)
         except ValueError as error:
             raise ValueError(f"initial does not fit this model: {error}") from error
 
@@ -471,6 +492,7 @@ class State:
             "feature_names": self.feature_names,
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
             "dtype": self.engine.expansion.dtype.str,
+            "sparse": self.sparse,
             "labels": None if self.labels is None else self.labels.state(),
             "engine": self.engine.state(),
         }
@@ -495,7 +517,10 @@ class State:
             check_array(origin, "origin", dtype, (n_features,))
         if plan.weight_scale is not None:
             check_array(learned["engine"]["weights"], "weights", np.float64, (-1, n_features))
-        state = cls(plan, n_features, dtype, origin, labels)
+        sparse = learned["sparse"]
+        if type(sparse) is not bool or sparse and not plan.kernel.on_inner_products():
+            raise ValueError("the kernel does not fit sparse rows")
+        state = cls(plan, n_features, dtype, origin, labels, sparse)
         state.engine.restore(learned["engine"])
         state.stale = bool(learned["stale"])
         if (learned["scaler"] is None) != (state.scaler is None):

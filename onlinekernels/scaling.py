@@ -3,6 +3,7 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core import scaling as core
+from onlinekernels._core.sparse import Rows
 from onlinekernels.params import Parameterized
 
 __all__ = ["RunningScaler"]
@@ -13,6 +14,9 @@ class RunningScaler(Parameterized):
 
     Nothing from the future is used, so a model behind it can be judged by test-then-train. `partial_fit` of n
     rows gives what n calls of one row give, bit for bit.
+
+    Sparse rows are divided by the root mean square of each feature and not centred, so that zeros stay
+    zeros; a scaler goes on with the kind of rows that it began with.
 
     Parameters
     ----------
@@ -40,29 +44,30 @@ class RunningScaler(Parameterized):
     def __init__(self, memory=1.0):
         self.memory = memory
 
-    _state = None  # mean, sum of squared deviations, count, names of features
+    _state = None  # mean (None for sparse rows), sum of squares about it, count, names of features
 
     def fit(self, X, y=None):
         """Forget everything, then take in X; return self."""
-        names = validation.feature_names(X)
-        X = self._checked(X)
-        self._check_memory()
-        self._state = (np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0.0, names)
-        return self._advance(X)
+        fresh = RunningScaler(self.memory)
+        fresh._advance(X)
+        self._state = fresh._state
+        return self
 
     def partial_fit(self, X, y=None):
         """Take in some more rows; return self."""
-        if self._state is None:
-            return self.fit(X)
-        self._check_memory()
-        return self._advance(self._checked(X))
+        self._advance(X)
+        return self
 
     def transform(self, X):
         """X scaled by what is known now."""
         mean, square, count, _ = self._fitted()
-        X = self._checked(X)
-        out = np.empty_like(X)
-        core.scale(X, mean, square, count, out)
+        rows = self._checked(X)
+        if mean is None:
+            values = np.empty(len(rows.data))
+            core.scale_sparse(rows, square, count, values)
+            return self._like(X, rows, values)
+        out = np.empty_like(rows)
+        core.scale(rows, mean, square, count, out)
         return out
 
     def fit_transform(self, X, y=None):
@@ -71,61 +76,53 @@ class RunningScaler(Parameterized):
 
     def progressive(self, X):
         """Take in the rows one after another, and return each scaled by what was known with it."""
-        checked = self._checked(X)
-        self._check_memory()
-        if self._state is None:
-            names = validation.feature_names(X)
-            self._state = (np.zeros(checked.shape[1]), np.zeros(checked.shape[1]), 0.0, names)
-        out = np.empty_like(checked)
-        self._advance(checked, out)
-        return out
+        return self._advance(X, wanted=True)
 
     def learn_one(self, x):
         """Take in one row; return self."""
-        self.progressive(np.asarray(x, dtype=float)[None])
+        self._advance(x if validation.is_sparse(x) else np.asarray(x, dtype=float)[None])
         return self
 
-    def transform_column(self, j, values):
-        """Values of feature j, scaled."""
-        mean, square, count, _ = self._fitted()
-        out = np.empty((len(values), 1))
-        core.scale(np.ascontiguousarray(values, dtype=float)[:, None], mean[j : j + 1], square[j : j + 1], count, out)
-        return out[:, 0]
-
-    def to_dict(self):
-        """What is learned, as plain numbers and lists; None before the first row."""
+    def _advance(self, X, wanted=False):
+        """Take in rows; return them scaled, if that is wanted."""
+        self._check_memory()
+        rows = self._checked(X)
+        sparse = isinstance(rows, Rows)
         if self._state is None:
-            return {"count": 0.0, "mean": [], "square": []}
-        mean, square, count, _ = self._state
-        return {"count": count, "mean": mean.tolist(), "square": square.tolist()}
-
-    def restore(self, learned, n_features):
-        """Continue from what `to_dict` gave; ValueError if it makes no sense."""
-        mean, square, count = (np.asarray(learned[name], dtype=float) for name in ("mean", "square", "count"))
-        if count == 0 and len(mean) == 0:
-            return
-        shapes = mean.shape == square.shape == (n_features,) and count.shape == ()
-        if not shapes or not (np.isfinite(mean).all() and np.isfinite(square).all() and (square >= 0).all()):
-            raise ValueError("the means and variances do not fit the features")
-        if not (np.isfinite(count) and count >= 1):
-            raise ValueError("the scaler's count is not a number of rows")
-        self._state = (mean, square, float(count), None)
-
-    def _advance(self, X, out=None):
-        mean, square, count, names = self._state
-        mean, square = mean.copy(), square.copy()
+            names, size = validation.feature_names(X), rows.shape[1]
+            mean, square, count = None if sparse else np.zeros(size), np.zeros(size), 0.0
+        else:
+            mean, square, count, names = self._state
+            mean, square = None if sparse else mean.copy(), square.copy()
+        out = np.empty(rows.data.shape if sparse else rows.shape) if wanted else None
         with np.errstate(over="ignore", invalid="ignore"):
-            count = core.advance(X, mean, square, count, float(self.memory), out)
-        if not (np.isfinite(mean).all() and np.isfinite(square).all()):
+            if sparse:
+                count = core.advance_sparse(rows, square, count, float(self.memory), out)
+            else:
+                count = core.advance(rows, mean, square, count, float(self.memory), out)
+        if not (np.isfinite(square).all() and (sparse or np.isfinite(mean).all())):
             raise ValueError("X is too large to scale: the variance of a feature overflows. Expected values below 1e150.")
         self._state = (mean, square, count, names)
-        return self
+        return self._like(X, rows, out) if sparse and wanted else out
+
+    @staticmethod
+    def _like(X, rows, values):
+        """Sparse rows with other values, as what X is."""
+        if isinstance(X, Rows):
+            return Rows(rows.indptr, rows.indices, values, rows.n_features)
+        return type(X.tocsr())((values, rows.indices, rows.indptr), shape=rows.shape)
 
     def _checked(self, X):
-        n_features = None if self._state is None else len(self._state[0])
-        if self._state is not None:
-            validation.check_feature_names(X, self._state[3], type(self).__name__)
-        return validation.check_points(X, n_features=n_features, dtype=np.dtype(float), owner=type(self).__name__)
+        owner, state = type(self).__name__, self._state
+        sparse = validation.is_sparse(X) or isinstance(X, Rows) if state is None else state[0] is None
+        n_features = None if state is None else len(state[1])
+        if sparse:
+            if not (validation.is_sparse(X) or isinstance(X, Rows)):
+                raise TypeError("This RunningScaler has begun with sparse rows; expected a sparse matrix for X.")
+            return validation.check_sparse(X, n_features=n_features, owner=owner)
+        if state is not None:
+            validation.check_feature_names(X, state[3], owner)
+        return validation.check_points(X, n_features=n_features, dtype=np.dtype(float), owner=owner)
 
     def _check_memory(self):
         validation.check_real(self, "memory", "a number in (0, 1]", lambda value: 0 < value <= 1)
@@ -137,12 +134,13 @@ class RunningScaler(Parameterized):
 
     @property
     def mean_(self):
-        """Mean of each feature."""
-        return self._attribute()[0].copy()
+        """Mean of each feature; 0 for sparse rows, which are not centred."""
+        mean, square, _, _ = self._attribute()
+        return np.zeros(len(square)) if mean is None else mean.copy()
 
     @property
     def var_(self):
-        """Variance of each feature."""
+        """Variance of each feature; its mean square for sparse rows."""
         _, square, count, _ = self._attribute()
         return square / count
 
@@ -154,7 +152,7 @@ class RunningScaler(Parameterized):
     @property
     def n_features_in_(self):
         """Number of features."""
-        return len(self._attribute()[0])
+        return len(self._attribute()[1])
 
     @property
     def feature_names_in_(self):
@@ -168,12 +166,39 @@ class RunningScaler(Parameterized):
             raise AttributeError("This RunningScaler instance is not fitted yet.")
         return self._state
 
+    def transform_column(self, j, values):
+        """Values of feature j, scaled."""
+        mean, square, count, _ = self._fitted()
+        out = np.empty((len(values), 1))
+        core.scale(np.ascontiguousarray(values, dtype=float)[:, None], mean[j : j + 1], square[j : j + 1], count, out)
+        return out[:, 0]
+
+    def to_dict(self):
+        """What is learned, as plain numbers and lists; None before the first row."""
+        if self._state is None:
+            return {"count": 0.0, "mean": None, "square": []}
+        mean, square, count, _ = self._state
+        return {"count": count, "mean": None if mean is None else mean.tolist(), "square": square.tolist()}
+
+    def restore(self, learned, n_features):
+        """Continue from what `to_dict` gave; ValueError if it makes no sense."""
+        square, count = np.asarray(learned["square"], dtype=float), np.asarray(learned["count"], dtype=float)
+        mean = None if learned["mean"] is None else np.asarray(learned["mean"], dtype=float)
+        if count == 0 and len(square) == 0:
+            return
+        shapes = square.shape == (n_features,) and count.shape == () and (mean is None or mean.shape == square.shape)
+        if not shapes or not (np.isfinite(square).all() and (square >= 0).all()):
+            raise ValueError("the means and variances do not fit the features")
+        if not (np.isfinite(count) and count >= 1 and (mean is None or np.isfinite(mean).all())):
+            raise ValueError("the scaler's count and means are not numbers")
+        self._state = (mean, square, float(count), None)
+
     def get_feature_names_out(self, input_features=None):
         """The names that came in: scaling keeps the columns."""
         state = self._fitted()
         if input_features is not None:
             return np.asarray(input_features, dtype=object)
-        return np.array(state[3] or [f"x{j}" for j in range(len(state[0]))], dtype=object)
+        return np.array(state[3] or [f"x{j}" for j in range(len(state[1]))], dtype=object)
 
     def __sklearn_tags__(self):
         """What scikit-learn wants to know; it is imported only when it asks."""
@@ -183,7 +208,7 @@ class RunningScaler(Parameterized):
             estimator_type=None,
             target_tags=TargetTags(required=False),
             transformer_tags=TransformerTags(),
-            input_tags=InputTags(),
+            input_tags=InputTags(sparse=True),
         )
 
     def __sklearn_is_fitted__(self):

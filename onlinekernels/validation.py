@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 
+from onlinekernels._core.sparse import Rows
 from onlinekernels._core.vecmath import all_finite
 
 __all__ = [
@@ -85,6 +86,43 @@ def check_points(X, *, n_features=None, dtype=None, name="X", finite=True, owner
             f"{name} has {X.shape[1]} features, but {owner} is expecting {n_features} features as input."
         )
     return _numbers(X, dtype, name, finite)
+
+
+def is_sparse(X):
+    """Whether X is a sparse matrix or array of scipy's."""
+    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def check_sparse(X, *, n_features=None, name="X", owner="model"):
+    """Rows of finite numbers from a sparse matrix, or from a dense array for a model on sparse rows."""
+    if isinstance(X, Rows):
+        return X
+    if not is_sparse(X):
+        X = check_points(X, n_features=n_features, dtype=np.dtype(float), name=name, owner=owner)
+        rows, columns = np.nonzero(X)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(X)))])
+        return Rows(indptr, columns, X[rows, columns], X.shape[1])
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array for {name}, got {X.ndim}D array instead.")
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold numbers for this kernel. Got dtype {X.dtype} instead.")
+    if 0 in X.shape:
+        what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
+        raise ValueError(f"Found array {name} with 0 {what} (shape={X.shape}) while a minimum of 1 is required.")
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(
+            f"{name} has {X.shape[1]} features, but {owner} is expecting {n_features} features as input."
+        )
+    if X.shape[1] >= 2**31:
+        raise ValueError(f"{name} has {X.shape[1]} features; expected fewer than 2**31.")
+    X = X.tocsr()
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if not np.isfinite(X.data).all():
+        row = int(np.searchsorted(X.indptr, np.flatnonzero(~np.isfinite(X.data))[0], side="right")) - 1
+        raise ValueError(f"Input {name} contains NaN or infinity, in row {row}; expected finite numbers.")
+    return Rows(X.indptr, X.indices, X.data, X.shape[1])
 
 
 def feature_names(X):

@@ -636,10 +636,11 @@ cdef class Engine:
         cdef const double* weight_data = NULL
         cdef double* score_data = NULL
         cdef double* step_data = NULL
-        cdef const char* x = NULL if X is None else array_data(X)
-        cdef Py_ssize_t row_bytes = expansion.n_features * expansion.dtype.itemsize
+        cdef const char* x = NULL
         self.acquire()
         try:
+            if X is not None:
+                x = expansion.attach(X)
             while done < n:
                 if weights is not None:
                     weight_data = &weights[done]
@@ -652,8 +653,7 @@ cdef class Engine:
                     learned = self.learn_object(objects[done], &y[done], weight_data, score_data, step_data)
                 else:
                     rows = min(n - done, expansion.piece_rows())
-                    learned = self.learn_piece(x + done * row_bytes, rows, &y[done], weight_data, score_data,
-                                               step_data)
+                    learned = self.learn_piece(x, done, rows, &y[done], weight_data, score_data, step_data)
                 done += learned
                 if learned < rows:
                     self.raise_failure(done)
@@ -672,7 +672,7 @@ cdef class Engine:
             if self.expansion.kernel is not None:
                 learned = self.learn_object(x, &y, NULL, NULL, NULL)
             else:
-                learned = self.learn_piece(array_data(x), 1, &y, NULL, NULL, NULL)
+                learned = self.learn_piece(array_data(x), 0, 1, &y, NULL, NULL, NULL)
             if not learned:
                 self.raise_failure(0)
         except BaseException as error:
@@ -701,12 +701,12 @@ cdef class Engine:
             raise error
         raise FloatingPointError(f"Row {row} of X cannot be learned: {REASONS[self.failure]}.")
 
-    cdef Py_ssize_t learn_piece(self, const char* x, Py_ssize_t rows, const double* y,
+    cdef Py_ssize_t learn_piece(self, const char* x, Py_ssize_t first, Py_ssize_t rows, const double* y,
                                 const double* weights, double* scores, double* steps) except -1:
         """Learn a few rows."""
         cdef Piece piece
         cdef Py_ssize_t learned
-        self.expansion.prepare(&piece, x, rows, True)
+        self.expansion.prepare_rows(&piece, x, first, rows, True)
         with nogil:
             learned = self.run(&piece, y, weights, scores, steps)
         return learned
@@ -797,9 +797,9 @@ cdef class Engine:
 
     cdef decide_all(self, X, objects, bint trusted, int votes):
         cdef Expansion expansion = self.expansion
-        cdef const char* x = NULL if X is None else array_data(X)
+        cdef const char* x = NULL if X is None else expansion.attach(X)
         cdef Py_ssize_t done = 0, rows, i, n = len(objects) if X is None else X.shape[0]
-        cdef Py_ssize_t labels = self.labels(), row_bytes = expansion.n_features * expansion.dtype.itemsize
+        cdef Py_ssize_t labels = self.labels()
         cdef double* scores
         cdef Piece piece
         cdef double own = 1.0
@@ -813,8 +813,7 @@ cdef class Engine:
                 expansion.prepare_object(&piece, &own, values)
             else:
                 rows = min(n - done, most)
-                expansion.prepare(&piece, x + done * row_bytes, rows, False,
-                                  -1 if trusted or votes else self.channel())
+                expansion.prepare_rows(&piece, x, done, rows, False, -1 if trusted or votes else self.channel())
             with nogil:
                 for i in range(rows):
                     if votes:

@@ -39,6 +39,7 @@ cdef struct Piece:
     double* l1                  # the same for city-block distances
     double* own_l1
     Py_ssize_t first            # slot of column 0
+    Py_ssize_t first_row        # sparse rows: place of the first in its chunk
     Py_ssize_t stride
     bint narrow                 # inner is float32 and must be widened
     double* totals              # or: sums over all terms, (channels * width, rows)
@@ -81,7 +82,8 @@ cdef class Expansion:
     cdef double vote(self, const Piece* piece, Py_ssize_t i, long long t, bint signs) noexcept nogil
     cdef void make_true(self, int last, double* out) noexcept nogil
     cdef void add_up(self, const double* values, int channel, double* sums) noexcept nogil
-    cdef void add_up_weights(self, const double* x, int channel, double* sums) noexcept nogil
+    cdef void add_up_weights(self, const Piece* piece, Py_ssize_t i, int channel, double* sums) noexcept nogil
+    cdef void add_to_weights(self, const Piece* piece, Py_ssize_t i, double c, double* weights) noexcept nogil
     cdef void add_up_carefully(self, const double* values, int channel, double* sums) noexcept nogil
     cdef void term(self, Py_ssize_t slot, int channel, double* out) noexcept nogil
     cdef void transform(self, const double* move) noexcept nogil
@@ -99,6 +101,9 @@ cdef class Expansion:
     cdef void fold(self) noexcept nogil
     cdef Py_ssize_t piece_rows(self)
     cdef Py_ssize_t most_rows(self)
+    cdef const char* attach(self, X) except? NULL
+    cdef int prepare_rows(self, Piece* piece, const char* x, Py_ssize_t first, Py_ssize_t m, bint learning,
+                          int by_terms=*) except -1
     cdef int prepare(self, Piece* piece, const char* x, Py_ssize_t rows, bint learning,
                      int by_terms=*) except -1
     cdef int prepare_object(self, Piece* piece, double* own, row) except -1
@@ -113,3 +118,6 @@ cdef class Expansion:
     cdef object_row(self, x)
     cdef array(self, char* data, Py_ssize_t rows, Py_ssize_t columns)
     cdef char* buffer(self, int which, Py_ssize_t size) except NULL
+
+
+cdef Py_ssize_t apart(Py_ssize_t width) noexcept

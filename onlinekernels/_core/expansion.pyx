@@ -132,8 +132,7 @@ cdef class Expansion:
             return
         if self.pool is None:
             for channel in range(last + 1):
-                self.add_up_weights(<const double*> piece.x + i * self.n_features, channel,
-                                    self.sums + channel * self.width)
+                self.add_up_weights(piece, i, channel, self.sums + channel * self.width)
         else:
             values = self.values(piece, i)
             for channel in range(last + 1):
@@ -199,9 +198,10 @@ cdef class Expansion:
             for channel in range(last + 1):
                 self.outputs.apply(out + channel * self.width)
 
-    cdef void add_up_weights(self, const double* x, int channel, double* sums) noexcept nogil:
-        """<stored weights, x>, for each label."""
+    cdef void add_up_weights(self, const Piece* piece, Py_ssize_t i, int channel, double* sums) noexcept nogil:
+        """<stored weights, x_i>, for each label."""
         cdef Py_ssize_t y, d = self.n_features
+        cdef const double* x = <const double*> piece.x + i * d
         for y in range(1 if self.outputs is None else self.outputs.n):
             sums[y] = self.weight_scale * ok_dot(self.weight_data + (channel * self.width + y) * d, x, d)
 
@@ -325,16 +325,19 @@ cdef class Expansion:
                           Py_ssize_t first, Py_ssize_t second) noexcept nogil:
         """w += coefficient * x, for each channel and output."""
         cdef Py_ssize_t row, d = self.n_features
-        cdef const double* x = <const double*> piece.x + i * d
         cdef int channel
         if self.form == PAIR:
             for channel in range(self.frame.channels):
-                ok_axpy(stored[channel], x, self.weight_data + (channel * self.width + first) * d, d)
-                ok_axpy(-stored[channel], x, self.weight_data + (channel * self.width + second) * d, d)
+                self.add_to_weights(piece, i, stored[channel], self.weight_data + (channel * self.width + first) * d)
+                self.add_to_weights(piece, i, -stored[channel], self.weight_data + (channel * self.width + second) * d)
         else:
             for row in range(self.frame.channels * self.width):
                 if stored[row] != 0.0:
-                    ok_axpy(stored[row], x, self.weight_data + row * d, d)
+                    self.add_to_weights(piece, i, stored[row], self.weight_data + row * d)
+
+    cdef void add_to_weights(self, const Piece* piece, Py_ssize_t i, double c, double* weights) noexcept nogil:
+        """weights += c x_i."""
+        ok_axpy(c, <const double*> piece.x + i * self.n_features, weights, self.n_features)
 
     cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Copy example i and its facts into a slot."""
@@ -399,6 +402,16 @@ cdef class Expansion:
             return PREDICT_ROWS
         self.pool.tidy()
         return max(8, min(PREDICT_ROWS, (1 << (21 if self.n_features >= 64 else 17)) // max(1, self.live())))
+
+    cdef const char* attach(self, X) except? NULL:
+        """Get ready for rows of X; what `prepare_rows` takes."""
+        return array_data(X)
+
+    cdef int prepare_rows(self, Piece* piece, const char* x, Py_ssize_t first, Py_ssize_t m, bint learning,
+                          int by_terms=-1) except -1:
+        """`prepare` for m rows from `first` on."""
+        cdef Py_ssize_t row_bytes = self.n_features * self.dtype.itemsize
+        return self.prepare(piece, x + first * row_bytes, m, learning, by_terms)
 
     cdef int prepare(self, Piece* piece, const char* x, Py_ssize_t m, bint learning, int by_terms=-1) except -1:
         """Compute at once what the loop over a piece needs; a single row does without numpy.

@@ -57,6 +57,9 @@ cdef class Program:
                            double* out) noexcept nogil
     cdef Py_ssize_t index(self, const char* x) noexcept nogil
     cdef void center(self, const char* x, char* out) noexcept nogil
+    cdef double precise_dot(self, const char* x, const char* z) noexcept nogil
+    cdef double facts_from(self, const char* x, double square, double tilt, double* facts,
+                           Py_ssize_t stride) noexcept nogil
     cdef double facts(self, const char* x, double* facts, Py_ssize_t stride) noexcept nogil
     cdef void row(self, const double* inner, const double* l1, const char* x,
                   const double* own_facts, Py_ssize_t own_stride, const char* points,

@@ -124,26 +124,29 @@ cdef class Program:
 
     cdef double facts(self, const char* x, double* facts, Py_ssize_t stride) noexcept nogil:
         """Compute what is kept with a point; return k(x, x)."""
+        cdef double square = 0.0, tilt = 0.0
+        if self.needs_inner:
+            square = self.precise_dot(x, x)
+        if self.origin_data != NULL:
+            tilt = self.precise_dot(x, self.origin_data)
+        return self.facts_from(x, square, tilt, facts, stride)
+
+    cdef double precise_dot(self, const char* x, const char* z) noexcept nogil:
+        if self.single:
+            return ok_precise_dot_f(<const float*> x, <const float*> z, self.n_features)
+        return ok_precise_dot(<const double*> x, <const double*> z, self.n_features)
+
+    cdef double facts_from(self, const char* x, double square, double tilt, double* facts,
+                           Py_ssize_t stride) noexcept nogil:
+        """The same, from |x|^2 and <origin, x>; kernels on inner products do not look at x."""
         cdef double stack[MAX_OPS]
-        cdef double square = 0.0, inner, value
+        cdef double inner = square, value
         cdef int top = -1, i
         cdef Op* op
-        if self.needs_inner:
-            if self.single:
-                square = ok_precise_dot_f(<const float*> x, <const float*> x, self.n_features)
-            else:
-                square = ok_precise_dot(<const double*> x, <const double*> x, self.n_features)
         facts[SQUARE * stride] = square
-        facts[TILT * stride] = 0.0
-        inner = square
+        facts[TILT * stride] = tilt
         if self.origin_data != NULL:
-            if self.single:
-                facts[TILT * stride] = ok_precise_dot_f(<const float*> x, <const float*> self.origin_data,
-                                                        self.n_features)
-            else:
-                facts[TILT * stride] = ok_precise_dot(<const double*> x, <const double*> self.origin_data,
-                                                      self.n_features)
-            inner = square + 2.0 * facts[TILT * stride] + self.origin_square
+            inner = square + 2.0 * tilt + self.origin_square
         for i in range(self.n_ops):
             op = &self.ops[i]
             if op.code < ADD:
@@ -282,6 +285,25 @@ cdef class Program:
                 if same:
                     values[i, i] = own[i]
         return result
+
+    def gram_of_inner(self, inner, left, right, bint same):
+        """Matrix of kernel values from inner products and squared lengths; the kernel needs no more."""
+        cdef Py_ssize_t m = inner.shape[0], n = inner.shape[1], i, j
+        cdef double[:, ::1] values = inner
+        cdef double[:, ::1] left_facts = np.empty((self.n_facts, max(1, m)))
+        cdef double[:, ::1] right_facts = np.empty((self.n_facts, max(1, n)))
+        cdef double[::1] own = np.empty(max(1, m)), work = np.empty(max(1, self.depth * n))
+        for j in range(n):
+            self.facts_from(NULL, right[j], 0.0, &right_facts[0, j], n)
+        for i in range(m):
+            own[i] = self.facts_from(NULL, left[i], 0.0, &left_facts[0, i], m)
+            if n:
+                self.row(&values[i, 0], NULL, NULL, &left_facts[0, i], m, NULL, &right_facts[0, 0], n, n, &work[0])
+            for j in range(n):
+                values[i, j] = work[j]
+            if same:
+                values[i, i] = own[i]
+        return inner, np.asarray(own)[:m]
 
     def facts_of(self, X):
         """(facts, k(x, x)) of all rows of a float64 array that is already about the origin."""

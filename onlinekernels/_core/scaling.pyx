@@ -1,5 +1,6 @@
 """Running mean and variance of features, advanced row by row."""
 from libc.math cimport sqrt
+from onlinekernels._core.sparse cimport Rows
 
 
 cdef double ROUNDING = 1e-14        # a spread below this fraction of the mean is rounding: the feature is constant
@@ -26,6 +27,41 @@ def advance(const double[:, ::1] X, double[::1] mean, double[::1] square, double
                 for j in range(d):
                     out[i, j] = scaled(X[i, j], mean[j], square[j] / count)
     return count
+
+
+def advance_sparse(Rows rows, double[::1] square, double count, double memory, double[::1] out=None):
+    """The same for sparse rows, which are divided by root mean squares and not centred: zeros stay zeros.
+
+    square: sum of squares of each feature, with weights memory^age; it moves.
+    """
+    cdef Py_ssize_t i, j, k, n = rows.indptr.shape[0] - 1
+    cdef double decay = 1.0             # what is in `square` still has to be multiplied by
+    for i in range(n):
+        count = memory * count + 1.0
+        decay *= memory
+        if decay < 1e-100:
+            for j in range(square.shape[0]):
+                square[j] *= decay
+            decay = 1.0
+        for k in range(rows.start[i], rows.start[i + 1]):
+            square[rows.index[k]] += rows.value[k] * rows.value[k] / decay
+            if out is not None:
+                out[k] = divided(rows.value[k], decay * square[rows.index[k]] / count)
+    for j in range(square.shape[0]):
+        square[j] *= decay
+    return count
+
+
+def scale_sparse(Rows rows, const double[::1] square, double count, double[::1] out):
+    """Values of sparse rows, scaled by what is known."""
+    cdef Py_ssize_t k
+    for k in range(out.shape[0]):
+        out[k] = divided(rows.value[k], square[rows.index[k]] / count)
+
+
+cdef inline double divided(double x, double mean_square) noexcept nogil:
+    """x / root mean square; x itself while all that was seen is 0."""
+    return x / sqrt(mean_square) if mean_square > 0.0 else x
 
 
 def scale(const double[:, ::1] X, const double[::1] mean, const double[::1] square, double count,

@@ -1,0 +1,589 @@
+"""Progressive validation against plain loops; comparison, tuning on executors, plots, the page's recipes."""
+import copy
+import multiprocessing
+import pathlib
+import re
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from onlinekernels import evaluate
+from onlinekernels.losses import LOSSES, Loss
+from onlinekernels.streams import drifting_gaussians
+
+PAGE = pathlib.Path(__file__).parent.parent / "docs" / "evaluate.md"
+KERNEL = ok.Gaussian(1.0)
+TREE = ok.Taxonomy({"a": "top", "b": "top", "c": "side", "d": "side", "top": "root", "side": "root"})
+
+
+def data(task, n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    if task == "binary":
+        return X, np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    if task == "multiclass":
+        # "d" joins late.
+        corner = (X[:, 0] > 0) + 2 * (X[:, 1] > 0) * (np.arange(n) > n // 3)
+        return X, np.array(["b", "a", "c", "d"])[corner]
+    if task == "regression":
+        return X, np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=n)
+    return X, None
+
+
+def model_for(name):
+    loss = LOSSES[name]()
+    return ok.NORMA(loss, KERNEL, step=0.3, labels=TREE if loss.structured else None)
+
+
+# ---- Against a plain loop ----
+
+
+def loop(model, X, y):
+    """(errors, margins before each example) by predicting and learning one example at a time."""
+    errors, margins = [], []
+    task = model._current_loss().task
+    for i, x in enumerate(X):
+        fresh = not hasattr(model, "t_")
+        name = model._current_loss().scalar_name
+        if name:
+            margins.append(getattr(model._current_loss(), name) if fresh else getattr(model, name + "_"))
+        target = None if y is None else y[i]
+        if task == "novelty":
+            errors.append((0.0 if fresh else model.score_samples([x])[0]) < margins[-1])
+        elif task == "regression":
+            errors.append(abs(target - (0.0 if fresh else model.predict_one(x))))
+        else:
+            errors.append(fresh or model.predict_one(x) != target)
+        model.learn_one(x, target)
+    return np.array(errors, dtype=float), np.array(margins)
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_errors_are_those_of_a_loop(name):
+    model = model_for(name)
+    X, y = data(model.loss.task)
+    expected, margins = loop(copy.deepcopy(model), X, y)
+    report = evaluate.progressive(model, X if y is None else (X, y), window=40, chunk=1)
+    errors = np.diff(report.history["error"] * report.history["examples"], prepend=0.0)
+    if name != "graphhinge" and name != "nugraphhinge":  # a fixed label set: the first example may be guessed
+        np.testing.assert_allclose(errors, expected, atol=1e-9)
+    np.testing.assert_allclose(errors[1:], expected[1:], atol=1e-9)
+    np.testing.assert_allclose(report.window_error, errors[-40:].mean())
+    if len(margins):
+        np.testing.assert_allclose(report.history["margin"][:-1], margins[1:], rtol=1e-9)
+    assert report.history["terms"][-1] == report.terms == model.n_terms_
+    assert report.step == model.step_
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_losses_and_margin_errors_are_those_of_the_loss(name):
+    """One example at a time, with the loss as it stood then."""
+    model = model_for(name)
+    twin = copy.deepcopy(model)
+    X, y = data(model.loss.task)
+    report = evaluate.progressive(model, X if y is None else (X, y), chunk=1)
+    values, slopes = [], []
+    for i in range(len(X)):
+        loss = copy.deepcopy(twin._current_loss())
+        if loss.scalar_name and hasattr(twin, "t_"):
+            setattr(loss, loss.scalar_name, getattr(twin, loss.scalar_name + "_"))
+        score = twin.progressive(X[i : i + 1], None if y is None else y[i : i + 1])
+        if loss.task == "multiclass":
+            target = [twin.classes_.tolist().index(y[i])]
+            extra = {"labels": ok.Taxonomy(TREE.parents, twin.classes_.tolist())} if loss.structured else {}
+            values.append(loss.value(score, target, **extra)[0])
+            slopes.append(np.abs(loss.derivative(score, target, **extra)).max())
+        else:
+            target = None if y is None else y[i]
+            values.append(loss.value(score, target)[0])
+            slopes.append(loss.derivative(score, target)[0])
+            if "huber" in name:
+                slopes[-1] = abs(target - score[0]) > loss.width
+    values = np.array(values)
+    counts = report.history["examples"]
+    np.testing.assert_allclose(report.history["loss"], np.cumsum(values) / counts, atol=1e-9)
+    if loss.scalar_name or loss.structured:
+        np.testing.assert_allclose(report.margin_errors, np.mean(np.array(slopes) != 0), atol=1e-12)
+    else:
+        assert np.isnan(report.margin_errors)
+
+
+def test_squared_errors_of_a_regression():
+    X, y = data("regression")
+    scores = ok.SILK("squared", KERNEL).progressive(X, y)
+    report = evaluate.progressive(ok.SILK("squared", KERNEL), (X, y), window=50)
+    np.testing.assert_allclose(report.squared_error, np.mean((scores - y) ** 2))
+    np.testing.assert_allclose(report.window_squared_error, np.mean((scores - y)[-50:] ** 2))
+    np.testing.assert_allclose(report.loss, report.squared_error / 2)
+    assert report.mistakes is None and report.alerts is None
+
+
+@pytest.mark.parametrize(
+    "model",
+    [ok.Perceptron(KERNEL), ok.ILK(None, KERNEL), ok.SILK(None, KERNEL), ok.SVMD(None, KERNEL), ok.ALMA(KERNEL),
+     ok.ROMMA(KERNEL), ok.VotedPerceptron(KERNEL), ok.Projection(None, KERNEL), ok.PassiveAggressive(None, KERNEL),
+     ok.NORMA(None, "linear"), ok.NORMA(None, ok.AdditiveExponential()), ok.NORMA(ok.NuHinge(), KERNEL),
+     ok.SVMD(ok.NuHinge(), KERNEL), ok.SILK(ok.NuHinge(), KERNEL)],
+    ids=str,
+)
+def test_every_algorithm_gives_its_own_scores(model):
+    X, y = data("binary")
+    scores = copy.deepcopy(model).progressive(X, y)
+    report = evaluate.progressive(model, (X, y), chunk=64)
+    assert report.mistakes == (y * scores <= 0).sum()
+    assert np.isfinite([report.loss, report.margin_errors, report.step]).all()
+    assert model.t_ == report.examples == 150
+
+
+def test_ties():
+    """Conventions at kinks are those of the losses; a first score is exactly 0."""
+    first = np.zeros((1, 1))
+    report = evaluate.progressive(ok.Perceptron(), (first, [1]))
+    assert report.mistakes == report.margin_errors == 1
+    assert evaluate.progressive(ok.NORMA(ok.Novelty(margin=0.0)), first).alerts == 0
+    assert evaluate.progressive(ok.NORMA(ok.Insensitive(width=1.0)), (first, [1.0])).margin_errors == 0
+    assert evaluate.progressive(ok.NORMA(ok.Insensitive(width=0.999)), (first, [1.0])).margin_errors == 1
+
+
+def test_the_first_example_of_a_new_class_is_a_mistake():
+    X, y = np.zeros((4, 1)), ["a", "a", "b", "b"]
+    report = evaluate.progressive(ok.NORMA("multiclasshinge", KERNEL), (X, y), chunk=1)
+    assert np.diff(report.history["error"] * report.history["examples"], prepend=0)[:3].round().tolist() == [1, 0, 1]
+
+
+def test_a_class_to_come_is_never_predicted():
+    """Its score of 0 would beat the negative ones of the classes that are known."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(60, 3)), np.repeat(["a", "b", "c"], 20)
+    y[:40] = rng.permutation(y[:40])
+    errors, _ = loop(ok.NORMA("multiclasslogistic", "linear", step=2.0), X, y)
+    report = evaluate.progressive(ok.NORMA("multiclasslogistic", "linear", step=2.0), (X, y))
+    assert report.mistakes == errors.sum()
+
+
+def test_classes_shown_in_sorted_order_after_fit():
+    X, y = data("multiclass")
+    y[:4] = ["c", "a", "d", "b"]  # sorted order and order of appearance differ, and so do the ways between them
+    fitted = ok.NORMA("multiclasshinge", KERNEL, step=0.3).fit(X, y)
+    assert fitted.classes_.tolist() == ["a", "b", "c", "d"]
+    errors, _ = loop(copy.deepcopy(fitted), X, y)
+    assert errors.mean() < 0.3
+    assert evaluate.progressive(fitted, (X, y)).mistakes == errors.sum()
+
+
+def test_two_labels_that_come_one_after_the_other():
+    X = np.arange(10.0)[:, None]
+    y = np.repeat(["no", "yes"], 5)
+    for loss in ("hinge", "nuhinge"):
+        assert evaluate.progressive(ok.NORMA(loss), (X, y), chunk=2).examples == 10
+        chunks = [(X[:5], y[:5]), (X[5:], y[5:])]
+        assert evaluate.progressive(ok.NORMA(loss), chunks, classes=["no", "yes"]).examples == 10
+        with pytest.raises(ValueError, match="one class only"):
+            evaluate.progressive(ok.NORMA(loss), chunks)
+
+
+def test_losses_of_your_own():
+    class Half(Loss):
+        def derivative(self, score, y):
+            return (score - y) / 2
+
+    class Quarter(Half):
+        def value(self, score, y):
+            return (float(score) - float(y)) ** 2 / 4  # for numbers only
+
+    class Softmax(Loss):
+        task = "multiclass"
+
+        def derivative(self, scores, y):
+            return ok.MulticlassLogistic().derivative(scores, y)
+
+        def value(self, scores, y):
+            return ok.MulticlassLogistic().value(scores[None], [y])[0]
+
+    X, y = data("regression")
+    assert np.isnan(evaluate.progressive(ok.NORMA(Half()), (X, y)).loss)
+    report = evaluate.progressive(ok.NORMA(Quarter()), (X, y))
+    np.testing.assert_allclose(report.loss, report.squared_error / 4)
+    X, y = data("multiclass")
+    own = evaluate.progressive(ok.NORMA(Softmax()), (X, y))
+    built_in = evaluate.progressive(ok.NORMA("multiclasslogistic"), (X, y))
+    np.testing.assert_allclose(own.loss, built_in.loss)
+
+
+def test_objects():
+    words, y = ["walking", "gehen", "talking", "reden"] * 5, ["en", "de"] * 10
+    model = ok.NORMA("hinge", lambda a, b: float(a[-2:] == b[-2:]))
+    assert evaluate.progressive(model, (words, y), chunk=3).mistakes == 2
+    detector = ok.NORMA(ok.Novelty(margin=0.5), lambda a, b: float(a[-2:] == b[-2:]), step=1.0)
+    assert evaluate.progressive(detector, (words, None)).alerts == 2
+
+
+# ---- Streams ----
+
+
+def forms_of(X, y):
+    def pieces(*lengths):
+        begin = 0
+        while begin < len(X):
+            for length in lengths:
+                yield X[begin : begin + length], y[begin : begin + length]
+                begin += length
+
+    return {
+        "lists": (X.tolist(), y.tolist()),
+        "list of chunks": list(pieces(30, 1, 0, 7)),
+        "generator": pieces(1),
+        "function": lambda: pieces(64),
+        "one chunk": [(X, y)],
+        "chunks as lists": [[X[:70], y[:70]], [X[70:], y[70:]]],
+    }
+
+
+@pytest.mark.parametrize("form", forms_of(*data("binary")))
+@pytest.mark.parametrize("name", ["hinge", "nuhinge"])
+def test_the_form_of_the_stream_makes_no_difference(form, name):
+    X, y = data("binary")
+    expected = evaluate.progressive(model_for(name), (X, y), chunk=20, window=33).history
+    history = evaluate.progressive(model_for(name), forms_of(X, y)[form], chunk=20, window=33).history
+    assert history["examples"].tolist() == [20, 40, 60, 80, 100, 120, 140, 150]
+    for column in set(history.dtype.names) - {"seconds"}:
+        np.testing.assert_allclose(history[column], expected[column], atol=1e-9, err_msg=column)
+
+
+def test_arrays_alone_for_novelty():
+    X, _ = data("novelty")
+    whole = evaluate.progressive(model_for("novelty"), X)
+    parts = evaluate.progressive(model_for("novelty"), (X[i : i + 11] for i in range(0, len(X), 11)))
+    assert whole.alerts == parts.alerts > 0
+    assert whole.mistakes is None
+
+
+def test_a_model_goes_on_from_where_it_is():
+    X, y = data("binary")
+    model = ok.SILK(None, KERNEL)
+    first = evaluate.progressive(model, (X[:100], y[:100]))
+    second = evaluate.progressive(model, (X[100:], y[100:]))
+    assert first.mistakes + second.mistakes == evaluate.progressive(ok.SILK(None, KERNEL), (X, y)).mistakes
+    assert model.t_ == 150
+
+
+def test_streams_are_not_changed():
+    X, y = data("binary")
+    before = X.copy(), y.copy()
+    evaluate.compare({"a": ok.NORMA(), "b": ok.SILK()}, (X, y))
+    assert (X == before[0]).all() and (y == before[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("stream", "kind", "message"),
+    [
+        (7, TypeError, r"stream must be \(X, y\), an array X, or an iterable of such chunks. Got int"),
+        ("file.csv", TypeError, "Got str instead"),
+        ([], ValueError, "stream must hold at least one example"),
+        ((np.zeros((0, 2)), []), ValueError, "stream must hold at least one example"),
+        ([(1, 2, 3)], TypeError, r"pairs \(X, y\) or arrays X. Got a tuple of length 3"),
+        ((np.zeros((3, 1)), [1, -1]), ValueError, "inconsistent numbers of samples: X has 3, y has 2"),
+        (np.zeros((3, 1)), ValueError, "requires y"),
+    ],
+)
+def test_bad_streams(stream, kind, message):
+    with pytest.raises(kind, match=message):
+        evaluate.progressive(ok.NORMA(), stream)
+
+
+def test_bad_arguments():
+    X, y = data("binary")
+    for name in ("window", "chunk"):
+        for value in (0, 1.5, True, "many"):
+            with pytest.raises(ValueError, match=f"'{name}' parameter of progressive must be an integer of at least 1"):
+                evaluate.progressive(ok.NORMA(), (X, y), **{name: value})
+    with pytest.raises(TypeError, match="model must be an online learner such as NORMA"):
+        evaluate.progressive("norma", (X, y))
+    with pytest.raises(TypeError, match="Adatron learns by fit only"):
+        evaluate.progressive(ok.Adatron(), (X, y))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="notes on exceptions came with Python 3.11")
+def test_an_error_says_how_far_the_model_came():
+    X, y = data("binary")
+    X[70, 0] = np.nan
+    model = ok.NORMA()
+    with pytest.raises(ValueError, match="contains NaN") as caught:
+        evaluate.compare({"mine": model}, (X, y), chunk=50)
+    assert "mine had learned 50 examples of the stream before this chunk." in caught.value.__notes__
+    assert model.t_ == 50
+
+
+# ---- Reports and comparisons ----
+
+
+def test_the_report_reads_well():
+    X, y = data("regression")
+    text = str(evaluate.progressive(ok.NORMA(ok.Insensitive(0.2), KERNEL), (X, y)))
+    assert re.search(r"mean absolute error +0\.\d+ +0\.\d+\n", text)
+    assert re.search(r"outside the tube +\d+\.\d\d% +\d+\.\d\d%\n", text)
+    assert "last 150" in text and text.endswith(", width 0.2")
+    assert "history" not in repr(evaluate.progressive(ok.NORMA(), data("binary")))
+
+
+def test_comparing_is_running_each():
+    X, y = data("binary")
+    models = {"b": ok.Perceptron(KERNEL), "a": ok.SILK(None, KERNEL), "c": ok.SILK("multiclasshinge", KERNEL)}
+    alone = {name: evaluate.progressive(copy.deepcopy(model), (X, y)) for name, model in models.items()}
+    chunks = ((X[i : i + 13], y[i : i + 13]) for i in range(0, len(X), 13))
+    comparison = evaluate.compare(models, chunks)
+    errors = [report.error for report in comparison.reports.values()]
+    assert errors == sorted(errors)
+    assert comparison.best == next(iter(comparison.reports))
+    for name in models:
+        assert comparison[name].mistakes == alone[name].mistakes
+        assert comparison[name].terms == alone[name].terms
+    lines = str(comparison).splitlines()
+    assert [line.split()[0] for line in lines[2:]] == list(comparison.reports)
+    assert {len(line) for line in lines} == {len(lines[0])}
+
+
+def test_comparisons_that_make_no_sense():
+    X, y = data("binary")
+    model = ok.NORMA()
+    with pytest.raises(ValueError, match="different objects, as each learns. 'a' and 'b' are one"):
+        evaluate.compare({"a": model, "b": model}, (X, y))
+    with pytest.raises(ValueError, match="same task"):
+        evaluate.compare({"a": model, "b": ok.NORMA("squared")}, (X, y))
+    for models in ({}, [model]):
+        with pytest.raises(TypeError, match="models must be a dict"):
+            evaluate.compare(models, (X, y))
+    assert not hasattr(model, "t_")
+
+
+# ---- Tuning ----
+
+BASE = ok.NORMA("hinge", ok.Gaussian(), regularization=0.1, budget=50)
+GRID = {"kernel__width": [0.3, 1.0, 3.0], "step": [0.1, 1.0, 100.0]}
+
+
+def check_tuning(tuning, stream):
+    """What holds for GRID, however it ran."""
+    assert len(tuning.trials) == 9
+    values = [trial.value for trial in tuning.trials[:6]]
+    assert values == sorted(values)
+    for trial in tuning.trials[:6]:
+        model = ok.NORMA("hinge", ok.Gaussian(trial.params["kernel__width"]), step=trial.params["step"],
+                         regularization=0.1, budget=50)
+        assert trial.value == trial.report.error == evaluate.progressive(model, stream).error
+    for trial in tuning.trials[6:]:
+        assert trial.params["step"] == 100.0 and np.isnan(trial.value)
+        assert trial.error.startswith("ValueError: step * regularization must be at most 1")
+    assert tuning.best_params == tuning.trials[0].params
+    assert not hasattr(tuning.best, "t_")
+    assert tuning.best.get_params()["kernel__width"] == tuning.best_params["kernel__width"]
+    assert str(tuning).count("failed") == 3
+
+
+@pytest.fixture(scope="module")
+def stream():
+    return drifting_gaussians(600)
+
+
+def test_tuning_one_after_the_other(stream):
+    check_tuning(evaluate.tune(BASE, GRID, stream), stream)
+    assert BASE.kernel.width == 1.0 and not hasattr(BASE, "t_")
+
+
+def test_tuning_on_threads(stream):
+    with ThreadPoolExecutor(2) as executor:
+        check_tuning(evaluate.tune(BASE, GRID, stream, executor=executor), stream)
+
+
+def test_tuning_in_processes(stream):
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+        check_tuning(evaluate.tune(BASE, GRID, stream, executor=executor), stream)
+        chunks = (stream[0][:300], stream[1][:300]), (stream[0][300:], stream[1][300:])
+        check_tuning(evaluate.tune(BASE, GRID, iter(chunks), executor=executor), stream)
+        with pytest.raises(ValueError, match="All 1 settings failed.*[Pp]ickl"):
+            evaluate.tune(ok.NORMA(None, lambda a, b: 1.0), {"step": [1.0]}, stream, executor=executor)
+
+
+def test_tuning_keeps_what_a_generator_gives(stream):
+    def reader():
+        X, y = np.empty((100, 2)), np.empty(100)
+        for begin in range(0, 600, 100):
+            X[:], y[:] = stream[0][begin : begin + 100], stream[1][begin : begin + 100]
+            yield X, y  # the same arrays, again and again
+
+    check_tuning(evaluate.tune(BASE, GRID, reader()), stream)
+    check_tuning(evaluate.tune(BASE, GRID, reader), stream)
+
+
+def test_settings_as_a_list(stream):
+    settings = [{"step": 1.0}, {"kernel": ok.Laplacian(2.0), "kernel__rate": 1.0}, {"no_such": 1}]
+    tuning = evaluate.tune(BASE, settings, stream)
+    assert settings[1]["kernel"].rate == 2.0
+    assert "NORMA has no parameter 'no_such'" in tuning.trials[-1].error
+    laplacian = next(trial for trial in tuning.trials if "kernel" in trial.params)
+    model = ok.NORMA("hinge", ok.Laplacian(1.0), regularization=0.1, budget=50)
+    assert laplacian.value == evaluate.progressive(model, stream).error
+    assert "Laplacian" in str(tuning)
+
+
+def test_metrics(stream):
+    grid = {"budget": [5, 50]}
+    assert evaluate.tune(BASE, grid, stream, metric="terms").best_params == {"budget": 5}
+
+    def largest(report):
+        return -report.terms
+
+    tuning = evaluate.tune(BASE, grid, stream, metric=largest)
+    assert tuning.best_params == {"budget": 50} and tuning.metric == "largest" and tuning.best_value == -50
+    with pytest.raises(ValueError, match="'metric' parameter of tune must be a function of a report or one of error,"):
+        evaluate.tune(BASE, grid, stream, metric="accuracy")
+    with pytest.raises(ValueError, match="'squared_error' is NaN for all settings"):
+        evaluate.tune(BASE, grid, stream, metric="squared_error")
+    detector = ok.NORMA("nunovelty")
+    with pytest.raises(ValueError, match="fewer are not better"):
+        evaluate.tune(detector, grid, stream[0])
+    assert evaluate.tune(detector, grid, stream[0], metric=lambda report: abs(report.error - 0.01)).best_value >= 0
+
+
+def test_grids_that_make_no_sense(stream):
+    for grid, message in [
+        ({"step": 1.0}, r"grid\['step'\] must be a list of values. Got 1.0"),
+        ({"step": "fast"}, r"grid\['step'\] must be a list"),
+        ({"step": []}, "grid must hold at least one setting"),
+        ([], "grid must hold at least one setting"),
+        ([1.0], "a dict of lists or a list of dicts. Got 1.0"),
+        (1.0, "a dict of lists or a list of dicts. Got 1.0"),
+        ({"step": [-1.0, -2.0]}, "All 2 settings failed. The first, {'step': -1.0}: ValueError: The 'step' parameter"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            evaluate.tune(BASE, grid, stream)
+
+
+def test_a_fresh_copy_shares_nothing():
+    model = ok.NORMA(ok.Hinge(), ok.Gaussian(2.0) + ok.Linear(), step=0.5).partial_fit([[0.0], [1.0]], [-1, 1])
+    copied = evaluate.fresh_copy(model)
+    assert repr(copied) == repr(model) and not hasattr(copied, "t_")
+    assert copied.kernel is not model.kernel and copied.loss is not model.loss
+
+
+# ---- Dask ----
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("dask.distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.mark.filterwarnings("default")
+def test_tuning_on_dask(client, stream):
+    executor = client.get_executor()
+    check_tuning(evaluate.tune(BASE, GRID, stream, executor=executor), stream)
+    check_tuning(evaluate.tune(BASE, GRID, client.scatter(stream, broadcast=True), executor=executor), stream)
+    check_tuning(evaluate.tune(BASE, GRID, lambda: drifting_gaussians(600), executor=executor), stream)
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_recipe_for_keyed_models(client, stream):
+    recipe = re.search(r"<!-- recipe: keyed models -->\n```text\n(.*?)```", PAGE.read_text(), re.DOTALL)[1]
+    names = {}
+    exec(recipe, names)
+    X, y = stream
+    chunks = [(f"sensor {i % 3}", X[i * 50 : i * 50 + 50], y[i * 50 : i * 50 + 50]) for i in range(12)]
+    states = names["learn_keyed"](client, chunks, BASE, ahead=5)
+    assert not hasattr(BASE, "t_")
+    for key, (model, mistakes) in states.items():
+        own = [(X, y) for name, X, y in chunks if name == key]
+        assert model.t_ == 200
+        assert mistakes == evaluate.progressive(evaluate.fresh_copy(BASE), own).mistakes
+
+
+# ---- Plots and bars ----
+
+
+@pytest.fixture(scope="module")
+def comparison(stream):
+    return evaluate.compare({"NORMA": ok.NORMA(step=1.0), "SVMD": ok.SVMD(ok.NuHinge())}, stream)
+
+
+@pytest.fixture
+def figures(tmp_path):
+    """A check of what a plot returns and saves."""
+    pytest.importorskip("matplotlib")
+
+    def check(plot, panels, **options):
+        path = tmp_path / "picture.png"
+        figure = plot(path=path, **options)
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert len(figure.axes) == panels
+        return figure.axes[0]
+
+    return check
+
+
+def test_plots_of_reports_and_comparisons(comparison, figures):
+    axes = figures(comparison["SVMD"].plot, 4)  # errors, terms, step, margin
+    np.testing.assert_array_equal(axes.lines[1].get_ydata(), comparison["SVMD"].history["error"])
+    assert "step" not in [panel.get_ylabel() for panel in comparison["NORMA"].plot().axes]
+    axes = figures(comparison.plot, 1)
+    reports = list(comparison.reports.values())
+    assert [round(line.get_ydata()[-1]) for line in axes.lines] == [report.mistakes for report in reversed(reports)]
+    axes = figures(comparison.plot, 1, windowed=True)
+    assert axes.lines[-1].get_ydata()[-1] == reports[0].window_error
+
+
+def test_plots_into_given_axes(comparison, figures):
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots(1, 2)
+    assert comparison["NORMA"].plot(axes=axes[0]) is axes[0].figure
+    comparison.plot(axes=axes[1])
+    assert [len(panel.lines) for panel in axes] == [2, 2]
+
+
+def test_plots_of_tunings(stream, figures):
+    one = evaluate.tune(BASE, {"step": [0.01, 0.1, 1.0, 100.0]}, stream)
+    assert figures(one.plot, 1).get_xscale() == "log"
+    two = evaluate.tune(BASE, GRID, stream)
+    assert figures(two.plot, 2).get_xlabel() == "step"
+    holes = evaluate.tune(BASE, {"step": [1.0, 20.0], "regularization": [0.01, 0.1]}, stream)
+    assert "failed" in [text.get_text() for text in figures(holes.plot, 2).texts]
+    words = evaluate.tune(BASE, {"loss": ["hinge", "logistic"]}, stream)
+    assert len(figures(words.plot, 1).get_yticks()) == 2
+    many = evaluate.tune(BASE, {"loss": ["hinge", "logistic"], "step": [0.1, 1.0], "kernel__width": [1, 2]}, stream)
+    assert len(figures(many.plot, 1).get_yticks()) == 8
+    figures(evaluate.tune(BASE, {"step": [1.0]}, stream).plot, 1)
+
+
+def test_without_matplotlib(comparison, monkeypatch):
+    for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for plot in (comparison.plot, comparison["NORMA"].plot):
+        with pytest.raises(ImportError, match=r'pip install "onlinekernels\[plot\]"'):
+            plot()
+
+
+def test_bars(stream, monkeypatch, capsys):
+    pytest.importorskip("tqdm")
+    evaluate.progressive(ok.NORMA(), stream)
+    assert capsys.readouterr().err == ""
+    evaluate.progressive(ok.NORMA(), stream, progress=True)
+    assert "examples" in capsys.readouterr().err
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    evaluate.tune(BASE, GRID, stream)
+    assert "0/9 [" in capsys.readouterr().err
+    evaluate.compare({"a": ok.NORMA()}, stream, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_bars_without_tqdm(stream, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    evaluate.progressive(ok.NORMA(), stream)
+    with pytest.raises(ImportError, match=r'pip install "onlinekernels\[progress\]"'):
+        evaluate.progressive(ok.NORMA(), stream, progress=True)

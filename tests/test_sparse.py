@@ -1,0 +1,181 @@
+"""Sparse rows give the model that dense rows give, in memory for the non-zeros alone."""
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+sparse = pytest.importorskip("scipy.sparse")
+
+import onlinekernels as ok  # noqa: E402
+
+KERNELS = [
+    ok.Linear(),
+    0.5 * ok.Linear() + 1,
+    ok.Gaussian(2.0),
+    ok.Polynomial(2),
+    ok.Normalized(ok.Polynomial(3)) + ok.Noise(0.1),
+]
+BUDGETS = [None, 20, ok.Window(30), ok.Smallest(15), ok.Sublinear(0.6, 5)]
+
+
+def random_rows(n=120, d=30, density=0.15, seed=0):
+    rng = np.random.default_rng(seed)
+    dense = np.where(rng.random((n, d)) < density, rng.normal(size=(n, d)), 0.0)
+    dense[5] = 0.0                                      # an empty row
+    return sparse.csr_matrix(dense), dense, rng
+
+
+def algorithms(kernel, budget):
+    yield ok.NORMA("hinge", kernel, step=0.1, regularization=0.01, offset=True, budget=budget)
+    yield ok.NORMA("squared", kernel, step=0.01, average=budget is None, budget=budget)
+    yield ok.SILK("multiclass_hinge", kernel, budget=budget)
+    yield ok.SVMD("multiclass_logistic", kernel, step=0.05, budget=budget, exact_norms=True)
+    yield ok.Projection("hinge", kernel, radius=0.8, budget=budget)
+    yield ok.ALMA(kernel, budget=budget)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_sparse_and_dense_rows_give_the_same_model(kernel, budget):
+    rows, dense, rng = random_rows()
+    for model in algorithms(kernel, budget):
+        other = pickle.loads(pickle.dumps(model))
+        task = model._current_loss().task
+        y = rng.normal(size=120) if task == "regression" else rng.integers(0, 2 if task == "binary" else 4, 120)
+        classes = None if task == "regression" else np.unique(y)
+        expected = other.progressive(dense, y, classes=classes)
+        scores, first = [], 0
+        while first < 120:
+            size = int(rng.integers(1, 50))
+            scores.append(model.progressive(rows[first : first + size], y[first : first + size], classes=classes))
+            first += size
+            model._state.engine._check()
+        np.testing.assert_allclose(np.concatenate(scores), expected, atol=1e-10)
+        np.testing.assert_allclose(model._scores(rows), other._scores(dense), atol=1e-10)
+        np.testing.assert_allclose(model.norm_, other.norm_, atol=1e-10)
+        if model._state.engine.expansion.pool is not None:
+            np.testing.assert_allclose(model.support_vectors_.toarray(), other.support_vectors_, atol=1e-12)
+            np.testing.assert_allclose(model.dual_coef_, other.dual_coef_, atol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_gram_matrices(kernel):
+    rows, dense, _ = random_rows()
+    np.testing.assert_allclose(kernel(rows), kernel(dense), atol=1e-12)
+    np.testing.assert_allclose(kernel(rows[:7], rows), kernel(dense[:7], dense), atol=1e-12)
+    np.testing.assert_allclose(kernel.diagonal(rows), kernel.diagonal(dense), atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["csr_matrix", "csr_array", "csc_matrix", "coo_matrix", "lil_matrix"])
+def test_any_sparse_format_will_do(form):
+    rows, dense, _ = random_rows()
+    y = np.arange(120) % 2
+    model = ok.NORMA("hinge", ok.Gaussian(2.0)).fit(getattr(sparse, form)(dense), y)
+    np.testing.assert_array_equal(model.decision_function(rows), ok.NORMA("hinge", ok.Gaussian(2.0)).fit(rows, y)
+                                  .decision_function(rows))
+    twice = sparse.coo_matrix((np.ones(4), ([0, 0, 1, 1], [3, 3, 1, 0])), shape=(2, 30))    # 3 appears twice
+    np.testing.assert_allclose(model.decision_function(twice), model.decision_function(twice.toarray()), atol=1e-14)
+
+
+def test_one_row_and_dense_rows_after_sparse_ones():
+    rows, dense, _ = random_rows()
+    y = np.arange(120) % 2
+    model = ok.SILK("hinge", ok.Gaussian(2.0), budget=30).partial_fit(rows[:60], y[:60])
+    for i in range(60, 120):
+        model.learn_one(rows[i] if i % 2 else dense[i], y[i])
+    whole = ok.SILK("hinge", ok.Gaussian(2.0), budget=30).partial_fit(rows, y)
+    np.testing.assert_allclose(model.decision_function(dense), whole.decision_function(rows), atol=1e-12)
+    assert model.predict_one(rows[3]) == model.predict_one(dense[3]) == model.predict(rows[3:4])[0]
+
+
+@pytest.mark.parametrize("budget", [None, 25], ids=repr)
+@pytest.mark.parametrize("kernel", [ok.Linear(), ok.Gaussian(2.0)], ids=repr)
+def test_a_saved_model_goes_on_bit_for_bit(kernel, budget, tmp_path):
+    rows, _, _ = random_rows()
+    y = np.arange(120) % 2
+    model = ok.NORMA("hinge", kernel, budget=budget, offset=True).partial_fit(rows[:70], y[:70])
+    model.save(tmp_path / "m.npz")
+    for copied in (ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(copied.progressive(rows[70:], y[70:]), again.progressive(rows[70:], y[70:]))
+
+
+def test_starting_from_another_model():
+    rows, dense, _ = random_rows()
+    y = np.arange(120) % 2
+    first = ok.NORMA("hinge", ok.Gaussian(2.0)).partial_fit(rows[:60], y[:60])
+    second = ok.NORMA("hinge", ok.Gaussian(2.0)).partial_fit(rows[60:], y[60:], initial=first)
+    np.testing.assert_allclose(second.decision_function(rows), first.partial_fit(rows[60:], y[60:])
+                               .decision_function(rows), atol=1e-9)
+
+
+@pytest.mark.parametrize("memory", [1.0, 0.9])
+def test_scaling_divides_by_root_mean_squares_and_keeps_zeros(memory):
+    rows, dense, _ = random_rows()
+    scaled = ok.RunningScaler(memory).progressive(rows).toarray()
+    for t in (0, 7, 60, 119):
+        weights = memory ** np.arange(t, -1, -1.0)
+        size = np.sqrt(weights @ dense[: t + 1] ** 2 / weights.sum())
+        np.testing.assert_allclose(scaled[t], np.where(dense[t] != 0, dense[t] / np.where(size > 0, size, 1), 0),
+                                   rtol=1e-10)
+    assert (scaled != 0).sum() == rows.nnz
+    y = np.arange(120) % 2
+    inside = ok.NORMA("hinge", ok.Gaussian(2.0), scale=ok.RunningScaler(memory)).partial_fit(rows, y)
+    outside = ok.NORMA("hinge", ok.Gaussian(2.0)).partial_fit(sparse.csr_matrix(scaled), y)
+    scaler = ok.RunningScaler(memory).fit(rows)
+    np.testing.assert_allclose(inside.decision_function(rows), outside.decision_function(scaler.transform(rows)),
+                               atol=1e-12)
+    with pytest.raises(TypeError, match="sparse"):
+        scaler.transform(dense)
+
+
+def test_what_cannot_be_sparse_is_refused():
+    rows, dense, _ = random_rows()
+    y = np.arange(120) % 2
+    for kernel in (ok.Laplacian(), ok.AdditiveMatern(), ok.Gaussian() + ok.Laplacian()):
+        with pytest.raises(TypeError, match="sparse.*inner products"):
+            ok.NORMA("hinge", kernel).fit(rows, y)
+        with pytest.raises(TypeError, match="inner products"):
+            kernel(rows)
+    with pytest.raises(TypeError, match="sparse.*dense"):
+        ok.NORMA().fit(dense, y).predict(rows)
+    model = ok.NORMA().fit(rows, y)
+    before = pickle.dumps(model)
+    bad = rows.copy()
+    bad.data[17] = np.nan
+    for X, words in ((rows[:, :3], "3 features"), (bad, "NaN.*row"), (rows[:0], "0 sample"), (rows.astype(complex), "numbers")):
+        with pytest.raises((ValueError, TypeError), match=words):
+            model.partial_fit(X, y[: X.shape[0]])
+        assert pickle.dumps(model) == before
+
+
+WIDE = """
+import resource
+import numpy as np
+import scipy.sparse as sparse
+import onlinekernels as ok
+rng = np.random.default_rng(0)
+n, d, size = 2000, 130107, 100
+def chunk():
+    columns = np.sort(rng.integers(0, d, (n, size)), axis=1)
+    return sparse.csr_matrix((rng.normal(size=n * size), columns.ravel(), np.arange(0, n * size + 1, size)), shape=(n, d))
+model = ok.NORMA("hinge", KERNEL, budget=BUDGET)
+y = rng.choice([-1, 1], n)
+model.partial_fit(chunk(), y)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for _ in range(3):
+    model.partial_fit(chunk(), y)
+print(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the resident size in kilobytes")
+@pytest.mark.parametrize("kernel, budget", [("'linear'", None), ("ok.Gaussian(5.0)", 128)])
+def test_wide_streams_need_memory_for_their_non_zeros_only(kernel, budget):
+    code = WIDE.replace("KERNEL", kernel).replace("BUDGET", repr(budget))
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    before, after = map(int, ran.stdout.split())
+    assert after < 400_000                              # a dense chunk alone would be 2,000,000
+    assert after - before < 60_000
