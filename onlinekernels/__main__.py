@@ -1,4 +1,6 @@
-"""The command line: ``python -m onlinekernels`` takes a short tour of the library.
+"""The command line: ``python -m onlinekernels`` takes a short tour of the library, or learns from data.
+
+This file has the parser and the tour; ``commandline`` has the commands for data: learn, predict, show.
 
 The tour follows section VI-A of Kivinen, Smola and Williamson, "Online Learning with Kernels": a
 stream of two classes that drift, learned by algorithms that differ in what they remember.
@@ -6,7 +8,6 @@ stream of two classes that drift, learned by algorithms that differ in what they
 
 import argparse
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -14,6 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from onlinekernels import NORMA, Gaussian, Hinge, Perceptron, Recent, Smallest, Sublinear, Window
+from onlinekernels.commandline import add_learn, add_predict, add_show
+from onlinekernels.commandline.options import integer_from
+from onlinekernels.commandline.progress import progress_bar
 from onlinekernels.streams import drifting_gaussians
 
 # Large enough for the compiled code to do the work, small enough for a progress bar to move.
@@ -55,7 +59,8 @@ def main(argv=None):
     Returns
     -------
     int
-        0, or 1 if the picture could not be written.
+        0 if all is well, 1 after an error in files or data, 130 after Ctrl-C. Wrong arguments raise
+        SystemExit with status 2.
     """
     arguments = _parser().parse_args(_with_subcommand(sys.argv[1:] if argv is None else argv))
     return arguments.run(arguments)
@@ -68,11 +73,30 @@ def _with_subcommand(argv):
     return argv
 
 
+_DESCRIPTION = """\
+Online learning with kernels, from the command line. Without a subcommand: a ten-second tour.
+Every subcommand explains itself: python -m onlinekernels learn --help"""
+
+_EXAMPLES = """\
+examples:
+  python -m onlinekernels
+  python -m onlinekernels learn data.csv --target label --kernel gaussian:2.0 --save model.npz
+  python -m onlinekernels show model.npz
+  python -m onlinekernels predict model.npz new.csv
+  tail -f log.csv | python -m onlinekernels learn - --target 3 --save model.npz"""
+
+
 def _parser():
-    description = "Online kernel learners, from the command line."
-    parser = argparse.ArgumentParser(prog="python -m onlinekernels", description=description)
+    parser = argparse.ArgumentParser(
+        prog="python -m onlinekernels",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     subcommands = parser.add_subparsers(title="subcommands", metavar="subcommand", required=True)
     _add_demo(subcommands)
+    for add in (add_learn, add_predict, add_show):
+        add(subcommands)
     return parser
 
 
@@ -81,14 +105,14 @@ def _add_demo(subcommands):
     demo = subcommands.add_parser("demo", help=summary, description=summary.capitalize() + ".")
     demo.add_argument(
         "--examples",
-        type=_integer_from(1),
+        type=integer_from(1),
         default=10_000,
         metavar="N",
         help="length of the stream (default: %(default)s)",
     )
     demo.add_argument(
         "--seed",
-        type=_integer_from(0),
+        type=integer_from(0),
         default=0,
         metavar="S",
         help="seed of the stream (default: %(default)s)",
@@ -103,18 +127,6 @@ def _add_demo(subcommands):
     )
     picture.add_argument("--no-plot", action="store_true", help="write no picture")
     demo.set_defaults(run=_demo)
-
-
-def _integer_from(least):
-    """Return a converter for argparse that refuses integers below `least`."""
-
-    def integer(text):
-        value = int(text)
-        if value < least:
-            raise argparse.ArgumentTypeError(f"must be at least {least}. Got {value} instead.")
-        return value
-
-    return integer
 
 
 def _demo(arguments):
@@ -156,7 +168,7 @@ def _learners():
 
 
 def _run_all(learners, X, y):
-    with _progress_bar(len(learners) * len(y)) as advance:
+    with progress_bar(len(learners) * len(y)) as advance:
         return [_run(name, model, X, y, advance) for name, model in learners.items()]
 
 
@@ -170,26 +182,6 @@ def _run(name, model, X, y, advance):
         seconds += perf_counter() - start
         advance(len(y[chunk]))
     return _Outcome(name, y * scores <= 0, model.n_terms_, seconds)
-
-
-@contextmanager
-def _progress_bar(rows):
-    """Give a function to call with the number of rows done: it moves a bar, or does nothing."""
-    bar = _tqdm(rows) if sys.stderr.isatty() else None
-    if bar is None:
-        yield lambda rows_done: None
-        return
-    with bar:
-        yield bar.update
-
-
-def _tqdm(rows):
-    """Return a bar of tqdm, which is optional, or None."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return None
-    return tqdm(total=rows, unit=" examples", unit_scale=True, leave=False)
 
 
 def _table(outcomes):

@@ -16,6 +16,7 @@ import numpy as np
 from onlinekernels._core.kernels import Program
 from onlinekernels.params import Parameterized
 from onlinekernels.validation import (
+    as_csr,
     bad_parameter,
     check_integer,
     check_objects,
@@ -137,15 +138,12 @@ class Kernel(Parameterized):
 
     def _gram_of_sparse(self, X, Z):
         """Gram matrix of sparse rows; scipy multiplies them."""
-        from scipy.sparse import csr_matrix
-
         if not self.on_inner_products():
             raise TypeError(f"{self!r} needs dense rows: it is not a function of inner products. Use X.toarray().")
         left, right = check_sparse(X), check_sparse(X if Z is None else Z, name="Z")
         if left.n_features != right.n_features:
             raise ValueError(f"X has {left.n_features} features and Z has {right.n_features}; expected the same number.")
-        a, b = (csr_matrix((rows.data, rows.indices, rows.indptr), shape=rows.shape) for rows in (left, right))
-        inner = np.ascontiguousarray((a @ b.T).toarray(), dtype=float)
+        inner = np.ascontiguousarray((as_csr(left) @ as_csr(right).T).toarray(), dtype=float)
         return self._of_inner(inner, _squares(left), _squares(right), left.n_features, Z is None)[0]
 
     def _of_inner(self, inner, left, right, n_features, same=False):

@@ -318,8 +318,6 @@ class OnlineLearner(Parameterized):
                 state.scaler = before
                 if learned:
                     state.scaler, _ = state.advanced_scaler(raw[:learned])
-            if engine.t == 0:  # not even one example: there is nothing to go on with
-                self._state = None
             validation.tell(error, earlier + learned)
             raise
 

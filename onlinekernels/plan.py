@@ -411,11 +411,7 @@ class State:
         pool = expansion.pool
         slots = pool.live_slots()
         if self.sparse:
-            from scipy.sparse import csr_matrix
-
-            rows = expansion.terms(slots)
-            points = csr_matrix((rows.data, rows.indices, rows.indptr), shape=rows.shape)
-            return points, self.engine.coefficients(slots)
+            return validation.as_csr(expansion.terms(slots)), self.engine.coefficients(slots)
         if pool.objects is not None:
             points = validation.check_objects([pool.objects[slot] for slot in slots], empty=True)
         else:

@@ -93,6 +93,13 @@ def is_sparse(X):
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
 
 
+def as_csr(rows):
+    """Sparse rows as a matrix of scipy's, which only those need who have passed one."""
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+
+
 def check_sparse(X, *, n_features=None, name="X", owner="model"):
     """Rows of finite numbers from a sparse matrix, or from a dense array for a model on sparse rows."""
     if isinstance(X, Rows):

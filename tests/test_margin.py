@@ -340,7 +340,7 @@ def test_a_function_without_terms_has_norm_zero(loss, kernel, budget):
 
 
 def test_projection_defaults_to_the_hinge_and_knows_its_parameters():
-    names = {"loss", "kernel", "radius", "budget", "offset", "labels", "epochs"}
+    names = {"loss", "kernel", "radius", "budget", "offset", "labels", "epochs", "scale"}
     assert set(ok.Projection().get_params(deep=False)) == names
     model = ok.Projection().fit([[0.0], [1.0]], ["left", "right"])
     assert model.predict([[0.0], [1.0]]).tolist() == ["left", "right"]
@@ -740,9 +740,9 @@ def test_bad_parameters_are_refused_at_the_first_fit(algorithm, params, word):
 
 def test_almas_alpha_may_be_one_and_only_two_classes_fit():
     assert ok.ALMA(alpha=1).fit(np.eye(2), [1, -1]).predict(np.eye(2)).tolist() == [1, -1]
-    assert set(ok.ALMA().get_params(deep=False)) == {"kernel", "alpha", "B", "C", "budget", "epochs"}
-    assert set(ok.ROMMA().get_params(deep=False)) == {"kernel", "aggressive", "budget", "epochs"}
-    assert set(ok.VotedPerceptron().get_params(deep=False)) == {"kernel", "vote", "epochs"}
+    assert set(ok.ALMA().get_params(deep=False)) == {"kernel", "alpha", "B", "C", "budget", "epochs", "scale"}
+    assert set(ok.ROMMA().get_params(deep=False)) == {"kernel", "aggressive", "budget", "epochs", "scale"}
+    assert set(ok.VotedPerceptron().get_params(deep=False)) == {"kernel", "vote", "epochs", "scale"}
 
 
 # ---- Saving -------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ LAYERS = [
     ["learner"],
     ["algorithms"],
     ["modelfile", "streams", "bounds", "evaluate", "compat"],
+    ["commandline"],
     ["__init__", "__main__"],
 ]
 

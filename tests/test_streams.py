@@ -5,8 +5,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from onlinekernels import streams
-from onlinekernels.streams import drifting_gaussians, switching_gaussians
+from onlinekernels import ILK, NORMA, Gaussian, Hinge
+from onlinekernels.streams import counting_sequence, drifting_gaussians, drifting_mixtures, switching_gaussians
+from onlinekernels.streams import generators as streams
 
 STREAMS = [drifting_gaussians, switching_gaussians]
 
@@ -278,3 +279,97 @@ def test_numpy_numbers_are_numbers():
 def test_options_are_keywords():
     with pytest.raises(TypeError):
         drifting_gaussians(10, 0)
+
+
+# ---- The travelling mixtures of Cheng et al. ----------------------------------------------------
+
+
+def test_a_shorter_travel_is_the_beginning_of_a_longer_one():
+    X, y = drifting_mixtures(3000, seed=5)
+    for n in (1, 10, 2000):
+        head, labels = drifting_mixtures(n, seed=5)
+        np.testing.assert_array_equal(head, X[:n])
+        np.testing.assert_array_equal(labels, y[:n])
+    assert (drifting_mixtures(10, seed=6)[0] != X[:10]).any()
+
+
+def test_each_class_is_a_mixture_on_a_circle_that_travels():
+    X, y = drifting_mixtures(4000, seed=1, speed=0.0, wander=0.0, turn=0.0, width=0.05, components=3)
+    angles = np.rint(np.arctan2(X[:, 1], X[:, 0]) / (np.pi / 3)).astype(int) % 6
+    assert np.bincount(angles).min() > 500
+    assert (y == np.where(angles % 2, 1, -1)).all()
+    np.testing.assert_allclose(np.hypot(*X.T), 1, atol=0.3)
+    moved, _ = drifting_mixtures(4000, seed=1, speed=0.5, wander=0.0, turn=0.0, width=0.05, components=3)
+    np.testing.assert_allclose(moved - X, np.column_stack([0.5 * np.arange(1, 4001), np.zeros(4000)]), atol=1e-9)
+
+
+def test_the_order_of_figure_1():
+    """I Fig. 1: the implicit step beats the explicit one, and both beat themselves without decay."""
+    streams_ = [drifting_mixtures(seed=seed) for seed in range(4)]
+
+    def mistakes(algorithm, step, regularization):
+        total = 0
+        for X, y in streams_:
+            model = algorithm(Hinge(), Gaussian(0.5), step=step, regularization=regularization)
+            total += np.sum(y * model.progressive(X, y) <= 0)
+        return total / len(streams_)
+
+    implicit, explicit = mistakes(ILK, 3.0, 0.03), mistakes(NORMA, 1.0, 0.1)
+    assert 140 < implicit < explicit < 180
+    assert min(mistakes(ILK, 1.0, 1e-9), mistakes(NORMA, 1.0, 1e-9)) > 1.2 * explicit
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"n": 0}, {"components": 1.5}, {"width": 0}, {"speed": -1}, {"wander": np.nan}, {"turn": "fast"}]
+)
+def test_bad_parameters_of_the_travelling_mixtures(parameters):
+    (name,) = parameters
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of drifting_mixtures must be"):
+        drifting_mixtures(**parameters)
+
+
+# ---- Counting -----------------------------------------------------------------------------------
+
+
+def naive_counter(n, base, places):
+    digits, number = [], 0
+    while len(digits) < n:
+        rest, places_of_number = number, []
+        for _ in range(places):
+            places_of_number.append(rest % base)
+            rest //= base
+        digits += reversed(places_of_number)
+        number = (number + 1) % base**places
+    return digits[:n]
+
+
+@pytest.mark.parametrize("n, base, places", [(6000, 10, 3), (25, 10, 1), (100, 2, 3), (50, 3, 80), (7, 5, 4)])
+def test_the_labels_count(n, base, places):
+    X = np.arange(3 * base)
+    _, y = counting_sequence(X, X % base, n, digits=places)
+    assert y.tolist() == naive_counter(n, base, places)
+
+
+def test_twice_to_999_takes_600_of_each_digit_and_none_twice():
+    """V 6.2."""
+    X = np.arange(6000)
+    rows, y = counting_sequence(X, X // 600, 6000, seed=3)
+    assert sorted(rows.tolist()) == list(range(6000))
+    assert (rows // 600 == y).all()
+    again, _ = counting_sequence(X, X // 600, 6000, seed=3)
+    other, _ = counting_sequence(X, X // 600, 6000, seed=4)
+    assert (again == rows).all() and (other != rows).any()
+
+
+def test_classes_that_are_used_up_come_again():
+    rows, y = counting_sequence(np.arange(6), ["b", "a"] * 3, 12, digits=1)
+    assert y.tolist() == ["a", "b"] * 6
+    assert sorted(rows[:6].tolist()) == sorted(rows[6:].tolist()) == list(range(6))
+
+
+@pytest.mark.parametrize(
+    "y, n, digits, name", [([0], 3, 3, "y"), ([0, 0], 3, 3, "y"), ([0, 1], 0, 3, "n"), ([0, 1], 3, 0, "digits")]
+)
+def test_bad_parameters_of_counting(y, n, digits, name):
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of counting_sequence must be"):
+        counting_sequence([[1.0], [2.0]], y, n, digits=digits)

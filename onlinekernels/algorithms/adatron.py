@@ -6,7 +6,7 @@ from onlinekernels._core.tree import Tree, mapping
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.learner import only_if
 from onlinekernels.plan import Plan
-from onlinekernels.validation import check_positive
+from onlinekernels.validation import as_csr, check_positive
 
 __all__ = ["Adatron"]
 
@@ -55,10 +55,10 @@ class Adatron(TwoClasses):
     def fit(self, X, y, *, classes=None):
         """Forget everything, then make `epochs` passes over X, y; return self."""
         state, X, y, _ = self._checked(None, X, y, classes, None, None)
-        alpha = np.ones(len(y))
+        points, alpha = X if not state.sparse else as_csr(X), np.ones(len(y))
         passes = _passes_on_tree if state.plan.trees is not None else _passes
         with np.errstate(over="ignore", invalid="ignore"):
-            passes(state, X, y, alpha, self.epochs)
+            passes(state, points, y, alpha, self.epochs)
         if not (alpha < 1e100).all():
             raise FloatingPointError(
                 f"The coefficients diverge: step * k(x, x) should be below 2 for all rows of X. Got step={self.step!r}."
@@ -66,7 +66,7 @@ class Adatron(TwoClasses):
         if state.engine.expansion.weights is None:
             start = X, (alpha * y)[None]
         else:
-            start = None, ((alpha * y) @ X)[None]
+            start = None, ((alpha * y) @ points)[None]
         state.engine.begin_from(np.zeros(1), *start)
         state.engine.t = self.epochs * len(y)
         self._state = state
@@ -92,7 +92,7 @@ def _passes(state, X, y, alpha, epochs):
         for first in range(0, len(y), BLOCK):
             rows = X[first : first + BLOCK]
             gram = np.ascontiguousarray(kernel(rows, X))
-            inside = np.arange(len(rows))
+            inside = np.arange(len(gram))
             gram[inside, first + inside] = own[first : first + BLOCK]  # an example with itself: noise counts
             pass_over_block(gram, first, y, alpha, gram @ (alpha * y), state.plan.step.rate)
 

@@ -1,0 +1,150 @@
+"""What the commands share: options that describe data, and how errors end a command."""
+
+import argparse
+import os
+import re
+import sys
+
+from onlinekernels.streams import read
+from onlinekernels.streams.readers import FORMATS
+
+__all__ = ["Usage", "add_command", "add_data_options", "converter", "integer_from", "open_data", "told"]
+
+
+class Usage(Exception):
+    """The arguments make no sense together; ends with status 2."""
+
+
+def add_command(subcommands, name, run, arguments, summary, description, examples):
+    """Add a subcommand whose help ends with examples; return its parser."""
+    parser = subcommands.add_parser(
+        name,
+        help=summary,
+        usage=f"%(prog)s {arguments}",
+        description=description,
+        epilog="examples:\n" + "\n".join(f"  {line}" if line else "" for line in examples),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=lambda arguments: _ended(run, arguments, parser))
+    return parser
+
+
+def _ended(run, arguments, parser):
+    """Run a command and return its exit status; what is wrong goes to stderr in one line."""
+    try:
+        status = run(arguments)
+        sys.stdout.flush()
+        return status
+    except Usage as error:
+        parser.error(str(error))
+    except BrokenPipeError:  # whoever read our output has gone; nobody is there to be told
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except (OSError, ValueError, TypeError, ArithmeticError, ImportError) as error:
+        print(f"{parser.prog}: {told(error)}", file=sys.stderr)
+        return 1
+
+
+def told(error):
+    """An error in one line."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return _PARAMETER_OF_READ.sub(_as_option, " ".join(str(error).split())) or type(error).__name__
+
+
+_PARAMETER_OF_READ = re.compile(r"The '(\w+)' parameter of read")
+
+
+def _as_option(match):
+    return "data" if match[1] == "source" else "--" + match[1].replace("_", "-")
+
+
+def converter(function):
+    """A converter for argparse whose ValueErrors are told as they are."""
+
+    def convert(text):
+        try:
+            return function(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    convert.__name__ = function.__name__
+    return convert
+
+
+def integer_from(least):
+    """A converter for argparse that refuses integers below `least`."""
+
+    def integer(text):
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}. Got {value} instead.")
+        return value
+
+    return integer
+
+
+def columns(text):
+    """Names or indices of columns, separated by commas."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise ValueError(f"must be names of columns, separated by commas. Got {text!r} instead.")
+    return names
+
+
+def add_data_options(parser):
+    data = parser.add_argument_group("data")
+    data.add_argument("data", help="a .csv, .tsv, .libsvm (each also .gz), .npy or .npz file, or - for standard input")
+    data.add_argument("--target", metavar="COLUMN", help="name or index of the column of labels; -1 is the last")
+    data.add_argument(
+        "--features",
+        type=converter(columns),
+        metavar="A,B,...",
+        help="names or indices of the columns to use (default: all but the target)",
+    )
+    data.add_argument("--format", choices=FORMATS, help="default: by the file's name")
+    header = data.add_mutually_exclusive_group()
+    header.add_argument("--header", dest="header", action="store_true", default="auto", help="the first line has names")
+    header.add_argument("--no-header", dest="header", action="store_false", help="the first line has data")
+    data.add_argument("--n-features", type=integer_from(1), metavar="N", help="number of features, for .libsvm")
+    data.add_argument("--sparse", action="store_true", help="keep .libsvm data sparse; needs scipy")
+    data.add_argument(
+        "--label-type",
+        choices=("auto", "number", "string"),
+        default="auto",
+        help="auto: numbers if the first labels are numbers",
+    )
+    data.add_argument(
+        "--on-error", choices=("raise", "skip"), default="raise", help="what to do with bad rows (default: %(default)s)"
+    )
+    data.add_argument("--limit", type=integer_from(0), metavar="N", help="stop after so many rows")
+    data.add_argument(
+        "--chunk",
+        type=integer_from(1),
+        default=1024,
+        metavar="N",
+        help="most rows at a time (default: %(default)s); on standard input, fewer as soon as it pauses",
+    )
+    return data
+
+
+def open_data(arguments, **others):
+    """The reader that the arguments describe."""
+    options = dict(
+        target=arguments.target,
+        features=arguments.features,
+        format=arguments.format,
+        header=arguments.header,
+        n_features=arguments.n_features,
+        sparse=arguments.sparse,
+        label_type=arguments.label_type,
+        on_error=arguments.on_error,
+        limit=arguments.limit,
+        chunk=arguments.chunk,
+    )
+    try:
+        return read(arguments.data, **{**options, **others})
+    except ValueError as error:
+        raise Usage(told(error).replace("format=", "--format")) from error

@@ -1,0 +1,129 @@
+"""Words of the command line that stand for objects.
+
+A specification is ``name``, ``name:value``, ``name:parameter=value,parameter=value``; kernels may be
+added with ``+`` and multiplied by numbers.
+
+>>> kernel("gaussian:2.0"), kernel("polynomial:degree=2,bias=0.5")
+(Gaussian(width=2.0), Polynomial(degree=2, bias=0.5))
+>>> kernel("gaussian:2 + 0.1*linear + noise:1e+3").right
+Noise(value=1000.0)
+>>> loss("nuhinge:nu=0.2"), step("0.5"), step("decaying:rate=0.3,delay=50"), budget("window:200")
+(NuHinge(nu=0.2), 0.5, Decaying(rate=0.3, delay=50), Window(200))
+"""
+
+import inspect
+import re
+
+from onlinekernels import algorithms, budgets, steps
+from onlinekernels.additive import KERNELS  # with the additive ones in it
+from onlinekernels.losses import LOSSES
+
+__all__ = ["algorithm", "kernel", "loss", "step", "budget", "assignment", "value"]
+
+# Adatron learns whole data sets only.
+ALGORITHMS = {name.lower(): getattr(algorithms, name) for name in algorithms.__all__ if name != "Adatron"}
+STEPS = {name.lower(): getattr(steps, name) for name in steps.__all__ if name != "Step"}
+BUDGETS = {name.lower(): getattr(budgets, name) for name in budgets.__all__ if name != "Budget"}
+
+# A plus between two kernels comes before a name, perhaps with a factor; that of 1e+3 before a digit.
+_PLUS = re.compile(r"\+(?=\s*(?:[0-9.eE-]+\s*\*\s*)?[A-Za-z])")
+
+
+def algorithm(text):
+    """The class of an algorithm."""
+    return _looked_up(text, ALGORITHMS, "algorithm")
+
+
+def kernel(text):
+    """A kernel, or a sum of multiples of kernels."""
+    first, *others = (_multiple(part) for part in _PLUS.split(text))
+    for other in others:
+        first = first + other
+    return first
+
+
+def _multiple(text):
+    factor, star, rest = text.partition("*")
+    if not star:
+        return _made(text, KERNELS, "kernel")
+    number = value(factor)
+    if isinstance(number, (int, float)) and not isinstance(number, bool):
+        return number * _made(rest, KERNELS, "kernel")
+    raise ValueError(f"a factor of a kernel must be a number. Got {factor.strip()!r} instead.")
+
+
+def loss(text):
+    """A loss."""
+    return _made(text, LOSSES, "loss")
+
+
+def step(text):
+    """A step: a number, or one of the steps."""
+    number = value(text)
+    return _made(text, STEPS, "step") if isinstance(number, str) else number
+
+
+def budget(text):
+    """A budget: a number, ``none``, or one of the budgets."""
+    if text.strip().lower() == "none":
+        return None
+    number = value(text)
+    return _made(text, BUDGETS, "budget") if isinstance(number, str) else number
+
+
+def assignment(text):
+    """(name, value) of ``name=value``."""
+    name, equals, rest = text.partition("=")
+    if not equals or not name.strip().isidentifier():
+        raise ValueError(f"must have the form name=value. Got {text!r} instead.")
+    return name.strip(), value(rest)
+
+
+def value(text):
+    """A number, a pair of numbers ``low..high``, True, False, None, or the text itself.
+
+    >>> value("3"), value("3.0"), value("0..1"), value("true"), value("PA-II")
+    (3, 3.0, (0, 1), True, 'PA-II')
+    """
+    text = text.strip()
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    if ".." in text:
+        ends = tuple(value(end) for end in text.split("..", 1))
+        return text if any(isinstance(end, str) for end in ends) else ends
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _made(text, table, noun):
+    """An object from ``name:arguments``."""
+    name, _, rest = text.partition(":")
+    cls = _looked_up(name, table, noun)
+    arguments, named = [], {}
+    for part in filter(None, (part.strip() for part in rest.split(","))):
+        if "=" in part:
+            key, content = assignment(part)
+            named[key] = content
+        else:
+            arguments.append(value(part))
+    try:
+        return cls(*arguments, **named)
+    except TypeError as error:
+        raise ValueError(f"{cls.__name__} takes {_parameters(cls)}. Got {text.strip()!r} instead.") from error
+
+
+def _parameters(cls):
+    names = [] if cls.__init__ is object.__init__ else [*inspect.signature(cls).parameters]
+    return ", ".join(names) or "no parameters"
+
+
+def _looked_up(name, table, noun):
+    key = name.strip().lower().replace("-", "").replace("_", "")
+    if key not in table:
+        raise ValueError(f"{noun} must be one of {', '.join(sorted(table))}. Got {name.strip()!r} instead.")
+    return table[key]

@@ -1,0 +1,24 @@
+"""Streams of examples to learn from, one after the other.
+
+``generators`` makes them up, as the papers do; ``readers`` reads them from files and from standard
+input, chunk by chunk.
+"""
+
+from onlinekernels.streams.generators import (
+    counting_sequence,
+    drifting_gaussians,
+    drifting_mixtures,
+    switching_gaussians,
+)
+from onlinekernels.streams.parsers import BadRow
+from onlinekernels.streams.readers import Reader, read
+
+__all__ = [
+    "drifting_gaussians",
+    "switching_gaussians",
+    "drifting_mixtures",
+    "counting_sequence",
+    "read",
+    "Reader",
+    "BadRow",
+]

@@ -1,0 +1,609 @@
+"""The commands learn, predict and show: what they print and write, how they end, how they survive."""
+
+import csv
+import io
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import onlinekernels
+from onlinekernels import NORMA, SILK, Gaussian, Hinge, load
+from onlinekernels.__main__ import main
+from onlinekernels.commandline import checkpoints, specifications
+from onlinekernels.streams import drifting_gaussians
+
+X, Y = drifting_gaussians(3000, seed=4)
+WORDS = np.where(Y > 0, "yes", "no")
+CORNERS = np.array(["NE", "NW", "SE", "SW"])[2 * (X[:, 1] < 0) + (X[:, 0] < 0)]
+WAVE = np.sin(X[:, 0])
+LABELS = {"sign": Y, "word": WORDS, "corner": CORNERS, "wave": WAVE}
+needs_posix = pytest.mark.skipif(os.name == "nt", reason="signals and pipes of POSIX")
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A table with two features and one column for each kind of label."""
+    path = tmp_path / "data.csv"
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["x", "y", *LABELS])
+        writer.writerows(zip(*X.T.tolist(), *(labels.tolist() for labels in LABELS.values()), strict=True))
+    return path
+
+
+def learn(data, target, *options):
+    return main(["learn", str(data), "--features", "x,y", "--target", target, *map(str, options)])
+
+
+def reports(text):
+    """Rows of the report as lists of words."""
+    rows = [line.split() for line in text.splitlines()]
+    return [row for row in rows if row and row[0].isdigit()]
+
+
+def same_model(a, b):
+    a, b = load(a), load(b)
+    return (
+        a.t_ == b.t_
+        and (a.support_vectors_ == b.support_vectors_).all()
+        and (a.dual_coef_ == b.dual_coef_).all()
+        and (a.intercept_ == b.intercept_).all()
+        and repr(a) == repr(b)
+    )
+
+
+def start(*arguments, **options):
+    """A process of its own."""
+    root = str(Path(onlinekernels.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": root, "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "onlinekernels", *map(str, arguments)]
+    return subprocess.Popen(command, env=environment, text=True, **options)
+
+
+# ---- learn ---------------------------------------------------------------------------------------
+
+
+def test_learn_does_what_the_library_does(data, tmp_path, capsys):
+    options = "--algorithm norma --kernel gaussian:0.4 --step 1 --regularization 0.07 --budget 100".split()
+    assert learn(data, "sign", *options, "--save", tmp_path / "m.npz", "--report", 1000, "--chunk", 500) == 0
+    expected = NORMA(Hinge(), Gaussian(0.4), step=1, regularization=0.07, budget=100)
+    scores = np.concatenate([expected.progressive(X[i : i + 500], Y[i : i + 500]) for i in range(0, 3000, 500)])
+    rows = reports(capsys.readouterr().out)
+    assert [row[0] for row in rows] == ["1000", "2000", "3000"]
+    wrong = np.where(scores > 0, 1, -1) != Y
+    assert rows[-1][1] == f"{wrong.mean():.2%}" and rows[-1][2] == f"{wrong[2000:].mean():.2%}"
+    assert rows[-1][3] == "100" and float(rows[-1][4]) > 0
+    model = load(tmp_path / "m.npz")
+    assert (model.decision_function(X) == expected.decision_function(X)).all()
+
+
+def test_words_need_classes_only_if_the_first_chunk_shows_one(data, capsys):
+    assert learn(data, "word") == 0
+    first = capsys.readouterr().out
+    assert learn(data, "word", "--chunk", 1, "--limit", 50) == 1
+    assert "--classes A,B" in capsys.readouterr().err
+    assert learn(data, "word", "--classes", "no,yes") == 0
+    assert reports(capsys.readouterr().out)[-1][:4] == reports(first)[-1][:4]
+
+
+def test_many_classes_grow(data, tmp_path, capsys):
+    options = ("--loss", "multiclasshinge", "--kernel", "gaussian:1.0", "--save", tmp_path / "m")
+    assert learn(data, "corner", *options) == 0
+    grown = float(reports(capsys.readouterr().out)[-1][1].rstrip("%"))
+    assert grown < 10
+    seen = list(dict.fromkeys(CORNERS.tolist()))
+    assert load(tmp_path / "m.npz").classes_.tolist() == seen
+    assert learn(data, "corner", *options, "--chunk", 1) == 0  # the mistakes do not depend on chunks
+    assert reports(capsys.readouterr().out)[-1][1] == f"{grown:.2f}%"
+    assert learn(data, "corner", *options, "--classes", "NE,NW,SE,SW") == 0
+    assert load(tmp_path / "m.npz").classes_.tolist() == ["NE", "NW", "SE", "SW"]
+
+
+def test_numbers(data, capsys):
+    assert learn(data, "wave", "--loss", "insensitive:0.01", "--kernel", "gaussian:1+0.1*linear+constant") == 0
+    text = capsys.readouterr().out
+    assert "mean square" in text and "mean absolute" in text
+    assert float(reports(text)[-1][1]) < 0.1
+
+
+def test_novelty_needs_no_target(data, capsys):
+    arguments = ["learn", str(data), "--features", "x,y", "--loss", "nunovelty:0.05", "--algorithm", "norma"]
+    assert main([*arguments, "--kernel", "gaussian:1", "--chunk", "50"]) == 0
+    assert 0 < float(reports(capsys.readouterr().out)[-1][1].rstrip("%")) < 15
+
+
+def test_epochs_go_through_the_file_again(data, tmp_path):
+    assert learn(data, "sign", "--epochs", 3, "--save", tmp_path / "m", "--limit", 500) == 0
+    model = SILK()
+    for _ in range(3):
+        model.partial_fit(X[:500], Y[:500])
+    assert (load(tmp_path / "m.npz").dual_coef_ == model.dual_coef_).all()
+
+
+def test_going_on_with_a_model(data, tmp_path, capsys):
+    learn(data, "sign", "--save", tmp_path / "a")
+    assert learn(data, "sign", "--model", tmp_path / "a.npz", "--save", tmp_path / "b") == 0
+    assert load(tmp_path / "a.npz").t_ == 3000 and load(tmp_path / "b.npz").t_ == 6000
+    with pytest.raises(SystemExit):
+        learn(data, "sign", "--model", tmp_path / "a.npz", "--kernel", "linear")
+    assert "--kernel cannot be given with --model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("NORMA", ["--offset", "--average"]),
+        ("SILK", ["--scale", "--set", "exact=True"]),
+        ("Perceptron", ["--kernel", "polynomial:degree=2,bias=0.5"]),
+        ("PassiveAggressive", ["--penalty", "0.5", "--set", "variant=PA-II"]),
+        ("SVMD", ["--step", "0.2", "--set", "meta_step=0.5", "--set", "memory=0.9"]),
+        ("Projection", ["--loss", "hinge:0.5", "--set", "radius=3"]),
+        ("ILK", ["--budget", "window:50", "--loss", "logistic"]),
+    ],
+)
+def test_every_parameter_can_be_set(data, tmp_path, name, options):
+    assert learn(data, "sign", "--algorithm", name, *options, "--limit", 300, "--save", tmp_path / "m") == 0
+    model = load(tmp_path / "m.npz")
+    assert type(model).__name__ == name
+    for option, text in zip(options, options[1:], strict=False):
+        if option == "--set":
+            key, _, value = text.partition("=")
+            assert str(getattr(model, key)) == value
+
+
+@pytest.mark.parametrize("suffix", ["csv.gz", "npz", "libsvm"])
+def test_other_formats(tmp_path, suffix, capsys):
+    path, options = tmp_path / f"a.{suffix}", []
+    if suffix == "npz":
+        np.savez(path, X=X, y=Y)
+    elif suffix == "libsvm":
+        path.write_text("".join(f"{t} 1:{a!r} 2:{b!r}\n" for (a, b), t in zip(X.tolist(), Y.tolist(), strict=True)))
+        options = ["--n-features", "2"]
+    else:
+        import gzip
+
+        with gzip.open(path, "wt") as file:
+            file.writelines(f"{a!r},{b!r},{t}\n" for (a, b), t in zip(X.tolist(), Y.tolist(), strict=True))
+        options = ["--target", "-1"]
+    assert main(["learn", str(path), *options, "--save", str(tmp_path / "m")]) == 0
+    expected = SILK()
+    for i in range(0, 3000, 1024):
+        expected.partial_fit(X[i : i + 1024], Y[i : i + 1024])
+    assert (load(tmp_path / "m.npz").dual_coef_ == expected.dual_coef_).all()
+    assert main(["predict", str(tmp_path / "m.npz"), str(path), *options]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3000 + 2
+
+
+def test_sparse_data(tmp_path, capsys):
+    pytest.importorskip("scipy")
+    path, model = tmp_path / "a.libsvm", str(tmp_path / "m")
+    path.write_text("".join(f"{t} 1:{a!r} 2:{b!r}\n" for (a, b), t in zip(X.tolist(), Y.tolist(), strict=True)))
+    options = [str(path), "--n-features", "5", "--sparse"]
+    assert main(["learn", *options, "--kernel", "linear", "--budget", "none", "--save", model]) == 0
+    capsys.readouterr()
+    assert main(["predict", model, *options]) == 0
+    sparse = capsys.readouterr().out.split()
+    assert len(sparse) == 3000 and main(["predict", model, *options[:-1]]) == 0
+    assert capsys.readouterr().out.split() == sparse
+
+
+# ---- Specifications ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "maker, text, message",
+    [
+        ("kernel", "gausian", "kernel must be one of .*gaussian.* Got 'gausian'"),
+        ("kernel", "gaussian:wide=2", "Gaussian takes width. Got 'gaussian:wide=2'"),
+        ("kernel", "gaussian:1,2", "Gaussian takes width"),
+        ("kernel", "x*linear", "factor of a kernel must be a number. Got 'x'"),
+        ("loss", "hinges", "loss must be one of"),
+        ("step", "fast", "step must be one of"),
+        ("budget", "big", "budget must be one of"),
+        ("algorithm", "adatron", "algorithm must be one of"),
+        ("assignment", "a", "form name=value"),
+    ],
+)
+def test_bad_specifications(maker, text, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(specifications, maker)(text)
+
+
+def test_every_kernel_and_loss_has_a_name():
+    for name in specifications.KERNELS:
+        specifications.kernel(f"{name}+2*{name}")
+    for name in specifications.LOSSES:
+        specifications.loss(name)
+    assert repr(specifications.kernel("additive-spline:bounds=-1..1")) == "AdditiveSpline(bounds=(-1, 1))"
+    assert specifications.budget("none") is None and specifications.budget("7") == 7
+
+
+# ---- predict and show ----------------------------------------------------------------------------
+
+
+def test_predictions(data, tmp_path, capsys):
+    learn(data, "word", "--kernel", "gaussian:0.4", "--save", tmp_path / "m")
+    model = load(tmp_path / "m.npz")
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "m.npz"), str(data)]) == 0
+    assert capsys.readouterr().out.split() == model.predict(X).tolist()  # columns by their names
+    out = tmp_path / "out.csv"
+    assert main(["predict", str(tmp_path / "m"), str(data), "--target", "word", "--scores", "--output", str(out)]) == 0
+    with open(out) as file:
+        heading, *rows = csv.reader(file)
+    assert heading == ["prediction", "score"]
+    assert [float(row[1]) for row in rows] == model.decision_function(X).tolist()
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == f"3000 examples, {1 - model.score(X, WORDS):.2%} mistakes\n"
+
+
+def test_scores_of_other_tasks(data, tmp_path, capsys):
+    for target, loss, columns in (("corner", "multiclasshinge", 5), ("wave", "squared", 1), ("sign", "novelty", 2)):
+        learn(data, target, "--loss", loss, "--limit", 200, "--save", tmp_path / "m")
+        capsys.readouterr()
+        assert main(["predict", str(tmp_path / "m"), str(data), "--target", target, "--scores", "--limit", "9"]) == 0
+        rows = list(csv.reader(io.StringIO(capsys.readouterr().out)))
+        assert [len(row) for row in rows] == [columns] * 10
+    learn(data, "word", "--loss", "multiclasshinge", "--classes", "yes,no", "--save", tmp_path / "m")
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "m"), str(data), "--scores", "--limit", "9"]) == 0
+    assert capsys.readouterr().out.startswith("prediction,score\n")
+
+
+def test_predicting_with_the_wrong_columns_says_what_helps(data, tmp_path, capsys):
+    learn(data, "sign", "--limit", 200, "--save", tmp_path / "m")
+    (tmp_path / "new.csv").write_text("1,2,3\n")
+    assert main(["predict", str(tmp_path / "m"), str(tmp_path / "new.csv")]) == 1
+    assert "--target names a column to leave out" in capsys.readouterr().err
+    assert main(["predict", str(tmp_path / "m"), str(tmp_path / "new.csv"), "--target", "2"]) == 0
+
+
+def test_show(data, tmp_path, capsys):
+    options = "--loss nu-multiclass-hinge --kernel gaussian:0.5 --offset".split()
+    learn(data, "corner", *options, "--save", tmp_path / "m")
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "m")]) == 0
+    text = capsys.readouterr().out
+    for words in ("SILK", "kernel = Gaussian(width=0.5)", "many classes", "NE", "examples    3000", "terms       ",
+                  "margin", "intercept", "columns     x, y", "pass 1, line 3001", "mistakes"):
+        assert words in text, words
+
+
+def test_show_a_model_of_another_origin(tmp_path, capsys):
+    SILK("squared").save(tmp_path / "m.npz")
+    assert main(["show", str(tmp_path / "m.npz")]) == 0
+    assert "nothing yet" in capsys.readouterr().out
+    assert main(["predict", str(tmp_path / "m.npz"), "-"]) == 1
+    assert "has not learned anything" in capsys.readouterr().err
+
+
+# ---- Errors, help, exit status -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["learn", "missing.csv", "--target", "y"], "learn: missing.csv: No such file or directory"),
+        (["learn", "{data}", "--target", "nothing"], "--target must be a column, one of 'x'"),
+        (["learn", "{data}", "--target", "sign"], "data.csv, line 2, column 'word': expected a number. Got"),
+        (["learn", "{data}", "--target", "corner", "--features", "x,y"], "MulticlassHinge"),
+        (["learn", "{data}", "--target", "sign", "--features", "x", "--save", "no/m"], "no: there is no such folder"),
+        (["learn", "{data}", "--features", "x", "--target", "sign", "--limit", "0"], "has no examples"),
+        (["predict", "missing.npz", "{data}"], "missing.npz: No such file"),
+        (["show", "{data}"], "not a model file"),
+        (["show", "missing"], "No such file"),
+    ],
+)
+def test_errors_take_one_line_and_status_1(data, arguments, message, capsys):
+    assert main([argument.format(data=data) for argument in arguments]) == 1
+    err = capsys.readouterr().err
+    assert message in err and err.count("\n") == 1 and err.startswith("python -m onlinekernels ")
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["learn"], "required"),
+        (["learn", "{data}"], "--target COLUMN"),
+        (["learn", "{data}", "--kernel", "gausian"], "kernel must be one of"),
+        (["learn", "{data}", "--chunk", "0"], "must be at least 1"),
+        (["learn", "{data}", "--checkpoint", "10"], "--checkpoint needs --save"),
+        (["learn", "{data}", "--resume"], "--resume needs --save"),
+        (["learn", "-", "--epochs", "2"], "--epochs must be 1 for standard input"),
+        (["learn", "{data}", "--algorithm", "perceptron", "--loss", "hinge"], "Perceptron has no parameter 'loss'"),
+        (["learn", "{data}", "--set", "nonsense=1"], "has no parameter 'nonsense'"),
+        (["learn", "{data}", "--step", "-1"], "'step' parameter of SILK"),
+        (["learn", "{data}", "--kernel", "gaussian:-1"], "'width' parameter of Gaussian"),
+        (["learn", "data.txt"], "data must be a file that ends in one of"),
+        (["learn", "data.libsvm"], "--n-features must be"),
+        (["learn", "{data}", "--features", "x,,y"], "names of columns"),
+        (["predict", "m.npz"], "required"),
+        (["show"], "required"),
+    ],
+)
+def test_wrong_arguments_have_status_2(data, arguments, message, capsys):
+    features = ["--features", "x,y"] if "{data}" in arguments else []
+    with pytest.raises(SystemExit) as end:
+        main([argument.format(data=data) for argument in arguments] + features)
+    assert end.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["learn", "predict", "show"])
+def test_help_teaches_with_examples(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert "examples:" in text and f"python -m onlinekernels {command} " in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_the_help_of_all_names_the_commands(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert all(command in text for command in ("demo", "learn", "predict", "show"))
+
+
+def test_the_examples_of_the_help_parse(capsys):
+    from onlinekernels.__main__ import _parser
+    from onlinekernels.commandline import learning, predicting, showing
+
+    for module in (learning, predicting, showing):
+        lines = " ".join(module.EXAMPLES).replace("\\ ", " ").split("exit status")[0]
+        for command in re.split(r"python -m onlinekernels", lines)[1:]:
+            words = re.split(r"tail -f|>", command)[0].split()
+            assert _parser().parse_args(words).run
+
+
+def test_a_bad_row_leaves_the_rest_saved(tmp_path, capsys):
+    rows = [f"{a!r},{b!r},{t}" for (a, b), t in zip(X.tolist(), Y.tolist(), strict=True)]
+    rows[1500] = "oops"
+    path, model = tmp_path / "a.csv", str(tmp_path / "m.npz")
+    path.write_text("\n".join(rows))
+    arguments = ["learn", str(path), "--target", "2", "--chunk", "100", "--save", model]
+    assert main(arguments) == 1
+    err = capsys.readouterr().err
+    assert "a.csv, line 1501: expected 3 fields. Got 1 instead. The 1500 examples before it are saved" in err
+    assert load(model).t_ == 1500
+    rows[1500] = "0,0,1"  # mended
+    path.write_text("\n".join(rows))
+    assert main([*arguments, "--resume"]) == 0
+    assert load(model).t_ == 3000
+    rows[1500] = "oops"
+    path.write_text("\n".join(rows))
+    assert main([*arguments, "--on-error", "skip"]) == 0
+    assert "Skipped bad rows: 1." in capsys.readouterr().err
+
+
+# ---- Standard input ------------------------------------------------------------------------------
+
+
+@needs_posix
+def test_learning_from_a_pipe_line_by_line(tmp_path):
+    model = tmp_path / "m.npz"
+    options = ("--target", -1, "--chunk", 1, "--report", 1, "--save", model, "--checkpoint", 1)
+    with start("learn", "-", *options, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        for i in range(4):
+            process.stdin.write(f"{i},{i},{i % 2}\n")
+            process.stdin.flush()
+            if i == 0:
+                process.stdout.readline()
+            assert process.stdout.readline().split()[0] == str(i + 1)
+        process.stdin.close()
+        assert process.wait(10) == 0
+    assert load(model).t_ == 4
+    feed = f"{data_lines(2)}"
+    with start("predict", model, "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        out, _ = process.communicate(feed)
+    assert len(out.split()) == 2
+    with start("learn", "-", *options, "--resume", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.communicate("1,2,0\n")
+    assert load(model).t_ == 5
+
+
+def data_lines(n):
+    return "".join(f"{a!r},{b!r}\n" for a, b in X[:n].tolist())
+
+
+@needs_posix
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_control_c_saves(tmp_path, number, status):
+    model = tmp_path / "m.npz"
+    options = ("--target", -1, "--report", 1, "--save", model)
+    pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
+    with start("learn", "-", *options, **pipes) as process:
+        process.stdin.write("1,2,0\n2,1,1\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        process.stdout.readline()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=10)
+    assert process.returncode == status
+    assert "Stopped after 2 examples." in err and "saved in" in err
+    assert load(model).t_ == 2
+
+
+@needs_posix
+def test_control_c_in_the_middle_of_a_file_can_be_resumed(data, tmp_path):
+    model = tmp_path / "m.npz"
+    options = "--kernel gaussian:0.4 --budget none --chunk 50 --epochs 3 --report 500".split()
+    arguments = ["learn", data, "--features", "x,y", "--target", "sign", *options, "--save"]
+    with start(*arguments, model, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        process.stdout.readline()
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    assert process.returncode == 130 and 500 <= load(model).t_ < 9000
+    assert main([*map(str, arguments), str(model), "--resume"]) == 0
+    assert main([*map(str, arguments), str(tmp_path / "whole.npz")]) == 0
+    assert model.read_bytes() == (tmp_path / "whole.npz").read_bytes()
+
+
+def test_a_second_signal_ends_at_once():
+    from onlinekernels.commandline.learning import _Interruption
+
+    with _Interruption() as interruption:
+        with pytest.raises(KeyboardInterrupt), interruption.held():
+            signal.raise_signal(signal.SIGINT)  # noted
+            assert interruption.signal == signal.SIGINT
+            signal.raise_signal(signal.SIGINT)
+            pytest.fail("the second signal was held back")
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+@needs_posix
+def test_a_reader_that_leaves_early_is_no_drama(data, tmp_path):
+    learn(data, "sign", "--limit", 200, "--save", tmp_path / "m")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start("predict", tmp_path / "m", data, "--chunk", 1, **pipes) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert "Traceback" not in process.stderr.read()
+        assert process.wait(10) == 1
+
+
+# ---- Checkpoints ---------------------------------------------------------------------------------
+
+STEADY = "--kernel gaussian:0.4 --budget 100 --chunk 64".split()
+
+
+def test_resuming_gives_the_same_bits(data, tmp_path, capsys):
+    whole, parts = tmp_path / "whole.npz", tmp_path / "parts.npz"
+    learn(data, "sign", *STEADY, "--save", whole, "--epochs", 2)
+    expected = reports(capsys.readouterr().out)[-1]
+    for limit in (100, 1000, 1001, 2500):
+        learn(data, "sign", *STEADY, "--save", parts, "--limit", 64 * (limit // 64), "--resume")
+    learn(data, "sign", *STEADY, "--save", parts, "--epochs", 2, "--resume")
+    assert same_model(whole, parts)
+    assert reports(capsys.readouterr().out)[-1][:2] == expected[:2]
+    assert whole.read_bytes() == parts.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "target, options",
+    [
+        ("corner", "--loss multiclasshinge --kernel gaussian:1"),
+        ("corner", "--loss numulticlasshinge --algorithm norma --kernel polynomial:2 --budget window:300"),
+        ("wave", "--loss nuinsensitive --algorithm norma --step decaying:0.3 --offset --budget sublinear"),
+        ("wave", "--loss huber --algorithm svmd --kernel gaussian:1 --scale"),
+        ("wave", "--loss squared --algorithm norma --kernel linear --average --offset"),
+        ("wave", "--loss insensitive --algorithm projection --kernel additive-exponential --budget none"),
+        ("word", "--algorithm votedperceptron --kernel gaussian:1"),
+        ("word", "--algorithm passiveaggressive --kernel gaussian:1+0.5*laplacian:2 --scale"),
+        ("sign", "--loss nunovelty:0.1 --algorithm norma --kernel gaussian:1 --budget 50"),
+    ],
+)
+def test_resuming_every_kind_of_model(data, tmp_path, target, options):
+    options = [*options.split(), "--chunk", 100]
+    learn(data, target, *options, "--save", tmp_path / "whole")
+    for limit in (300, 1100, 3000):
+        learn(data, target, *options, "--save", tmp_path / "parts", "--limit", limit, "--resume")
+    assert (tmp_path / "whole.npz").read_bytes() == (tmp_path / "parts.npz").read_bytes()
+
+
+def test_checkpoints_do_not_change_the_model(data, tmp_path):
+    learn(data, "sign", *STEADY, "--save", tmp_path / "a")
+    learn(data, "sign", *STEADY, "--save", tmp_path / "b", "--checkpoint", 100)
+    assert same_model(tmp_path / "a.npz", tmp_path / "b.npz")
+
+
+def test_resuming_needs_the_same_options(data, tmp_path, capsys):
+    model = tmp_path / "m.npz"
+    learn(data, "sign", *STEADY, "--save", model)
+    for options in (["--chunk", 128], ["--kernel", "gaussian:0.5"]):
+        with pytest.raises(SystemExit) as end:
+            learn(data, "sign", *STEADY, *options, "--save", model, "--resume")
+        assert end.value.code == 2 and f"{options[0]} must be as it was" in capsys.readouterr().err
+    SILK().fit(X[:10], Y[:10]).save(model)
+    assert learn(data, "sign", *STEADY, "--save", model, "--resume") == 1
+    assert "does not remember a place" in capsys.readouterr().err
+
+
+def test_a_finished_run_can_be_resumed(data, tmp_path):
+    model = tmp_path / "m.npz"
+    for _ in range(2):
+        assert learn(data, "sign", *STEADY, "--save", model, "--resume") == 0
+        assert load(model).t_ == 3000
+
+
+def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    path = str(tmp_path / "m.npz")
+    place = {"place": {"features": ["f" * 70_000]}, "tally": {}, "options": {}}
+    checkpoints.save(SILK().fit(X[:10], Y[:10]), path, place)
+    assert checkpoints.stream_of(path)["place"]["features"] is None  # too many names to keep
+    before = Path(path).read_bytes()
+    monkeypatch.setattr(os, "replace", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        checkpoints.save(SILK().fit(X[:20], Y[:20]), path, place)
+    assert Path(path).read_bytes() == before and os.listdir(tmp_path) == ["m.npz"]
+
+
+def kill_in_the_middle(arguments, model, patience):
+    """Start, wait for a sign of life (mostly) and a random moment more, kill -9; how far the file has come."""
+    before = model.stat().st_mtime_ns if model.exists() else None
+    is_patient = random.random() < 0.8
+    with start(*arguments, stdout=subprocess.DEVNULL) as process:
+        while is_patient and before == (model.stat().st_mtime_ns if model.exists() else None):
+            time.sleep(0.002)
+            is_patient = process.poll() is None
+        time.sleep(random.uniform(0, patience))
+        process.kill()
+    return load(model).t_ if model.exists() else 0
+
+
+def survive(data, folder, kills, patience=0.15):
+    """Kill a run again and again, then let it end: its model is that of a run that was left alone."""
+    options = "--kernel gaussian:0.4 --budget 50 --chunk 8 --save".split()
+    whole, model = folder / "whole.npz", folder / "m.npz"
+    learn(data, "sign", *options, whole)
+    data_options = ["learn", data, "--features", "x,y", "--target", "sign"]
+    arguments = [*data_options, *options, model, "--checkpoint", 8, "--resume"]
+    reached = [kill_in_the_middle(arguments, model, patience) for _ in range(kills)]
+    assert main([*map(str, arguments)]) == 0
+    assert same_model(whole, model) and whole.read_bytes() == model.read_bytes()
+    assert [name for name in os.listdir(folder) if "checkpoint" in name] == []
+    return reached
+
+
+@needs_posix
+def test_killed_at_any_moment(data, tmp_path):
+    reached = survive(data, tmp_path, kills=10)
+    assert any(0 < t < 3000 for t in reached), "no kill came in the middle"
+
+
+class Terminal(io.StringIO):
+    """A stderr that claims to be a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_a_bar_if_wanted(data, monkeypatch, capsys):
+    pytest.importorskip("tqdm")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    learn(data, "sign")
+    assert terminal.getvalue() == ""
+    learn(data, "sign", "--progress", "--chunk", 100)
+    assert "examples" in terminal.getvalue()
+
+
+def test_values_that_are_too_large_for_a_kernel_end_in_one_line(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("1,2\n1e300,1e-3\n")
+    arguments = ["learn", str(tmp_path / "a.csv"), "--target", "1", "--loss", "squared", "--algorithm", "norma"]
+    assert main([*arguments, "--kernel", "polynomial:3", "--save", str(tmp_path / "m")]) == 1
+    err = capsys.readouterr().err
+    assert "too large for the kernel" in err and err.count("\n") == 1
+    assert not (tmp_path / "m.npz").exists()  # a part of a chunk has no place in the stream
