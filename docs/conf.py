@@ -92,11 +92,13 @@ def drop_last_blank_lines(app, doctree):
 def escape(app, what, name, obj, options, lines):
     """Let |f| be a norm and coef_ a name: to reStructuredText they would be references. Code stays as it is."""
     literal = None  # the indentation that a literal block must exceed
+    example = False  # within a doctest, output included
     for i, line in enumerate(lines):
         indentation = len(line) - len(line.lstrip())
         if literal is not None and line.strip() and indentation <= literal:
             literal = None
-        if literal is None and not line.lstrip().startswith((">>>", "...")):
+        example = line.lstrip().startswith(">>>") or example and bool(line.strip())
+        if literal is None and not example:
             pieces = re.split(r"(``?[^`]+``?)", line)
             pieces[::2] = [re.sub(r"(?<!\\)\||(?<=\w)_(?!\w)", r"\\\g<0>", piece) for piece in pieces[::2]]
             lines[i] = "".join(pieces)
