@@ -9,7 +9,7 @@ from onlinekernels import validation
 from onlinekernels._core.dense import probabilities
 from onlinekernels._core.vecmath import all_finite
 from onlinekernels.budgets import Recent
-from onlinekernels.kernels import as_kernel
+from onlinekernels.kernels import Gaussian, as_kernel
 from onlinekernels.labels import label_column
 from onlinekernels.losses import as_loss
 from onlinekernels.params import Parameterized
@@ -55,6 +55,7 @@ class OnlineLearner(Parameterized):
     """
 
     _budget_of_int = Recent
+    _default_kernel = Gaussian
     labels = None
     scale = False
     _state = None  # what is learned: None until the first fit
@@ -514,7 +515,7 @@ class OnlineLearner(Parameterized):
             else None,
             # One pass in the given order, with parameters that nobody tuned, promises little.
             regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,
-            input_tags=InputTags(sparse=as_kernel(getattr(self, "kernel", None), self).on_inner_products()),
+            input_tags=InputTags(sparse=as_kernel(self.kernel, self, self._default_kernel).on_inner_products()),
         )
 
     def __sklearn_is_fitted__(self):

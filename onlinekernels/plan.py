@@ -80,7 +80,7 @@ class Plan:
             raise validation.bad_parameter(learner, "labels", "None, a Taxonomy or a LabelGraph", labels)
         return cls(
             loss=as_loss(loss, learner),
-            kernel=as_kernel(kernel, learner),
+            kernel=as_kernel(kernel, learner, learner._default_kernel),
             budget=as_budget(learner.budget, learner, learner._budget_of_int),
             step=as_step(step, learner),
             labels=labels,

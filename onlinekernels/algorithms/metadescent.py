@@ -1,4 +1,7 @@
 """SVMD: explicit gradient steps whose size adapts itself (V)."""
+from functools import partial
+
+from onlinekernels.kernels import Gaussian
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.plan import Plan
 from onlinekernels.steps import MetaDescent
@@ -12,7 +15,8 @@ class SVMD(OnlineLearner):
 
     It is `NORMA` with ``step=MetaDescent(step, meta_step, memory)``: the step grows while successive
     gradients agree and shrinks when they do not. Offsets and the margin of a nu-loss have steps of their
-    own. A nu-loss adapts the logarithm of its margin here, so the margin stays positive.
+    own. A nu-loss adapts the logarithm of its margin here, so the margin stays positive. The default kernel
+    is `Gaussian(0.7)`, for features behind a running scaler.
 
     Parameters
     ----------
@@ -46,6 +50,8 @@ class SVMD(OnlineLearner):
     >>> bool(steps[-1] > 0.05)          # a first step that was too small has grown
     True
     """
+
+    _default_kernel = partial(Gaussian, 0.7)
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, regularization=1e-3,
                  exact_norms=False, budget=512, offset=False, labels=None, scale=False, epochs=1):
