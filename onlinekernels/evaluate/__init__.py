@@ -1,0 +1,13 @@
+"""How good is a model on a stream? Progressive validation, comparison and tuning.
+
+Every example is predicted before it is learned from, so that one pass over a stream gives an honest
+error and no data has to be held back. `progressive` follows one model, `compare` several in one pass,
+and `tune` tries settings of parameters, one after the other or on any executor.
+
+matplotlib draws the plots and tqdm the progress bars; both are optional.
+"""
+from onlinekernels.evaluate.reports import Comparison, Report, Trial, Tuning
+from onlinekernels.evaluate.running import compare, progressive
+from onlinekernels.evaluate.tuning import fresh_copy, tune
+
+__all__ = ["progressive", "compare", "tune", "fresh_copy", "Report", "Comparison", "Trial", "Tuning"]

@@ -1,0 +1,105 @@
+"""Reports in words: tables and what stands in their cells."""
+import math
+import numbers
+
+ERROR_WORDS = {
+    "binary": "mistakes",
+    "multiclass": "mistakes",
+    "regression": "mean absolute error",
+    "novelty": "alerts",
+}
+
+
+def report_table(report):
+    span = f"last {min(report.window, report.examples)}"
+    rows = [("", "all", span)]
+    for name, word in _shown_measures(report):
+        rows.append((word, *(shown(report, name, getattr(report, part + name)) for part in ("", "window_"))))
+    lines = [shortened(report.name), _aligned(rows)]
+    model = f"{report.terms} terms, step {report.step:.4g}"
+    if not math.isnan(report.margin):
+        model += f", {margin_word(report.task)} {report.margin:.4g}"
+    lines.append(f"{report.examples} examples in {report.seconds:.3g} s; at the end {model}")
+    return "\n".join(lines)
+
+
+def comparison_table(comparison):
+    first = comparison.reports[comparison.best]
+    measures = _shown_measures(*comparison.reports.values())
+    (_, word), *others = measures
+    heads = ["model", word, f"last {min(first.window, first.examples)}", *(word for _, word in others)]
+    rows = [(*heads, "terms", "step", "us/example")]
+    for report in comparison.reports.values():
+        figures = [shown(report, key, getattr(report, key)) for key, _ in measures]
+        figures.insert(1, shown(report, "error", report.window_error))
+        microseconds = 1e6 * report.seconds / report.examples
+        figures += [str(report.terms), f"{report.step:.3g}", f"{microseconds:.2f}"]
+        rows.append((shortened(report.name, 60), *figures))
+    return _aligned(rows)
+
+
+def tuning_table(tuning):
+    names = setting_names(tuning.trials)
+    rows = [(*names, tuning.metric, "terms", "seconds")]
+    for trial in tuning.trials:
+        setting = [cell(trial.params[name]) if name in trial.params else "" for name in names]
+        if trial.report is None:
+            rows.append((*setting, "failed", "", ""))
+        else:
+            figures = f"{trial.value:.4g}", str(trial.report.terms), f"{trial.report.seconds:.3f}"
+            rows.append((*setting, *figures))
+    failed = [trial for trial in tuning.trials if trial.error is not None]
+    notes = list(dict.fromkeys(shortened(trial.error, 200) for trial in failed))
+    return "\n".join([_aligned(rows), *notes])
+
+
+def _shown_measures(*reports):
+    """(name, words) of the measures that at least one of the reports has."""
+    words = [
+        ("error", ERROR_WORDS[reports[0].task]),
+        ("squared_error", "squared error"),
+        ("loss", "loss"),
+        ("margin_errors", "outside the tube" if reports[0].task == "regression" else "margin errors"),
+    ]
+    return [(name, word) for name, word in words if not all(math.isnan(getattr(r, name)) for r in reports)]
+
+
+def margin_word(task):
+    return "width" if task == "regression" else "margin"
+
+
+def shown(report, name, value):
+    if math.isnan(value):
+        return ""
+    is_rate = name == "margin_errors" or name == "error" and report.task != "regression"
+    return f"{value:.2%}" if is_rate else f"{value:.4g}"
+
+
+def _aligned(rows):
+    """Rows of text as a table: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *rest in rows:
+        cells = [first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(rest, widths[1:], strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    lines.insert(1, "-" * max(map(len, lines)))
+    return "\n".join(lines)
+
+
+def shortened(text, width=110):
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def cell(value):
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
+        return f"{value:.4g}"
+    return shortened(value if isinstance(value, str) else repr(value), 40)
+
+
+def setting_words(params, names):
+    return ", ".join(f"{name}={cell(params.get(name))}" for name in names)
+
+
+def setting_names(trials):
+    return list(dict.fromkeys(name for trial in trials for name in trial.params))
