@@ -5,7 +5,6 @@ expansion with another way to inner products: one example is spread over a dense
 gathers from it.  The pool keeps, in place of a point, where its non-zeros are in an arena.
 """
 import numpy as np
-from libc.math cimport sqrt
 from onlinekernels._core.expansion cimport DENSE, FACTS, INNER, OWN, OWN_INNER, PAIR, SLOT_INNER, SLOT_WORK, WORK
 from onlinekernels._core.expansion cimport Expansion, Piece, apart
 from onlinekernels._core.expansion cimport X as UNUSED
