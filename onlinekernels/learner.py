@@ -57,6 +57,7 @@ class OnlineLearner(Parameterized):
     _budget_of_int = Recent
     _default_kernel = Gaussian
     labels = None
+    class_weight = None
     scale = False
     _state = None  # what is learned: None until the first fit
 
@@ -68,14 +69,14 @@ class OnlineLearner(Parameterized):
         Parameters
         ----------
         X : array of shape (n, n_features), or list of objects for a kernel on objects
-        y : labels or targets; none for novelty losses
+        y : labels or targets, for a regression also a matrix of several targets; none for novelty losses
         classes : both labels, if y does not show them
         initial : a fitted model whose function is the start f_1
         """
-        state, X, y, _ = self._checked(None, X, y, classes, None, initial)
+        state, X, y, weights = self._checked(None, X, y, classes, None, initial, balanced=True)
         self._state = state
         for epoch in range(self.epochs):
-            self._learn(state, X, y, earlier=epoch * len(X))
+            self._learn(state, X, y, weights, earlier=epoch * len(X))
         if classes is None and state.loss.task == "multiclass" and not state.labels.fixed:
             state.labels = state.labels.in_sorted_order()
         return self
@@ -101,7 +102,7 @@ class OnlineLearner(Parameterized):
 
         Returns
         -------
-        scores : array of shape (n,), or (n, n_classes) for many classes
+        scores : array of shape (n,), or (n, n_classes) for many classes, (n, n_targets) for many targets
             f_t(x_t) + offset, for every task; no margin is subtracted. A class that joins later has 0.
         steps : array of shape (n,), with return_steps=True
             The step size of each example.
@@ -111,15 +112,17 @@ class OnlineLearner(Parameterized):
         scores = np.zeros((len(X), state.engine.expansion.width))
         steps = np.zeros(len(X)) if return_steps else None
         self._learn(state, X, y, weights, scores.reshape(-1), steps)
-        scores = scores[:, 0] if state.plan.form == "one" else state.shown(scores.T).T
+        scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
         return (scores, steps) if return_steps else scores
 
     def learn_one(self, x, y=None):
         """Learn one example, 1-d or an object, with the least overhead; return self."""
         state = self._state
-        if isinstance(y, (list, np.ndarray)) and np.ndim(y):
-            raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
-        if state is None or state.stale or state.sparse:
+        if isinstance(y, (list, np.ndarray)) and np.ndim(y) > 0:
+            several = self._current_loss().task == "regression" and np.size(y) > 1
+            if not several or state is not None and state.targets == 1:
+                raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
+        if state is None or state.stale or state.sparse or state.targets > 1 or self.class_weight is not None:
             return self.partial_fit(x if validation.is_sparse(x) else [x], None if y is None else [y])
         x, y = self._checked_one(x), self._checked_target(y)
         if self._state.scaler is not None:
@@ -186,19 +189,19 @@ class OnlineLearner(Parameterized):
 
     @only_if(_task_is("binary", "multiclass", "regression"))
     def score(self, X, y, sample_weight=None):
-        """Accuracy of a classifier, coefficient of determination R^2 of a regressor."""
+        """Accuracy of a classifier, coefficient of determination R^2 of a regressor (its mean over targets)."""
         predictions = self.predict(X)
         if self._state.loss.task != "regression":
             y = validation.check_column(y, len(predictions))
             weights = validation.check_weights(sample_weight, len(y))
             return float(np.average(predictions == y, weights=weights))
-        y = validation.check_targets(y, len(predictions))
+        y = validation.check_targets(y, len(predictions), self._state.targets)
         weights = validation.check_weights(sample_weight, len(y))
-        residual = np.average((y - predictions) ** 2, weights=weights)
-        spread = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)
-        if spread == 0:
-            return 1.0 if residual == 0 else 0.0
-        return float(1.0 - residual / spread)
+        residual = np.average((y - predictions) ** 2, axis=0, weights=weights)
+        spread = np.average((y - np.average(y, axis=0, weights=weights)) ** 2, axis=0, weights=weights)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            determined = np.where(spread > 0, 1.0 - residual / spread, np.where(residual == 0, 1.0, 0.0))
+        return float(np.mean(determined))
 
     def _scores(self, X):
         """Scores of all rows, shape (n, outputs)."""
@@ -224,7 +227,7 @@ class OnlineLearner(Parameterized):
             return state.labels.decode(scores)
         if state.loss.task == "novelty":
             return np.where(scores[:, 0] >= state.engine.scalar(), 1, -1)
-        return scores[:, 0]
+        return scores[:, 0] if state.targets == 1 else scores
 
     # ---- Checks -------------------------------------------------------------------------------
 
@@ -237,7 +240,7 @@ class OnlineLearner(Parameterized):
         self._state = state
         return state, *rest
 
-    def _checked(self, state, X, y, classes, sample_weight, initial):
+    def _checked(self, state, X, y, classes, sample_weight, initial, balanced=False):
         """(state to learn in, X, y, weights), all validated; changes nothing in self."""
         if state is None:
             plan = self._plan()
@@ -248,7 +251,11 @@ class OnlineLearner(Parameterized):
                 labels = getattr(getattr(initial, "_state", None), "labels", None)
                 if labels is None:
                     labels = plan.first_labels(label_column(y, len(X)), classes)
-            state = State.first(plan, X, labels)
+            n_targets = 1
+            if plan.loss.task == "regression":
+                y = validation.as_array_once(y)
+                n_targets = validation.count_targets(y)
+            state = State.first(plan, X, labels, n_targets)
             state.feature_names = None if plan.takes_objects else names
             if initial is not None:
                 state.begin_from(initial)
@@ -260,6 +267,8 @@ class OnlineLearner(Parameterized):
             X = self._checked_points(state, X)
         weights = validation.check_weights(sample_weight, len(X))
         state, y = state.with_targets(len(X), y, classes)
+        if self.class_weight is not None:
+            weights = state.class_weights(self.class_weight, y, weights, balanced, self)
         if state.scaler is not None:
             state.advanced_scaler(X)  # whatever it refuses is refused before anything changes
         return state, X, y, weights
@@ -401,7 +410,7 @@ class OnlineLearner(Parameterized):
         if grid.ndim != 1 or not np.isfinite(grid).all():
             raise ValueError(f"grid must be a 1-d array of finite numbers. Got {grid!r} instead.")
         values = self._additive().component(j, grid)
-        return values[:, 0] if self._state.plan.form == "one" else self._state.shown(values.T).T
+        return values[:, 0] if self._state.form == "one" else self._state.shown(values.T).T
 
     def _additive(self):
         state = self._attribute()
@@ -509,11 +518,14 @@ class OnlineLearner(Parameterized):
         kind = self._estimator_type
         return Tags(
             estimator_type=kind,
-            target_tags=TargetTags(required=kind != "outlier_detector"),
-            classifier_tags=ClassifierTags(multi_class=self._current_loss().task == "multiclass")
+            target_tags=TargetTags(
+                required=kind != "outlier_detector",
+                multi_output=kind == "regressor" and not self._current_loss().adapts and not getattr(self, "radius", None),
+            ),
+            # One pass in the given order, with a local kernel that nobody tuned, promises little.
+            classifier_tags=ClassifierTags(poor_score=True, multi_class=self._current_loss().task == "multiclass")
             if kind == "classifier"
             else None,
-            # One pass in the given order, with parameters that nobody tuned, promises little.
             regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,
             input_tags=InputTags(sparse=as_kernel(self.kernel, self, self._default_kernel).on_inner_products()),
         )

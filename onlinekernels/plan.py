@@ -217,8 +217,10 @@ class Plan:
             ops = self.kernel.ops()
         return None if ops is None else Program(ops)
 
-    def outputs(self, labels):
+    def outputs(self, labels, targets=1):
         """The label structure for the engine; None for one output."""
+        if targets > 1:
+            return Outputs(targets)
         if self.form == "one":
             return None
         return Outputs(len(labels.order)) if self.labels is None else self.labels.outputs(labels.order)
@@ -228,13 +230,24 @@ class Plan:
         rule = RULE_CODES[self.rule], self.regularization, self.penalty, self.exact, self.radius, self.threshold
         return self.step.core(), rule
 
-    def _expansion(self, n_features, dtype, origin, labels, sparse):
+    def form_for(self, targets):
+        """`form`, if y has so many numbers for each example."""
+        if targets == 1:
+            return self.form
+        if self.loss.adapts or self.radius:
+            raise ValueError(
+                f"y has {targets} targets, and {self.loss!r}{' with a radius' if self.radius else ''} is for one. "
+                "Use a model for each."
+            )
+        return "dense"
+
+    def _expansion(self, n_features, dtype, origin, labels, sparse, targets):
         shared = {
             "n_features": n_features,
             "budget": self.budget.core(),
             "channels": 1 + self.adapts_step + self.average,
-            "outputs": self.outputs(labels),
-            "form": FORMS[self.form],
+            "outputs": self.outputs(labels, targets),
+            "form": FORMS[self.form_for(targets)],
         }
         if self.trees is not None:
             return Forest(**shared, **self.trees)
@@ -247,8 +260,8 @@ class Plan:
             return Sparse(**shared)
         return Expansion(kernel=self.kernel if n_features is None else None, dtype=dtype, origin=origin, **shared)
 
-    def engine(self, n_features, dtype, origin=None, labels=None, sparse=False):
-        expansion = self._expansion(n_features, dtype, origin, labels, sparse)
+    def engine(self, n_features, dtype, origin=None, labels=None, sparse=False, targets=1):
+        expansion = self._expansion(n_features, dtype, origin, labels, sparse, targets)
         step, rule = self.settings()
         compiled = self.loss.is_compiled()
         return Engine(
@@ -262,31 +275,34 @@ class Plan:
             structured=self.loss.structured,
             exact_norms=self.exact_norms,
             growing=labels is not None and self.form != "one" and not labels.fixed,
+            targets=targets,
         )
 
 
 class State:
     """All that a learner has learned: the engine, the labels, and the plan they belong to."""
 
-    def __init__(self, plan, n_features, dtype, origin=None, labels=None, sparse=False):
+    def __init__(self, plan, n_features, dtype, origin=None, labels=None, sparse=False, targets=1):
         self.plan = self.configured = plan
         self.n_features = n_features
         self.labels = labels
         self.sparse = sparse
+        self.targets = targets  # numbers that y has for each example
+        self.form = plan.form_for(targets)
         self.feature_names = None  # of the data frame that came first
         self.scaler = RunningScaler(plan.scale) if plan.scale else None
         self.stale = False  # a parameter was set since the plan was made
-        self.engine = plan.engine(n_features, dtype, origin, labels, sparse)
+        self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
 
     @classmethod
-    def first(cls, plan, X, labels):
+    def first(cls, plan, X, labels, targets=1):
         """The state before the first example."""
         if plan.takes_objects:
-            return cls(plan, None, np.float64, labels=labels)
+            return cls(plan, None, np.float64, labels=labels, targets=targets)
         if isinstance(X, Rows):
-            return cls(plan, X.n_features, X.dtype, labels=labels, sparse=True)
+            return cls(plan, X.n_features, X.dtype, labels=labels, sparse=True, targets=targets)
         program = None if plan.scale else plan.program(X.shape[1])  # what is scaled is not far from 0
-        return cls(plan, X.shape[1], X.dtype, program and program.choose_origin(X[0]), labels)
+        return cls(plan, X.shape[1], X.dtype, program and program.choose_origin(X[0]), labels, False, targets)
 
     @property
     def loss(self):
@@ -324,12 +340,36 @@ class State:
                 raise ValueError(
                     f"classes={classes!r} is not the same as on the first call: {self.labels.classes.tolist()!r}."
                 )
-        y, labels = targets(self.loss, labels, n, y)
+        y, labels = targets(self.loss, labels, n, y, self.targets)
         if labels is self.labels:
             return self, y
         state = copy.copy(self)
         state.labels = labels
         return state, y
+
+    def class_weights(self, weights, y, sample_weight, balanced, owner):
+        """Weights of examples with encoded labels y: those of their classes, times their own.
+
+        "balanced" needs all examples, which only `fit` has (`balanced`).
+        """
+        if self.labels is None:
+            raise ValueError(f"class_weight={weights!r} needs a loss of classes. Got {self.loss!r}.")
+        binary = self.loss.task == "binary"
+        places = (y > 0).astype(np.intp) if binary else y.astype(np.intp)
+        labels = self.labels.classes.tolist() if binary else self.labels.order
+        if isinstance(weights, str) and weights == "balanced" and balanced:
+            counts = np.bincount(places, minlength=len(labels))
+            table = len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+        elif isinstance(weights, dict):
+            table = [weights.get(label, 1.0) for label in labels]
+            if not all(isinstance(weight, numbers.Real) and 0 <= weight < np.inf for weight in weights.values()):
+                raise validation.bad_parameter(owner, "class_weight", "a dictionary of weights of at least 0", weights)
+        else:
+            raise validation.bad_parameter(
+                owner, "class_weight", 'a dictionary {label: weight}, None or, for fit alone, "balanced"', weights
+            )
+        chosen = np.array(table, dtype=float)[places]
+        return chosen if sample_weight is None else chosen * sample_weight
 
     def refreshed(self, learner):
         """The state under changed parameters: step and regularization may change, all else must not."""
@@ -351,7 +391,7 @@ class State:
         if self.configured is not self.plan:
             self.engine.configure(*self.plan.settings())
             self.configured = self.plan
-        if self.plan.form != "one" and len(self.labels.order) > self.engine.expansion.width:
+        if self.labels is not None and self.form != "one" and len(self.labels.order) > self.engine.expansion.width:
             self.engine.grow(len(self.labels.order))
 
     def begin_from(self, other):
@@ -362,7 +402,8 @@ class State:
         for name, mine, others in (
             ("the kernel", self.kernel, start.kernel),
             ("the number of features", self.n_features, start.n_features),
-            ("the form of coefficients", self.plan.form, start.plan.form),
+            ("the form of coefficients", self.form, start.form),
+            ("the number of targets", self.targets, start.targets),
         ):
             if not same_parameters(mine, others):
                 raise ValueError(f"initial must have {name} of this model, {mine!r}. Got {others!r} instead.")
@@ -375,7 +416,7 @@ class State:
             raise ValueError("initial and this model must both scale their features, or neither.")
         self.scaler = copy.copy(start.scaler)
         self.labels = start.labels
-        if self.plan.form != "one":
+        if self.labels is not None and self.form != "one":
             self.make_ready()
             self.engine.expansion.outputs.n = start.engine.expansion.outputs.n
         self.engine.begin_from(intercept, *self._start(start))
@@ -400,7 +441,7 @@ class State:
         weights = start.engine.coefficients()
         if mine.pool is None:
             return None, weights
-        if self.plan.form != "one":
+        if self.form != "one":
             raise ValueError("initial keeps weights for many outputs, which cannot become terms of a budget.")
         # A weight vector is one term at the point w.
         return self._start_points(weights), np.array([[1.0 if weights.any() else 0.0]])
@@ -489,6 +530,7 @@ class State:
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
             "dtype": self.engine.expansion.dtype.str,
             "sparse": self.sparse,
+            "targets": self.targets,
             "labels": None if self.labels is None else self.labels.state(),
             "engine": self.engine.state(),
         }
@@ -516,7 +558,10 @@ class State:
         sparse = learned["sparse"]
         if type(sparse) is not bool or sparse and not plan.kernel.on_inner_products():
             raise ValueError("the kernel does not fit sparse rows")
-        state = cls(plan, n_features, dtype, origin, labels, sparse)
+        n_targets = learned["targets"]
+        if type(n_targets) is not int or not 1 <= n_targets < 2**31 or n_targets > 1 and plan.loss.task != "regression":
+            raise ValueError("the number of targets makes no sense")
+        state = cls(plan, n_features, dtype, origin, labels, sparse, n_targets)
         state.engine.restore(learned["engine"])
         state.stale = bool(learned["stale"])
         if (learned["scaler"] is None) != (state.scaler is None):
@@ -534,10 +579,10 @@ class State:
         return state
 
 
-def targets(loss, labels, n, y):
+def targets(loss, labels, n, y, n_targets=1):
     """(y as the engine takes it, labels to go on with)."""
     if loss.task == "novelty":
         return np.zeros(n), labels
     if loss.task == "regression":
-        return validation.check_targets(y, n), labels
+        return validation.check_targets(y, n, n_targets).reshape(-1), labels
     return labels.encode(label_column(y, n))

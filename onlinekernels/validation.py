@@ -279,10 +279,31 @@ def check_column(y, n, name="y"):
     return y
 
 
-def check_targets(y, n):
-    """Targets of a regression as finite float64 numbers."""
-    y = check_column(y, n)
-    if y.dtype.kind == "O" and all(isinstance(value, numbers.Real) for value in y):
+def as_array_once(y):
+    """y as an array, or as it is for a later check to refuse."""
+    try:
+        return y if y is None else np.asarray(y)
+    except ValueError:
+        return y
+
+
+def count_targets(y):
+    """Numbers that y has for each example: 1, or the columns of a matrix."""
+    y = as_array_once(y)
+    return y.shape[1] if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 else 1
+
+
+def check_targets(y, n, n_targets=1):
+    """Targets of a regression as finite float64 numbers, shape (n,) or (n, n_targets)."""
+    if n_targets == 1 and count_targets(y) == 1:
+        y = check_column(y, n)
+    else:
+        y = np.asarray(y)
+        if y.ndim != 2 or y.shape[1] != n_targets:
+            expected = "a 1d array" if n_targets == 1 else f"an array of shape (n, {n_targets})"
+            raise ValueError(f"y should be {expected}, as on the first call, got an array of shape {y.shape} instead.")
+        check_length(y, n, "y")
+    if y.dtype.kind == "O" and all(isinstance(value, numbers.Real) for value in y.ravel()):
         y = _numbers_from_objects(y, "y")
     if y.dtype.kind not in "fiub":
         raise TypeError(f"y must hold numbers for a regression loss. Got dtype {y.dtype} instead.")

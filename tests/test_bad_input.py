@@ -345,7 +345,8 @@ def test_classifiers_refuse_bad_labels(kind, bad):
 
 
 BAD_TARGETS = {
-    **{name: BAD_LABELS[name] for name in ("none", "short", "long", "empty", "2d", "number", "ragged", "a_set")},
+    **{name: BAD_LABELS[name] for name in ("none", "short", "long", "empty", "number", "ragged", "a_set")},
+    "3d": (np.zeros((2, 2, 2)), ValueError, [r"\by\b", "1d", r"\(2, 2, 2\)"]),
     "nan": ([1.0, NAN], ValueError, [r"\by\b", "NaN", "finite"]),
     "inf": ([-INF, 1.0], ValueError, [r"\by\b", "infinity", "finite"]),
     "strings": (["a", "b"], TypeError, [r"\by\b", "numbers"]),

@@ -53,3 +53,18 @@ def test_mnist_in_one_pass(budget, average, last):
     wrong = errors(model, X, data["y_train"])
     assert wrong.mean() <= average
     assert last is None or wrong[-4500:].mean() <= last
+
+
+def test_newsgroups_as_sparse_rows_with_a_taxonomy():
+    """V 6.4: bags of words, labels in a tree; the rows stay sparse."""
+    sparse = pytest.importorskip("scipy.sparse")
+    data = load("20news_counts")
+    X = sparse.csr_matrix((np.log1p(data["data"]), data["indices"], data["indptr"]), shape=tuple(data["shape"]))
+    order = np.random.default_rng(0).permutation(int(data["n_train"]))[:4000]
+    X, y = X[order], data["classes"][data["y"][order]]
+    labels = ok.Taxonomy.from_paths(np.unique(y).tolist(), split=lambda name: name.split("."))
+    kernel = ok.Normalized(ok.Linear())
+    model = ok.SILK("graph_hinge", kernel, labels=labels, budget=None, regularization=1e-5)
+    scores = model.progressive(X, y)
+    wrong = model.classes_[scores.argmax(axis=1)] != y
+    assert wrong[-1000:].mean() < 0.35 < wrong[:1000].mean()

@@ -26,6 +26,8 @@ CONSTRAINED = (ok.PassiveAggressive, ok.Projection)
 MODELS = [
     *[algorithm(loss) for algorithm in FREE for loss in ("hinge", "logistic", "multiclass_hinge", "squared")],
     *[algorithm("novelty") for algorithm in FREE],
+    *[algorithm(ok.NuNovelty(nu=0.2), step=0.02) for algorithm in FREE],
+    *[algorithm("novelty", budget=20) for algorithm in CONSTRAINED],
     ok.NORMA("multiclass_logistic", offset=True),
     ok.SVMD("huber", exact_norms=True),
     ok.ILK("squared", "linear"),
@@ -104,6 +106,57 @@ def test_weights_of_classes_through_sample_weight(moons):
     plain = ok.NORMA("hinge", ok.Gaussian(2.0), step=0.1).partial_fit(X, y)
     tilted = ok.NORMA("hinge", ok.Gaussian(2.0), step=0.1).partial_fit(X, y, sample_weight=weights)
     assert np.mean(tilted.predict(X) == "up") > np.mean(plain.predict(X) == "up") + 0.1
+
+
+@pytest.mark.parametrize("algorithm", [ok.NORMA, ok.ILK, ok.SILK, ok.SVMD, ok.PassiveAggressive])
+def test_class_weights_are_sample_weights(algorithm, moons):
+    X, y = moons
+    weights = {"up": 3.0, "down": 0.5}
+    given = algorithm("hinge", ok.Gaussian(1.0), class_weight=weights).partial_fit(X[:100], y[:100])
+    for x, label in zip(X[100:], y[100:]):
+        given.learn_one(x, label)
+    sample_weight = np.array([weights[label] for label in y])
+    expected = algorithm("hinge", ok.Gaussian(1.0)).partial_fit(X, y, sample_weight=sample_weight)
+    np.testing.assert_allclose(given.decision_function(X), expected.decision_function(X), atol=1e-12)
+    whole = algorithm("hinge", ok.Gaussian(1.0), class_weight=weights).fit(X, y)
+    np.testing.assert_allclose(whole.decision_function(X), expected.decision_function(X), atol=1e-12)
+
+
+def test_balanced_classes_have_equal_totals():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(90, 2)), np.array(["a"] * 60 + ["b"] * 20 + ["c"] * 10)
+    sample_weight = np.array([0.5] * 60 + [1.5] * 20 + [3.0] * 10)
+    balanced = ok.NORMA("multiclass_hinge", class_weight="balanced").fit(X, y)
+    expected = ok.NORMA("multiclass_hinge").partial_fit(X, y, sample_weight=sample_weight)
+    np.testing.assert_allclose(balanced.decision_function(X), expected.decision_function(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("bad", ["even", [1, 2], {"up": -1.0}, {"up": "2"}, {"up": np.nan}], ids=repr)
+def test_bad_class_weights_are_refused(bad, moons):
+    with pytest.raises(ValueError, match="'class_weight'.*NORMA"):
+        ok.NORMA(class_weight=bad).fit(*moons)
+
+
+def test_class_weights_that_make_no_sense_are_refused(moons):
+    X, y = moons
+    with pytest.raises(ValueError, match="balanced"):
+        ok.NORMA(class_weight="balanced").partial_fit(X, y)
+    with pytest.raises(ValueError, match="needs a loss of classes"):
+        ok.NORMA("squared", class_weight={1: 2.0}).fit(X, X[:, 0])
+
+
+def test_untuned_classifiers_do_well_on_easy_data_nevertheless():
+    """They are tagged as poor scorers, so scikit-learn's checks do not ask: this one does."""
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 3, 300)
+    X = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])[y] + 0.5 * rng.normal(size=(300, 2))
+    for model in MODELS:
+        if not is_classifier(model) or model._current_loss().task != "multiclass":
+            keep = y < 2
+            if is_classifier(model) and "Additive" not in repr(model):
+                assert clone(model).fit(X[keep], y[keep]).score(X[keep], y[keep]) > 0.9, model
+        else:
+            assert clone(model).fit(X, y).score(X, y) > 0.9, model
 
 
 def test_tasks_are_known():

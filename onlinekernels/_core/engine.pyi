@@ -14,6 +14,7 @@ class Engine:
     structured: bool
     growing: bool
     exact_norms: bool
+    targets: int
     offsets: NDArray
     t: int
     notices_bad_points: bool
@@ -30,6 +31,7 @@ class Engine:
         structured: bool = False,
         growing: bool = False,
         exact_norms: bool = False,
+        targets: int = 1,
     ) -> None: ...
     def configure(
         self, step: tuple[int, float, float, float, float], rule: tuple[int, float, float, bool, float, float]

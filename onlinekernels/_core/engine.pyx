@@ -64,6 +64,8 @@ cdef class Engine:
         Whether the loss uses the labels' distances; otherwise all are 1.
     growing : bool
         Whether labels join as they appear.
+    targets : int
+        Regression: numbers that y has for each example; each is an output.
     exact_norms : bool
         Keep |f|^2 (and <f, v> of SVMD) exact when a term is dropped.
     """
@@ -78,6 +80,8 @@ cdef class Engine:
     cdef readonly bint structured
     cdef readonly bint growing
     cdef readonly bint exact_norms
+    cdef readonly Py_ssize_t targets
+    cdef const double* row              # y of the example, if it has several numbers
     cdef Meta without_newcomer          # exact norms: what `meta` becomes if the newcomer is dropped
     cdef readonly object offsets        # rows: b, its sum over time, its step sizes, their traces
     cdef double* offset
@@ -99,7 +103,7 @@ cdef class Engine:
     cdef double* alpha                  # new coefficients, dense form, for each channel
 
     def __init__(self, *, Expansion expansion, loss, custom_loss, step, rule, bint offset, bint average,
-                 bint structured=False, bint growing=False, bint exact_norms=False):
+                 bint structured=False, bint growing=False, bint exact_norms=False, Py_ssize_t targets=1):
         self.expansion = expansion
         self.custom_loss = custom_loss
         self.loss = Loss(loss[0], loss[1], loss[2])
@@ -109,6 +113,7 @@ cdef class Engine:
         self.structured = structured
         self.growing = growing
         self.exact_norms = exact_norms
+        self.targets = targets
         self.lock = threading.Lock()
         self.meta = Meta(self.step.rate, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
         self.offsets = np.zeros((4, expansion.width))
@@ -165,7 +170,8 @@ cdef class Engine:
             if scores != NULL:
                 for l in range(width):
                     scores[i * width + l] = self.scores[l] if l < self.labels() else 0.0
-            if not self.decide(piece, i, y[i], weight, &move):
+            self.row = y + i * self.targets
+            if not self.decide(piece, i, self.row[0], weight, &move):
                 return self.stop_at(i, joined)
             if steps != NULL:
                 steps[i] = move.meta.eta if self.adapts_step() else eta
@@ -500,7 +506,7 @@ cdef class Engine:
                     self.offset[second] -= move.offset
             return
         if self.expansion.form == DENSE:            # H v_b
-            softmax_hessian_times(self.spare, self.offset_trace, self.labels(), move.curvature, self.chi)
+            self.hessian_times(self.offset_trace, move.curvature)
         for l in range(self.labels()):
             if self.expansion.form == DENSE:
                 xi, curved = self.xi[l], self.chi[l]
@@ -523,7 +529,10 @@ cdef class Engine:
         move.scalar = self.loss.scalar
         move.offset = 1.0
         move.curvature = weight
-        if self.rule.code == IMPLICIT:
+        if self.targets > 1:
+            if not self.decide_targets(k, weight, move):
+                return False
+        elif self.rule.code == IMPLICIT:
             self.implicit_dense(k, y, weight, eta, move)
         else:
             if not self.differentiate_dense(y, weight):
@@ -542,6 +551,34 @@ cdef class Engine:
         if not finite:
             self.failure = MOVE
         return finite
+
+    cdef bint decide_targets(self, double k, double weight, Move* move) noexcept nogil:
+        """Several targets: losses and kernels do not mix them, so each output has a move of its own."""
+        cdef Py_ssize_t l
+        cdef View view
+        view.k, view.offsets, view.trace = k, 1.0, 0.0
+        for l in range(self.targets):
+            view.bare, view.score, view.target = self.bare[l], self.scores[l], self.row[l]
+            if not self.differentiate(&view, weight):
+                return False
+            self.xi[l], self.spare[l] = view.derivative, view.curvature
+            if not self.adapts_step():
+                self.move(&view, weight, move)
+                self.alpha[l] = move.alpha[0]
+        move.curvature = weight
+        move.offset = 1.0 / self.shrink()
+        if self.adapts_step():
+            self.meta_dense(k, weight, move)
+        return True
+
+    cdef void hessian_times(self, const double* vector, double weight) noexcept nogil:
+        """chi = H vector, from what `spare` has: curvatures of the targets, or probabilities of the labels."""
+        cdef Py_ssize_t l
+        if self.targets == 1:
+            softmax_hessian_times(self.spare, vector, self.labels(), weight, self.chi)
+            return
+        for l in range(self.targets):
+            self.chi[l] = self.spare[l] * vector[l]
 
     cdef bint differentiate_dense(self, Py_ssize_t y, double weight) noexcept nogil:
         """xi = weight dl/dscores; for the logistic loss also the probabilities, into `spare`."""
@@ -578,7 +615,7 @@ cdef class Engine:
         cdef double* K_xi = self.scores             # kappa xi: the scores are no longer needed
         cdef double c = self.rule.regularization, memory = self.step.memory, eta
         cdef double xi_v = 0.0, xi_f = 0.0, xi_kxi = 0.0, chi_f = 0.0, xi_v_next = 0.0
-        softmax_hessian_times(self.spare, v, n, weight, self.chi)
+        self.hessian_times(v, weight)
         for l in range(n):
             xi_v += self.xi[l] * v[l]
         move.meta = self.meta
@@ -632,7 +669,7 @@ cdef class Engine:
         last complete row; the exception says how many rows that were.
         """
         cdef Expansion expansion = self.expansion
-        cdef Py_ssize_t n = y.shape[0], done = 0, rows, learned
+        cdef Py_ssize_t n = y.shape[0] // self.targets, done = 0, rows, learned
         cdef const double* weight_data = NULL
         cdef double* score_data = NULL
         cdef double* step_data = NULL
@@ -650,10 +687,11 @@ cdef class Engine:
                     step_data = &steps[done]
                 if objects is not None:
                     rows = 1
-                    learned = self.learn_object(objects[done], &y[done], weight_data, score_data, step_data)
+                    learned = self.learn_object(objects[done], &y[done * self.targets], weight_data, score_data, step_data)
                 else:
                     rows = min(n - done, expansion.piece_rows())
-                    learned = self.learn_piece(x, done, rows, &y[done], weight_data, score_data, step_data)
+                    learned = self.learn_piece(x, done, rows, &y[done * self.targets], weight_data,
+                                               score_data, step_data)
                 done += learned
                 if learned < rows:
                     self.raise_failure(done)

@@ -24,7 +24,7 @@ class ILK(OnlineLearner):
 
     Parameters
     ----------
-    loss, kernel, budget, labels, scale, epochs
+    loss, kernel, budget, labels, class_weight, scale, epochs
         As in `NORMA`. Losses of your own have no implicit step.
     step : float or Step
         eta_t. Default 1.
@@ -47,7 +47,7 @@ class ILK(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=1.0, regularization=1e-2, penalty=1.0, exact=False,
-                 budget=None, offset=False, labels=None, scale=False, epochs=1):
+                 budget=None, offset=False, labels=None, class_weight=None, scale=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -57,6 +57,7 @@ class ILK(OnlineLearner):
         self.budget = budget
         self.offset = offset
         self.labels = labels
+        self.class_weight = class_weight
         self.scale = scale
         self.epochs = epochs
 
@@ -96,9 +97,10 @@ class SILK(ILK):
     _default_kernel = partial(Gaussian, 0.7)
 
     def __init__(self, loss=None, kernel=None, *, step=1.0, regularization=3e-3, penalty=1.0, exact=False,
-                 budget=512, offset=False, labels=None, scale=False, epochs=1):
+                 budget=512, offset=False, labels=None, class_weight=None, scale=False, epochs=1):
         super().__init__(loss, kernel, step=step, regularization=regularization, penalty=penalty, exact=exact,
-                         budget=budget, offset=offset, labels=labels, scale=scale, epochs=epochs)
+                         budget=budget, offset=offset, labels=labels, class_weight=class_weight, scale=scale,
+                         epochs=epochs)
 
 
 class PassiveAggressive(OnlineLearner):
@@ -113,7 +115,7 @@ class PassiveAggressive(OnlineLearner):
         `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
     penalty : float
         C, the aggressiveness of PA-I and PA-II.
-    kernel, budget, offset, labels, scale, epochs
+    kernel, budget, offset, labels, class_weight, scale, epochs
         As in `NORMA`.
 
     Examples
@@ -124,7 +126,7 @@ class PassiveAggressive(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, penalty=1.0, variant="PA-I", budget=None, offset=False,
-                 labels=None, scale=False, epochs=1):
+                 labels=None, class_weight=None, scale=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.penalty = penalty
@@ -132,6 +134,7 @@ class PassiveAggressive(OnlineLearner):
         self.budget = budget
         self.offset = offset
         self.labels = labels
+        self.class_weight = class_weight
         self.scale = scale
         self.epochs = epochs
 

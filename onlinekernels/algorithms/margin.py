@@ -153,10 +153,10 @@ class VotedPerceptron(TwoClasses):
         check_flag(self, "vote")
         return Plan.of(self, loss=self.loss, kernel=self.kernel, step=1.0, keeps_terms=True)
 
-    def _checked(self, state, X, y, classes, sample_weight, initial):
+    def _checked(self, state, X, y, classes, sample_weight, initial, balanced=False):
         if initial is not None:
             raise ValueError("A voted Perceptron starts from 0: initial cannot say which hypotheses there were.")
-        return super()._checked(state, X, y, classes, sample_weight, initial)
+        return super()._checked(state, X, y, classes, sample_weight, initial, balanced)
 
     def _decide(self, **examples):
         return super()._decide(votes=1 if check_flag(self, "vote") else 2, **examples)

@@ -20,7 +20,7 @@ class SVMD(OnlineLearner):
 
     Parameters
     ----------
-    loss, kernel, budget, offset, labels, scale, epochs
+    loss, kernel, budget, offset, labels, class_weight, scale, epochs
         As in `NORMA`.
     step : float
         eta_0, the first step.
@@ -54,7 +54,7 @@ class SVMD(OnlineLearner):
     _default_kernel = partial(Gaussian, 0.7)
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, regularization=1e-3,
-                 exact_norms=False, budget=512, offset=False, labels=None, scale=False, epochs=1):
+                 exact_norms=False, budget=512, offset=False, labels=None, class_weight=None, scale=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -65,6 +65,7 @@ class SVMD(OnlineLearner):
         self.budget = budget
         self.offset = offset
         self.labels = labels
+        self.class_weight = class_weight
         self.scale = scale
         self.epochs = epochs
 

@@ -33,6 +33,9 @@ class NORMA(OnlineLearner):
         Learn an offset b beside f; it is not regularized.
     labels : Taxonomy, LabelGraph or None
         Structure of the labels, for losses of many classes.
+    class_weight : dict, "balanced" or None
+        {label: weight}; multiplies the loss of its examples, 1 for labels that are not named. "balanced" gives
+        every class the same total, and needs `fit`, which sees them all.
     scale : bool or RunningScaler
         Scale the features by running means and deviations first; they are learned and saved with the model.
         Points and weights of the model are then in scaled units.
@@ -63,7 +66,7 @@ class NORMA(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, regularization=1e-3, average=False,
-                 budget=None, offset=False, labels=None, scale=False, epochs=1):
+                 budget=None, offset=False, labels=None, class_weight=None, scale=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -72,6 +75,7 @@ class NORMA(OnlineLearner):
         self.budget = budget
         self.offset = offset
         self.labels = labels
+        self.class_weight = class_weight
         self.scale = scale
         self.epochs = epochs
 
@@ -98,11 +102,12 @@ class Perceptron(OnlineLearner):
     array([[1.]])
     """
 
-    def __init__(self, kernel=None, *, average=False, budget=None, offset=False, scale=False, epochs=1):
+    def __init__(self, kernel=None, *, average=False, budget=None, offset=False, class_weight=None, scale=False, epochs=1):
         self.kernel = kernel
         self.average = average
         self.budget = budget
         self.offset = offset
+        self.class_weight = class_weight
         self.scale = scale
         self.epochs = epochs
 

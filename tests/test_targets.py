@@ -1,0 +1,111 @@
+"""Regression with several targets: one model with a row of coefficients per term, equal to a model for each."""
+import pickle
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 3))
+Y = np.column_stack([X[:, 0], X[:, 0] * X[:, 1], np.sin(X[:, 2])])
+KERNELS = [ok.Linear(), ok.Gaussian(1.0), ok.AdditiveMatern()]
+
+
+class Cube(ok.Loss):
+    """|score - y|^3 / 3, in Python."""
+
+    task = "regression"
+
+    def value(self, score, y):
+        return abs(score - y) ** 3 / 3
+
+    def derivative(self, score, y):
+        return (score - y) * abs(score - y)
+
+
+def models(kernel, budget):
+    yield ok.NORMA("squared", kernel, step=0.05, regularization=0.01, offset=True, budget=budget)
+    yield ok.NORMA("absolute", kernel, step=0.05, average=budget is None, budget=budget)
+    yield ok.NORMA(Cube(), kernel, step=0.02, budget=budget)
+    yield ok.ILK("huber", kernel, offset=True, budget=budget)
+    yield ok.ILK("insensitive", kernel, budget=budget)
+    yield ok.PassiveAggressive("insensitive", kernel, offset=True, budget=budget)
+    yield ok.PassiveAggressive("insensitive", kernel, variant="PA-II", budget=budget)
+    yield ok.Projection(ok.SquaredInsensitive(0.05), kernel, budget=budget)
+
+
+@pytest.mark.parametrize("budget", [None, ok.Window(40)], ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_several_targets_are_a_model_for_each(kernel, budget):
+    rng = np.random.default_rng(1)
+    for model in models(kernel, budget):
+        single = [pickle.loads(pickle.dumps(model)) for _ in range(3)]
+        scores, first = [], 0
+        while first < len(X):
+            size = int(rng.integers(1, 50))
+            scores.append(model.progressive(X[first : first + size], Y[first : first + size]))
+            first += size
+        model._state.engine._check()
+        for j, other in enumerate(single):
+            np.testing.assert_allclose(np.concatenate(scores)[:, j], other.progressive(X, Y[:, j]), atol=1e-12)
+            np.testing.assert_allclose(model.predict(X)[:, j], other.predict(X), atol=1e-12)
+        assert model.score(X, Y) == pytest.approx(np.mean([m.score(X, Y[:, j]) for j, m in enumerate(single)]))
+
+
+def test_svmd_adapts_one_step_for_all_targets():
+    """V (32)-(44) with explicit weights: f is a matrix, the Hessian of the squared loss is the identity."""
+    step, mu, memory, c = 0.02, 0.1, 0.95, 0.01
+    model = ok.SVMD("squared", "linear", step=step, meta_step=mu, memory=memory, regularization=c, budget=None)
+    W, V, eta, expected = np.zeros((3, 3)), np.zeros((3, 3)), step, []
+    for x, y in zip(X, Y):
+        expected.append(W @ x)
+        g = c * W + np.outer(W @ x - y, x)
+        eta = min(eta * max(0.5, 1 - mu * np.sum(g * V)), 1 / c)
+        V, W = memory * V - eta * (g + memory * (c * V + np.outer(V @ x, x))), W - eta * g
+    np.testing.assert_allclose(model.progressive(X, Y), expected, atol=1e-12)
+    np.testing.assert_allclose(model.coef_, W, atol=1e-12)
+    assert model.step_ == pytest.approx(eta)
+    assert model.norm_ == pytest.approx(np.linalg.norm(W))
+
+
+@pytest.mark.parametrize("budget", [None, 30], ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_saved_models_and_single_rows(kernel, budget, tmp_path):
+    model = ok.SVMD("squared", kernel, step=0.02, budget=budget, offset=True, exact_norms=True).partial_fit(X[:60], Y[:60])
+    model.save(tmp_path / "m.npz")
+    copied = ok.load(tmp_path / "m.npz")
+    for x, y in zip(X[60:], Y[60:]):
+        model.learn_one(x, y if len(x) % 2 else y.tolist())
+        copied.partial_fit(x[None], y[None])
+    np.testing.assert_array_equal(model.predict(X), copied.predict(X))
+    np.testing.assert_array_equal(model.predict_one(X[0]), model.predict(X[:1])[0])
+    assert model._state.engine.norms()[1] == pytest.approx(model.norm_**2)
+    if kernel.coordinate(0) is not None:
+        parts = sum(model.component(j, X[:, j]) for j in range(3))
+        np.testing.assert_allclose(parts + model.intercept_, model.predict(X), atol=1e-10)
+
+
+def test_going_on_from_another_model():
+    first = ok.NORMA("squared", ok.Gaussian()).partial_fit(X[:60], Y[:60])
+    second = ok.NORMA("squared", ok.Gaussian()).partial_fit(X[60:], Y[60:], initial=first)
+    np.testing.assert_allclose(second.predict(X), first.partial_fit(X[60:], Y[60:]).predict(X), atol=1e-12)
+    with pytest.raises(ValueError, match="initial.*form|initial.*targets"):
+        ok.NORMA("squared", ok.Gaussian()).partial_fit(X, Y[:, 0], initial=first)
+
+
+def test_what_does_not_fit_is_refused_and_changes_nothing():
+    model, one = ok.NORMA("squared").fit(X, Y), ok.NORMA("squared").fit(X, Y[:, 0])
+    for fitted, y, words in ((model, Y[:, 0], r"\(n, 3\)"), (model, Y[:, :2], r"\(n, 3\)"), (model, Y * np.nan, "NaN"),
+                             (model, Y[:5], "samples"), (one, Y, "1d")):
+        before = pickle.dumps(fitted)
+        with pytest.raises(ValueError, match=words):
+            fitted.partial_fit(X, y)
+        assert pickle.dumps(fitted) == before
+    for alone in (ok.NORMA("nu_insensitive"), ok.Projection("insensitive", radius=2.0)):
+        with pytest.raises(ValueError, match="3 targets"):
+            alone.fit(X, Y)
+    with pytest.raises(ValueError, match="one label or number"):
+        one.learn_one(X[0], Y[0])
+    with pytest.raises(ValueError):
+        ok.NORMA("hinge").fit(X, (Y > 0).astype(int))
