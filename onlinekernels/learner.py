@@ -269,8 +269,8 @@ class OnlineLearner(Parameterized):
         state, y = state.with_targets(len(X), y, classes)
         if self.class_weight is not None:
             weights = state.class_weights(self.class_weight, y, weights, balanced, self)
-        if state.scaler is not None:
-            state.advanced_scaler(X)  # whatever it refuses is refused before anything changes
+        if state.scaler is not None and state is not self._state:
+            state.advanced_scaler(X)  # what it refuses must be refused before a new state is in force
         return state, X, y, weights
 
     def _checked_points(self, state, X, finite=True):

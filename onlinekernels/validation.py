@@ -288,13 +288,13 @@ def as_array_once(y):
 
 
 def count_targets(y):
-    """Numbers that y has for each example: 1, or the columns of a matrix."""
-    y = as_array_once(y)
+    """Numbers that y, an array or something to refuse, has for each example: 1, or the columns of a matrix."""
     return y.shape[1] if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 else 1
 
 
 def check_targets(y, n, n_targets=1):
     """Targets of a regression as finite float64 numbers, shape (n,) or (n, n_targets)."""
+    y = as_array_once(y)
     if n_targets == 1 and count_targets(y) == 1:
         y = check_column(y, n)
     else:

@@ -10,12 +10,12 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport NAN, fabs, fmax, isfinite, sqrt
 from libc.string cimport memset
 from onlinekernels._core.dense cimport hinge_step, softmax, softmax_hessian_times, softmax_step
-from onlinekernels._core.expansion cimport DENSE, ONE, PAIR, Expansion, Piece
+from onlinekernels._core.expansion cimport DENSE, PAIR, Expansion, Piece
 from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.kernels cimport SQUARE
 from onlinekernels._core.losses cimport (CUSTOM, MULTICLASS_LOGISTIC, Loss, loss_curvature, loss_derivative,
                                          loss_moved_scalar, loss_scalar_gradient)
-from onlinekernels._core.ring cimport NEWCOMER, NOBODY, SUBLINEAR, WINDOW, array_data, window_length
+from onlinekernels._core.ring cimport NEWCOMER, NOBODY, array_data
 from onlinekernels._core.ring import check_array
 from onlinekernels._core.rules cimport (AGGRESSIVE, APPROXIMATE, GRADIENT, IMPLICIT, META_DESCENT, RELAXED,
                                         RELAXED_AGGRESSIVE, Meta, Move, Rule, Step, View, adapted_step,
@@ -433,11 +433,7 @@ cdef class Engine:
 
     cdef void forget_expiring(self) noexcept nogil:
         """With exact norms: take out the terms that a window is about to drop."""
-        cdef long long oldest
-        if self.expansion.pool.budget.code not in (WINDOW, SUBLINEAR):
-            return
-        oldest = self.t + 1 - window_length(&self.expansion.pool.budget, self.t + 1)
-        while self.expansion.pool.count and self.expansion.pool.born[self.expansion.pool.start] < oldest:
+        while self.expansion.pool.first_expires(self.t):
             self.forget(self.expansion.pool.start, 0.0, NULL, 0, 0)
             self.expansion.drop_first()
 
@@ -790,29 +786,29 @@ cdef class Engine:
 
     def coefficients(self, slots=None):
         """True coefficients of the function that `decision` evaluates; see `Expansion.coefficients`."""
-        channel = self.channel()
-        true = self.expansion.coefficients(channel, slots)
-        return true / self.t if channel else true
+        return self.averaged(self.expansion.coefficients(self.channel(), slots))
+
+    cdef averaged(self, true):
+        """The sum of all hypotheses to their average, if that is what `decision` evaluates."""
+        return true / self.t if self.channel() else true
 
     def knots(self, Py_ssize_t j):
         """(keys, counts, coefficients, sizes) of a coordinate's tree, of the function that `decision` evaluates."""
-        forest, channel = self.expansion, self.channel()
+        forest = self.expansion
         keys, counts, _, sizes = forest.tree.contents(j)
-        true = forest.knots(j, channel)
-        return keys, counts, true / self.t if channel else true, sizes
+        return keys, counts, self.averaged(forest.knots(j, self.channel())), sizes
 
     def component(self, Py_ssize_t j, points):
         """f_j at values of coordinate j, shape (len(points), labels)."""
-        forest, channel = self.expansion, self.channel()
-        true = forest.component(j, points, channel)
-        return true / self.t if channel else true
+        forest = self.expansion
+        return self.averaged(forest.component(j, points, self.channel()))
 
     def square_on_trees(self):
         """|f|^2 = sum_j sum_p a_jp f_j(p) over the knots p of each coordinate."""
         forest, channel = self.expansion, self.channel()
         total = sum(np.sum(forest.knots(j, channel).T * forest.component_at_knots(j, channel))
                     for j in range(self.expansion.n_features))
-        return float(total / self.t / self.t if channel else total)
+        return float(self.averaged(self.averaged(total)))
 
     @property
     def notices_bad_points(self):

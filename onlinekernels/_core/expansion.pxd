@@ -73,7 +73,8 @@ cdef class Expansion:
     cdef double* slot_l1
     cdef double* slot_work
 
-    cdef start_scratch(self)
+    cdef begin(self, Py_ssize_t n_features, dtype, int channels, Outputs outputs, int form)
+    cdef int begin_piece(self, Piece* piece, Py_ssize_t m) except -1
     cdef Py_ssize_t live(self) noexcept nogil
     cdef const double* values(self, const Piece* piece, Py_ssize_t i) noexcept nogil
     cdef void evaluate(self, const Piece* piece, Py_ssize_t i, int last, double* out) noexcept nogil

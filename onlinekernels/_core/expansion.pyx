@@ -57,14 +57,7 @@ cdef class Expansion:
         self.program = program
         self.kernel = kernel
         self.weight_scale = weight_scale
-        self.n_features = 0 if n_features is None else n_features
-        self.dtype = np.dtype(dtype)
-        self.outputs = outputs
-        self.form = form
-        self.width = 1 if outputs is None else max(1, outputs.n)
-        self.frame.channels = channels
-        frame_reset(&self.frame)
-        self.start_scratch()
+        self.begin(0 if n_features is None else n_features, dtype, channels, outputs, form)
         if program is None and kernel is None:
             self.weights = np.zeros((channels * self.width, self.n_features))
             self.weight_data = <double*> array_data(self.weights)
@@ -75,8 +68,24 @@ cdef class Expansion:
                              None if program is None else n_features, dtype,
                              0 if program is None else program.n_facts, form == PAIR)
 
-    cdef start_scratch(self):
+    cdef begin(self, Py_ssize_t n_features, dtype, int channels, Outputs outputs, int form):
+        """What every kind of expansion has."""
+        self.n_features = n_features
+        self.dtype = np.dtype(dtype)
+        self.outputs = outputs
+        self.form = form
+        self.width = 1 if outputs is None else max(1, outputs.n)
+        self.frame.channels = channels
+        frame_reset(&self.frame)
         self.scratch = [None] * N_SCRATCH
+
+    cdef int begin_piece(self, Piece* piece, Py_ssize_t m) except -1:
+        """A piece of m rows about which nothing is known yet, with room for k(x, x)."""
+        memset(piece, 0, sizeof(Piece))
+        piece.rows = m
+        piece.own = <double*> self.buffer(OWN, m * sizeof(double))
+        self.allocate_sums()
+        return 0
 
     def grow(self, Py_ssize_t width):
         """Make room for more outputs."""
@@ -290,8 +299,8 @@ cdef class Expansion:
 
     cdef void expire(self, long long t) noexcept nogil:
         """After example t: drop what f_{t+1} may not use."""
-        if self.pool is not None:
-            self.pool.expire(t)
+        while self.pool is not None and self.pool.first_expires(t):
+            self.drop_first()
 
     cdef void drop_first(self) noexcept nogil:
         """Drop the oldest term of a window."""
@@ -421,14 +430,8 @@ cdef class Expansion:
         cdef Py_ssize_t i, size, d = self.n_features
         cdef Pool pool = self.pool
         cdef Program program = self.program
-        piece.rows = m
+        self.begin_piece(piece, m)
         piece.x = piece.raw = x
-        piece.values = piece.totals = NULL
-        piece.inner = piece.own_inner = NULL
-        piece.l1 = piece.own_l1 = NULL
-        piece.narrow = False
-        piece.own = <double*> self.buffer(OWN, m * sizeof(double))
-        self.allocate_sums()
         if pool is None:
             with nogil:
                 for i in range(m):
@@ -472,13 +475,10 @@ cdef class Expansion:
 
     cdef int prepare_object(self, Piece* piece, double* own, row) except -1:
         """A piece of one object, whose kernel values are known."""
-        self.allocate_sums()
+        self.begin_piece(piece, 1)
         self.work = <double*> self.buffer(WORK, sizeof(double))
-        piece.rows = 1
-        piece.totals = NULL
         piece.first = self.pool.start
         piece.own = own
-        piece.facts = NULL
         piece.values = <const double*> array_data(row)
         if piece.values == NULL:
             piece.values = self.work            # no terms yet: never read, but not NULL
@@ -673,7 +673,8 @@ cdef class Expansion:
                 pool.objects[slot] = points[i]
             else:
                 self.place(&piece, i, slot)
-        pool.expire(0)
+        while pool.first_expires(0):
+            pool.drop_first()           # not the expansion's: a forest has planted nothing yet
 
     def state(self):
         """Named numbers and arrays; no scratch."""

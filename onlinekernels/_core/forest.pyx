@@ -6,11 +6,11 @@ With an unlimited budget there is nothing else.  A budget keeps its terms in a p
 know what to take out of them when one is dropped.
 """
 import numpy as np
-from onlinekernels._core.expansion cimport DENSE, OWN, PAIR, Expansion, Piece
+from onlinekernels._core.expansion cimport DENSE, PAIR, Expansion, Piece
 from onlinekernels._core.expansion cimport X as MAPPED
 from onlinekernels._core.frame cimport frame_reset
 from onlinekernels._core.outputs cimport Outputs
-from onlinekernels._core.ring cimport NEWCOMER, NOBODY, SUBLINEAR, UNLIMITED, WINDOW, Pool, array_data, window_length
+from onlinekernels._core.ring cimport NEWCOMER, NOBODY, UNLIMITED, Pool, array_data
 from onlinekernels._core.ring import check_array
 from onlinekernels._core.tree cimport FAN, LEAF, Tree
 from onlinekernels._core.tree import mapping
@@ -41,14 +41,7 @@ cdef class Forest(Expansion):
             self.low, self.stretch = mapping(bounds, n_features)
             self.low_data = <double*> array_data(self.low)
             self.stretch_data = <double*> array_data(self.stretch)
-        self.n_features = n_features
-        self.dtype = np.dtype(np.float64)
-        self.outputs = outputs
-        self.form = form
-        self.width = 1 if outputs is None else max(1, outputs.n)
-        self.frame.channels = channels
-        frame_reset(&self.frame)
-        self.start_scratch()
+        self.begin(n_features, np.float64, channels, outputs, form)
         if budget[0] != UNLIMITED:
             self.pool = Pool(budget, channels, self.width if form == DENSE else 1, n_features, self.dtype, 0,
                              form == PAIR)
@@ -177,14 +170,6 @@ cdef class Forest(Expansion):
         memcpy(self.pool.point_data + slot * self.pool.point_bytes,
                piece.raw + i * self.pool.point_bytes, self.pool.point_bytes)
 
-    cdef void expire(self, long long t) noexcept nogil:
-        cdef long long oldest
-        if self.pool is None or self.pool.budget.code not in (WINDOW, SUBLINEAR):
-            return
-        oldest = t + 1 - window_length(&self.pool.budget, t + 1)
-        while self.pool.start < self.pool.stop and self.pool.born[self.pool.start] < oldest:
-            self.drop_first()
-
     cdef void drop_first(self) noexcept nogil:
         self.uproot(self.pool.start)
         self.pool.drop_first()
@@ -232,15 +217,8 @@ cdef class Forest(Expansion):
     cdef int prepare(self, Piece* piece, const char* x, Py_ssize_t m, bint learning, int by_terms=-1) except -1:
         cdef Py_ssize_t i, d = self.n_features
         cdef double* mapped
-        piece.rows = m
+        self.begin_piece(piece, m)
         piece.x = piece.raw = x
-        piece.values = piece.totals = NULL
-        piece.inner = piece.own_inner = NULL
-        piece.l1 = piece.own_l1 = NULL
-        piece.facts = NULL
-        piece.narrow = False
-        piece.own = <double*> self.buffer(OWN, m * sizeof(double))
-        self.allocate_sums()
         if learning:
             self.reserve(m)
         if self.low_data != NULL:

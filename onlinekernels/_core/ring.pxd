@@ -65,7 +65,7 @@ cdef class Pool:
     cdef Py_ssize_t enter(self, long long t, const double* stored) noexcept nogil
     cdef Py_ssize_t victim(self, const double* stored) noexcept nogil
     cdef double size_of(self, const double* stored) noexcept nogil
-    cdef void expire(self, long long t) noexcept nogil
+    cdef bint first_expires(self, long long t) noexcept nogil
     cdef void drop_first(self) noexcept nogil
     cdef void clear(self) noexcept nogil
     cdef void fold(self, const Frame* frame) noexcept nogil

@@ -219,14 +219,11 @@ cdef class Pool:
                     i = (i - 1) // 2
         return slot
 
-    cdef void expire(self, long long t) noexcept nogil:
-        """After example t: drop what f_{t+1} may not use."""
-        cdef long long first
-        if self.budget.code not in (WINDOW, SUBLINEAR):
-            return
-        first = t + 1 - window_length(&self.budget, t + 1)
-        while self.start < self.stop and self.born[self.start] < first:
-            self.drop_first()
+    cdef bint first_expires(self, long long t) noexcept nogil:
+        """Whether f_{t+1} may not use the first term, because a window has left it behind."""
+        if self.budget.code not in (WINDOW, SUBLINEAR) or self.start == self.stop:
+            return False
+        return self.born[self.start] < t + 1 - window_length(&self.budget, t + 1)
 
     cdef void drop_first(self) noexcept nogil:
         """Drop the term at the beginning of a window."""

@@ -5,10 +5,9 @@ expansion with another way to inner products: one example is spread over a dense
 gathers from it.  The pool keeps, in place of a point, where its non-zeros are in an arena.
 """
 import numpy as np
-from onlinekernels._core.expansion cimport DENSE, FACTS, INNER, OWN, OWN_INNER, PAIR, SLOT_INNER, SLOT_WORK, WORK
+from onlinekernels._core.expansion cimport DENSE, FACTS, INNER, OWN_INNER, PAIR, SLOT_INNER, SLOT_WORK, WORK
 from onlinekernels._core.expansion cimport Expansion, Piece, apart
 from onlinekernels._core.expansion cimport X as UNUSED
-from onlinekernels._core.frame cimport frame_reset
 from onlinekernels._core.kernels cimport MAX_OPS, SQUARE, Program
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.ring cimport Pool, array_data
@@ -65,14 +64,7 @@ cdef class Sparse(Expansion):
         self.evaluates_slots = evaluates_slots
         self.program = program
         self.weight_scale = weight_scale
-        self.n_features = n_features
-        self.dtype = np.dtype(np.float64)
-        self.outputs = outputs
-        self.form = form
-        self.width = 1 if outputs is None else max(1, outputs.n)
-        self.frame.channels = channels
-        frame_reset(&self.frame)
-        self.start_scratch()
+        self.begin(n_features, np.float64, channels, outputs, form)
         self.dense_array = np.zeros(n_features)
         self.dense = <double*> array_data(self.dense_array)
         if program is None:
@@ -201,16 +193,9 @@ cdef class Sparse(Expansion):
         cdef Program program = self.program
         cdef Py_ssize_t i, k
         cdef double square
-        piece.rows = m
+        self.begin_piece(piece, m)
         piece.first_row = first
-        piece.values = piece.totals = NULL
-        piece.inner = piece.own_inner = NULL
-        piece.l1 = piece.own_l1 = NULL
-        piece.facts = NULL
-        piece.narrow = False
-        piece.own = <double*> self.buffer(OWN, m * sizeof(double))
         piece.x = piece.raw = self.buffer(UNUSED, m * 2 * sizeof(double))
-        self.allocate_sums()
         if self.pool is not None:
             if learning:
                 self.pool.reserve(m)
@@ -283,7 +268,7 @@ cdef class Sparse(Expansion):
             if pairs is not None:
                 self.pool.pairs[:, slot] = pairs[:, i]
             self.place(&piece, i, slot)
-        self.pool.expire(0)
+        self.expire(0)
 
     def state(self):
         state = Expansion.state(self)

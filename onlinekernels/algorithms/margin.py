@@ -38,7 +38,7 @@ class ALMA(TwoClasses):
     B, C : float or None
         Default sqrt(8) / alpha and sqrt(2), as in the original.
     budget, scale, epochs
-        As in `NORMA`.
+        As in `NORMA`. A sample weight of 0 leaves an example out, other weights make no difference.
 
     Examples
     --------
@@ -93,7 +93,8 @@ class ROMMA(TwoClasses):
         Default `Gaussian()`.
     aggressive : bool
     budget, scale, epochs
-        As in `NORMA`. |w| is kept exact when a budget drops terms.
+        As in `NORMA`. |w| is kept exact when a budget drops terms. A sample weight of 0 leaves an example out, other
+        weights make no difference.
 
     Examples
     --------
