@@ -97,7 +97,9 @@ class OnlineLearner(Parameterized):
         self._learn(state, X, y, weights)
         return self
 
-    def progressive(self, X, y=None, classes=None, sample_weight=None, *, initial=None, return_steps=False):
+    def progressive(
+        self, X, y=None, classes=None, sample_weight=None, *, initial=None, return_steps=False, return_margins=False
+    ):
         """Test, then train: learn like `partial_fit` and return the scores just before each update.
 
         Returns
@@ -106,14 +108,17 @@ class OnlineLearner(Parameterized):
             f_t(x_t) + offset, for every task; no margin is subtracted. A class that joins later has 0.
         steps : array of shape (n,), with return_steps=True
             The step size of each example.
+        margins : array of shape (n,), with return_margins=True
+            The loss's margin or width when each score was taken, which a nu-loss adapts.
         """
         state, X, y, weights = self._next_state(X, y, classes, sample_weight, initial)
         state.make_ready()
         scores = np.zeros((len(X), state.engine.expansion.width))
-        steps = np.zeros(len(X)) if return_steps else None
-        self._learn(state, X, y, weights, scores.reshape(-1), steps)
+        wanted = {"steps": return_steps, "scalars": return_margins}
+        others = {name: np.zeros(len(X)) for name, is_wanted in wanted.items() if is_wanted}
+        self._learn(state, X, y, weights, scores=scores.reshape(-1), **others)
         scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
-        return (scores, steps) if return_steps else scores
+        return (scores, *others.values()) if others else scores
 
     def learn_one(self, x, y=None):
         """Learn one example, 1-d or an object, with the least overhead; return self."""
@@ -310,7 +315,7 @@ class OnlineLearner(Parameterized):
         self._state.make_ready()
         return y[0]
 
-    def _learn(self, state, X, y, weights=None, scores=None, steps=None, earlier=0):
+    def _learn(self, state, X, y, weights=None, *, earlier=0, **trace):
         """Let the engine run; an error says how many rows were learned, `earlier` ones included."""
         raw, before = X, state.scaler
         if before is not None:
@@ -321,7 +326,7 @@ class OnlineLearner(Parameterized):
         try:
             if before is not None:
                 state.scaler = scaler
-            engine.learn(y, weights=weights, scores=scores, steps=steps, **examples)
+            engine.learn(y, weights=weights, **trace, **examples)
         except BaseException as error:
             learned = getattr(error, "rows_learned", 0)
             if before is not None:  # it has seen as many rows as the engine

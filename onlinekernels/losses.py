@@ -89,13 +89,13 @@ class Loss(Parameterized):
                 f"derive it from a loss without nu."
             )
 
-    def value(self, score, y=None):
-        """l(score, y), over arrays."""
-        return self._evaluate(_core.value, score, y)
+    def value(self, score, y=None, *, scalar=None):
+        """l(score, y), over arrays; `scalar`, a number or array, in place of the loss's own margin or width."""
+        return self._evaluate(_core.value, score, y, scalar)
 
-    def derivative(self, score, y=None):
+    def derivative(self, score, y=None, *, scalar=None):
         """dl/dscore, over arrays."""
-        return self._evaluate(_core.derivative, score, y)
+        return self._evaluate(_core.derivative, score, y, scalar)
 
     def curvature(self, score, y=None):
         """Second derivative, over arrays; 0 for piecewise linear losses."""
@@ -105,14 +105,15 @@ class Loss(Parameterized):
         """dl/dscalar of a nu-loss, over arrays: the scalar moves by -eta times this."""
         return self._evaluate(_core.scalar_gradient, score, y)
 
-    def _evaluate(self, function, score, y):
+    def _evaluate(self, function, score, y, scalar=None):
         if self._code() == 0:
             raise NotImplementedError(f"{type(self).__name__} does not define {function.__name__}(score, y).")
         if type(self).derivative is Loss.derivative:
             self.validate()
         if y is None and self.task != "novelty":
             raise TypeError(f"{type(self).__name__} needs y: {function.__name__}(score, y).")
-        return function(*self.core(), score, 0.0 if y is None else y)
+        code, own, nu = self.core()
+        return function(code, own if scalar is None else scalar, nu, score, 0.0 if y is None else y)
 
 
 class _Margin(Loss):
@@ -282,38 +283,39 @@ class _Runner(_Margin):
 
     task = "multiclass"
 
-    def value(self, scores, y, labels=None):
-        """Loss of score vectors, shape (..., classes), for class indices y; `labels` gives Delta."""
-        margin, _, distance = self._runner_up(scores, y, labels)
-        self.validate()
-        return _core.value(*self.core(), margin, distance)
+    def value(self, scores, y, labels=None, *, scalar=None):
+        """Loss of score vectors, shape (..., classes), for class indices y.
 
-    def derivative(self, scores, y, labels=None):
+        `labels` gives Delta; the classes are then in its order. `scalar`, a number or one for each vector, is in
+        place of the margin.
+        """
+        return self._at_runner_up(_core.value, scores, y, labels, scalar)[0]
+
+    def derivative(self, scores, y, labels=None, *, scalar=None):
         """dl/dscores: -1 at y and +1 at the runner-up where the loss is positive."""
-        self.validate()
-        margin, runner_up, distance = self._runner_up(scores, y, labels)
-        slope = np.atleast_1d(_core.derivative(*self.core(), margin, distance))
+        slope, runner_up = map(np.atleast_1d, self._at_runner_up(_core.derivative, scores, y, labels, scalar))
         out = np.zeros(np.shape(scores)).reshape(len(slope), -1)
         rows = np.arange(len(slope))
         out[rows, np.atleast_1d(y)] += slope
-        out[rows, np.atleast_1d(runner_up)] -= slope
+        out[rows, runner_up] -= slope
         return out.reshape(np.shape(scores))
 
-    def _runner_up(self, scores, y, labels):
-        """(margin over the runner-up, runner-up, its distance) for each score vector."""
-        scores, y = np.asarray(scores, dtype=float), np.asarray(y)
+    def _at_runner_up(self, function, scores, y, labels, scalar):
+        """(function of the margin over the runner-up, runner-up) for each score vector."""
+        self.validate()
+        code, own, nu = self.core()
+        scores, scalar = np.asarray(scores, dtype=float), own if scalar is None else np.asarray(scalar, dtype=float)
         rows, indices = np.atleast_2d(scores), np.atleast_1d(y)
-        count = rows.shape[1]
         if self.structured and labels is not None:
             distance = np.array([labels.outputs().distances_from(i) for i in indices.tolist()])
         else:
-            distance = 1.0 - np.eye(count)[indices]
-        rivals = self.core()[1] * distance + rows
-        rivals[np.arange(len(rows)), indices] = -np.inf
-        best = rivals.argmax(axis=1)
+            distance = 1.0 - np.eye(rows.shape[1])[indices]
+        rivals = np.reshape(scalar, (-1, 1)) * distance + rows
         lines = np.arange(len(rows))
-        found = rows[lines, indices] - rows[lines, best], best, distance[lines, best]
-        return found if scores.ndim > 1 else tuple(part[0] for part in found)
+        rivals[lines, indices] = -np.inf
+        best = rivals.argmax(axis=1)
+        values = function(code, scalar, nu, rows[lines, indices] - rows[lines, best], distance[lines, best])
+        return (values, best) if scores.ndim > 1 else (float(values[0]), best[0])
 
 
 class MulticlassHinge(_Runner):

@@ -78,7 +78,7 @@ def test_learn_does_what_the_library_does(data, tmp_path, capsys):
     scores = np.concatenate([expected.progressive(X[i : i + 500], Y[i : i + 500]) for i in range(0, 3000, 500)])
     rows = reports(capsys.readouterr().out)
     assert [row[0] for row in rows] == ["1000", "2000", "3000"]
-    wrong = np.where(scores > 0, 1, -1) != Y
+    wrong = Y * scores <= 0
     assert rows[-1][1] == f"{wrong.mean():.2%}" and rows[-1][2] == f"{wrong[2000:].mean():.2%}"
     assert rows[-1][3] == "100" and float(rows[-1][4]) > 0
     model = load(tmp_path / "m.npz")
@@ -110,8 +110,8 @@ def test_many_classes_grow(data, tmp_path, capsys):
 def test_numbers(data, capsys):
     assert learn(data, "wave", "--loss", "insensitive:0.01", "--kernel", "gaussian:1+0.1*linear+constant") == 0
     text = capsys.readouterr().out
-    assert "mean square" in text and "mean absolute" in text
-    assert float(reports(text)[-1][1]) < 0.1
+    assert "mean absolute error" in text and "squared error" in text
+    assert float(reports(text)[-1][1]) < 0.2
 
 
 def test_novelty_needs_no_target(data, capsys):
@@ -540,7 +540,7 @@ def test_a_finished_run_can_be_resumed(data, tmp_path):
 
 def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     path = str(tmp_path / "m.npz")
-    place = {"place": {"features": ["f" * 70_000]}, "tally": {}, "options": {}}
+    place = {"place": {"features": ["f" * 70_000]}, "totals": {}, "options": {}}
     checkpoints.save(SILK().fit(X[:10], Y[:10]), path, place)
     assert checkpoints.stream_of(path)["place"]["features"] is None  # too many names to keep
     before = Path(path).read_bytes()

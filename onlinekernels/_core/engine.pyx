@@ -45,6 +45,13 @@ REASONS = {
 }
 
 
+cdef struct Trace:
+    # Where to write what was in force at each example, before it was learned; NULL for what nobody wants.
+    double* scores          # `width` numbers for each example
+    double* steps
+    double* scalars         # the loss's margin or width
+
+
 cdef class Engine:
     """Rule, loss and offsets around an expansion, and the loop that advances them.
 
@@ -153,8 +160,7 @@ cdef class Engine:
 
     # ---- The loop -----------------------------------------------------------------------------
 
-    cdef Py_ssize_t run(self, Piece* piece, const double* y, const double* weights, double* scores,
-                        double* steps) noexcept nogil:
+    cdef Py_ssize_t run(self, Piece* piece, const double* y, const double* weights, Trace trace) noexcept nogil:
         """Learn the examples of a piece in order; return how many were learned completely."""
         cdef Py_ssize_t i, l, joined, width = self.expansion.width
         cdef double weight, eta
@@ -167,14 +173,16 @@ cdef class Engine:
                 self.expansion.outputs.n = <Py_ssize_t> y[i] + 1    # the label joins at its own row
             if not self.can_hold(piece, i) or not self.evaluate(piece, i):
                 return self.stop_at(i, joined)
-            if scores != NULL:
+            if trace.scores != NULL:
                 for l in range(width):
-                    scores[i * width + l] = self.scores[l] if l < self.labels() else 0.0
+                    trace.scores[i * width + l] = self.scores[l] if l < self.labels() else 0.0
+            if trace.scalars != NULL:
+                trace.scalars[i] = self.loss.scalar
             self.row = y + i * self.targets
             if not self.decide(piece, i, self.row[0], weight, &move):
                 return self.stop_at(i, joined)
-            if steps != NULL:
-                steps[i] = move.meta.eta if self.adapts_step() else eta
+            if trace.steps != NULL:
+                trace.steps[i] = move.meta.eta if self.adapts_step() else eta
         return piece.rows
 
     cdef Py_ssize_t stop_at(self, Py_ssize_t i, Py_ssize_t joined) noexcept nogil:
@@ -658,17 +666,16 @@ cdef class Engine:
     # ---- Learning from Python -----------------------------------------------------------------
 
     def learn(self, const double[::1] y, *, X=None, objects=None, const double[::1] weights=None,
-              double[::1] scores=None, double[::1] steps=None):
+              double[::1] scores=None, double[::1] steps=None, double[::1] scalars=None):
         """Learn all rows of X (C-contiguous, the points' precision) or all objects.
 
-        `scores` takes one row of `width` numbers per example.  An error, or Ctrl-C, stops after the
+        `scores` takes one row of `width` numbers per example, `steps` and `scalars` take one.  An error, or Ctrl-C, stops after the
         last complete row; the exception says how many rows that were.
         """
         cdef Expansion expansion = self.expansion
         cdef Py_ssize_t n = y.shape[0] // self.targets, done = 0, rows, learned
         cdef const double* weight_data = NULL
-        cdef double* score_data = NULL
-        cdef double* step_data = NULL
+        cdef Trace trace = Trace(NULL, NULL, NULL)
         cdef const char* x = NULL
         self.acquire()
         try:
@@ -678,16 +685,17 @@ cdef class Engine:
                 if weights is not None:
                     weight_data = &weights[done]
                 if scores is not None:
-                    score_data = &scores[done * expansion.width]
+                    trace.scores = &scores[done * expansion.width]
                 if steps is not None:
-                    step_data = &steps[done]
+                    trace.steps = &steps[done]
+                if scalars is not None:
+                    trace.scalars = &scalars[done]
                 if objects is not None:
                     rows = 1
-                    learned = self.learn_object(objects[done], &y[done * self.targets], weight_data, score_data, step_data)
+                    learned = self.learn_object(objects[done], &y[done * self.targets], weight_data, trace)
                 else:
                     rows = min(n - done, expansion.piece_rows())
-                    learned = self.learn_piece(x, done, rows, &y[done * self.targets], weight_data,
-                                               score_data, step_data)
+                    learned = self.learn_piece(x, done, rows, &y[done * self.targets], weight_data, trace)
                 done += learned
                 if learned < rows:
                     self.raise_failure(done)
@@ -704,9 +712,9 @@ cdef class Engine:
         self.acquire()
         try:
             if self.expansion.kernel is not None:
-                learned = self.learn_object(x, &y, NULL, NULL, NULL)
+                learned = self.learn_object(x, &y, NULL, Trace(NULL, NULL, NULL))
             else:
-                learned = self.learn_piece(array_data(x), 0, 1, &y, NULL, NULL, NULL)
+                learned = self.learn_piece(array_data(x), 0, 1, &y, NULL, Trace(NULL, NULL, NULL))
             if not learned:
                 self.raise_failure(0)
         except BaseException as error:
@@ -736,17 +744,16 @@ cdef class Engine:
         raise FloatingPointError(f"Row {row} of X cannot be learned: {REASONS[self.failure]}.")
 
     cdef Py_ssize_t learn_piece(self, const char* x, Py_ssize_t first, Py_ssize_t rows, const double* y,
-                                const double* weights, double* scores, double* steps) except -1:
+                                const double* weights, Trace trace) except -1:
         """Learn a few rows."""
         cdef Piece piece
         cdef Py_ssize_t learned
         self.expansion.prepare_rows(&piece, x, first, rows, True)
         with nogil:
-            learned = self.run(&piece, y, weights, scores, steps)
+            learned = self.run(&piece, y, weights, trace)
         return learned
 
-    cdef Py_ssize_t learn_object(self, x, const double* y, const double* weights, double* scores,
-                                 double* steps) except -1:
+    cdef Py_ssize_t learn_object(self, x, const double* y, const double* weights, Trace trace) except -1:
         """Learn one object: its kernel row comes from Python."""
         cdef Expansion expansion = self.expansion
         cdef Piece piece
@@ -757,7 +764,7 @@ cdef class Engine:
         own = expansion.kernel.self_value(x)
         expansion.prepare_object(&piece, &own, row)
         with nogil:
-            learned = self.run(&piece, y, weights, scores, steps)
+            learned = self.run(&piece, y, weights, trace)
         for slot in range(piece.first, expansion.pool.start):
             expansion.pool.objects[slot] = None
         if learned and expansion.entered >= 0:

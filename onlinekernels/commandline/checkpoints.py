@@ -12,7 +12,7 @@ import zipfile
 __all__ = ["save", "stream_of", "remove_leftovers", "with_suffix"]
 
 FORMAT = "onlinekernels stream"
-VERSION = 1
+VERSION = 2
 _LEFTOVER = ".checkpoint.npz"
 # A comment of an archive holds 65535 bytes.
 _LONGEST = 60_000
@@ -55,7 +55,7 @@ def stream_of(path):
         return None
     if not isinstance(stream, dict) or (stream.get("format"), stream.get("version")) != (FORMAT, VERSION):
         return None
-    return stream if {"place", "tally", "options"} <= set(stream) else None
+    return stream if {"place", "totals", "options"} <= set(stream) else None
 
 
 def _encoded(stream):

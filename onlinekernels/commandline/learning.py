@@ -5,7 +5,6 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
-from time import perf_counter
 
 import numpy as np
 
@@ -19,17 +18,18 @@ from onlinekernels.commandline.options import (
     open_data,
     told,
 )
-from onlinekernels.commandline.progress import progress_bar
-from onlinekernels.commandline.tallies import tally_for
+from onlinekernels.evaluate.measures import Totals, test_then_train
+from onlinekernels.evaluate.progress import progress_bar
+from onlinekernels.evaluate.words import headline, shown
 from onlinekernels.modelfile import load
 
 __all__ = ["add_learn"]
 
 DESCRIPTION = """\
 Learn from a stream, example by example. Each one is predicted before it is learned, so the
-mistakes that are printed are honest. A report has the number of examples, the mistakes (or errors)
-over all of them and since the last report, the terms of the model, and the microseconds that
-learning took per example.
+mistakes that are printed are honest. A report has the number of examples, the mistakes (or errors,
+or alerts) over all of them and since the last report, the terms of the model, and the microseconds
+that learning took per example.
 
 Kernels, losses, steps and budgets are written as name, name:value or name:parameter=value,...
 A sum of kernels has a + in it: gaussian:2.0+0.1*linear."""
@@ -134,7 +134,8 @@ def _learn(arguments):
         arguments.save = checkpoints.with_suffix(arguments.save)
         checkpoints.remove_leftovers(arguments.save)
     run = _Run(arguments)
-    with _Interruption() as interruption, progress_bar(arguments.limit, arguments.progress) as advance:
+    wanted = None if arguments.progress else False  # on a terminal, if tqdm is there
+    with _Interruption() as interruption, progress_bar(wanted, arguments.limit, " examples") as advance:
         try:
             _learn_all(run, interruption, advance)
         except KeyboardInterrupt:
@@ -145,7 +146,7 @@ def _learn(arguments):
         except (OSError, ValueError, TypeError, ArithmeticError) as error:
             raise ValueError(_with_hint(told(error)) + run.rescue()) from error
         if interruption.signal is not None:
-            print(f"Stopped after {run.tally.count} examples.{run.rescue()}", file=sys.stderr)
+            print(f"Stopped after {run.totals.count} examples.{run.rescue()}", file=sys.stderr)
             return 128 + interruption.signal
     return run.finish()
 
@@ -219,14 +220,14 @@ class _Run:
         self.arguments = arguments
         self.model = load(arguments.model) if arguments.model else _new_model(arguments)
         self.task = self.model._current_loss().task
-        self.tally = tally_for(self.task)
+        self.totals, self.totals_reported = Totals(), Totals()
         self.classes = _named_classes(arguments.classes, arguments.label_type)
         self.options = {name: getattr(arguments, name) for name in _DECISIVE}
         # The place after the last chunk that was learned, and after the chunk that comes next.
         self.place = self.next_place = {"epoch": 0, "position": None, "features": None}
         self.n_skipped = 0
         self.seconds, self.timed = 0.0, 0
-        self.reported = self.saved = 0
+        self.saved = 0
         self.has_headings = False
         if arguments.resume and os.path.exists(arguments.save):
             self._resume(arguments.save)
@@ -242,9 +243,9 @@ class _Run:
                 option = "--" + name.replace("_", "-")
                 raise Usage(f"{option} must be as it was for {path}, {before!r}, to resume. Got {now!r} instead.")
         self.model = load(path)
-        self.tally.restore(stream["tally"])
+        self.totals, self.totals_reported = Totals(**stream["totals"]), Totals(**stream["totals"])
         self.place = self.next_place = stream["place"]
-        self.reported = self.saved = self.tally.count
+        self.saved = self.totals.count
 
     def _t(self):
         return 0 if self.model._state is None else self.model.t_
@@ -276,37 +277,37 @@ class _Run:
 
     def learn(self, X, y):
         """Test, then train, on one chunk."""
-        is_new = self.model._state is None
-        self.tally.prepare(None if is_new else self.model, 0 if self.classes is None else len(self.classes))
-        y = None if self.task == "novelty" else y
-        start = perf_counter()
-        scores = self.model.progressive(X, y, classes=self.classes if is_new else None)
-        self.seconds += perf_counter() - start
-        self.timed += len(scores)
-        self.tally.add(self.model, y, scores)
+        classes = self.classes if self.model._state is None else None
+        measures, seconds = test_then_train(self.model, X, None if self.task == "novelty" else y, classes)
+        self.seconds += seconds
+        self.timed += len(measures)
+        self.totals.add(measures)
         self.place, self.learned = self.next_place, self._t()
 
     def report_if_due(self):
         every = self.arguments.report
-        if every is not None and self.reported // every < self.tally.count // every:
+        if every is not None and self.totals_reported.count // every < self.totals.count // every:
             self.report()
 
     def report(self):
-        headings = ("examples", *self.tally.headings, "terms", "microseconds")
+        headings, cells = ["examples"], [str(self.totals.count)]
+        lately = self.totals.since(self.totals_reported)
+        for name, word in headline(self.task):
+            headings += [word, "lately"]
+            cells += [shown(self.task, name, totals.mean(name)) or "-" for totals in (self.totals, lately)]
+        headings += ["terms", "microseconds"]
+        cells += [str(self.model.n_terms_), f"{1e6 * self.seconds / self.timed:.2f}" if self.timed else "-"]
         widths = [max(len(heading), 10) + 2 for heading in headings]
-        speed = f"{1e6 * self.seconds / self.timed:.2f}" if self.timed else "-"
-        cells = (str(self.tally.count), *self.tally.cells(), str(self.model.n_terms_), speed)
         for row in (cells,) if self.has_headings else (headings, cells):
             print("".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)), flush=True)
         self.has_headings = True
-        self.tally.begin_anew()
-        self.reported = self.tally.count
+        self.totals_reported = Totals(**self.totals.to_dict())
 
     def finish(self):
         """Last report, last save; the exit status."""
         if self._t() == 0:
             raise ValueError(f"{self.arguments.data} has no examples to learn from.")
-        if not self.has_headings or self.reported < self.tally.count:
+        if not self.has_headings or self.totals_reported.count < self.totals.count:
             self.report()
         if self.arguments.save is not None:
             self.save()
@@ -318,20 +319,20 @@ class _Run:
 
     def save_if_due(self):
         every = self.arguments.checkpoint
-        if every is not None and self.saved // every < self.tally.count // every:
+        if every is not None and self.saved // every < self.totals.count // every:
             self.save()
 
     def save(self):
-        stream = {"place": self.place, "tally": self.tally.state(), "options": self.options}
+        stream = {"place": self.place, "totals": self.totals.to_dict(), "options": self.options}
         checkpoints.save(self.model, self.arguments.save, stream)
-        self.saved = self.tally.count
+        self.saved = self.totals.count
 
     def rescue(self):
         """Save what was learned before something went wrong, and say so."""
-        if self.arguments.save is None or self.saved == self.tally.count or self._t() != self.learned:
+        if self.arguments.save is None or self.saved == self.totals.count or self._t() != self.learned:
             return ""
         self.save()
-        return f" The {self.tally.count} examples before it are saved in {self.arguments.save}."
+        return f" The {self.totals.count} examples before it are saved in {self.arguments.save}."
 
 
 class _Interruption:

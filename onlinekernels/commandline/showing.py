@@ -6,6 +6,8 @@ import numpy as np
 
 from onlinekernels.commandline import checkpoints
 from onlinekernels.commandline.options import add_command
+from onlinekernels.evaluate.measures import Totals
+from onlinekernels.evaluate.words import headline, shown
 from onlinekernels.modelfile import load
 
 __all__ = ["add_show"]
@@ -30,7 +32,7 @@ def _show(arguments):
     rows = [("file", f"{path}, {os.path.getsize(path)} bytes"), ("algorithm", type(model).__name__)]
     rows += [("", f"{name} = {value!r}") for name, value in model.get_params(deep=False).items()]
     rows += _learned(model) if model._state is not None else [("learned", "nothing yet")]
-    rows += _place(checkpoints.stream_of(path))
+    rows += _place(checkpoints.stream_of(path), model._current_loss().task)
     for name, text in rows:
         print(f"{name:<12}{text}")
     return 0
@@ -54,14 +56,14 @@ def _learned(model):
         yield "intercept", ", ".join(f"{value:.6g}" for value in model.intercept_)
 
 
-def _place(stream):
+def _place(stream, task):
     if stream is None:
         return
-    place = stream["place"]
+    place, totals = stream["place"], Totals(**stream["totals"])
     if place["features"] is not None:
         yield "columns", ", ".join(place["features"])
     if place["position"] is not None:
         yield "stream", f"pass {place['epoch'] + 1}, line {place['position']['line']}"
-    for name, total in stream["tally"].items():
-        if name != "count" and stream["tally"]["count"]:
-            yield name, f"{total / stream['tally']['count']:.6g} per example"
+    for name, word in headline(task):
+        if totals.count:
+            yield word, f"{shown(task, name, totals.mean(name))} while learning"

@@ -6,16 +6,18 @@ import numpy as np
 
 from onlinekernels.evaluate.checks import is_series
 from onlinekernels.labels import label_column
-from onlinekernels.validation import check_length
+from onlinekernels.validation import check_length, is_sparse
+
+
+def n_rows(X):
+    return X.shape[0] if hasattr(X, "shape") else len(X)
 
 
 def opened(stream):
     """A stream as (X, y) or as an iterable of chunks."""
     if callable(stream):
         stream = stream()
-    if isinstance(stream, np.ndarray):
-        stream = stream, None
-    if isinstance(stream, tuple):
+    if isinstance(stream, tuple) or _is_matrix(stream):
         return _pair(stream)
     if not is_series(stream):
         raise TypeError(
@@ -25,18 +27,27 @@ def opened(stream):
     return stream
 
 
+def _is_matrix(thing):
+    """Whether it is an array, a sparse matrix or a data frame."""
+    return len(getattr(thing, "shape", ())) == 2
+
+
 def _pair(chunk):
     """(X, y) of a chunk; y is None where there are no labels."""
-    if isinstance(chunk, np.ndarray):
-        return chunk, None
+    if _is_matrix(chunk):
+        chunk = chunk, None
     if not isinstance(chunk, (tuple, list)) or len(chunk) != 2:
         length = f" of length {len(chunk)}" if hasattr(chunk, "__len__") else ""
         raise TypeError(f"stream must give pairs (X, y) or arrays X. Got a {type(chunk).__name__}{length} instead.")
     X, y = chunk
-    X = X if hasattr(X, "__len__") else np.asarray(X)
+    if is_sparse(X):
+        X = X.tocsr()
+    elif not hasattr(X, "__len__"):
+        X = np.asarray(X)
     if y is not None:
-        y = label_column(y, len(X))
-        check_length(y, len(X), "y")
+        several = _is_matrix(y) and y.shape[1] > 1 or isinstance(y, list) and y and isinstance(y[0], list)
+        y = np.asarray(y) if several else label_column(y, n_rows(X))
+        check_length(y, n_rows(X), "y")
     return X, y
 
 
@@ -45,8 +56,8 @@ def pieces(stream, chunk):
     due = chunk
     for X, y in [stream] if isinstance(stream, tuple) else map(_pair, stream):
         begin = 0
-        while begin < len(X):
-            end = min(begin + due, len(X))
+        while begin < n_rows(X):
+            end = min(begin + due, n_rows(X))
             yield X[begin:end], None if y is None else y[begin:end]
             due = due - (end - begin) or chunk
             begin = end
@@ -65,6 +76,6 @@ def two_labels(y):
 
 def kept(stream):
     """A stream that can be used more than once, and sent to other processes if its chunks can."""
-    if isinstance(stream, (tuple, np.ndarray)) or callable(stream) or not isinstance(stream, Iterable):
+    if isinstance(stream, tuple) or _is_matrix(stream) or callable(stream) or not isinstance(stream, Iterable):
         return stream
     return [copy.deepcopy(chunk) for chunk in stream]  # a reader may use its arrays again

@@ -48,7 +48,7 @@ def plot_comparison(comparison, path, axes, windowed):
     for line, report in reversed(list(enumerate(reports))):
         history = report.history
         values = history["window_error"] if windowed else history["error"] * history["examples"]
-        label = f"{shortened(report.name, 40)}: {shown(report, 'error', report.error)}"
+        label = f"{shortened(report.name, 40)}: {shown(task, 'error', report.error)}"
         axes.plot(history["examples"], values, label=label, linewidth=1.5, **_line(line, history))
     word = "sum of absolute errors" if task == "regression" else f"{ERROR_WORDS[task]} so far"
     word = f"{ERROR_WORDS[task]}, latest {window}" if windowed else word

@@ -1,12 +1,11 @@
 """Progressive validation: models on their way through a stream."""
 import math
-from time import perf_counter
 
 import numpy as np
 
 from onlinekernels.evaluate.checks import check_model, check_models, checked_count
-from onlinekernels.evaluate.chunks import opened, pieces, two_labels
-from onlinekernels.evaluate.measures import MEASURES, measured, rank
+from onlinekernels.evaluate.chunks import n_rows, opened, pieces, two_labels
+from onlinekernels.evaluate.measures import MEASURES, Totals, rank, test_then_train
 from onlinekernels.evaluate.progress import progress_bar
 from onlinekernels.evaluate.reports import Comparison, Report
 
@@ -29,7 +28,7 @@ def progressive(model, stream, *, window=1000, chunk=_CHUNK, classes=None, progr
     Parameters
     ----------
     model : NORMA, SILK, ... : any algorithm with the method `progressive`
-    stream : (X, y), an array X for novelty losses, or an iterable of either
+    stream : (X, y), an array X for novelty losses, or an iterable of either; X may be sparse or a data frame
         An iterable, such as a generator or a reader, gives chunks of any length; it is used once and never
         held in memory. A function without arguments is called for its stream.
     window : int, default=1000
@@ -47,8 +46,7 @@ def progressive(model, stream, *, window=1000, chunk=_CHUNK, classes=None, progr
 
     Notes
     -----
-    A loss that adapts its margin or width (NuHinge, NuNovelty, ...) learns row by row here, so that each
-    example is judged by the margin of its time; that is slower than the model is in chunks.
+    A loss that adapts its margin or width (NuHinge, NuNovelty, ...) judges each example by the margin of its time.
 
     Examples
     --------
@@ -119,17 +117,17 @@ def _run_all(owner, runs, stream, chunk, classes, progress):
     for run in runs:
         run.begin(classes, stream[1] if isinstance(stream, tuple) else None)
     since = 0
-    with progress_bar(progress, len(stream[0]) if isinstance(stream, tuple) else None, " examples") as advance:
+    with progress_bar(progress, n_rows(stream[0]) if isinstance(stream, tuple) else None, " examples") as advance:
         for X, y in pieces(stream, chunk):
             for run in runs:
                 run.learn(X, y)
-            since = (since + len(X)) % chunk
+            since = (since + n_rows(X)) % chunk
             if since == 0:
                 _record(runs)
-            advance(len(X))
+            advance(n_rows(X))
     if since:
         _record(runs)
-    if runs[0].examples == 0:
+    if runs[0].totals.count == 0:
         raise ValueError("stream must hold at least one example. It holds none.")
 
 
@@ -145,9 +143,8 @@ class _Run:
         self.model = model
         self.name = name
         self.window = window
-        self.examples = 0
         self.seconds = 0.0
-        self.sums = np.zeros(len(MEASURES))
+        self.totals = Totals()
         self.latest = np.zeros((0, len(MEASURES)))
         self.records = []
         self.classes = None  # for the first call
@@ -165,38 +162,22 @@ class _Run:
     def learn(self, X, y):
         """Predict and learn some examples, and measure."""
         try:
-            scores, margins, known = self._scores(X, y)
+            measures, seconds = test_then_train(self.model, X, y, self.classes)
         except Exception as error:
             if hasattr(error, "add_note"):  # Python 3.11
-                error.add_note(f"{self.name} had learned {self.examples} examples of the stream before this chunk.")
+                error.add_note(f"{self.name} had learned {self.totals.count} examples of the stream before this chunk.")
             raise
-        measures = measured(self.model, scores, y, margins, known)
-        self.examples += len(measures)
-        self.sums += measures.sum(axis=0)
-        self.latest = np.concatenate([self.latest, measures])[-self.window :]
-
-    def _scores(self, X, y):
-        """(scores; margins in force, one for all or one for each; number of labels known before these examples)."""
-        model = self.model
-        known = 0 if model._state is None or self.task != "multiclass" else len(model.classes_)
-        row_by_row = model._current_loss().adapts
-        if row_by_row and self.classes is None:
-            self.begin(None, y)
-        start = perf_counter()
-        if row_by_row:
-            scores, margins = _row_by_row(model, X, y, self.classes)
-        else:
-            scores, margins = model.progressive(X, y, classes=self.classes), _margin(model)
-        self.seconds += perf_counter() - start
         self.classes = None
-        return scores, margins, known
+        self.seconds += seconds
+        self.totals.add(measures)
+        self.latest = np.concatenate([self.latest, measures])[-self.window :]
 
     def record(self):
         """Add a line to the history."""
         model = self.model
-        means, latest = self.sums / self.examples, self.latest.mean(axis=0)
+        means, latest = map(self.totals.mean, MEASURES), self.latest.mean(axis=0)
         state = model.n_terms_, model.step_, _margin(model), self.seconds
-        self.records.append((self.examples, *means, *latest, *state))
+        self.records.append((self.totals.count, *means, *latest, *state))
 
     def report(self):
         history = np.array(self.records, dtype=_HISTORY)
@@ -204,24 +185,6 @@ class _Run:
         return Report(name=self.name, task=self.task, window=self.window, history=history, **totals)
 
 
-def _row_by_row(model, X, y, classes):
-    """(scores, margin in force at each row) of a model that adapts its margin."""
-    rows, margins = [], np.empty(len(X))
-    for i in range(len(X)):
-        margins[i] = _margin(model)
-        target = None if y is None else y[i : i + 1]
-        rows.append(model.progressive(X[i : i + 1], target, classes=classes if i == 0 else None)[0])
-    if np.ndim(rows[-1]) == 0:
-        return np.array(rows), margins
-    scores = np.zeros((len(rows), len(rows[-1])))
-    for i, row in enumerate(rows):  # a label that joined later has the score 0
-        scores[i, : len(row)] = row
-    return scores, margins
-
-
 def _margin(model):
     """The margin or width in force; NaN for a loss without one."""
-    loss = model._current_loss()
-    if loss.scalar_name is None:
-        return math.nan
-    return loss.core()[1] if model._state is None else model._state.engine.scalar()
+    return math.nan if model._current_loss().scalar_name is None else model._state.engine.scalar()

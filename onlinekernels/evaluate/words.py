@@ -14,7 +14,7 @@ def report_table(report):
     span = f"last {min(report.window, report.examples)}"
     rows = [("", "all", span)]
     for name, word in _shown_measures(report):
-        rows.append((word, *(shown(report, name, getattr(report, part + name)) for part in ("", "window_"))))
+        rows.append((word, *(shown(report.task, name, getattr(report, part + name)) for part in ("", "window_"))))
     lines = [shortened(report.name), _aligned(rows)]
     model = f"{report.terms} terms, step {report.step:.4g}"
     if not math.isnan(report.margin):
@@ -30,8 +30,8 @@ def comparison_table(comparison):
     heads = ["model", word, f"last {min(first.window, first.examples)}", *(word for _, word in others)]
     rows = [(*heads, "terms", "step", "us/example")]
     for report in comparison.reports.values():
-        figures = [shown(report, key, getattr(report, key)) for key, _ in measures]
-        figures.insert(1, shown(report, "error", report.window_error))
+        figures = [shown(report.task, key, getattr(report, key)) for key, _ in measures]
+        figures.insert(1, shown(report.task, "error", report.window_error))
         microseconds = 1e6 * report.seconds / report.examples
         figures += [str(report.terms), f"{report.step:.3g}", f"{microseconds:.2f}"]
         rows.append((shortened(report.name, 60), *figures))
@@ -53,14 +53,16 @@ def tuning_table(tuning):
     return "\n".join([_aligned(rows), *notes])
 
 
+def headline(task):
+    """(name, words) of the measures that matter most for a task."""
+    return [("error", ERROR_WORDS[task]), *([("squared_error", "squared error")] if task == "regression" else [])]
+
+
 def _shown_measures(*reports):
     """(name, words) of the measures that at least one of the reports has."""
-    words = [
-        ("error", ERROR_WORDS[reports[0].task]),
-        ("squared_error", "squared error"),
-        ("loss", "loss"),
-        ("margin_errors", "outside the tube" if reports[0].task == "regression" else "margin errors"),
-    ]
+    task = reports[0].task
+    outside = "outside the tube" if task == "regression" else "margin errors"
+    words = [*headline(task), ("loss", "loss"), ("margin_errors", outside)]
     return [(name, word) for name, word in words if not all(math.isnan(getattr(r, name)) for r in reports)]
 
 
@@ -68,10 +70,11 @@ def margin_word(task):
     return "width" if task == "regression" else "margin"
 
 
-def shown(report, name, value):
+def shown(task, name, value):
+    """A measure as text; empty if there is none."""
     if math.isnan(value):
         return ""
-    is_rate = name == "margin_errors" or name == "error" and report.task != "regression"
+    is_rate = name == "margin_errors" or name == "error" and task != "regression"
     return f"{value:.2%}" if is_rate else f"{value:.4g}"
 
 
