@@ -44,7 +44,14 @@ class Recent(Budget):
         self.size = size
 
 
-class Window(Budget):
+class _Latest(Budget):
+    def length(self, t):
+        """How many of the latest examples f_t may use, for one t or an array of them."""
+        self.validate()
+        return window_lengths(*self.core(), t)
+
+
+class Window(_Latest):
     """The terms among the last `steps` examples, whether or not those made terms (K Fig. 1).
 
     f_t uses examples t - steps, ..., t - 1. The truncation error is bounded by K Prop. 1.
@@ -54,11 +61,6 @@ class Window(Budget):
 
     def __init__(self, steps):
         self.steps = steps
-
-    def length(self, t):
-        """How many of the latest examples f_t may use."""
-        self.validate()
-        return window_lengths(*self.core(), t)
 
 
 class Smallest(Budget):
@@ -74,7 +76,7 @@ class Smallest(Budget):
         self.size = size
 
 
-class Sublinear(Budget):
+class Sublinear(_Latest):
     """A window of max(start, ceil(t^exponent)) examples (K Thm 6).
 
     The theorem wants an exponent between 1/2 and 1, and `start` at its t_0, which is huge when
@@ -83,8 +85,8 @@ class Sublinear(Budget):
 
     >>> Sublinear(exponent=0.5, start=3).length(100)
     10
-    >>> Sublinear(exponent=0.5, start=3).length(4)
-    3
+    >>> Sublinear(exponent=0.5, start=3).length([4, 16, 100])
+    array([ 3,  4, 10])
     """
 
     _size = "start"
@@ -96,11 +98,6 @@ class Sublinear(Budget):
     def validate(self):
         super().validate()
         check_real(self, "exponent", "a number in (0, 1]", lambda value: 0 < value <= 1)
-
-    def length(self, t):
-        """How many of the latest examples f_t may use."""
-        self.validate()
-        return window_lengths(*self.core(), t)
 
 
 def as_budget(value, owner, of_int=Recent):

@@ -73,10 +73,11 @@ class OnlineLearner(Parameterized):
         classes : both labels, if y does not show them
         initial : a fitted model whose function is the start f_1
         """
+        before = self._state
         state, X, y, weights = self._checked(None, X, y, classes, None, initial, balanced=True)
         self._state = state
         for epoch in range(self.epochs):
-            self._learn(state, X, y, weights, earlier=epoch * len(X))
+            self._learn(before, X, y, weights, earlier=epoch * len(X))
         if classes is None and state.loss.task == "multiclass" and not state.labels.fixed:
             state.labels = state.labels.in_sorted_order()
         return self
@@ -93,8 +94,8 @@ class OnlineLearner(Parameterized):
         sample_weight : array of shape (n,), multiplies the loss of each example
         initial : on the first call, a fitted model whose function is the start f_1
         """
-        state, X, y, weights = self._next_state(X, y, classes, sample_weight, initial)
-        self._learn(state, X, y, weights)
+        before, X, y, weights = self._begin(X, y, classes, sample_weight, initial)
+        self._learn(before, X, y, weights)
         return self
 
     def progressive(
@@ -111,12 +112,13 @@ class OnlineLearner(Parameterized):
         margins : array of shape (n,), with return_margins=True
             The loss's margin or width when each score was taken, which a nu-loss adapts.
         """
-        state, X, y, weights = self._next_state(X, y, classes, sample_weight, initial)
+        before, X, y, weights = self._begin(X, y, classes, sample_weight, initial)
+        state = self._state
         state.make_ready()
         scores = np.zeros((len(X), state.engine.expansion.width))
         wanted = {"steps": return_steps, "scalars": return_margins}
         others = {name: np.zeros(len(X)) for name, is_wanted in wanted.items() if is_wanted}
-        self._learn(state, X, y, weights, scores=scores.reshape(-1), **others)
+        self._learn(before, X, y, weights, scores=scores.reshape(-1), **others)
         scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
         return (scores, *others.values()) if others else scores
 
@@ -131,7 +133,7 @@ class OnlineLearner(Parameterized):
             return self.partial_fit(x if validation.is_sparse(x) else [x], None if y is None else [y])
         x, y = self._checked_one(x), self._checked_target(y)
         if self._state.scaler is not None:
-            self._learn(self._state, x[None], np.array([y]))
+            self._learn(state, x[None], np.array([y]))
             return self
         try:
             self._state.engine.learn_one(x, y)
@@ -236,14 +238,14 @@ class OnlineLearner(Parameterized):
 
     # ---- Checks -------------------------------------------------------------------------------
 
-    def _next_state(self, *arguments):
-        """`_checked` for a model that goes on, with the new state in force."""
+    def _begin(self, *arguments):
+        """`_checked` for a model that goes on, whose new state is in force then; return the one before it."""
         before = self._state
         state, *rest = self._checked(before, *arguments)
         if self._state is not before:
             raise RuntimeError("Another thread changed this model during the call; nothing was learned.")
         self._state = state
-        return state, *rest
+        return before, *rest
 
     def _checked(self, state, X, y, classes, sample_weight, initial, balanced=False):
         """(state to learn in, X, y, weights), all validated; changes nothing in self."""
@@ -315,24 +317,29 @@ class OnlineLearner(Parameterized):
         self._state.make_ready()
         return y[0]
 
-    def _learn(self, state, X, y, weights=None, *, earlier=0, **trace):
-        """Let the engine run; an error says how many rows were learned, `earlier` ones included."""
-        raw, before = X, state.scaler
-        if before is not None:
+    def _learn(self, before, X, y, weights=None, *, earlier=0, **trace):
+        """Let the engine run. An error says how many rows were learned, `earlier` ones of the same call included;
+        if none were, an engine from `before` the call is in force again.
+        """
+        state = self._state
+        raw, scaler_before = X, state.scaler
+        if scaler_before is not None:
             scaler, X = state.advanced_scaler(X)
         state.make_ready()
         engine = state.engine
         examples = {"X": X} if engine.expansion.kernel is None else {"objects": X}
         try:
-            if before is not None:
+            if scaler_before is not None:
                 state.scaler = scaler
             engine.learn(y, weights=weights, **trace, **examples)
         except BaseException as error:
             learned = getattr(error, "rows_learned", 0)
-            if before is not None:  # it has seen as many rows as the engine
-                state.scaler = before
+            if scaler_before is not None:  # it has seen as many rows as the engine
+                state.scaler = scaler_before
                 if learned:
                     state.scaler, _ = state.advanced_scaler(raw[:learned])
+            if earlier + learned == 0 and (before is None or before.engine is not engine):
+                self._state = before
             validation.tell(error, earlier + learned)
             raise
 
@@ -527,8 +534,10 @@ class OnlineLearner(Parameterized):
                 required=kind != "outlier_detector",
                 multi_output=kind == "regressor" and not self._current_loss().adapts and not getattr(self, "radius", None),
             ),
-            # One pass in the given order, with a local kernel that nobody tuned, promises little.
-            classifier_tags=ClassifierTags(poor_score=True, multi_class=self._current_loss().task == "multiclass")
+            # Local kernels need features in their own units; one pass over few rows promises a regression little.
+            classifier_tags=ClassifierTags(
+                poor_score=not self.scale, multi_class=self._current_loss().task == "multiclass"
+            )
             if kind == "classifier"
             else None,
             regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,

@@ -764,7 +764,7 @@ def test_an_error_in_a_users_loss_stops_after_the_last_complete_row(params, row,
             getattr(model, method)(points, MANY_TARGETS)
         assert info.value.rows_learned == row
         assert f"{row} rows" in notes(info.value)
-        assert model.t_ == row
+        assert getattr(model, "t_", 0) == row
         Own.arm(None, None)
         if row:
             same_function(model, ok.NORMA(Own(), **params).partial_fit(points[:row], MANY_TARGETS[:row]), points)
@@ -799,13 +799,30 @@ def test_an_error_in_learn_one_has_learned_nothing():
     assert pickle.dumps(model) == before
 
 
-def test_an_average_before_the_first_complete_row_is_the_start():
-    start = ok.NORMA("squared", step=1.0).partial_fit(X, TARGETS)
-    model = ok.NORMA(Own(), average=True)
+@pytest.mark.parametrize("method", LEARNING)
+@pytest.mark.parametrize("start", [None, ok.NORMA("squared").partial_fit(X, TARGETS)], ids=["anew", "initial"])
+def test_a_first_call_that_learns_nothing_leaves_nothing(method, start):
+    model = ok.NORMA(Own(), average=True, scale=start is None)
     Own.arm(1, RuntimeError("out of order"))
     with pytest.raises(RuntimeError):
-        model.partial_fit(X, TARGETS, initial=start)
-    assert np.allclose(model.predict(X), start.predict(X), rtol=1e-12)
+        getattr(model, method)(X, TARGETS, initial=start)
+    Own.arm(None, None)
+    assert not hasattr(model, "t_") and not hasattr(model, "n_features_in_")
+    getattr(model, method)(X[:, :1], TARGETS)  # another number of features
+    assert model.n_features_in_ == 1
+
+
+def test_a_call_that_learns_nothing_changes_nothing():
+    model = ok.NORMA("multiclass_hinge", "polynomial").fit(X, TARGETS > 0)
+    before = pickle.loads(pickle.dumps(model))
+    for learn in (lambda: model.partial_fit([[1e300, 0.0]], ["new"]), lambda: model.learn_one([1e300, 0.0], "new"),
+                  lambda: model.fit([[1e300, 0.0, 0.0]], ["new"])):
+        with pytest.raises(FloatingPointError):
+            learn()
+        for left in (model, pickle.loads(pickle.dumps(model))):
+            assert left.classes_.tolist() == [False, True] and left.t_ == before.t_
+            np.testing.assert_array_equal(left.decision_function(X), before.decision_function(X))
+            np.testing.assert_array_equal(left.dual_coef_, before.dual_coef_)
 
 
 @pytest.mark.parametrize("budget", [None, 7, ok.Window(10), ok.Smallest(6)], ids=repr)
@@ -890,7 +907,7 @@ def test_learning_from_inside_a_users_loss_is_refused():
     model = ok.NORMA(Recursive())
     with pytest.raises(RuntimeError, match="learning already"):
         model.partial_fit(X, TARGETS)
-    assert model.t_ == 0
+    assert not hasattr(model, "t_")
 
 
 @pytest.mark.parametrize("params", [

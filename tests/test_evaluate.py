@@ -253,6 +253,67 @@ def test_the_form_of_the_stream_makes_no_difference(form, name):
         np.testing.assert_allclose(history[column], expected[column], atol=1e-9, err_msg=column)
 
 
+@pytest.mark.parametrize("kind", ["csr_matrix", "csc_array"])
+def test_sparse_streams(kind):
+    sparse = pytest.importorskip("scipy.sparse")
+    X, y = data("binary")
+    X[X < 0.5] = 0.0
+    rows = getattr(sparse, kind)(X)
+    expected = evaluate.progressive(model_for("hinge"), (X, y))
+    for stream in ((rows, y), [(rows.tocsr()[:70], y[:70]), (rows.tocsr()[70:], y[70:])]):
+        report = evaluate.progressive(model_for("hinge"), stream, progress=False)
+        assert (report.mistakes, report.terms) == (expected.mistakes, expected.terms)
+        np.testing.assert_allclose(report.loss, expected.loss)
+    assert evaluate.tune(model_for("hinge"), {"step": [0.3]}, (rows, y)).best_value == expected.error
+    assert evaluate.progressive(model_for("novelty"), rows).alerts == evaluate.progressive(model_for("novelty"), X).alerts
+
+
+def test_data_frames_as_streams():
+    pandas = pytest.importorskip("pandas")
+    X, y = data("binary")
+    frame, expected = pandas.DataFrame(X, columns=["a", "b"]), evaluate.progressive(model_for("hinge"), (X, y))
+    assert evaluate.progressive(model_for("hinge"), (frame, pandas.Series(y))).mistakes == expected.mistakes
+    assert evaluate.progressive(model_for("novelty"), frame).alerts > 0
+
+
+@pytest.mark.parametrize("model", [ok.NORMA("insensitive", KERNEL), ok.SVMD("squared", KERNEL), ok.ILK("huber", KERNEL)],
+                         ids=str)
+def test_several_targets_are_averaged(model):
+    X, y = data("regression")
+    Y = np.column_stack([y, X[:, 1], 2 * y])
+    scores = copy.deepcopy(model).progressive(X, Y)
+    loss = model._current_loss()
+    values = loss.value(scores, Y)
+    for stream in ((X, Y), (X, Y.tolist()), [(X[:70], Y[:70]), (X[70:], Y[70:])]):
+        report = evaluate.progressive(copy.deepcopy(model), stream)
+        np.testing.assert_allclose(report.error, np.abs(scores - Y).mean())
+        np.testing.assert_allclose(report.squared_error, ((scores - Y) ** 2).mean())
+        np.testing.assert_allclose(report.loss, values.mean())
+        if loss.scalar_name:
+            np.testing.assert_allclose(report.margin_errors, np.mean(np.abs(scores - Y) > loss.width))
+
+
+def test_labels_that_are_tuples():
+    X, _ = data("binary")
+    labels = [("north", 1) if x > 0 else ("south", 2) for x in X[:, 0]]
+    assert evaluate.progressive(model_for("multiclasshinge"), (X, labels)).error < 0.5
+
+
+def test_margins_of_their_time():
+    """Chunks of any length know the margin that was in force at each example."""
+    X, y = data("binary")
+    one_by_one, whole = model_for("nuhinge"), model_for("nuhinge")
+    before = []
+    for x, label in zip(X, y):
+        before.append(getattr(one_by_one, "margin_", 1.0))
+        one_by_one.learn_one(x, label)
+    scores, steps, margins = whole.progressive(X, y, return_steps=True, return_margins=True)
+    np.testing.assert_allclose(margins, before, rtol=1e-12)
+    np.testing.assert_array_equal(steps, 0.3)
+    np.testing.assert_allclose(ok.NuHinge().value(scores, y, scalar=margins),
+                               [ok.NuHinge(margin=m).value(s, t) for s, t, m in zip(scores, y, margins)])
+
+
 def test_arrays_alone_for_novelty():
     X, _ = data("novelty")
     whole = evaluate.progressive(model_for("novelty"), X)

@@ -1,12 +1,12 @@
 from typing import Any
 
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 BUDGET_CODES: dict[str, int]
 
 def check_array(array: Any, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray: ...
 def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray: ...
-def window_lengths(code: int, size: int, exponent: float, t: int) -> int: ...
+def window_lengths(code: int, size: int, exponent: float, t: ArrayLike) -> NDArray | int: ...
 
 class Pool:
     capacity: int

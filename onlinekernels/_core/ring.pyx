@@ -28,10 +28,12 @@ BUDGET_CODES = {
 cdef double TINY = 2.2250738585072014e-308      # below it numbers lose digits: folded to 0
 
 
-def window_lengths(int code, long long size, double exponent, long long t):
-    """Length of the window at example t, for the Python objects of budgets.py."""
+def window_lengths(int code, long long size, double exponent, t):
+    """Length of the window at one example t or at an array of them, for the Python objects of budgets.py."""
     cdef Budget budget = Budget(code, size, exponent)
-    return window_length(&budget, t)
+    times = np.asarray(t, dtype=np.int64)
+    lengths = np.array([window_length(&budget, one) for one in times.ravel().tolist()], dtype=np.int64)
+    return lengths.reshape(times.shape) if times.ndim else int(lengths[0])
 
 
 cdef class Pool:

@@ -21,8 +21,9 @@ class Projection(OnlineLearner):
         `Hinge`, `Insensitive`, `SquaredInsensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
     radius : float or None
         gamma. The ball is kept at O(1) per step; a budget that drops a term costs one more kernel row.
-    kernel, budget, offset, labels, class_weight, scale, epochs
-        As in `NORMA`. Offsets are not part of |f|.
+    kernel, budget, offset, labels, scale, epochs
+        As in `NORMA`. Offsets are not part of |f|. Weights of examples, unless they are 0, make no difference to a
+        projection.
 
     Examples
     --------
@@ -33,14 +34,13 @@ class Projection(OnlineLearner):
     array([[0.25]])
     """
 
-    def __init__(self, loss=None, kernel=None, *, radius=None, budget=None, offset=False, labels=None, class_weight=None, scale=False, epochs=1):
+    def __init__(self, loss=None, kernel=None, *, radius=None, budget=None, offset=False, labels=None, scale=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.radius = radius
         self.budget = budget
         self.offset = offset
         self.labels = labels
-        self.class_weight = class_weight
         self.scale = scale
         self.epochs = epochs
 

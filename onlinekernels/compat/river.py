@@ -181,8 +181,6 @@ class _Wrapper:
             if getattr(self.learner, "t_", 0) > before:
                 self._learned = True
                 self._keep(newcomers, labels)
-            elif not self._learned:
-                self.learner = copy.deepcopy(self.model)
 
     def _first_time(self):
         """Keywords for the first call of partial_fit."""
