@@ -10,8 +10,10 @@ algorithm is a rule plus sensible defaults for the nouns.
 The layers, each importing only those before it: ``_core`` (compiled: formulas, frame, pool of terms,
 trees, expansion, engine), the nouns (``kernels additive scaling losses steps budgets labels``), ``plan``
 (validated parameters and learned state), ``learner`` (what all algorithms share), ``algorithms``, and
-what uses them (``modelfile streams bounds``).
+what uses them (``modelfile streams bounds evaluate compat``, and ``commandline`` on top).
 """
+import importlib
+
 from onlinekernels.additive import AdditiveExponential, AdditiveMatern, AdditiveSpline
 from onlinekernels.algorithms import (
     ALMA,
@@ -121,3 +123,10 @@ __all__ = [
     "MetaDescent",
     "load",
 ]
+
+
+def __getattr__(name):
+    """`bounds`, `evaluate` and `streams` are imported when they are first named."""
+    if name in ("bounds", "evaluate", "streams"):
+        return importlib.import_module(f"onlinekernels.{name}")
+    raise AttributeError(f"module 'onlinekernels' has no attribute {name!r}")

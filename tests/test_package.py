@@ -61,6 +61,15 @@ def test_importing_needs_numpy_only():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+def test_submodules_are_there_when_they_are_named():
+    code = (
+        "import sys, onlinekernels as ok; early = 'onlinekernels.evaluate' in sys.modules; "
+        "print(early, ok.evaluate.tune.__name__, ok.streams.read.__name__, ok.bounds.__name__, hasattr(ok, 'nothing'))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == "False tune read onlinekernels.bounds False\n"
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_stubs_of_compiled_modules_are_in_step(name):
     stub = ast.parse((importlib.resources.files("onlinekernels._core") / f"{name}.pyi").read_text())

@@ -55,6 +55,23 @@ def test_mnist_in_one_pass(budget, average, last):
     assert last is None or wrong[-4500:].mean() <= last
 
 
+def by_the_first(X, count):
+    deviation = X[:count].std(axis=0)
+    return (X - X[:count].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+
+
+@pytest.mark.parametrize("name, model, count, scale", [
+    ("outdoor", ok.SILK("multiclass_hinge"), 20, True),
+    ("elec2", ok.NORMA(), 500, ok.RunningScaler(memory=0.99)),
+], ids=["outdoor", "elec2"])
+def test_the_running_scaler_halves_the_error_where_units_move(name, model, count, scale):
+    data = load(name)
+    X, y = data["X"][:20_000].astype(float), data["y"][:20_000].astype(int)
+    initial = ok.evaluate.progressive(ok.evaluate.fresh_copy(model), (by_the_first(X, count), y))
+    running = ok.evaluate.progressive(model.set_params(scale=scale), (X, y))
+    assert running.error < initial.error / 2
+
+
 def test_newsgroups_as_sparse_rows_with_a_taxonomy():
     """V 6.4: bags of words, labels in a tree; the rows stay sparse."""
     sparse = pytest.importorskip("scipy.sparse")

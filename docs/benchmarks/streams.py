@@ -2,6 +2,7 @@
 
     python docs/benchmarks/streams.py                 # up to 20,000 rows per stream; some minutes
     python docs/benchmarks/streams.py --quick         # 2,000 rows
+    python docs/benchmarks/streams.py --scaling       # ways to scale instead: by the first rows, or by all so far
 
 It needs ``elec2.npz``, ``sea.npz``, ``outdoor.npz`` and ``banana.npz``, with X and y, in the folder ``data`` of the
 folder that the environment variable ONLINEKERNELS_SHARED names, or of ``shared`` beside the checkout.  A stream whose
@@ -62,14 +63,14 @@ LANDMARKS = 300
 
 
 def load(name, n):
-    """The first n rows of a stream, scaled by the rows so far, and labels 0, 1, ...; None without the file."""
+    """The first n rows of a stream and labels 0, 1, ...; None without the file."""
     path = SHARED / "data" / f"{name}.npz"
     if not path.exists():
         print(f"\n{name}: left out, there is no {path}. Set ONLINEKERNELS_SHARED to the folder that holds data/.")
         return None
     with np.load(path, allow_pickle=False) as file:
         X, y = file["X"][:n].astype(float), file["y"][:n].astype(int)
-    return RunningScaler().progressive(X), y
+    return X, y
 
 
 # ---- Ours -------------------------------------------------------------------------------------
@@ -219,9 +220,26 @@ def table(name, X, y, first, slow):
         print(f"  {row:32} {wrong.mean():6.1%} {wrong[first:].mean():6.1%} {speed:>8}   {remark}".rstrip(), flush=True)
 
 
+def by_the_first(X, count):
+    """X scaled by the mean and deviation of its first rows."""
+    deviation = X[:count].std(axis=0)
+    return (X - X[:count].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+
+
+def scaling_table(name, X, y):
+    """Errors of algorithms with their defaults behind several ways to scale."""
+    ways = {f"first {count}": by_the_first(X, count) for count in (20, 100, 500)}
+    ways |= {f"memory {memory:g}": RunningScaler(memory).progressive(X) for memory in (1.0, 0.999, 0.99)}
+    print(f"\n{name}: {len(y)} rows, errors in percent\n  {'':6}" + "".join(f"{way:>14}" for way in ways))
+    for algorithm, make in ALGORITHMS.items():
+        errors = [np.mean(guesses(make(loss_for(y)), Z, y) != y) for Z in ways.values()]
+        print(f"  {algorithm:6}" + "".join(f"{100 * error:14.1f}" for error in errors), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="2,000 rows per stream")
+    parser.add_argument("--scaling", action="store_true", help="compare ways to scale")
     parser.add_argument("--no-forest", action="store_true", help="without the adaptive forest, which is slow")
     parser.add_argument("streams", nargs="*", default=STREAMS, metavar="stream", help=f"of {', '.join(STREAMS)}")
     options = parser.parse_args()
@@ -230,8 +248,13 @@ def main():
         if name not in STREAMS:
             sys.exit(f"There is no stream {name!r}; there are {', '.join(STREAMS)}.")
         stream = load(name, n)
-        if stream is not None:
-            table(name, *stream, first, slow=not options.no_forest)
+        if stream is None:
+            continue
+        X, y = stream
+        if options.scaling:
+            scaling_table(name, X, y)
+        else:
+            table(name, RunningScaler().progressive(X), y, first, slow=not options.no_forest)
 
 
 if __name__ == "__main__":
