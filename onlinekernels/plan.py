@@ -5,7 +5,8 @@ import numbers
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.engine import RULE_CODES, Engine
+from onlinekernels._core.decider import RULE_CODES
+from onlinekernels._core.engine import Engine
 from onlinekernels._core.expansion import FORMS, Expansion
 from onlinekernels._core.forest import Forest
 from onlinekernels._core.kernels import Program
