@@ -1,0 +1,94 @@
+"""What the theorems promise about a stream, and the parameters that they prescribe.
+
+A bound compares the learner with functions g that may know the whole stream. The arguments have the
+same names and meanings in all functions:
+
+================  =====================================================================================
+radius            X in K and I, R in H and V: k(x, x) <= radius^2 for all examples
+margin            mu, the margin at which the comparison functions are judged
+loss              K, their cumulative hinge loss at that margin: sum_t max(0, mu - y_t g_t(x_t))
+norm              B, the largest |g_t|
+path              D1, the way that the comparison functions travel: sum_t |g_{t+1} - g_t|
+squared_path      D2, sum_t |g_{t+1} - g_t|^2
+examples          m in K, T in I: the length of the stream
+step              eta, the learning rate of the algorithm (of InverseSqrt: its rate)
+regularization    lambda
+learner_margin    rho, the margin of the algorithm's own hinge loss
+lipschitz         c, the largest |l'(f, y)|: 1 for the hinges, logistic, absolute, insensitive and Huber
+penalty           C of ILK
+================  =====================================================================================
+
+The first seven describe a comparison; `comparison` computes them, and its answer fits the functions on
+mistakes and their tunings:
+
+>>> from onlinekernels import NORMA
+>>> X, y = [[0.0], [1.0], [0.2], [0.9]], [1, -1, 1, -1]
+>>> against = comparison("gaussian", X, y, [2.0, -2.0, 0.0, 0.0], margin=1.0)
+>>> model = NORMA(kernel="gaussian", **tune_norma_mistakes(**against))
+>>> mistakes = int((model.progressive(X, y) * y <= 0).sum())
+>>> mistakes <= norma_mistakes(**against)
+True
+
+**K** is Kivinen, Smola and Williamson, **I** Cheng et al., **H** Herbster, **V** Vishwanathan et al. Where a
+printed theorem is wrong, its corrected form stands here; see the page on errata. All bounds are for an
+algorithm that starts at f = 0, has no offset and sees no sample weights.
+"""
+from onlinekernels.bounds.comparisons import best_gap, comparison, complexity
+from onlinekernels.bounds.implicit import ilk_mistakes, ilk_mistakes_untuned, ilk_regret
+from onlinekernels.bounds.norma import (
+    average_excess_risk,
+    hinge_risk_limit,
+    norma_hinge_loss,
+    norma_margin_errors,
+    norma_mistakes,
+    norma_mistakes_untuned,
+    norma_regret,
+    norma_window_regret,
+    window_start,
+)
+from onlinekernels.bounds.projections import (
+    perceptron_mistakes,
+    projection_loss,
+    projection_mistakes,
+    voted_perceptron_error,
+)
+from onlinekernels.bounds.truncation import implicit_truncation_error, norm_limit, truncation_error
+from onlinekernels.bounds.tuning import (
+    tune_ilk_mistakes,
+    tune_ilk_regret,
+    tune_norma_margin_errors,
+    tune_norma_mistakes,
+    tune_norma_regret,
+    tune_norma_window,
+)
+
+__all__ = [
+    "comparison",
+    "complexity",
+    "best_gap",
+    "norm_limit",
+    "truncation_error",
+    "implicit_truncation_error",
+    "norma_margin_errors",
+    "norma_hinge_loss",
+    "norma_mistakes",
+    "norma_mistakes_untuned",
+    "norma_regret",
+    "norma_window_regret",
+    "window_start",
+    "average_excess_risk",
+    "hinge_risk_limit",
+    "ilk_mistakes",
+    "ilk_mistakes_untuned",
+    "ilk_regret",
+    "projection_mistakes",
+    "projection_loss",
+    "perceptron_mistakes",
+    "voted_perceptron_error",
+    "tune_norma_margin_errors",
+    "tune_norma_mistakes",
+    "tune_norma_regret",
+    "tune_norma_window",
+    "tune_ilk_mistakes",
+    "tune_ilk_regret",
+]

@@ -1,0 +1,126 @@
+"""What a bound compares with: functions that may know the whole stream."""
+import math
+
+import numpy as np
+
+from onlinekernels.bounds.checks import POSITIVE, check, checked
+from onlinekernels.kernels import as_kernel
+from onlinekernels.validation import bad_parameter
+
+
+def comparison(kernel, X, y, coefficients, *, margin, points=None):
+    """Describe comparison functions g_t = sum_j coefficients[t, j] k(points[j], .) on a stream.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+    X, y : the stream; y holds -1 and +1
+    coefficients : array of shape (n_points,) for one function g, or (n_examples, n_points) for one
+        function g_t per example
+    margin : float
+        mu. The bounds depend on g / mu only: 2 g at the margin 2 mu is the same comparison.
+    points : where the functions have their terms; None means X itself
+
+    Returns
+    -------
+    dict
+        radius, margin, loss, norm, path, squared_path and examples, as the module describes them.
+
+    Examples
+    --------
+    One function, in one dimension, with weight 2. The second example is within its margin:
+
+    >>> about = comparison("linear", [[1.0], [-0.25]], [1, -1], [2.0], margin=1.0, points=[[1.0]])
+    >>> about["loss"], about["norm"], about["path"], about["radius"]
+    (0.5, 2.0, 0.0, 1.0)
+
+    A weight that moves from 2 to 5:
+
+    >>> about = comparison("linear", [[1.0], [-0.25]], [1, -1], [[2.0], [5.0]], margin=1.0, points=[[1.0]])
+    >>> about["loss"], about["norm"], about["path"], about["squared_path"]
+    (0.0, 5.0, 3.0, 9.0)
+    """
+    check("comparison", "margin", margin, POSITIVE)
+    kernel = as_kernel(kernel, "comparison")
+    rows = kernel(X) if points is None else kernel(X, points)
+    gram = rows if points is None else kernel(points)
+    y = _signs(y, len(rows))
+    functions = _functions(coefficients, rows.shape)
+    scores = (rows * functions).sum(axis=1)
+    moves = np.diff(functions, axis=0)
+    lengths = _norms(moves, gram)
+    return {
+        "radius": float(np.sqrt(np.max(kernel.diagonal(X)))),
+        "margin": float(margin),
+        "loss": float(np.maximum(0.0, margin - y * scores).sum()),
+        "norm": float(_norms(functions, gram).max()),
+        "path": float(lengths.sum()),
+        "squared_path": float((lengths ** 2).sum()),
+        "examples": len(y),
+    }
+
+
+def _signs(y, n):
+    y = np.asarray(y)
+    if y.shape != (n,) or not np.isin(y, (-1, 1)).all():
+        raise bad_parameter("comparison", "y", f"{n} labels, each -1 or 1", y)
+    return y.astype(float)
+
+
+def _functions(coefficients, shape):
+    """One row per function; a single row for one that never moves."""
+    functions = np.asarray(coefficients, dtype=float)
+    if functions.shape == shape[1:]:
+        functions = functions[None]
+    elif functions.shape != shape:
+        raise ValueError(
+            f"The 'coefficients' parameter of comparison must have shape {shape[1:]} for one function or {shape} for "
+            f"one per example. Got shape {functions.shape} instead."
+        )
+    if not np.isfinite(functions).all():
+        raise ValueError("The 'coefficients' parameter of comparison must hold finite numbers only.")
+    return functions
+
+
+def _norms(functions, gram):
+    return np.sqrt(np.maximum(0.0, ((functions @ gram) * functions).sum(axis=1)))
+
+
+@checked
+def complexity(*, radius, norm, path=0.0, squared_path=0.0, examples=1):
+    """C of K (31), S of I Thm 2: how hard the comparison functions are to follow.
+
+    C = X^2/4 (B^2 + B (sqrt(m D2) + D1)); for one function that never moves X^2 B^2 / 4.
+
+    >>> complexity(radius=1.0, norm=2.0)
+    1.0
+    >>> complexity(radius=1.0, norm=2.0, path=9.0, squared_path=1.0, examples=81)
+    10.0
+    """
+    return complexity_of(radius, norm, path, squared_path, examples)
+
+
+def complexity_of(radius, norm, path, squared_path, examples):
+    return radius ** 2 / 4 * (norm ** 2 + norm * (math.sqrt(examples * squared_path) + path))
+
+
+@checked
+def best_gap(gap, loss, complexity):
+    """h(x, K, C) of K (30): which part of the gap between two margins the step should use.
+
+    It minimises K/(x - z) + C/(z (x - z)) over 0 < z < x (K Lemma 7, where "maximised" is a misprint).
+    K prints sqrt(C/K (x + C/K)) - C/K. This is the same number without cancellation, K = 0 included:
+    x / (1 + sqrt(1 + x K / C)).
+
+    >>> best_gap(1.0, loss=0.0, complexity=7.0)
+    0.5
+    >>> best_gap(1.0, loss=8.0, complexity=1.0)
+    0.25
+    """
+    return gap / (1 + math.sqrt(1 + gap * loss / complexity))
+
+
+def least_mistakes(gap, loss, complexity):
+    """The minimum in K Lemma 7: K/x + 2 C/x^2 + 2 sqrt(C/x^2 (K/x + C/x^2))."""
+    share = complexity / gap ** 2
+    return loss / gap + 2 * share + 2 * math.sqrt(share * (loss / gap + share))

@@ -1,0 +1,43 @@
+"""What a budget costs."""
+from onlinekernels.bounds.checks import check_step, checked
+
+
+@checked
+def norm_limit(*, regularization, radius, lipschitz=1.0):
+    """U = c X / lambda, K (17) and (34): no hypothesis of NORMA, and no best function, has a larger norm.
+
+    For ILK, c is the penalty C times the largest |l'|.
+
+    >>> norm_limit(regularization=0.1, radius=1.0)
+    10.0
+    """
+    return lipschitz * radius / regularization
+
+
+@checked
+def truncation_error(*, window, step, regularization, radius, lipschitz=1.0):
+    """Bound on |f - f_trunc|, K Prop. 1, for NORMA with a fixed step: (1 - eta lambda)^tau c X / lambda.
+
+    f_trunc is f without the terms older than the `window` (tau) latest examples, *with the same
+    coefficients*. Two runs, one with `Window(tau)` and one without, may differ by more.
+
+    >>> round(truncation_error(window=100, step=0.5, regularization=0.1, radius=1.0), 3)
+    0.059
+    """
+    check_step("truncation_error", step, regularization)
+    return (1 - step * regularization) ** window * lipschitz * radius / regularization
+
+
+@checked
+def implicit_truncation_error(*, terms, step, regularization, radius, penalty=1.0, lipschitz=1.0):
+    """Bound on |f - f_trunc| for ILK with a fixed step: (1 - tau)^omega C X / lambda.
+
+    1 - tau = 1 / (1 + eta lambda), and f_trunc is f with its `terms` (omega) largest coefficients or its
+    omega most recent ones, *the same coefficients* in both. A run of SILK may differ by more. There is no
+    bound on the regret of SILK: the one that I prints after Thm 3 does not know omega, and a buffer of one
+    term on orthogonal examples breaks it.
+
+    >>> round(implicit_truncation_error(terms=100, step=0.5, regularization=0.1, radius=1.0), 3)
+    0.076
+    """
+    return (1 + step * regularization) ** -float(terms) * penalty * lipschitz * radius / regularization

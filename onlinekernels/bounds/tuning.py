@@ -1,0 +1,117 @@
+"""Parameters that the theorems prescribe, ready for a constructor."""
+import math
+
+from onlinekernels.bounds.checks import checked
+from onlinekernels.bounds.comparisons import best_gap, complexity_of
+from onlinekernels.bounds.norma import gap_of, window_start
+from onlinekernels.budgets import Sublinear
+from onlinekernels.losses import Hinge
+from onlinekernels.steps import InverseSqrt
+
+
+@checked
+def tune_norma_margin_errors(*, learner_margin, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples):
+    """Parameters of NORMA for `norma_margin_errors`, K Thm 2.
+
+    eta' = 2 h(mu - rho, K, C)/X^2, lambda = sqrt(D2/m)/(B eta') (K (32)), eta = eta'/(1 + eta' lambda).
+
+    >>> tune_norma_margin_errors(learner_margin=0.5, radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=100)
+    {'loss': Hinge(margin=0.5), 'step': 0.5, 'regularization': 0.0}
+    """
+    gap = gap_of("tune_norma_margin_errors", margin, learner_margin)
+    share = best_gap(gap, loss, complexity_of(radius, norm, path, squared_path, examples))
+    return _explicit(learner_margin, 2 * share / radius ** 2, norm, squared_path, examples)
+
+
+def _explicit(learner_margin, full, norm, squared_path, examples):
+    """NORMA's parameters for eta' = `full`."""
+    regularization = _best_regularization(full, norm, squared_path, examples)
+    return {
+        "loss": Hinge(float(learner_margin)),
+        "step": full / (1 + full * regularization),
+        "regularization": regularization,
+    }
+
+
+def _best_regularization(step, norm, squared_path, examples):
+    return math.sqrt(squared_path / examples) / (norm * step)  # K (32)
+
+
+@checked
+def tune_norma_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples, zero_margin=False):
+    """Parameters of NORMA for `norma_mistakes`, K Thm 3.
+
+    eta' = 2 r/X^2 with r = h(mu, K, C), lambda and eta as in `tune_norma_margin_errors`, and the margin
+    rho = mu - r, or 0 with `zero_margin`. The bound is the same. With rho = mu - r there is a bound on
+    mistakes and on the hinge loss (`norma_hinge_loss`) but none on margin errors.
+
+    >>> tune_norma_mistakes(radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=100)
+    {'loss': Hinge(margin=0.5), 'step': 1.0, 'regularization': 0.0}
+    """
+    share = best_gap(margin, loss, complexity_of(radius, norm, path, squared_path, examples))
+    learner_margin = 0.0 if zero_margin else margin - share
+    return _explicit(learner_margin, 2 * share / radius ** 2, norm, squared_path, examples)
+
+
+@checked
+def tune_norma_regret(*, regularization):
+    """Parameters of NORMA for `norma_regret`, K Thm 4: the step that makes a smallest, eta = 1/(sqrt(2) lambda).
+
+    >>> tune_norma_regret(regularization=0.5)
+    {'step': InverseSqrt(rate=1.41...), 'regularization': 0.5}
+    """
+    return {"step": InverseSqrt(math.sqrt(0.5) / regularization), "regularization": float(regularization)}
+
+
+@checked
+def tune_norma_window(*, regularization, growth=0.4, step=None):
+    """Parameters of NORMA for `norma_window_regret`, K Thm 6: step and window.
+
+    Without `step`, the one that makes a smallest, eta = 1/(sqrt(10) lambda). A larger step, up to 1/lambda, costs
+    little and starts with a smaller window; see `window_start`.
+
+    >>> tune_norma_window(regularization=0.5)
+    {'step': InverseSqrt(rate=0.63...), 'regularization': 0.5, 'budget': Sublinear(exponent=0.9, start=747)}
+    >>> tune_norma_window(regularization=0.5, growth=0.25, step=1.8)["budget"]
+    Sublinear(exponent=0.75, start=6)
+    """
+    step = math.sqrt(0.1) / regularization if step is None else float(step)
+    start = window_start(step=step, regularization=regularization, growth=growth)
+    if start > 2 ** 62:
+        raise ValueError(
+            f"The theorem wants all of the first {start:.3g} examples for step * regularization = "
+            f"{step * regularization:g} and growth = {growth:g}; expected at most 2**62. Take a larger one of them."
+        )
+    budget = Sublinear(exponent=0.5 + growth, start=start)
+    return {"step": InverseSqrt(step), "regularization": float(regularization), "budget": budget}
+
+
+@checked
+def tune_ilk_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples, penalty=1.0):
+    """Parameters of ILK for `ilk_mistakes`, I Thm 2 as corrected.
+
+    eta = 2 h(mu, K, S)/(C X^2), lambda = sqrt(D2/T)/(B eta), rho = eta C X^2/(1 + eta lambda). With K = 0 and a
+    comparison that does not move this is rho = mu.
+
+    >>> tune_ilk_mistakes(radius=1.0, margin=2.0, loss=0.0, norm=6.0, examples=100, penalty=4.0)
+    {'loss': Hinge(margin=2.0), 'step': 0.5, 'regularization': 0.0, 'penalty': 4.0}
+    """
+    share = best_gap(margin, loss, complexity_of(radius, norm, path, squared_path, examples))
+    step = 2 * share / (penalty * radius ** 2)
+    regularization = _best_regularization(step, norm, squared_path, examples)
+    return {
+        "loss": Hinge(2 * share / (1 + step * regularization)),
+        "step": step,
+        "regularization": regularization,
+        "penalty": float(penalty),
+    }
+
+
+@checked
+def tune_ilk_regret(*, regularization, penalty=1.0):
+    """Parameters of ILK for `ilk_regret`, I Thm 3: the step that makes a smallest, eta = 1/(sqrt(2) lambda).
+
+    >>> tune_ilk_regret(regularization=0.5, penalty=2.0)
+    {'step': InverseSqrt(rate=1.41...), 'regularization': 0.5, 'penalty': 2.0}
+    """
+    return {**tune_norma_regret(regularization=regularization), "penalty": float(penalty)}
