@@ -1,0 +1,354 @@
+"""Errors in the middle of a call stop after the last complete row; overflow is an error that says where."""
+import pickle
+import signal
+
+import numpy as np
+import pytest
+from small_models import overlap, shown
+
+import onlinekernels as ok
+
+NAN, INF = float("nan"), float("inf")
+RNG = np.random.default_rng(11)
+X = RNG.normal(size=(12, 2))
+TARGETS = X @ [1.0, -2.0]
+LEARNING = ["fit", "partial_fit", "progressive"]
+
+
+# ---- Errors in the middle ---------------------------------------------------------------------------
+
+
+class Own(ok.Loss):
+    """Squared loss in Python that raises at its call number `at`."""
+
+    calls, at, error = 0, None, RuntimeError("out of order")
+
+    def __init__(self):
+        pass
+
+    @classmethod
+    def arm(cls, at, error):
+        cls.calls, cls.at, cls.error = 0, at, error
+
+    def derivative(self, score, y):
+        Own.calls += 1
+        if Own.calls == Own.at:
+            raise Own.error
+        return score - y
+
+
+@pytest.fixture(autouse=True)
+def disarm():
+    yield
+    Own.arm(None, None)
+
+
+def notes(error):
+    """What an exception says, notes included."""
+    return " ".join([str(error), *getattr(error, "__notes__", [])])
+
+
+def same_function(a, b, points):
+    assert (a.t_, a.n_terms_) == (b.t_, b.n_terms_)
+    assert np.allclose(a.predict(points), b.predict(points), rtol=1e-12, atol=1e-13)
+    assert np.allclose(a.intercept_, b.intercept_, rtol=1e-12)
+    a._state.engine._check()
+
+
+MANY = RNG.normal(size=(70, 2))
+MANY_TARGETS = MANY[:, 0] + 0.1
+WORDS = ["".join(RNG.choice(list("abcdefgh"), size=5)) for _ in range(70)]
+
+
+def shown_error(value):
+    return str(value) if isinstance(value, int) else type(value).__name__
+
+
+ERRORS = [RuntimeError("out of order"), ValueError("bad"), KeyboardInterrupt(), SystemExit(3), ZeroDivisionError()]
+
+
+@pytest.mark.parametrize("row, error", list(zip([0, 1, 33, 48, 69], ERRORS)), ids=shown_error)
+@pytest.mark.parametrize("params", [
+    {"kernel": "gaussian"}, {"kernel": "linear", "average": True}, {"kernel": overlap},
+    {"kernel": "laplacian", "budget": 9}, {"kernel": "gaussian", "budget": ok.Window(20), "offset": True},
+    {"kernel": overlap, "budget": ok.Smallest(5)}, {"kernel": "gaussian", "step": 1.0, "regularization": 1.0},
+], ids=shown)
+def test_an_error_in_a_users_loss_stops_after_the_last_complete_row(params, row, error):
+    points = WORDS if params["kernel"] is overlap else MANY
+    for method in LEARNING:
+        model = ok.NORMA(Own(), **params)
+        Own.arm(row + 1, type(error)(*error.args))
+        with pytest.raises(type(error)) as info:
+            getattr(model, method)(points, MANY_TARGETS)
+        assert info.value.rows_learned == row
+        assert f"{row} rows" in notes(info.value)
+        assert getattr(model, "t_", 0) == row
+        Own.arm(None, None)
+        if row:
+            same_function(model, ok.NORMA(Own(), **params).partial_fit(points[:row], MANY_TARGETS[:row]), points)
+        model.partial_fit(points[row:], MANY_TARGETS[row:])  # and it goes on
+        same_function(model, ok.NORMA(Own(), **params).partial_fit(points, MANY_TARGETS), points)
+
+
+def test_the_rows_of_earlier_calls_do_not_count_as_rows_of_this_call():
+    model = ok.NORMA(Own()).partial_fit(X, TARGETS)
+    Own.arm(4, RuntimeError("out of order"))
+    with pytest.raises(RuntimeError) as info:
+        model.partial_fit(X, TARGETS)
+    assert (info.value.rows_learned, model.t_) == (3, 15)
+
+
+def test_an_error_in_a_later_epoch_counts_the_rows_of_all_epochs():
+    Own.arm(12 + 4, RuntimeError("out of order"))
+    model = ok.NORMA(Own(), epochs=2)
+    with pytest.raises(RuntimeError) as info:
+        model.fit(X, TARGETS)
+    assert model.t_ == 15
+    assert info.value.rows_learned == 15
+
+
+def test_an_error_in_learn_one_has_learned_nothing():
+    model = ok.NORMA(Own()).partial_fit(X, TARGETS)
+    before = pickle.dumps(model)
+    Own.arm(1, RuntimeError("out of order"))
+    with pytest.raises(RuntimeError) as info:
+        model.learn_one(X[0], 1.0)
+    assert info.value.rows_learned == 0
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize("method", LEARNING)
+@pytest.mark.parametrize("start", [None, ok.NORMA("squared").partial_fit(X, TARGETS)], ids=["anew", "initial"])
+def test_a_first_call_that_learns_nothing_leaves_nothing(method, start):
+    model = ok.NORMA(Own(), average=True, scale=start is None)
+    Own.arm(1, RuntimeError("out of order"))
+    with pytest.raises(RuntimeError):
+        getattr(model, method)(X, TARGETS, initial=start)
+    Own.arm(None, None)
+    assert not hasattr(model, "t_") and not hasattr(model, "n_features_in_")
+    getattr(model, method)(X[:, :1], TARGETS)  # another number of features
+    assert model.n_features_in_ == 1
+
+
+def test_a_call_that_learns_nothing_changes_nothing():
+    model = ok.NORMA("multiclass_hinge", "polynomial").fit(X, TARGETS > 0)
+    before = pickle.loads(pickle.dumps(model))
+    for learn in (lambda: model.partial_fit([[1e300, 0.0]], ["new"]), lambda: model.learn_one([1e300, 0.0], "new"),
+                  lambda: model.fit([[1e300, 0.0, 0.0]], ["new"])):
+        with pytest.raises(FloatingPointError):
+            learn()
+        for left in (model, pickle.loads(pickle.dumps(model))):
+            assert left.classes_.tolist() == [False, True] and left.t_ == before.t_
+            np.testing.assert_array_equal(left.decision_function(X), before.decision_function(X))
+            np.testing.assert_array_equal(left.dual_coef_, before.dual_coef_)
+
+
+@pytest.mark.parametrize("budget", [None, 7, ok.Window(10), ok.Smallest(6)], ids=repr)
+@pytest.mark.parametrize("row, error", list(zip([1, 40, 69], ERRORS[1:4])), ids=shown_error)
+def test_an_error_in_a_users_kernel_stops_after_the_last_complete_row(row, budget, error):
+    poison = []
+
+    def kernel(a, b):
+        if a in poison or b in poison:
+            raise type(error)(*error.args)
+        return overlap(a, b)
+
+    words = [word + str(i) for i, word in enumerate(WORDS)]
+    model = ok.NORMA("squared", kernel, budget=budget, step=0.01)
+    poison.append(words[row])
+    with pytest.raises(type(error)) as info:
+        model.partial_fit(words, MANY_TARGETS)
+    assert info.value.rows_learned == row
+    assert f"{row} rows" in notes(info.value)
+    poison.clear()
+    same_function(model, ok.NORMA("squared", kernel, budget=budget, step=0.01)
+                  .partial_fit(words[:row], MANY_TARGETS[:row]), words)
+    poison.append(words[row])
+    before = pickle.dumps(model._state.engine.state())
+    with pytest.raises(type(error)):
+        model.predict(words[:row + 1])
+    with pytest.raises(type(error)):
+        model.learn_one(words[row], 1.0)
+    assert pickle.dumps(model._state.engine.state()) == before
+
+
+@pytest.mark.parametrize("value, error", [("much", TypeError), (None, TypeError), ([1.0, 2.0], TypeError), (1j, TypeError),
+                                          (NAN, FloatingPointError), (INF, FloatingPointError)])
+def test_a_users_loss_must_give_a_finite_number(value, error):
+    class Wrong(ok.Loss):
+        def __init__(self):
+            pass
+
+        def derivative(self, score, y):
+            return value if y == 99 else score - y
+
+    model = ok.NORMA(Wrong()).partial_fit(X, TARGETS)
+    with pytest.raises(error) as info:
+        model.partial_fit(X[:3], [1.0, 99, 1.0])
+    assert (info.value.rows_learned, model.t_) == (1, 13)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+@pytest.mark.parametrize("params", [{"kernel": "gaussian", "budget": 300}, {"kernel": "linear"}, {"kernel": "laplacian"}], ids=shown)
+def test_control_c_stops_after_the_last_complete_row(params):
+    points = np.linspace(-1, 1, 4_000_000)[:, None]  # far more than fits into the time
+    model = ok.NORMA("squared", step=1e-3, **params)
+
+    def interrupt(*_):
+        if getattr(model, "t_", 0) > 0:
+            raise KeyboardInterrupt
+        signal.setitimer(signal.ITIMER_REAL, 0.03)
+
+    old = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt) as info:
+            signal.setitimer(signal.ITIMER_REAL, 0.03)
+            model.fit(points, points[:, 0])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert 0 < model.t_ < len(points)
+    assert info.value.rows_learned == model.t_
+    assert f"{model.t_} rows" in notes(info.value)
+    model._state.engine._check()
+    assert np.isfinite(model.predict(points[:10])).all()
+
+
+def test_learning_from_inside_a_users_loss_is_refused():
+    class Recursive(ok.Loss):
+        def __init__(self):
+            pass
+
+        def derivative(self, score, y):
+            model.partial_fit([[0.0, 0.0]], [1.0])
+
+    model = ok.NORMA(Recursive())
+    with pytest.raises(RuntimeError, match="learning already"):
+        model.partial_fit(X, TARGETS)
+    assert not hasattr(model, "t_")
+
+
+@pytest.mark.parametrize("params", [
+    {"step": 0.999, "regularization": 1.0, "budget": ok.Window(150)},
+    {"step": 1.0, "regularization": 1.0, "budget": 7},
+    {"step": 0.5, "regularization": 0.5},
+], ids=shown)
+def test_looking_at_a_model_from_inside_a_users_loss_does_not_change_what_it_learns(params):
+    class Curious(ok.Loss):
+        look = False
+
+        def __init__(self):
+            pass
+
+        def derivative(self, score, y):
+            if self.look:
+                try:
+                    pickle.dumps(model._state.engine.state())
+                    model.dual_coef_, model.support_vectors_, model.norm_
+                except RuntimeError:  # refusing to look is fine
+                    pass
+            return score - y
+
+    points, targets = np.repeat(MANY, 3, axis=0), np.repeat(MANY_TARGETS, 3)
+    results = []
+    for Curious.look in (False, True):
+        model = ok.NORMA(Curious(), **params)
+        results.append(model.progressive(points, targets))
+    assert np.allclose(*results, rtol=1e-12, atol=1e-14)
+
+
+# ---- Overflow ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [1, 500])
+@pytest.mark.parametrize("params", [
+    {"kernel": "gaussian"}, {"kernel": "laplacian", "budget": 20}, {"kernel": "gaussian", "budget": ok.Smallest(20)},
+    {"kernel": "gaussian", "budget": ok.Window(30)}, {"kernel": "gaussian", "average": True}, {"kernel": "linear"},
+], ids=shown)
+def test_a_diverging_learner_says_at_which_row_and_still_predicts(params, chunk):
+    points = np.random.default_rng(0).normal(size=(2000, 2))
+    model = ok.NORMA("squared", step=50.0, regularization=1e-3, **params)
+    with pytest.raises(FloatingPointError) as info:
+        for start in range(0, len(points), chunk):
+            model.partial_fit(points[start:start + chunk], np.ones(chunk))
+    row = info.value.rows_learned
+    assert f"Row {row} of X" in str(info.value) and "step" in str(info.value)
+    assert model.t_ % chunk == row
+    near = points[:50] if params["kernel"] != "linear" else 1e-3 * points[:50]
+    assert np.isfinite(model.predict(near)).all()
+    assert np.isfinite(model.dual_coef_ if model.n_terms_ else model.coef_).all()
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict(near) == model.predict(near)).all()
+    before = pickle.dumps(model)
+    with pytest.raises(FloatingPointError):
+        model.partial_fit(points[row:row + 1] if chunk == 500 else points[model.t_:model.t_ + 1], [1.0])
+    assert pickle.dumps(model) == before
+
+
+# the model cannot be unpickled, or predicts nothing.
+@pytest.mark.parametrize("chunk", [1, 3])
+@pytest.mark.parametrize("params, value", [
+    ({"kernel": "linear", "budget": 5}, 1e200),
+    ({"kernel": "gaussian"}, 1e200),
+    ({"kernel": "polynomial"}, 1e120),
+    ({"kernel": ok.Normalized(ok.Polynomial(2))}, 1e120),
+    ({"kernel": ok.Gaussian() + ok.Linear(), "budget": ok.Smallest(3)}, -1e250),
+    ({"kernel": "linear", "step": 10.0, "regularization": 0.0}, 1.7e308),
+    ({"kernel": "linear", "average": True}, 1.7e308),
+], ids=shown)
+def test_an_enormous_point_does_not_spoil_the_model(params, value, chunk):
+    points = np.array([[0.5, 0.0], [value, 0.0], [0.0, 1.0]])
+    model = ok.NORMA("hinge", **params)
+    for start in range(0, 3, chunk):
+        try:  # the first example counts nothing, so that the second meets an empty model
+            model.partial_fit(points[start:start + chunk], [1, -1, 1][start:start + chunk],
+                              sample_weight=[0.0, 1.0, 1.0][start:start + chunk])
+        except FloatingPointError as error:
+            assert "X" in str(error)
+    assert np.isfinite(model.decision_function([[0.5, 0.5]])).all()
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.decision_function([[0.5, 0.5]]) == model.decision_function([[0.5, 0.5]])).all()
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "polynomial", "linear", "laplacian"])
+def test_enormous_points_in_a_chunk_give_no_numpy_warnings(kernel):
+    points = np.array([[0.5], [1.0], [1e200], [-1e200], [2.0]])
+    model = ok.NORMA("hinge", kernel, budget=4)
+    try:
+        model.partial_fit(points, [1, -1, 1, -1, 1])
+    except FloatingPointError as error:
+        assert f"Row {error.rows_learned} of X" in str(error)
+        assert error.rows_learned == model.t_ >= 2
+
+
+@pytest.mark.parametrize("kernel", [ok.Gaussian(), ok.Gaussian(0.01), ok.Laplacian()], ids=repr)
+def test_a_point_far_from_all_terms_is_predicted_as_zero(kernel):
+    model = ok.NORMA("squared", kernel).partial_fit(X, TARGETS)
+    assert model.predict([[1e200, 0.0], [-1e300, 1e300]]).tolist() == [0.0, 0.0]
+    assert model.predict_one([1e200, 0.0]) == 0.0
+
+
+@pytest.mark.parametrize("width", [1e-160, 1e-300, 5e-324])
+def test_a_tiny_width_still_has_k_of_x_and_x_equal_one(width):
+    model = ok.NORMA("squared", ok.Gaussian(width), step=1.0, regularization=0.0)
+    assert model.progressive([[1.0], [2.0], [1.0]], [1.0, 1.0, 1.0]).tolist() == [0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-310, -2e-308])
+@pytest.mark.parametrize("kernel", ["gaussian", "linear", "polynomial", "laplacian", ok.Normalized("linear")], ids=repr)
+def test_denormal_points_are_learned(kernel, value):
+    model = ok.NORMA("squared", kernel, budget=3)
+    model.partial_fit(np.full((5, 2), value), np.ones(5))
+    assert np.isfinite(model.predict([[value, 0.0], [1.0, 1.0]])).all()
+    assert model.t_ == 5
+
+
+def test_enormous_targets_and_weights_say_the_row():
+    model = ok.NORMA("squared", step=10.0)
+    with pytest.raises(FloatingPointError, match="Row 1 of X") as info:
+        model.partial_fit(X[:3], [1.0, 1e308, 1.0])
+    assert info.value.rows_learned == 1
+    with pytest.raises(FloatingPointError, match="Row 0 of X"):
+        model.partial_fit(X[:3], [1.0, 1.0, 1.0], sample_weight=[1.7e308, 1.0, 1.0])
+    assert model.t_ == 1
+    assert np.isfinite(model.predict(X)).all()

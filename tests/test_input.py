@@ -1,0 +1,182 @@
+"""What may be passed: arrays of all kinds, lists, objects."""
+import copy
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+from small_models import GRAM, LABELS, NEW, TARGETS, X, overlap, part, scores, y_of
+
+import onlinekernels as ok
+
+
+def every_second(a):
+    wide = np.empty((2 * len(a), 2 * a.shape[1]))
+    wide[::2, ::2] = a
+    return wide[::2, ::2]
+
+
+def read_only(a):
+    a = a.copy()
+    a.flags.writeable = False
+    return a
+
+
+def unaligned(a):
+    raw = np.zeros(a.nbytes + 1, dtype=np.uint8)
+    view = raw[1:].view(np.float64).reshape(a.shape)
+    view[...] = a
+    return view
+
+
+FORMS = {
+    "list": lambda a: a.tolist(), "tuple": lambda a: tuple(map(tuple, a)), "rows": list, "fortran": np.asfortranarray,
+    "read_only": read_only, "every_second": every_second, "reversed": lambda a: np.ascontiguousarray(a[::-1])[::-1],
+    "big_endian": lambda a: a.astype(">f8"), "unaligned": unaligned, "objects": lambda a: a.astype(object),
+    "subclass": lambda a: a.view(type("Sub", (np.ndarray,), {})), "longdouble": lambda a: a.astype(np.longdouble),
+}
+
+
+class TestInputForms:
+    @pytest.mark.parametrize("form", FORMS)
+    def test_any_array_of_the_same_numbers_gives_the_same_bits(self, form, model):
+        if "dot" in repr(model):
+            pytest.skip("a callable sees what it is given")
+        y = y_of(model)
+        plain = copy.deepcopy(model).partial_fit(X, y)
+        weights = np.ones(40)
+        model.partial_fit(FORMS[form](X), y, sample_weight=weights)
+        assert pickle.dumps(model) == pickle.dumps(plain)
+        assert (scores(model, FORMS[form](NEW)) == scores(plain, NEW)).all()
+        assert (model.learn_one(FORMS[form](X)[0], None if y is None else y[0]).predict_one(FORMS[form](NEW)[0])
+                == plain.learn_one(X[0], None if y is None else y[0]).predict_one(NEW[0]))
+
+    @pytest.mark.parametrize("form", [form for form in FORMS if form not in ("rows", "tuple", "objects")])
+    def test_so_for_targets_and_weights(self, form):
+        column = lambda a: FORMS[form](a[:, None])[:, 0] if form not in ("list",) else a.tolist()
+        plain = ok.NORMA("squared").partial_fit(X, TARGETS, sample_weight=np.abs(TARGETS))
+        model = ok.NORMA("squared").partial_fit(X, column(TARGETS), sample_weight=column(np.abs(TARGETS)))
+        assert pickle.dumps(model) == pickle.dumps(plain)
+
+    @pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "i8", "u8", "?", "f2"])
+    def test_other_kinds_of_numbers_become_float64(self, dtype, model):
+        if "dot" in repr(model):
+            pytest.skip("a callable sees what it is given")
+        points = np.arange(36).reshape(12, 3) % 5 % (2 if dtype == "?" else 5)
+        y = part(y_of(model), slice(0, 12))
+        plain = copy.deepcopy(model).partial_fit(points.astype(float), y)
+        model.partial_fit(points.astype(dtype), y)
+        assert pickle.dumps(model) == pickle.dumps(plain)
+        assert (scores(model, points.astype(dtype)) == scores(plain, points.astype(float))).all()
+
+    @pytest.mark.parametrize("chunk", [1, 40])
+    def test_float32_points_stay_float32_and_scores_are_double(self, model, chunk):
+        if "dot" in repr(model):
+            pytest.skip("a callable keeps what it is given")
+        y = y_of(model)
+        narrow, wide = X.astype(np.float32), X.astype(np.float32).astype(float)
+        plain = copy.deepcopy(model)
+        a = np.concatenate([model.progressive(narrow[i:i + chunk], part(y, slice(i, i + chunk)),
+                                              classes=[-1, 1] if y is LABELS else None) for i in range(0, 40, chunk)])
+        b = plain.progressive(wide, y)
+        assert a.dtype == np.float64 and np.allclose(a, b, rtol=1e-4, atol=1e-5)
+        assert scores(model, NEW).dtype == np.float64
+        if model.n_terms_:
+            assert model.support_vectors_.dtype == np.float32
+            assert np.isin(model.support_vectors_, narrow).all()
+
+    def test_far_from_the_origin_support_vectors_are_the_points(self):
+        for dtype in (np.float32, np.float64):
+            points = (1000 + X).astype(dtype)
+            model = ok.NORMA("squared").partial_fit(points, TARGETS)
+            assert np.allclose(model.support_vectors_, points, rtol=4 * np.finfo(dtype).eps)
+
+    def test_inputs_are_not_changed(self, model):
+        y, weights, classes = y_of(model), np.linspace(0, 1, 40), [1, -1]
+        arguments = [X.copy(), None if y is None else y.copy(), weights, classes, NEW.copy()]
+        before = pickle.dumps(arguments)
+        points, y, _, _, new = arguments
+        model.partial_fit(points, y, classes=classes if y_of(model) is LABELS else None, sample_weight=weights)
+        model.progressive(points, y, sample_weight=weights)
+        model.learn_one(points[0], None if y is None else y[0])
+        scores(model, new), model.predict(new), model.predict_one(new[0])
+        model.fit(points, y)
+        assert pickle.dumps(arguments) == before
+
+    def test_inputs_are_not_aliased(self, model):
+        y = y_of(model)
+        points, targets = X.copy(), None if y is None else y.copy()
+        model.partial_fit(points, targets)
+        model.learn_one(points[0], None if y is None else targets[0])
+        before, values = pickle.dumps(model), scores(model, NEW)
+        points[:] = 77
+        if y is not None:
+            targets[:] = 77
+        values_before = values.copy()
+        assert pickle.dumps(model) == before
+        assert (scores(model, NEW) == values_before).all()
+        assert values is not scores(model, NEW)
+
+    def test_a_gram_matrix_is_not_aliased_once_learning_has_begun(self):
+        gram = GRAM.copy()
+        model = ok.NORMA("squared", ok.Precomputed(gram)).partial_fit(np.arange(40)[:, None], TARGETS)
+        values = model.predict(np.arange(40)[:, None])
+        gram[:] = np.eye(40)
+        assert (model.predict(np.arange(40)[:, None]) == values).all()
+
+    def test_parameters_are_not_aliased_once_learning_has_begun(self):
+        kernel, loss, budget = ok.Gaussian(1.0), ok.Hinge(1.0), ok.Recent(10)
+        model = ok.NORMA(loss, kernel, budget=budget).partial_fit(X, LABELS)
+        twin = copy.deepcopy(model)
+        values = model.decision_function(NEW)
+        kernel.width, loss.margin, budget.size = 9.0, 5.0, 2
+        assert (model.decision_function(NEW) == values).all()
+        try:  # either of the two: refuse the change, or go on as before
+            model.partial_fit(X, LABELS)
+        except ValueError:
+            return
+        assert (model.decision_function(NEW) == twin.partial_fit(X, LABELS).decision_function(NEW)).all()
+
+
+class Thing:
+    """An object of which the library knows nothing."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __iter__(self):
+        return iter(self.text)
+
+
+class TestObjects:
+    STRINGS = ["abc", "bcd", "cde", "xyz", "aaa", "", "abcdefg"]
+
+    @pytest.mark.parametrize("kind", [str, set, tuple, dict.fromkeys, list, Thing])
+    @pytest.mark.parametrize("budget", [None, 3, ok.Window(3), ok.Smallest(3)], ids=repr)
+    @pytest.mark.parametrize("kernel", [overlap, ok.Normalized(overlap) + ok.Constant(0.5), 0.5 * ok.Noise() + overlap],
+                             ids=["plain", "normalized", "noise"])
+    def test_a_callable_on_any_objects_learns_what_its_gram_matrix_learns(self, kind, budget, kernel):
+        objects, y = [kind(text) for text in self.STRINGS], np.linspace(-1, 1, 7)
+        gram = kernel(objects) if isinstance(kernel, ok.Kernel) else (ok.Constant(0.0) + overlap)(objects)
+        model = ok.NORMA("squared", kernel, budget=budget, offset=True)
+        plain = ok.NORMA("squared", ok.Precomputed(gram), budget=budget, offset=True)
+        a, b = model.progressive(objects, y), plain.progressive(np.arange(7)[:, None], y)
+        assert np.allclose(a, b, rtol=1e-10, atol=1e-12)
+        assert np.allclose(model.dual_coef_, plain.dual_coef_, rtol=1e-10, atol=1e-12)
+        assert all(x is objects[int(i)] for x, i in zip(model.support_vectors_, plain.support_vectors_[:, 0]))
+        assert model.learn_one(objects[3], 1.0).predict_one(objects[0]) == model.predict(objects[:1])[0]
+
+    def test_numpy_strings_and_object_arrays_are_lists_of_examples(self):
+        expected = ok.NORMA("squared", overlap).partial_fit(self.STRINGS, np.ones(7)).predict(self.STRINGS)
+        for form in (np.array(self.STRINGS), np.array(self.STRINGS, dtype=object), tuple(self.STRINGS)):
+            assert (ok.NORMA("squared", overlap).partial_fit(form, np.ones(7)).predict(form) == expected).all()
+
+    @pytest.mark.parametrize("budget", [2, ok.Window(2), ok.Smallest(2)], ids=repr)
+    def test_dropped_objects_are_let_go(self, budget):
+        things = [Thing(text) for text in self.STRINGS]
+        alive = [weakref.ref(thing) for thing in things]
+        model = ok.NORMA("squared", lambda a, b: float(a is b), budget=budget).partial_fit(things, np.ones(7))
+        del things
+        gc.collect()
+        assert sum(ref() is not None for ref in alive) == len(model.support_vectors_) == 2
