@@ -9,7 +9,7 @@ algorithm is a rule plus sensible defaults for the nouns.
 
 The layers, each importing only those before it: ``_core`` (compiled: formulas, frame, pool of terms,
 trees, expansion, engine), the nouns (``kernels additive scaling losses steps budgets labels``), ``plan``
-(validated parameters and learned state), ``learner`` (what all algorithms share), ``algorithms``, and
+(validated parameters) and ``state`` (what is learned), ``learner`` (what all algorithms share), ``algorithms``, and
 what uses them (``modelfile streams bounds evaluate compat``, and ``commandline`` on top).
 """
 import importlib

@@ -13,7 +13,7 @@ from onlinekernels.kernels import Gaussian, as_kernel
 from onlinekernels.labels import label_column
 from onlinekernels.losses import as_loss
 from onlinekernels.params import Parameterized
-from onlinekernels.plan import State
+from onlinekernels.state import State
 
 __all__ = ["OnlineLearner"]
 

@@ -18,7 +18,7 @@ from onlinekernels import additive, algorithms, budgets, kernels, labels, losses
 from onlinekernels.kernels import as_kernel
 from onlinekernels.losses import as_loss
 from onlinekernels.params import Parameterized
-from onlinekernels.plan import State
+from onlinekernels.state import State
 
 __all__ = ["save", "load"]
 

@@ -173,6 +173,13 @@ class RunningScaler(Parameterized):
         core.scale(np.ascontiguousarray(values, dtype=float)[:, None], mean[j : j + 1], square[j : j + 1], count, out)
         return out[:, 0]
 
+    def widened(self, extra, fill):
+        """A scaler with more features, which had the value `fill` in all rows so far; rows must not be sparse."""
+        mean, square, count, _ = self._fitted()
+        wider = RunningScaler(self.memory)
+        wider._state = np.append(mean, [fill] * extra), np.append(square, [0.0] * extra), count, None
+        return wider
+
     def to_dict(self):
         """What is learned, as plain numbers and lists; None before the first row."""
         if self._state is None:

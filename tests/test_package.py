@@ -20,6 +20,7 @@ LAYERS = [
     ["kernels", "losses", "steps", "budgets", "labels"],
     ["additive", "scaling"],
     ["plan"],
+    ["state"],
     ["learner"],
     ["algorithms"],
     ["modelfile", "streams", "bounds", "evaluate", "compat"],

@@ -149,7 +149,7 @@ class _Wrapper:
                     "cannot take new ones after its first example: name all of them in features=."
                 )
             width += width // 2
-            _widen(self.learner, width, float(self.fill))
+            self.learner._state = self.learner._state.widened(width, float(self.fill))
             self._blank = self._missing(width)
 
     def _missing(self, width):
@@ -543,27 +543,3 @@ def _can_grow(kernel, fill):
         return np.allclose(kernel(points), kernel(np.insert(points, 1, fill, axis=1)), rtol=1e-12, atol=0.0)
     except ValueError:  # a kernel of one column
         return False
-
-
-def _widen(learner, width, fill):
-    """Give a fitted model more features, in place: the examples that it has seen hold `fill` there."""
-    state = learner.__getstate__()
-    learned = dict(state["_state"])
-    extra = width - learned["n_features"]
-    engine = dict(learned["engine"])
-    if learned["scaler"] is not None:
-        learned["scaler"] = _wider_scaler(learned["scaler"], extra, fill)
-        fill = 0.0  # what a scaler has always seen is scaled to 0
-    if fill and "origin" not in engine:
-        # Points, and what is kept with them, are about the origin: about `fill`, new columns are 0.
-        engine["origin"] = np.zeros(learned["n_features"], dtype=learned["dtype"])
-    for name, value in (("points", 0.0), ("weights", 0.0), ("origin", fill)):
-        if name in engine:
-            sides = [(0, 0)] * (engine[name].ndim - 1) + [(0, extra)]
-            engine[name] = np.pad(engine[name], sides, constant_values=value)
-    state["_state"] = {**learned, "n_features": width, "feature_names": None, "engine": engine}
-    learner.__setstate__(state)
-
-
-def _wider_scaler(scaler, extra, fill):
-    return {**scaler, "mean": scaler["mean"] + [fill] * extra, "square": scaler["square"] + [0.0] * extra}

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from onlinekernels.losses import Loss
-from onlinekernels.plan import targets
+from onlinekernels.state import targets
 
 # What is measured at each example, in this order; a report has the mean of each over all examples and, with
 # "window_" before its name, over the latest ones.

@@ -1,0 +1,341 @@
+"""What a learner has learned: the engine, the labels, the scaler, and the plan they belong to."""
+import copy
+import numbers
+
+import numpy as np
+
+from onlinekernels import validation
+from onlinekernels._core.ring import check_array
+from onlinekernels._core.sparse import Rows
+from onlinekernels.labels import BinaryLabels, ManyLabels, label_column
+from onlinekernels.params import same_parameters
+from onlinekernels.plan import Plan
+from onlinekernels.scaling import RunningScaler
+
+__all__ = ["State", "targets"]
+
+
+class State:
+    """All that a learner has learned: the engine, the labels, and the plan they belong to."""
+
+    def __init__(self, plan, n_features, dtype, origin=None, labels=None, sparse=False, targets=1):
+        self.plan = self.configured = plan
+        self.n_features = n_features
+        self.labels = labels
+        self.sparse = sparse
+        self.targets = targets  # numbers that y has for each example
+        self.form = plan.form_for(targets)
+        self.feature_names = None  # of the data frame that came first
+        self.scaler = RunningScaler(plan.scale) if plan.scale else None
+        self.stale = False  # a parameter was set since the plan was made
+        self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
+
+    @classmethod
+    def first(cls, plan, X, labels, targets=1):
+        """The state before the first example."""
+        if plan.takes_objects:
+            return cls(plan, None, np.float64, labels=labels, targets=targets)
+        if isinstance(X, Rows):
+            return cls(plan, X.n_features, X.dtype, labels=labels, sparse=True, targets=targets)
+        program = None if plan.scale else plan.program(X.shape[1])  # what is scaled is not far from 0
+        return cls(plan, X.shape[1], X.dtype, program and program.choose_origin(X[0]), labels, False, targets)
+
+    @property
+    def loss(self):
+        return self.plan.loss
+
+    @property
+    def kernel(self):
+        return self.plan.kernel
+
+    def advanced_scaler(self, X):
+        """(scaler that has seen X as well, X as it scales it row by row)."""
+        scaler = copy.copy(self.scaler)
+        return scaler, self._in_domain(scaler.progressive(X), X.dtype)
+
+    def _in_domain(self, X, dtype):
+        """Scaled rows in the points' precision, if the kernel is defined for them."""
+        if not self.sparse:
+            X = X.astype(dtype, copy=False)
+            self.kernel.check_domain(X, "The scaled X")
+        return X
+
+    def scaled(self, X):
+        """X by what the scaler knows; X itself without one."""
+        return X if self.scaler is None else self._in_domain(self.scaler.transform(X), X.dtype)
+
+    def with_targets(self, n, y, classes):
+        """(state, y as float64): a state with the labels that y shows, self if nothing is new."""
+        labels = self.labels
+        if classes is not None and labels is not None:
+            try:
+                labels = labels.agreeing_with(classes)
+            except (TypeError, ValueError):
+                labels = None
+            if labels is None:
+                raise ValueError(
+                    f"classes={classes!r} is not the same as on the first call: {self.labels.classes.tolist()!r}."
+                )
+        y, labels = targets(self.loss, labels, n, y, self.targets)
+        if labels is self.labels:
+            return self, y
+        state = copy.copy(self)
+        state.labels = labels
+        return state, y
+
+    def class_weights(self, weights, y, sample_weight, balanced, owner):
+        """Weights of examples with encoded labels y: those of their classes, times their own.
+
+        "balanced" needs all examples, which only `fit` has (`balanced`).
+        """
+        if self.labels is None:
+            raise ValueError(f"class_weight={weights!r} needs a loss of classes. Got {self.loss!r}.")
+        binary = self.loss.task == "binary"
+        places = (y > 0).astype(np.intp) if binary else y.astype(np.intp)
+        labels = self.labels.classes.tolist() if binary else self.labels.order
+        if isinstance(weights, str) and weights == "balanced" and balanced:
+            counts = np.bincount(places, minlength=len(labels))
+            table = len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+        elif isinstance(weights, dict):
+            table = [weights.get(label, 1.0) for label in labels]
+            if not all(isinstance(weight, numbers.Real) and 0 <= weight < np.inf for weight in weights.values()):
+                raise validation.bad_parameter(owner, "class_weight", "a dictionary of weights of at least 0", weights)
+        else:
+            raise validation.bad_parameter(
+                owner, "class_weight", 'a dictionary {label: weight}, None or, for fit alone, "balanced"', weights
+            )
+        chosen = np.array(table, dtype=float)[places]
+        return chosen if sample_weight is None else chosen * sample_weight
+
+    def refreshed(self, learner):
+        """The state under changed parameters: step and regularization may change, all else must not."""
+        plan = learner._plan()
+        for name in Plan.PARTS:
+            if name not in Plan.MAY_CHANGE and not same_parameters(getattr(plan, name), getattr(self.plan, name)):
+                raise ValueError(
+                    f"The {name!r} parameter changed after fitting, from {getattr(self.plan, name)!r} to "
+                    f"{getattr(plan, name)!r}; call fit to start anew."
+                )
+        if plan.adapts_step != self.plan.adapts_step:
+            raise ValueError("The 'step' parameter changed to or from MetaDescent; call fit to start anew.")
+        state = copy.copy(self)
+        state.plan, state.stale = plan, False
+        return state
+
+    def make_ready(self):
+        """Bring the engine up to date with a new plan and new labels, just before learning."""
+        if self.configured is not self.plan:
+            self.engine.configure(*self.plan.settings())
+            self.configured = self.plan
+        if self.labels is not None and self.form != "one" and len(self.labels.order) > self.engine.expansion.width:
+            self.engine.grow(len(self.labels.order))
+
+    def begin_from(self, other):
+        """Start from another model's function."""
+        if getattr(other, "_state", None) is None:
+            raise ValueError(f"initial must be a fitted model. Got {other!r} instead.")
+        start = other._state
+        for name, mine, others in (
+            ("the kernel", self.kernel, start.kernel),
+            ("the number of features", self.n_features, start.n_features),
+            ("the form of coefficients", self.form, start.form),
+            ("the number of targets", self.targets, start.targets),
+        ):
+            if not same_parameters(mine, others):
+                raise ValueError(f"initial must have {name} of this model, {mine!r}. Got {others!r} instead.")
+        if self.loss.task != start.loss.task:
+            raise ValueError(f"initial is for {start.loss.task}, and this model for {self.loss.task}.")
+        intercept = start.engine.intercept()
+        if intercept.any() and not self.plan.offset:
+            raise ValueError("initial has an offset; this model needs offset=True to start from it.")
+        if (self.scaler is None) != (start.scaler is None):
+            raise ValueError("initial and this model must both scale their features, or neither.")
+        self.scaler = copy.copy(start.scaler)
+        self.labels = start.labels
+        if self.labels is not None and self.form != "one":
+            self.make_ready()
+            self.engine.expansion.outputs.n = start.engine.expansion.outputs.n
+        self.engine.begin_from(intercept, *self._start(start))
+        if self.plan.exact_norms:
+            self.engine.begin_with_square(self.norm() ** 2)
+
+    def _start(self, start):
+        """(points, coefficients, pairs of labels) of another model's function, in this model's form."""
+        mine, others = self.engine.expansion, start.engine.expansion
+        if others.pool is not None:
+            points, alpha = start.terms()
+            if mine.weights is not None:
+                return None, alpha @ points.astype(float)
+            pairs = None if others.pool.pairs is None else others.pool.pairs[:, others.pool.live_slots()]
+            if pairs is not None:
+                alpha = alpha[pairs[0], np.arange(pairs.shape[1])][None]
+            return (self._start_points(points) if mine.kernel is None else points), alpha, pairs
+        if others.weights is None:
+            if mine.pool is not None:
+                raise ValueError("initial keeps knots of additive functions, which cannot become terms of a budget.")
+            return None, [start.engine.knots(j) for j in range(self.n_features)]
+        weights = start.engine.coefficients()
+        if mine.pool is None:
+            return None, weights
+        if self.form != "one":
+            raise ValueError("initial keeps weights for many outputs, which cannot become terms of a budget.")
+        # A weight vector is one term at the point w.
+        return self._start_points(weights), np.array([[1.0 if weights.any() else 0.0]])
+
+    def terms(self):
+        """(points or objects, coefficients of shape (outputs, terms)), oldest first; there must be a pool."""
+        expansion = self.engine.expansion
+        pool = expansion.pool
+        slots = pool.live_slots()
+        if self.sparse:
+            return validation.as_csr(expansion.terms(slots)), self.engine.coefficients(slots)
+        if pool.objects is not None:
+            points = validation.check_objects([pool.objects[slot] for slot in slots], empty=True)
+        else:
+            origin = None if expansion.program is None else expansion.program.origin
+            points = pool.points[slots] if origin is None else pool.points[slots] + origin
+        return points, self.engine.coefficients(slots)
+
+    def norm(self):
+        """|f| in the kernel's Hilbert space; O(terms^2) kernel values unless there are weights or trees."""
+        expansion = self.engine.expansion
+        if self.plan.trees is not None:
+            square = self.engine.square_on_trees()
+        elif expansion.pool is None:
+            weights = self.engine.coefficients()
+            square = np.sum(weights * self.with_label_kernel(weights)) * self.kernel.linear_scale()
+        else:
+            points, alpha = self.terms()
+            gram = self.kernel(points) if alpha.shape[1] else np.zeros((0, 0))
+            square = np.sum((alpha @ gram) * self.with_label_kernel(alpha))
+        if not np.isfinite(square):
+            raise FloatingPointError("|f| is too large for float64: learning has diverged.")
+        return float(np.sqrt(max(0.0, square)))
+
+    def component(self, j, grid):
+        """f_j at the values in grid, shape (len(grid), labels); the kernel is additive."""
+        if not isinstance(j, numbers.Integral) or isinstance(j, bool) or not 0 <= j < self.n_features:
+            raise IndexError(f"There is no coordinate {j!r}: the model has {self.n_features} features.")
+        kernel = self.kernel.coordinate(j)
+        if self.scaler is not None:
+            grid = self.scaler.transform_column(j, grid)
+        kernel.check_domain(grid[:, None], "grid")
+        if self.plan.trees is not None:
+            return self.engine.component(j, grid)
+        points, alpha = self.terms()
+        values = kernel(grid[:, None], points[:, j : j + 1].astype(float)) if len(grid) and len(points) else None
+        rows = np.zeros((len(alpha), len(grid))) if values is None else alpha @ values.T
+        return self.with_label_kernel(rows).T
+
+    def knots(self):
+        """Distinct values of each coordinate among the terms."""
+        if self.engine.expansion.pool is not None:
+            return [np.unique(column) for column in self.terms()[0].T]
+        low, stretch = self.engine.expansion.low, self.engine.expansion.stretch
+        keys = [self.engine.knots(j)[0] for j in range(self.n_features)]
+        return keys if low is None else [keys[j] / stretch[j] + low[j] for j in range(self.n_features)]
+
+    def shown(self, rows):
+        """Rows over labels, in the order of `classes_`."""
+        display = None if self.labels is None else self.labels.display
+        return rows if display is None else rows[display[: len(rows)]]
+
+    def with_label_kernel(self, rows):
+        """kappa @ rows."""
+        outputs = self.engine.expansion.outputs
+        if outputs is None or rows.shape[1] == 0:
+            return rows
+        return np.column_stack([outputs.kappa_times(column) for column in rows.T]).reshape(rows.shape)
+
+    def _start_points(self, points):
+        """Points of another model in this one's precision."""
+        if points.shape[0] == 0 and not self.sparse:
+            return points
+        try:
+            return self.plan.checked_points(points, self.n_features, self.engine.expansion.dtype, sparse=self.sparse)
+        except ValueError as error:
+            raise ValueError(f"initial does not fit this model: {error}") from error
+
+    def widened(self, width, fill):
+        """The same with more features, which have the value `fill` in all examples so far."""
+        learned = self.to_dict()
+        extra = width - self.n_features
+        engine = dict(learned["engine"])
+        if self.scaler is not None:
+            learned["scaler"] = self.scaler.widened(extra, fill).to_dict()
+            fill = 0.0  # what a scaler has always seen is scaled to 0
+        if fill and "origin" not in engine:
+            # Points, and what is kept with them, are about the origin: about `fill`, new columns are 0.
+            engine["origin"] = np.zeros(self.n_features, dtype=self.engine.expansion.dtype)
+        for name, value in (("points", 0.0), ("weights", 0.0), ("origin", fill)):
+            if name in engine:
+                sides = [(0, 0)] * (engine[name].ndim - 1) + [(0, extra)]
+                engine[name] = np.pad(engine[name], sides, constant_values=value)
+        return State.from_dict({**learned, "n_features": width, "feature_names": None, "engine": engine})
+
+    def to_dict(self):
+        """Everything that is learned, and the plan's parts, as plain values, nouns and arrays."""
+        return {
+            "plan": self.plan.parts(),
+            "stale": self.stale,
+            "n_features": self.n_features,
+            "feature_names": self.feature_names,
+            "scaler": None if self.scaler is None else self.scaler.to_dict(),
+            "dtype": self.engine.expansion.dtype.str,
+            "sparse": self.sparse,
+            "targets": self.targets,
+            "labels": None if self.labels is None else self.labels.state(),
+            "engine": self.engine.state(),
+        }
+
+    @classmethod
+    def from_dict(cls, learned):
+        """The state that `to_dict` described; ValueError if its parts do not fit each other."""
+        plan = Plan(**learned["plan"])
+        kind = {"binary": BinaryLabels, "multiclass": ManyLabels}.get(plan.loss.task)
+        if (kind is None) != (learned["labels"] is None):
+            raise ValueError("the labels do not fit the loss")
+        labels = None if kind is None else kind.restore(learned["labels"])
+        n_features, dtype, origin = learned["n_features"], learned["dtype"], learned["engine"].get("origin")
+        if (n_features is None) != plan.takes_objects:
+            raise ValueError("the number of features does not fit the kernel")
+        if n_features is not None and (type(n_features) is not int or not 1 <= n_features < 2**31):
+            raise ValueError("n_features is not a number of features")
+        if dtype not in ("<f8", "<f4", np.dtype(float).str, np.dtype(np.float32).str):
+            raise ValueError(f"points cannot be of type {dtype!r}")
+        dtype = np.dtype(np.float32 if dtype[1:] == "f4" else np.float64)  # the object that numpy shares
+        if origin is not None:
+            check_array(origin, "origin", dtype, (n_features,))
+        if plan.weight_scale is not None:
+            check_array(learned["engine"]["weights"], "weights", np.float64, (-1, n_features))
+        sparse = learned["sparse"]
+        if type(sparse) is not bool or sparse and not plan.kernel.on_inner_products():
+            raise ValueError("the kernel does not fit sparse rows")
+        n_targets = learned["targets"]
+        if type(n_targets) is not int or not 1 <= n_targets < 2**31 or n_targets > 1 and plan.loss.task != "regression":
+            raise ValueError("the number of targets makes no sense")
+        state = cls(plan, n_features, dtype, origin, labels, sparse, n_targets)
+        state.engine.restore(learned["engine"])
+        state.stale = bool(learned["stale"])
+        if (learned["scaler"] is None) != (state.scaler is None):
+            raise ValueError("the scaler does not fit the parameters")
+        if state.scaler is not None:
+            state.scaler.restore(learned["scaler"], n_features)
+        state.feature_names = learned["feature_names"]
+        if state.feature_names is not None:
+            names = state.feature_names
+            if len(names) != n_features or not all(isinstance(name, str) for name in names):
+                raise ValueError("the feature names do not fit the number of features")
+        pool = state.engine.expansion.pool
+        if plan.restricts and pool is not None and pool.count:
+            plan.kernel.check_input(pool.points[pool.live_slots()])
+        return state
+
+
+def targets(loss, labels, n, y, n_targets=1):
+    """(y as the engine takes it, labels to go on with)."""
+    if loss.task == "novelty":
+        return np.zeros(n), labels
+    if loss.task == "regression":
+        return validation.check_targets(y, n, n_targets).reshape(-1), labels
+    return labels.encode(label_column(y, n))
