@@ -20,7 +20,7 @@ LAYERS = [
     ["kernels", "losses", "steps", "budgets", "labels"],
     ["additive", "scaling"],
     ["plan"],
-    ["state"],
+    ["state", "fitted"],
     ["learner"],
     ["algorithms"],
     ["modelfile", "streams", "bounds", "evaluate", "compat"],
