@@ -517,9 +517,10 @@ class ReferenceSVMD(_Outputs):
     Decisions
     ---------
     - eta is adapted by (33) with <g_t, v_t> before it is used, from the first example on (where v = 0), then
-      capped at 1/c (erratum), also eta_0. At the cap 1 - eta c counts as exactly 0: f forgets all terms, while v
-      keeps them with -alpha_i. eta_b and eta_eps have no cap. All three have the floor 1/2 per step, the same mu
-      (`meta_rate`) and the same lambda (`memory`); eta_b starts at eta_0, for a label that joins later too.
+      capped at 1/(c + h) (erratum), also eta_0; h = l'' (k(x, x) + 1 with an offset) for one output, 0 for many. At
+      the cap 1/c, 1 - eta c counts as exactly 0: f forgets all terms, while v keeps them with -alpha_i. eta_b is
+      capped at 1/h, eta_eps is not. All three have the floor 1/2 per step, the same mu (`meta_rate`) and the same
+      lambda (`memory`); eta_b starts at eta_0, for a label that joins later too.
     - xi, H and dl/deps carry the example's weight, and are taken at the scores f_t(x_t) + b_t and the old eps.
     - The Hessian is block-diagonal: chi = H v(x_t, .) with the trace of f alone, H v_b in (52) (erratum: not
       printed). On kinks H and xi are those of `reference.py`.
@@ -561,8 +562,12 @@ class ReferenceSVMD(_Outputs):
         xi = weight * gradient_of(*at_prediction)
         H = weight * hessian_of(*at_prediction)
 
-        decay = self._adapt_step(float(xi @ v))
+        k = kernel_value(self.kernel, x, x, same=True)
+        stiffness = H[0, 0] * (k + self.offset) if len(xi) == 1 else 0.0
+        decay = self._adapt_step(float(xi @ v), stiffness)
         self.eta_b = self.eta_b * np.maximum(0.5, 1.0 - self.mu * xi * self.v_b)  # (51)
+        if stiffness > 0.0:
+            self.eta_b = np.minimum(self.eta_b, 1.0 / stiffness)
         chi = H @ v  # (43), (44)
         if self.loss[0] in NU:
             self._move_scalar_in_log_space(weight * scalar_gradient_of(*at_prediction))
@@ -578,14 +583,14 @@ class ReferenceSVMD(_Outputs):
         super()._join(label)
         self.eta_b, self.v_b = np.append(self.eta_b, self.step[1]["rate"]), np.append(self.v_b, 0.0)
 
-    def _adapt_step(self, xi_v):
+    def _adapt_step(self, xi_v, stiffness):
         """(33) with <g, v> = c <f, v> + xi v(x), (45); return 1 - eta c."""
         c = self.regularization
         by_sums, by_recurrence = c * self.inner("alpha", "beta") + xi_v, c * self.fv + xi_v
         gv = by_recurrence if self.dropped and not self.exact_norms else by_sums
         self.eta = self.eta * max(0.5, 1.0 - self.mu * gv)
-        if c > 0.0:
-            self.eta = min(self.eta, 1.0 / c)
+        if c + stiffness > 0.0:
+            self.eta = min(self.eta, 1.0 / (c + stiffness))
         self.gv_history.append((by_sums, by_recurrence))
         self.step_history.append(self.eta)
         return 0.0 if c > 0.0 and self.eta == 1.0 / c else 1.0 - self.eta * c

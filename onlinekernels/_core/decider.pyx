@@ -4,7 +4,7 @@ Losses of one score and the hinges of many labels are moves in one dimension, wh
 coefficient for every label (multiclass logistic, exact hinges, several targets) are at the end.
 """
 import numpy as np
-from libc.math cimport isfinite
+from libc.math cimport fmax, isfinite
 from libc.string cimport memset
 from onlinekernels._core.dense cimport hinge_step, softmax, softmax_step
 from onlinekernels._core.expansion cimport DENSE, PAIR
@@ -158,7 +158,8 @@ cdef class Decider(Hypothesis):
         cdef double eta = step_size(&self.step, self.t + 1)
         move.xi, move.curvature = view.derivative, view.curvature
         if self.adapts_step():
-            meta_move(&self.loss, &self.step, &self.meta, self.rule.regularization, weight, view, move)
+            meta_move(&self.loss, &self.step, &self.meta, self.rule.regularization, weight, self.has_offset,
+                      view, move)
         elif self.rule.code == GRADIENT:
             gradient_move(&self.loss, eta, self.rule.regularization, weight, view, move)
         elif self.rule.code == IMPLICIT:
@@ -273,7 +274,11 @@ cdef class Decider(Hypothesis):
         for l in range(n):
             xi_v += self.xi[l] * v[l]
         move.meta = self.meta
-        eta = adapted_step(&self.meta, self.step.meta_rate, c, xi_v)
+        move.stiffness = 0.0                        # a gradient of probabilities is bounded: no step can run away
+        if self.targets > 1:
+            for l in range(n):
+                move.stiffness = fmax(move.stiffness, self.spare[l] * (k + (1.0 if self.has_offset else 0.0)))
+        eta = adapted_step(&self.meta, self.step.meta_rate, c, xi_v, move.stiffness)
         move.meta.eta = eta
         meta_transform(eta, c, memory, move)
         for l in range(n):

@@ -10,7 +10,7 @@ from onlinekernels._core.expansion cimport DENSE, PAIR
 from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.kernels cimport SQUARE
 from onlinekernels._core.ring cimport NEWCOMER, NOBODY, array_data
-from onlinekernels._core.rules cimport META_DESCENT, gain, step_size
+from onlinekernels._core.rules cimport META_DESCENT, capped, gain, step_size
 
 
 cdef class Hypothesis:
@@ -164,6 +164,7 @@ cdef class Hypothesis:
                 xi = move.xi if l == first else (-move.xi if l == second else 0.0)
                 curved = move.curvature * self.offset_trace[l]
             self.offset_eta[l] *= gain(self.step.meta_rate, xi * self.offset_trace[l])      # V (51)
+            self.offset_eta[l] = capped(self.offset_eta[l], move.stiffness)
             self.offset_trace[l] = (self.step.memory * self.offset_trace[l]                 # V (52), erratum
                                     - self.offset_eta[l] * (xi + self.step.memory * curved))
             self.offset[l] -= self.offset_eta[l] * xi                                       # V (50)

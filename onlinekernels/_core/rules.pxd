@@ -71,6 +71,7 @@ cdef struct Move:
     double scalar                                   # new scalar of the loss
     double xi                                       # the derivative that was used, and the curvature
     double curvature
+    double stiffness                                # curvature of the loss along the step: caps adapted steps
     Meta meta
 
 
@@ -89,9 +90,9 @@ cdef inline double gain(double mu, double product) noexcept nogil:
     return factor if factor > 0.5 else 0.5
 
 
-cdef inline double capped(double eta, double c) noexcept nogil:
-    """Keep 0 <= 1 - eta c."""
-    return 1.0 / c if eta * c > 1.0 else eta
+cdef inline double capped(double eta, double stiffness) noexcept nogil:
+    """Keep 0 <= 1 - eta stiffness."""
+    return 1.0 / stiffness if eta * stiffness > 1.0 else eta
 
 
 cdef inline void gradient_move(const Loss* loss, double eta, double regularization, double weight,
@@ -103,9 +104,13 @@ cdef inline void gradient_move(const Loss* loss, double eta, double regularizati
     move.scalar = loss_moved_scalar(loss, loss.scalar - eta * weight * view.scalar_gradient)
 
 
-cdef inline double adapted_step(const Meta* meta, double mu, double c, double product) noexcept nogil:
-    """V (33) with <g, v> = c <f, v> + product: the step is adapted before it is used, and capped at 1/c."""
-    return capped(meta.eta * gain(mu, c * meta.product + product), c)
+cdef inline double adapted_step(const Meta* meta, double mu, double c, double product,
+                                double stiffness) noexcept nogil:
+    """V (33) with <g, v> = c <f, v> + product: the step is adapted before it is used.
+
+    It is capped at 1 / (c + stiffness): past that, it would overshoot the minimum of the example's own risk.
+    """
+    return capped(meta.eta * gain(mu, c * meta.product + product), c + stiffness)
 
 
 cdef inline void meta_scalar(const Loss* loss, const Step* step, double weight, double gradient,
@@ -144,11 +149,12 @@ cdef inline void meta_norms(double eta, double c, double memory, double xi_f, do
 
 
 cdef inline void meta_move(const Loss* loss, const Step* step, const Meta* meta, double c, double weight,
-                           const View* view, Move* move) noexcept nogil:
+                           bint has_offset, const View* view, Move* move) noexcept nogil:
     """SVMD, V Algorithm 2, for one direction."""
     cdef double xi = view.derivative, chi, eta, trace_next, memory = step.memory
     move.meta = meta[0]
-    eta = adapted_step(meta, step.meta_rate, c, xi * view.trace)            # (33), (45)
+    move.stiffness = view.curvature * (view.k + (view.offsets if has_offset else 0.0))
+    eta = adapted_step(meta, step.meta_rate, c, xi * view.trace, move.stiffness)    # (33), (45)
     move.meta.eta = eta
     chi = view.curvature * view.trace                                       # (43)
     move.scalar = loss.scalar
