@@ -77,7 +77,7 @@ class BinaryLabels(_Labels):
             return cls(np.array([-1, 1] if label == -1 else [0, 1], dtype=seen.dtype))
         raise ValueError(
             f"y holds one class only, {_shown(seen)}, and two are needed: pass classes=[...] with both labels "
-            "on the first call. (Labels -1/1, 0/1 and booleans need no classes.)"
+            "to the first partial_fit. (Labels -1/1, 0/1 and booleans need no classes.)"
         )
 
     def encode(self, y):
@@ -105,6 +105,11 @@ class BinaryLabels(_Labels):
     def settled(self, negative):
         """The labels, now that the counterpart of 1 is known."""
         return BinaryLabels(np.array([negative, 1], dtype=self.classes.dtype))
+
+    def as_learned(self, before, targets, joined):
+        """These labels, or those from before if no target that was learned has settled the question."""
+        is_open = before is not None and before.negative_is_open
+        return before if is_open and not (targets < 0).any() else self
 
     def agreeing_with(self, classes):
         """These labels, or the ones that `classes` settles; None if they differ."""
@@ -212,6 +217,13 @@ class ManyLabels(_Labels):
         best = scores.argmax(axis=1)
         return self.classes[best if self.display is None else np.argsort(self.display)[best]]
 
+    def as_learned(self, before, targets, joined):
+        """The labels that have joined."""
+        if self.fixed or joined == len(self.order):
+            return self
+        display = None if self.display is None else [place for place in self.display if place < joined]
+        return ManyLabels(self.order[:joined], False, display)
+
     def agreeing_with(self, classes):
         """These labels, or None if `classes` names others."""
         return self if set(self.order) == set(_classes_column(classes).tolist()) else None
@@ -284,6 +296,11 @@ class Taxonomy(LabelStructure):
         """
         labels = list(dict.fromkeys(labels))
         paths = {tuple(split(label)): label for label in labels}
+        if labels and all(len(path) == 1 for path in paths):
+            raise ValueError(
+                f"None of the labels of from_paths has a part above it, {_shown_list(labels)}; expected paths. "
+                'Where parts are not separated by "/", give split=.'
+            )
         root = "/"
         while root in labels:
             root += "/"
@@ -464,7 +481,20 @@ def label_column(y, n, name="y"):
             for i, label in enumerate(y):
                 array[i] = label
             y = array
-    return check_column(y, n, name)
+    y = check_column(y, n, name)
+    if y.dtype == object:
+        for label in y:
+            if _is_missing(label):
+                raise ValueError(f"Input {name} contains NaN or None, {label!r}; expected labels.")
+    return y
+
+
+def _is_missing(label):
+    """Whether a label is None, NaN, or pandas' idea of these."""
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError):  # pandas.NA; an array, which is no label either
+        return not isinstance(label, np.ndarray)
 
 
 def _is_continuous(y):

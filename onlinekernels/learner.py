@@ -3,6 +3,8 @@
 An algorithm stores its parameters.  At the first fit they become a `Plan`, and a `State` with the engine
 that holds all that is learned; from then on a call is: validate, encode labels, let the engine run.
 """
+import threading
+
 import numpy as np
 
 from onlinekernels import validation
@@ -29,11 +31,18 @@ class OnlineLearner(Fitted, Parameterized):
     A subclass has an ``__init__`` that stores its parameters and a ``_plan`` that validates them.
     """
 
+    __slots__ = ("_turn",)  # a lock: one thread learns at a time
+
     _budget_of_int = Recent
     _default_kernel = Gaussian
     labels = None
     class_weight = None
     scale = False
+
+    def __new__(cls, *args, **kwargs):
+        model = super().__new__(cls)
+        object.__setattr__(model, "_turn", threading.RLock())
+        return model
 
     # ---- Learning -----------------------------------------------------------------------------
 
@@ -47,13 +56,14 @@ class OnlineLearner(Fitted, Parameterized):
         classes : both labels, if y does not show them
         initial : a fitted model whose function is the start f_1
         """
-        before = self._state
-        state, X, y, weights = self._checked(None, X, y, classes, None, initial, balanced=True)
-        self._state = state
-        for epoch in range(self.epochs):
-            self._learn(before, X, y, weights, earlier=epoch * len(X))
-        if classes is None and state.loss.task == "multiclass" and not state.labels.fixed:
-            state.labels = state.labels.in_sorted_order()
+        with self._turn:
+            before = self._state
+            state, X, y, weights = self._checked(None, X, y, classes, None, initial, balanced=True)
+            self._state = state
+            for epoch in range(self.epochs):
+                self._learn(before, X, y, weights, earlier=epoch * len(X))
+            if classes is None and state.loss.task == "multiclass" and not state.labels.fixed:
+                state.labels = state.labels.in_sorted_order()
         return self
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None, *, initial=None):
@@ -68,8 +78,10 @@ class OnlineLearner(Fitted, Parameterized):
         sample_weight : array of shape (n,), multiplies the loss of each example
         initial : on the first call, a fitted model whose function is the start f_1
         """
-        before, X, y, weights = self._begin(X, y, classes, sample_weight, initial)
-        self._learn(before, X, y, weights)
+        with self._turn:
+            before = self._state
+            self._state, X, y, weights = self._checked(before, X, y, classes, sample_weight, initial)
+            self._learn(before, X, y, weights)
         return self
 
     def progressive(
@@ -86,34 +98,35 @@ class OnlineLearner(Fitted, Parameterized):
         margins : array of shape (n,), with return_margins=True
             The loss's margin or width when each score was taken, which a nu-loss adapts.
         """
-        before, X, y, weights = self._begin(X, y, classes, sample_weight, initial)
-        state = self._state
-        state.make_ready()
-        scores = np.zeros((len(X), state.engine.expansion.width))
-        wanted = {"steps": return_steps, "scalars": return_margins}
-        others = {name: np.zeros(len(X)) for name, is_wanted in wanted.items() if is_wanted}
-        self._learn(before, X, y, weights, scores=scores.reshape(-1), **others)
-        scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
+        with self._turn:
+            before = self._state
+            state, X, y, weights = self._checked(before, X, y, classes, sample_weight, initial)
+            self._state = state
+            state.make_ready()
+            scores = np.zeros((len(X), state.engine.expansion.width))
+            wanted = {"steps": return_steps, "scalars": return_margins}
+            others = {name: np.zeros(len(X)) for name, is_wanted in wanted.items() if is_wanted}
+            self._learn(before, X, y, weights, scores=scores.reshape(-1), **others)
+            scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
         return (scores, *others.values()) if others else scores
 
     def learn_one(self, x, y=None):
         """Learn one example, 1-d or an object, with the least overhead; return self."""
-        state = self._state
-        if isinstance(y, (list, np.ndarray)) and np.ndim(y) > 0:
-            several = self._current_loss().task == "regression" and np.size(y) > 1
-            if not several or state is not None and state.targets == 1:
-                raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
-        if state is None or state.stale or state.sparse or state.targets > 1 or self.class_weight is not None:
-            return self.partial_fit(x if validation.is_sparse(x) else [x], None if y is None else [y])
-        x, y = self._checked_one(x), self._checked_target(y)
-        if self._state.scaler is not None:
-            self._learn(state, x[None], np.array([y]))
-            return self
-        try:
-            self._state.engine.learn_one(x, y)
-        except BaseException as error:
-            validation.tell(error, 0)
-            raise
+        with self._turn:
+            state = self._state
+            if isinstance(y, (list, np.ndarray)) and np.ndim(y) > 0:
+                several = self._current_loss().task == "regression" and np.size(y) > 1
+                if not several or state is not None and state.targets == 1:
+                    raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
+            if state is None or state.is_special() or self.class_weight is not None:
+                return self.partial_fit(x if validation.is_sparse(x) else [x], None if y is None else [y])
+            x, target = self._checked_one(x), self._checked_target(y)
+            try:
+                self._state.engine.learn_one(x, target)
+            except BaseException as error:
+                self._state.keep_learned(state, np.array([]))
+                validation.tell(error, 0)
+                raise
         return self
 
     # ---- Predicting ---------------------------------------------------------------------------
@@ -212,15 +225,6 @@ class OnlineLearner(Fitted, Parameterized):
 
     # ---- Checks -------------------------------------------------------------------------------
 
-    def _begin(self, *arguments):
-        """`_checked` for a model that goes on, whose new state is in force then; return the one before it."""
-        before = self._state
-        state, *rest = self._checked(before, *arguments)
-        if self._state is not before:
-            raise RuntimeError("Another thread changed this model during the call; nothing was learned.")
-        self._state = state
-        return before, *rest
-
     def _checked(self, state, X, y, classes, sample_weight, initial, balanced=False):
         """(state to learn in, X, y, weights), all validated; changes nothing in self."""
         if state is None:
@@ -314,6 +318,8 @@ class OnlineLearner(Fitted, Parameterized):
                     state.scaler, _ = state.advanced_scaler(raw[:learned])
             if earlier + learned == 0 and (before is None or before.engine is not engine):
                 self._state = before
+            elif earlier == 0:
+                state.keep_learned(before, y[: learned * state.targets])
             validation.tell(error, earlier + learned)
             raise
 

@@ -293,29 +293,30 @@ class _Runner(_Margin):
 
     def derivative(self, scores, y, labels=None, *, scalar=None):
         """dl/dscores: -1 at y and +1 at the runner-up where the loss is positive."""
-        slope, runner_up = map(np.atleast_1d, self._at_runner_up(_core.derivative, scores, y, labels, scalar))
-        out = np.zeros(np.shape(scores)).reshape(len(slope), -1)
-        rows = np.arange(len(slope))
-        out[rows, np.atleast_1d(y)] += slope
-        out[rows, runner_up] -= slope
-        return out.reshape(np.shape(scores))
+        slope, runner_up = self._at_runner_up(_core.derivative, scores, y, labels, scalar)
+        indicators = np.eye(np.shape(scores)[-1])
+        return np.asarray(slope)[..., None] * (indicators[y] - indicators[runner_up]) + 0.0  # no -0
 
     def _at_runner_up(self, function, scores, y, labels, scalar):
         """(function of the margin over the runner-up, runner-up) for each score vector."""
         self.validate()
         code, own, nu = self.core()
         scores, scalar = np.asarray(scores, dtype=float), own if scalar is None else np.asarray(scalar, dtype=float)
-        rows, indices = np.atleast_2d(scores), np.atleast_1d(y)
+        y = np.broadcast_to(y, scores.shape[:-1])
         if self.structured and labels is not None:
-            distance = np.array([labels.outputs().distances_from(i) for i in indices.tolist()])
+            outputs = labels.outputs()
+            distance = np.reshape([outputs.distances_from(i) for i in y.ravel().tolist()], scores.shape)
         else:
-            distance = 1.0 - np.eye(rows.shape[1])[indices]
-        rivals = np.reshape(scalar, (-1, 1)) * distance + rows
-        lines = np.arange(len(rows))
-        rivals[lines, indices] = -np.inf
-        best = rivals.argmax(axis=1)
-        values = function(code, scalar, nu, rows[lines, indices] - rows[lines, best], distance[lines, best])
-        return (values, best) if scores.ndim > 1 else (float(values[0]), best[0])
+            distance = 1.0 - np.eye(scores.shape[-1])[y]
+        is_own = np.arange(scores.shape[-1]) == y[..., None]
+        best = np.where(is_own, -np.inf, np.asarray(scalar)[..., None] * distance + scores).argmax(axis=-1)
+        values = function(code, scalar, nu, _at(scores, y) - _at(scores, best), _at(distance, best))
+        return values, best
+
+
+def _at(scores, index):
+    """The entry of each score vector at its index."""
+    return np.take_along_axis(scores, np.asarray(index)[..., None], axis=-1)[..., 0]
 
 
 class MulticlassHinge(_Runner):
@@ -384,15 +385,14 @@ class MulticlassLogistic(Loss):
     def value(self, scores, y):
         """Loss of score vectors, shape (..., classes), for class indices y."""
         scores = np.asarray(scores, dtype=float)
-        own = np.take_along_axis(scores, np.asarray(y)[..., None], axis=-1)[..., 0]
         largest = scores.max(axis=-1)
-        return largest + np.log(np.exp(scores - largest[..., None]).sum(axis=-1)) - own
+        return largest + np.log(np.exp(scores - largest[..., None]).sum(axis=-1)) - _at(scores, y)
 
     def derivative(self, scores, y):
         """Probabilities minus the label's indicator, V (21)."""
         scores = np.asarray(scores, dtype=float)
-        flat = probabilities(np.atleast_2d(scores)) - np.eye(scores.shape[-1])[np.atleast_1d(y)]
-        return flat.reshape(scores.shape)
+        flat = probabilities(scores.reshape(-1, scores.shape[-1]))
+        return flat.reshape(scores.shape) - np.eye(scores.shape[-1])[y]
 
 
 LOSSES = {name.lower(): globals()[name] for name in __all__ if name != "Loss"}

@@ -13,7 +13,7 @@ class RunningScaler(Parameterized):
     """Scale each row by the mean and deviation of all rows up to and including it.
 
     Nothing from the future is used, so a model behind it can be judged by test-then-train. `partial_fit` of n
-    rows gives what n calls of one row give, bit for bit.
+    rows gives what n calls of one row give, bit for bit; up to rounding for sparse rows.
 
     Sparse rows are divided by the root mean square of each feature and not centred, so that zeros stay
     zeros; a scaler goes on with the kind of rows that it began with.
@@ -110,7 +110,7 @@ class RunningScaler(Parameterized):
         """Sparse rows with other values, as what X is."""
         if isinstance(X, Rows):
             return Rows(rows.indptr, rows.indices, values, rows.n_features)
-        return type(X.tocsr())((values, rows.indices, rows.indptr), shape=rows.shape)
+        return type(X.tocsr())((values, rows.indices.copy(), rows.indptr.copy()), shape=rows.shape)
 
     def _checked(self, X):
         owner, state = type(self).__name__, self._state

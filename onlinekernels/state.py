@@ -122,6 +122,16 @@ class State:
         state.plan, state.stale = plan, False
         return state
 
+    def is_special(self):
+        """Whether an example must go the long way, through `partial_fit`."""
+        return self.stale or self.sparse or self.targets > 1 or self.scaler is not None
+
+    def keep_learned(self, before, y):
+        """After an error: only the labels that were there before, or in the targets y that were learned."""
+        if self.labels is not None:
+            joined = self.engine.expansion.outputs.n if self.form != "one" else None
+            self.labels = self.labels.as_learned(None if before is None else before.labels, y, joined)
+
     def make_ready(self):
         """Bring the engine up to date with a new plan and new labels, just before learning."""
         if self.configured is not self.plan:
@@ -140,6 +150,7 @@ class State:
             ("the number of features", self.n_features, start.n_features),
             ("the form of coefficients", self.form, start.form),
             ("the number of targets", self.targets, start.targets),
+            ("the kind of rows", "sparse" if self.sparse else "dense", "sparse" if start.sparse else "dense"),
         ):
             if not same_parameters(mine, others):
                 raise ValueError(f"initial must have {name} of this model, {mine!r}. Got {others!r} instead.")
@@ -150,7 +161,9 @@ class State:
             raise ValueError("initial has an offset; this model needs offset=True to start from it.")
         if (self.scaler is None) != (start.scaler is None):
             raise ValueError("initial and this model must both scale their features, or neither.")
-        self.scaler = copy.copy(start.scaler)
+        if self.scaler is not None:
+            self.scaler = copy.copy(start.scaler)
+            self.scaler.memory = self.plan.scale
         self.labels = start.labels
         if self.labels is not None and self.form != "one":
             self.make_ready()
@@ -315,6 +328,7 @@ class State:
         if type(n_targets) is not int or not 1 <= n_targets < 2**31 or n_targets > 1 and plan.loss.task != "regression":
             raise ValueError("the number of targets makes no sense")
         state = cls(plan, n_features, dtype, origin, labels, sparse, n_targets)
+        state._make_room(learned["engine"])
         state.engine.restore(learned["engine"])
         state.stale = bool(learned["stale"])
         if (learned["scaler"] is None) != (state.scaler is None):
@@ -330,6 +344,11 @@ class State:
         if plan.restricts and pool is not None and pool.count:
             plan.kernel.check_input(pool.points[pool.live_slots()])
         return state
+
+    def _make_room(self, engine):
+        """An engine may have room for labels that have not joined."""
+        if self.labels is not None and self.form != "one" and not self.labels.fixed and np.shape(engine["offsets"]) == (4, engine["width"]):
+            self.engine.grow(engine["width"])
 
 
 def targets(loss, labels, n, y, n_targets=1):

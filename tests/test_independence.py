@@ -44,7 +44,7 @@ class TestIndependence:
 
     @pytest.mark.parametrize("params", [{}, {"average": True}, {"budget": 5}, {"budget": ok.Smallest(5)}, {"kernel": dot}], ids=str)
     def test_a_model_without_terms_pickles_and_goes_on(self, params):
-      
+
         model = ok.NORMA("squared", **params).partial_fit(X[:1], [1.0], sample_weight=[0.0])
         twin = pickle.loads(pickle.dumps(model))
         assert twin.predict(NEW).tolist() == [0.0] * 15 and twin.dual_coef_.shape == (1, 0) and twin.norm_ == 0.0
@@ -86,7 +86,7 @@ class TestIndependence:
                                         {"step": 0.9, "regularization": 1.0, "budget": ok.Smallest(7)},
                                         {"budget": ok.Window(9)}], ids=str)
     def test_looking_and_pickling_between_examples_does_not_change_what_is_learned(self, params):
-      
+
         quiet, watched = (ok.NORMA("squared", **params) for _ in range(2))
         points, y = np.tile(X, (20, 1)), np.tile(TARGETS, 20)
         for i in range(0, 800, 20):
@@ -98,7 +98,7 @@ class TestIndependence:
         assert pickle.dumps(quiet) == pickle.dumps(watched)
 
     def test_the_same_stream_gives_the_same_bits(self, model):
-      
+
         y = y_of(model)
         twin = copy.deepcopy(model)
         for chunk in (1, 3, 36):
@@ -126,7 +126,6 @@ def run_apart(code):
 
 
 class TestThreads:
-  
     @pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
     def test_threads_may_predict_with_one_model_at_once(self, kernel):
         run_apart(f"""
@@ -165,7 +164,6 @@ class TestThreads:
             assert np.isfinite(model.predict(X)).all()
         """)
 
-  
     def test_predicting_while_another_thread_learns_raises_or_is_right(self):
         run_apart("""
             rng = np.random.default_rng(0)
@@ -196,7 +194,6 @@ class TestThreads:
             model._state.engine._check()
         """)
 
-  
     def test_pickling_while_another_thread_learns_raises_or_gives_the_model_of_some_time(self):
         run_apart("""
             rng = np.random.default_rng(0)
@@ -224,23 +221,34 @@ class TestThreads:
             assert not wrong, f"the copies at t = {wrong[:5]} are not the models of their time"
         """)
 
-    def test_a_first_call_does_not_overwrite_one_that_ended_meanwhile(self):
-        class Late:
-            """Targets that another thread is faster than."""
+    def test_first_calls_at_once(self):
+        run_apart("""
+            rng = np.random.default_rng(0)
+            X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+            for _ in range(100):
+                model = ok.NORMA("squared")
+                threads = [threading.Thread(target=model.partial_fit, args=(X[i::4], y[i::4])) for i in range(4)]
+                [thread.start() for thread in threads], [thread.join() for thread in threads]
+                assert model.t_ == 40
+        """)
 
-            def __array__(self, dtype=None, copy=None):
-                thread = threading.Thread(target=model.partial_fit, args=(X[:10], TARGETS[:10]))
-                thread.start()
-                thread.join()
-                return TARGETS[10:]
-
-        model = ok.NORMA("squared")
-        try:
-            model.partial_fit(X[10:], Late())
-        except RuntimeError:
-            assert model.t_ == 10
-        else:
-            assert model.t_ == 40
+    def test_scalers_and_labels_take_their_turns(self):
+        run_apart("""
+            sys.setswitchinterval(1e-6)
+            rng = np.random.default_rng(0)
+            X = rng.normal(size=(400, 2))
+            model = ok.NORMA("multiclass_hinge", scale=True).partial_fit(X[:1], ["first"])
+            def work(name):
+                for i in range(100):
+                    label = f"{name}{i}"
+                    model.learn_one(X[i], label) if i % 2 else model.partial_fit(X[i:i + 2], [label, "first"])
+            threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+            [thread.start() for thread in threads], [thread.join() for thread in threads]
+            assert model.t_ == model._state.scaler.count_ == 1 + 4 * 150
+            assert len(model.classes_) == 1 + 4 * 100
+            model.predict(X)
+            model._state.engine._check()
+        """)
 
 
 def test_importing_the_library_does_not_import_scikit_learn():

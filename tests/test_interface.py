@@ -250,7 +250,7 @@ class TestLabels:
     @pytest.mark.parametrize("other, foreign", [(-1, 0), (0, -1)])
     @pytest.mark.parametrize("how", ["chunk", "one_row", "learn_one", "progressive", "after_ones", "mixed"])
     def test_a_lone_one_waits_for_its_counterpart_and_then_it_is_fixed(self, how, other, foreign, one):
-      
+
         model = ok.NORMA().partial_fit(X[:2], [one, one])
         assert model.classes_[1] == 1
         other, foreign = type(one)(other), type(one)(foreign)

@@ -174,3 +174,51 @@ def test_a_loss_of_many_classes_that_fails_stops_before_its_row():
     model.partial_fit(X[:2], Y[:2])
     assert model.decision_function(X).shape == (12, 2)
     assert copy.deepcopy(model).predict(X).tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic"])
+@pytest.mark.parametrize("scale", [False, True])
+def test_labels_of_rows_that_were_not_learned_do_not_stay(loss, scale, tmp_path):
+    model = ok.NORMA(loss, "linear", scale=scale).partial_fit([[0.0], [1.0]], ["a", "b"])
+    for learn in (lambda: model.partial_fit([[1e200]], ["typo"]), lambda: model.learn_one([1e200], "typo"),
+                  lambda: model.partial_fit([[1.0], [2.0], [1e200], [3.0]], ["b", "c", "typo", "d"])):
+        with pytest.raises((FloatingPointError, ValueError)):
+            learn()
+        model.save(tmp_path / "m.npz")
+        same = ok.load(tmp_path / "m.npz")
+        np.testing.assert_array_equal(same.decision_function([[1.0]]), model.decision_function([[1.0]]))
+    learned = ["a", "b"] if scale else ["a", "b", "c"]  # what a scaler refuses is refused before any row
+    assert model.classes_.tolist() == learned
+    model.partial_fit([[2.0]], ["e"])
+    assert model.classes_.tolist() == [*learned, "e"] and "typo" not in model.predict([[-1.0], [5.0]])
+
+
+def test_a_row_that_was_not_learned_does_not_settle_which_label_is_negative():
+    model = ok.NORMA("hinge", "linear").partial_fit([[1.0]], [1])
+    for learn in (lambda: model.partial_fit([[1e200]], [0]), lambda: model.learn_one([1e200], 0)):
+        with pytest.raises(FloatingPointError):
+            learn()
+    assert model.partial_fit([[1.0]], [-1]).classes_.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "multiclass_hinge"])
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_missing_labels_are_refused(loss, missing):
+    X = np.arange(3.0)[:, None]
+    with pytest.raises(ValueError, match="y contains NaN or None"):
+        ok.NORMA(loss).partial_fit(X, np.array(["a", missing, "b"], dtype=object))
+    fitted = ok.NORMA(loss).partial_fit(X, ["a", "b", "a"])
+    with pytest.raises(ValueError):
+        fitted.learn_one([1.0], missing)
+
+
+@pytest.mark.parametrize("dtype", ["object", "string", "category"])
+def test_missing_labels_of_pandas_are_refused(dtype):
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="y contains NaN or None"):
+        ok.NORMA("multiclass_hinge").partial_fit(np.arange(3.0)[:, None], pandas.Series(["a", None, "b"], dtype=dtype))
+
+
+def test_paths_without_parts_are_refused():
+    with pytest.raises(ValueError, match="expected paths.*split="):
+        ok.Taxonomy.from_paths(["comp.graphics", "comp.windows"])

@@ -144,3 +144,14 @@ def test_one_step_of_norma_is_a_gradient_step(loss):
     if loss.task == "novelty":
         moved[3] = 0.0
     np.testing.assert_allclose(end, start - eta * moved, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", [ok.MulticlassHinge(), ok.MulticlassLogistic(), ok.NuMulticlassHinge(0.3)], ids=repr)
+def test_score_vectors_of_any_shape(loss):
+    rng = np.random.default_rng(0)
+    scores, y = rng.normal(size=(2, 3, 4)), rng.integers(4, size=(2, 3))
+    values, slopes = loss.value(scores, y), loss.derivative(scores, y)
+    assert values.shape == (2, 3) and slopes.shape == (2, 3, 4)
+    for i in np.ndindex(2, 3):
+        np.testing.assert_allclose(values[i], loss.value(scores[i], y[i]))
+        np.testing.assert_allclose(slopes[i], loss.derivative(scores[i], y[i]))

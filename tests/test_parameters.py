@@ -122,7 +122,7 @@ class TestRepr:
         ok.Linear(), ok.Gaussian(), ok.Gaussian(0.1 + 0.2), ok.Laplacian(2.0), ok.Noise(0.5), ok.Constant(3.0),
         ok.Gaussian(2.0) * (ok.Linear() + ok.Constant(0.5)), (ok.Gaussian() + ok.Linear()) * (ok.Gaussian() + 1),
         0.5 * (ok.Gaussian() + ok.Linear()), ok.Gaussian() * 2.0, 2.0 * ok.Constant(3.0), ok.Normalized("linear"),
-      
+
         ok.Gaussian() + (ok.Linear() + ok.Constant()), ok.Gaussian() * (ok.Laplacian() * ok.Linear()),
         2.0 * (3.0 * ok.Gaussian()), 2.0 + (3.0 * ok.Gaussian()), ok.Constant(2.0) + ok.Constant(3.0),
         ok.Fixed(0.5), ok.InverseSqrt(), ok.Decaying(delay=3), ok.Recent(5), ok.Window(steps=7), ok.Sublinear(0.7, 4),

@@ -138,9 +138,6 @@ def test_array_files_that_do_not_fit(tmp_path):
     np.savez(tmp_path / "a.npz", X=X, y=NUMBERS[:5])
     with pytest.raises(ValueError, match="as many labels as rows, 2500. Got 5"):
         list(read(tmp_path / "a.npz"))
-    np.savez(tmp_path / "a.npz", X=np.asfortranarray(X))
-    with pytest.raises(ValueError, match="column by column"):
-        list(read(tmp_path / "a.npz"))
     np.savez(tmp_path / "a.npz", X=X, y=np.array([None] * 2500))
     with pytest.raises(ValueError, match="numbers or strings"):
         list(read(tmp_path / "a.npz"))
@@ -221,11 +218,53 @@ def test_a_target_alone_is_not_enough(tmp_path):
         list(read(write(tmp_path / "a.csv", "a\n1\n"), target="a"))
 
 
-def test_preferred_columns(tmp_path):
+def test_columns_by_their_names(tmp_path):
     path = write(tmp_path / "a.csv", TABLE)
-    assert gather(read(path, prefer=["height", "width"], header=True))[0].tolist() == [[2, 1.5], [3, 2.5]]
+    assert gather(read(path, names=["height", "width"], header=True))[0].tolist() == [[2, 1.5], [3, 2.5]]
     path = write(tmp_path / "b.csv", "a,b\n1,2\n")
-    assert gather(read(path, prefer=["b", "c"]))[0].tolist() == [[1, 2]]  # not all there: all columns
+    with pytest.raises(ValueError, match="b.csv has no column 'c'; expected columns 'b', 'c'. Got 'a', 'b' instead"):
+        list(read(path, names=["b", "c"]))
+    assert gather(read(path, names=["b", "c"], features=["a"]))[0].tolist() == [[1]]
+    path = write(tmp_path / "c.csv", "1,2\n")
+    assert gather(read(path, names=["b", "c"]))[0].tolist() == [[1, 2]]  # no header: as they come
+
+
+def test_arrays_stored_column_by_column(tmp_path):
+    table = np.asfortranarray(np.arange(30.0).reshape(10, 3))
+    np.savez_compressed(tmp_path / "a.npz", X=table)
+    np.save(tmp_path / "a.npy", table)
+    for name in ("a.npz", "a.npy"):
+        chunks = [X for X, _ in read(tmp_path / name, chunk=4)]
+        assert [len(X) for X in chunks] == [4, 4, 2]
+        np.testing.assert_array_equal(np.concatenate(chunks), table)
+
+
+def test_other_delimiters(tmp_path):
+    path = write(tmp_path / "a.csv", "a;b\n1;2\n3;'4'\n")
+    with pytest.raises(ValueError, match="is delimiter=';' meant"):
+        list(read(path, target="b"))
+    X, y = gather(read(path, target="b", delimiter=";"))
+    assert X.tolist() == [[1], [3]] and y.tolist() == ["2", "'4'"]
+    for bad in ("", ";;", "\n", 3):
+        with pytest.raises(ValueError, match="'delimiter' parameter of read must be one character"):
+            read(path, delimiter=bad)
+    with pytest.raises(ValueError, match="left out for the format 'npz'"):
+        read("a.npz", delimiter=";")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.npz", "a.npy"])
+def test_a_place_beyond_the_end(tmp_path, name):
+    path = tmp_path / name
+    if name == "a.csv":
+        write(path, "1,2\n3,4\n")
+    elif name == "a.npz":
+        np.savez(path, X=np.ones((2, 2)))
+    else:
+        np.save(path, np.ones((2, 2)))
+    start = {"line": 2, "rows": 2, "skipped": 0, "labels": None}
+    assert list(read(path, start=start)) == []
+    with pytest.raises(ValueError, match="ends at (line|row) 2; expected to go on after (line|row) 3"):
+        list(read(path, start={**start, "line": 3}))
 
 
 def test_two_columns_of_one_name(tmp_path):
@@ -507,3 +546,31 @@ def test_memory_stays_flat():
         it.stdin.close()
         rows, growth = map(int, it.stdout.read().split())
     assert rows == 150_000 and growth < 4000  # kilobytes; the stream has 13 megabytes, its numbers 5
+
+
+def test_a_row_without_a_label_does_not_decide_what_labels_are():
+    for chunk in (1, 1024):
+        _, y = gather(read(["1,2", "3,", "5,6"], format="csv", target=1, on_error="skip", chunk=chunk))
+        assert y.tolist() == [2, 6]
+
+
+def test_libsvm_lines_without_a_label_and_odd_indices():
+    lines = ["a 1:1", "1:5 2:3", "b 1_0:1", "c 3:1"]
+    for chunk in (1, 1024):
+        reader = read(lines, format="libsvm", n_features=20, on_error="skip", chunk=chunk)
+        assert gather(reader)[1].tolist() == ["a", "c"] and reader.n_skipped == 2
+
+
+def test_a_header_may_have_an_empty_name(tmp_path):
+    path = write(tmp_path / "a.csv", ",a,label\n0,1.5,x\n1,2.5,y\n")
+    X, y = gather(read(path, target="label"))
+    assert X.tolist() == [[0, 1.5], [1, 2.5]] and y.tolist() == ["x", "y"]
+
+
+def test_names_that_come_twice(tmp_path):
+    path = write(tmp_path / "a.csv", "a,a,label\n0,1.5,x\n")
+    reader = read(path, target="label")
+    assert gather(reader)[0].tolist() == [[0, 1.5]]
+    assert gather(read(path, target="label", names=reader.feature_names))[0].tolist() == [[0, 1.5]]
+    with pytest.raises(ValueError, match="several columns have that name"):
+        list(read(path, names=reader.feature_names))

@@ -658,3 +658,27 @@ def test_importing_without_river_says_what_to_install():
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "pip install onlinekernels[river]" in said
+
+
+@pytest.mark.parametrize("loss", ["hinge", "multiclasshinge"])
+def test_class_weights_go_by_the_names_of_labels(loss):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.where(X[:, 0] > 0, "spam", "ham").tolist()
+    weights = {"spam": 5.0, "ham": 0.25}
+    expected = NORMA(loss, class_weight=weights).partial_fit(X, y, classes=["ham", "spam"])
+    one_by_one = RiverClassifier(NORMA(loss, class_weight=weights), classes=["ham", "spam"])
+    for x, label in zip(X, y):
+        one_by_one.learn_one({"a": x[0], "b": x[1]}, label)
+    np.testing.assert_allclose(one_by_one.learner.dual_coef_, expected.dual_coef_, atol=1e-12)
+    pandas = pytest.importorskip("pandas")
+    whole = RiverClassifier(NORMA(loss, class_weight=weights), classes=["ham", "spam"])
+    whole.learn_many(pandas.DataFrame(X, columns=["a", "b"]), pandas.Series(y))
+    np.testing.assert_allclose(whole.learner.dual_coef_, expected.dual_coef_, atol=1e-12)
+
+
+def test_models_of_sparse_rows_are_refused():
+    sparse = pytest.importorskip("scipy.sparse")
+    model = NORMA("squared", "linear").partial_fit(sparse.csr_matrix(np.eye(3)), [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="fitted to sparse rows"):
+        RiverRegressor(model, features=["a", "b", "c"])

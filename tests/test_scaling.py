@@ -193,3 +193,39 @@ def test_scale_must_be_a_flag_or_a_scaler(value):
 def test_kernels_on_objects_cannot_be_scaled():
     with pytest.raises(ValueError, match="rows of numbers"):
         ok.NORMA(kernel=lambda a, b: float(a == b), scale=True).fit(["a", "b"], [0, 1])
+
+
+def test_the_memory_is_the_models_own_after_initial():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    start = ok.NORMA("squared", scale=True).partial_fit(X, y)
+    model = ok.NORMA("squared", scale=ok.RunningScaler(0.5)).partial_fit(X, y, initial=start)
+    assert model._state.scaler.memory == 0.5 and start._state.scaler.memory == 1.0
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(twin.partial_fit(X, y).predict(X), model.partial_fit(X, y).predict(X))
+
+
+def test_initial_must_have_the_same_kind_of_rows():
+    sparse = pytest.importorskip("scipy.sparse")
+    rows, y = sparse.csr_matrix(np.eye(3)), [1.0, 2.0, 3.0]
+    dense = ok.NORMA("squared", "linear", scale=True).partial_fit(np.eye(3), y)
+    with pytest.raises(ValueError, match="the kind of rows of this model, 'sparse'. Got 'dense'"):
+        ok.NORMA("squared", "linear", scale=True).partial_fit(rows, y, initial=dense)
+
+
+def test_scaled_sparse_rows_share_nothing_with_the_users():
+    sparse = pytest.importorskip("scipy.sparse")
+    rows = sparse.csr_matrix((np.array([1.0, 0.0, 2.0]), [0, 1, 2], [0, 2, 3]), shape=(2, 3))
+    before = rows.toarray()
+    for scaled in (ok.RunningScaler().fit_transform(rows), ok.RunningScaler().progressive(rows)):
+        scaled.eliminate_zeros()
+        np.testing.assert_array_equal(rows.toarray(), before)
+
+
+def test_large_sparse_values_with_a_short_memory():
+    sparse = pytest.importorskip("scipy.sparse")
+    rows = sparse.csr_matrix(np.full((800, 1), 1e110))
+    whole, parts = ok.RunningScaler(0.5).partial_fit(rows), ok.RunningScaler(0.5)
+    for i in range(800):
+        parts.partial_fit(rows[i])
+    np.testing.assert_allclose(whole.var_, parts.var_, rtol=1e-12)

@@ -39,7 +39,7 @@ def advance_sparse(Rows rows, double[::1] square, double count, double memory, d
     for i in range(n):
         count = memory * count + 1.0
         decay *= memory
-        if decay < 1e-100:
+        if decay < 1e-8:                # so that squares do not become too large beside it
             for j in range(square.shape[0]):
                 square[j] *= decay
             decay = 1.0

@@ -89,6 +89,8 @@ class _Wrapper:
         names = self._given_names()
         if isinstance(self.features, str) or len(set(names)) != len(names):
             raise bad_parameter(self, "features", "a list of different names", self.features)
+        if self.model.__sklearn_is_fitted__() and self.model._state.sparse:
+            raise ValueError(f"The model of {type(self).__name__} was fitted to sparse rows; expected dense ones.")
         width = getattr(self.model, "n_features_in_", None)  # does not exist before fitting, nor for objects
         if width is not None and len(names) != width:
             expected = f"the names of the {width} columns that the model was fitted with"
@@ -165,10 +167,10 @@ class _Wrapper:
         else:
             self._learn(_alone(example), None if y is None else [y], newcomers, labels, sample_weight=[w])
 
-    def _learn_many(self, X, y=None, labels=None):
+    def _learn_many(self, X, y=None, labels=None, weights=None):
         if len(X):
             examples, newcomers = self._examples(X)
-            self._learn(examples, y, newcomers, labels)
+            self._learn(examples, y, newcomers, labels, sample_weight=weights)
 
     def _learn(self, examples, y, newcomers, labels, **options):
         """partial_fit; new names and labels stay if anything was learned, also before an error."""
@@ -232,6 +234,9 @@ class RiverClassifier(_Wrapper, base.MiniBatchClassifier):
         super().__init__(model, features, fill)
         self._probabilistic = hasattr(model, "predict_proba")
         self._labels = self._first_labels()
+        self._weights = {}  # of classes, if the learner does not know them by their names
+        if self._labels is not None and not self._learned and isinstance(model.class_weight, dict):
+            self._weights, self.learner.class_weight = model.class_weight, None
 
     @classmethod
     def _unit_test_params(cls):
@@ -263,6 +268,7 @@ class RiverClassifier(_Wrapper, base.MiniBatchClassifier):
         """Learn one example; `w` multiplies its loss."""
         labels = self._labels
         if labels is not None:
+            w *= self._weights.get(y, 1.0)
             side = labels.sides.get(y)
             if side is None:
                 labels = labels.including([y])
@@ -272,11 +278,12 @@ class RiverClassifier(_Wrapper, base.MiniBatchClassifier):
 
     def learn_many(self, X, y):
         """Learn the rows of a data frame in their order: what one at a time would give, but faster."""
-        y, labels = list(y), self._labels
+        y, labels, weights = list(y), self._labels, None
         if labels is not None:
+            weights = [self._weights.get(label, 1.0) for label in y] if self._weights else None
             labels = labels.including(y)
             y = [labels.sides[label] for label in y]
-        self._learn_many(X, y, labels)
+        self._learn_many(X, y, labels, weights)
 
     def predict_one(self, x):
         """The label of x; None before the first example."""

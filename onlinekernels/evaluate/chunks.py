@@ -17,6 +17,8 @@ def opened(stream):
     """A stream as (X, y) or as an iterable of chunks."""
     if callable(stream):
         stream = stream()
+    if isinstance(stream, list) and len(stream) == 2 and len(getattr(stream[1], "shape", ())) == 1:
+        stream = tuple(stream)  # [X, y]: no chunk has one dimension
     if isinstance(stream, tuple) or _is_matrix(stream):
         return _pair(stream)
     if not is_series(stream):
@@ -45,7 +47,8 @@ def _pair(chunk):
     elif not hasattr(X, "__len__"):
         X = np.asarray(X)
     if y is not None:
-        several = _is_matrix(y) and y.shape[1] > 1 or isinstance(y, list) and y and isinstance(y[0], list)
+        is_nested = isinstance(y, list) and len(y) and isinstance(y[0], (list, np.ndarray))
+        several = _is_matrix(y) and y.shape[1] > 1 or is_nested
         y = np.asarray(y) if several else label_column(y, n_rows(X))
         check_length(y, n_rows(X), "y")
     return X, y

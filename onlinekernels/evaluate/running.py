@@ -161,6 +161,8 @@ class _Run:
 
     def learn(self, X, y):
         """Predict and learn some examples, and measure."""
+        if self.task == "regression" and y is not None and y.dtype == object:  # several targets as tuples
+            y = np.array(y.tolist(), dtype=float)
         try:
             measures, seconds = test_then_train(self.model, X, y, self.classes)
         except Exception as error:

@@ -60,7 +60,10 @@ def open_npz(path, name, options):
 
 
 class _Member:
-    """An array in an .npz archive, compressed or not, read row by row without unpacking it whole."""
+    """An array in an .npz archive, compressed or not, read row by row without unpacking it whole.
+
+    Only an array that is stored column by column has to be.
+    """
 
     def __init__(self, file, key, name, dimensions):
         self.file = file
@@ -74,17 +77,20 @@ class _Member:
                 f"The array {key!r} in {name} must have {dimensions} dimension(s) and hold numbers or strings. "
                 f"Got shape {self.shape} and dtype {self.dtype} instead."
             )
-        if is_fortran and dimensions > 1:
-            raise ValueError(
-                f"The array {key!r} in {name} is stored column by column; expected rows, as "
-                "np.ascontiguousarray makes them."
-            )
         self.left = self.shape[0]
+        self.whole = None
+        if is_fortran and dimensions > 1:  # stored column by column: its rows are not together
+            self.whole = self._read(self.shape[::-1]).T
 
     def take(self, count):
         count = min(count, self.left)
         self.left -= count
-        shape = (count, *self.shape[1:])
+        if self.whole is not None:
+            begin = self.shape[0] - self.left - count
+            return self.whole[begin : begin + count]
+        return self._read((count, *self.shape[1:]))
+
+    def _read(self, shape):
         size = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
         content = self.file.read(size)
         if len(content) < size:

@@ -41,20 +41,20 @@ class Delimited:
 
     def __init__(self, first_line, name, options):
         self.name = name
-        self.delimiter = DELIMITERS[options["format"]]
+        self.delimiter = options["delimiter"] or DELIMITERS[options["format"]]
         fields = self._fields(first_line, 1)
         self.width = len(fields)
         self.has_header = _is_header(fields, options)
         self.names = fields if self.has_header else None
         target = options["target"]
         self.target = None if target is None else self._index(target, "target")
-        prefer = options["prefer"] or []
-        if options["features"] is None and prefer and self.has_header and set(prefer) <= set(fields):
-            self.columns = [self._index(name, "prefer") for name in prefer]
-        elif options["features"] is None:
+        features = options["features"]
+        if features is None and self.has_header and options["names"] is not None:
+            features = self._expected(options["names"])
+        if features is None:
             self.columns = [i for i in range(self.width) if i != self.target]
         else:
-            self.columns = [self._index(feature, "features") for feature in options["features"]]
+            self.columns = [self._index(feature, "features") for feature in features]
         self._check(options)
         self.has_target = self.target is not None
         self.takes_all = self.columns == list(range(self.width))
@@ -88,6 +88,18 @@ class Delimited:
             return index % self.width
         raise bad_option(parameter, f"{self._choices(column)} of {self.name}", column)
 
+    def _expected(self, names):
+        """The names that the header must have; None if it has just these, some of them perhaps twice."""
+        if [name for i, name in enumerate(self.names) if i != self.target] == list(names):
+            return None
+        missing = [name for name in names if name not in self.names]
+        if missing:
+            raise ValueError(
+                f"{self.name} has no column {missing[0]!r}; expected columns {_listed(names)}. Got {_listed(self.names)} "
+                "instead. (features= says which columns to use in their place.)"
+            )
+        return names
+
     def _is_name(self, column):
         return self.names is not None and column in self.names
 
@@ -97,7 +109,9 @@ class Delimited:
             return f"{indices} of a column, as there is no header,"
         if self._is_name(column):
             return f"{indices}, as several columns have that name,"
-        return f"a column, one of {', '.join(map(repr, self.names[:20]))}{', ...' * (self.width > 20)}, or {indices},"
+        choices = f"a column, one of {_listed(self.names)}, or {indices},"
+        other = next((mark for mark in ";\t|," if mark != self.delimiter and self.width == 1 and mark in self.names[0]), "")
+        return f"{choices} (is delimiter={other!r} meant?)" if other else choices
 
     def _fields(self, text, number):
         if '"' not in text:
@@ -105,7 +119,9 @@ class Delimited:
         try:
             fields = next(csv.reader([text], delimiter=self.delimiter, strict=True, skipinitialspace=True))
         except csv.Error as error:
-            raise BadRow(self.name, number, None, f"expected quotes that match. Got {_shown(text)} instead.") from error
+            expected = f"a shorter field ({error})" if "limit" in str(error) else "quotes that match"
+            problem = f"expected {expected}. Got {_shown(text)} instead."
+            raise BadRow(self.name, number, None, problem) from error
         return [field.strip() for field in fields]
 
     def parse_all(self, texts):
@@ -174,8 +190,7 @@ class Svmlight:
             lengths.append(len(words))
             tokens += words
         pairs = [token.partition(":") for token in tokens]
-        numbers = "".join(pair[2] for pair in pairs)
-        if "_" in numbers:
+        if any("_" in token for token in tokens) or any(":" in label for label in labels):
             raise ValueError
         indices = np.array([int(pair[0]) for pair in pairs], dtype=np.int64) - 1
         values = np.array([float(pair[2]) for pair in pairs])
@@ -253,6 +268,7 @@ class Labels:
 
     def decide(self, texts):
         """Let the texts decide, if nothing has yet."""
+        texts = [text for text in texts if text]  # a row without a label says nothing about the others
         if self.kind is None and texts:
             self.kind = "integer" if all(_number(text) is not None for text in texts) else "string"
 
@@ -340,7 +356,11 @@ def whole_number(value):
 def _is_header(fields, options):
     if options["header"] != "auto":
         return bool(options["header"])
-    return all(field and _number(field) is None for field in fields)
+    return any(fields) and all(_number(field) is None for field in fields)
+
+
+def _listed(names, most=20):
+    return ", ".join(map(repr, names[:most])) + ", ..." * (len(names) > most)
 
 
 def _shown(text, most=60):

@@ -43,7 +43,8 @@ def read(
     limit=None,
     n_features=None,
     sparse=False,
-    prefer=None,
+    names=None,
+    delimiter=None,
     pause=0.1,
     start=None,
 ):
@@ -78,9 +79,11 @@ def read(
         Number of features of LIBSVM data, which do not say it themselves.
     sparse : bool, default=False
         Give LIBSVM data as `scipy.sparse.csr_matrix`.
-    prefer : list of str, default=None
-        Where `features` is None: take these columns if the header has them all, and otherwise all but
-        the target. For data that come with the columns in another order, or with more of them.
+    names : list of str, default=None
+        Where `features` is None and there is a header: names of the columns of X, in this order, which
+        the header must have among others. Data without a header are taken as they come.
+    delimiter : str, default=None
+        One character between the fields of a line. None is a comma for CSV, a tab for TSV.
     pause : float, default=0.1
         On standard input and named pipes, a chunk that is not full is given after so many seconds
         without a line.
@@ -189,7 +192,8 @@ class Reader:
             raise ValueError(f"{self.name} can be read only once; expected a file for a second pass.")
         self._is_used = True
         with open_lines(self._source, self._options["pause"]) as lines:
-            for numbers, texts in self._batches(self._split_off_header(numbered(lines))):
+            lines = self._reaching_start(self._split_off_header(numbered(lines)))
+            for numbers, texts in self._batches(lines):
                 X, y = self._parsed(numbers, texts)
                 self._line = numbers[-1]
                 self.n_rows += X.shape[0]
@@ -204,6 +208,18 @@ class Reader:
                 self._columns = kind(text.rstrip("\r\n"), self.name, self._options)
                 return lines if self._columns.has_header else chain([(number, text)], lines)
         return iter(())
+
+    def _reaching_start(self, lines):
+        """The lines; ValueError if they end before the place from which to go on."""
+        last = 0
+        for last, text in lines:
+            yield last, text
+        if last < self._start["line"]:
+            self._refuse_start(last)
+
+    def _refuse_start(self, end):
+        unit = "row" if self._options["format"] in ("npy", "npz") else "line"
+        raise ValueError(f"{self.name} ends at {unit} {end}; expected to go on after {unit} {self._start['line']}.")
 
     def _batches(self, lines):
         """Yield (line numbers, lines), as many as a chunk may have or as came before a pause."""
@@ -254,7 +270,9 @@ class Reader:
     def _array_chunks(self):
         kind = self._options["format"]
         with (open_npy if kind == "npy" else open_npz)(self._source, self.name, self._options) as take:
-            take(self._line)
+            skipped = take(self._line)[0]
+            if len(skipped) < self._line:
+                self._refuse_start(len(skipped))
             while wanted := self._wanted():
                 X, y = take(wanted)
                 if len(X) == 0:
@@ -296,8 +314,8 @@ def _format_of(source, format):
 
 
 def _check_options(
-    source, target, chunk, format, header, features, label_type, on_error, limit, n_features, sparse, prefer, pause,
-    start,
+    source, target, chunk, format, header, features, label_type, on_error, limit, n_features, sparse, names, delimiter,
+    pause, start,
 ):
     choices = {
         "format": (format, FORMATS),
@@ -317,6 +335,10 @@ def _check_options(
         raise bad_option("source", f"a file that is not compressed for the format {format!r}", source)
     if features is not None and (isinstance(features, (str, bytes)) or len(features) == 0):
         raise bad_option("features", "a list of columns, not empty", features)
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise bad_option("delimiter", "one character that is not a quote or the end of a line", delimiter)
+    if delimiter is not None and format not in DELIMITERS:
+        raise bad_option("delimiter", f"left out for the format {format!r}", delimiter)
     _check_svmlight_options(format, target, features, n_features, sparse)
 
 
@@ -327,10 +349,10 @@ def _check_svmlight_options(format, target, features, n_features, sparse):
                        sparse if n_features is None else n_features)
         return
     if n_features is None:
-        raise bad_option("n_features", "the number of features, which LIBSVM data do not say,", None)
+        raise bad_option("n_features", "the number of features, as LIBSVM data do not say it", None)
     for name, value in (("target", target), ("features", features)):
         if value is not None:
-            raise bad_option(name, "left out for LIBSVM data, whose lines say what is what,", value)
+            raise bad_option(name, "left out for LIBSVM data, whose lines say what is what", value)
     if sparse:
         try:
             import scipy.sparse  # noqa: F401
