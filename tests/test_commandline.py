@@ -267,6 +267,146 @@ def test_predicting_with_the_wrong_columns_says_what_helps(data, tmp_path, capsy
     assert main(["predict", str(tmp_path / "m"), str(tmp_path / "new.csv"), "--target", "2"]) == 0
 
 
+def reordered(path, names, rows=slice(None)):
+    """The features and the signs, with columns in an order of one's own; names may be new."""
+    columns = {"x": X[rows, 0], "y": X[rows, 1], "sign": Y[rows]}
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(names.values())
+        writer.writerows(zip(*(columns[name].tolist() for name in names), strict=True))
+    return path
+
+
+def test_columns_go_by_their_names(data, tmp_path, capsys):
+    learn(data, "sign", "--limit", 1000, "--chunk", 500, "--save", tmp_path / "m")
+    other = reordered(tmp_path / "o.csv", {"y": "y", "sign": "sign", "x": "x"})
+    model = load(tmp_path / "m.npz")
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "m"), str(other), "--target", "sign"]) == 0
+    assert capsys.readouterr().out.split() == list(map(str, model.predict(X)))
+    going_on = ["--target", "sign", "--chunk", "500"]
+    later = reordered(tmp_path / "l.csv", {"y": "y", "sign": "sign", "x": "x"}, slice(1000, None))
+    assert main(["learn", str(later), *going_on, "--model", str(tmp_path / "m.npz"), "--save", str(tmp_path / "n")]) == 0
+    for begin in range(1000, 3000, 500):
+        model.partial_fit(X[begin : begin + 500], Y[begin : begin + 500])
+    assert (load(tmp_path / "n.npz").dual_coef_ == model.dual_coef_).all()
+    first = reordered(tmp_path / "f.csv", {"x": "x", "y": "y", "sign": "sign"})
+    assert main(["learn", str(first), *going_on, "--limit", "1000", "--save", str(tmp_path / "r")]) == 0
+    assert main(["learn", str(other), *going_on, "--resume", "--save", str(tmp_path / "r")]) == 0
+    assert (load(tmp_path / "r.npz").dual_coef_ == model.dual_coef_).all()
+
+
+def test_a_column_that_is_missing_is_an_error(data, tmp_path, capsys):
+    learn(data, "sign", "--limit", 500, "--save", tmp_path / "m")
+    wrong = reordered(tmp_path / "w.csv", {"y": "y", "x": "X", "sign": "sign"})
+    capsys.readouterr()
+    for arguments in (["predict", str(tmp_path / "m"), str(wrong)],
+                      ["learn", str(wrong), "--target", "sign", "--model", str(tmp_path / "m.npz")]):
+        assert main(arguments) == 1
+        err = capsys.readouterr().err
+        assert "w.csv has no column 'x'; expected columns 'x', 'y'. Got 'y', 'X', 'sign'" in err and "--features" in err
+    assert main(["predict", str(tmp_path / "m"), str(wrong), "--features", "X,y"]) == 0
+
+
+def test_names_of_a_model_from_a_data_frame(tmp_path, capsys):
+    pandas = pytest.importorskip("pandas")
+    model = SILK().partial_fit(pandas.DataFrame(X, columns=["x", "y"]), Y)
+    model.save(tmp_path / "m.npz")
+    other = reordered(tmp_path / "o.csv", {"y": "y", "sign": "sign", "x": "x"})
+    assert main(["predict", str(tmp_path / "m.npz"), str(other)]) == 0
+    assert capsys.readouterr().out.split() == list(map(str, model.predict(X)))
+
+
+def test_what_predict_says_of_a_target(data, tmp_path, capsys):
+    for target, options, words in (
+        ("wave", ["--loss", "squared"], r"3000 examples, mean absolute error 0\.\d+, squared error 0\.\d+"),
+        ("word", ["--loss", "nunovelty:0.3", "--algorithm", "norma"], r"3000 examples, \d+\.\d+% alerts: \d+ of no, \d+ of yes"),
+    ):
+        learn(data, target, *options, "--save", tmp_path / "m")
+        capsys.readouterr()
+        assert main(["predict", str(tmp_path / "m"), str(data), "--target", target]) == 0
+        assert re.fullmatch(words, capsys.readouterr().err.strip())
+
+
+def test_probabilities(data, tmp_path, capsys):
+    learn(data, "word", "--loss", "logistic", "--save", tmp_path / "m")
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "m"), str(data), "--scores", "--limit", "5"]) == 0
+    heading, *rows = csv.reader(io.StringIO(capsys.readouterr().out))
+    assert heading == ["prediction", "score", "probability no", "probability yes"]
+    expected = load(tmp_path / "m.npz").predict_proba(X[:5])
+    np.testing.assert_allclose([[float(value) for value in row[2:]] for row in rows], expected)
+
+
+def test_a_failure_leaves_the_output_alone(data, tmp_path, capsys):
+    learn(data, "sign", "--limit", 200, "--save", tmp_path / "m")
+    (tmp_path / "out.csv").write_text("old\n")
+    (tmp_path / "new.csv").write_text("1,2,3\n")
+    arguments = ["predict", str(tmp_path / "m"), str(tmp_path / "new.csv"), "--output", str(tmp_path / "out.csv")]
+    assert main(arguments) == 1
+    assert (tmp_path / "out.csv").read_text() == "old\n"
+    (tmp_path / "new.csv").write_text("")
+    assert main(arguments) == 0
+    assert (tmp_path / "out.csv").read_text() == ""
+
+
+def test_several_targets(tmp_path, capsys):
+    SILK("squared").partial_fit(X, np.column_stack([WAVE, Y])).save(tmp_path / "m.npz")
+    (tmp_path / "new.csv").write_text("0.5,1.0\n0.25,0.75\n")
+    assert main(["predict", str(tmp_path / "m.npz"), str(tmp_path / "new.csv")]) == 0
+    rows = list(csv.reader(io.StringIO(capsys.readouterr().out)))
+    np.testing.assert_allclose(np.array(rows, dtype=float), load(tmp_path / "m.npz").predict([[0.5, 1.0], [0.25, 0.75]]))
+    with pytest.raises(SystemExit):
+        main(["predict", str(tmp_path / "m.npz"), str(tmp_path / "new.csv"), "--target", "1"])
+    assert "predicts 2 numbers" in capsys.readouterr().err
+
+
+def test_libsvm_data_have_as_many_features_as_the_model(tmp_path, capsys):
+    (tmp_path / "a.libsvm").write_text("1 1:0.5 3:1\n-1 2:1\n")
+    assert main(["learn", str(tmp_path / "a.libsvm"), "--n-features", "5", "--save", str(tmp_path / "m")]) == 0
+    assert main(["predict", str(tmp_path / "m"), str(tmp_path / "a.libsvm")]) == 0
+    assert main(["learn", str(tmp_path / "a.libsvm"), "--model", str(tmp_path / "m.npz")]) == 0
+
+
+def test_other_delimiters(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("a;b\n1;1\n2;-1\n")
+    arguments = ["learn", str(tmp_path / "a.csv"), "--target", "b"]
+    assert main(arguments) == 1
+    assert "is --delimiter ';' meant?" in capsys.readouterr().err
+    assert main([*arguments, "--delimiter", ";"]) == 0
+
+
+def test_a_scaler_that_forgets(data, tmp_path, capsys):
+    assert learn(data, "sign", "--scale-memory", "0.99", "--save", tmp_path / "m") == 0
+    assert load(tmp_path / "m.npz").scale.memory == 0.99
+    with pytest.raises(SystemExit):
+        learn(data, "sign", "--scale-memory", "2")
+    assert "--scale-memory must be a number in (0, 1]. Got 2" in capsys.readouterr().err
+
+
+def test_very_many_columns(tmp_path, capsys):
+    names = [f"a_rather_long_name_of_a_column_{i}" for i in range(4000)]
+    with open(tmp_path / "wide.csv", "w") as file:
+        file.write(",".join([*names, "label"]) + "\n")
+        for sign in (1, -1, 1):
+            file.write(",".join(["0.5"] * 4000) + f",{sign}\n")
+    arguments = ["learn", str(tmp_path / "wide.csv"), "--target", "label", "--features", ",".join(names)]
+    assert main([*arguments, "--chunk", "1", "--limit", "2", "--save", str(tmp_path / "m")]) == 0
+    assert main([*arguments, "--chunk", "1", "--resume", "--save", str(tmp_path / "m")]) == 0
+    assert load(tmp_path / "m.npz").t_ == 3
+    with pytest.raises(SystemExit):
+        main([*arguments[:-1], ",".join(names[1:]), "--chunk", "1", "--resume", "--save", str(tmp_path / "m")])
+    assert "--features must be as it was" in capsys.readouterr().err
+
+
+def test_resuming_with_a_shorter_file(data, tmp_path, capsys):
+    learn(data, "sign", "--limit", 1000, "--chunk", 500, "--save", tmp_path / "m")
+    short = tmp_path / "short.csv"
+    short.write_text("\n".join(data.read_text().splitlines()[:100]))
+    assert learn(short, "sign", "--chunk", 500, "--save", tmp_path / "m", "--resume") == 1
+    assert "ends at line 100; expected to go on after line 1001" in capsys.readouterr().err
+
+
 def test_show(data, tmp_path, capsys):
     options = "--loss nu-multiclass-hinge --kernel gaussian:0.5 --offset".split()
     learn(data, "corner", *options, "--save", tmp_path / "m")

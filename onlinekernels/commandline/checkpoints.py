@@ -5,11 +5,12 @@ model, and `onlinekernels.load` reads such a file like any other.
 """
 
 import glob
+import hashlib
 import json
 import os
 import zipfile
 
-__all__ = ["save", "stream_of", "remove_leftovers", "with_suffix"]
+__all__ = ["save", "stream_of", "names_in", "brief", "remove_leftovers", "with_suffix", "found"]
 
 FORMAT = "onlinekernels stream"
 VERSION = 2
@@ -21,6 +22,11 @@ _LONGEST = 60_000
 def with_suffix(path):
     """The name that a model file gets."""
     return path if path.endswith(".npz") else path + ".npz"
+
+
+def found(path):
+    """A model file's name, which may be given without its suffix."""
+    return path if os.path.exists(path) else with_suffix(path)
 
 
 def save(model, path, stream):
@@ -58,10 +64,23 @@ def stream_of(path):
     return stream if {"place", "totals", "options"} <= set(stream) else None
 
 
+def names_in(path):
+    """Names of the columns that a model file was learned from, or None."""
+    stream = stream_of(path)
+    return None if stream is None else stream["place"]["features"]
+
+
+def brief(option):
+    """An option as it is compared: itself, or a digest of a very long one."""
+    text = json.dumps(option)
+    return option if len(text) <= 1000 else "sha256 " + hashlib.sha256(text.encode()).hexdigest()
+
+
 def _encoded(stream):
     content = json.dumps({"format": FORMAT, "version": VERSION, **stream}).encode()
     if len(content) > _LONGEST:  # very many features: do without their names
-        return _encoded({**stream, "place": {**stream["place"], "features": None}})
+        place = {**stream["place"], "features": None}
+        content = json.dumps({"format": FORMAT, "version": VERSION, **stream, "place": place}).encode()
     return content
 
 

@@ -15,6 +15,7 @@ from onlinekernels.commandline.options import (
     add_data_options,
     converter,
     integer_from,
+    label_options,
     open_data,
     told,
 )
@@ -22,6 +23,7 @@ from onlinekernels.evaluate.measures import Totals, test_then_train
 from onlinekernels.evaluate.progress import progress_bar
 from onlinekernels.evaluate.words import headline, shown
 from onlinekernels.modelfile import load
+from onlinekernels.scaling import RunningScaler
 
 __all__ = ["add_learn"]
 
@@ -38,8 +40,7 @@ EXAMPLES = [
     "python -m onlinekernels learn data.csv --target label --save model.npz",
     "python -m onlinekernels learn data.csv --target label --loss multiclasshinge \\",
     "       --algorithm silk --kernel gaussian:2.0 --budget 512 --save model.npz --progress",
-    "python -m onlinekernels learn prices.tsv.gz --target price --loss insensitive:0.1 \\",
-    "       --algorithm norma --step decaying:rate=0.3,delay=200 --regularization 1e-4",
+    "python -m onlinekernels learn prices.tsv.gz --target price --loss squared --scale --offset --report 1000",
     "python -m onlinekernels learn big.libsvm --n-features 123 --kernel linear --checkpoint 100000 --save m --resume",
     "tail -f log.csv | python -m onlinekernels learn - --target 3 --classes ok,failed --report 100 --save m.npz",
     "tail -f log.csv | python -m onlinekernels learn - --loss nunovelty:0.01 --kernel gaussian:1 --save m.npz",
@@ -49,8 +50,8 @@ EXAMPLES = [
 
 # Options that decide what the model becomes: a run can only be resumed with the same ones.
 _DECISIVE = (
-    "target features format header n_features sparse label_type on_error chunk "
-    "algorithm loss kernel step regularization penalty budget offset average scale set classes"
+    "target features format header delimiter n_features sparse label_type on_error chunk "
+    "algorithm loss kernel step regularization penalty budget offset average scale scale_memory set classes"
 ).split()
 DEFAULT_ALGORITHM = "silk"
 _PARAMETERS = ("loss", "kernel", "step", "regularization", "penalty", "budget", "offset", "average", "scale")
@@ -87,6 +88,7 @@ def _add_model_options(model):
     model.add_argument("--offset", action="store_true", default=None, help="learn a constant as well")
     model.add_argument("--average", action="store_true", default=None, help="average over all models on the way")
     model.add_argument("--scale", action="store_true", default=None, help="scale features as the stream shows them")
+    add("--scale-memory", float, "NUMBER", "scale, and forget: 0.999 goes by about the last thousand rows")
     model.add_argument(
         "--set",
         type=_checked(specifications.assignment),
@@ -110,7 +112,7 @@ def _checked(convert):
 
 
 def _add_run_options(run):
-    run.add_argument("--epochs", type=integer_from(1), default=1, metavar="N", help="passes over a file (default: 1)")
+    run.add_argument("--epochs", type=integer_from(1), default=1, metavar="N", help="passes over a file (default: 1); all count in the report")
     run.add_argument("--report", type=integer_from(1), metavar="N", help="report every N examples")
     run.add_argument("--save", metavar="FILE", help="where to write the model, at the end and at checkpoints")
     run.add_argument(
@@ -146,7 +148,7 @@ def _learn(arguments):
         except (OSError, ValueError, TypeError, ArithmeticError) as error:
             raise ValueError(_with_hint(told(error)) + run.rescue()) from error
         if interruption.signal is not None:
-            print(f"Stopped after {run.totals.count} examples.{run.rescue()}", file=sys.stderr)
+            print(f"Stopped after {run.totals.count} examples.{run.rescue('They')}", file=sys.stderr)
             return 128 + interruption.signal
     return run.finish()
 
@@ -175,10 +177,12 @@ def _check(arguments):
         raise Usage(f"--epochs must be 1 for standard input, which comes once. Got {arguments.epochs} instead.")
     if arguments.save is not None and not os.path.isdir(os.path.dirname(arguments.save) or "."):
         raise FileNotFoundError(2, "there is no such folder to save to", os.path.dirname(arguments.save))
+    if arguments.scale_memory is not None and not 0 < float(arguments.scale_memory) <= 1:
+        raise Usage(f"--scale-memory must be a number in (0, 1]. Got {arguments.scale_memory} instead.")
     if arguments.model is not None:
-        for name in ("algorithm", *_PARAMETERS, "set", "classes"):
+        for name in ("algorithm", *_PARAMETERS, "scale_memory", "set", "classes"):
             if getattr(arguments, name) is not None:
-                raise Usage(f"--{name} cannot be given with --model, which has its own")
+                raise Usage(f"--{name.replace('_', '-')} cannot be given with --model, which has its own")
 
 
 def _new_model(arguments):
@@ -190,6 +194,8 @@ def _new_model(arguments):
         given = getattr(arguments, name)
         if given is not None:
             params[name] = makers.get(name, specifications.value)(given) if isinstance(given, str) else given
+    if arguments.scale_memory is not None:
+        params["scale"] = RunningScaler(float(arguments.scale_memory))
     takes = [parameter.name for parameter in algorithm._signature() if parameter.name not in ("labels", "epochs")]
     for name in params:
         if name not in takes:
@@ -222,9 +228,10 @@ class _Run:
         self.task = self.model._current_loss().task
         self.totals, self.totals_reported = Totals(), Totals()
         self.classes = _named_classes(arguments.classes, arguments.label_type)
-        self.options = {name: getattr(arguments, name) for name in _DECISIVE}
+        self.options = {name: checkpoints.brief(getattr(arguments, name)) for name in _DECISIVE}
         # The place after the last chunk that was learned, and after the chunk that comes next.
-        self.place = self.next_place = {"epoch": 0, "position": None, "features": None}
+        names = checkpoints.names_in(checkpoints.found(arguments.model)) if arguments.model else None
+        self.place = self.next_place = {"epoch": 0, "position": None, "features": names}
         self.n_skipped = 0
         self.seconds, self.timed = 0.0, 0
         self.saved = 0
@@ -241,7 +248,8 @@ class _Run:
             now = self.options.get(name)
             if now != before:
                 option = "--" + name.replace("_", "-")
-                raise Usage(f"{option} must be as it was for {path}, {before!r}, to resume. Got {now!r} instead.")
+                was, is_now = (f"was {value!r}" if value is not None else "was not given" for value in (before, now))
+                raise Usage(f"{option} must be as it was for {path} to resume: it {was}. Now it {is_now}.")
         self.model = load(path)
         self.totals, self.totals_reported = Totals(**stream["totals"]), Totals(**stream["totals"])
         self.place = self.next_place = stream["place"]
@@ -256,7 +264,8 @@ class _Run:
         """Yield all chunks of all passes that are still to come."""
         start = self.place["position"] if self.arguments.data != "-" else None
         for epoch in range(self.place["epoch"], self.arguments.epochs):
-            reader = open_data(self.arguments, start=start, **self._label_options())
+            options = label_options(self.model, self.task, self.classes)
+            reader = open_data(self.arguments, self.model, start=start, names=self.place["features"], **options)
             for X, y in reader:
                 if y is None and self.task != "novelty":
                     raise Usage("--target COLUMN must name the column of labels; only novelty losses need none")
@@ -264,14 +273,6 @@ class _Run:
                 yield X, y
             self.n_skipped = reader.n_skipped
             start = None
-
-    def _label_options(self):
-        if self.task == "regression":
-            return {"label_type": "number"}
-        classes = self.classes
-        if self.model._state is not None and self.task in ("binary", "multiclass"):
-            classes = self.model.classes_
-        return {"label_type": "string"} if classes is not None and classes.dtype.kind == "U" else {}
 
     # ---- Learning -----------------------------------------------------------------------------
 
@@ -327,12 +328,12 @@ class _Run:
         checkpoints.save(self.model, self.arguments.save, stream)
         self.saved = self.totals.count
 
-    def rescue(self):
+    def rescue(self, who=None):
         """Save what was learned before something went wrong, and say so."""
         if self.arguments.save is None or self.saved == self.totals.count or self._t() != self.learned:
             return ""
         self.save()
-        return f" The {self.totals.count} examples before it are saved in {self.arguments.save}."
+        return f" {who or f'The {self.totals.count} examples before it'} are saved in {self.arguments.save}."
 
 
 class _Interruption:

@@ -6,9 +6,9 @@ import re
 import sys
 
 from onlinekernels.streams import read
-from onlinekernels.streams.readers import FORMATS
+from onlinekernels.streams.readers import FORMATS, format_of
 
-__all__ = ["Usage", "add_command", "add_data_options", "converter", "integer_from", "open_data", "told"]
+__all__ = ["Usage", "add_command", "add_data_options", "converter", "integer_from", "label_options", "open_data", "told"]
 
 
 class Usage(Exception):
@@ -51,10 +51,12 @@ def told(error):
     """An error in one line."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    return _PARAMETER_OF_READ.sub(_as_option, " ".join(str(error).split())) or type(error).__name__
+    text = _PARAMETER_OF_READ.sub(_as_option, " ".join(str(error).split()))
+    return _ARGUMENT_OF_READ.sub(lambda match: _as_option(match) + " ", text) or type(error).__name__
 
 
 _PARAMETER_OF_READ = re.compile(r"The '(\w+)' parameter of read")
+_ARGUMENT_OF_READ = re.compile(r"\b(features|delimiter|format|label_type)=")
 
 
 def _as_option(match):
@@ -105,6 +107,7 @@ def add_data_options(parser):
         help="names or indices of the columns to use (default: all but the target)",
     )
     data.add_argument("--format", choices=FORMATS, help="default: by the file's name")
+    data.add_argument("--delimiter", metavar="C", help="character between fields (default: a comma, in .tsv a tab)")
     header = data.add_mutually_exclusive_group()
     header.add_argument("--header", dest="header", action="store_true", default="auto", help="the first line has names")
     header.add_argument("--no-header", dest="header", action="store_false", help="the first line has data")
@@ -130,13 +133,16 @@ def add_data_options(parser):
     return data
 
 
-def open_data(arguments, **others):
-    """The reader that the arguments describe."""
+def open_data(arguments, model=None, **others):
+    """The reader that the arguments describe, for a model that has learned already or None."""
+    if arguments.n_features is None and hasattr(model, "n_features_in_") and _is_libsvm(arguments):
+        arguments.n_features = model.n_features_in_
     options = dict(
         target=arguments.target,
         features=arguments.features,
         format=arguments.format,
         header=arguments.header,
+        delimiter=arguments.delimiter,
         n_features=arguments.n_features,
         sparse=arguments.sparse,
         label_type=arguments.label_type,
@@ -147,4 +153,20 @@ def open_data(arguments, **others):
     try:
         return read(arguments.data, **{**options, **others})
     except ValueError as error:
-        raise Usage(told(error).replace("format=", "--format")) from error
+        raise Usage(told(error)) from error
+
+
+def _is_libsvm(arguments):
+    try:
+        return format_of(arguments.data, arguments.format) == "libsvm"
+    except ValueError:  # `read` will say what is wrong
+        return False
+
+
+def label_options(model, task, classes=None):
+    """Labels are read as what the model, or the user, knows them to be."""
+    if task == "regression":
+        return {"label_type": "number"}
+    if model._state is not None and task in ("binary", "multiclass"):
+        classes = model.classes_
+    return {"label_type": "string"} if classes is not None and classes.dtype.kind == "U" else {}

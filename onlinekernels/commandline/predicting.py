@@ -1,22 +1,22 @@
 """``predict``: what a saved model says of new examples."""
 
 import csv
-import os
 import sys
-from contextlib import contextmanager
+from collections import Counter
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
 from onlinekernels.commandline import checkpoints
-from onlinekernels.commandline.options import Usage, add_command, add_data_options, open_data, told
+from onlinekernels.commandline.options import Usage, add_command, add_data_options, label_options, open_data, told
 from onlinekernels.modelfile import load
 
 __all__ = ["add_predict"]
 
 DESCRIPTION = """\
 Predict new examples with a model that learn has saved: one line for each, as soon as it comes.
-Columns are taken by the names that the model was learned with, if the data have such names;
-otherwise all columns but the target. With --target the mistakes are counted, on stderr."""
+Columns are taken by the names that the model was learned with, if the data have names; otherwise
+all columns but the target. With --target the mistakes are counted, on stderr."""
 
 EXAMPLES = [
     "python -m onlinekernels predict model.npz new.csv",
@@ -33,7 +33,7 @@ def add_predict(subcommands):
     )
     parser.add_argument("model", help="a model file")
     add_data_options(parser)
-    parser.add_argument("--scores", action="store_true", help="add the scores, with a line of headings")
+    parser.add_argument("--scores", action="store_true", help="add scores, for logistic losses probabilities too, with a line of headings")
     parser.add_argument("--output", metavar="FILE", help="where to write (default: standard output)")
 
 
@@ -41,23 +41,55 @@ def _predict(arguments):
     model = load(arguments.model)
     if model._state is None:
         raise ValueError(f"{arguments.model} has not learned anything yet.")
+    if model._state.targets > 1 and arguments.target is not None:
+        raise Usage(f"--target names one column, and {arguments.model} predicts {model._state.targets} numbers")
     task = model._current_loss().task
-    wrong, count = 0.0, 0
-    reader = open_data(arguments, prefer=_names_in(arguments.model), **_label_options(arguments, model, task))
-    with _output(arguments.output) as file:
-        writer = csv.writer(file, lineterminator="\n")
+    tally = _Tally(task)
+    reader = open_data(arguments, model, names=_names_in(arguments.model, model), **label_options(model, task))
+    with _output(arguments.output) as write:
         for X, y in reader:
             answers = _answers(model, X)
-            scores = _scores(model, X) if arguments.scores else np.empty((len(answers), 0))
-            if arguments.scores and reader.n_rows == len(answers):
-                writer.writerow(_headings(model, scores))
-            writer.writerows([answer, *row] for answer, row in zip(answers.tolist(), scores.tolist(), strict=True))
-            file.flush()
-            if y is not None and task != "novelty":
-                wrong += np.sum((answers - y) ** 2 if task == "regression" else answers != y)
-                count += len(y)
-    _conclude(arguments, task, wrong, count, reader.n_skipped)
+            rows = answers.reshape(len(answers), -1).tolist()
+            if arguments.scores:
+                headings, columns = _scores(model, X)
+                rows = [[*row, *more] for row, more in zip(rows, columns.tolist(), strict=True)]
+                if reader.n_rows == len(rows):
+                    write([["prediction", *headings]])
+            write(rows)
+            if y is not None and arguments.target is not None:
+                tally.add(answers, y)
+    if tally.count:
+        print(f"{tally.count} examples, {tally.words()}", file=sys.stderr)
+    if reader.n_skipped:
+        print(f"Skipped bad rows, which have no line: {reader.n_skipped}.", file=sys.stderr)
     return 0
+
+
+class _Tally:
+    """How predictions compare with the target."""
+
+    def __init__(self, task):
+        self.task = task
+        self.count = 0
+        self.sums = Counter()
+
+    def add(self, answers, y):
+        self.count += len(y)
+        if self.task == "regression":
+            self.sums.update(absolute=np.abs(answers - y).sum(), square=((answers - y) ** 2).sum())
+        elif self.task == "novelty":
+            self.sums.update(y[answers == -1].tolist())
+        else:
+            self.sums.update(mistakes=int(np.sum(answers != y)))
+
+    def words(self):
+        if self.task == "regression":
+            means = self.sums["absolute"] / self.count, self.sums["square"] / self.count
+            return "mean absolute error {:.4g}, squared error {:.4g}".format(*means)
+        if self.task == "novelty":
+            alerts = ", ".join(f"{number} of {label}" for label, number in sorted(self.sums.items(), key=str))
+            return f"{sum(self.sums.values()) / self.count:.2%} alerts" + (f": {alerts}" if alerts else "")
+        return f"{self.sums['mistakes'] / self.count:.2%} mistakes"
 
 
 def _answers(model, X):
@@ -68,47 +100,55 @@ def _answers(model, X):
         raise ValueError(told(error) + hint) from error
 
 
-def _names_in(path):
-    stream = checkpoints.stream_of(checkpoints.with_suffix(path) if not os.path.exists(path) else path)
-    return None if stream is None else stream["place"]["features"]
-
-
-def _label_options(arguments, model, task):
-    """Labels are read as what the model knows them to be."""
-    if task in ("regression", "novelty") or arguments.target is None:
-        return {"label_type": "number"} if task == "regression" else {}
-    return {"label_type": "string"} if model.classes_.dtype.kind == "U" else {}
+def _names_in(path, model):
+    """Names of the model's columns, or None."""
+    names = checkpoints.names_in(checkpoints.found(path))
+    return list(model.feature_names_in_) if names is None and hasattr(model, "feature_names_in_") else names
 
 
 def _scores(model, X):
-    """Scores as columns; a prediction that is a number is its own score."""
+    """(headings, columns) of scores and, for logistic losses, probabilities; numbers are their own scores."""
     if not hasattr(model, "decision_function"):
-        return np.empty((X.shape[0], 0))
-    return np.reshape(model.decision_function(X), (X.shape[0], -1))
-
-
-def _headings(model, scores):
-    if scores.shape[1] > 1:
-        return ["prediction", *(f"score {label}" for label in model.classes_.tolist())]
-    return ["prediction", *["score"] * scores.shape[1]]
+        return [], np.empty((X.shape[0], 0))
+    columns = np.reshape(model.decision_function(X), (X.shape[0], -1))
+    labels = model.classes_.tolist() if hasattr(model, "classes_") else []
+    headings = [f"score {label}" for label in labels] if columns.shape[1] > 1 else ["score"] * columns.shape[1]
+    if hasattr(model, "predict_proba"):
+        headings = [*headings, *(f"probability {label}" for label in labels)]
+        columns = np.hstack([columns, model.predict_proba(X)])
+    return headings, columns
 
 
 @contextmanager
 def _output(path):
+    """Give a function that writes rows at once. A file is not touched before the first row."""
     if path is None:
-        yield sys.stdout
+        yield _writer(sys.stdout)
         return
+    with ExitStack() as opened:
+        writers = []
+
+        def write(rows):
+            if not writers:
+                writers.append(_writer(opened.enter_context(_created(path))))
+            writers[0](rows)
+
+        yield write
+        write([])
+
+
+def _created(path):
     try:
-        file = open(path, "w", encoding="utf-8", newline="")
+        return open(path, "w", encoding="utf-8", newline="")
     except OSError as error:
         raise Usage(f"--output must be a file that can be written. Got {path!r}: {error.strerror}.") from error
-    with file:
-        yield file
 
 
-def _conclude(arguments, task, wrong, count, n_skipped):
-    if count and arguments.target is not None:
-        what = f"mean square {wrong / count:.4g}" if task == "regression" else f"{wrong / count:.2%} mistakes"
-        print(f"{count} examples, {what}", file=sys.stderr)
-    if n_skipped:
-        print(f"Skipped bad rows, which have no line: {n_skipped}.", file=sys.stderr)
+def _writer(file):
+    writer = csv.writer(file, lineterminator="\n")
+
+    def write(rows):
+        writer.writerows(rows)
+        file.flush()
+
+    return write

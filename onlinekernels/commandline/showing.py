@@ -27,10 +27,12 @@ def add_show(subcommands):
 
 
 def _show(arguments):
-    path = arguments.model if os.path.exists(arguments.model) else checkpoints.with_suffix(arguments.model)
+    path = checkpoints.found(arguments.model)
     model = load(path)
     rows = [("file", f"{path}, {os.path.getsize(path)} bytes"), ("algorithm", type(model).__name__)]
-    rows += [("", f"{name} = {value!r}") for name, value in model.get_params(deep=False).items()]
+    plan = model._plan()  # with the nouns that stand for None
+    for name, value in model.get_params(deep=False).items():
+        rows.append(("", f"{name} = {getattr(plan, name, value) if value is None else value!r}"))
     rows += _learned(model) if model._state is not None else [("learned", "nothing yet")]
     rows += _place(checkpoints.stream_of(path), model._current_loss().task)
     for name, text in rows:

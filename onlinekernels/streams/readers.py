@@ -14,7 +14,7 @@ from onlinekernels.streams.arrays import as_points, open_npy, open_npz
 from onlinekernels.streams.lines import can_reopen, name_of, numbered, open_lines
 from onlinekernels.streams.parsers import DELIMITERS, BadRow, Delimited, Labels, Svmlight, bad_option, whole_number
 
-__all__ = ["read", "Reader"]
+__all__ = ["read", "Reader", "format_of"]
 
 FORMATS = ("csv", "tsv", "libsvm", "npy", "npz")
 _EXTENSIONS = {
@@ -112,7 +112,7 @@ def read(
     >>> os.remove(path); os.rmdir(os.path.dirname(path))
     """
     options = dict(locals())
-    options["format"] = _format_of(source, format)
+    options["format"] = format_of(source, format)
     _check_options(**options)
     return Reader(**options)
 
@@ -162,7 +162,7 @@ class Reader:
             "line": self._line,
             "rows": self.n_rows,
             "skipped": self.n_skipped,
-            "labels": self._labels.kind,
+            "labels": None if self._options["format"] in ("npy", "npz") else self._labels.kind,
         }
 
     def __iter__(self):
@@ -300,7 +300,8 @@ class Reader:
 # ---- Options ------------------------------------------------------------------------------------
 
 
-def _format_of(source, format):
+def format_of(source, format):
+    """The format that is given, or that the name of the file says."""
     if format is not None or not isinstance(source, (str, os.PathLike)):
         return format
     if source == "-":
