@@ -164,6 +164,11 @@ class OnlineLearner(Fitted, Parameterized):
         return scores[:, 0] - self.offset_ if self._state.loss.task == "novelty" else scores[:, 0]
 
     @only_if(_task_is("novelty"))
+    def fit_predict(self, X, y=None):
+        """`fit`, then `predict`: +1 for the ordinary and -1 for the novel rows of X."""
+        return self.fit(X).predict(X)
+
+    @only_if(_task_is("novelty"))
     def score_samples(self, X):
         """f(x): the lower, the more novel."""
         return self._scores(X)[:, 0]

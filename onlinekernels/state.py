@@ -97,6 +97,12 @@ class State:
             counts = np.bincount(places, minlength=len(labels))
             table = len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))
         elif isinstance(weights, dict):
+            # Others may join yet, unless the set is fixed or `fit` has seen all.
+            settled = balanced or (not self.labels.negative_is_open if binary else self.labels.fixed)
+            unknown = [label for label in weights if label not in labels] if settled else []
+            if unknown:
+                expected = f"a dictionary whose keys are among {', '.join(map(repr, labels))}"
+                raise validation.bad_parameter(owner, "class_weight", expected, weights)
             table = [weights.get(label, 1.0) for label in labels]
             if not all(isinstance(weight, numbers.Real) and 0 <= weight < np.inf for weight in weights.values()):
                 raise validation.bad_parameter(owner, "class_weight", "a dictionary of weights of at least 0", weights)

@@ -68,9 +68,10 @@ def check_points(X, *, n_features=None, dtype=None, name="X", finite=True, owner
     float32 stays float32 (unless `dtype` says otherwise), every other kind of number becomes float64.
     With ``finite=False`` the caller notices numbers that are not finite.
     """
+    columns = getattr(X, "columns", None)  # of a data frame
     X = _as_array(X, name)
     if X.dtype.kind not in "fiub":
-        X = _numbers_from_objects(X, name)
+        X = _numbers_from_objects(X, name, columns)
     if X.ndim != 2:
         hint = (
             " Reshape your data with X.reshape(-1, 1) if it has a single feature, or X.reshape(1, -1) if it"
@@ -192,7 +193,7 @@ def _numbers(X, dtype, name, finite=True):
     return X
 
 
-def _numbers_from_objects(X, name):
+def _numbers_from_objects(X, name, columns=None):
     """Python numbers in an object array; everything else is refused."""
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} must hold real numbers, got dtype {X.dtype}.")
@@ -204,6 +205,13 @@ def _numbers_from_objects(X, name):
         except OverflowError as error:
             raise ValueError(f"{name} contains a number too large for float64; expected finite numbers.") from error
         except (TypeError, ValueError) as error:
+            if columns is not None and X.ndim == 2:
+                place = next(i for i, value in enumerate(X.ravel()) if not isinstance(value, numbers.Real))
+                raise TypeError(
+                    f"{name} must hold numbers for this kernel: an argument must be a string of digits or a number. Got "
+                    f"{X.flat[place]!r} in column {columns[place % X.shape[1]]!r} instead; encode words and dates, and "
+                    "fill in what is missing, beforehand."
+                ) from error
             raise TypeError(
                 f"{name} must hold numbers for this kernel: an argument must be a string of digits or a number. Got "
                 f"{_example(X)!r} instead; objects need a kernel of their own: any callable k(x, z)."

@@ -148,6 +148,24 @@ def test_class_weights_that_make_no_sense_are_refused(moons):
         ok.NORMA("squared", class_weight={1: 2.0}).fit(X, X[:, 0])
 
 
+def test_weights_of_unknown_classes_are_refused_once_all_are_known(moons):
+    X, y = moons
+    for model in (ok.NORMA(class_weight={"typo": 2.0}), ok.NORMA("multiclass_hinge", class_weight={"typo": 2.0})):
+        with pytest.raises(ValueError, match="whose keys are among .*'up'"):
+            model.fit(X, y)
+    with pytest.raises(ValueError, match="whose keys are among"):
+        ok.NORMA("multiclass_hinge", class_weight={"typo": 2.0}).partial_fit(X, y, classes=["up", "down"])
+    ok.NORMA("multiclass_hinge", class_weight={"later": 2.0}).partial_fit(X, y)
+    ok.NORMA(class_weight={0: 2.0}).partial_fit([[1.0]], [1]).partial_fit([[2.0]], [0])
+
+
+def test_fit_predict_of_detectors(moons):
+    X, _ = moons
+    detector = ok.NORMA(ok.NuNovelty(0.1), step=0.1)
+    assert (clone(detector).fit_predict(X) == clone(detector).fit(X).predict(X)).all()
+    assert not hasattr(ok.NORMA(), "fit_predict")
+
+
 def test_untuned_classifiers_do_well_on_easy_data_nevertheless():
     """Those that do not scale are tagged as poor scorers, so scikit-learn's checks do not ask: this one does."""
     rng = np.random.default_rng(5)
@@ -186,6 +204,14 @@ def test_data_frames(moons):
         model.partial_fit(frame.rename(columns={"up": "down"}), y)
     assert pickle.dumps(model) == before
     assert not hasattr(ok.NORMA().fit(X, y), "feature_names_in_")
+
+
+@pytest.mark.parametrize("column", [["a", "b", "c"], [1.0, None, 2.0], ["2026-01-01"] * 3], ids=["words", "missing", "dates"])
+def test_a_frame_with_a_column_that_is_no_number(column):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "odd one": pd.Series(column, dtype=object)})
+    with pytest.raises(TypeError, match="in column 'odd one' instead; encode"):
+        ok.NORMA("squared").fit(frame, [1.0, 2.0, 3.0])
 
 
 def test_names_are_saved(moons, tmp_path):

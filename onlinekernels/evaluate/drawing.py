@@ -21,15 +21,15 @@ _STYLES = ["-", "--", "-.", ":"]
 
 
 def plot_report(report, path, axes):
-    panels = [] if axes is not None else _changing(report)
+    is_given = axes is not None
+    panels = [] if is_given else _changing(report)
     figure, (top, *below) = _figure(axes, 1 + len(panels))
     seen = report.history["examples"]
     latest = f"latest {report.window}" if report.window < report.examples else "latest examples"
     top.plot(seen, report.history["window_error"], **_line(0, seen), linewidth=1.2, label=latest)
     top.plot(seen, report.history["error"], **_line(1, seen), linewidth=1.8, label="all so far")
     _finish(top, report.task, ylabel=ERROR_WORDS[report.task])
-    title = textwrap.wrap(report.name, 100, max_lines=2, placeholder=" ...")
-    top.set_title("\n".join(title), loc="left", fontsize="medium")
+    _entitle(top, report.name, is_given)
     top.legend(frameon=False, loc="upper right", ncols=2)
     for panel, (name, word) in zip(below, panels, strict=True):
         panel.plot(seen, report.history[name], **_line(2, seen), linewidth=1.5)
@@ -61,6 +61,7 @@ def plot_comparison(comparison, path, axes, windowed):
 
 
 def plot_tuning(tuning, path, axes):
+    is_given = axes is not None
     figure, (axes,) = _figure(axes, 1)
     done = [trial for trial in tuning.trials if math.isfinite(trial.value)]
     names = setting_names(done)
@@ -74,7 +75,7 @@ def plot_tuning(tuning, path, axes):
         _draw_ranking(axes, done, [name for name, _ in varied], tuning.metric)
     setting = setting_words(tuning.best_params, [name for name, _ in varied])
     best = f"best: {setting or 'the only setting'}, {tuning.metric} {tuning.best_value:.4g}"
-    axes.set_title(shortened(best, 90), loc="left", fontsize="medium")
+    _entitle(axes, best, is_given)
     return _saved(figure, path)
 
 
@@ -168,6 +169,15 @@ def _figure(axes, rows):
     FigureCanvasAgg(figure)
     panels = figure.subplots(rows, 1, sharex=True, squeeze=False, height_ratios=[3] + [1] * (rows - 1))
     return figure, list(panels[:, 0])
+
+
+def _entitle(axes, text, is_given):
+    """A title over axes that are given, or over the whole figure, which has more room."""
+    lines = "\n".join(textwrap.wrap(text, 60 if is_given else 95, max_lines=2, placeholder=" ..."))
+    if is_given:
+        axes.set_title(lines, loc="left", fontsize="medium")
+    else:
+        axes.figure.suptitle(lines, x=0.01, ha="left", fontsize="medium")
 
 
 def _saved(figure, path):
