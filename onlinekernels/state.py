@@ -99,8 +99,8 @@ class State:
         elif isinstance(weights, dict):
             # Others may join yet, unless the set is fixed or `fit` has seen all.
             settled = balanced or (not self.labels.negative_is_open if binary else self.labels.fixed)
-            unknown = [label for label in weights if label not in labels] if settled else []
-            if unknown:
+            is_odd = not set(weights) <= set(labels) and not set(labels) <= set(weights)  # scikit-learn's rule
+            if settled and is_odd:
                 expected = f"a dictionary whose keys are among {', '.join(map(repr, labels))}"
                 raise validation.bad_parameter(owner, "class_weight", expected, weights)
             table = [weights.get(label, 1.0) for label in labels]
