@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from small_models import same_state, scores
 
 import onlinekernels as ok
 from onlinekernels import modelfile
@@ -52,21 +53,6 @@ class OwnLoss(ok.Loss):
 
     def derivative(self, score, y):
         return self.scale * np.tanh(score - y)
-
-
-def same_state(a, b):
-    """Two models have learned the same, bit for bit."""
-    first, second = a._state.engine.state(), b._state.engine.state()
-    assert first.keys() == second.keys()
-    for name in first:
-        assert np.asarray(first[name]).dtype == np.asarray(second[name]).dtype
-        assert np.array_equal(first[name], second[name]), name
-
-
-def scores(model, points):
-    for method in ("score_samples", "decision_function", "predict"):
-        if hasattr(model, method):
-            return getattr(model, method)(points)
 
 
 def targets(model):
