@@ -1,6 +1,4 @@
 """Implicit updates: ILK and SILK (I), and the passive-aggressive family."""
-from functools import partial
-
 from onlinekernels.budgets import Smallest
 from onlinekernels.kernels import Gaussian
 from onlinekernels.learner import OnlineLearner
@@ -94,7 +92,10 @@ class SILK(ILK):
     """
 
     _budget_of_int = Smallest
-    _default_kernel = partial(Gaussian, 0.7)
+
+    @staticmethod
+    def _default_kernel():
+        return Gaussian(0.7)
 
     def __init__(self, loss=None, kernel=None, *, step=1.0, regularization=3e-3, penalty=1.0, exact=False,
                  budget=512, offset=False, labels=None, class_weight=None, scale=False, epochs=1):

@@ -1,6 +1,4 @@
 """SVMD: explicit gradient steps whose size adapts itself (V)."""
-from functools import partial
-
 from onlinekernels.kernels import Gaussian
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.plan import Plan
@@ -51,7 +49,9 @@ class SVMD(OnlineLearner):
     True
     """
 
-    _default_kernel = partial(Gaussian, 0.7)
+    @staticmethod
+    def _default_kernel():
+        return Gaussian(0.7)
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, regularization=1e-3,
                  exact_norms=False, budget=512, offset=False, labels=None, class_weight=None, scale=False, epochs=1):
