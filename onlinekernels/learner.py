@@ -161,7 +161,7 @@ class OnlineLearner(Fitted, Parameterized):
             labels, scores = self._state.labels, self._state.shown(scores.T).T
             settled = labels.fixed or labels.display is not None
             return scores[:, 1] - scores[:, 0] if settled and scores.shape[1] == 2 else scores
-        return scores[:, 0] - self.offset_ if self._state.loss.task == "novelty" else scores[:, 0]
+        return self._detected(scores) - self.offset_ if self._state.loss.task == "novelty" else scores[:, 0]
 
     @only_if(_task_is("novelty"))
     def fit_predict(self, X, y=None):
@@ -171,7 +171,7 @@ class OnlineLearner(Fitted, Parameterized):
     @only_if(_task_is("novelty"))
     def score_samples(self, X):
         """f(x): the lower, the more novel."""
-        return self._scores(X)[:, 0]
+        return self._detected(self._scores(X))
 
     @only_if(lambda model: model._current_loss().probabilistic)
     def predict_proba(self, X):
@@ -225,8 +225,14 @@ class OnlineLearner(Fitted, Parameterized):
         if state.labels is not None:
             return state.labels.decode(scores)
         if state.loss.task == "novelty":
-            return np.where(scores[:, 0] >= state.engine.scalar(), 1, -1)
+            return np.where(self._detected(scores) >= self.offset_, 1, -1)
         return scores[:, 0] if state.targets == 1 else scores
+
+    def _detected(self, scores):
+        """f of a detector; the threshold itself where it is that up to rounding, as after implicit steps."""
+        scores, rho = scores[:, 0], self.offset_
+        rounding = 64 * np.finfo(self._state.engine.expansion.dtype).eps * np.maximum(np.abs(scores), abs(rho))
+        return np.where(np.abs(scores - rho) <= rounding, rho, scores)
 
     # ---- Checks -------------------------------------------------------------------------------
 

@@ -593,3 +593,16 @@ class TestInitial:
         start = ok.NORMA("squared", kernel, step=0.01).partial_fit(["ab", "bc"], [1.0, 2.0])
         model = ok.NORMA("squared", kernel, step=0.01).partial_fit(["abc"], [1.0], initial=start)
         assert model.n_terms_ == 3
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("algorithm", [ok.ILK, ok.SILK, ok.PassiveAggressive])
+def test_an_example_on_the_threshold_is_ordinary_whatever_the_chunk(algorithm, dtype):
+    """Implicit steps take f(x) to the margin itself; rounding must not decide."""
+    points = np.random.default_rng(0).uniform(0, 3, size=(60, 3)).astype(dtype)
+    for n in range(5, 60, 5):
+        model = algorithm("novelty", ok.Gaussian(0.7)).fit(points[:n])
+        one_by_one = [model.predict(points[i : i + 1])[0] for i in range(n)]
+        assert model.predict(points[:n]).tolist() == one_by_one
+        assert one_by_one[-1] == 1 or algorithm is ok.ILK  # its step may be too short for that
+        assert ((model.decision_function(points[:n]) >= 0) == (model.predict(points[:n]) == 1)).all()
