@@ -119,7 +119,9 @@ class OnlineLearner(Fitted, Parameterized):
                 if not several or state is not None and state.targets == 1:
                     raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
             if state is None or state.is_special() or self.class_weight is not None:
-                return self.partial_fit(x if validation.is_sparse(x) else [x], None if y is None else [y])
+                is_row = state is not None and not state.plan.takes_objects and type(x) is np.ndarray and x.ndim == 1
+                rows = x[None] if is_row else x if validation.is_sparse(x) else [x]
+                return self.partial_fit(rows, None if y is None else [y])
             x, target = self._checked_one(x), self._checked_target(y)
             try:
                 self._state.engine.learn_one(x, target)

@@ -4,6 +4,7 @@ import numpy as np
 from onlinekernels import validation
 from onlinekernels._core import scaling as core
 from onlinekernels._core.sparse import Rows
+from onlinekernels._core.vecmath import all_finite
 from onlinekernels.params import Parameterized
 
 __all__ = ["RunningScaler"]
@@ -87,23 +88,32 @@ class RunningScaler(Parameterized):
         """Take in rows; return them scaled, if that is wanted."""
         self._check_memory()
         rows = self._checked(X)
-        sparse = isinstance(rows, Rows)
+        names = validation.feature_names(X) if self._state is None else self._state[3]
+        self._state, out = self._after(rows, names, wanted)
+        return self._like(X, rows, out) if wanted and isinstance(rows, Rows) else out
+
+    def advanced(self, rows):
+        """(a scaler that has seen these rows as well, the rows as it scales them); rows are checked already."""
+        fresh = RunningScaler(self.memory)
+        fresh._state, out = self._after(rows, None, True)
+        return fresh, self._like(rows, rows, out) if isinstance(rows, Rows) else out
+
+    def _after(self, rows, names, wanted):
+        """(state after these rows, what they become)."""
+        sparse, size = isinstance(rows, Rows), rows.shape[1]
         if self._state is None:
-            names, size = validation.feature_names(X), rows.shape[1]
             mean, square, count = None if sparse else np.zeros(size), np.zeros(size), 0.0
         else:
-            mean, square, count, names = self._state
+            mean, square, count, _ = self._state
             mean, square = None if sparse else mean.copy(), square.copy()
         out = np.empty(rows.data.shape if sparse else rows.shape) if wanted else None
-        with np.errstate(over="ignore", invalid="ignore"):
-            if sparse:
-                count = core.advance_sparse(rows, square, count, float(self.memory), out)
-            else:
-                count = core.advance(rows, mean, square, count, float(self.memory), out)
-        if not (np.isfinite(square).all() and (sparse or np.isfinite(mean).all())):
+        if sparse:
+            count = core.advance_sparse(rows, square, count, float(self.memory), out)
+        else:
+            count = core.advance(rows, mean, square, count, float(self.memory), out)
+        if not (all_finite(square) and (sparse or all_finite(mean))):
             raise ValueError("X is too large to scale: the variance of a feature overflows. Expected values below 1e150.")
-        self._state = (mean, square, count, names)
-        return self._like(X, rows, out) if sparse and wanted else out
+        return (mean, square, count, names), out
 
     @staticmethod
     def _like(X, rows, values):

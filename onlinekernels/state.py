@@ -50,8 +50,8 @@ class State:
 
     def advanced_scaler(self, X):
         """(scaler that has seen X as well, X as it scales it row by row)."""
-        scaler = copy.copy(self.scaler)
-        return scaler, self._in_domain(scaler.progressive(X), X.dtype)
+        scaler, scaled = self.scaler.advanced(X if self.sparse else X.astype(float, copy=False))
+        return scaler, self._in_domain(scaled, X.dtype)
 
     def _in_domain(self, X, dtype):
         """Scaled rows in the points' precision, if the kernel is defined for them."""
