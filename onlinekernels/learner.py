@@ -107,7 +107,7 @@ class OnlineLearner(Fitted, Parameterized):
             wanted = {"steps": return_steps, "scalars": return_margins}
             others = {name: np.zeros(len(X)) for name, is_wanted in wanted.items() if is_wanted}
             self._learn(before, X, y, weights, scores=scores.reshape(-1), **others)
-            scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
+            scores = scores[:, 0] if state.form == "one" else state.shown(scores[:, : state.joined()].T).T
         return (scores, *others.values()) if others else scores
 
     def learn_one(self, x, y=None):
@@ -122,7 +122,7 @@ class OnlineLearner(Fitted, Parameterized):
                 is_row = state is not None and not state.plan.takes_objects and type(x) is np.ndarray and x.ndim == 1
                 rows = x[None] if is_row else x if validation.is_sparse(x) else [x]
                 return self.partial_fit(rows, None if y is None else [y])
-            x, target = self._checked_one(x), self._checked_target(y)
+            x, target = self._checked_one(state, x), self._checked_target(y)
             try:
                 self._state.engine.learn_one(x, target)
             except BaseException as error:
@@ -132,23 +132,23 @@ class OnlineLearner(Fitted, Parameterized):
         return self
 
     # ---- Predicting ---------------------------------------------------------------------------
+    # The state is looked up once per call: another thread may put a new one in force meanwhile.
 
     def predict(self, X):
         """Labels, targets, or +1 (ordinary) and -1 (novel) for the rows of X."""
-        return self._answers(self._scores(X))
+        state = self._fitted()
+        return state.answers(self._scores(state, X))
 
     def predict_one(self, x):
         """Prediction for one example, 1-d or an object."""
-        engine = self._fitted().engine
-        if self._state.sparse:
-            answer = self.predict(x if validation.is_sparse(x) else [x])[0]
-            return answer.item() if isinstance(answer, np.generic) else answer
-        x = self._checked_one(x)
-        if engine.expansion.kernel is not None:
-            scores = self._decide(objects=[x])
+        state = self._fitted()
+        if state.sparse:
+            scores = self._scores(state, x if validation.is_sparse(x) else [x])
+        elif state.plan.takes_objects:
+            scores = self._decide(state, objects=[self._checked_one(state, x)])
         else:
-            scores = self._decide(X=self._state.scaled(x.reshape(1, -1)), trusted=True)
-        answer = self._answers(scores)[0]
+            scores = self._decide(state, X=state.scaled(self._checked_one(state, x).reshape(1, -1)), trusted=True)
+        answer = state.answers(scores)[0]
         return answer.item() if isinstance(answer, np.generic) else answer
 
     @only_if(_task_is("binary", "multiclass", "novelty"))
@@ -158,12 +158,13 @@ class OnlineLearner(Fitted, Parameterized):
         A loss of many classes gives one column per class; scikit-learn's one number for two classes if
         `fit` or `classes=` has settled that there are two.
         """
-        scores = self._scores(X)
-        if self._state.loss.task == "multiclass":
-            labels, scores = self._state.labels, self._state.shown(scores.T).T
+        state = self._fitted()
+        scores = self._scores(state, X)
+        if state.loss.task == "multiclass":
+            labels, scores = state.labels, state.shown(scores.T).T
             settled = labels.fixed or labels.display is not None
             return scores[:, 1] - scores[:, 0] if settled and scores.shape[1] == 2 else scores
-        return self._detected(scores) - self.offset_ if self._state.loss.task == "novelty" else scores[:, 0]
+        return np.subtract(*state.detected(scores)) if state.loss.task == "novelty" else scores[:, 0]
 
     @only_if(_task_is("novelty"))
     def fit_predict(self, X, y=None):
@@ -173,14 +174,16 @@ class OnlineLearner(Fitted, Parameterized):
     @only_if(_task_is("novelty"))
     def score_samples(self, X):
         """f(x): the lower, the more novel."""
-        return self._detected(self._scores(X))
+        state = self._fitted()
+        return state.detected(self._scores(state, X))[0]
 
     @only_if(lambda model: model._current_loss().probabilistic)
     def predict_proba(self, X):
         """Probabilities of the classes, shape (n, n_classes)."""
-        scores = self._scores(X)
-        if self._state.loss.task == "multiclass":
-            return self._state.shown(probabilities(scores).T).T
+        state = self._fitted()
+        scores = self._scores(state, X)
+        if state.loss.task == "multiclass":
+            return state.shown(probabilities(scores).T).T
         scores = scores[:, 0]
         tail = np.exp(-np.abs(scores))
         likely, rare = 1.0 / (1.0 + tail), tail / (1.0 + tail)
@@ -191,12 +194,13 @@ class OnlineLearner(Fitted, Parameterized):
     @only_if(_task_is("binary", "multiclass", "regression"))
     def score(self, X, y, sample_weight=None):
         """Accuracy of a classifier, coefficient of determination R^2 of a regressor (its mean over targets)."""
-        predictions = self.predict(X)
-        if self._state.loss.task != "regression":
+        state = self._fitted()
+        predictions = state.answers(self._scores(state, X))
+        if state.loss.task != "regression":
             y = validation.check_column(y, len(predictions))
             weights = validation.check_weights(sample_weight, len(y))
             return float(np.average(predictions == y, weights=weights))
-        y = validation.check_targets(y, len(predictions), self._state.targets)
+        y = validation.check_targets(y, len(predictions), state.targets)
         weights = validation.check_weights(sample_weight, len(y))
         residual = np.average((y - predictions) ** 2, axis=0, weights=weights)
         spread = np.average((y - np.average(y, axis=0, weights=weights)) ** 2, axis=0, weights=weights)
@@ -204,37 +208,22 @@ class OnlineLearner(Fitted, Parameterized):
             determined = np.where(spread > 0, 1.0 - residual / spread, np.where(residual == 0, 1.0, 0.0))
         return float(np.mean(determined))
 
-    def _scores(self, X):
+    def _scores(self, state, X):
         """Scores of all rows, shape (n, outputs)."""
-        state = self._fitted()
-        engine = state.engine
-        if engine.expansion.kernel is not None:
-            return self._decide(objects=validation.check_objects(X))
+        if state.plan.takes_objects:
+            return self._decide(state, objects=validation.check_objects(X))
         if state.scaler is not None:
-            return self._decide(X=state.scaled(self._checked_points(state, X)), trusted=True)
-        points = self._checked_points(state, X, finite=not engine.notices_bad_points)
+            return self._decide(state, X=state.scaled(self._checked_points(state, X)), trusted=True)
+        points = self._checked_points(state, X, finite=not state.engine.notices_bad_points)
         try:
-            return self._decide(X=points)
+            return self._decide(state, X=points)
         except FloatingPointError:
             points = self._checked_points(state, X)  # NaN or infinity: say so
-            return self._decide(X=points, trusted=True)
+            return self._decide(state, X=points, trusted=True)
 
-    def _decide(self, **examples):
-        return self._state.engine.decision(**examples)
-
-    def _answers(self, scores):
-        state = self._state
-        if state.labels is not None:
-            return state.labels.decode(scores)
-        if state.loss.task == "novelty":
-            return np.where(self._detected(scores) >= self.offset_, 1, -1)
-        return scores[:, 0] if state.targets == 1 else scores
-
-    def _detected(self, scores):
-        """f of a detector; the threshold itself where it is that up to rounding, as after implicit steps."""
-        scores, rho = scores[:, 0], self.offset_
-        rounding = 64 * np.finfo(self._state.engine.expansion.dtype).eps * np.maximum(np.abs(scores), abs(rho))
-        return np.where(np.abs(scores - rho) <= rounding, rho, scores)
+    def _decide(self, state, **examples):
+        scores = state.engine.decision(**examples)
+        return scores if state.form == "one" or state.labels is None else scores[:, : len(state.labels.order)]
 
     # ---- Checks -------------------------------------------------------------------------------
 
@@ -267,8 +256,6 @@ class OnlineLearner(Fitted, Parameterized):
         state, y = state.with_targets(len(X), y, classes)
         if self.class_weight is not None:
             weights = state.class_weights(self.class_weight, y, weights, balanced, self)
-        if state.scaler is not None and state is not self._state:
-            state.advanced_scaler(X)  # what it refuses must be refused before a new state is in force
         return state, X, y, weights
 
     def _checked_points(self, state, X, finite=True):
@@ -278,8 +265,8 @@ class OnlineLearner(Fitted, Parameterized):
         dtype = state.engine.expansion.dtype
         return state.plan.checked_points(X, state.n_features, dtype, finite, type(self).__name__, state.sparse)
 
-    def _checked_one(self, x):
-        state = self._state
+    def _checked_one(self, state, x):
+        """x as a fitted model takes it."""
         expansion = state.engine.expansion
         if expansion.kernel is not None:
             return validation.check_objects([x])[0]
@@ -313,26 +300,25 @@ class OnlineLearner(Fitted, Parameterized):
         if none were, an engine from `before` the call is in force again.
         """
         state = self._state
-        raw, scaler_before = X, state.scaler
-        if scaler_before is not None:
-            scaler, X = state.advanced_scaler(X)
-        state.make_ready()
-        engine = state.engine
-        examples = {"X": X} if engine.expansion.kernel is None else {"objects": X}
+        engine, scaler = state.engine, state.scaler
         try:
-            if scaler_before is not None:
-                state.scaler = scaler
+            rows = X
+            if scaler is not None:
+                state.scaler, rows = state.advanced_scaler(X)
+            state.make_ready()
+            examples = {"objects": rows} if state.plan.takes_objects else {"X": rows}
             engine.learn(y, weights=weights, **trace, **examples)
         except BaseException as error:
             learned = getattr(error, "rows_learned", 0)
-            if scaler_before is not None:  # it has seen as many rows as the engine
-                state.scaler = scaler_before
+            if scaler is not None:  # it has seen as many rows as the engine
+                state.scaler = scaler
                 if learned:
-                    state.scaler, _ = state.advanced_scaler(raw[:learned])
-            if earlier + learned == 0 and (before is None or before.engine is not engine):
+                    state.scaler, _ = state.advanced_scaler(X[:learned])
+            is_new = before is None or before.engine is not engine
+            if is_new and earlier + learned == 0:
                 self._state = before
             elif earlier == 0:
-                state.keep_learned(before, y[: learned * state.targets])
+                state.keep_learned(None if is_new else before, y[: learned * state.targets])
             validation.tell(error, earlier + learned)
             raise
 
@@ -408,12 +394,14 @@ class OnlineLearner(Fitted, Parameterized):
         """
         from onlinekernels.modelfile import save
 
-        save(self, path, without=without)
+        with self._turn:
+            save(self, path, without=without)
 
     def __getstate__(self):
-        state = self.get_params(deep=False)
-        if self._state is not None:
-            state["_state"] = self._state.to_dict()
+        with self._turn:
+            state = self.get_params(deep=False)
+            if self._state is not None:
+                state["_state"] = self._state.to_dict()
         return state
 
     def __setstate__(self, state):

@@ -316,7 +316,8 @@ class _Runner(_Margin):
 
 def _at(scores, index):
     """The entry of each score vector at its index."""
-    return np.take_along_axis(scores, np.asarray(index)[..., None], axis=-1)[..., 0]
+    index = np.broadcast_to(index, scores.shape[:-1])
+    return np.take_along_axis(scores, index[..., None], axis=-1)[..., 0]
 
 
 class MulticlassHinge(_Runner):

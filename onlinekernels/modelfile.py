@@ -108,7 +108,7 @@ def load(path, kernel=None, loss=None):
             state = dict(header["state"], plan=plan)
             state["engine"] = {name: _decoded(value, arrays) for name, value in state["engine"].items()}
             model.__dict__["_state"] = State.from_dict(state)
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         raise ValueError(f"{path} cannot be loaded: {error}.") from error
     return model
 

@@ -98,14 +98,13 @@ class State:
             table = len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))
         elif isinstance(weights, dict):
             # Others may join yet, unless the set is fixed or `fit` has seen all.
+            validation.check_class_weight(owner, weights)
             settled = balanced or (not self.labels.negative_is_open if binary else self.labels.fixed)
             is_odd = not set(weights) <= set(labels) and not set(labels) <= set(weights)  # scikit-learn's rule
             if settled and is_odd:
                 expected = f"a dictionary whose keys are among {', '.join(map(repr, labels))}"
                 raise validation.bad_parameter(owner, "class_weight", expected, weights)
             table = [weights.get(label, 1.0) for label in labels]
-            if not all(isinstance(weight, numbers.Real) and 0 <= weight < np.inf for weight in weights.values()):
-                raise validation.bad_parameter(owner, "class_weight", "a dictionary of weights of at least 0", weights)
         else:
             raise validation.bad_parameter(
                 owner, "class_weight", 'a dictionary {label: weight}, None or, for fit alone, "balanced"', weights
@@ -135,8 +134,25 @@ class State:
     def keep_learned(self, before, y):
         """After an error: only the labels that were there before, or in the targets y that were learned."""
         if self.labels is not None:
-            joined = self.engine.expansion.outputs.n if self.form != "one" else None
-            self.labels = self.labels.as_learned(None if before is None else before.labels, y, joined)
+            self.labels = self.labels.as_learned(None if before is None else before.labels, y, self.joined())
+
+    def joined(self):
+        """Number of outputs, labels that have not been learned left out."""
+        return 1 if self.form == "one" else self.engine.expansion.outputs.n
+
+    def answers(self, scores):
+        """Labels, targets, or +1 and -1 of a detector."""
+        if self.labels is not None:
+            return self.labels.decode(scores)
+        if self.loss.task == "novelty":
+            return np.where(np.greater_equal(*self.detected(scores)), 1, -1)
+        return scores[:, 0] if self.targets == 1 else scores
+
+    def detected(self, scores):
+        """(f, rho) of a detector; f is rho where it is that up to rounding, as implicit steps leave it."""
+        scores, rho = scores[:, 0], self.engine.scalar()
+        rounding = 64 * np.finfo(self.engine.expansion.dtype).eps * np.maximum(np.abs(scores), abs(rho))
+        return np.where(np.abs(scores - rho) <= rounding, rho, scores), rho
 
     def make_ready(self):
         """Bring the engine up to date with a new plan and new labels, just before learning."""
@@ -336,6 +352,8 @@ class State:
         state = cls(plan, n_features, dtype, origin, labels, sparse, n_targets)
         state._make_room(learned["engine"])
         state.engine.restore(learned["engine"])
+        if kind is ManyLabels and state.joined() > len(labels.order):
+            raise ValueError("there are more outputs than labels")
         state.stale = bool(learned["stale"])
         if (learned["scaler"] is None) != (state.scaler is None):
             raise ValueError("the scaler does not fit the parameters")
@@ -353,7 +371,9 @@ class State:
 
     def _make_room(self, engine):
         """An engine may have room for labels that have not joined."""
-        if self.labels is not None and self.form != "one" and not self.labels.fixed and np.shape(engine["offsets"]) == (4, engine["width"]):
+        if self.labels is None or self.form == "one" or self.labels.fixed:
+            return
+        if np.shape(engine["offsets"]) == (4, engine["width"]):
             self.engine.grow(engine["width"])
 
 

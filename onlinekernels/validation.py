@@ -62,6 +62,12 @@ def check_flag(owner, name):
     return bool(value)
 
 
+def check_class_weight(owner, weights):
+    """A dictionary of weights."""
+    if not all(isinstance(weight, numbers.Real) and 0 <= weight < np.inf for weight in weights.values()):
+        raise bad_parameter(owner, "class_weight", "a dictionary of weights of at least 0", weights)
+
+
 def check_points(X, *, n_features=None, dtype=None, name="X", finite=True, owner="model"):
     """X as a C-contiguous array of finite float32 or float64 numbers, shape (n, n_features).
 
@@ -205,8 +211,9 @@ def _numbers_from_objects(X, name, columns=None):
         except OverflowError as error:
             raise ValueError(f"{name} contains a number too large for float64; expected finite numbers.") from error
         except (TypeError, ValueError) as error:
-            if columns is not None and X.ndim == 2:
-                place = next(i for i, value in enumerate(X.ravel()) if not isinstance(value, numbers.Real))
+            odd = [i for i, value in enumerate(X.ravel()) if not isinstance(value, numbers.Real)]
+            if columns is not None and X.ndim == 2 and odd:
+                place = odd[0]
                 raise TypeError(
                     f"{name} must hold numbers for this kernel: an argument must be a string of digits or a number. Got "
                     f"{X.flat[place]!r} in column {columns[place % X.shape[1]]!r} instead; encode words and dates, and "

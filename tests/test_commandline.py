@@ -306,6 +306,17 @@ def test_a_column_that_is_missing_is_an_error(data, tmp_path, capsys):
         err = capsys.readouterr().err
         assert "w.csv has no column 'x'; expected columns 'x', 'y'. Got 'y', 'X', 'sign'" in err and "--features" in err
     assert main(["predict", str(tmp_path / "m"), str(wrong), "--features", "X,y"]) == 0
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "m"), str(data), "--target", "x"]) == 1
+    assert "--target must not be one of the columns of X, 'x', 'y'. Got 'x'" in capsys.readouterr().err
+
+
+def test_names_of_folders_are_told_as_they_are(tmp_path, capsys):
+    folder = tmp_path / "format=csv"
+    folder.mkdir()
+    (folder / "bad.csv").write_text("1,2\nx,1\n")
+    assert main(["learn", str(folder / "bad.csv"), "--target", "1"]) == 1
+    assert "format=csv/bad.csv, line 2" in capsys.readouterr().err
 
 
 def test_names_of_a_model_from_a_data_frame(tmp_path, capsys):
@@ -315,6 +326,9 @@ def test_names_of_a_model_from_a_data_frame(tmp_path, capsys):
     other = reordered(tmp_path / "o.csv", {"y": "y", "sign": "sign", "x": "x"})
     assert main(["predict", str(tmp_path / "m.npz"), str(other)]) == 0
     assert capsys.readouterr().out.split() == list(map(str, model.predict(X)))
+    arguments = ["learn", str(other), "--target", "sign", "--chunk", "3000", "--save", str(tmp_path / "n")]
+    assert main([*arguments, "--model", str(tmp_path / "m.npz")]) == 0
+    assert (load(tmp_path / "n.npz").dual_coef_ == model.partial_fit(X, Y).dual_coef_).all()
 
 
 def test_what_predict_says_of_a_target(data, tmp_path, capsys):
@@ -365,6 +379,7 @@ def test_libsvm_data_have_as_many_features_as_the_model(tmp_path, capsys):
     (tmp_path / "a.libsvm").write_text("1 1:0.5 3:1\n-1 2:1\n")
     assert main(["learn", str(tmp_path / "a.libsvm"), "--n-features", "5", "--save", str(tmp_path / "m")]) == 0
     assert main(["predict", str(tmp_path / "m"), str(tmp_path / "a.libsvm")]) == 0
+    assert "2 examples, 0.00% mistakes" in capsys.readouterr().err
     assert main(["learn", str(tmp_path / "a.libsvm"), "--model", str(tmp_path / "m.npz")]) == 0
 
 

@@ -299,6 +299,31 @@ def test_labels_that_are_tuples():
     assert evaluate.progressive(model_for("multiclasshinge"), (X, labels)).error < 0.5
 
 
+def test_a_loss_of_ones_own_sees_classes_in_one_order():
+    seen = []
+
+    class Costs(ok.Loss):
+        task = "multiclass"
+
+        def __init__(self):
+            pass
+
+        def value(self, scores, y):
+            seen.append(("value", int(y)))
+            return float(scores.max() - scores[y])
+
+        def derivative(self, scores, y):
+            seen.append(("derivative", int(y)))
+            return np.eye(len(scores))[scores.argmax()] - np.eye(len(scores))[y]
+
+    model = ok.NORMA(Costs(), "linear").fit(np.eye(3), ["c", "b", "a"])
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    seen.clear()
+    evaluate.progressive(model, (np.eye(3), ["c", "a", "b"]))
+    derivatives = [y for kind, y in seen if kind == "derivative"]
+    assert derivatives == [y for kind, y in seen if kind == "value"] == [0, 2, 1]
+
+
 def test_margins_of_their_time():
     """Chunks of any length know the margin that was in force at each example."""
     X, y = data("binary")

@@ -4,7 +4,6 @@ import pickle
 import subprocess
 import sys
 import textwrap
-import threading
 
 import numpy as np
 import pytest
@@ -219,6 +218,32 @@ class TestThreads:
                 if not np.allclose(follower.predict(X[:20]), twin.predict(X[:20]), rtol=1e-9, atol=1e-9):
                     wrong.append(twin.t_)
             assert not wrong, f"the copies at t = {wrong[:5]} are not the models of their time"
+        """)
+
+    def test_copies_and_predictions_while_another_thread_learns_new_labels(self):
+        run_apart("""
+            sys.setswitchinterval(1e-6)
+            rng = np.random.default_rng(0)
+            X = rng.normal(size=(600, 2))
+            model = ok.NORMA("multiclass_hinge", scale=True).partial_fit(X[:2], ["a", "b"])
+            done, odd = threading.Event(), []
+            def copy():
+                while not done.is_set():
+                    twin = pickle.loads(pickle.dumps(model))
+                    if twin.t_ != twin._state.scaler.count_:
+                        odd.append((twin.t_, twin._state.scaler.count_))
+                    twin.predict(X[:5])
+            def predict():
+                while not done.is_set():
+                    model.predict(X[:5]), model.decision_function(X[:5])
+            threads = [threading.Thread(target=target) for target in (copy, predict)]
+            failed = []
+            threading.excepthook = lambda arguments: failed.append(repr(arguments.exc_value))
+            [thread.start() for thread in threads]
+            for i in range(2, 600):
+                model.partial_fit(X[i:i + 1], [f"label {i}"])
+            done.set(); [thread.join() for thread in threads]
+            assert not odd and not failed, (odd[:3], failed[:3])
         """)
 
     def test_first_calls_at_once(self):

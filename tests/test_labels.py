@@ -222,3 +222,20 @@ def test_missing_labels_of_pandas_are_refused(dtype):
 def test_paths_without_parts_are_refused():
     with pytest.raises(ValueError, match="expected paths.*split="):
         ok.Taxonomy.from_paths(["comp.graphics", "comp.windows"])
+
+
+def test_a_fit_that_fails_keeps_its_own_labels():
+    model = ok.NORMA("hinge", ok.Linear()).partial_fit([[1.0]], [1])
+    with pytest.raises(FloatingPointError):
+        model.fit([[1.0], [1.0], [1e200], [0.0]], ["b", "b", "b", "a"])
+    assert model.t_ == 2 and model.classes_.tolist() == ["a", "b"] and model.predict([[1.0]]).tolist() == ["b"]
+
+
+@pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic"])
+def test_scores_have_as_many_columns_as_there_are_classes_after_an_error(loss):
+    model = ok.NORMA(loss).partial_fit([[1.0], [2.0]], ["a", "b"])
+    with pytest.raises(FloatingPointError):
+        model.learn_one([1e200], "zz")
+    for twin in (model, pickle.loads(pickle.dumps(model))):
+        assert twin.progressive([[1.0]], ["a"]).shape == twin.decision_function([[1.0]]).shape == (1, 2)
+        assert ok.evaluate.progressive(twin, ([[1.0]], ["a"])).examples == 1

@@ -248,3 +248,11 @@ def test_many_labels_are_comfortable():
     naive = np.array([outputs.kappa_times(coefficients @ k) for k in K])
     np.testing.assert_allclose(scores, naive, rtol=1e-9, atol=1e-9)
     assert kappa_rows[0, 0] == 4.0                      # root, two inner nodes, itself
+
+
+def test_a_new_step_starts_the_adaptation_of_offsets_anew():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 2))
+    model = ok.SVMD("hinge", offset=True, step=0.1).partial_fit(X, np.sign(X[:, 0]))
+    model.set_params(step=0.5, meta_step=0.0).partial_fit(X[:1], [1.0])
+    assert model.step_ == 0.5 and (model._state.engine.offsets[2] == 0.5).all()

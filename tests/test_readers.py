@@ -202,7 +202,7 @@ def test_columns_by_name_and_index(tmp_path, target, features, points, labels):
     [
         ({"target": "Kind"}, "'target' parameter of read must be a column, one of 'id', 'width'.* Got 'Kind'"),
         ({"target": 5}, "index from -5 to 4.* Got 5"),
-        ({"target": "kind", "features": ["width", "kind"]}, "must not hold the target"),
+        ({"target": "kind", "features": ["width", "kind"]}, "'target' parameter of read must not be one of the columns of X, 'width', 'kind'"),
         ({"features": ["colour"]}, "'features' parameter.*Got 'colour'"),
         ({"header": False, "target": "kind"}, "as there is no header"),
     ],

@@ -48,8 +48,10 @@ cdef class Hypothesis:
 
     def configure(self, step, rule):
         """Set what may change between calls."""
-        if step[1] != self.step.rate:
-            self.meta.eta = step[1]                 # a new eta_0 starts the adaptation anew
+        if step[1] != self.step.rate:               # a new eta_0 starts the adaptation anew
+            self.meta.eta = step[1]
+            if self.offsets is not None:
+                self.offsets[2] = step[1]
         self.step = Step(step[0], step[1], step[2], step[3], step[4])
         self.rule = Rule(rule[0], rule[1], rule[2], rule[3], rule[4], rule[5])
 

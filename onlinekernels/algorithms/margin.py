@@ -159,5 +159,5 @@ class VotedPerceptron(TwoClasses):
             raise ValueError("A voted Perceptron starts from 0: initial cannot say which hypotheses there were.")
         return super()._checked(state, X, y, classes, sample_weight, initial, balanced)
 
-    def _decide(self, **examples):
-        return super()._decide(votes=1 if check_flag(self, "vote") else 2, **examples)
+    def _decide(self, state, **examples):
+        return super()._decide(state, votes=1 if check_flag(self, "vote") else 2, **examples)

@@ -64,10 +64,12 @@ def stream_of(path):
     return stream if {"place", "totals", "options"} <= set(stream) else None
 
 
-def names_in(path):
-    """Names of the columns that a model file was learned from, or None."""
-    stream = stream_of(path)
-    return None if stream is None else stream["place"]["features"]
+def names_in(path, model):
+    """Names of the columns that the model in a file was learned from, or None."""
+    stream = stream_of(found(path))
+    if stream is not None and stream["place"]["features"] is not None:
+        return stream["place"]["features"]
+    return list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
 
 
 def brief(option):

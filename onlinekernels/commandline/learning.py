@@ -146,7 +146,7 @@ def _learn(arguments):
             run.rescue()
             raise
         except (OSError, ValueError, TypeError, ArithmeticError) as error:
-            raise ValueError(_with_hint(told(error)) + run.rescue()) from error
+            raise ValueError(told(error) + run.rescue()) from error
         if interruption.signal is not None:
             print(f"Stopped after {run.totals.count} examples.{run.rescue('They')}", file=sys.stderr)
             return 128 + interruption.signal
@@ -160,13 +160,6 @@ def _learn_all(run, interruption, advance):
             run.report_if_due()
             run.save_if_due()
         advance(X.shape[0])
-
-
-def _with_hint(text):
-    """An error of the library, with what to do about it on the command line."""
-    if "pass classes=" in text:
-        return f"{text} On the command line: --classes A,B."
-    return text.replace("label_type='string'", "--label-type string")
 
 
 def _check(arguments):
@@ -230,7 +223,7 @@ class _Run:
         self.classes = _named_classes(arguments.classes, arguments.label_type)
         self.options = {name: checkpoints.brief(getattr(arguments, name)) for name in _DECISIVE}
         # The place after the last chunk that was learned, and after the chunk that comes next.
-        names = checkpoints.names_in(checkpoints.found(arguments.model)) if arguments.model else None
+        names = checkpoints.names_in(arguments.model, self.model) if arguments.model else None
         self.place = self.next_place = {"epoch": 0, "position": None, "features": names}
         self.n_skipped = 0
         self.seconds, self.timed = 0.0, 0

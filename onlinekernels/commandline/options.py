@@ -52,11 +52,20 @@ def told(error):
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     text = _PARAMETER_OF_READ.sub(_as_option, " ".join(str(error).split()))
-    return _ARGUMENT_OF_READ.sub(lambda match: _as_option(match) + " ", text) or type(error).__name__
+    for words, option in _ARGUMENTS_OF_READ.items():
+        text = text.replace(words, option)
+    return text or type(error).__name__
 
 
 _PARAMETER_OF_READ = re.compile(r"The '(\w+)' parameter of read")
-_ARGUMENT_OF_READ = re.compile(r"\b(features|delimiter|format|label_type)=")
+# How its sentences speak of arguments, and how the command line does.
+_ARGUMENTS_OF_READ = {
+    "(features= says": "(--features says",
+    "(is delimiter=": "(is --delimiter ",
+    "(or give format=)": "(or give --format)",
+    "label_type='string' takes": "--label-type string takes",
+    "pass classes=[...] with both labels to the first partial_fit.": "name both: --classes A,B.",
+}
 
 
 def _as_option(match):

@@ -45,7 +45,7 @@ def _predict(arguments):
         raise Usage(f"--target names one column, and {arguments.model} predicts {model._state.targets} numbers")
     task = model._current_loss().task
     tally = _Tally(task)
-    reader = open_data(arguments, model, names=_names_in(arguments.model, model), **label_options(model, task))
+    reader = open_data(arguments, model, names=checkpoints.names_in(arguments.model, model), **label_options(model, task))
     with _output(arguments.output) as write:
         for X, y in reader:
             answers = _answers(model, X)
@@ -56,7 +56,7 @@ def _predict(arguments):
                 if reader.n_rows == len(rows):
                     write([["prediction", *headings]])
             write(rows)
-            if y is not None and arguments.target is not None:
+            if y is not None and model._state.targets == 1:
                 tally.add(answers, y)
     if tally.count:
         print(f"{tally.count} examples, {tally.words()}", file=sys.stderr)
@@ -98,12 +98,6 @@ def _answers(model, X):
     except ValueError as error:
         hint = " (--target names a column to leave out, --features those to use.)" if "features" in str(error) else ""
         raise ValueError(told(error) + hint) from error
-
-
-def _names_in(path, model):
-    """Names of the model's columns, or None."""
-    names = checkpoints.names_in(checkpoints.found(path))
-    return list(model.feature_names_in_) if names is None and hasattr(model, "feature_names_in_") else names
 
 
 def _scores(model, X):

@@ -16,7 +16,7 @@ from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.kernels import as_kernel
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.losses import Insensitive, Logistic, MulticlassLogistic, NuNovelty
-from onlinekernels.validation import bad_parameter
+from onlinekernels.validation import bad_parameter, check_class_weight
 
 try:
     from river import base
@@ -236,6 +236,7 @@ class RiverClassifier(_Wrapper, base.MiniBatchClassifier):
         self._labels = self._first_labels()
         self._weights = {}  # of classes, if the learner does not know them by their names
         if self._labels is not None and not self._learned and isinstance(model.class_weight, dict):
+            check_class_weight(model, model.class_weight)
             self._weights, self.learner.class_weight = model.class_weight, None
 
     @classmethod

@@ -64,7 +64,7 @@ def _measured(state, scores, y, margins, known):
     y, _ = targets(loss, state.labels, n, y, state.targets)
     out = np.full((n, len(MEASURES)), np.nan)
     if loss.task == "multiclass":
-        y = _columns_of(state.labels, y)
+        y, scores = y.astype(np.intp), _as_learned(state.labels, scores)
         fixed = state.labels.fixed
         out[:, 0] = _wrong_labels(scores, y, None if fixed else known)
         if not fixed:
@@ -92,10 +92,13 @@ def _over_targets(values):
     return values.mean(axis=1) if np.ndim(values) > 1 else values
 
 
-def _columns_of(labels, indices):
-    """Columns of the scores that belong to encoded labels."""
-    indices = indices.astype(np.intp)
-    return indices if labels.display is None else np.argsort(labels.display)[indices]
+def _as_learned(labels, scores):
+    """Scores with a column for each label in the order in which labels joined, as losses see them."""
+    if labels.display is None:
+        return scores
+    columns = np.empty_like(scores)
+    columns[:, labels.display] = scores
+    return columns
 
 
 def _wrong_labels(scores, y, known):

@@ -63,9 +63,10 @@ class Delimited:
         if not self.columns:
             raise ValueError(f"{self.name} has no column besides the target; expected at least one feature.")
         if self.target in self.columns:
+            columns = [self._called(i) for i in self.columns]
             raise ValueError(
-                f"The 'features' parameter of read must not hold the target, {options['target']!r}. "
-                f"Got {options['features']!r} instead."
+                f"The 'target' parameter of read must not be one of the columns of X, {_listed(columns)}. "
+                f"Got {options['target']!r} instead."
             )
 
     @property
@@ -360,6 +361,7 @@ def _is_header(fields, options):
 
 
 def _listed(names, most=20):
+    """Names in a sentence."""
     return ", ".join(map(repr, names[:most])) + ", ..." * (len(names) > most)
 
 

@@ -270,9 +270,7 @@ class Reader:
     def _array_chunks(self):
         kind = self._options["format"]
         with (open_npy if kind == "npy" else open_npz)(self._source, self.name, self._options) as take:
-            skipped = take(self._line)[0]
-            if len(skipped) < self._line:
-                self._refuse_start(len(skipped))
+            self._skip(take)
             while wanted := self._wanted():
                 X, y = take(wanted)
                 if len(X) == 0:
@@ -282,6 +280,15 @@ class Reader:
                 self.n_rows += len(X)
                 if len(X):
                     yield X, y
+
+    def _skip(self, take):
+        """Pass over the rows before the place from which to go on, a chunk at a time."""
+        skipped = 0
+        while skipped < self._line:
+            count = len(take(min(self._options["chunk"], self._line - skipped))[0])
+            if count == 0:
+                self._refuse_start(skipped)
+            skipped += count
 
     def _good_rows(self, first, X, y):
         if y is not None:
