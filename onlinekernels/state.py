@@ -373,8 +373,9 @@ class State:
         """An engine may have room for labels that have not joined."""
         if self.labels is None or self.form == "one" or self.labels.fixed:
             return
-        if np.shape(engine["offsets"]) == (4, engine["width"]):
-            self.engine.grow(engine["width"])
+        width, rows = engine["width"], np.shape(engine.get("weights"))[:1]
+        if np.shape(engine["offsets"]) == (4, width) and rows in ((), (len(engine["frame"]) * width,)):
+            self.engine.grow(width)
 
 
 def targets(loss, labels, n, y, n_targets=1):

@@ -808,3 +808,23 @@ class TestNoCodeRuns:
                 f"ok.load({str(saved)!r}).predict([[0.0, 0.0, 0.0]])")
         result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_a_file_with_more_outputs_than_labels_is_refused(tmp_path, kernel):
+    model = ok.NORMA("multiclass_hinge", kernel).partial_fit(np.eye(3), ["a", "b", "c"])
+    model.save(tmp_path / "m.npz")
+    refused(rewritten(tmp_path / "m.npz", lambda header, arrays: header["state"]["labels"].update(order=["a"])))
+
+
+def test_a_model_with_room_for_labels_that_did_not_join_goes_on_bit_for_bit(tmp_path):
+    for kernel in ("linear", "gaussian"):
+        for loss in ("multiclass_hinge", "multiclass_logistic"):
+            model = ok.NORMA(loss, kernel, offset=True).partial_fit(np.eye(3), ["a", "b", "c"])
+            with pytest.raises(FloatingPointError):
+                model.partial_fit(np.full((2, 3), 1e200), ["d", "e"])
+            model.save(tmp_path / "m.npz")
+            twin = ok.load(tmp_path / "m.npz")
+            for either in (model, twin):
+                either.partial_fit(np.eye(3), ["d", "a", "b"])
+            same_state(twin, model)
