@@ -517,7 +517,7 @@ class ReferenceSVMD(_Outputs):
     Decisions
     ---------
     - eta is adapted by (33) with <g_t, v_t> before it is used, from the first example on (where v = 0), then
-      capped at 1/(c + h) (erratum), also eta_0; h = l'' (k(x, x) + 1 with an offset) for one output, 0 for many. At
+      capped at 1/(c + h) (erratum), also eta_0; h = l'' (k(x, x) + 1 with an offset) for squared losses, else 0. At
       the cap 1/c, 1 - eta c counts as exactly 0: f forgets all terms, while v keeps them with -alpha_i. eta_b is
       capped at 1/h, eta_eps is not. All three have the floor 1/2 per step, the same mu (`meta_rate`) and the same
       lambda (`memory`); eta_b starts at eta_0, for a label that joins later too.
@@ -563,7 +563,7 @@ class ReferenceSVMD(_Outputs):
         H = weight * hessian_of(*at_prediction)
 
         k = kernel_value(self.kernel, x, x, same=True)
-        stiffness = H[0, 0] * (k + self.offset) if len(xi) == 1 else 0.0
+        stiffness = H[0, 0] * (k + self.offset) if self.loss[0].startswith("Squared") else 0.0
         decay = self._adapt_step(float(xi @ v), stiffness)
         self.eta_b = self.eta_b * np.maximum(0.5, 1.0 - self.mu * xi * self.v_b)  # (51)
         if stiffness > 0.0:

@@ -10,7 +10,7 @@ from onlinekernels._core.dense cimport hinge_step, softmax, softmax_step
 from onlinekernels._core.expansion cimport DENSE, PAIR
 from onlinekernels._core.hypothesis cimport DERIVATIVE, MOVE, PYTHON
 from onlinekernels._core.losses cimport (CUSTOM, MULTICLASS_LOGISTIC, loss_curvature, loss_derivative,
-                                         loss_moved_scalar, loss_scalar_gradient)
+                                         loss_grows_like_square, loss_moved_scalar, loss_scalar_gradient)
 from onlinekernels._core.rules cimport (AGGRESSIVE, APPROXIMATE, GRADIENT, IMPLICIT, META_DESCENT, RELAXED,
                                         RELAXED_AGGRESSIVE, adapted_step, aggressive_move, approximate_move,
                                         gradient_move, implicit_move, meta_move, meta_norms, meta_transform,
@@ -274,8 +274,8 @@ cdef class Decider(Hypothesis):
         for l in range(n):
             xi_v += self.xi[l] * v[l]
         move.meta = self.meta
-        move.stiffness = 0.0                        # a gradient of probabilities is bounded: no step can run away
-        if self.targets > 1:
+        move.stiffness = 0.0
+        if self.targets > 1 and loss_grows_like_square(&self.loss):
             for l in range(n):
                 move.stiffness = fmax(move.stiffness, self.spare[l] * (k + (1.0 if self.has_offset else 0.0)))
         eta = adapted_step(&self.meta, self.step.meta_rate, c, xi_v, move.stiffness)

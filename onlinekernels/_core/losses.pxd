@@ -102,6 +102,11 @@ cdef inline double loss_derivative(const Loss* loss, double z, double y) noexcep
     return delta / s if size <= s else sign(delta)
 
 
+cdef inline bint loss_grows_like_square(const Loss* loss) noexcept nogil:
+    """Whether gradients have no bound, or may have none, so that a step can be too large for every example."""
+    return loss.code in (SQUARED, SQUARED_INSENSITIVE, CUSTOM)
+
+
 cdef inline double loss_curvature(const Loss* loss, double z, double y) noexcept nogil:
     """d2l/dz2 where it exists, and the derivative's side of a kink otherwise."""
     cdef int code = loss.code

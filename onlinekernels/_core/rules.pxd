@@ -9,8 +9,8 @@ f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas a
 """
 from libc.math cimport exp, fmax, sqrt
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_implicit,
-                                         loss_moved_scalar)
+from onlinekernels._core.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_grows_like_square,
+                                         loss_implicit, loss_moved_scalar)
 
 cdef enum StepCode:
     FIXED = 0
@@ -71,7 +71,7 @@ cdef struct Move:
     double scalar                                   # new scalar of the loss
     double xi                                       # the derivative that was used, and the curvature
     double curvature
-    double stiffness                                # curvature of the loss along the step: caps adapted steps
+    double stiffness                                # curvature along the step of a loss like a square: caps adapted steps
     Meta meta
 
 
@@ -153,7 +153,9 @@ cdef inline void meta_move(const Loss* loss, const Step* step, const Meta* meta,
     """SVMD, V Algorithm 2, for one direction."""
     cdef double xi = view.derivative, chi, eta, trace_next, memory = step.memory
     move.meta = meta[0]
-    move.stiffness = view.curvature * (view.k + (view.offsets if has_offset else 0.0))
+    move.stiffness = 0.0
+    if loss_grows_like_square(loss):
+        move.stiffness = view.curvature * (view.k + (view.offsets if has_offset else 0.0))
     eta = adapted_step(meta, step.meta_rate, c, xi * view.trace, move.stiffness)    # (33), (45)
     move.meta.eta = eta
     chi = view.curvature * view.trace                                       # (43)
