@@ -342,7 +342,7 @@ class OnlineLearner(Fitted, Parameterized):
     def set_params(self, **params):
         """Set parameters by name, nested ones as ``kernel__width``; return self.
 
-        On a fitted model, `step` and `regularization` take effect with the next call; other
+        On a fitted model, `step`, `regularization` and `penalty` take effect with the next call; other
         parameters need `fit` to start anew.
         """
         if self._state is not None:
@@ -363,17 +363,15 @@ class OnlineLearner(Fitted, Parameterized):
         """What scikit-learn wants to know; it is imported only when it asks."""
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
-        kind = self._estimator_type
+        kind, loss = self._estimator_type, self._current_loss()
         return Tags(
             estimator_type=kind,
             target_tags=TargetTags(
                 required=kind != "outlier_detector",
-                multi_output=kind == "regressor" and not self._current_loss().adapts and not getattr(self, "radius", None),
+                multi_output=kind == "regressor" and not loss.adapts and not getattr(self, "radius", None),
             ),
             # Local kernels need features in their own units; one pass over few rows promises a regression little.
-            classifier_tags=ClassifierTags(
-                poor_score=not self.scale, multi_class=self._current_loss().task == "multiclass"
-            )
+            classifier_tags=ClassifierTags(poor_score=not self.scale, multi_class=loss.task == "multiclass")
             if kind == "classifier"
             else None,
             regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,

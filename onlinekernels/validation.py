@@ -211,29 +211,19 @@ def _numbers_from_objects(X, name, columns=None):
         except OverflowError as error:
             raise ValueError(f"{name} contains a number too large for float64; expected finite numbers.") from error
         except (TypeError, ValueError) as error:
-            odd = [i for i, value in enumerate(X.ravel()) if not isinstance(value, numbers.Real)]
-            if columns is not None and X.ndim == 2 and odd:
-                place = odd[0]
-                raise TypeError(
-                    f"{name} must hold numbers for this kernel: an argument must be a string of digits or a number. Got "
-                    f"{X.flat[place]!r} in column {columns[place % X.shape[1]]!r} instead; encode words and dates, and "
-                    "fill in what is missing, beforehand."
-                ) from error
+            place = next((i for i, value in enumerate(X.ravel()) if not isinstance(value, numbers.Real)), 0)
+            where, hint = "", "objects need a kernel of their own: any callable k(x, z)"
+            if columns is not None and X.ndim == 2:
+                where = f" in column {columns[place % X.shape[1]]!r}"
+                hint = "encode words and dates, and fill in what is missing, beforehand"
             raise TypeError(
                 f"{name} must hold numbers for this kernel: an argument must be a string of digits or a number. Got "
-                f"{_example(X)!r} instead; objects need a kernel of their own: any callable k(x, z)."
+                f"{X.flat[place]!r}{where} instead; {hint}."
             ) from error
     raise TypeError(
         f"{name} must hold numbers for this kernel. Got dtype {X.dtype} instead; strings and other objects "
         "need a kernel of their own: any callable k(x, z)."
     )
-
-
-def _example(X):
-    for value in X.ravel():
-        if not isinstance(value, numbers.Real):
-            return value
-    return X
 
 
 def check_objects(X, *, name="X", empty=False):

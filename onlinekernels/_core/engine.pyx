@@ -89,8 +89,8 @@ cdef class Engine(Decider):
               double[::1] scores=None, double[::1] steps=None, double[::1] scalars=None):
         """Learn all rows of X (C-contiguous, the points' precision) or all objects.
 
-        `scores` takes one row of `width` numbers per example, `steps` and `scalars` take one.  An error, or Ctrl-C, stops after the
-        last complete row; the exception says how many rows that were.
+        `scores` takes one row of `width` numbers per example, `steps` and `scalars` take one.  An error, or
+        Ctrl-C, stops after the last complete row; the exception says how many rows that were.
         """
         cdef Expansion expansion = self.expansion
         cdef Py_ssize_t n = y.shape[0] // self.targets, done = 0, rows, learned

@@ -107,6 +107,7 @@ cdef class Expansion:
                           int by_terms=*) except -1
     cdef int prepare(self, Piece* piece, const char* x, Py_ssize_t rows, bint learning,
                      int by_terms=*) except -1
+    cdef prepare_start(self, Piece* piece, points, kept)
     cdef int prepare_object(self, Piece* piece, double* own, row) except -1
     cdef int inner_row(self, Piece* piece) except -1
     cdef int inner_products(self, Piece* piece, bint learning) except -1

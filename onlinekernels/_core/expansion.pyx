@@ -658,8 +658,7 @@ cdef class Expansion:
         stored.base[:, :len(alpha)] = alpha.T
         pool.reserve(n)
         if self.kernel is None:
-            points = np.ascontiguousarray(points[kept], dtype=self.dtype)
-            self.prepare(&piece, array_data(points), n, False)
+            points = self.prepare_start(&piece, points, kept)
         else:
             points = [points[i] for i in kept]
         pairs = None if pairs is None else pairs[:, kept]
@@ -675,6 +674,12 @@ cdef class Expansion:
                 self.place(&piece, i, slot)
         while pool.first_expires(0):
             pool.drop_first()           # not the expansion's: a forest has planted nothing yet
+
+    cdef prepare_start(self, Piece* piece, points, kept):
+        """`prepare` for those of another model's points that are kept; return what the piece looks at."""
+        points = np.ascontiguousarray(points[kept], dtype=self.dtype)
+        self.prepare(piece, array_data(points), len(kept), False)
+        return points
 
     def state(self):
         """Named numbers and arrays; no scratch."""

@@ -71,7 +71,7 @@ cdef struct Move:
     double scalar                                   # new scalar of the loss
     double xi                                       # the derivative that was used, and the curvature
     double curvature
-    double stiffness                                # curvature along the step of a loss like a square: caps adapted steps
+    double stiffness                                # curvature along the step, squared losses: caps adapted steps
     Meta meta
 
 

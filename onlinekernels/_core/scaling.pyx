@@ -47,8 +47,9 @@ def advance_sparse(Rows rows, double[::1] square, double count, double memory, d
             square[rows.index[k]] += rows.value[k] * rows.value[k] / decay
             if out is not None:
                 out[k] = divided(rows.value[k], decay * square[rows.index[k]] / count)
-    for j in range(square.shape[0]):
-        square[j] *= decay
+    if decay < 1.0:
+        for j in range(square.shape[0]):
+            square[j] *= decay
     return count
 
 

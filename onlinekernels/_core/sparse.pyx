@@ -243,32 +243,15 @@ cdef class Sparse(Expansion):
 
     def terms(self, slots):
         """Points of slots, as rows."""
-        places = self.pool.points[slots].astype(np.int64)
-        kept = positions(places)
-        indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(places[:, 1])])
-        return Rows(indptr, self.index_array[kept], self.value_array[kept], self.n_features)
+        return gathered(self.pool.points[slots].astype(np.int64), self.index_array, self.value_array, self.n_features)
 
-    def begin_from(self, points, alpha, pairs=None):
-        """Start from f_1 = sum_i alpha_i k(points_i, .), or from weights."""
-        cdef Py_ssize_t i, slot, n, rows = self.width if self.form == DENSE else 1
-        cdef double[:, ::1] stored
-        cdef Piece piece
-        if self.pool is None:
-            self.weights[:len(alpha)] = alpha
-            return
-        n = len(points)
-        stored = np.zeros((n, self.frame.channels * rows))
-        stored.base[:, :len(alpha)] = np.asarray(alpha, dtype=float).T
-        self.attach(points)
-        self.prepare_rows(&piece, NULL, 0, n, True)
-        for i in range(n):
-            slot = self.pool.enter(i + 1 - n, &stored[i, 0])
-            if slot < 0:
-                continue
-            if pairs is not None:
-                self.pool.pairs[:, slot] = pairs[:, i]
-            self.place(&piece, i, slot)
-        self.expire(0)
+    cdef prepare_start(self, Piece* piece, points, kept):
+        cdef Rows rows = gathered(np.column_stack([points.indptr[:len(points)], np.diff(points.indptr)])[kept],
+                                  points.indices, points.data, self.n_features)
+        self.attach(rows)
+        self.reserve_arena(len(rows.data))
+        self.prepare_rows(piece, NULL, 0, len(rows), False)
+        return rows
 
     def state(self):
         state = Expansion.state(self)
@@ -309,3 +292,10 @@ def positions(places):
     sizes = places[:, 1]
     starts = np.repeat(places[:, 0] - (np.cumsum(sizes) - sizes), sizes)
     return starts + np.arange(int(sizes.sum()))
+
+
+def gathered(places, indices, values, n_features):
+    """Rows of the non-zeros at these places."""
+    kept = positions(places)
+    indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(places[:, 1])])
+    return Rows(indptr, indices[kept], values[kept], n_features)

@@ -34,7 +34,8 @@ class Projection(OnlineLearner):
     array([[0.25]])
     """
 
-    def __init__(self, loss=None, kernel=None, *, radius=None, budget=None, offset=False, labels=None, scale=False, epochs=1):
+    def __init__(self, loss=None, kernel=None, *, radius=None, budget=None, offset=False, labels=None, scale=False,
+                 epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.radius = radius

@@ -112,7 +112,13 @@ def _checked(convert):
 
 
 def _add_run_options(run):
-    run.add_argument("--epochs", type=integer_from(1), default=1, metavar="N", help="passes over a file (default: 1); all count in the report")
+    run.add_argument(
+        "--epochs",
+        type=integer_from(1),
+        default=1,
+        metavar="N",
+        help="passes over a file (default: 1); all count in the report",
+    )
     run.add_argument("--report", type=integer_from(1), metavar="N", help="report every N examples")
     run.add_argument("--save", metavar="FILE", help="where to write the model, at the end and at checkpoints")
     run.add_argument(

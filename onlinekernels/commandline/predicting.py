@@ -9,6 +9,7 @@ import numpy as np
 
 from onlinekernels.commandline import checkpoints
 from onlinekernels.commandline.options import Usage, add_command, add_data_options, label_options, open_data, told
+from onlinekernels.evaluate.words import headline, shown
 from onlinekernels.modelfile import load
 
 __all__ = ["add_predict"]
@@ -16,7 +17,8 @@ __all__ = ["add_predict"]
 DESCRIPTION = """\
 Predict new examples with a model that learn has saved: one line for each, as soon as it comes.
 Columns are taken by the names that the model was learned with, if the data have names; otherwise
-all columns but the target. With --target the mistakes are counted, on stderr."""
+all columns but the target. Where the data have labels (--target, or .libsvm and y of .npz), mistakes
+are counted, on stderr."""
 
 EXAMPLES = [
     "python -m onlinekernels predict model.npz new.csv",
@@ -33,7 +35,11 @@ def add_predict(subcommands):
     )
     parser.add_argument("model", help="a model file")
     add_data_options(parser)
-    parser.add_argument("--scores", action="store_true", help="add scores, for logistic losses probabilities too, with a line of headings")
+    parser.add_argument(
+        "--scores",
+        action="store_true",
+        help="add scores, for logistic losses probabilities too, with a line of headings",
+    )
     parser.add_argument("--output", metavar="FILE", help="where to write (default: standard output)")
 
 
@@ -45,7 +51,8 @@ def _predict(arguments):
         raise Usage(f"--target names one column, and {arguments.model} predicts {model._state.targets} numbers")
     task = model._current_loss().task
     tally = _Tally(task)
-    reader = open_data(arguments, model, names=checkpoints.names_in(arguments.model, model), **label_options(model, task))
+    names = checkpoints.names_in(arguments.model, model)
+    reader = open_data(arguments, model, names=names, **label_options(model, task))
     with _output(arguments.output) as write:
         for X, y in reader:
             answers = _answers(model, X)
@@ -76,7 +83,7 @@ class _Tally:
     def add(self, answers, y):
         self.count += len(y)
         if self.task == "regression":
-            self.sums.update(absolute=np.abs(answers - y).sum(), square=((answers - y) ** 2).sum())
+            self.sums.update(error=np.abs(answers - y).sum(), squared_error=((answers - y) ** 2).sum())
         elif self.task == "novelty":
             self.sums.update(y[answers == -1].tolist())
         else:
@@ -84,8 +91,8 @@ class _Tally:
 
     def words(self):
         if self.task == "regression":
-            means = self.sums["absolute"] / self.count, self.sums["square"] / self.count
-            return "mean absolute error {:.4g}, squared error {:.4g}".format(*means)
+            rows = [(word, shown(self.task, name, self.sums[name] / self.count)) for name, word in headline(self.task)]
+            return ", ".join(f"{word} {mean}" for word, mean in rows)
         if self.task == "novelty":
             alerts = ", ".join(f"{number} of {label}" for label, number in sorted(self.sums.items(), key=str))
             return f"{sum(self.sums.values()) / self.count:.2%} alerts" + (f": {alerts}" if alerts else "")
