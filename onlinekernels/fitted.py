@@ -1,7 +1,9 @@
 """What can be seen of a fitted model: terms, weights, knots, offsets, labels."""
+import functools
+
 import numpy as np
 
-__all__ = ["Fitted", "only_if"]
+__all__ = ["Fitted", "learned", "only_if"]
 
 
 class only_if:
@@ -30,6 +32,17 @@ class only_if:
         return self.function.__get__(model, owner)
 
 
+def learned(function):
+    """A property of what is learned: `function(model, state)`, read when it is this thread's turn, so of one state."""
+
+    @functools.wraps(function)
+    def read(model):
+        with model._turn:
+            return function(model, model._attribute())
+
+    return property(read)
+
+
 class Fitted:
     """The attributes of a fitted model, which end in an underscore; before the first fit they do not exist."""
 
@@ -38,36 +51,36 @@ class Fitted:
     def _attribute(self):
         if self._state is None:
             raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
+        self._state.engine.mind_forks()
         return self._state
 
-    def _terms(self):
-        state = self._attribute()
+    @staticmethod
+    def _terms(state):
         if state.engine.expansion.pool is None:
             instead = "knots, not terms: see knots_" if state.plan.trees else "weights, not terms: see coef_"
             raise AttributeError(f"This kernel with an unlimited budget keeps {instead}.")
         return state.terms()
 
-    @property
-    def support_vectors_(self):
+    @learned
+    def support_vectors_(self, state):
         """Points of the terms, oldest first: an array, or a list of objects."""
-        return self._terms()[0]
+        return self._terms(state)[0]
 
-    @property
-    def dual_coef_(self):
+    @learned
+    def dual_coef_(self, state):
         """Coefficients of the terms, oldest first, shape (n_outputs, n_terms_); before the label kernel."""
-        alpha = self._terms()[1]
-        return self._state.shown(alpha)
+        return state.shown(self._terms(state)[1])
 
-    @property
-    def n_terms_(self):
+    @learned
+    def n_terms_(self, state):
         """Number of terms in the expansion; 0 where weights replace them."""
-        expansion = self._attribute().engine.expansion
+        expansion = state.engine.expansion
         if expansion.pool is not None:
             return len(expansion.pool.live_slots())
-        return int(expansion.tree.counts(0).sum()) if self._state.plan.trees else 0
+        return int(expansion.tree.counts(0).sum()) if state.plan.trees else 0
 
-    @property
-    def knots_(self):
+    @learned
+    def knots_(self, state):
         """Distinct values of each coordinate among the terms of an additive model, ascending."""
         return self._additive().knots()
 
@@ -84,8 +97,10 @@ class Fitted:
         grid = np.asarray(grid, dtype=float)
         if grid.ndim != 1 or not np.isfinite(grid).all():
             raise ValueError(f"grid must be a 1-d array of finite numbers. Got {grid!r} instead.")
-        values = self._additive().component(j, grid)
-        return values[:, 0] if self._state.form == "one" else self._state.shown(values.T).T
+        with self._turn:
+            state = self._additive()
+            values = state.component(j, grid)
+            return values[:, 0] if state.form == "one" else state.shown(values.T).T
 
     def _additive(self):
         state = self._attribute()
@@ -93,16 +108,14 @@ class Fitted:
             raise AttributeError(f"Only a model with an additive kernel has components. This one has {state.kernel!r}.")
         return state
 
-    @property
-    def intercept_(self):
+    @learned
+    def intercept_(self, state):
         """Offsets b, shape (n_outputs,); of the averaged hypothesis with average=True."""
-        state = self._attribute()
         return state.shown(state.engine.intercept())
 
-    @property
-    def coef_(self):
+    @learned
+    def coef_(self, state):
         """Weights of a linear kernel, shape (n_outputs, n_features)."""
-        state = self._attribute()
         scale = state.kernel.linear_scale()
         if scale is None:
             raise AttributeError("coef_ exists for the linear kernel only.")
@@ -113,65 +126,62 @@ class Fitted:
             weights = alpha @ points.astype(float)
         return state.shown(scale * state.with_label_kernel(weights))
 
-    @property
-    def norm_(self):
+    @learned
+    def norm_(self, state):
         """|f| in the kernel's Hilbert space; O(n_terms^2) kernel values unless there are weights or trees."""
-        return self._attribute().norm()
+        return state.norm()
 
-    @property
-    def t_(self):
+    @learned
+    def t_(self, state):
         """Number of examples learned."""
-        return self._attribute().engine.t
+        return state.engine.t
 
-    @property
-    def step_(self):
+    @learned
+    def step_(self, state):
         """Step size of the latest example."""
-        return self._attribute().engine.step_size()
+        return state.engine.step_size()
 
-    @property
-    def n_features_in_(self):
+    @learned
+    def n_features_in_(self, state):
         """Number of features; does not exist for a kernel on objects."""
-        n_features = self._attribute().n_features
-        if n_features is None:
+        if state.n_features is None:
             raise AttributeError("A kernel on objects has no number of features.")
-        return n_features
+        return state.n_features
 
-    @property
-    def feature_names_in_(self):
+    @learned
+    def feature_names_in_(self, state):
         """Names of the columns, if the model saw a data frame first."""
-        names = self._attribute().feature_names
-        if names is None:
+        if state.feature_names is None:
             raise AttributeError("feature_names_in_ exists only for models that have seen a data frame first.")
-        return np.array(names, dtype=object)
+        return np.array(state.feature_names, dtype=object)
 
-    @property
-    def classes_(self):
+    @learned
+    def classes_(self, state):
         """The labels; of two, the second is the positive one."""
-        state = self._attribute()
         if state.labels is None:
             raise AttributeError("classes_ exists for classifiers only.")
         outputs = state.engine.expansion.outputs
         return (state.labels.classes if outputs is None else state.labels.classes[: outputs.n]).copy()
 
-    @property
-    def margin_(self):
+    @learned
+    def margin_(self, state):
         """Current margin rho of the loss."""
-        return self._scalar("margin")
+        return self._scalar(state, "margin")
 
-    @property
-    def width_(self):
+    @learned
+    def width_(self, state):
         """Current width (epsilon, sigma) of the loss."""
-        return self._scalar("width")
+        return self._scalar(state, "width")
 
-    @property
-    def offset_(self):
+    @learned
+    def offset_(self, state):
         """rho of a novelty loss: decision_function = score_samples - offset_."""
-        if self._attribute().loss.task != "novelty":
+        if state.loss.task != "novelty":
             raise AttributeError("offset_ exists for novelty losses only; see intercept_.")
-        return self._state.engine.scalar()
+        return state.engine.scalar()
 
-    def _scalar(self, name):
-        state = self._attribute()
+    @staticmethod
+    def _scalar(state, name):
         if state.loss.scalar_name != name:
             raise AttributeError(f"The loss {state.loss!r} has no {name}.")
         return state.engine.scalar()

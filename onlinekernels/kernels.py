@@ -73,6 +73,8 @@ class Kernel(Parameterized):
     def check_input(self, X, n_features=None, dtype=np.float64, name="X", finite=True, owner="model"):
         """X as an array that the compiled kernel may use without looking."""
         X = check_points(X, n_features=n_features, dtype=dtype, name=name, finite=finite, owner=owner)
+        if self.takes_indices():
+            X = X.copy()  # what is checked here must not change any more: loops go where indices say
         self.check_domain(X, name)
         return X
 

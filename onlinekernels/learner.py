@@ -3,12 +3,13 @@
 An algorithm stores its parameters.  At the first fit they become a `Plan`, and a `State` with the engine
 that holds all that is learned; from then on a call is: validate, encode labels, let the engine run.
 """
-import threading
+import copyreg
 
 import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.dense import probabilities
+from onlinekernels._core.turns import TakesTurns
 from onlinekernels._core.vecmath import all_finite
 from onlinekernels.budgets import Recent
 from onlinekernels.fitted import Fitted, only_if
@@ -25,24 +26,18 @@ def _task_is(*tasks):
     return lambda model: model._current_loss().task in tasks
 
 
-class OnlineLearner(Fitted, Parameterized):
+class OnlineLearner(Fitted, Parameterized, TakesTurns):
     """Base of all algorithms: everything but the rule.
 
-    A subclass has an ``__init__`` that stores its parameters and a ``_plan`` that validates them.
+    A subclass has an ``__init__`` that stores its parameters and a ``_plan`` that validates them. One thread at a time:
+    `_turn.alone` to learn and predict, `_turn` to look.
     """
-
-    __slots__ = ("_turn",)  # a lock: one thread learns at a time
 
     _budget_of_int = Recent
     _default_kernel = Gaussian
     labels = None
     class_weight = None
     scale = False
-
-    def __new__(cls, *args, **kwargs):
-        model = super().__new__(cls)
-        object.__setattr__(model, "_turn", threading.RLock())
-        return model
 
     # ---- Learning -----------------------------------------------------------------------------
 
@@ -56,14 +51,14 @@ class OnlineLearner(Fitted, Parameterized):
         classes : both labels, if y does not show them
         initial : a fitted model whose function is the start f_1
         """
-        with self._turn:
+        start = _start(initial)
+        with self._turn.alone:
             before = self._state
-            state, X, y, weights = self._checked(None, X, y, classes, None, initial, balanced=True)
-            self._state = state
+            state, X, y, weights = self._checked(None, X, y, classes, None, start, balanced=True)
             for epoch in range(self.epochs):
-                self._learn(before, X, y, weights, earlier=epoch * len(X))
+                self._learn(before, state, X, y, weights, earlier=epoch * len(X))
             if classes is None and state.loss.task == "multiclass" and not state.labels.fixed:
-                state.labels = state.labels.in_sorted_order()
+                state.take_labels(state.labels.in_sorted_order())
         return self
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None, *, initial=None):
@@ -78,11 +73,15 @@ class OnlineLearner(Fitted, Parameterized):
         sample_weight : array of shape (n,), multiplies the loss of each example
         initial : on the first call, a fitted model whose function is the start f_1
         """
-        with self._turn:
-            before = self._state
-            self._state, X, y, weights = self._checked(before, X, y, classes, sample_weight, initial)
-            self._learn(before, X, y, weights)
+        start = _start(initial)
+        with self._turn.alone:
+            self._partial_fit(X, y, classes, sample_weight, start)
         return self
+
+    def _partial_fit(self, X, y, classes=None, sample_weight=None, start=None):
+        before = self._state
+        state, X, y, weights = self._checked(before, X, y, classes, sample_weight, start)
+        self._learn(before, state, X, y, weights)
 
     def progressive(
         self, X, y=None, classes=None, sample_weight=None, *, initial=None, return_steps=False, return_margins=False
@@ -98,30 +97,30 @@ class OnlineLearner(Fitted, Parameterized):
         margins : array of shape (n,), with return_margins=True
             The loss's margin or width when each score was taken, which a nu-loss adapts.
         """
-        with self._turn:
+        start = _start(initial)
+        with self._turn.alone:
             before = self._state
-            state, X, y, weights = self._checked(before, X, y, classes, sample_weight, initial)
-            self._state = state
+            state, X, y, weights = self._checked(before, X, y, classes, sample_weight, start)
             state.make_ready()
             scores = np.zeros((len(X), state.engine.expansion.width))
             wanted = {"steps": return_steps, "scalars": return_margins}
             others = {name: np.zeros(len(X)) for name, is_wanted in wanted.items() if is_wanted}
-            self._learn(before, X, y, weights, scores=scores.reshape(-1), **others)
+            self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **others)
             scores = scores[:, 0] if state.form == "one" else state.shown(scores[:, : state.joined()].T).T
         return (scores, *others.values()) if others else scores
 
     def learn_one(self, x, y=None):
         """Learn one example, 1-d or an object, with the least overhead; return self."""
-        with self._turn:
+        with self._turn.alone:
             state = self._state
             if isinstance(y, (list, np.ndarray)) and np.ndim(y) > 0:
                 several = self._current_loss().task == "regression" and np.size(y) > 1
                 if not several or state is not None and state.targets == 1:
                     raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
             if state is None or state.is_special() or self.class_weight is not None:
-                is_row = state is not None and not state.plan.takes_objects and type(x) is np.ndarray and x.ndim == 1
-                rows = x[None] if is_row else x if validation.is_sparse(x) else [x]
-                return self.partial_fit(rows, None if y is None else [y])
+                self._partial_fit(self._row(state, x), None if y is None else [y])
+                return self
+            state.engine.mind_forks()
             x, target = self._checked_one(state, x), self._checked_target(y)
             try:
                 self._state.engine.learn_one(x, target)
@@ -131,24 +130,32 @@ class OnlineLearner(Fitted, Parameterized):
                 raise
         return self
 
+    def _row(self, state, x):
+        """One example as rows of one."""
+        if validation.is_sparse(x):
+            return validation.check_one_row(x)
+        is_row = state is not None and not state.plan.takes_objects and type(x) is np.ndarray and x.ndim == 1
+        return x[None] if is_row else [x]
+
     # ---- Predicting ---------------------------------------------------------------------------
-    # The state is looked up once per call: another thread may put a new one in force meanwhile.
 
     def predict(self, X):
         """Labels, targets, or +1 (ordinary) and -1 (novel) for the rows of X."""
-        state = self._fitted()
-        return state.answers(self._scores(state, X))
+        with self._turn.alone:
+            state = self._fitted()
+            return state.answers(self._scores(state, X))
 
     def predict_one(self, x):
         """Prediction for one example, 1-d or an object."""
-        state = self._fitted()
-        if state.sparse:
-            scores = self._scores(state, x if validation.is_sparse(x) else [x])
-        elif state.plan.takes_objects:
-            scores = self._decide(state, objects=[self._checked_one(state, x)])
-        else:
-            scores = self._decide(state, X=state.scaled(self._checked_one(state, x).reshape(1, -1)), trusted=True)
-        answer = state.answers(scores)[0]
+        with self._turn.alone:
+            state = self._fitted()
+            if state.sparse:
+                scores = self._scores(state, self._row(state, x))
+            elif state.plan.takes_objects:
+                scores = self._decide(state, objects=[self._checked_one(state, x)])
+            else:
+                scores = self._decide(state, X=state.scaled(self._checked_one(state, x).reshape(1, -1)), trusted=True)
+            answer = state.answers(scores)[0]
         return answer.item() if isinstance(answer, np.generic) else answer
 
     @only_if(_task_is("binary", "multiclass", "novelty"))
@@ -158,13 +165,14 @@ class OnlineLearner(Fitted, Parameterized):
         A loss of many classes gives one column per class; scikit-learn's one number for two classes if
         `fit` or `classes=` has settled that there are two.
         """
-        state = self._fitted()
-        scores = self._scores(state, X)
-        if state.loss.task == "multiclass":
-            labels, scores = state.labels, state.shown(scores.T).T
-            settled = labels.fixed or labels.display is not None
-            return scores[:, 1] - scores[:, 0] if settled and scores.shape[1] == 2 else scores
-        return np.subtract(*state.detected(scores)) if state.loss.task == "novelty" else scores[:, 0]
+        with self._turn.alone:
+            state = self._fitted()
+            scores = self._scores(state, X)
+            if state.loss.task == "multiclass":
+                labels, scores = state.labels, state.shown(scores.T).T
+                settled = labels.fixed or labels.display is not None
+                return scores[:, 1] - scores[:, 0] if settled and scores.shape[1] == 2 else scores
+            return np.subtract(*state.detected(scores)) if state.loss.task == "novelty" else scores[:, 0]
 
     @only_if(_task_is("novelty"))
     def fit_predict(self, X, y=None):
@@ -174,16 +182,18 @@ class OnlineLearner(Fitted, Parameterized):
     @only_if(_task_is("novelty"))
     def score_samples(self, X):
         """f(x): the lower, the more novel."""
-        state = self._fitted()
-        return state.detected(self._scores(state, X))[0]
+        with self._turn.alone:
+            state = self._fitted()
+            return state.detected(self._scores(state, X))[0]
 
     @only_if(lambda model: model._current_loss().probabilistic)
     def predict_proba(self, X):
         """Probabilities of the classes, shape (n, n_classes)."""
-        state = self._fitted()
-        scores = self._scores(state, X)
-        if state.loss.task == "multiclass":
-            return state.shown(probabilities(scores).T).T
+        with self._turn.alone:
+            state = self._fitted()
+            scores = self._scores(state, X)
+            if state.loss.task == "multiclass":
+                return state.shown(probabilities(scores).T).T
         scores = scores[:, 0]
         tail = np.exp(-np.abs(scores))
         likely, rare = 1.0 / (1.0 + tail), tail / (1.0 + tail)
@@ -194,8 +204,9 @@ class OnlineLearner(Fitted, Parameterized):
     @only_if(_task_is("binary", "multiclass", "regression"))
     def score(self, X, y, sample_weight=None):
         """Accuracy of a classifier, coefficient of determination R^2 of a regressor (its mean over targets)."""
-        state = self._fitted()
-        predictions = state.answers(self._scores(state, X))
+        with self._turn.alone:
+            state = self._fitted()
+            predictions = state.answers(self._scores(state, X))
         if state.loss.task != "regression":
             y = validation.check_column(y, len(predictions))
             weights = validation.check_weights(sample_weight, len(y))
@@ -227,28 +238,33 @@ class OnlineLearner(Fitted, Parameterized):
 
     # ---- Checks -------------------------------------------------------------------------------
 
-    def _checked(self, state, X, y, classes, sample_weight, initial, balanced=False):
-        """(state to learn in, X, y, weights), all validated; changes nothing in self."""
+    def _checked(self, state, X, y, classes, sample_weight, start, balanced=False):
+        """(state to learn in, X, y, weights), all validated; changes nothing in self.
+
+        `start` is the state whose function the first call starts from, or None.
+        """
         if state is None:
             plan = self._plan()
+            if start is not None:
+                plan.check_start(start)
             names = validation.feature_names(X)
             X = plan.checked_points(X)
             labels = None
             if plan.loss.task in ("binary", "multiclass"):
-                labels = getattr(getattr(initial, "_state", None), "labels", None)
-                if labels is None:
-                    labels = plan.first_labels(label_column(y, len(X)), classes)
+                is_settled = start is None or plan.labels is not None or start.plan.labels is not None
+                labels = plan.first_labels(label_column(y, len(X)), classes) if is_settled else start.labels
             n_targets = 1
             if plan.loss.task == "regression":
                 y = validation.as_array_once(y)
                 n_targets = validation.count_targets(y)
             state = State.first(plan, X, labels, n_targets)
             state.feature_names = None if plan.takes_objects else names
-            if initial is not None:
-                state.begin_from(initial)
+            if start is not None:
+                state.begin_from(start)
         else:
-            if initial is not None:
+            if start is not None:
                 raise ValueError("initial= starts a model and this one has learned already; call fit to start anew.")
+            state.engine.mind_forks()
             if state.stale:
                 state = state.refreshed(self)
             X = self._checked_points(state, X)
@@ -279,6 +295,8 @@ class OnlineLearner(Fitted, Parameterized):
             and all_finite(x)
         ):
             x = validation.check_point(x, n_features=state.n_features, dtype=expansion.dtype, owner=type(self).__name__)
+        if state.plan.copies_one:
+            x = x.copy()
         if state.plan.restricts and state.scaler is None:
             state.kernel.check_domain(x[None])
         return x
@@ -295,25 +313,23 @@ class OnlineLearner(Fitted, Parameterized):
         self._state.make_ready()
         return y[0]
 
-    def _learn(self, before, X, y, weights=None, *, earlier=0, **trace):
-        """Let the engine run. An error says how many rows were learned, `earlier` ones of the same call included;
-        if none were, an engine from `before` the call is in force again.
+    def _learn(self, before, state, X, y, weights=None, *, earlier=0, **trace):
+        """Put a state in force and let its engine run. An error says how many rows were learned, `earlier` ones of the
+        same call included; if none were, an engine from `before` the call is in force again.
         """
-        state = self._state
-        engine, scaler = state.engine, state.scaler
+        engine = state.engine
+        if not state.loss.is_compiled() and isinstance(X, np.ndarray):
+            X = X.copy()  # out of reach of the user's loss
         try:
-            rows = X
-            if scaler is not None:
-                state.scaler, rows = state.advanced_scaler(X)
+            self._state = state
+            rows = X if state.scaler is None else state.begin_scaling(X)
             state.make_ready()
             examples = {"objects": rows} if state.plan.takes_objects else {"X": rows}
             engine.learn(y, weights=weights, **trace, **examples)
+            state.end_scaling()
         except BaseException as error:
+            state.end_scaling()
             learned = getattr(error, "rows_learned", 0)
-            if scaler is not None:  # it has seen as many rows as the engine
-                state.scaler = scaler
-                if learned:
-                    state.scaler, _ = state.advanced_scaler(X[:learned])
             is_new = before is None or before.engine is not engine
             if is_new and earlier + learned == 0:
                 self._state = before
@@ -331,13 +347,14 @@ class OnlineLearner(Fitted, Parameterized):
     def _fitted(self):
         if self._state is None:
             raise validation.not_fitted(self)
+        self._state.engine.mind_forks()
         return self._state
 
     def __setattr__(self, name, value):
         """Remember that a parameter changed after fitting: the next call looks at it."""
+        super().__setattr__(name, value)
         if self._state is not None and name != "_state":
             self._state.stale = True
-        super().__setattr__(name, value)
 
     def set_params(self, **params):
         """Set parameters by name, nested ones as ``kernel__width``; return self.
@@ -345,9 +362,11 @@ class OnlineLearner(Fitted, Parameterized):
         On a fitted model, `step`, `regularization` and `penalty` take effect with the next call; other
         parameters need `fit` to start anew.
         """
-        if self._state is not None:
-            self._state.stale = True
-        return super().set_params(**params)
+        with self._turn:
+            super().set_params(**params)
+            if self._state is not None:
+                self._state.stale = True
+        return self
 
     # ---- Protocols ----------------------------------------------------------------------------
 
@@ -395,6 +414,9 @@ class OnlineLearner(Fitted, Parameterized):
         with self._turn:
             save(self, path, without=without)
 
+    def __reduce_ex__(self, protocol):
+        return copyreg.__newobj__, (type(self),), self.__getstate__()
+
     def __getstate__(self):
         with self._turn:
             state = self.get_params(deep=False)
@@ -408,3 +430,15 @@ class OnlineLearner(Fitted, Parameterized):
         self.__dict__.update(state)
         if learned is not None:
             self.__dict__["_state"] = State.from_dict(learned)
+
+
+def _start(initial):
+    """The state whose function `initial` is, apart from what that model goes on to learn; None for None.
+
+    It is taken before a model's own turn: two models that start from each other must not wait for each other.
+    """
+    if initial is None:
+        return None
+    if getattr(initial, "_state", None) is None or not isinstance(initial, OnlineLearner):
+        raise ValueError(f"initial must be a fitted model. Got {initial!r} instead.")
+    return State.from_dict(initial.__getstate__()["_state"])

@@ -15,6 +15,7 @@ from onlinekernels.budgets import Budget, Unlimited, as_budget
 from onlinekernels.kernels import Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, LabelStructure, ManyLabels, Taxonomy
 from onlinekernels.losses import Loss, MulticlassLogistic, as_loss
+from onlinekernels.params import same_parameters
 from onlinekernels.scaling import as_memory
 from onlinekernels.steps import MetaDescent, Step, as_step
 
@@ -59,6 +60,8 @@ class Plan:
         self._check_parts()
         self.takes_objects = self.kernel.ops() is None
         self.restricts = self.kernel.restricts()
+        # Whether a single row must be out of reach of the user's code and threads before it is checked
+        self.copies_one = not self.takes_objects and (self.kernel.takes_indices() or not self.loss.is_compiled())
         self.adapts_step = isinstance(self.step, MetaDescent)
         # c if the expansion is kept as weights, k(x, z) = c <x, z>; otherwise None
         self.weight_scale = None
@@ -172,6 +175,20 @@ class Plan:
                 f"Got {loss.core()[1]:g} instead."
             )
 
+    def check_start(self, start):
+        """Raise ValueError unless a model of this plan can start from another state's function."""
+        if self.loss.task != start.loss.task:
+            raise ValueError(f"initial is for {start.loss.task}, and this model for {self.loss.task}.")
+        if not same_parameters(self.kernel, start.kernel):
+            raise ValueError(f"initial must have the kernel of this model, {self.kernel!r}. Got {start.kernel!r} instead.")
+        mine, other = (plan.labels if isinstance(plan.labels, Taxonomy) else None for plan in (self, start.plan))
+        if not same_parameters(mine, other):
+            raise ValueError("initial must have the label kernel of this model: the same Taxonomy, or none in both.")
+        if start.engine.intercept().any() and not self.offset:
+            raise ValueError("initial has an offset; this model needs offset=True to start from it.")
+        if bool(self.scale) != bool(start.plan.scale):
+            raise ValueError("initial and this model must both scale their features, or neither.")
+
     # ---- For the engine ----
 
     @property
@@ -181,6 +198,11 @@ class Plan:
             return "one"
         dense = isinstance(self.loss, MulticlassLogistic) or not self.loss.is_compiled()
         return "dense" if dense or self.rule == "implicit" and self.exact else "pair"
+
+    @property
+    def leaves_out(self):
+        """Whether an example of weight 0 is left out altogether: by rules that know no weights, and by votes."""
+        return self.rule.startswith("relaxed") or self.rule == "approximate" or self.keeps_terms
 
     def checked_points(self, X, n_features=None, dtype=None, finite=True, owner="model", sparse=None):
         """X as the engine takes it: an array of finite numbers, sparse rows, or a list of objects.
@@ -273,5 +295,6 @@ class Plan:
             structured=self.loss.structured,
             exact_norms=self.exact_norms,
             growing=labels is not None and self.form != "one" and not labels.fixed,
+            leaves_out=self.leaves_out,
             targets=targets,
         )

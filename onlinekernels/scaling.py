@@ -1,16 +1,19 @@
 """Scaling online: features to mean 0 and deviation 1, by what the stream has shown so far."""
+import copyreg
+
 import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core import scaling as core
 from onlinekernels._core.sparse import Rows
+from onlinekernels._core.turns import TakesTurns
 from onlinekernels._core.vecmath import all_finite
 from onlinekernels.params import Parameterized
 
 __all__ = ["RunningScaler"]
 
 
-class RunningScaler(Parameterized):
+class RunningScaler(Parameterized, TakesTurns):
     """Scale each row by the mean and deviation of all rows up to and including it.
 
     Nothing from the future is used, so a model behind it can be judged by test-then-train. `partial_fit` of n
@@ -45,7 +48,8 @@ class RunningScaler(Parameterized):
     def __init__(self, memory=1.0):
         self.memory = memory
 
-    _state = None  # mean (None for sparse rows), sum of squares about it, count, names of features
+    # mean (None for sparse rows), sum of squares about it, count, names of features; never changed, only replaced
+    _state = None
 
     def fit(self, X, y=None):
         """Forget everything, then take in X; return self."""
@@ -61,8 +65,9 @@ class RunningScaler(Parameterized):
 
     def transform(self, X):
         """X scaled by what is known now."""
-        mean, square, count, _ = self._fitted()
-        rows = self._checked(X)
+        with self._turn:
+            mean, square, count, _ = self._fitted()
+            rows = self._checked(X)
         if mean is None:
             values = np.empty(len(rows.data))
             core.scale_sparse(rows, square, count, values)
@@ -86,10 +91,11 @@ class RunningScaler(Parameterized):
 
     def _advance(self, X, wanted=False):
         """Take in rows; return them scaled, if that is wanted."""
-        self._check_memory()
-        rows = self._checked(X)
-        names = validation.feature_names(X) if self._state is None else self._state[3]
-        self._state, out = self._after(rows, names, wanted)
+        with self._turn:
+            self._check_memory()
+            rows = self._checked(X)
+            names = validation.feature_names(X) if self._state is None else self._state[3]
+            self._state, out = self._after(rows, names, wanted)
         return self._like(X, rows, out) if wanted and isinstance(rows, Rows) else out
 
     def advanced(self, rows):
@@ -230,6 +236,9 @@ class RunningScaler(Parameterized):
 
     def __sklearn_is_fitted__(self):
         return self._state is not None
+
+    def __reduce_ex__(self, protocol):
+        return copyreg.__newobj__, (type(self),), self.__getstate__()
 
     def __getstate__(self):
         return {**self.get_params(deep=False), "_state": self._state}

@@ -27,6 +27,7 @@ class State:
         self.form = plan.form_for(targets)
         self.feature_names = None  # of the data frame that came first
         self.scaler = RunningScaler(plan.scale) if plan.scale else None
+        self.under_way = None  # (rows that are being learned, the scaler after all of them)
         self.stale = False  # a parameter was set since the plan was made
         self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
 
@@ -48,10 +49,27 @@ class State:
     def kernel(self):
         return self.plan.kernel
 
-    def advanced_scaler(self, X):
-        """(scaler that has seen X as well, X as it scales it row by row)."""
-        scaler, scaled = self.scaler.advanced(X if self.sparse else X.astype(float, copy=False))
-        return scaler, self._in_domain(scaled, X.dtype)
+    def begin_scaling(self, X):
+        """The rows of X as they are scaled one after another; the scaler moves on when they are learned."""
+        ahead, scaled = self.scaler.advanced(X if self.sparse else X.astype(float, copy=False))
+        scaled = self._in_domain(scaled, X.dtype)
+        self.engine.done = 0
+        self.under_way = X, ahead
+        return scaled
+
+    def end_scaling(self):
+        """The scaler has seen as many rows as the engine."""
+        if self.under_way is not None:
+            X, ahead = self.under_way
+            self.scaler = ahead if self.engine.done == len(X) else self.current_scaler()
+            self.under_way = None
+
+    def current_scaler(self):
+        """The scaler as it belongs to the engine, between any two examples."""
+        if self.under_way is None or not self.engine.done:
+            return self.scaler
+        X = self.under_way[0][: self.engine.done]
+        return self.scaler.advanced(X if self.sparse else X.astype(float, copy=False))[0]
 
     def _in_domain(self, X, dtype):
         """Scaled rows in the points' precision, if the kernel is defined for them."""
@@ -154,6 +172,12 @@ class State:
         rounding = 64 * np.finfo(self.engine.expansion.dtype).eps * np.maximum(np.abs(scores), abs(rho))
         return np.where(np.abs(scores - rho) <= rounding, rho, scores), rho
 
+    def take_labels(self, labels):
+        """Go on with labels that may be shown in another order, which decides among equals."""
+        self.labels = labels
+        if labels is not None and self.form != "one":
+            self.engine.set_order(labels.display)
+
     def make_ready(self):
         """Bring the engine up to date with a new plan and new labels, just before learning."""
         if self.configured is not self.plan:
@@ -162,56 +186,73 @@ class State:
         if self.labels is not None and self.form != "one" and len(self.labels.order) > self.engine.expansion.width:
             self.engine.grow(len(self.labels.order))
 
-    def begin_from(self, other):
-        """Start from another model's function."""
-        if getattr(other, "_state", None) is None:
-            raise ValueError(f"initial must be a fitted model. Got {other!r} instead.")
-        start = other._state
-        for name, mine, others in (
-            ("the kernel", self.kernel, start.kernel),
+    def begin_from(self, start):
+        """Start from the function of another state, which the plan has checked (`Plan.check_start`)."""
+        others = start.engine.expansion
+        rows = ("sparse" if self.sparse else "dense"), ("sparse" if start.sparse else "dense")
+        has_terms = others.pool is not None and others.pool.count > 0
+        for name, mine, other in (
             ("the number of features", self.n_features, start.n_features),
             ("the form of coefficients", self.form, start.form),
             ("the number of targets", self.targets, start.targets),
-            ("the kind of rows", "sparse" if self.sparse else "dense", "sparse" if start.sparse else "dense"),
+            ("the kind of rows", *(rows if has_terms else (None, None))),
         ):
-            if not same_parameters(mine, others):
-                raise ValueError(f"initial must have {name} of this model, {mine!r}. Got {others!r} instead.")
-        if self.loss.task != start.loss.task:
-            raise ValueError(f"initial is for {start.loss.task}, and this model for {self.loss.task}.")
-        intercept = start.engine.intercept()
-        if intercept.any() and not self.plan.offset:
-            raise ValueError("initial has an offset; this model needs offset=True to start from it.")
-        if (self.scaler is None) != (start.scaler is None):
-            raise ValueError("initial and this model must both scale their features, or neither.")
+            if not same_parameters(mine, other):
+                raise ValueError(f"initial must have {name} of this model, {mine!r}. Got {other!r} instead.")
         if self.scaler is not None:
+            if (start.scaler._state is not None) and (start.scaler._state[0] is None) != self.sparse:
+                raise ValueError("initial scales another kind of rows, sparse or dense, than this model.")
             self.scaler = copy.copy(start.scaler)
             self.scaler.memory = self.plan.scale
-        self.labels = start.labels
-        if self.labels is not None and self.form != "one":
+        places = self._places_of(start)
+        intercept = start.engine.intercept()
+        if places is not None:
             self.make_ready()
-            self.engine.expansion.outputs.n = start.engine.expansion.outputs.n
-        self.engine.begin_from(intercept, *self._start(start))
+            intercept = self._moved(intercept, places)
+            if not self.labels.fixed:
+                self.engine.expansion.outputs.n = others.outputs.n
+        self.engine.begin_from(intercept, *self._start(start, places))
         if self.plan.exact_norms:
             self.engine.begin_with_square(self.norm() ** 2)
 
-    def _start(self, start):
-        """(points, coefficients, pairs of labels) of another model's function, in this model's form."""
+    def _places_of(self, start):
+        """Places of another state's labels among those of this one; None where there is one output, or targets."""
+        if self.labels is None or self.form == "one":
+            self.labels = start.labels if self.labels is None else self.labels
+            return None
+        known = start.labels.order[: start.joined()]
+        places = [self.labels.encode_one(label) for label in known]
+        if None in places:
+            raise ValueError(f"initial has the label {known[places.index(None)]!r}, which this model cannot have.")
+        self.take_labels(self.labels)
+        return np.array(places, dtype=np.intp)
+
+    def _moved(self, rows, places):
+        """Rows over another state's labels to the places of this one's."""
+        moved = np.zeros((self.engine.expansion.width, *np.shape(rows)[1:]))
+        moved[places] = rows
+        return moved
+
+    def _start(self, start, places):
+        """(points, coefficients, pairs of labels) of another state's function, in this one's form."""
         mine, others = self.engine.expansion, start.engine.expansion
+        moved = (lambda rows: rows) if places is None else (lambda rows: self._moved(rows, places))
         if others.pool is not None:
             points, alpha = start.terms()
             if mine.weights is not None:
-                return None, alpha @ points.astype(float)
+                return None, moved(alpha @ points.astype(float))
             pairs = None if others.pool.pairs is None else others.pool.pairs[:, others.pool.live_slots()]
             if pairs is not None:
-                alpha = alpha[pairs[0], np.arange(pairs.shape[1])][None]
-            return (self._start_points(points) if mine.kernel is None else points), alpha, pairs
+                return self._start_points(points), alpha[pairs[0], np.arange(pairs.shape[1])][None], places[pairs]
+            return self._start_points(points), moved(alpha)
         if others.weights is None:
             if mine.pool is not None:
                 raise ValueError("initial keeps knots of additive functions, which cannot become terms of a budget.")
-            return None, [start.engine.knots(j) for j in range(self.n_features)]
+            knots = [start.engine.knots(j) for j in range(self.n_features)]
+            return None, [(keys, counts, moved(true), sizes) for keys, counts, true, sizes in knots]
         weights = start.engine.coefficients()
         if mine.pool is None:
-            return None, weights
+            return None, moved(weights)
         if self.form != "one":
             raise ValueError("initial keeps weights for many outputs, which cannot become terms of a budget.")
         # A weight vector is one term at the point w.
@@ -253,7 +294,7 @@ class State:
             raise IndexError(f"There is no coordinate {j!r}: the model has {self.n_features} features.")
         kernel = self.kernel.coordinate(j)
         if self.scaler is not None:
-            grid = self.scaler.transform_column(j, grid)
+            grid = self.current_scaler().transform_column(j, grid)
         kernel.check_domain(grid[:, None], "grid")
         if self.plan.trees is not None:
             return self.engine.component(j, grid)
@@ -284,8 +325,11 @@ class State:
 
     def _start_points(self, points):
         """Points of another model in this one's precision."""
-        if points.shape[0] == 0 and not self.sparse:
+        if self.plan.takes_objects:
             return points
+        if points.shape[0] == 0:
+            points = np.zeros((0, self.n_features))
+            return Rows([0], [], [], self.n_features) if self.sparse else points
         try:
             return self.plan.checked_points(points, self.n_features, self.engine.expansion.dtype, sparse=self.sparse)
         except ValueError as error:
@@ -310,12 +354,13 @@ class State:
 
     def to_dict(self):
         """Everything that is learned, and the plan's parts, as plain values, nouns and arrays."""
+        self.engine.mind_forks()
         return {
             "plan": self.plan.parts(),
             "stale": self.stale,
             "n_features": self.n_features,
             "feature_names": self.feature_names,
-            "scaler": None if self.scaler is None else self.scaler.to_dict(),
+            "scaler": None if self.scaler is None else self.current_scaler().to_dict(),
             "dtype": self.engine.expansion.dtype.str,
             "sparse": self.sparse,
             "targets": self.targets,
@@ -352,6 +397,7 @@ class State:
         state = cls(plan, n_features, dtype, origin, labels, sparse, n_targets)
         state._make_room(learned["engine"])
         state.engine.restore(learned["engine"])
+        state.take_labels(labels)
         if kind is ManyLabels and state.joined() > len(labels.order):
             raise ValueError("there are more outputs than labels")
         state.stale = bool(learned["stale"])

@@ -139,6 +139,13 @@ def check_sparse(X, *, n_features=None, name="X", owner="model"):
     return Rows(X.indptr, X.indices, X.data, X.shape[1])
 
 
+def check_one_row(x, name="x"):
+    """A sparse matrix of one row."""
+    if x.ndim == 2 and x.shape[0] != 1:
+        raise ValueError(f"{name} must be one example. Got a sparse matrix of {x.shape[0]} rows instead.")
+    return x
+
+
 def feature_names(X):
     """Names of the columns of a data frame, if they are strings; otherwise None."""
     columns = getattr(X, "columns", None)

@@ -24,6 +24,9 @@ from reference import kernel_value
 #: A violation below this part of its natural size is rounding, and makes no update.
 DUST = 1e-12
 
+#: |w| |x| of ROMMA beyond this starts anew.
+CAP = 1e5
+
 
 # What the learners share --------------------------------------------------------------------------------------
 
@@ -275,7 +278,7 @@ class ReferenceROMMA(Expansion):
     Both constraints are tight for w' = c w + d x with c, d as in `combination`; where the first alone gives a w'
     that meets the second, and for w = 0, w' = y x / |x|^2. |w|^2 is the double sum, so it is exact under budgets.
     y w.x within 1e-12 of 1 counts as 1. If w and x are parallel the two constraints are one or contradict each
-    other; then w' = y x / |x|^2 too.
+    other; then w' = y x / |x|^2 too, and so it is where |w'| |x| would exceed `CAP`.
     """
 
     def __init__(self, *, kernel, aggressive=False, budget=("Unlimited", {})):
@@ -301,7 +304,9 @@ class ReferenceROMMA(Expansion):
         determinant = k * ww - score**2
         if ww == 0.0 or y * score >= k * ww or determinant <= DUST * k * ww:
             return 0.0, y / k
-        return (k * ww - y * score) / determinant, ww * (y - score) / determinant
+        c, d = (k * ww - y * score) / determinant, ww * (y - score) / determinant
+        longer = c * c * ww + 2 * c * d * score + d * d * k
+        return (c, d) if longer * k <= CAP**2 else (0.0, y / k)
 
 
 def explicit_romma(X, y, aggressive=False):

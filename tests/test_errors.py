@@ -223,7 +223,7 @@ def test_learning_from_inside_a_users_loss_is_refused():
             model.partial_fit([[0.0, 0.0]], [1.0])
 
     model = ok.NORMA(Recursive())
-    with pytest.raises(RuntimeError, match="learning already"):
+    with pytest.raises(RuntimeError, match="at work already"):
         model.partial_fit(X, TARGETS)
     assert not hasattr(model, "t_")
 

@@ -15,6 +15,8 @@ from onlinekernels._core.rules cimport (AGGRESSIVE, APPROXIMATE, GRADIENT, IMPLI
                                         RELAXED_AGGRESSIVE, adapted_step, aggressive_move, approximate_move,
                                         gradient_move, implicit_move, meta_move, meta_norms, meta_transform,
                                         moved_square, relaxed_move, step_size)
+from onlinekernels._core.ring cimport array_data
+from onlinekernels._core.turns cimport call_out, come_back
 
 RULE_CODES = {"gradient": GRADIENT, "implicit": IMPLICIT, "aggressive": AGGRESSIVE,
               "aggressive squared": AGGRESSIVE + 1, "relaxed": RELAXED,
@@ -37,6 +39,14 @@ cdef class Decider(Hypothesis):
         Hypothesis.__init__(self, **others)
         self.custom_loss = custom_loss
         self.structured = structured
+
+    def set_order(self, display):
+        """Say which of equal labels comes first: display lists them; None and those behind it go by their number."""
+        if display is None:
+            self.ranks, self.n_ranked, self.rank_array = NULL, 0, None
+            return
+        self.rank_array = np.ascontiguousarray(np.argsort(display), dtype=np.int64)
+        self.ranks, self.n_ranked = <const long long*> array_data(self.rank_array), len(display)
 
     cdef bint decide(self, const Piece* piece, Py_ssize_t i, double y, double weight, Move* move) noexcept nogil:
         """Let the rule make its move and carry it out; False, and nothing changed, if it cannot."""
@@ -109,9 +119,13 @@ cdef class Decider(Hypothesis):
         cdef double value, largest = 0.0
         for l in range(self.labels()):
             value = self.loss.scalar * distance[l] + shrink * self.bare[l] + self.offset[l]
-            if l != y and (best < 0 or value > largest):
+            if l != y and (best < 0 or value > largest or (value == largest and self.goes_first(l, best))):
                 best, largest = l, value
         return best
+
+    cdef bint goes_first(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+        """Whether label a > b comes before b all the same."""
+        return a < self.n_ranked and self.ranks[a] < self.ranks[b]
 
     cdef double scalar_gradient_at_prediction(self, Py_ssize_t y, const double* distance) noexcept nogil:
         """dl/drho of a nu-hinge at f_t itself, whose runner-up may differ from the shrunk hypothesis's."""
@@ -140,6 +154,7 @@ cdef class Decider(Hypothesis):
             return True
         view.scalar_gradient = view.curvature = 0.0
         with gil:
+            call_out()
             try:
                 view.derivative = weight * self.custom_loss.derivative(view.score, view.target)
                 if self.step.code == META_DESCENT:
@@ -148,6 +163,8 @@ cdef class Decider(Hypothesis):
                 self.error = error
                 self.failure = PYTHON
                 return False
+            finally:
+                come_back()
         if not (isfinite(view.derivative) and isfinite(view.curvature)):
             self.failure = DERIVATIVE
             return False
@@ -244,6 +261,7 @@ cdef class Decider(Hypothesis):
                 self.xi[l] = weight * (self.spare[l] - (1.0 if l == y else 0.0))            # V (21)
             return True
         with gil:
+            call_out()
             try:
                 scores = np.array([self.scores[l] for l in range(n)])
                 slopes = np.asarray(self.custom_loss.derivative(scores, y), dtype=float)
@@ -255,6 +273,8 @@ cdef class Decider(Hypothesis):
                 self.error = error
                 self.failure = PYTHON
                 return False
+            finally:
+                come_back()
         for l in range(n):
             if not isfinite(self.xi[l]):
                 self.failure = DERIVATIVE

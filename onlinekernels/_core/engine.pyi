@@ -8,8 +8,10 @@ REASONS: dict[int, str]
 
 class Engine(Decider):
     growing: bool
+    leaves_out: bool
+    done: int
     notices_bad_points: bool
-    def __init__(self, *, growing: bool = False, **others: Any) -> None: ...
+    def __init__(self, *, growing: bool = False, leaves_out: bool = False, **others: Any) -> None: ...
     def learn(
         self,
         y: NDArray,
@@ -22,6 +24,7 @@ class Engine(Decider):
         scalars: NDArray | None = None,
     ) -> None: ...
     def learn_one(self, x: Any, y: float) -> None: ...
+    def mind_forks(self) -> None: ...
     def grow(self, width: int) -> None: ...
     def decision(
         self, *, X: NDArray | None = None, objects: list[Any] | None = None, trusted: bool = False, votes: int = 0

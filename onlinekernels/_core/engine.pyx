@@ -3,10 +3,9 @@
 `Engine.learn` cuts a stream into pieces; for each piece one loop without the interpreter takes the
 examples in order.
 """
-import threading
-
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.math cimport NAN, isfinite
 from onlinekernels._core.decider cimport Decider
 from onlinekernels._core.expansion cimport Expansion, Piece
@@ -15,6 +14,7 @@ from onlinekernels._core.kernels cimport SQUARE
 from onlinekernels._core.ring cimport array_data
 from onlinekernels._core.ring import check_array
 from onlinekernels._core.rules cimport Meta, Move, step_size
+from onlinekernels._core.turns cimport begin_piece, end_piece, generation
 
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
@@ -40,17 +40,28 @@ cdef class Engine(Decider):
     ----------
     growing : bool
         Whether labels join as they appear.
+    leaves_out : bool
+        Whether an example of weight 0 is left out altogether, and not counted.
     **others
         As for `Decider`.
+
+    One thread at a time may use it, which the model's `Turn` sees to.
     """
     cdef readonly bint growing
-    cdef object lock                    # one thread at a time: scratch memory is shared
-    cdef object owner                   # the thread that holds it
+    cdef readonly bint leaves_out
+    cdef public Py_ssize_t done         # rows of the latest call that are learned
+    # In the middle of a piece, by the thread `runner`; and the process in which that was last looked at.
+    cdef bint halfway
+    cdef unsigned long runner
+    cdef long long generation
 
-    def __init__(self, *, bint growing=False, **others):
+    def __init__(self, *, bint growing=False, bint leaves_out=False, **others):
         Decider.__init__(self, **others)
+        if growing and not self.expansion.outputs.can_grow():
+            raise ValueError("the labels of a structure are fixed")
         self.growing = growing
-        self.lock = threading.Lock()
+        self.leaves_out = leaves_out
+        self.generation = generation
 
     cdef Py_ssize_t run(self, Piece* piece, const double* y, const double* weights, Trace trace) noexcept nogil:
         """Learn the examples of a piece in order; return how many were learned completely."""
@@ -70,11 +81,15 @@ cdef class Engine(Decider):
                     trace.scores[i * width + l] = self.scores[l] if l < self.labels() else 0.0
             if trace.scalars != NULL:
                 trace.scalars[i] = self.loss.scalar
+            if weight == 0.0 and self.leaves_out:
+                self.done += 1
+                continue
             self.row = y + i * self.targets
             if not self.decide(piece, i, self.row[0], weight, &move):
                 return self.stop_at(i, joined)
             if trace.steps != NULL:
                 trace.steps[i] = move.meta.eta if self.adapts_step() else eta
+            self.done += 1
         return piece.rows
 
     cdef Py_ssize_t stop_at(self, Py_ssize_t i, Py_ssize_t joined) noexcept nogil:
@@ -93,69 +108,50 @@ cdef class Engine(Decider):
         Ctrl-C, stops after the last complete row; the exception says how many rows that were.
         """
         cdef Expansion expansion = self.expansion
-        cdef Py_ssize_t n = y.shape[0] // self.targets, done = 0, rows, learned
+        cdef Py_ssize_t n = y.shape[0] // self.targets, first, rows
         cdef const double* weight_data = NULL
         cdef Trace trace = Trace(NULL, NULL, NULL)
         cdef const char* x = NULL
-        self.acquire()
+        self.failure, self.done = NONE, 0
         try:
             if X is not None:
                 x = expansion.attach(X)
-            while done < n:
+            while self.done < n:
+                first = self.done
                 if weights is not None:
-                    weight_data = &weights[done]
+                    weight_data = &weights[first]
                 if scores is not None:
-                    trace.scores = &scores[done * expansion.width]
+                    trace.scores = &scores[first * expansion.width]
                 if steps is not None:
-                    trace.steps = &steps[done]
+                    trace.steps = &steps[first]
                 if scalars is not None:
-                    trace.scalars = &scalars[done]
+                    trace.scalars = &scalars[first]
                 if objects is not None:
                     rows = 1
-                    learned = self.learn_object(objects[done], &y[done * self.targets], weight_data, trace)
+                    self.learn_object(objects[first], &y[first * self.targets], weight_data, trace)
                 else:
-                    rows = min(n - done, expansion.piece_rows())
-                    learned = self.learn_piece(x, done, rows, &y[done * self.targets], weight_data, trace)
-                done += learned
-                if learned < rows:
-                    self.raise_failure(done)
+                    rows = min(n - first, expansion.piece_rows())
+                    self.learn_piece(x, first, rows, &y[first * self.targets], weight_data, trace)
+                if self.done < first + rows:
+                    self.raise_failure(self.done)
                 PyErr_CheckSignals()
         except BaseException as error:
-            error.rows_learned = done
+            error.rows_learned = self.done
             raise
-        finally:
-            self.release()
 
     def learn_one(self, x, double y):
         """Learn one row (1-d, C-contiguous, the points' precision) or object."""
-        cdef Py_ssize_t learned
-        self.acquire()
+        self.failure, self.done = NONE, 0
         try:
             if self.expansion.kernel is not None:
-                learned = self.learn_object(x, &y, NULL, Trace(NULL, NULL, NULL))
+                self.learn_object(x, &y, NULL, Trace(NULL, NULL, NULL))
             else:
-                learned = self.learn_piece(array_data(x), 0, 1, &y, NULL, Trace(NULL, NULL, NULL))
-            if not learned:
+                self.learn_piece(array_data(x), 0, 1, &y, NULL, Trace(NULL, NULL, NULL))
+            if not self.done:
                 self.raise_failure(0)
         except BaseException as error:
             error.rows_learned = 0
             raise
-        finally:
-            self.release()
-
-    cdef acquire(self):
-        """Wait until no other thread uses this engine."""
-        me = threading.get_ident()
-        if self.owner == me:
-            raise RuntimeError("This model is learning already: a loss or kernel of your own must not use "
-                               "the model that is calling it.")
-        self.lock.acquire()
-        self.owner = me
-        self.failure = NONE
-
-    cdef release(self):
-        self.owner = None
-        self.lock.release()
 
     cdef raise_failure(self, Py_ssize_t row):
         if self.failure == PYTHON:
@@ -163,42 +159,63 @@ cdef class Engine(Decider):
             raise error
         raise FloatingPointError(f"Row {row} of X cannot be learned: {REASONS[self.failure]}.")
 
-    cdef Py_ssize_t learn_piece(self, const char* x, Py_ssize_t first, Py_ssize_t rows, const double* y,
-                                const double* weights, Trace trace) except -1:
+    cdef int learn_piece(self, const char* x, Py_ssize_t first, Py_ssize_t rows, const double* y,
+                         const double* weights, Trace trace) except -1:
         """Learn a few rows."""
         cdef Piece piece
-        cdef Py_ssize_t learned
         self.expansion.prepare_rows(&piece, x, first, rows, True)
+        self.set_out()
         with nogil:
-            learned = self.run(&piece, y, weights, trace)
-        return learned
+            self.run(&piece, y, weights, trace)
+        self.arrive()
+        return 0
 
-    cdef Py_ssize_t learn_object(self, x, const double* y, const double* weights, Trace trace) except -1:
+    cdef int learn_object(self, x, const double* y, const double* weights, Trace trace) except -1:
         """Learn one object: its kernel row comes from Python."""
         cdef Expansion expansion = self.expansion
         cdef Piece piece
         cdef Py_ssize_t learned, slot
         cdef double own
+        if self.exact_norms and self.square_is_worn():
+            self.renew_square(expansion.square_of_objects())
         expansion.pool.reserve(1)
         row = expansion.object_row(x)
         own = expansion.kernel.self_value(x)
         expansion.prepare_object(&piece, &own, row)
+        self.set_out()
         with nogil:
             learned = self.run(&piece, y, weights, trace)
         for slot in range(piece.first, expansion.pool.start):
             expansion.pool.objects[slot] = None
         if learned and expansion.entered >= 0:
             expansion.pool.objects[expansion.entered] = x
-        return learned
+        self.arrive()
+        return 0
+
+    cdef set_out(self):
+        """A piece begins, which a fork must not find half learned."""
+        begin_piece()
+        self.runner = PyThread_get_thread_ident()
+        self.halfway = True
+
+    cdef arrive(self):
+        self.halfway = False
+        end_piece()
+
+    def mind_forks(self):
+        """After a fork: RuntimeError if another thread was in the middle of a piece; what it may have left is cleared."""
+        if self.generation == generation:
+            return
+        if self.halfway and self.runner != PyThread_get_thread_ident():
+            raise RuntimeError("This model was learning in another thread when the process was forked, and that "
+                               "thread did not come to a rest in time: its copy here is incomplete.")
+        self.generation = generation
+        self.expansion.clear_scratch()
 
     def grow(self, Py_ssize_t width):
         """Make room for labels that will join."""
-        self.acquire()
-        try:
-            self.expansion.grow(width)
-            self.allocate()
-        finally:
-            self.release()
+        self.expansion.grow(width)
+        self.allocate()
 
     # ---- Predicting -------------------------------------------------------------------------
 
@@ -215,13 +232,6 @@ cdef class Engine(Decider):
         FloatingPointError for a score that is not finite and, unless X is `trusted` to be finite, for
         a row whose square is not.
         """
-        self.acquire()
-        try:
-            return self.decide_all(X, objects, trusted, votes)
-        finally:
-            self.release()
-
-    cdef decide_all(self, X, objects, bint trusted, int votes):
         cdef Expansion expansion = self.expansion
         cdef const char* x = NULL if X is None else expansion.attach(X)
         cdef Py_ssize_t done = 0, rows, i, n = len(objects) if X is None else X.shape[0]
@@ -266,12 +276,6 @@ cdef class Engine(Decider):
 
     def state(self):
         """Everything that learning has changed, as named numbers and arrays; no scratch."""
-        if self.owner == threading.get_ident():     # from a user's loss, between two examples
-            return self.read_state()
-        with self.lock:
-            return self.read_state()
-
-    cdef read_state(self):
         state = {
             "t": int(self.t),
             "offsets": self.offsets.copy(),

@@ -92,6 +92,8 @@ cdef class Expansion:
         cdef Py_ssize_t channels = self.frame.channels
         if width <= self.width:
             return
+        if not self.outputs.can_grow():
+            raise ValueError("the labels of a structure are fixed")
         if self.pool is None:
             weights = np.zeros((channels, width, self.n_features))
             weights[:, :self.width] = self.weights.reshape(channels, self.width, self.n_features)
@@ -592,6 +594,23 @@ cdef class Expansion:
                              f"{len(supports)} terms; expected shape {(len(supports),)}.")
         return row
 
+    def square_of_objects(self):
+        """|f|^2 of one output on objects, from kernel values anew."""
+        slots = self.pool.live_slots()
+        terms = [self.pool.objects[slot] for slot in slots]
+        alpha = self.coefficients(0, slots)[0]
+        square = 0.0
+        for i, x in enumerate(terms):
+            row = np.array(self.kernel.row(x, terms), dtype=np.float64)
+            row[i] = self.kernel.self_value(x)
+            square += alpha[i] * np.dot(alpha, row)
+        return float(square)
+
+    def clear_scratch(self):
+        """Scratch that is 0 between calls, made so again: a call may have been cut off by a fork."""
+        if self.outputs is not None:
+            self.outputs.clear_scratch()
+
     cdef array(self, char* data, Py_ssize_t rows, Py_ssize_t columns):
         """Memory of a piece as a matrix for numpy; it must not outlive the piece."""
         return np.frombuffer(PyMemoryView_FromMemory(data, rows * columns * self.dtype.itemsize, PyBUF_WRITE),
@@ -705,6 +724,8 @@ cdef class Expansion:
             counts = state["labels"], state["width"]
             if {type(count) for count in counts} != {int} or not 0 <= counts[0] <= counts[1] == self.width:
                 raise ValueError("the number of labels does not fit")
+            if not self.outputs.can_grow() and counts[0] != self.outputs.n:
+                raise ValueError("the labels of a structure are fixed")
         if self.weights is not None:
             self.weights[:] = check_array(state["weights"], "weights", np.float64, self.weights.shape)
         elif self.pool is not None:

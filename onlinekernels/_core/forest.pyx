@@ -6,7 +6,7 @@ With an unlimited budget there is nothing else.  A budget keeps its terms in a p
 know what to take out of them when one is dropped.
 """
 import numpy as np
-from onlinekernels._core.expansion cimport DENSE, PAIR, Expansion, Piece
+from onlinekernels._core.expansion cimport DENSE, OWN_INNER, PAIR, Expansion, Piece
 from onlinekernels._core.expansion cimport X as MAPPED
 from onlinekernels._core.frame cimport frame_reset
 from onlinekernels._core.outputs cimport Outputs
@@ -63,6 +63,8 @@ cdef class Forest(Expansion):
         cdef Py_ssize_t j, channels = self.frame.channels
         if width <= self.width:
             return
+        if not self.outputs.can_grow():
+            raise ValueError("the labels of a structure are fixed")
         wider = Tree(self.description, self.n_features, channels * width)
         for j in range(self.n_features):
             keys, counts, values, sizes = self.tree.contents(j)
@@ -221,13 +223,16 @@ cdef class Forest(Expansion):
         piece.x = piece.raw = x
         if learning:
             self.reserve(m)
+            # Keys that change between being compared and being stored would break the order of a tree.
+            piece.x = piece.raw = self.buffer(OWN_INNER, m * d * sizeof(double))
+            memcpy(<void*> piece.raw, x, m * d * sizeof(double))
         if self.low_data != NULL:
             piece.x = self.buffer(MAPPED, m * d * sizeof(double))
         with nogil:
             for i in range(m):
                 mapped = <double*> piece.x + i * d
                 if self.low_data != NULL:
-                    self.map_point(<const double*> x + i * d, mapped)
+                    self.map_point(<const double*> piece.raw + i * d, mapped)
                 piece.own[i] = self.scale * self.tree.value(mapped, mapped)
         return 0
 

@@ -52,6 +52,8 @@ cdef class Hypothesis:
     cdef void hessian_times(self, const double* vector, double weight) noexcept nogil
     cdef void stay_in_ball(self) noexcept nogil
     cdef void norms_without_newcomer(self, const Move* move) noexcept nogil
+    cdef bint square_is_worn(self) noexcept nogil
+    cdef void renew_square(self, double square) noexcept nogil
     cdef void mind_rounding(self) noexcept nogil
     cdef void forget_expiring(self) noexcept nogil
     cdef void forget(self, Py_ssize_t slot, double k_new, const double* alpha, Py_ssize_t first,

@@ -206,23 +206,26 @@ cdef class Hypothesis:
         self.without_newcomer.product = decay * (move.transform[1][0] * self.meta.square
                                                  + move.transform[1][1] * self.meta.product)
 
+    cdef bint square_is_worn(self) noexcept nogil:
+        """Whether |f|^2 has shrunk so much since it was last computed that old rounding would show."""
+        return not self.adapts_step() and self.meta.square <= 1e-3 * self.meta.peak and self.meta.peak > 0.0
+
+    cdef void renew_square(self, double square) noexcept nogil:
+        self.meta.square = self.meta.peak = fmax(0.0, square)
+
     cdef void mind_rounding(self) noexcept nogil:
-        """Compute |f|^2 = sum_i a_i f(x_i) anew when it has shrunk so much that old rounding would show."""
+        """Compute |f|^2 = sum_i a_i f(x_i) anew when it is worn; for objects that waits for the next example."""
         cdef Py_ssize_t slot, l
-        cdef double own
-        if self.meta.square > self.meta.peak:
-            self.meta.peak = self.meta.square
-        if self.adapts_step() or self.meta.square > 1e-3 * self.meta.peak:
+        cdef double own, square = 0.0
+        self.meta.peak = fmax(self.meta.peak, self.meta.square)
+        if not self.square_is_worn() or self.expansion.kernel is not None:
             return
-        self.meta.square = 0.0
         for slot in range(self.expansion.pool.start, self.expansion.pool.stop):
             self.expansion.evaluate_slot(slot, 0, self.bare, &own)
             self.expansion.term(slot, 0, self.xi)
             for l in range(self.labels()):
-                self.meta.square += self.xi[l] * self.bare[l]
-        if self.meta.square < 0.0:
-            self.meta.square = 0.0
-        self.meta.peak = self.meta.square
+                square += self.xi[l] * self.bare[l]
+        self.renew_square(square)
 
     cdef void forget_expiring(self) noexcept nogil:
         """With exact norms: take out the terms that a window is about to drop."""

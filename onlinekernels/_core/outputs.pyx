@@ -45,11 +45,14 @@ cdef class Outputs:
                 raise ValueError("the distances need one row and one column per label")
             self.table = <const double*> array_data(self.table_array)
 
-    def grow(self, Py_ssize_t n):
-        """More labels; only plain ones can join."""
-        if self.code != PLAIN or n < self.n:
-            raise ValueError("the label set is fixed")
-        self.n = n
+    def can_grow(self):
+        """Whether labels may join: only plain ones can."""
+        return self.code == PLAIN
+
+    def clear_scratch(self):
+        """Make `path` 0 again: a call may have been cut off by a fork."""
+        if self.path_array is not None:
+            self.path_array[:] = 0.0
 
     cdef void apply(self, double* scores) noexcept nogil:
         """scores <- kappa @ scores."""

@@ -231,20 +231,22 @@ cdef inline void relaxed_move(const Loss* loss, const Rule* rule, double weight,
                               Move* move) noexcept nogil:
     """ROMMA (Li and Long): the shortest w with y w.x >= 1 and w.w_t >= |w_t|^2.
 
-    Both constraints are met with equality, w = c w_t + d x, unless the first alone implies the other
-    (or, for w parallel to x, there is nothing to solve): then w = y x / |x|^2.
+    Both constraints are met with equality, w = c w_t + d x, unless the first alone implies the other (or, for w
+    parallel to x, there is nothing to solve): then w = y x / |x|^2.  So it is where nothing separates the examples,
+    and |w| |x| would exceed 1e5: the error of |w|^2 is about 1e-16 |w|^2 |x|^2 of it.
     """
-    cdef double y = view.target, f = view.bare, product = view.k * square, rest = product - f * f
+    cdef double y = view.target, f = view.bare, product = view.k * square, rest = product - f * f, c, d
     stand_still(loss, move)
     # Within 1e-12 of the margin there is only rounding to make good for.
     if view.k <= 0.0 or weight <= 0.0 or (y * f >= 1.0 - 1e-12 if rule.code == RELAXED_AGGRESSIVE else y * f > 0.0):
         return
-    if y * f >= product or rest <= 1e-12 * product:
-        move.transform[0][0] = 0.0
-        move.alpha[0] = y / view.k
-        return
-    move.transform[0][0] = (product - y * f) / rest
-    move.alpha[0] = square * (y - f) / rest
+    if y * f < product and rest > 1e-12 * product:
+        c, d = (product - y * f) / rest, square * (y - f) / rest
+        if (c * c * square + 2.0 * c * d * f + d * d * view.k) * view.k <= 1e10:
+            move.transform[0][0], move.alpha[0] = c, d
+            return
+    move.transform[0][0] = 0.0
+    move.alpha[0] = y / view.k
 
 
 cdef inline void approximate_move(const Loss* loss, const Rule* rule, double weight, const View* view,

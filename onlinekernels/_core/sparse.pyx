@@ -18,9 +18,10 @@ cdef class Rows:
     """Rows of a CSR matrix: indices ascend within a row, values are finite."""
 
     def __init__(self, indptr, indices, data, Py_ssize_t n_features):
-        self.indptr = np.ascontiguousarray(indptr, dtype=np.int64)
-        self.indices = np.ascontiguousarray(indices, dtype=np.int32)
-        self.data = np.ascontiguousarray(data, dtype=np.float64)
+        # Copies, checked below and out of reach of everybody else's hands: loops rely on them.
+        self.indptr = np.array(indptr, dtype=np.int64, order="C")
+        self.indices = np.array(indices, dtype=np.int32, order="C")
+        self.data = np.array(data, dtype=np.float64, order="C")
         self.n_features = n_features
         n = self.data.shape[0]
         fits = (len(self.indptr) > 0 and self.indptr[0] == 0 and self.indptr[len(self.indptr) - 1] == n
@@ -133,6 +134,10 @@ cdef class Sparse(Expansion):
                             rows.start[first + j + 1] - rows.start[first + j])
                 self.clear(rows.index + begin, size)
         return 0
+
+    def clear_scratch(self):
+        Expansion.clear_scratch(self)
+        self.dense_array[:] = 0.0
 
     # ---- Evaluating and changing --------------------------------------------------------------
 

@@ -54,22 +54,23 @@ class Adatron(TwoClasses):
 
     def fit(self, X, y, *, classes=None):
         """Forget everything, then make `epochs` passes over X, y; return self."""
-        state, X, y, _ = self._checked(None, X, y, classes, None, None)
-        points, alpha = X if not state.sparse else as_csr(X), np.ones(len(y))
-        passes = _passes_on_tree if state.plan.trees is not None else _passes
-        with np.errstate(over="ignore", invalid="ignore"):
-            passes(state, points, y, alpha, self.epochs)
-        if not (alpha < 1e100).all():
-            raise FloatingPointError(
-                f"The coefficients diverge: step * k(x, x) should be below 2 for all rows of X. Got step={self.step!r}."
-            )
-        if state.engine.expansion.weights is None:
-            start = X, (alpha * y)[None]
-        else:
-            start = None, ((alpha * y) @ points)[None]
-        state.engine.begin_from(np.zeros(1), *start)
-        state.engine.t = self.epochs * len(y)
-        self._state = state
+        with self._turn.alone:
+            state, X, y, _ = self._checked(None, X, y, classes, None, None)
+            points, alpha = X if not state.sparse else as_csr(X), np.ones(len(y))
+            passes = _passes_on_tree if state.plan.trees is not None else _passes
+            with np.errstate(over="ignore", invalid="ignore"):
+                passes(state, points, y, alpha, self.epochs)
+            if not (alpha < 1e100).all():
+                raise FloatingPointError(
+                    f"The coefficients diverge: step * k(x, x) should be below 2 for all rows of X. Got step={self.step!r}."
+                )
+            if state.engine.expansion.weights is None:
+                start = X, (alpha * y)[None]
+            else:
+                start = None, ((alpha * y) @ points)[None]
+            state.engine.begin_from(np.zeros(1), *start)
+            state.engine.t = self.epochs * len(y)
+            self._state = state
         return self
 
     @only_if(never)

@@ -84,8 +84,9 @@ class ROMMA(TwoClasses):
     After a mistake w becomes the shortest vector with y w.x >= 1 and w.w_t >= |w_t|^2: all earlier
     constraints are relaxed to one half space. The aggressive variant moves whenever y w.x < 1.
 
-    |w| never shrinks by an update. On data that no w separates it grows without bound, and a long stream
-    ends in a FloatingPointError when the numbers do.
+    |w| grows by every update, and 1 / |w| bounds the margin of the examples. On data that no w separates it would
+    grow without end, so there is a cap: an example that contradicts w, up to rounding, or would take |w| |x| beyond
+    1e5 starts anew with w = y x / |x|^2.
 
     Parameters
     ----------
@@ -154,10 +155,10 @@ class VotedPerceptron(TwoClasses):
         check_flag(self, "vote")
         return Plan.of(self, loss=self.loss, kernel=self.kernel, step=1.0, keeps_terms=True)
 
-    def _checked(self, state, X, y, classes, sample_weight, initial, balanced=False):
-        if initial is not None:
+    def _checked(self, state, X, y, classes, sample_weight, start, balanced=False):
+        if start is not None:
             raise ValueError("A voted Perceptron starts from 0: initial cannot say which hypotheses there were.")
-        return super()._checked(state, X, y, classes, sample_weight, initial, balanced)
+        return super()._checked(state, X, y, classes, sample_weight, start, balanced)
 
     def _decide(self, state, **examples):
         return super()._decide(state, votes=1 if check_flag(self, "vote") else 2, **examples)

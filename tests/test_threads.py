@@ -1,0 +1,433 @@
+"""Threads, forks and signals: every model takes turns, and what is seen of it is one state."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from apart import run_apart
+from storm import ALGORITHMS
+
+# Seconds that each pair of algorithm and kernel is in the storm; more of them finds what is rare.
+SECONDS = os.environ.get("ONLINEKERNELS_STORM", "0.15")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_what_is_seen_in_a_storm_is_one_state(algorithm):
+    pytest.importorskip("scipy")
+    command = [sys.executable, str(Path(__file__).with_name("storm.py")), SECONDS, algorithm]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120 + 60 * float(SECONDS))
+    assert result.returncode == 0, result.stderr[-3000:]
+
+
+class TestTurns:
+    @pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+    def test_threads_may_predict_with_one_model_at_once(self, kernel):
+        run_apart(f"""
+            rng = np.random.default_rng(0)
+            model = ok.NORMA("squared", {kernel!r}).fit(rng.normal(size=(400, 5)), rng.normal(size=400))
+            sets = [rng.normal(size=(n, 5)) for n in (2000, 1500, 3)]
+            expected = [model.predict(points) for points in sets]
+            wrong = []
+            def work(i):
+                for _ in range(40):
+                    if not (model.predict(sets[i]) == expected[i]).all():
+                        wrong.append(i)
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+            [thread.start() for thread in threads], [thread.join() for thread in threads]
+            assert not wrong, f"{{len(wrong)}} of 120 predictions were wrong"
+        """)
+
+    def test_learning_in_two_threads_takes_turns(self):
+        run_apart("""
+            rng = np.random.default_rng(0)
+            X, y = rng.normal(size=(300, 8)), rng.normal(size=300)
+            model = ok.NORMA("squared", budget=150, step=0.01).partial_fit(X[:1], y[:1])
+            def work():
+                for i in range(40):
+                    model.partial_fit(X, y)
+            threads = [threading.Thread(target=work) for _ in range(2)]
+            [thread.start() for thread in threads], [thread.join() for thread in threads]
+            assert model.t_ == 1 + 2 * 40 * 300
+            model._state.engine._check()
+            assert np.isfinite(model.predict(X)).all()
+        """)
+
+    def test_predicting_while_another_thread_learns_is_right(self):
+        run_apart("""
+            rng = np.random.default_rng(0)
+            X, y = rng.normal(size=(3000, 5)), rng.normal(size=3000)
+            model, alone = (ok.NORMA("squared", "gaussian").partial_fit(X[:5], y[:5]) for _ in range(2))
+            done, seen = threading.Event(), []
+            def work():
+                while not done.is_set():
+                    seen.append(model.predict(X[:9]).tobytes())
+            thread = threading.Thread(target=work)
+            thread.start()
+            for i in range(5, 1500, 7):
+                model.partial_fit(X[i:i + 7], y[i:i + 7])
+            done.set(); thread.join()
+            expected = {alone.predict(X[:9]).tobytes()}
+            for i in range(5, 1500, 7):
+                alone.partial_fit(X[i:i + 7], y[i:i + 7])
+                expected.add(alone.predict(X[:9]).tobytes())
+            assert len(seen) > 5 and set(seen) <= expected
+            assert model.t_ == alone.t_
+        """)
+
+    def test_pickling_while_another_thread_learns_gives_the_model_of_some_time(self):
+        run_apart("""
+            rng = np.random.default_rng(0)
+            X, y = rng.normal(size=(12000, 1)), rng.normal(size=12000)
+            model = ok.NORMA("squared", budget=1000, regularization=0.1).partial_fit(X[:5], y[:5])
+            done, pickles = threading.Event(), []
+            def work():
+                while not done.is_set():
+                    pickles.append(pickle.dumps(model))
+            thread = threading.Thread(target=work)
+            thread.start()
+            for i in range(5, 3000, 50):
+                model.partial_fit(X[i:i + 50], y[i:i + 50])
+            done.set(); thread.join()
+            assert pickles
+            follower, wrong = ok.NORMA("squared", budget=1000, regularization=0.1), []
+            for twin in {copy.t_: copy for copy in map(pickle.loads, pickles)}.values():
+                done = getattr(follower, "t_", 0)
+                if twin.t_ > done:
+                    follower.partial_fit(X[done:twin.t_], y[done:twin.t_])
+                twin._state.engine._check()
+                if not np.allclose(follower.predict(X[:20]), twin.predict(X[:20]), rtol=1e-9, atol=1e-9):
+                    wrong.append(twin.t_)
+            assert not wrong, f"the copies at t = {wrong[:5]} are not the models of their time"
+        """)
+
+    def test_copies_and_predictions_while_another_thread_learns_new_labels(self):
+        run_apart("""
+            sys.setswitchinterval(1e-6)
+            rng = np.random.default_rng(0)
+            X = rng.normal(size=(600, 2))
+            model = ok.NORMA("multiclass_hinge", scale=True).partial_fit(X[:2], ["a", "b"])
+            done, odd = threading.Event(), []
+            def copy():
+                while not done.is_set():
+                    twin = pickle.loads(pickle.dumps(model))
+                    if twin.t_ != twin._state.scaler.count_:
+                        odd.append((twin.t_, twin._state.scaler.count_))
+                    twin.predict(X[:5])
+            def predict():
+                while not done.is_set():
+                    model.predict(X[:5]), model.decision_function(X[:5])
+            threads = [threading.Thread(target=target) for target in (copy, predict)]
+            [thread.start() for thread in threads]
+            for i in range(2, 600):
+                model.partial_fit(X[i:i + 1], [f"label {i}"])
+            done.set(); [thread.join() for thread in threads]
+            assert not odd, odd[:3]
+        """)
+
+    def test_first_calls_at_once(self):
+        run_apart("""
+            rng = np.random.default_rng(0)
+            X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+            for _ in range(100):
+                model = ok.NORMA("squared")
+                threads = [threading.Thread(target=model.partial_fit, args=(X[i::4], y[i::4])) for i in range(4)]
+                [thread.start() for thread in threads], [thread.join() for thread in threads]
+                assert model.t_ == 40
+        """)
+
+    def test_scalers_and_labels_take_their_turns(self):
+        run_apart("""
+            sys.setswitchinterval(1e-6)
+            rng = np.random.default_rng(0)
+            X = rng.normal(size=(400, 2))
+            model = ok.NORMA("multiclass_hinge", scale=True).partial_fit(X[:1], ["first"])
+            def work(name):
+                for i in range(100):
+                    label = f"{name}{i}"
+                    model.learn_one(X[i], label) if i % 2 else model.partial_fit(X[i:i + 2], [label, "first"])
+            threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+            [thread.start() for thread in threads], [thread.join() for thread in threads]
+            assert model.t_ == model._state.scaler.count_ == 1 + 4 * 150
+            assert len(model.classes_) == 1 + 4 * 100
+            model.predict(X)
+            model._state.engine._check()
+        """)
+
+    def test_a_scaler_takes_in_every_row(self):
+        run_apart("""
+            sys.setswitchinterval(1e-6)
+            X = np.random.default_rng(0).normal(size=(4000, 3))
+            scaler = ok.RunningScaler().partial_fit(X[:1])
+            def work(i):
+                for row in X[i::4]:
+                    scaler.learn_one(row)
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+            [thread.start() for thread in threads], [thread.join() for thread in threads]
+            assert scaler.count_ == 4001
+        """)
+
+    def test_fits_of_an_adatron_take_turns(self):
+        run_apart("""
+            X = np.random.default_rng(0).normal(size=(60, 2))
+            y = np.where(X[:, 0] > 0, 1, -1)
+            inside, most = [0], [0]
+            def kernel(a, b):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                value = float(np.exp(-np.sum((a - b) ** 2)))
+                inside[0] -= 1
+                return value
+            model = ok.Adatron(kernel, epochs=1)
+            threads = [threading.Thread(target=model.fit, args=(X, y)) for _ in range(3)]
+            [thread.start() for thread in threads], [thread.join() for thread in threads]
+            assert most[0] == 1
+        """)
+
+    def test_models_that_start_from_each_other_do_not_wait_for_each_other(self):
+        run_apart("""
+            X = np.random.default_rng(0).normal(size=(50, 2))
+            a, b = (ok.NORMA("squared").partial_fit(X, X[:, 0]) for _ in range(2))
+            def work(one, other):
+                for _ in range(200):
+                    one.fit(X, X[:, 0], initial=other)
+            threads = [threading.Thread(target=work, args=pair) for pair in ((a, b), (b, a))]
+            [thread.start() for thread in threads], [thread.join(60) for thread in threads]
+            assert not any(thread.is_alive() for thread in threads)
+        """)
+
+    def test_a_change_of_parameters_beside_a_learning_thread_is_not_lost(self):
+        run_apart("""
+            sys.setswitchinterval(1e-6)
+            X = np.random.default_rng(0).normal(size=(4, 2))
+            model = ok.NORMA("squared", step=0.5).partial_fit(X, X[:, 0])
+            done = threading.Event()
+            def work():
+                while not done.is_set():
+                    model.partial_fit(X, X[:, 0])
+            thread = threading.Thread(target=work)
+            thread.start()
+            for i in range(3000):
+                model.step = 0.5 + (i + 1) / 10000
+                before = model.t_
+                while model.t_ < before + 12:
+                    pass
+                assert model.step_ == model.step, i
+                if i == 300:
+                    break
+            done.set(); thread.join()
+        """)
+
+
+class TestUserCode:
+    """A loss, a kernel or a signal handler may look at the model that it interrupts, but not use it."""
+
+    @pytest.mark.parametrize("method", ["fit", "partial_fit", "progressive", "predict", "learn_one", "decision_function"])
+    @pytest.mark.parametrize("where", ["kernel", "loss", "predicting"])
+    def test_it_must_not_learn_or_predict(self, method, where):
+        run_apart(f"""
+            method, where = {method!r}, {where!r}
+            y = [1, -1]
+            def use():
+                X = [[0.5], [1.5]]
+                {{"fit": lambda: model.fit(X, y), "partial_fit": lambda: model.partial_fit(X, y),
+                  "progressive": lambda: model.progressive(X, y), "predict": lambda: model.predict(X),
+                  "learn_one": lambda: model.learn_one([0.5], 1),
+                  "decision_function": lambda: model.decision_function(X)}}[method]()
+            active = [False]
+            def kernel(a, b):
+                if active[0] and where != "loss":
+                    use()
+                return float(np.exp(-abs(a[0] - b[0])))
+            class Slope(ok.Loss):
+                task = "binary"
+                def value(self, score, y):
+                    return -y * score
+                def derivative(self, score, y):
+                    if active[0]:
+                        use()
+                    return -y
+            model = ok.NORMA(Slope() if where == "loss" else "hinge", "gaussian" if where == "loss" else kernel)
+            model.partial_fit(np.array([[0.0], [1.0]]), y)
+            before = pickle.dumps(model.dual_coef_)
+            active[0] = True
+            try:
+                model.predict(np.array([[2.0]])) if where == "predicting" else model.partial_fit(np.array([[2.0]]), [1])
+            except RuntimeError as error:
+                assert "at work already" in str(error)
+            else:
+                raise AssertionError("it was not refused")
+            active[0] = False
+            assert pickle.dumps(model.dual_coef_) == before
+            model.partial_fit(np.array([[2.0]]), [1])
+            assert model.t_ == 3
+        """)
+
+    def test_a_loss_may_look_and_sees_one_state_with_its_scaler(self):
+        run_apart("""
+            X = np.random.default_rng(0).normal(3.0, 2.0, size=(60, 2))
+            seen = []
+            class Watching(ok.Squared):
+                def derivative(self, score, y):
+                    if len(seen) < 60 and watching:
+                        seen.append((model.t_, model.n_terms_, model.norm_, pickle.dumps(model)))
+                    return score - y
+            for learn in ("chunk", "rows"):
+                watching, model = True, ok.NORMA(Watching(), scale=True, step=0.1)
+                seen.clear()
+                watching = False
+                model.partial_fit(X[:3], X[:3, 0])
+                watching = True
+                model.partial_fit(X[3:], X[3:, 0])
+                watching = False
+                for t, terms, norm, copy in seen:
+                    twin = pickle.loads(copy)
+                    assert twin.t_ == t == twin._state.scaler.count_ and twin.n_terms_ == terms
+                    twin.partial_fit(X[t:], X[t:, 0])
+                    assert np.allclose(twin.predict(X), model.predict(X), rtol=1e-9)
+        """)
+
+    def test_a_kernel_that_pickles_its_model_while_another_thread_learns_it(self):
+        run_apart("""
+            def kernel(a, b):
+                if pickling:
+                    pickle.dumps(model._state.to_dict()["engine"]["birthdays"]), model.n_terms_, model.__getstate__()
+                return float(a == b)
+            pickling = False
+            model = ok.NORMA("squared", kernel, budget=10).partial_fit([1, 2, 3], [1.0, 2.0, 3.0])
+            pickling = True
+            def learn():
+                for i in range(150):
+                    model.partial_fit([i, i + 1], [1.0, 2.0])
+            def predict():
+                for i in range(150):
+                    model.predict([i, i + 1])
+            threads = [threading.Thread(target=work, daemon=True) for work in (learn, predict)]
+            [thread.start() for thread in threads], [thread.join(60) for thread in threads]
+            assert not any(thread.is_alive() for thread in threads), "they wait for each other"
+        """)
+
+    @pytest.mark.skipif(not hasattr(__import__("signal"), "setitimer"), reason="needs interval timers")
+    def test_a_signal_handler_may_look_and_pickle_but_not_learn(self):
+        run_apart("""
+            rng = np.random.default_rng(0)
+            X, y = rng.normal(size=(20000, 4)), rng.normal(size=20000)
+            refused, copies = [], []
+            def handler(*_):
+                copies.append(pickle.dumps(model)), model.norm_
+                try:
+                    model.learn_one(X[0], 0.0)
+                except RuntimeError as error:
+                    refused.append(str(error))
+            model = ok.SILK("squared", "gaussian", budget=100, scale=True).partial_fit(X[:5], y[:5])
+            signal.signal(signal.SIGALRM, handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+            model.partial_fit(X[5:], y[5:])
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert refused and all("at work already" in error for error in refused)
+            for copy in copies[:: max(1, len(copies) // 10)]:
+                twin = pickle.loads(copy)
+                twin._state.engine._check()
+                assert twin.t_ == twin._state.scaler.count_
+                twin.partial_fit(X[twin.t_:], y[twin.t_:])
+                if model.t_ == 20000:
+                    assert np.allclose(twin.predict(X[:20]), model.predict(X[:20]), rtol=1e-6, atol=1e-8)
+        """)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+class TestForks:
+    """A child finds every model whole and free, whatever other threads were doing with it."""
+
+    FORK = """
+        warnings.simplefilter("ignore")
+        rng = np.random.default_rng(0)
+        X, y = rng.uniform(0.1, 0.9, size=(3000, 5)), rng.normal(size=3000)
+        if sparse:
+            from scipy.sparse import csr_matrix
+            X = csr_matrix(np.where(X > 0.5, X, 0.0))
+        model = ok.SILK("squared", kernel, budget=200).partial_fit(X[:500], y[:500])
+        done = threading.Event()
+        def work():
+            while not done.is_set():
+                model.partial_fit(X[:400], y[:400]) if learns else model.predict(X)
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        for i in range(25):
+            time.sleep(rng.uniform(0, 0.01))
+            child = os.fork()
+            if not child:
+                signal.alarm(20)
+                try:
+                    twin = pickle.loads(pickle.dumps(model))
+                    assert (twin.predict(X[:50]) == model.predict(X[:50])).all()
+                    model.partial_fit(X[:50], y[:50]), model.norm_
+                    model._state.engine._check()
+                    os._exit(0)
+                except BaseException as error:
+                    print(repr(error), file=sys.stderr, flush=True)
+                    os._exit(1)
+            _, status = os.waitpid(child, 0)
+            assert status == 0, status
+        done.set(); thread.join()
+        model._state.engine._check()
+    """
+
+    @pytest.mark.parametrize("learns", [True, False])
+    @pytest.mark.parametrize("kernel", ["ok.Gaussian()", "ok.AdditiveMatern()", "dot", "sparse"])
+    def test_a_fork_while_another_thread_is_at_work(self, kernel, learns):
+        head = f"""
+        def dot(a, b):
+            return float(a @ b)
+        learns, sparse, kernel = {learns}, {kernel == "sparse"}, {"ok.Gaussian()" if kernel == "sparse" else kernel}
+        """
+        if kernel == "sparse":
+            pytest.importorskip("scipy")
+        code = head + self.FORK
+        if kernel == "dot":
+            code = code.replace("size=(3000, 5)", "size=(60, 5)").replace("size=3000", "size=60")
+        run_apart(code)
+
+    def test_a_fork_from_inside_a_loss(self):
+        run_apart("""
+            class Forking(ok.Squared):
+                def derivative(self, score, y):
+                    if y == 7.0:
+                        child = os.fork()
+                        if child:
+                            status.append(os.waitpid(child, 0)[1])
+                        else:
+                            signal.alarm(20)
+                            born.append(model.t_)
+                    return score - y
+            status, born = [], []
+            model = ok.NORMA(Forking()).partial_fit(np.arange(40.0)[:, None], np.arange(40.0))
+            assert model.t_ == 40 and (status == [0] or born == [7])
+        """)
+
+    def test_a_copy_that_was_cut_off_says_so(self):
+        """A loss that does not return in time: the child must not take a half learned model for a whole one."""
+        run_apart("""
+            warnings.simplefilter("ignore")
+            release = threading.Event()
+            class Slow(ok.Squared):
+                def derivative(self, score, y):
+                    if y == 3.0:
+                        release.wait(60)
+                    return score - y
+            model = ok.NORMA(Slow()).partial_fit([[0.0]], [0.0])
+            thread = threading.Thread(target=model.partial_fit, args=(np.arange(9.0)[:, None], np.arange(9.0)), daemon=True)
+            thread.start()
+            time.sleep(0.3)
+            child = os.fork()
+            if not child:
+                signal.alarm(20)
+                try:
+                    model.predict([[0.0]])
+                except RuntimeError as error:
+                    os._exit(0 if "forked" in str(error) else 1)
+                os._exit(2)
+            assert os.waitpid(child, 0)[1] == 0
+            release.set(); thread.join()
+            assert model.t_ == 10
+        """)
