@@ -251,8 +251,9 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             X = plan.checked_points(X)
             labels = None
             if plan.loss.task in ("binary", "multiclass"):
-                is_settled = start is None or plan.labels is not None or start.plan.labels is not None
-                labels = plan.first_labels(label_column(y, len(X)), classes) if is_settled else start.labels
+                many = plan.loss.task == "multiclass"
+                is_own = start is None or plan.labels is not None or many and classes is not None
+                labels = plan.first_labels(label_column(y, len(X)), classes) if is_own else start.labels
             n_targets = 1
             if plan.loss.task == "regression":
                 y = validation.as_array_once(y)
