@@ -1,7 +1,6 @@
 """Additive kernels: their formulas, the compiled tree against a naive one, and models on trees against the engine."""
 import itertools
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -425,15 +424,13 @@ def test_wrong_shapes_are_refused():
 
 
 @pytest.mark.parametrize("order", ["sorted", "reversed", "random"])
-def test_a_hundred_thousand_keys_take_seconds_and_few_bytes(order):
-    """A tree out of balance would need minutes for sorted keys."""
+def test_a_hundred_thousand_keys_make_a_low_tree_of_few_bytes(order):
     keys = np.arange(1, 100_001) * 2e-5
     keys = {"sorted": keys, "reversed": keys[::-1], "random": np.random.default_rng(0).permutation(keys)}[order]
     tree, one = Tree(("spline", 1)), np.ones(1)
-    start = time.perf_counter()
     for row in keys.reshape(-1, 1).copy():
         tree.add(row, one)
-    assert time.perf_counter() - start < 10
+    assert len(tree.contents(0)[3]) <= 6                # levels: blocks are at least half full
     assert tree.size == 100_000
     assert tree.nbytes <= 150 * tree.size
     expected = np.sum(coordinate_kernel(("spline", 1), keys, 0.7777))

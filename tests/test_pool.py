@@ -77,8 +77,8 @@ def test_memory_follows_the_budget(budget):
     for _ in range(20):
         model.partial_fit(rng.normal(size=(500, 3)))
     pool = model._state.engine.expansion.pool
-    live = {None: 10_000}.get(budget, model.n_terms_)
-    assert pool.count == live
+    live = 10_000 if budget is None else budget.length(10_001) if isinstance(budget, ok.Sublinear) else 50
+    assert pool.count == model.n_terms_ == live
     assert pool.capacity <= 4 * (live + 600)
 
 

@@ -353,11 +353,11 @@ class TestForks:
                 model.partial_fit(X[:400], y[:400]) if learns else model.predict(X)
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
-        for i in range(25):
+        for i in range(15):
             time.sleep(rng.uniform(0, 0.01))
             child = os.fork()
             if not child:
-                signal.alarm(20)
+                signal.alarm(60)
                 try:
                     twin = pickle.loads(pickle.dumps(model))
                     assert (twin.predict(X[:50]) == model.predict(X[:50])).all()
@@ -397,7 +397,7 @@ class TestForks:
                         if child:
                             status.append(os.waitpid(child, 0)[1])
                         else:
-                            signal.alarm(20)
+                            signal.alarm(60)
                             born.append(model.t_)
                     return score - y
             status, born = [], []
@@ -421,7 +421,7 @@ class TestForks:
             time.sleep(0.3)
             child = os.fork()
             if not child:
-                signal.alarm(20)
+                signal.alarm(60)
                 try:
                     model.predict([[0.0]])
                 except RuntimeError as error:

@@ -1,0 +1,91 @@
+"""A chunk is a loop over its rows, also where it is cut into several pieces: the first have 48 rows and more."""
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+
+N = 330
+RNG = np.random.default_rng(11)
+X = RNG.uniform(0.05, 0.95, size=(N, 3))
+TWO = np.where(np.sin(6 * X[:, 0]) + 0.3 * RNG.normal(size=N) > X[:, 1], 1, -1)
+MANY = np.array(list("cabed"))[np.minimum(4, (5 * X[:, 2] + 0.3 * RNG.normal(size=N)).clip(0).astype(int))]
+NUMBERS = np.sin(6 * X[:, 0]) + X[:, 1]
+SEVERAL = np.column_stack([NUMBERS, X[:, 2], -NUMBERS])
+TREE = ok.Taxonomy({"a": "l", "b": "l", "c": "r", "d": "r", "e": "r", "l": "top", "r": "top"})
+GRAPH = ok.LabelGraph([("a", "b", 1.0), ("b", "c", 0.5), ("c", "d", 2.0), ("d", "e", 1.0)])
+
+KERNELS = {
+    "gaussian": (ok.Gaussian(0.4), X),
+    "single": (ok.Gaussian(0.4), X.astype(np.float32)),
+    "far": (ok.Gaussian(0.4) + 1e-8 * ok.Linear(), X + 1000.0),
+    "laplacian": (ok.Laplacian(2.0), X),
+    "polynomial": (ok.Normalized(ok.Polynomial(2)), X),
+    "linear": (ok.Linear(), X),
+    "tree": (ok.AdditiveMatern(3.0), X),
+    "spline": (ok.AdditiveSpline(1, bounds=(0, 1)), X),
+    "sparse": (ok.Gaussian(0.6), None),
+    "sparse linear": (ok.Linear(), None),
+    "callable": (lambda x, z: float(np.exp(-3 * np.abs(x - z).sum())), X),
+}
+MODELS = {
+    "norma": (lambda k: ok.NORMA("hinge", k, step=0.3, regularization=0.02, offset=True), TWO),
+    "norma average": (lambda k: ok.NORMA("squared", k, step=0.1, regularization=0.1, average=True), NUMBERS),
+    "norma window": (lambda k: ok.NORMA("nuhuber", k, step=0.2, budget=ok.Window(70)), NUMBERS),
+    "norma targets": (lambda k: ok.NORMA("squared", k, step=0.2, budget=60), SEVERAL),
+    "norma logistic": (lambda k: ok.NORMA("multiclass_logistic", k, step=0.3, budget=ok.Smallest(60), offset=True), MANY),
+    "norma graph": (lambda k: ok.NORMA("graph_hinge", k, step=0.3, labels=GRAPH, budget=ok.Sublinear(0.7)), MANY),
+    "silk": (lambda k: ok.SILK("insensitive", k, budget=50), NUMBERS),
+    "silk many": (lambda k: ok.SILK("multiclass_hinge", k, budget=55, regularization=1e-3), MANY),
+    "ilk exact": (lambda k: ok.ILK("numulticlass_hinge", k, exact=True, offset=True), MANY),
+    "ilk taxonomy": (lambda k: ok.ILK("graph_hinge", k, labels=TREE, regularization=0.1), MANY),
+    "svmd": (lambda k: ok.SVMD("nunovelty", k, budget=60), None),
+    "svmd exact": (lambda k: ok.SVMD("logistic", k, budget=60, exact_norms=True, offset=True), TWO),
+    "passive": (lambda k: ok.PassiveAggressive("hinge", k, penalty=0.1, offset=True), TWO),
+    "projection": (lambda k: ok.Projection("insensitive", k, radius=2.0), NUMBERS),
+    "perceptron": (lambda k: ok.Perceptron(k), TWO),
+    "alma": (lambda k: ok.ALMA(k), TWO),
+    "voted": (lambda k: ok.VotedPerceptron(k), TWO),
+    "scaled": (lambda k: ok.SILK("squared", k, scale=True, budget=70), NUMBERS),
+}
+CUTS = {
+    "at once": [N],
+    "by ones": [1] * N,
+    "by sevens": [7] * (N // 7 + 1),
+    "by pieces": [48] * 7,
+    "by any": [1, 130, 2, 60, 5, 49, 47, 36],
+}
+
+
+def learned(make, kernel, points, y, sizes):
+    model, scores, first = make(kernel), [], 0
+    classes = np.unique(y) if y is not None and y.ndim == 1 and y.dtype.kind in "iU" and make(kernel).labels is None else None
+    for size in sizes:
+        rows = slice(first, min(N, first + size))
+        if rows.start < rows.stop:
+            scores.append(model.progressive(points[rows], None if y is None else y[rows], classes))
+        first += size
+    model._state.engine._check()
+    return np.concatenate(scores), model
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_chunk_is_a_loop(name, kernel):
+    make, y = MODELS[name]
+    noun, points = KERNELS[kernel]
+    if points is None:
+        points = pytest.importorskip("scipy.sparse").csr_matrix(np.where(X > 0.4, X, 0.0))
+    if callable(noun) and not isinstance(noun, ok.Kernel) and name in ("scaled", "svmd exact"):
+        pytest.skip("needs rows of numbers or a built-in kernel")
+    if kernel == "spline" and name == "scaled":
+        pytest.skip("scaled values leave the bounds")
+    expected, one = learned(make, noun, points, y, CUTS["by ones"])
+    scale = max(1.0, np.abs(expected).max())
+    tolerance = 2e-3 if kernel == "single" else 1e-8
+    for cut, sizes in CUTS.items():
+        scores, model = learned(make, noun, points, y, sizes)
+        np.testing.assert_allclose(scores, expected, rtol=tolerance, atol=tolerance * scale, err_msg=cut)
+        assert model.t_ == one.t_ == N
+        if kernel != "single":
+            assert model.n_terms_ == one.n_terms_
+            np.testing.assert_allclose(model.norm_, one.norm_, rtol=1e-7, atol=1e-9, err_msg=cut)
