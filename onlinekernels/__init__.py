@@ -40,7 +40,6 @@ from onlinekernels.kernels import (
     Polynomial,
     Precomputed,
 )
-from onlinekernels.labels import LabelGraph, Taxonomy
 from onlinekernels.losses import (
     Absolute,
     GraphHinge,
@@ -64,6 +63,7 @@ from onlinekernels.losses import (
 from onlinekernels.modelfile import load
 from onlinekernels.scaling import RunningScaler
 from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
+from onlinekernels.structures import LabelGraph, Taxonomy
 
 __version__ = "0.1.0"
 

@@ -14,7 +14,7 @@ import zlib
 
 import numpy as np
 
-from onlinekernels import additive, algorithms, budgets, kernels, labels, losses, scaling, steps
+from onlinekernels import additive, algorithms, budgets, kernels, losses, scaling, steps, structures
 from onlinekernels.kernels import as_kernel
 from onlinekernels.losses import as_loss
 from onlinekernels.params import Parameterized
@@ -27,7 +27,7 @@ VERSION = 1
 
 NOUNS = {
     name: cls
-    for module in (additive, kernels, losses, steps, budgets, labels, scaling)
+    for module in (additive, kernels, losses, steps, budgets, structures, scaling)
     for name, cls in vars(module).items()
     if isinstance(cls, type) and issubclass(cls, Parameterized) and cls.__module__ == module.__name__
 }

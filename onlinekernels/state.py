@@ -92,7 +92,7 @@ class State:
             raise ValueError(f"class_weight={weights!r} needs a loss of classes. Got {self.loss!r}.")
         binary = self.loss.task == "binary"
         places = (y > 0).astype(np.intp) if binary else y.astype(np.intp)
-        labels = self.labels.classes.tolist() if binary else self.labels.order
+        labels = self.labels.order
         if isinstance(weights, str) and weights == "balanced" and balanced:
             counts = np.bincount(places, minlength=len(labels))
             table = len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))
@@ -100,11 +100,10 @@ class State:
             # Others may join yet, unless the set is fixed or `fit` has seen all.
             validation.check_class_weight(owner, weights)
             settled = balanced or (not self.labels.negative_is_open if binary else self.labels.fixed)
-            is_odd = not set(weights) <= set(labels) and not set(labels) <= set(weights)  # scikit-learn's rule
-            if settled and is_odd:
+            if settled and self.labels.is_odd(weights):
                 expected = f"a dictionary whose keys are among {', '.join(map(repr, labels))}"
                 raise validation.bad_parameter(owner, "class_weight", expected, weights)
-            table = [weights.get(label, 1.0) for label in labels]
+            table = self.labels.weights(weights)
         else:
             raise validation.bad_parameter(
                 owner, "class_weight", 'a dictionary {label: weight}, None or, for fit alone, "balanced"', weights

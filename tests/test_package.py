@@ -17,8 +17,9 @@ MODULES = ["vecmath", "losses", "kernels", "ring", "tree", "outputs", "rules", "
 LAYERS = [
     ["_core"],
     ["params", "validation"],
+    ["labelvalues"],
     ["kernels", "losses", "steps", "budgets", "labels"],
-    ["additive", "scaling"],
+    ["additive", "scaling", "structures"],
     ["plan"],
     ["state", "fitted"],
     ["learner"],

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from onlinekernels.evaluate.checks import is_series
-from onlinekernels.labels import label_column
+from onlinekernels.labelvalues import as_list, column, distinct_labels
 from onlinekernels.validation import check_length, is_sparse
 
 
@@ -49,7 +49,7 @@ def _pair(chunk):
     if y is not None:
         is_nested = isinstance(y, list) and len(y) and isinstance(y[0], (list, np.ndarray))
         several = _is_matrix(y) and y.shape[1] > 1 or is_nested
-        y = np.asarray(y) if several else label_column(y, n_rows(X))
+        y = np.asarray(y) if several else column(y, n_rows(X))
         check_length(y, n_rows(X), "y")
     return X, y
 
@@ -71,8 +71,8 @@ def two_labels(y):
     if y is None:
         return None
     try:
-        seen = list(dict.fromkeys(np.asarray(y).tolist()))
-    except TypeError:
+        seen = list(distinct_labels(as_list(y)).values())
+    except (TypeError, ValueError):  # several targets; labels that the model will refuse
         return None
     return seen if len(seen) == 2 else None
 
