@@ -80,9 +80,10 @@ def _array_of(labels):
 def label_array(labels):
     """Labels of one plain kind as an ordinary array if it gives back the same; otherwise an array of objects."""
     kinds = {type(label) for label in labels}
-    if len(kinds) == 1 and (plain := PLAIN_KINDS.get(*kinds)):
+    one_unit = len({getattr(label, "dtype", None) for label in labels}) == 1  # others may overflow
+    if len(kinds) == 1 and one_unit and (kind := PLAIN_KINDS.get(*kinds)):
         array = np.array(labels)
-        if array.dtype.kind in plain and as_list(array) == labels:
+        if array.dtype.kind in kind and as_list(array) == labels:
             return array
     return object_array(labels)
 

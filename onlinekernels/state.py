@@ -330,6 +330,8 @@ class State:
         if (kind is None) != (learned["labels"] is None):
             raise ValueError("the labels do not fit the loss")
         labels = None if kind is None else kind.restore(learned["labels"])
+        if plan.labels is not None and not labels.fixed:
+            raise ValueError("the labels of a structure are fixed, and these may grow")
         n_features, dtype, origin = learned["n_features"], learned["dtype"], learned["engine"].get("origin")
         if (n_features is None) != plan.takes_objects:
             raise ValueError("the number of features does not fit the kernel")
@@ -340,19 +342,20 @@ class State:
         dtype = np.dtype(np.float32 if dtype[1:] == "f4" else np.float64)  # the object that numpy shares
         if origin is not None:
             check_array(origin, "origin", dtype, (n_features,))
-        if plan.weight_scale is not None:
-            check_array(learned["engine"]["weights"], "weights", np.float64, (-1, n_features))
         sparse = learned["sparse"]
         if type(sparse) is not bool or sparse and not plan.kernel.on_inner_products():
             raise ValueError("the kernel does not fit sparse rows")
         n_targets = learned["targets"]
         if type(n_targets) is not int or not 1 <= n_targets < 2**31 or n_targets > 1 and plan.loss.task != "regression":
             raise ValueError("the number of targets makes no sense")
+        _check_sizes(plan, learned["engine"], n_features, sparse, n_targets)
         state = cls(plan, n_features, dtype, origin, labels, sparse, n_targets)
         state._make_room(learned["engine"])
         state.engine.restore(learned["engine"])
-        if kind is ManyLabels and state.joined() > len(labels.order):
-            raise ValueError("there are more outputs than labels")
+        if kind is ManyLabels:
+            excess = state.joined() - len(labels.order)
+            if excess > 0 or labels.fixed and excess:
+                raise ValueError(f"there are {'more' if excess > 0 else 'fewer'} outputs than labels")
         state.stale = bool(learned["stale"])
         if (learned["scaler"] is None) != (state.scaler is None):
             raise ValueError("the scaler does not fit the parameters")
@@ -375,6 +378,19 @@ class State:
         width, rows = engine["width"], np.shape(engine.get("weights"))[:1]
         if np.shape(engine["offsets"]) == (4, width) and rows in ((), (len(engine["frame"]) * width,)):
             self.engine.grow(width)
+
+
+def _check_sizes(plan, engine, n_features, sparse, n_targets):
+    """What is about to be allocated must be as large as arrays that are there; ValueError if it is not."""
+    if plan.weight_scale is not None:
+        check_array(engine["weights"], "weights", np.float64, (-1, n_features))
+    elif plan.trees is not None:  # each feature has a tree
+        if np.ndim(engine["tree_levels"]) != 1 or len(engine["tree_levels"]) < n_features:
+            raise ValueError("there are fewer trees than features")
+    elif n_features is not None and not sparse and np.shape(engine["points"])[1:] != (n_features,):
+        raise ValueError("the points do not have the number of features")
+    if n_targets > 1 and np.shape(engine["offsets"])[1:] != (n_targets,):
+        raise ValueError("the offsets do not have the number of targets")
 
 
 def targets(loss, labels, n, y, n_targets=1):
