@@ -9,7 +9,7 @@ import datetime
 
 import numpy as np
 
-from onlinekernels.validation import check_column
+from onlinekernels.validation import check_column, refuse_masked
 
 __all__ = ["label_column", "column", "label_array", "as_list", "plain", "label_key", "keys_of", "distinct_labels", "shown_list"]
 
@@ -59,6 +59,7 @@ def label_column(y, n, name="y"):
 
 def column(y, n, name="y"):
     """n entries as a 1-d array that keeps what each of them is: mixed kinds, tuples and the like stay objects."""
+    refuse_masked(y, name)
     if isinstance(y, (list, tuple)) and not any(isinstance(label, (list, np.ndarray)) for label in y):
         y = _array_of([plain(label) for label in y])
     y = check_column(y, n, name)

@@ -347,9 +347,10 @@ class OnlineLearner(Fitted, Parameterized):
         On a fitted model, `step`, `regularization` and `penalty` take effect with the next call; other
         parameters need `fit` to start anew.
         """
+        super().set_params(**params)
         if self._state is not None:
             self._state.stale = True
-        return super().set_params(**params)
+        return self
 
     # ---- Protocols ----------------------------------------------------------------------------
 

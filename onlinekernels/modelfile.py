@@ -133,7 +133,7 @@ def _encoded(value, name, arrays):
     if isinstance(value, (list, tuple)):
         if name == "labels" and any(isinstance(row, (list, tuple)) for row in value):
             return {"rows": [[_plain(v, name) for v in row] for row in value]}
-        if name == "labels" or all(isinstance(v, str) for v in value):
+        if name == "labels" or all(type(v) in PLAIN for v in value):
             return {"objects": [_plain(v, name) for v in value]}
         if np.asarray(value).dtype.kind in "fiub":
             return _encoded(np.asarray(value), name, arrays)

@@ -61,9 +61,13 @@ def pieces(stream, chunk):
         begin = 0
         while begin < n_rows(X):
             end = min(begin + due, n_rows(X))
-            yield X[begin:end], None if y is None else y[begin:end]
+            yield _rows(X, begin, end), None if y is None else y[begin:end]
             due = due - (end - begin) or chunk
             begin = end
+
+
+def _rows(X, begin, end):
+    return X.iloc[begin:end] if hasattr(X, "iloc") else X[begin:end]  # a data frame may have an index of numbers
 
 
 def two_labels(y):
