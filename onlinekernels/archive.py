@@ -18,6 +18,7 @@ _END64 = struct.Struct("<4sQ2H2L4Q")
 _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _HARMLESS_FLAGS = 0x0808  # sizes behind the data as well; names in UTF-8
+_LAST, _LONGEST_COMMENT = b"PK\5\6", 0xFFFF
 _MANY, _LARGE = 0xFFFF, 0xFFFFFFFF  # "see the field with 8 bytes"
 
 _NPY = re.compile(
@@ -74,9 +75,9 @@ def _members(content):
 
 
 def _directory(content):
-    """(number of members, begin and end of the directory), from the record at the very end."""
-    last = len(content) - _END.size
-    signature, disk, first_disk, here, count, size, begin, comment = _unpacked(_END, content, last, len(content))
+    """(number of members, begin and end of the directory), from the record at the end; behind it is a comment."""
+    last = _last_record(content)
+    _, disk, first_disk, here, count, size, begin, _ = _unpacked(_END, content, last, len(content))
     end = last
     if count == _MANY or begin == _LARGE or size == _LARGE:
         locator = last - _END64_LOCATOR.size
@@ -84,9 +85,20 @@ def _directory(content):
         mark64, _, _, _, disk, first_disk, here, count, size, begin = _unpacked(_END64, content, end, locator)
         if mark != b"PK\6\7" or mark64 != b"PK\6\6":
             raise ValueError("the end of the archive is damaged")
-    if signature != b"PK\5\6" or comment or disk or first_disk or here != count or begin + size != end:
-        raise ValueError("the end of the archive is missing or damaged")
+    if disk or first_disk or here != count or begin + size != end:
+        raise ValueError("the directory of the archive is damaged")
     return count, begin, end
+
+
+def _last_record(content):
+    """Where the last record begins: a comment of the length that it declares ends the file."""
+    tail = bytes(content[-_END.size - _LONGEST_COMMENT :])
+    place = tail.rfind(_LAST)
+    while place >= 0:
+        if place + _END.size <= len(tail) == place + _END.size + _END.unpack_from(tail, place)[-1]:
+            return len(content) - len(tail) + place
+        place = tail.rfind(_LAST, 0, place)
+    raise ValueError("the end of the archive is missing")
 
 
 def _large_values(extra, *values):
