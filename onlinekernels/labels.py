@@ -21,13 +21,13 @@ __all__ = ["BinaryLabels", "ManyLabels", "label_column"]
 class _Labels:
     """What both kinds of label sets share: looking labels up."""
 
-    _targets = {}  # by the key of a label
+    _targets = _short = {}  # by the key of a label; those that need no longer look
     display = None  # how the labels are shown, if not in their own order
 
     def encode_one(self, y):
         """Target of one label, or None if that takes a longer look."""
         try:
-            return self._targets.get(y)
+            return self._short.get(y)
         except TypeError:
             return None
 
@@ -73,7 +73,9 @@ class BinaryLabels(_Labels):
         self.order = as_list(classes)
         # Only the label 1 has been seen: its counterpart may turn out to be -1 or 0.
         self.negative_is_open = negative_is_open
-        self._targets = dict(zip(map(label_key, self.order), (-1.0, 1.0)))
+        self._targets = self._short = dict(zip(map(label_key, self.order), (-1.0, 1.0)))
+        if negative_is_open:
+            self._short = {1: 1.0}  # any other label settles the question
 
     @classmethod
     def first_seen(cls, y, classes=None):
@@ -106,10 +108,6 @@ class BinaryLabels(_Labels):
             f"y holds one class only, {shown(seen)}, and two are needed: pass classes=[...] with both labels "
             "to the first partial_fit. (Labels -1/1, 0/1 and booleans need no classes.)"
         )
-
-    def encode_one(self, y):
-        target = super().encode_one(y)
-        return None if self.negative_is_open and target == -1.0 else target  # which settles the question
 
     def label_of(self, target):
         """The label of a target."""
@@ -195,7 +193,8 @@ class ManyLabels(_Labels):
         self.order = order
         self.fixed = fixed
         self.display = display
-        self._targets = {label_key(label): float(i) for i, label in enumerate(order)}
+        self._targets = self._short = {label_key(label): float(i) for i, label in enumerate(order)}
+        self._places = None if display is None else np.array(display, dtype=np.intp)
         self._classes = None
 
     @classmethod
@@ -257,19 +256,23 @@ class ManyLabels(_Labels):
         display = None if self.display is None else [*self.display, *range(len(self.order), len(order))]
         return ManyLabels(order, False, display).encode(y)
 
-    def chosen(self, scores):
-        """The target with the largest score; among equals the first in the order that users see."""
+    def _first_of_best(self, scores):
+        """Place of the largest score in the order that users see; among equals the first."""
         if scores.shape[1] == 0:
             raise ValueError("No label has been learned yet.")
-        if self.display is None:
+        if self._places is None:
             return scores.argmax(axis=1)
-        display = np.array([place for place in self.display if place < scores.shape[1]], dtype=np.intp)
-        return display[scores[:, display].argmax(axis=1)]
+        known = np.flatnonzero(self._places < scores.shape[1])  # another thread may be about to add labels
+        return known[scores[:, self._places[known]].argmax(axis=1)]
+
+    def chosen(self, scores):
+        """The target with the largest score; among equals the first in the order that users see."""
+        best = self._first_of_best(scores)
+        return best if self._places is None else self._places[best]
 
     def decode(self, scores):
         """The label with the largest score; among equals the first of `classes`."""
-        best = self.chosen(scores)
-        return self.classes[best if self.display is None else np.argsort(self.display)[best]]
+        return self.classes[self._first_of_best(scores)]
 
     def as_learned(self, before, targets, joined):
         """The labels that have joined."""

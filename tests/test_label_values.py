@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
+from onlinekernels.labels import ManyLabels
 from onlinekernels.labelvalues import as_list, label_key
 
 X = np.arange(8.0)[:, None]
@@ -245,6 +246,10 @@ class TestTies:
         assert model.predict(self.FAR).tolist() == [min(y)] * 2
         report = ok.evaluate.progressive(model, (self.FAR[:1], [min(y)]))
         assert report.error == 0.0
+
+    def test_labels_that_have_no_score_yet_are_not_chosen(self):
+        labels = ManyLabels(["b", "c", "a"], False, [2, 0, 1])
+        assert labels.decode(np.zeros((1, 2))).tolist() == ["b"] and labels.chosen(np.zeros((1, 2))).tolist() == [0]
 
     @pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic", "hinge", "logistic"])
     def test_scores_probabilities_and_predictions_agree(self, loss):

@@ -81,6 +81,7 @@ class TestMasks:
         lambda m: type(m)("squared", m.kernel).fit(X, np.ma.stack([TestMasks.COLUMN] * 2, axis=1)),
         lambda m: ok.evaluate.progressive(m, (TestMasks.HIDDEN, Y)),
         lambda m: ok.evaluate.progressive(m, (X, TestMasks.COLUMN)),
+        lambda m: ok.evaluate.progressive(type(m)("squared"), (X, np.ma.stack([TestMasks.COLUMN] * 2, axis=1))),
         lambda m: ok.RunningScaler().fit(TestMasks.HIDDEN),
         lambda m: ok.RunningScaler().fit(X).transform(TestMasks.HIDDEN),
         lambda m: ok.RunningScaler().learn_one(TestMasks.ROW),

@@ -908,7 +908,7 @@ class TestArchive:
     def test_zip64_is_understood(self):
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as file:
-            for i in range(70_000 // 1000):  # the directory's own fields stay small here
+            for i in range(10):
                 with file.open(f"a{i}.npy", "w", force_zip64=True) as member:
                     np.save(member, np.array([i]))
         assert archive.read_arrays(buffer.getvalue())["a7"].tolist() == [7]

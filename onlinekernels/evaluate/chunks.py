@@ -6,7 +6,7 @@ import numpy as np
 
 from onlinekernels.evaluate.checks import is_series
 from onlinekernels.labelvalues import as_list, column, distinct_labels
-from onlinekernels.validation import check_length, is_sparse
+from onlinekernels.validation import check_length, is_sparse, refuse_masked
 
 
 def n_rows(X):
@@ -47,6 +47,7 @@ def _pair(chunk):
     elif not hasattr(X, "__len__"):
         X = np.asarray(X)
     if y is not None:
+        refuse_masked(y, "y")
         is_nested = isinstance(y, list) and len(y) and isinstance(y[0], (list, np.ndarray))
         several = _is_matrix(y) and y.shape[1] > 1 or is_nested
         y = np.asarray(y) if several else column(y, n_rows(X))
