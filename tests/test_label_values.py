@@ -267,3 +267,25 @@ class TestTies:
                 p = model.predict_proba(grid)
                 assert (model.classes_[p.argmax(axis=1)] == model.predict(grid)).all()
                 np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["tuples", "beyond 2**53", "beyond 2**63", "zero characters", "dates", "times", "moments in ns"])
+def test_labels_of_river(name):
+    pytest.importorskip("river")
+    pandas = pytest.importorskip("pandas")
+    from onlinekernels.compat.river import RiverClassifier
+
+    for labels, model in models(name):
+        labels = plain(labels)
+        frame = pandas.DataFrame({"x": 5.0 * np.arange(len(labels))})
+        examples = frame.to_dict("records")
+        wrapped = RiverClassifier(model)
+        for _ in range(4):
+            for x, label in zip(examples, labels):
+                wrapped.learn_one(x, label)
+        fitted = RiverClassifier(pickle.loads(pickle.dumps(model)).fit(frame.to_numpy(), labels), features=["x"])
+        fitted.learn_many(frame, labels)
+        for river in (wrapped, fitted):
+            assert same([river.predict_one(x) for x in examples], labels)
+            assert river.predict_many(frame).tolist() == labels
+            assert set(map(label_key, river.predict_proba_one(examples[0]))) == set(map(label_key, labels))
