@@ -11,6 +11,7 @@ from onlinekernels.labelvalues import (
     label_column,
     label_key,
     object_array,
+    plain,
     shown,
     shown_list,
 )
@@ -207,7 +208,7 @@ class ManyLabels(_Labels):
         if structure is not None:
             known = structure.names()
             if classes is None:
-                return cls(list(known), True)
+                return cls([plain(label) for label in known], True)
             nodes = set(structure.nodes())
             missing = [label for label in classes if label not in nodes]
             if missing:
@@ -256,7 +257,7 @@ class ManyLabels(_Labels):
         display = None if self.display is None else [*self.display, *range(len(self.order), len(order))]
         return ManyLabels(order, False, display).encode(y)
 
-    def _first_of_best(self, scores):
+    def first_of_best(self, scores):
         """Place of the largest score in the order that users see; among equals the first."""
         if scores.shape[1] == 0:
             raise ValueError("No label has been learned yet.")
@@ -267,12 +268,12 @@ class ManyLabels(_Labels):
 
     def chosen(self, scores):
         """The target with the largest score; among equals the first in the order that users see."""
-        best = self._first_of_best(scores)
+        best = self.first_of_best(scores)
         return best if self._places is None else self._places[best]
 
     def decode(self, scores):
         """The label with the largest score; among equals the first of `classes`."""
-        return self.classes[self._first_of_best(scores)]
+        return self.classes[self.first_of_best(scores)]
 
     def as_learned(self, before, targets, joined):
         """The labels that have joined."""

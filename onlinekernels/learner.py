@@ -183,8 +183,7 @@ class OnlineLearner(Fitted, Parameterized):
         state = self._fitted()
         scores = self._scores(state, X)
         if state.loss.task == "multiclass":
-            rows = state.shown(scores.T).T
-            return first_among_equals(probabilities(np.ascontiguousarray(rows)), rows.argmax(axis=1))
+            return first_among_equals(state.shown(probabilities(scores).T).T, state.labels.first_of_best(scores))
         scores = scores[:, 0]
         tail = np.exp(-np.abs(scores))
         likely, rare = 1.0 / (1.0 + tail), tail / (1.0 + tail)

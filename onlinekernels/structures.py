@@ -165,6 +165,7 @@ class LabelGraph(LabelStructure):
         """All nodes, in the order of the edges."""
         try:
             edges = [(a, b, float(weight)) for a, b, weight in self.edges]
+            hash(tuple(edges))
         except (TypeError, ValueError) as error:
             raise ValueError(
                 "The 'edges' parameter of LabelGraph must be a list of (a, b, weight). "

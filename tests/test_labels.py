@@ -64,6 +64,7 @@ def test_label_graph_against_floyd_and_warshall():
     (ok.LabelGraph([("a", "b", float("nan"))]), "at least 0"),
     (ok.LabelGraph([("a", "b", 1.0), ("c", "d", 1.0)]), "connected"),
     (ok.LabelGraph([]), "at least one edge"),
+    (ok.LabelGraph([(["a"], "b", 1.0)]), "list of .a, b, weight."),
     (ok.LabelGraph([("a", "b")]), "weight"),
     ("tree", "Taxonomy or a LabelGraph"),
 ], ids=str)
@@ -271,6 +272,15 @@ def test_paths_give_the_tree_of_their_prefixes(labels, options, tmp_path):
     twin = ok.load(tmp_path / "m.npz")
     assert twin.labels.parents == tree.parents and twin.labels.labels == labels
     assert twin.predict(X).tolist() == model.predict(X).tolist()
+
+
+def test_paths_of_an_array(tmp_path):
+    """The labels of an array are strings of NumPy's, and they are labels like any others."""
+    y = np.array(["a/b", "a/c", "d/e"] * 4)
+    model = ok.NORMA("graph_hinge", labels=ok.Taxonomy.from_paths(y)).fit(X, y)
+    model.save(tmp_path / "m.npz")
+    assert ok.load(tmp_path / "m.npz").predict(X).tolist() == model.predict(X).tolist()
+    assert model.classes_.dtype == "<U3"
 
 
 def test_inner_nodes_keep_the_names_that_are_their_own():
