@@ -22,7 +22,8 @@ _LAST, _LONGEST_COMMENT = b"PK\5\6", 0xFFFF
 _MANY, _LARGE = 0xFFFF, 0xFFFFFFFF  # "see the field with 8 bytes"
 
 _NPY = re.compile(
-    rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': (True|False), 'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
+    rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': (True|False), "
+    rb"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
 )
 
 

@@ -195,7 +195,8 @@ class ManyLabels(_Labels):
         self.fixed = fixed
         self.display = display
         self._targets = self._short = {label_key(label): float(i) for i, label in enumerate(order)}
-        self._places = None if display is None else np.array(display, dtype=np.intp)
+        is_other = display is not None and list(display) != list(range(len(order)))
+        self._places = np.array(display, dtype=np.intp) if is_other else None
         self._classes = None
 
     @classmethod
@@ -263,6 +264,8 @@ class ManyLabels(_Labels):
             raise ValueError("No label has been learned yet.")
         if self._places is None:
             return scores.argmax(axis=1)
+        if len(self._places) == scores.shape[1]:
+            return scores[:, self._places].argmax(axis=1)
         known = np.flatnonzero(self._places < scores.shape[1])  # another thread may be about to add labels
         return known[scores[:, self._places[known]].argmax(axis=1)]
 
@@ -311,7 +314,8 @@ def first_among_equals(probabilities, chosen):
     """
     largest = np.take_along_axis(probabilities, chosen[:, None], axis=1)
     earlier = np.arange(probabilities.shape[1]) < chosen[:, None]
-    return np.where(earlier & (probabilities >= largest), np.nextafter(largest, 0.0), np.minimum(probabilities, largest))
+    others = np.minimum(probabilities, largest)
+    return np.where(earlier & (others == largest), np.nextafter(largest, 0.0), others)
 
 
 def _holds(y, number):

@@ -11,7 +11,7 @@ import numpy as np
 
 from onlinekernels.validation import check_column, refuse_masked
 
-__all__ = ["label_column", "column", "label_array", "as_list", "plain", "label_key", "keys_of", "distinct_labels", "shown_list"]
+__all__ = ["label_column", "column", "label_array", "as_list", "plain", "label_key", "keys_of", "distinct_labels"]
 
 # What an array of labels of one type must be.
 PLAIN_KINDS = {

@@ -232,6 +232,7 @@ def _read(path):
             arrays = read_arrays(file.read())
             header = json.loads(arrays.pop("header").tobytes())
             is_ours = isinstance(header, dict) and header.get("format") == FORMAT
+            digest = _digest(header, arrays) if is_ours else None
         except Exception as error:  # MemoryError and RecursionError among them
             raise ValueError(f"{path} is not a model file of onlinekernels, or it is damaged: {error}.") from error
     if not is_ours:
@@ -241,6 +242,6 @@ def _read(path):
             f"{path} has version {header.get('version')} of the file format; this library reads version {VERSION}. "
             "Update onlinekernels to load it."
         )
-    if header.get("digest") != _digest(header, arrays):
+    if header.get("digest") != digest:
         raise ValueError(f"{path} was changed after it was written: its checksum does not match.")
     return header, arrays

@@ -447,10 +447,13 @@ class TestDamagedFiles:
         {"header": np.frombuffer(b'{"format": "other"}', dtype=np.uint8)},
         {"header": np.frombuffer(b"\xff\xfe", dtype=np.uint8)},
         {"header": np.frombuffer(b"[" * 100_000, dtype=np.uint8)},
-    ], ids=["another_array", "nothing", "floats", "text", "2d", "empty", "list", "string", "other_format", "not_utf8", "deep"])
+        *({"header": np.frombuffer(b'{"format": "onlinekernels model", "version": 1, "a": ' + b"[" * n + b"]" * n + b"}", dtype=np.uint8)}
+          for n in (500, 900, 990, 2000, 5000)),
+    ], ids=["another_array", "nothing", "floats", "text", "2d", "empty", "list", "string", "other_format", "not_utf8", "deep",
+            *(f"nested{n}" for n in (500, 900, 990, 2000, 5000))])
     def test_a_foreign_npz_is_refused(self, tmp_path, arrays):
         np.savez(tmp_path / "f.npz", **arrays)
-        refused(tmp_path / "f.npz", "not a model file")
+        refused(tmp_path / "f.npz", "not a model file|checksum")
 
     def test_an_npy_is_refused(self, tmp_path):
         with open(tmp_path / "f.npz", "wb") as file:
