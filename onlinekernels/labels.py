@@ -14,6 +14,7 @@ from onlinekernels.labelvalues import (
     plain,
     shown,
     shown_list,
+    sorted_places,
 )
 
 __all__ = ["BinaryLabels", "ManyLabels", "label_column"]
@@ -215,10 +216,8 @@ class ManyLabels(_Labels):
             if missing:
                 raise ValueError(f"classes contains {missing[0]!r}, which is not in {type(structure).__name__}.")
         if classes is not None:
-            try:
-                return cls(sorted(classes), True)
-            except TypeError:
-                return cls(classes, True)
+            places = sorted_places(classes)
+            return cls(classes if places is None else [classes[place] for place in places], True)
         return cls([], False)
 
     @property
@@ -231,11 +230,8 @@ class ManyLabels(_Labels):
 
     def in_sorted_order(self):
         """The same labels, shown in sorted order where there is one."""
-        try:
-            display = sorted(range(len(self.order)), key=self.order.__getitem__)
-        except TypeError:
-            return self
-        return ManyLabels(self.order, self.fixed, display)
+        display = sorted_places(self.order)
+        return self if display is None else ManyLabels(self.order, self.fixed, display)
 
     def label_of(self, target):
         """The label of a target."""
@@ -334,15 +330,14 @@ def _classes_column(classes):
 
 def _in_order(y, name):
     """Distinct labels as a sorted array."""
-    try:
-        if y.dtype != object:
-            seen = np.unique(y)
-            return label_array(as_list(seen)) if seen.dtype.kind in "US" else seen  # no wider than they are
-        return object_array(sorted(distinct_labels(as_list(y)).values()))
-    except TypeError as error:
-        raise ValueError(
-            f"{name} must hold labels of one kind that can be sorted, such as numbers or strings."
-        ) from error
+    if y.dtype != object:
+        seen = np.unique(y)
+        return label_array(as_list(seen)) if seen.dtype.kind in "US" else seen  # no wider than they are
+    seen = list(distinct_labels(as_list(y)).values())
+    places = sorted_places(seen)
+    if places is None:
+        raise ValueError(f"{name} must hold labels of one kind that can be sorted, such as numbers or strings.")
+    return object_array([seen[place] for place in places])
 
 
 def _checked_list(labels):

@@ -60,8 +60,11 @@ def label_column(y, n, name="y"):
 def column(y, n, name="y"):
     """n entries as a 1-d array that keeps what each of them is: mixed kinds, tuples and the like stay objects."""
     refuse_masked(y, name)
-    if isinstance(y, (list, tuple)) and not any(isinstance(label, (list, np.ndarray)) for label in y):
-        y = _array_of([plain(label) for label in y])
+    if isinstance(y, (list, tuple)):
+        y = [label[()] if isinstance(label, np.ndarray) and label.ndim == 0 else label for label in y]
+        is_nested = any(isinstance(label, (list, np.ndarray)) for label in y)
+        y = check_column(np.array(y, dtype=object) if is_nested else object_array(y), n, name)
+        return _array_of([plain(label) for label in y])
     y = check_column(y, n, name)
     if y.dtype.kind == "V":  # rows of a structured array
         return object_array(y.tolist())
@@ -177,6 +180,14 @@ def check_same(known, label):
             raise ValueError(
                 f"{label!r} and {known!r} are different labels and the same moment; use either dates or times."
             )
+
+
+def sorted_places(labels):
+    """Places of labels in sorted order; None if they have none."""
+    try:
+        return sorted(range(len(labels)), key=labels.__getitem__)
+    except (TypeError, ValueError, ArithmeticError):  # each kind has its own way to refuse a comparison with another
+        return None
 
 
 def is_continuous(y):

@@ -152,7 +152,7 @@ def test_streams_of_labels(name):
 
 
 def test_mixed_types_cannot_be_two_classes():
-    for labels in (["a", 1], ["a", b"a"]):
+    for labels in (["a", 1], ["a", b"a"], [np.timedelta64(1, "D"), 2**64], [np.timedelta64(1, "D"), (1, 2)]):
         with pytest.raises(ValueError, match="labels of one kind that can be sorted"):
             ok.NORMA().fit(X[:2], labels)
 
@@ -221,6 +221,15 @@ def test_a_float_is_not_the_whole_number_next_to_it():
         model = ok.NORMA(loss).fit(X[:2], np.array([2**64 - 1, 5], dtype=np.uint64), classes=[2**64 - 1, 5])
         with pytest.raises(ValueError, match="unknown label"):
             model.partial_fit(X[:1], np.array([-1]))
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_numbers_do_not_become_strings_in_nested_lists():
+    for y in ([np.array(3), "3", 4], [[3], ["3"], [4]]):
+        model = ok.NORMA("multiclass_hinge").fit(X[:3], y)
+        assert model.classes_.tolist() == [3, "3", 4]
+    with pytest.raises(ValueError, match="y"):
+        ok.NORMA("multiclass_hinge").fit(X[:3], [["a"], "b", "c"])
 
 
 def test_score_reads_labels_as_fit_does():
