@@ -8,7 +8,8 @@ Five nouns say what is learned: a kernel, a loss, a step, a budget and (for many
 algorithm is a rule plus sensible defaults for the nouns.
 
 The layers, each importing only those before it: ``_core`` (compiled: formulas, frame, pool of terms,
-trees, expansion, engine), the nouns (``kernels additive scaling losses steps budgets labels``), ``plan``
+trees, expansion, engine), the nouns (``kernels additive scaling losses steps budgets labels
+structures``), ``plan``
 (validated parameters) and ``state`` (what is learned), ``learner`` (what all algorithms share), ``algorithms``, and
 what uses them (``modelfile streams bounds evaluate compat``, and ``commandline`` on top).
 """
@@ -40,7 +41,6 @@ from onlinekernels.kernels import (
     Polynomial,
     Precomputed,
 )
-from onlinekernels.labels import LabelGraph, Taxonomy
 from onlinekernels.losses import (
     Absolute,
     GraphHinge,
@@ -64,6 +64,7 @@ from onlinekernels.losses import (
 from onlinekernels.modelfile import load
 from onlinekernels.scaling import RunningScaler
 from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
+from onlinekernels.structures import LabelGraph, Taxonomy
 
 __version__ = "0.1.0"
 

@@ -24,6 +24,7 @@ from onlinekernels.validation import (
     check_real,
     check_sparse,
     is_sparse,
+    refuse_masked,
 )
 
 __all__ = [
@@ -372,6 +373,7 @@ class Precomputed(Kernel):
         self.gram = gram
 
     def validate(self):
+        refuse_masked(self.gram, "gram")
         gram = np.asarray(self.gram) if self.gram is not None else np.empty(0)
         if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.size == 0 or gram.dtype.kind not in "fiu":
             shape = None if self.gram is None else gram.shape

@@ -14,7 +14,8 @@ from onlinekernels._core.vecmath import all_finite
 from onlinekernels.budgets import Recent
 from onlinekernels.fitted import Fitted, only_if
 from onlinekernels.kernels import Gaussian, as_kernel
-from onlinekernels.labels import label_column
+from onlinekernels.labels import first_among_equals, label_column
+from onlinekernels.labelvalues import plain
 from onlinekernels.losses import as_loss
 from onlinekernels.params import Parameterized
 from onlinekernels.state import State
@@ -155,8 +156,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 scores = self._decide(state, objects=[self._checked_one(state, x)])
             else:
                 scores = self._decide(state, X=state.scaled(self._checked_one(state, x).reshape(1, -1)), trusted=True)
-            answer = state.answers(scores)[0]
-        return answer.item() if isinstance(answer, np.generic) else answer
+            return plain(state.answers(scores)[0])
 
     @only_if(_task_is("binary", "multiclass", "novelty"))
     def decision_function(self, X):
@@ -193,24 +193,26 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state = self._fitted()
             scores = self._scores(state, X)
             if state.loss.task == "multiclass":
-                return state.shown(probabilities(scores).T).T
+                shown = state.shown(probabilities(scores).T).T
+                return first_among_equals(shown, state.labels.first_of_best(scores))
         scores = scores[:, 0]
         tail = np.exp(-np.abs(scores))
         likely, rare = 1.0 / (1.0 + tail), tail / (1.0 + tail)
         positive = np.where(scores > 0, likely, rare)
         negative = np.where(scores > 0, rare, likely)
-        return np.column_stack([negative, positive])
+        return first_among_equals(np.column_stack([negative, positive]), (scores > 0).astype(np.intp))
 
     @only_if(_task_is("binary", "multiclass", "regression"))
     def score(self, X, y, sample_weight=None):
         """Accuracy of a classifier, coefficient of determination R^2 of a regressor (its mean over targets)."""
         with self._turn.alone:
             state = self._fitted()
-            predictions = state.answers(self._scores(state, X))
+            scores = self._scores(state, X)
+            predictions = state.answers(scores)
         if state.loss.task != "regression":
-            y = validation.check_column(y, len(predictions))
+            y = label_column(y, len(scores))
             weights = validation.check_weights(sample_weight, len(y))
-            return float(np.average(predictions == y, weights=weights))
+            return float(np.average(state.labels.agree(scores, y), weights=weights))
         y = validation.check_targets(y, len(predictions), state.targets)
         weights = validation.check_weights(sample_weight, len(y))
         residual = np.average((y - predictions) ** 2, axis=0, weights=weights)

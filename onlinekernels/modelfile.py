@@ -5,16 +5,14 @@ the labels and the scalars of the state, and has a SHA-256 digest over everythin
 up in the library's own tables, validates every shape and index, and never executes code.
 """
 import hashlib
-import io
 import json
 import os
 import threading
-import zipfile
-import zlib
 
 import numpy as np
 
-from onlinekernels import additive, algorithms, budgets, kernels, labels, losses, scaling, steps
+from onlinekernels import additive, algorithms, budgets, kernels, losses, scaling, steps, structures
+from onlinekernels.archive import is_storable, read_arrays
 from onlinekernels.kernels import as_kernel
 from onlinekernels.losses import as_loss
 from onlinekernels.params import Parameterized
@@ -24,10 +22,11 @@ __all__ = ["save", "load"]
 
 FORMAT = "onlinekernels model"
 VERSION = 1
+PLAIN = (bool, int, float, str)  # a subclass, such as an enumeration, would come back as something else
 
 NOUNS = {
     name: cls
-    for module in (additive, kernels, losses, steps, budgets, labels, scaling)
+    for module in (additive, kernels, losses, steps, budgets, structures, scaling)
     for name, cls in vars(module).items()
     if isinstance(cls, type) and issubclass(cls, Parameterized) and cls.__module__ == module.__name__
 }
@@ -80,8 +79,10 @@ def load(path, kernel=None, loss=None):
     ------
     ValueError
         If the file is not a complete, unchanged model file of a version that this library knows.
+    OSError
+        If it cannot be opened.
     """
-    path = os.fspath(path)
+    path = os.fsdecode(path)
     header, arrays = _read(path if os.path.exists(path) or path.endswith(".npz") else path + ".npz")
     try:
         given = {"kernel": kernel, "loss": loss}
@@ -108,8 +109,9 @@ def load(path, kernel=None, loss=None):
             state = dict(header["state"], plan=plan)
             state["engine"] = {name: _decoded(value, arrays) for name, value in state["engine"].items()}
             model.__dict__["_state"] = State.from_dict(state)
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{path} cannot be loaded: {error}.") from error
+    except Exception as error:  # whatever the file says, and however deep it says it
+        reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+        raise ValueError(f"{path} cannot be loaded: {reason}.") from error
     return model
 
 
@@ -122,22 +124,22 @@ def _algorithm_name(model):
 
 def _encoded(value, name, arrays):
     """A parameter or state value as JSON, with arrays put aside."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and is_storable(value):
         key = f"array{len(arrays)}"
-        arrays[key] = value
+        arrays[key] = value.copy(order="C")
         return {"array": key}
     if isinstance(value, dict):
         return {"pairs": [[_plain(key, name), _plain(v, name)] for key, v in value.items()]}
     if isinstance(value, (list, tuple)):
-        if len(value) and all(isinstance(row, (list, tuple)) for row in value) and isinstance(value[0][0], str):
+        if name == "labels" and any(isinstance(row, (list, tuple)) for row in value):
             return {"rows": [[_plain(v, name) for v in row] for row in value]}
-        if all(isinstance(v, str) for v in value):
-            return {"objects": list(value)}
+        if name == "labels" or all(type(v) in PLAIN for v in value):
+            return {"objects": [_plain(v, name) for v in value]}
         if np.asarray(value).dtype.kind in "fiub":
             return _encoded(np.asarray(value), name, arrays)
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if value is None or type(value) in PLAIN:
         return value
     cls = type(value)
     if NOUNS.get(cls.__name__) is cls and cls is not kernels.Custom:
@@ -152,7 +154,7 @@ def _encoded(value, name, arrays):
 
 def _plain(value, name):
     value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, (bool, int, float, str)):
+    if type(value) in PLAIN:
         return value
     raise TypeError(f"The {name!r} of this model holds {value!r}; a model file takes numbers and strings only.")
 
@@ -178,7 +180,7 @@ def _encoded_objects(objects, arrays):
         if len({(x.shape, x.dtype) for x in objects}) == 1:
             return _encoded(np.stack(objects), "points", arrays)
     plain = [x.item() if isinstance(x, np.generic) else x for x in objects]
-    if all(type(x) in (bool, int, float, str) for x in plain):
+    if all(type(x) in PLAIN for x in plain):
         return {"objects": plain}
     raise TypeError(
         "The terms of this model are Python objects other than numbers, strings or arrays of one shape, which a "
@@ -188,7 +190,7 @@ def _encoded_objects(objects, arrays):
 
 def _check_labels(labels):
     names = [] if labels is None else labels.get("classes", labels.get("order"))
-    if not all(isinstance(label, (bool, int, float, str)) for label in names):
+    if not all(type(label) in PLAIN for label in names):
         raise TypeError("Labels must be numbers or strings to be saved. Pickle the model instead.")
 
 
@@ -223,17 +225,16 @@ def _write_atomically(path, arrays):
 def _read(path):
     """(header, arrays) of a file whose format, version and digest are right."""
     with open(path, "rb") as file:
-        content = file.read()
-    if not content.startswith(b"PK"):
-        raise ValueError(f"{path} is not a model file of onlinekernels: it is not a zip archive.")
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-        header = json.loads(arrays.pop("header").tobytes())
-        is_ours = isinstance(header, dict) and header.get("format") == FORMAT
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, OSError, EOFError, TypeError, AttributeError,
-            RuntimeError) as error:  # NotImplementedError and RecursionError among the last
-        raise ValueError(f"{path} is not a model file of onlinekernels, or it is damaged.") from error
+        if file.read(2) != b"PK":
+            raise ValueError(f"{path} is not a model file of onlinekernels: it is not a zip archive.")
+        try:
+            file.seek(0)
+            arrays = read_arrays(file.read())
+            header = json.loads(arrays.pop("header").tobytes())
+            is_ours = isinstance(header, dict) and header.get("format") == FORMAT
+            digest = _digest(header, arrays) if is_ours else None
+        except Exception as error:  # MemoryError and RecursionError among them
+            raise ValueError(f"{path} is not a model file of onlinekernels, or it is damaged: {error}.") from error
     if not is_ours:
         raise ValueError(f"{path} is not a model file of onlinekernels.")
     if header.get("version") != VERSION:
@@ -241,6 +242,6 @@ def _read(path):
             f"{path} has version {header.get('version')} of the file format; this library reads version {VERSION}. "
             "Update onlinekernels to load it."
         )
-    if header.get("digest") != _digest(header, arrays):
+    if header.get("digest") != digest:
         raise ValueError(f"{path} was changed after it was written: its checksum does not match.")
     return header, arrays

@@ -28,9 +28,21 @@ class Parameterized:
         return params
 
     def set_params(self, **params):
-        """Set parameters by name, nested ones as ``kernel__width``; return self."""
+        """Set parameters by name, nested ones as ``kernel__width``; return self.
+
+        A name that does not exist is refused, and then nothing has been set.
+        """
+        own, nested = self._sorted_out(params)
+        for inner, values in nested:
+            inner.set_params(**values)
+        for name, value in own.items():
+            setattr(self, name, value)
+        return self
+
+    def _sorted_out(self, params):
+        """(own parameters, [(object, its parameters)]), all of which exist; changes nothing."""
         names = [p.name for p in self._signature()]
-        nested = {}
+        own, nested = {}, {}
         for key, value in params.items():
             name, separator, rest = key.partition("__")
             if name not in names:
@@ -40,16 +52,17 @@ class Parameterized:
             if separator:
                 nested.setdefault(name, {})[rest] = value
             else:
-                setattr(self, name, value)
+                own[name] = value
+        inner = {name: own[name] if name in own else getattr(self, name) for name in nested}
         for name, values in nested.items():
-            inner = getattr(self, name)
-            if not hasattr(inner, "set_params"):
+            if not hasattr(inner[name], "set_params"):
                 raise ValueError(
-                    f"The {name!r} parameter of {type(self).__name__} is {inner!r}, which has no parameters of "
+                    f"The {name!r} parameter of {type(self).__name__} is {inner[name]!r}, which has no parameters of "
                     f"its own to set. Give an object for {name!r} first."
                 )
-            inner.set_params(**values)
-        return self
+            if isinstance(inner[name], Parameterized):
+                inner[name]._sorted_out(values)
+        return own, [(inner[name], values) for name, values in nested.items()]
 
     def __repr__(self):
         shown = []

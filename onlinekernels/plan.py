@@ -13,11 +13,12 @@ from onlinekernels._core.outputs import Outputs
 from onlinekernels._core.sparse import Sparse
 from onlinekernels.budgets import Budget, Unlimited, as_budget
 from onlinekernels.kernels import Kernel, as_kernel
-from onlinekernels.labels import BinaryLabels, LabelStructure, ManyLabels, Taxonomy
+from onlinekernels.labels import BinaryLabels, ManyLabels
 from onlinekernels.losses import Loss, MulticlassLogistic, as_loss
 from onlinekernels.params import same_parameters
 from onlinekernels.scaling import as_memory
 from onlinekernels.steps import MetaDescent, Step, as_step
+from onlinekernels.structures import LabelStructure, Taxonomy
 
 __all__ = ["Plan"]
 

@@ -86,6 +86,7 @@ class RunningScaler(Parameterized, TakesTurns):
 
     def learn_one(self, x):
         """Take in one row; return self."""
+        validation.refuse_masked(x, "x")
         self._advance(x if validation.is_sparse(x) else np.asarray(x, dtype=float)[None])
         return self
 

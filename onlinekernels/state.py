@@ -110,7 +110,7 @@ class State:
             raise ValueError(f"class_weight={weights!r} needs a loss of classes. Got {self.loss!r}.")
         binary = self.loss.task == "binary"
         places = (y > 0).astype(np.intp) if binary else y.astype(np.intp)
-        labels = self.labels.classes.tolist() if binary else self.labels.order
+        labels = self.labels.order
         if isinstance(weights, str) and weights == "balanced" and balanced:
             counts = np.bincount(places, minlength=len(labels))
             table = len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))
@@ -118,11 +118,10 @@ class State:
             # Others may join yet, unless the set is fixed or `fit` has seen all.
             validation.check_class_weight(owner, weights)
             settled = balanced or (not self.labels.negative_is_open if binary else self.labels.fixed)
-            is_odd = not set(weights) <= set(labels) and not set(labels) <= set(weights)  # scikit-learn's rule
-            if settled and is_odd:
+            if settled and self.labels.is_odd(weights):
                 expected = f"a dictionary whose keys are among {', '.join(map(repr, labels))}"
                 raise validation.bad_parameter(owner, "class_weight", expected, weights)
-            table = [weights.get(label, 1.0) for label in labels]
+            table = self.labels.weights(weights)
         else:
             raise validation.bad_parameter(
                 owner, "class_weight", 'a dictionary {label: weight}, None or, for fit alone, "balanced"', weights
@@ -221,7 +220,7 @@ class State:
             self.labels = start.labels if self.labels is None else self.labels
             return None
         known = start.labels.order[: start.joined()]
-        places = [self.labels.encode_one(label) for label in known]
+        places = self.labels.places_of(known)
         if None in places:
             raise ValueError(f"initial has the label {known[places.index(None)]!r}, which this model cannot have.")
         self.take_labels(self.labels)
@@ -376,6 +375,8 @@ class State:
         if (kind is None) != (learned["labels"] is None):
             raise ValueError("the labels do not fit the loss")
         labels = None if kind is None else kind.restore(learned["labels"])
+        if plan.labels is not None and not labels.fixed:
+            raise ValueError("the labels of a structure are fixed, and these may grow")
         n_features, dtype, origin = learned["n_features"], learned["dtype"], learned["engine"].get("origin")
         if (n_features is None) != plan.takes_objects:
             raise ValueError("the number of features does not fit the kernel")
@@ -386,20 +387,21 @@ class State:
         dtype = np.dtype(np.float32 if dtype[1:] == "f4" else np.float64)  # the object that numpy shares
         if origin is not None:
             check_array(origin, "origin", dtype, (n_features,))
-        if plan.weight_scale is not None:
-            check_array(learned["engine"]["weights"], "weights", np.float64, (-1, n_features))
         sparse = learned["sparse"]
         if type(sparse) is not bool or sparse and not plan.kernel.on_inner_products():
             raise ValueError("the kernel does not fit sparse rows")
         n_targets = learned["targets"]
         if type(n_targets) is not int or not 1 <= n_targets < 2**31 or n_targets > 1 and plan.loss.task != "regression":
             raise ValueError("the number of targets makes no sense")
+        _check_sizes(plan, learned["engine"], n_features, sparse, n_targets)
         state = cls(plan, n_features, dtype, origin, labels, sparse, n_targets)
         state._make_room(learned["engine"])
         state.engine.restore(learned["engine"])
         state.take_labels(labels)
-        if kind is ManyLabels and state.joined() > len(labels.order):
-            raise ValueError("there are more outputs than labels")
+        if kind is ManyLabels:
+            excess = state.joined() - len(labels.order)
+            if excess > 0 or labels.fixed and excess:
+                raise ValueError(f"there are {'more' if excess > 0 else 'fewer'} outputs than labels")
         state.stale = bool(learned["stale"])
         if (learned["scaler"] is None) != (state.scaler is None):
             raise ValueError("the scaler does not fit the parameters")
@@ -422,6 +424,19 @@ class State:
         width, rows = engine["width"], np.shape(engine.get("weights"))[:1]
         if np.shape(engine["offsets"]) == (4, width) and rows in ((), (len(engine["frame"]) * width,)):
             self.engine.grow(width)
+
+
+def _check_sizes(plan, engine, n_features, sparse, n_targets):
+    """What is about to be allocated must be as large as arrays that are there; ValueError if it is not."""
+    if plan.weight_scale is not None:
+        check_array(engine["weights"], "weights", np.float64, (-1, n_features))
+    elif plan.trees is not None:  # each feature has a tree
+        if np.ndim(engine["tree_levels"]) != 1 or len(engine["tree_levels"]) < n_features:
+            raise ValueError("there are fewer trees than features")
+    elif n_features is not None and not sparse and np.shape(engine["points"])[1:] != (n_features,):
+        raise ValueError("the points do not have the number of features")
+    if n_targets > 1 and np.shape(engine["offsets"])[1:] != (n_targets,):
+        raise ValueError("the offsets do not have the number of targets")
 
 
 def targets(loss, labels, n, y, n_targets=1):

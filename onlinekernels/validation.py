@@ -2,6 +2,8 @@
 
 All checks run before anything is learned, so that a refused call changes nothing.
 """
+import copy
+import math
 import numbers
 import sys
 import warnings
@@ -32,10 +34,21 @@ def bad_parameter(owner, name, expected, value):
 def check_real(owner, name, expected, allowed):
     """A parameter that must be a finite number for which `allowed` holds; returns it as a float."""
     value = getattr(owner, name)
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-    if not is_number or not np.isfinite(value) or not allowed(value):
+    number = as_number(value)
+    if number is None or not allowed(number):
         raise bad_parameter(owner, name, expected, value)
-    return float(value)
+    return number
+
+
+def as_number(value):
+    """A finite real number of any kind as a float; None for anything else, truth values included."""
+    if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        value = float(value)
+    except OverflowError:  # a whole number or a fraction beyond all floats
+        return None
+    return value if math.isfinite(value) else None
 
 
 def check_not_negative(owner, name):
@@ -64,7 +77,8 @@ def check_flag(owner, name):
 
 def check_class_weight(owner, weights):
     """A dictionary of weights."""
-    if not all(isinstance(weight, numbers.Real) and 0 <= weight < np.inf for weight in weights.values()):
+    numbers_of = [as_number(float(w) if isinstance(w, (bool, np.bool_)) else w) for w in weights.values()]
+    if not all(number is not None and number >= 0 for number in numbers_of):
         raise bad_parameter(owner, "class_weight", "a dictionary of weights of at least 0", weights)
 
 
@@ -178,9 +192,17 @@ def check_point(x, *, n_features, dtype, owner="model"):
     return _numbers(x, dtype, "x")
 
 
+def refuse_masked(X, name):
+    """Masked entries are missing, and NumPy would show what is behind the mask; ValueError for any."""
+    parts = [X, *X] if isinstance(X, (list, tuple)) else [X]
+    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
+        raise ValueError(f"Input {name} contains masked entries; expected none. Fill them in, or leave these rows out.")
+
+
 def _as_array(X, name):
     if type(X) is np.ndarray:
         return X
+    refuse_masked(X, name)
     if hasattr(X, "toarray"):
         raise TypeError(f"{name} is sparse; expected a dense array. Convert it with {name}.toarray().")
     try:
@@ -234,7 +256,16 @@ def _numbers_from_objects(X, name, columns=None):
 
 
 def check_objects(X, *, name="X", empty=False):
-    """A list of examples for a kernel of Python objects; rows of an array are copied."""
+    """A list of examples for a kernel of Python objects: the rows of an array or a data frame, or the items of a list.
+
+    Arrays, lists, dicts, sets and bytearrays are copied, so that it does not matter what becomes of them; other
+    objects are kept as they are.
+    """
+    if is_sparse(X):
+        raise TypeError(f"{name} is sparse; expected a list of examples. Convert it with {name}.toarray().")
+    refuse_masked(X, name)
+    if hasattr(X, "columns"):  # a data frame
+        X = np.asarray(X)
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
         raise TypeError(f"{name} must be a list of examples. Got {type(X).__name__} instead.")
     if isinstance(X, np.ndarray) and X.ndim == 0:
@@ -243,7 +274,14 @@ def check_objects(X, *, name="X", empty=False):
         raise ValueError(f"Input {name} contains NaN or infinity; expected finite numbers.")
     if len(X) == 0 and not empty:
         raise ValueError(f"Found {name} with 0 sample(s) while a minimum of 1 is required.")
-    return [np.array(x) if isinstance(x, np.ndarray) else x for x in X]
+    return [_own(x) for x in X]
+
+
+def _own(x):
+    """An example that nobody else can change, if it is of a kind that can change."""
+    if isinstance(x, np.ndarray):
+        return np.array(x)
+    return copy.deepcopy(x) if isinstance(x, (list, dict, set, bytearray)) else x
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -274,6 +312,7 @@ def check_column(y, n, name="y"):
     """A 1-d array of n entries of any kind."""
     if y is None:
         raise ValueError(f"This loss requires {name} to be passed, but the target {name} is None.")
+    refuse_masked(y, name)
     try:
         y = np.asarray(y)
     except ValueError as error:
@@ -293,6 +332,7 @@ def check_column(y, n, name="y"):
 
 def as_array_once(y):
     """y as an array, or as it is for a later check to refuse."""
+    refuse_masked(y, "y")
     try:
         return y if y is None else np.asarray(y)
     except ValueError:

@@ -705,27 +705,28 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     assert Path(path).read_bytes() == before and os.listdir(tmp_path) == ["m.npz"]
 
 
-def kill_in_the_middle(arguments, model, patience):
+def kill_in_the_middle(arguments, model, rng, patience):
     """Start, wait for a sign of life (mostly) and a random moment more, kill -9; how far the file has come."""
     before = model.stat().st_mtime_ns if model.exists() else None
-    is_patient = random.random() < 0.8
+    is_patient = rng.random() < 0.8
     with start(*arguments, stdout=subprocess.DEVNULL) as process:
         while is_patient and before == (model.stat().st_mtime_ns if model.exists() else None):
             time.sleep(0.002)
             is_patient = process.poll() is None
-        time.sleep(random.uniform(0, patience))
+        time.sleep(rng.uniform(0, patience))
         process.kill()
     return load(model).t_ if model.exists() else 0
 
 
-def survive(data, folder, kills, patience=0.15):
+def survive(data, folder, kills, seed=0, patience=0.15):
     """Kill a run again and again, then let it end: its model is that of a run that was left alone."""
     options = "--kernel gaussian:0.4 --budget 50 --chunk 8 --save".split()
     whole, model = folder / "whole.npz", folder / "m.npz"
     learn(data, "sign", *options, whole)
     data_options = ["learn", data, "--features", "x,y", "--target", "sign"]
     arguments = [*data_options, *options, model, "--checkpoint", 8, "--resume"]
-    reached = [kill_in_the_middle(arguments, model, patience) for _ in range(kills)]
+    rng = random.Random(seed)
+    reached = [kill_in_the_middle(arguments, model, rng, patience) for _ in range(kills)]
     assert main([*map(str, arguments)]) == 0
     assert same_model(whole, model) and whole.read_bytes() == model.read_bytes()
     assert [name for name in os.listdir(folder) if "checkpoint" in name] == []

@@ -54,10 +54,17 @@ def test_label_graph_against_floyd_and_warshall():
     (ok.Taxonomy({}), "dictionary"),
     (ok.Taxonomy(["a"]), "dictionary"),
     (ok.Taxonomy({"a": "r", "b": "r"}, labels=["a", "z"]), "'z'"),
+    (ok.Taxonomy({"a": "r", "b": "r"}, labels=["a", "b", "a"]), "each label once. Got 'a' twice"),
+    (ok.Taxonomy({1: 0, 2: 0}, labels=[1, 2, True]), "each label once"),
+    (ok.Taxonomy({"a": "r", "b": "r"}, labels="ab"), "None or a list of nodes"),
+    (ok.Taxonomy({"a": "r", "b": "r"}, labels=5), "None or a list of nodes"),
+    (ok.Taxonomy({"a": "r", "b": "r"}, labels=[["a"], ["b"]]), "None or a list of nodes"),
+    (ok.Taxonomy({"a": ["r"], "b": "r"}), "dictionary"),
     (ok.LabelGraph([("a", "b", -1.0)]), "at least 0"),
     (ok.LabelGraph([("a", "b", float("nan"))]), "at least 0"),
     (ok.LabelGraph([("a", "b", 1.0), ("c", "d", 1.0)]), "connected"),
     (ok.LabelGraph([]), "at least one edge"),
+    (ok.LabelGraph([(["a"], "b", 1.0)]), "list of .a, b, weight."),
     (ok.LabelGraph([("a", "b")]), "weight"),
     ("tree", "Taxonomy or a LabelGraph"),
 ], ids=str)
@@ -217,6 +224,92 @@ def test_missing_labels_of_pandas_are_refused(dtype):
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="y contains NaN or None"):
         ok.NORMA("multiclass_hinge").partial_fit(np.arange(3.0)[:, None], pandas.Series(["a", None, "b"], dtype=dtype))
+
+
+@pytest.mark.parametrize("look", [lambda tree: tree.names(), lambda tree: tree.nodes(), lambda tree: tree.validate()])
+def test_doubled_labels_are_refused_wherever_one_looks(look):
+    tree = ok.Taxonomy({"a": "r", "b": "r"}, labels=["a", "b", "a"])    # the constructor never raises
+    with pytest.raises(ValueError, match="each label once. Got 'a' twice"):
+        look(tree)
+
+
+def pieces(label):
+    """How the paths of the next test come apart: the words between spaces; an underscore is a slash."""
+    return [part.replace("_", "/") for part in label.split(" ")]
+
+
+PATHS = {
+    "absolute": (["/usr/bin", "/etc", "/usr/lib"], {}),
+    "absolute and relative": (["/usr/bin", "usr/bin", "usr/", "/usr", "//usr", "/", "//", ""], {}),
+    "parts with slashes": (["a_b x", "a b x", "a_b y", "a b y"], {"split": pieces}),
+    "inner nodes like labels": (["a/", "a c", "b"], {"split": pieces}),
+    "inner nodes like the root": (["_ x", " x", "y z"], {"split": pieces}),
+    "inner nodes like each other made different": (["a_b x", "a b x", "a b  x", "a b/ x"], {"split": pieces}),
+    "parts of several types": ([0, 1, 2], {"split": [(1, "x"), ("1", "x"), ("1", "y")].__getitem__}),
+}
+
+
+@pytest.mark.parametrize("labels, options", PATHS.values(), ids=PATHS)
+def test_paths_give_the_tree_of_their_prefixes(labels, options, tmp_path):
+    """Ancestors of a label are the prefixes of its path, whatever inner nodes are called."""
+    tree = ok.Taxonomy.from_paths(labels, **options)
+    split = options.get("split", lambda label: label.split("/"))
+
+    def prefixes(label):
+        path = tuple(split(label))
+        return {path[:depth] for depth in range(len(path) + 1)}
+
+    for a in labels:
+        for b in labels:
+            assert tree.kernel(a, b) == len(prefixes(a) & prefixes(b))
+            assert tree.distance(a, b) == 0.5 * len(prefixes(a) ^ prefixes(b))
+    assert len(tree.nodes()) == len(set().union(*map(prefixes, labels)))
+    inner = set(tree.nodes()) - set(labels)
+    assert all(isinstance(name, str) for name in inner)
+    y = (labels * 12)[:12]
+    model = ok.NORMA("graph_hinge", labels=tree).fit(X, y)
+    model.save(tmp_path / "m.npz")
+    twin = ok.load(tmp_path / "m.npz")
+    assert twin.labels.parents == tree.parents and twin.labels.labels == labels
+    assert twin.predict(X).tolist() == model.predict(X).tolist()
+
+
+def test_paths_of_an_array(tmp_path):
+    """The labels of an array are strings of NumPy's, and they are labels like any others."""
+    y = np.array(["a/b", "a/c", "d/e"] * 4)
+    model = ok.NORMA("graph_hinge", labels=ok.Taxonomy.from_paths(y)).fit(X, y)
+    model.save(tmp_path / "m.npz")
+    assert ok.load(tmp_path / "m.npz").predict(X).tolist() == model.predict(X).tolist()
+    assert model.classes_.dtype == "<U3"
+
+
+def test_inner_nodes_keep_the_names_that_are_their_own():
+    assert ok.Taxonomy.from_paths(["D05/C", "D05/B", "E/1/x"]).parents == {
+        "D05/": "/", "D05/C": "D05/", "D05/B": "D05/", "E/": "/", "E/1/": "E/", "E/1/x": "E/1/"}
+    assert ok.Taxonomy.from_paths(["a_b x", "a b x", "a b_ x"], pieces).nodes().count("a/b/") == 1
+
+
+@pytest.mark.parametrize("labels, split, words", [
+    (["a/b", "a-b"], lambda label: label.replace("-", "/").split("/"), "'a/b' and 'a-b' of from_paths have one path"),
+    (["a/b", ""], lambda label: label.split("/") if label else [], "'' of from_paths has no path"),
+])
+def test_paths_that_are_no_paths_are_refused(labels, split, words):
+    with pytest.raises(ValueError, match=words):
+        ok.Taxonomy.from_paths(labels, split)
+
+
+@pytest.mark.parametrize("labels", [
+    ok.Taxonomy({1: 0, 2: 0, 3: 0}, labels=[1, 2, 3]),
+    ok.Taxonomy({2**63: "r", -1: "r", 2**53 + 1: "r"}, labels=[2**63, -1, 2**53 + 1]),
+    ok.LabelGraph([(2**53, 2**53 + 1, 1.0), (2**53 + 1, -1, 1.0)]),
+    ok.LabelGraph([(1, "a", 1), ("a", 0.5, 2.5)]),
+], ids=repr)
+def test_structures_of_numbers_are_saved_as_they_are(labels, tmp_path):
+    model = ok.NORMA("graph_hinge", labels=labels).fit(X[:3], labels.names())
+    model.save(tmp_path / "m.npz")
+    twin = ok.load(tmp_path / "m.npz")
+    assert repr(twin) == repr(model) and twin.predict(X).tolist() == model.predict(X).tolist()
+    assert twin.classes_.tolist() == model.classes_.tolist() == labels.names()
 
 
 def test_paths_without_parts_are_refused():

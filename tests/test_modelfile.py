@@ -6,10 +6,13 @@ import io
 import json
 import os
 import pickle
+import random
 import re
+import struct
 import subprocess
 import sys
 import zipfile
+import zlib
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +20,8 @@ import pytest
 from small_models import same_state, scores
 
 import onlinekernels as ok
-from onlinekernels import modelfile
+from onlinekernels import archive, modelfile
+from onlinekernels.state import State
 
 RNG = np.random.default_rng(8)
 N = 60
@@ -443,10 +447,13 @@ class TestDamagedFiles:
         {"header": np.frombuffer(b'{"format": "other"}', dtype=np.uint8)},
         {"header": np.frombuffer(b"\xff\xfe", dtype=np.uint8)},
         {"header": np.frombuffer(b"[" * 100_000, dtype=np.uint8)},
-    ], ids=["another_array", "nothing", "floats", "text", "2d", "empty", "list", "string", "other_format", "not_utf8", "deep"])
+        *({"header": np.frombuffer(b'{"format": "onlinekernels model", "version": 1, "a": ' + b"[" * n + b"]" * n + b"}", dtype=np.uint8)}
+          for n in (500, 900, 990, 2000, 5000)),
+    ], ids=["another_array", "nothing", "floats", "text", "2d", "empty", "list", "string", "other_format", "not_utf8", "deep",
+            *(f"nested{n}" for n in (500, 900, 990, 2000, 5000))])
     def test_a_foreign_npz_is_refused(self, tmp_path, arrays):
         np.savez(tmp_path / "f.npz", **arrays)
-        refused(tmp_path / "f.npz", "not a model file")
+        refused(tmp_path / "f.npz", "not a model file|checksum")
 
     def test_an_npy_is_refused(self, tmp_path):
         with open(tmp_path / "f.npz", "wb") as file:
@@ -467,13 +474,13 @@ class TestDamagedFiles:
         (tmp_path / "f.npz").write_bytes(content)
         refused(tmp_path / "f.npz", "not a model file|damaged")
 
-    def test_a_file_written_with_compression_is_still_the_model(self, saved, tmp_path):
+    def test_a_file_written_with_compression_is_refused_before_it_is_unpacked(self, saved, tmp_path):
         with np.load(saved) as file:
-            np.savez_compressed(tmp_path / "c.npz", **dict(file))
-        assert pickle.dumps(ok.load(tmp_path / "c.npz")) == pickle.dumps(ok.load(saved))
+            np.savez_compressed(tmp_path / "c.npz", **dict(file), more=np.zeros(10**6))
+        refused(tmp_path / "c.npz", "compressed")
 
 
-def rewritten(path, edit, *, honest=True):
+def rewritten(path, edit, *, honest=True, name="edited.npz"):
     """The file with its header and arrays edited; an honest one has the right digest for them."""
     header, arrays = modelfile._read(path)
     arrays = {name: array.copy() for name, array in arrays.items()}
@@ -481,7 +488,7 @@ def rewritten(path, edit, *, honest=True):
     if honest:
         header["digest"] = modelfile._digest(header, arrays)
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    target = os.path.join(os.path.dirname(path), "edited.npz")
+    target = os.path.join(os.path.dirname(path), name)
     np.savez(target, **arrays)
     return target
 
@@ -828,3 +835,210 @@ def test_a_model_with_room_for_labels_that_did_not_join_goes_on_bit_for_bit(tmp_
             for either in (model, twin):
                 either.partial_fit(np.eye(3), ["d", "a", "b"])
             same_state(twin, model)
+
+
+# ---- The archive ------------------------------------------------------------------------------------
+
+
+def with_header(text, data=b""):
+    """An .npz whose only member has this .npy header."""
+    text = text.encode() + b" " * (-(len(text) + 11) % 64) + b"\n"
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("header.npy", b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text + data)
+    return buffer.getvalue()
+
+
+class TestArchive:
+    """A reader of our own: what numpy writes of plain numbers, and nothing else."""
+
+    @pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3), np.float32(5), np.zeros((0, 3)), np.zeros((2, 0)),
+                                       np.arange(3, dtype=">i4"), np.array([True, False]), np.arange(24).reshape(2, 3, 4),
+                                       np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.zeros(10**5, dtype=np.uint8)],
+                             ids=lambda a: f"{a.dtype} {a.shape}")
+    def test_it_reads_what_numpy_writes(self, array):
+        buffer = io.BytesIO()
+        np.savez(buffer, a=array, other=np.arange(3))
+        again = archive.read_arrays(buffer.getvalue())
+        assert set(again) == {"a", "other"} and again["a"].dtype == array.dtype and again["a"].flags.writeable
+        np.testing.assert_array_equal(again["a"], array)
+
+    def test_a_comment_is_allowed(self, saved):
+        with zipfile.ZipFile(saved, "a") as file:
+            file.comment = b"PK\5\6 and so on " * 100
+        assert ok.load(saved).t_ == N
+
+    @pytest.mark.parametrize("header, data", [
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (4398046511104,), }", b"x" * 64),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", b""),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (0, 99999999999999999999999), }", b""),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (-8,), }", b"x" * 64),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (7,), }", b"x" * 64),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (9,), }", b"x" * 64),
+        ("{'descr': '|O', 'fortran_order': False, 'shape': (8,), }", b"x" * 64),
+        ("{'descr': '|S8', 'fortran_order': False, 'shape': (8,), }", b"x" * 64),
+        ("{'descr': '<c16', 'fortran_order': False, 'shape': (4,), }", b"x" * 64),
+        ("{'descr': '<M8[s]', 'fortran_order': False, 'shape': (8,), }", b"x" * 64),
+        ("{'descr': '|V8', 'fortran_order': False, 'shape': (8,), }", b"x" * 64),
+        ("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (8,), }", b"x" * 64),
+        ("{'descr': '(2,)<f8', 'fortran_order': False, 'shape': (4,), }", b"x" * 64),
+        ("{'descr': '<f3', 'fortran_order': False, 'shape': (8,), }", b"x" * 64),
+        ("{'descr': '<b8', 'fortran_order': False, 'shape': (8,), }", b"x" * 64),
+        ("{'descr': '<f8', 'fortran_order': 0, 'shape': (8,), }", b"x" * 64),
+        ("{'descr': '<f8', 'shape': (8,), }", b"x" * 64),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (8,), } # and more", b"x" * 64),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (1,) * 8, }", b"x" * 64),
+        ("(" * 3000, b""), ("{'descr'", b""), ("", b""), ("\\", b""),
+    ], ids=str)
+    def test_arrays_that_it_refuses(self, tmp_path, header, data):
+        (tmp_path / "f.npz").write_bytes(with_header(header, data))
+        refused(tmp_path / "f.npz", "not a model file")
+
+    def test_members_that_share_their_bytes_are_refused(self, saved, tmp_path):
+        """A hundred entries of the directory, one array: the file is small, the arrays would not be."""
+        name, data = "a.npy", io.BytesIO()
+        np.save(data, np.zeros(1000))
+        data = data.getvalue()
+        local = struct.pack("<4s5H3L2H", b"PK\3\4", 20, 0, 0, 0, 0, zlib.crc32(data), len(data), len(data), 5, 0)
+        entries = b"".join(
+            struct.pack("<4s6H3L5H2L", b"PK\1\2", 20, 20, 0, 0, 0, 0, zlib.crc32(data), len(data), len(data), 5, 0, 0, 0, 0, 0, 0)
+            + name.encode() for _ in range(100))
+        body = local + name.encode() + data
+        end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 100, 100, len(entries), len(body), 0)
+        (tmp_path / "f.npz").write_bytes(body + entries + end)
+        refused(tmp_path / "f.npz", "overlap|twice")
+
+    def test_zip64_is_understood(self):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as file:
+            for i in range(10):
+                with file.open(f"a{i}.npy", "w", force_zip64=True) as member:
+                    np.save(member, np.array([i]))
+        assert archive.read_arrays(buffer.getvalue())["a7"].tolist() == [7]
+        # More members than two bytes count: the record for many is used.
+        empty = io.BytesIO()
+        np.save(empty, np.zeros(0))
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as file:
+            for i in range(65_600):
+                file.writestr(f"{i}.npy", empty.getvalue())
+        assert len(archive.read_arrays(buffer.getvalue())) == 65_600
+
+    @pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+    def test_a_bomb_takes_no_memory(self, tmp_path):
+        np.savez_compressed(tmp_path / "bomb.npz", header=np.zeros(2**27))
+        code = (
+            "import resource, onlinekernels as ok\n"
+            "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+            f"try: ok.load({str(tmp_path / 'bomb.npz')!r})\n"
+            "except ValueError: print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 100_000)\n")
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert result.stdout == "True\n", result.stderr
+
+
+class TestSizesThatAFileClaims:
+    """What a file says about sizes is compared with its arrays before anything of that size is made."""
+
+    @pytest.mark.parametrize("model", [
+        ok.NORMA("squared").partial_fit(X, TARGETS), ok.NORMA("squared", "linear").partial_fit(X, TARGETS),
+        ok.NORMA("squared", ok.AdditiveExponential()).partial_fit(X, TARGETS),
+        ok.NORMA("squared", ok.AdditiveExponential(), budget=5).partial_fit(X, TARGETS),
+        ok.NORMA("squared", "linear").partial_fit(X, np.column_stack([TARGETS, TARGETS])),
+        ok.NORMA("squared").partial_fit(X, np.column_stack([TARGETS, TARGETS])),
+    ], ids=str)
+    def test_features_and_targets(self, tmp_path, model, monkeypatch):
+        model.save(tmp_path / "m.npz")
+        edited = [rewritten(tmp_path / "m.npz", in_state(**change), name=f"{i}.npz") for i, change in enumerate((
+            {"n_features": 2**31 - 1}, {"n_features": 10**6}, {"targets": 2**31 - 1}, {"targets": 10**6}, {"targets": 3}))]
+        assert ok.load(tmp_path / "m.npz").t_ == N
+
+        def never(*args, **kwargs):
+            raise AssertionError("an engine of that size was made")
+
+        monkeypatch.setattr(State, "__init__", never)
+        for path in edited:
+            refused(path, "features|targets|weights|origin|trees")
+
+    @pytest.mark.parametrize("labels", [ok.Taxonomy({"a": "r", "b": "r", "c": "r"}), ok.LabelGraph([("a", "b", 1.0), ("b", "c", 1.0)])],
+                             ids=["taxonomy", "graph"])
+    @pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+    def test_labels_of_a_structure(self, tmp_path, labels, kernel):
+        model = ok.NORMA("graph_hinge", kernel, labels=labels).partial_fit(np.eye(3), ["a", "b", "c"])
+        model.save(tmp_path / "m.npz")
+
+        def labelled(**values):
+            return lambda header, arrays: header["state"]["labels"].update(values)
+
+        refused(rewritten(tmp_path / "m.npz", labelled(fixed=False)), "labels of a structure are fixed")
+        for order in (["a", "b"], ["a"], [], ["a", "b", "c", "r"], ["a", "b", "z"], ["a", "b", "b"], [["a"], "b", "c"], None,
+                      ["a", "b", None], ["a", "b", NAN], {"a": 1}):
+            refused(rewritten(tmp_path / "m.npz", labelled(order=order)))
+        for count in (0, 1, 2, 4, -1):
+            refused(rewritten(tmp_path / "m.npz", in_engine(labels=count)))
+
+    def test_growing_labels_become_a_structures(self, tmp_path):
+        ok.NORMA("graph_hinge").partial_fit(np.eye(2), ["a", "b"]).save(tmp_path / "m.npz")
+        tree = {"noun": "Taxonomy", "params": {"parents": {"pairs": [["a", "r"], ["b", "r"], ["c", "r"]]}, "labels": None}}
+        refused(rewritten(tmp_path / "m.npz", in_params(labels=tree)), "fixed")
+
+    @pytest.mark.parametrize("dtype", ["<U1000000000", "|S1000000000", "|V1000000000", "(1000000,)<i8", "<f8,<f8", "O", "|O8"])
+    def test_types_of_labels(self, tmp_path, dtype):
+        ok.NORMA().partial_fit(X[:2], ["a", "b"]).save(tmp_path / "m.npz")
+        path = rewritten(tmp_path / "m.npz", lambda header, arrays: header["state"]["labels"].update(dtype=dtype))
+        try:
+            assert ok.load(path).classes_.nbytes < 100
+        except ValueError as error:
+            assert "edited.npz" in str(error)
+
+    @pytest.mark.parametrize("display", [[0, 1], [0, 0, 1], [0.0, 1.0, 2.0], [True, False, 2], "012", 5, [2, 1, 3]], ids=repr)
+    def test_the_order_that_users_see(self, tmp_path, display):
+        ok.NORMA("multiclass_hinge").fit(np.eye(3), ["c", "b", "a"]).save(tmp_path / "m.npz")
+        refused(rewritten(tmp_path / "m.npz", lambda header, arrays: header["state"]["labels"].update(display=display)))
+
+
+MUTANTS = [0, 1, -1, 3, 1.5, 2**31 - 1, 2**62, 2**70, NAN, INF, "", "a", None, True, [], [1], ["a", "b", "c"], [[1]], {}, {"array": "array0"},
+           {"objects": ["a"]}, {"noun": "Linear", "params": {}}, {"noun": "GraphHinge", "params": {}}, "implicit"]
+FAMILIES = {
+    "pairs": ok.NORMA("multiclass_hinge", budget=6).partial_fit(X, np.array(list("abc"))[np.arange(N) % 3]),
+    "structure": ok.NORMA("graph_hinge", "linear", labels=ok.LabelGraph([("a", "b", 1.0), ("b", "c", 2.0)])).partial_fit(
+        X, np.array(list("abc"))[np.arange(N) % 3]),
+    "trees": ok.NORMA("squared", ok.AdditiveSpline(bounds=(-9.0, 9.0))).partial_fit(X, TARGETS),
+    "targets": ok.NORMA("squared", scale=True).partial_fit(X, np.column_stack([TARGETS, TARGETS])),
+    "adapted": ok.SVMD("multiclass_logistic").partial_fit(X, np.array(list("abc"))[np.arange(N) % 3]),
+}
+
+
+def places(value, path=()):
+    """Paths to all parts of a header."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in items:
+        yield (*path, key)
+        yield from places(part, (*path, key))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_whatever_a_header_says_the_answer_is_a_model_or_a_value_error(tmp_path, family):
+    """One part of an honest header becomes something else; a model that loads can be used."""
+    FAMILIES[family].save(tmp_path / "m.npz")
+    rng = random.Random(family)
+    all_places = [path for path in places(modelfile._read(tmp_path / "m.npz")[0]) if path[0] in ("params", "state", "without")]
+    for _ in range(150):
+        path, value = rng.choice(all_places), rng.choice(MUTANTS)
+
+        def edit(header, arrays):
+            for key in path[:-1]:
+                header = header[key]
+            header[path[-1]] = value
+
+        edited = rewritten(tmp_path / "m.npz", edit)
+        try:
+            model = ok.load(edited)
+        except ValueError as error:
+            assert "edited.npz" in str(error)
+            continue
+        try:
+            model.predict(X)
+            model._state.engine._check()
+        except (ValueError, TypeError, FloatingPointError):
+            pass

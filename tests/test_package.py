@@ -16,9 +16,10 @@ MODULES = ["vecmath", "losses", "kernels", "ring", "tree", "outputs", "rules", "
 # Each layer may import the ones before it, and modules of its own layer only where named.
 LAYERS = [
     ["_core"],
-    ["params", "validation"],
+    ["params", "validation", "archive"],
+    ["labelvalues"],
     ["kernels", "losses", "steps", "budgets", "labels"],
-    ["additive", "scaling"],
+    ["additive", "scaling", "structures"],
     ["plan"],
     ["state", "fitted"],
     ["learner"],

@@ -90,7 +90,8 @@ OK_STATIC OK_CLONES void ok_exp_array(const double *OK_RESTRICT x, double *OK_RE
 }
 
 /* Sixteen independent sums: enough to fill vector registers, and the same order of additions
- * whatever the vector width, so that a sum does not depend on how it was compiled for a machine. */
+ * whatever the vector width.  A sum depends on the machine only in its last bits: where there is a
+ * fused multiply-add, the compiler may use it, and a product is then not rounded before it is added. */
 #define OK_LANES 16
 
 #define OK_DEFINE_FOR(TYPE, SUFFIX)                                                                \

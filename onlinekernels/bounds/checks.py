@@ -1,20 +1,22 @@
 """Checks of the arguments of bounds: one rule per name."""
 import functools
 import inspect
+import math
 import numbers
 
 import numpy as np
 
-from onlinekernels.validation import bad_parameter
+from onlinekernels.validation import as_number, bad_parameter
 
 LARGEST_LOG = 709.0  # the exponential of more is no float
+ROUNDING = 1e-12  # what a bound and the numbers that describe a comparison may have lost
 
 
 def _number(expected, test):
     """A rule: what is expected, in words and as a predicate."""
     def allowed(value):
-        is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-        return bool(is_number and np.isfinite(value) and test(value))
+        number = as_number(value)
+        return number is not None and test(number)
 
     return expected, allowed
 
@@ -23,7 +25,7 @@ POSITIVE = _number("a positive number", lambda value: value > 0)
 NOT_NEGATIVE = _number("a number of at least 0", lambda value: value >= 0)
 FRACTION = _number("a number between 0 and 1, both excluded", lambda value: 0 < value < 1)
 HALF = _number("a number between 0 and 1/2, both excluded", lambda value: 0 < value < 0.5)
-COUNT = _number("an integer of at least 1", lambda value: isinstance(value, numbers.Integral) and value >= 1)
+COUNT = "an integer of at least 1", lambda value: isinstance(value, numbers.Integral) and (as_number(value) or 0) >= 1
 FLAG = "True or False", lambda value: isinstance(value, (bool, np.bool_))
 
 RULES = {
@@ -70,6 +72,24 @@ def checked(function=None, **exceptions):
         return function(*given.args, **given.kwargs)
 
     return with_checks
+
+
+def bound(function=None, **exceptions):
+    """`checked`, for an upper bound: one that is a whole number but for rounding is that number.
+
+    A tight bound of one mistake must not come out as 0.9999999999999999, which allows none.
+    """
+    if function is None:
+        return functools.partial(bound, **exceptions)
+    exact = checked(function, **exceptions)
+
+    @functools.wraps(function)
+    def rounded_up(*args, **kwargs):
+        value = exact(*args, **kwargs)
+        whole = round(value) if math.isfinite(value) else value
+        return float(whole) if 0 < whole - value <= ROUNDING * whole else value
+
+    return rounded_up
 
 
 def check(owner, name, value, rule):

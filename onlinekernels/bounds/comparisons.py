@@ -5,7 +5,7 @@ import numpy as np
 
 from onlinekernels.bounds.checks import POSITIVE, check, checked
 from onlinekernels.kernels import as_kernel
-from onlinekernels.validation import bad_parameter
+from onlinekernels.validation import bad_parameter, refuse_masked
 
 
 def comparison(kernel, X, y, coefficients, *, margin, points=None):
@@ -61,6 +61,7 @@ def comparison(kernel, X, y, coefficients, *, margin, points=None):
 
 
 def _signs(y, n):
+    refuse_masked(y, "y")
     y = np.asarray(y)
     if y.shape != (n,) or not np.isin(y, (-1, 1)).all():
         raise bad_parameter("comparison", "y", f"{n} labels, each -1 or 1", y)
@@ -69,6 +70,7 @@ def _signs(y, n):
 
 def _functions(coefficients, shape):
     """One row per function; a single row for one that never moves."""
+    refuse_masked(coefficients, "coefficients")
     functions = np.asarray(coefficients, dtype=float)
     if functions.shape == shape[1:]:
         functions = functions[None]

@@ -1,9 +1,9 @@
 """ILK: mistakes and regret."""
-from onlinekernels.bounds.checks import NOT_NEGATIVE, POSITIVE, checked
+from onlinekernels.bounds.checks import NOT_NEGATIVE, POSITIVE, bound
 from onlinekernels.bounds.norma import energy_of, mistakes_at_best_scale, norma_mistakes, regret_of
 
 
-@checked
+@bound
 def ilk_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples):
     """Bound on the mistakes of ILK tuned by `tune_ilk_mistakes`, I Thm 2: the number of `norma_mistakes`.
 
@@ -21,7 +21,7 @@ def ilk_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, exam
                           squared_path=squared_path, examples=examples)
 
 
-@checked(regularization=NOT_NEGATIVE, learner_margin=POSITIVE)
+@bound(regularization=NOT_NEGATIVE, learner_margin=POSITIVE)
 def ilk_mistakes_untuned(*, step, regularization, learner_margin, penalty=1.0, radius, margin, loss, norm,
                          path=0.0, squared_path=0.0, examples):
     """Bound on the mistakes of ILK with the hinge loss and *any* fixed step, lambda, margin and penalty.
@@ -46,7 +46,7 @@ def ilk_mistakes_untuned(*, step, regularization, learner_margin, penalty=1.0, r
     return mistakes_at_best_scale(step * penalty, sure, reach, energy, radius, margin, loss)
 
 
-@checked
+@bound
 def ilk_regret(*, examples, step, regularization, radius, penalty=1.0, lipschitz=1.0):
     """Bound on sum_t R_t(f_t) - sum_t R_t(g) for every g, I Thm 3: a sqrt(T) + b.
 

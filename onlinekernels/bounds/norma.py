@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from onlinekernels.bounds.checks import LARGEST_LOG, NOT_NEGATIVE, check_step, checked
+from onlinekernels.bounds.checks import LARGEST_LOG, NOT_NEGATIVE, bound, check_step, checked
 from onlinekernels.bounds.comparisons import complexity_of, least_mistakes
 from onlinekernels.validation import bad_parameter
 
@@ -11,7 +11,7 @@ from onlinekernels.validation import bad_parameter
 # ---- NORMA: mistakes --------------------------------------------------------------------------
 
 
-@checked
+@bound
 def norma_margin_errors(*, learner_margin, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples):
     """Bound on the margin errors y f(x) <= rho of NORMA tuned by `tune_norma_margin_errors`, K Thm 2.
 
@@ -30,7 +30,7 @@ def gap_of(owner, margin, learner_margin):
     return margin - learner_margin
 
 
-@checked
+@bound
 def norma_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples):
     """Bound on the mistakes y f(x) <= 0 of NORMA tuned by `tune_norma_mistakes`, K Thm 3.
 
@@ -46,7 +46,7 @@ def norma_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, ex
     return least_mistakes(margin, loss, complexity_of(radius, norm, path, squared_path, examples))
 
 
-@checked
+@bound
 def norma_hinge_loss(*, learner_margin, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples):
     """Bound on NORMA's own cumulative hinge loss sum_t max(0, rho - y_t f_t(x_t)), K (47): K + C/(mu - rho).
 
@@ -60,7 +60,7 @@ def norma_hinge_loss(*, learner_margin, radius, margin, loss, norm, path=0.0, sq
     return loss + complexity_of(radius, norm, path, squared_path, examples) / gap
 
 
-@checked(regularization=NOT_NEGATIVE)
+@bound(regularization=NOT_NEGATIVE)
 def norma_mistakes_untuned(*, step, regularization, learner_margin, radius, margin, loss, norm,
                            path=0.0, squared_path=0.0, examples):
     """Bound on the mistakes of NORMA with the hinge loss and *any* fixed step, lambda and margin.
@@ -113,7 +113,7 @@ def mistakes_at_best_scale(largest, sure, least_margin, energy, radius, margin, 
 # ---- NORMA: risk ------------------------------------------------------------------------------
 
 
-@checked
+@bound
 def norma_regret(*, examples, step, regularization, radius, lipschitz=1.0):
     """Bound on sum_t R_inst[f_t] - m R_reg[g] for every g, K Thm 4: a sqrt(m) + b.
 
@@ -135,7 +135,7 @@ def regret_of(weight, examples, step, regularization, limit):
     return slope * math.sqrt(examples) + limit ** 2 / (2 * step)
 
 
-@checked
+@bound
 def norma_window_regret(*, examples, step, regularization, radius, lipschitz=1.0):
     """`norma_regret` for NORMA with the window of K Thm 6: a = 2 lambda U^2 (10 eta lambda + 1/(eta lambda)).
 

@@ -1,9 +1,9 @@
 """Projections and Perceptrons: mistakes and loss."""
-from onlinekernels.bounds.checks import checked
+from onlinekernels.bounds.checks import bound, checked
 from onlinekernels.validation import bad_parameter
 
 
-@checked
+@bound
 def projection_mistakes(*, radius, norm, ball=None, margin=1.0):
     """Bound on the mistakes of Herbster's projection algorithm for two classes, H Thms 2 and 4.
 
@@ -21,7 +21,7 @@ def projection_mistakes(*, radius, norm, ball=None, margin=1.0):
     return _projection("projection_mistakes", radius, norm, ball) / margin ** 2
 
 
-@checked
+@bound
 def projection_loss(*, radius, norm, ball=None):
     """Bound on sum_t max(0, |y_t - w_t(x_t)| - width)^2 of the projection algorithm, H Thms 3, 5 and 6.
 
@@ -41,7 +41,7 @@ def _projection(owner, radius, norm, ball):
     return radius ** 2 * distance ** 2
 
 
-@checked
+@bound
 def perceptron_mistakes(*, radius, margin, norm=1.0, deviation=0.0):
     """Bound on the mistakes of the Perceptron, V Thm 1: ((R |theta| + D) / gamma)^2.
 

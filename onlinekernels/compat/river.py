@@ -14,6 +14,7 @@ import numpy as np
 
 from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.kernels import as_kernel
+from onlinekernels.labelvalues import as_list, label_array, plain
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.losses import Insensitive, Logistic, MulticlassLogistic, NuNovelty
 from onlinekernels.validation import bad_parameter, check_class_weight
@@ -255,7 +256,7 @@ class RiverClassifier(_Wrapper, base.MiniBatchClassifier):
         if _task(self.model) == "multiclass":
             return None
         if self._learned:
-            classes = self.learner.classes_.tolist()
+            classes = as_list(self.learner.classes_)
             return _TwoLabels(dict(zip(classes, classes)), classes)
         classes = () if self.classes is None else tuple(self.classes)
         if self.classes is not None and len(set(classes)) != 2:
@@ -299,10 +300,10 @@ class RiverClassifier(_Wrapper, base.MiniBatchClassifier):
 
         if not self._learned or not len(X):
             return pandas.Series([None] * len(X), index=X.index, dtype=object)
-        answers = self.learner.predict(self._examples(X)[0]).tolist()
+        answers = as_list(self.learner.predict(self._examples(X)[0]))
         if self._labels is not None:
             answers = [self._labels.name(answer) for answer in answers]
-        return pandas.Series(answers, index=X.index)
+        return pandas.Series(label_array(answers), index=X.index)
 
     def predict_proba_one(self, x):
         """{label: probability} of the labels seen so far; for logistic losses only."""
@@ -330,7 +331,7 @@ class RiverClassifier(_Wrapper, base.MiniBatchClassifier):
         if not self._learned or not len(examples):
             labels = labels or []
             return labels, np.full((len(examples), len(labels)), 0.5)
-        return labels or self.learner.classes_.tolist(), self.learner.predict_proba(examples)
+        return labels or as_list(self.learner.classes_), self.learner.predict_proba(examples)
 
 
 class RiverRegressor(_Wrapper, base.MiniBatchRegressor):
@@ -472,7 +473,7 @@ class _TwoLabels:
             return {False: False, True: True}
         free = [side for side in self.pair if side not in sides.values()]
         likely = label not in (0, -1) if label in (0, -1, 1) else free[0]
-        return {_plain(label): likely if likely in free else free[0]}
+        return {plain(label): likely if likely in free else free[0]}
 
     def name(self, side):
         """The label on a side; the other one if there is none yet."""
@@ -493,10 +494,6 @@ _NOTHING = np.array(None)
 def _alone(example):
     """A single example as the learner takes many."""
     return example[None] if isinstance(example, np.ndarray) else [example]
-
-
-def _plain(label):
-    return label.item() if isinstance(label, np.generic) else label
 
 
 def _numbers(x):

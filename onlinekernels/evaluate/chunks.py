@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from onlinekernels.evaluate.checks import is_series
-from onlinekernels.labels import label_column
-from onlinekernels.validation import check_length, is_sparse
+from onlinekernels.labelvalues import as_list, column, distinct_labels
+from onlinekernels.validation import check_length, is_sparse, refuse_masked
 
 
 def n_rows(X):
@@ -47,9 +47,10 @@ def _pair(chunk):
     elif not hasattr(X, "__len__"):
         X = np.asarray(X)
     if y is not None:
+        refuse_masked(y, "y")
         is_nested = isinstance(y, list) and len(y) and isinstance(y[0], (list, np.ndarray))
         several = _is_matrix(y) and y.shape[1] > 1 or is_nested
-        y = np.asarray(y) if several else label_column(y, n_rows(X))
+        y = np.asarray(y) if several else column(y, n_rows(X))
         check_length(y, n_rows(X), "y")
     return X, y
 
@@ -61,9 +62,13 @@ def pieces(stream, chunk):
         begin = 0
         while begin < n_rows(X):
             end = min(begin + due, n_rows(X))
-            yield X[begin:end], None if y is None else y[begin:end]
+            yield _rows(X, begin, end), None if y is None else y[begin:end]
             due = due - (end - begin) or chunk
             begin = end
+
+
+def _rows(X, begin, end):
+    return X.iloc[begin:end] if hasattr(X, "iloc") else X[begin:end]  # a data frame may have an index of numbers
 
 
 def two_labels(y):
@@ -71,8 +76,8 @@ def two_labels(y):
     if y is None:
         return None
     try:
-        seen = list(dict.fromkeys(np.asarray(y).tolist()))
-    except TypeError:
+        seen = list(distinct_labels(as_list(y)).values())
+    except (TypeError, ValueError):  # several targets; labels that the model will refuse
         return None
     return seen if len(seen) == 2 else None
 

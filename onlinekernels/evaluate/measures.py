@@ -66,7 +66,7 @@ def _measured(state, scores, y, margins, known):
     if loss.task == "multiclass":
         y, scores = y.astype(np.intp), _as_learned(state.labels, scores)
         fixed = state.labels.fixed
-        out[:, 0] = _wrong_labels(scores, y, None if fixed else known)
+        out[:, 0] = _wrong_labels(state.labels, scores, y, None if fixed else known)
         if not fixed:
             scores = _among_known(scores, _labels_before(y, known, including_own=True))
     elif loss.task == "binary":
@@ -101,12 +101,12 @@ def _as_learned(labels, scores):
     return columns
 
 
-def _wrong_labels(scores, y, known):
+def _wrong_labels(labels, scores, y, known):
     """Whether each prediction is wrong; only labels that were known before an example can be predicted."""
     if known is None:
-        return scores.argmax(axis=1) != y
+        return labels.chosen(scores) != y
     before = _labels_before(y, known)
-    guesses = np.where(before > 0, _among_known(scores, before).argmax(axis=1), -1)
+    guesses = np.where(before > 0, labels.chosen(_among_known(scores, before)), -1)
     return guesses != y
 
 
