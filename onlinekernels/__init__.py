@@ -40,6 +40,8 @@ from onlinekernels.kernels import (
     Normalized,
     Polynomial,
     Precomputed,
+    poly,
+    rbf,
 )
 from onlinekernels.losses import (
     Absolute,
@@ -97,6 +99,8 @@ __all__ = [
     "Normalized",
     "Polynomial",
     "Precomputed",
+    "poly",
+    "rbf",
     "LabelGraph",
     "Taxonomy",
     "Absolute",

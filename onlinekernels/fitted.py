@@ -7,10 +7,11 @@ __all__ = ["Fitted", "learned", "only_if"]
 
 
 class only_if:
-    """A method or property that exists only where `check(model)` holds, for hasattr as well."""
+    """A method or property that exists only where `check(model)` holds, for hasattr as well; `hint` says what to do."""
 
-    def __init__(self, check):
+    def __init__(self, check, hint=""):
         self.check = check
+        self.hint = hint
 
     def __call__(self, function):
         self.function = function
@@ -28,7 +29,7 @@ class only_if:
         except ValueError as error:  # parameters that the first fit will refuse
             raise AttributeError(str(error)) from error
         if not exists:
-            raise AttributeError(f"{type(model).__name__} with the loss {model.loss!r} has no {self.name!r}")
+            raise AttributeError(f"{type(model).__name__} with the loss {model.loss!r} has no {self.name!r}.{self.hint}")
         return self.function.__get__(model, owner)
 
 
@@ -78,6 +79,37 @@ class Fitted:
         if expansion.pool is not None:
             return len(expansion.pool.live_slots())
         return int(expansion.tree.counts(0).sum()) if state.plan.trees else 0
+
+    def contributions(self, x, top=5, label=None):
+        """Which stored examples speak for or against a prediction, and how much.
+
+        The score of one example x is the sum of what the terms contribute, alpha_i k(x_i, x), and the offset.
+
+        Parameters
+        ----------
+        x : 1-d array, or an object
+        top : int or None
+            How many to give, those that contribute most in size first; None gives all.
+        label : for many classes, the label whose score it is; None means the one that is predicted
+
+        Returns
+        -------
+        list of Contribution
+            ``value`` is the share of the score, ``place`` the place in `support_vectors_`, ``point`` the stored
+            example (in scaled units where the model scales), ``coefficient`` alpha_i and ``kernel`` k(x_i, x).
+
+        Examples
+        --------
+        >>> from onlinekernels import NORMA
+        >>> model = NORMA("squared", "gaussian", step=1.0).fit([[0.0], [1.0]], [1.0, 3.0])
+        >>> for part in model.contributions([1.0], top=1):
+        ...     print(part.place, part.point, round(part.value, 3))
+        1 [1.] 2.393
+        """
+        with self._turn.alone:
+            state = self._fitted()
+            points, alpha = self._terms(state)
+            return state.contributions(self._row(state, x), points, alpha, top, label)
 
     @learned
     def knots_(self, state):

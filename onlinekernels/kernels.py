@@ -37,6 +37,8 @@ __all__ = [
     "Noise",
     "Normalized",
     "Precomputed",
+    "rbf",
+    "poly",
 ]
 
 
@@ -502,10 +504,33 @@ class Custom(Kernel):
         return Custom(self.function)  # the same function, so that models with it can be compared
 
 
-# By name: those whose parameters all have defaults.
-KERNELS = {
-    name.lower(): globals()[name] for name in __all__ if name not in ("Kernel", "Normalized", "Precomputed")
-}
+# ---- By name -----------------------------------------------------------------------------------
+
+
+def rbf(gamma=None):
+    """The Gaussian by scikit-learn's name and parameter: exp(-gamma |x-z|^2); None is `Gaussian()`.
+
+    >>> rbf(gamma=0.125)
+    Gaussian(width=2.0)
+    """
+    if gamma is None:
+        return Gaussian()
+    if not isinstance(gamma, numbers.Real) or isinstance(gamma, bool) or not 0 < gamma < np.inf:
+        raise bad_parameter("rbf", "gamma", "a positive number", gamma)
+    return Gaussian(width=float(1.0 / np.sqrt(2.0 * gamma)))
+
+
+def poly(degree=3, gamma=1.0, coef0=1.0):
+    """The polynomial kernel by scikit-learn's name and parameters: (gamma <x,z> + coef0)^degree.
+
+    >>> poly(2, gamma=0.5)
+    Polynomial(degree=2, scale=0.5)
+    """
+    return Polynomial(degree, scale=gamma, bias=coef0)
+
+
+# Those whose parameters all have defaults, and names by which others know them.
+KERNELS = {name.lower(): globals()[name] for name in __all__ if name not in ("Kernel", "Normalized", "Precomputed")}
 
 
 def as_kernel(value, owner, default=Gaussian):

@@ -20,6 +20,12 @@ from onlinekernels.labelvalues import (
 __all__ = ["BinaryLabels", "ManyLabels", "label_column"]
 
 
+_CONTINUOUS = (
+    "Unknown label type: continuous. y must hold labels for a classification loss. Got {}. "
+    'To predict numbers use a regression loss such as "squared".'
+)
+
+
 class _Labels:
     """What both kinds of label sets share: looking labels up."""
 
@@ -98,10 +104,11 @@ class BinaryLabels(_Labels):
         if len(seen) == 2:
             return cls(seen)
         if len(seen) > 2:
-            kind = "Unknown label type: continuous" if is_continuous(seen) else "Only binary classification is supported"
+            if is_continuous(seen):
+                raise ValueError(_CONTINUOUS.format(shown(seen)))
             raise ValueError(
-                f"{kind}. y must hold two labels for a two-class loss. Got "
-                f"{len(seen)}: {shown(seen)}. For many classes use a loss such as MulticlassHinge()."
+                "Only binary classification is supported by a two-class loss: y must hold two labels. Got "
+                f'{len(seen)}: {shown(seen)}. For many classes use a loss such as "multiclass_hinge".'
             )
         label = seen[0]
         if seen.dtype.kind == "b":
@@ -244,9 +251,7 @@ class ManyLabels(_Labels):
     def encode(self, y):
         """(indices, labels to go on with); ValueError for a label outside a fixed set."""
         if is_continuous(y):
-            raise ValueError(
-                f"Unknown label type: continuous. y must hold labels for a classification loss. Got {shown(y)}."
-            )
+            raise ValueError(_CONTINUOUS.format(shown(y)))
         targets = self._looked_up(y)
         if None not in targets:
             return np.array(targets), self

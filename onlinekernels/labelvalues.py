@@ -203,3 +203,16 @@ def shown(labels):
 def shown_list(labels, most=5):
     """The first labels of a list, in words."""
     return ", ".join(repr(label) for label in labels[:most]) + (", ..." if len(labels) > most else "")
+
+
+def count_labels(labels):
+    """How many different labels there are; 0 for what a later check will refuse.
+
+    >>> count_labels(["a", "b", "a"]), count_labels(None)
+    (2, 0)
+    """
+    try:
+        labels = list(labels) if isinstance(labels, (set, frozenset, range, dict)) else labels
+        return len(set(keys_of(label_column(labels, len(labels)))))
+    except (TypeError, ValueError):
+        return 0

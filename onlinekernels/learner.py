@@ -36,6 +36,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
 
     _budget_of_int = Recent
     _default_kernel = Gaussian
+    _takes_many = False  # whether many classes are fine although the loss is of two
     labels = None
     class_weight = None
     scale = False
@@ -158,7 +159,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 scores = self._decide(state, X=state.scaled(self._checked_one(state, x).reshape(1, -1)), trusted=True)
             return plain(state.answers(scores)[0])
 
-    @only_if(_task_is("binary", "multiclass", "novelty"))
+    @only_if(_task_is("binary", "multiclass", "novelty"), " A regressor has predict.")
     def decision_function(self, X):
         """Scores: positive for the second of two classes, or for ordinary examples (f - rho).
 
@@ -186,7 +187,10 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state = self._fitted()
             return state.detected(self._scores(state, X))[0]
 
-    @only_if(lambda model: model._current_loss().probabilistic)
+    @only_if(
+        lambda model: model._current_loss().probabilistic,
+        ' Probabilities come with the loss "logistic" for two classes, "multiclass_logistic" for many.',
+    )
     def predict_proba(self, X):
         """Probabilities of the classes, shape (n, n_classes)."""
         with self._turn.alone:
@@ -246,7 +250,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         `start` is the state whose function the first call starts from, or None.
         """
         if state is None:
-            plan = self._plan()
+            plan = self._first_plan(y, classes)
             if start is not None:
                 plan.check_start(start)
             names = validation.feature_names(X)
@@ -276,6 +280,10 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         if self.class_weight is not None:
             weights = state.class_weights(self.class_weight, y, weights, balanced, self)
         return state, X, y, weights
+
+    def _first_plan(self, y, classes):
+        """The plan for a first call, which may depend on the labels that it shows or names."""
+        return self._plan()
 
     def _checked_points(self, state, X, finite=True):
         """X as a fitted model takes it."""
@@ -393,7 +401,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 multi_output=kind == "regressor" and not loss.adapts and not getattr(self, "radius", None),
             ),
             # Local kernels need features in their own units; one pass over few rows promises a regression little.
-            classifier_tags=ClassifierTags(poor_score=not self.scale, multi_class=loss.task == "multiclass")
+            classifier_tags=ClassifierTags(poor_score=not self.scale, multi_class=self._takes_many or loss.task == "multiclass")
             if kind == "classifier"
             else None,
             regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,

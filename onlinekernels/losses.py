@@ -7,7 +7,7 @@ loss (V (17)), and the runner-up is the first label in class order among equals.
 import numpy as np
 
 from onlinekernels._core import losses as _core
-from onlinekernels._core.dense import probabilities
+from onlinekernels._core.dense import mistake_gradients, probabilities
 from onlinekernels.params import Parameterized
 from onlinekernels.validation import bad_parameter, check_real
 
@@ -394,6 +394,47 @@ class MulticlassLogistic(Loss):
         scores = np.asarray(scores, dtype=float)
         flat = probabilities(scores.reshape(-1, scores.shape[-1]))
         return flat.reshape(scores.shape) - np.eye(scores.shape[-1])[y]
+
+
+class Mistake(Loss):
+    """Mistakes of many classes, as the Perceptron counts them: another label does as well as the right one.
+
+    Its derivative is the ultraconservative update of Crammer and Singer (2003): -1 at the label, and 1 shared by all
+    labels that do as well, "uniform" or "proportional" to their lead. Not a choice of its own: see `Perceptron`.
+
+    >>> Mistake("uniform").derivative([[0.0, 2.0, 1.0]], [0])
+    array([[-1. ,  0.5,  0.5]])
+    >>> Mistake("proportional").derivative([[0.0, 3.0, 1.0]], [0])
+    array([[-1.  ,  0.75,  0.25]])
+    """
+
+    task = "multiclass"
+
+    def __init__(self, update="uniform"):
+        self.update = update
+
+    @classmethod
+    def is_compiled(cls):
+        return True
+
+    def core(self):
+        return _core.CODES[self.update], 0.0, 0.0
+
+    def validate(self):
+        if self.update not in ("uniform", "proportional"):
+            raise bad_parameter(self, "update", "'uniform' or 'proportional'", self.update)
+
+    def value(self, scores, y):
+        """max(0, max_{l != y} f(x, l) - f(x, y)) of score vectors, shape (..., classes), for class indices y."""
+        scores = np.asarray(scores, dtype=float)
+        return scores.max(axis=-1) - _at(scores, y)
+
+    def derivative(self, scores, y):
+        """The update, for each score vector."""
+        scores = np.asarray(scores, dtype=float)
+        y = np.broadcast_to(y, scores.shape[:-1])
+        flat = mistake_gradients(scores.reshape(-1, scores.shape[-1]), y.ravel(), self.update == "proportional")
+        return flat.reshape(scores.shape)
 
 
 LOSSES = {name.lower(): globals()[name] for name in __all__ if name != "Loss"}

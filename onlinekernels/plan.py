@@ -14,7 +14,7 @@ from onlinekernels._core.sparse import Sparse
 from onlinekernels.budgets import Budget, Unlimited, as_budget
 from onlinekernels.kernels import Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, ManyLabels
-from onlinekernels.losses import Loss, MulticlassLogistic, as_loss
+from onlinekernels.losses import Loss, Mistake, MulticlassLogistic, as_loss
 from onlinekernels.params import same_parameters
 from onlinekernels.scaling import as_memory
 from onlinekernels.steps import MetaDescent, Step, as_step
@@ -197,7 +197,7 @@ class Plan:
         """How the coefficients of a term look."""
         if self.loss.task != "multiclass":
             return "one"
-        dense = isinstance(self.loss, MulticlassLogistic) or not self.loss.is_compiled()
+        dense = isinstance(self.loss, (MulticlassLogistic, Mistake)) or not self.loss.is_compiled()
         return "dense" if dense or self.rule == "implicit" and self.exact else "pair"
 
     @property

@@ -1,6 +1,7 @@
 """What a learner has learned: the engine, the labels, the scaler, and the plan they belong to."""
 import copy
 import numbers
+from collections import namedtuple
 
 import numpy as np
 
@@ -12,7 +13,10 @@ from onlinekernels.params import same_parameters
 from onlinekernels.plan import Plan
 from onlinekernels.scaling import RunningScaler
 
-__all__ = ["State", "targets"]
+__all__ = ["Contribution", "State", "targets"]
+
+Contribution = namedtuple("Contribution", "value place point coefficient kernel")
+Contribution.__doc__ = """What one stored example contributes to a score: value = coefficient * kernel."""
 
 
 class State:
@@ -134,10 +138,8 @@ class State:
         plan = learner._plan()
         for name in Plan.PARTS:
             if name not in Plan.MAY_CHANGE and not same_parameters(getattr(plan, name), getattr(self.plan, name)):
-                raise ValueError(
-                    f"The {name!r} parameter changed after fitting, from {getattr(self.plan, name)!r} to "
-                    f"{getattr(plan, name)!r}; call fit to start anew."
-                )
+                before, after = (in_words(name, getattr(part, name)) for part in (self.plan, plan))
+                raise ValueError(f"The {name!r} parameter changed after fitting, from {before} to {after}; call fit to start anew.")
         if plan.adapts_step != self.plan.adapts_step:
             raise ValueError("The 'step' parameter changed to or from MetaDescent; call fit to start anew.")
         state = copy.copy(self)
@@ -270,6 +272,40 @@ class State:
             origin = None if expansion.program is None else expansion.program.origin
             points = pool.points[slots] if origin is None else pool.points[slots] + origin
         return points, self.engine.coefficients(slots)
+
+    def contributions(self, row, points, alpha, top, label):
+        """What each term contributes to a score of one example, the largest first; see `Fitted.contributions`."""
+        if top is not None and (not isinstance(top, numbers.Integral) or isinstance(top, bool) or top < 0):
+            raise ValueError(f"top must be a number of terms, or None for all. Got {top!r} instead.")
+        x = self.plan.checked_points(row, self.n_features, self.engine.expansion.dtype, sparse=self.sparse)
+        x = x if self.plan.takes_objects else self.scaled(x)
+        examples = {"objects": x} if self.plan.takes_objects else {"X": x}
+        output = self._output(self.engine.decision(**examples), label)
+        if alpha.shape[1] == 0:
+            return []
+        x = validation.as_csr(x) if self.sparse else x
+        values = np.asarray(self.kernel(x, points))[0]
+        coefficients = self.with_label_kernel(alpha)[output]
+        shares = coefficients * values
+        order = np.argsort(-np.abs(shares), kind="stable")[:top]
+        return [
+            Contribution(float(shares[i]), int(i), points[i], float(coefficients[i]), float(values[i])) for i in order
+        ]
+
+    def _output(self, scores, label):
+        """The output that a label has, or for None the one with the best score."""
+        if self.form == "one" or self.labels is None:
+            if label is not None:
+                raise ValueError(f"label is for losses of many classes. Got {label!r}.")
+            if scores.shape[1] > 1:
+                raise ValueError("contributions are of one score, and this model has several targets.")
+            return 0
+        if label is None:
+            return int(scores[0, : self.joined()].argmax())
+        place = self.labels.places_of([label])[0]
+        if place is None or place >= self.joined():
+            raise ValueError(f"{label!r} is not a label of this model.")
+        return int(place)
 
     def norm(self):
         """|f| in the kernel's Hilbert space; O(terms^2) kernel values unless there are weights or trees."""
@@ -437,6 +473,13 @@ def _check_sizes(plan, engine, n_features, sparse, n_targets):
         raise ValueError("the points do not have the number of features")
     if n_targets > 1 and np.shape(engine["offsets"])[1:] != (n_targets,):
         raise ValueError("the offsets do not have the number of targets")
+
+
+def in_words(name, part):
+    """A part of a plan as users give it."""
+    if name != "scale":
+        return repr(part)
+    return "False" if not part else "True" if part == 1 else f"RunningScaler(memory={part!r})"
 
 
 def targets(loss, labels, n, y, n_targets=1):

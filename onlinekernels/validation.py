@@ -241,18 +241,31 @@ def _numbers_from_objects(X, name, columns=None):
             raise ValueError(f"{name} contains a number too large for float64; expected finite numbers.") from error
         except (TypeError, ValueError) as error:
             place = next((i for i, value in enumerate(X.ravel()) if not isinstance(value, numbers.Real)), 0)
-            where, hint = "", "objects need a kernel of their own: any callable k(x, z)"
-            if columns is not None and X.ndim == 2:
-                where = f" in column {columns[place % X.shape[1]]!r}"
-                hint = "encode words and dates, and fill in what is missing, beforehand"
             raise TypeError(
                 f"{name} must hold numbers for this kernel: an argument must be a string of digits or a number. Got "
-                f"{X.flat[place]!r}{where} instead; {hint}."
+                f"{X.flat[place]!r}{_where(X, place, columns)} instead; {_what_to_do(X.flat[place])}."
             ) from error
     raise TypeError(
         f"{name} must hold numbers for this kernel. Got dtype {X.dtype} instead; strings and other objects "
         "need a kernel of their own: any callable k(x, z)."
     )
+
+
+def _where(X, place, columns):
+    """Where an entry of X is, in words."""
+    if X.ndim != 2:
+        return ""
+    row, column = divmod(place, X.shape[1])
+    return f" in row {row}, column {column if columns is None else columns[column]!r},"
+
+
+def _what_to_do(value):
+    """How to make a number of what is none."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return "fill in what is missing, or leave these rows out"
+    if isinstance(value, str):
+        return "encode words as numbers, one column for each word, or give a kernel on objects, any callable k(x, z)"
+    return "make numbers of it, or give a kernel on objects, any callable k(x, z)"
 
 
 def check_objects(X, *, name="X", empty=False):

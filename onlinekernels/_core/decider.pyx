@@ -6,11 +6,12 @@ coefficient for every label (multiclass logistic, exact hinges, several targets)
 import numpy as np
 from libc.math cimport fmax, isfinite
 from libc.string cimport memset
-from onlinekernels._core.dense cimport hinge_step, softmax, softmax_step
+from onlinekernels._core.dense cimport hinge_step, mistake_gradient, softmax, softmax_step
 from onlinekernels._core.expansion cimport DENSE, PAIR
 from onlinekernels._core.hypothesis cimport DERIVATIVE, MOVE, PYTHON
-from onlinekernels._core.losses cimport (CUSTOM, MULTICLASS_LOGISTIC, loss_curvature, loss_derivative,
-                                         loss_grows_like_square, loss_moved_scalar, loss_scalar_gradient)
+from onlinekernels._core.losses cimport (CUSTOM, MULTICLASS_LOGISTIC, PROPORTIONAL_MISTAKE, UNIFORM_MISTAKE, loss_curvature,
+                                         loss_derivative, loss_grows_like_square, loss_moved_scalar,
+                                         loss_scalar_gradient)
 from onlinekernels._core.rules cimport (AGGRESSIVE, APPROXIMATE, GRADIENT, IMPLICIT, META_DESCENT, RELAXED,
                                         RELAXED_AGGRESSIVE, adapted_step, aggressive_move, approximate_move,
                                         gradient_move, implicit_move, meta_move, meta_norms, meta_transform,
@@ -259,6 +260,11 @@ cdef class Decider(Hypothesis):
             softmax(self.scores, n, self.spare)
             for l in range(n):
                 self.xi[l] = weight * (self.spare[l] - (1.0 if l == y else 0.0))            # V (21)
+            return True
+        if self.loss.code in (UNIFORM_MISTAKE, PROPORTIONAL_MISTAKE):
+            mistake_gradient(self.scores, y, n, self.loss.code == PROPORTIONAL_MISTAKE, self.xi)
+            for l in range(n):
+                self.xi[l] *= weight
             return True
         with gil:
             call_out()

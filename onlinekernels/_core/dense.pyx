@@ -1,4 +1,4 @@
-"""Class probabilities over arrays, for Python."""
+"""Class probabilities and mistakes over arrays, for Python."""
 import numpy as np
 
 
@@ -11,3 +11,16 @@ def probabilities(scores):
         for i in range(z.shape[0]):
             softmax(&z[i, 0], z.shape[1], &p[i, 0])
     return np.asarray(p)
+
+
+def mistake_gradients(scores, y, bint proportional):
+    """Ultraconservative updates for each row of a matrix, and its label's index."""
+    cdef const double[:, ::1] z = np.ascontiguousarray(scores, dtype=np.float64)
+    cdef const long long[::1] label = np.ascontiguousarray(y, dtype=np.int64)
+    cdef double[:, ::1] out = np.zeros((z.shape[0], z.shape[1]))
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        if not 0 <= label[i] < z.shape[1]:
+            raise IndexError(f"there is no class {label[i]}")
+        mistake_gradient(&z[i, 0], label[i], z.shape[1], proportional, &out[i, 0])
+    return np.asarray(out)

@@ -24,6 +24,9 @@ cdef enum LossCode:
     PAIR_HINGE = 13
     NU_PAIR_HINGE = 14
     MULTICLASS_LOGISTIC = 15
+    # Mistakes of many outputs: the update is shared among all labels that do as well as the right one.
+    UNIFORM_MISTAKE = 16
+    PROPORTIONAL_MISTAKE = 17
 
 cdef struct Loss:
     int code

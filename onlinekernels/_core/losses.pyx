@@ -19,6 +19,8 @@ CODES = {
     "GraphHinge": PAIR_HINGE,
     "NuGraphHinge": NU_PAIR_HINGE,
     "MulticlassLogistic": MULTICLASS_LOGISTIC,
+    "uniform": UNIFORM_MISTAKE,
+    "proportional": PROPORTIONAL_MISTAKE,
 }
 
 ctypedef double (*PointFunction)(const Loss*, double, double) noexcept nogil

@@ -1,10 +1,13 @@
 """NORMA, explicit stochastic gradient descent in a Hilbert space (K), and the Perceptron."""
+from onlinekernels.labelvalues import count_labels
 from onlinekernels.learner import OnlineLearner
-from onlinekernels.losses import Hinge
+from onlinekernels.losses import Hinge, Mistake, MulticlassHinge
 from onlinekernels.plan import Plan
-from onlinekernels.validation import check_flag, check_not_negative
+from onlinekernels.validation import bad_parameter, check_flag, check_not_negative
 
 __all__ = ["NORMA", "Perceptron"]
+
+TIE = 1e-300  # a margin so small that only ties and mistakes fall short of it
 
 
 class NORMA(OnlineLearner):
@@ -93,17 +96,39 @@ class NORMA(OnlineLearner):
 class Perceptron(OnlineLearner):
     """The kernel Perceptron: on a mistake, y f(x) <= 0, add y k(x, .).
 
-    It is NORMA with a zero margin, no regularization and step 1. Parameters as there.
+    It is NORMA with a zero margin, no regularization and step 1.
+
+    With many classes a mistake is a label that does as well as the right one. The update is ultraconservative (Crammer
+    and Singer 2003): it adds k(x, .) to the right label and takes as much away in all from those that did as well.
+
+    Parameters
+    ----------
+    kernel : Kernel, str, callable or None
+        Default `Gaussian()`.
+    update : "runner-up", "uniform", "proportional" or None
+        For many classes, what is taken from whom: all from the best of the wrong labels, the same from each, or in
+        proportion to their lead. None is two classes or, if the first call shows or names more, "runner-up".
+    average, budget, offset, class_weight, scale, epochs
+        As in `NORMA`.
 
     Examples
     --------
     >>> from onlinekernels import Perceptron
     >>> Perceptron("linear").fit([[1.0], [-2.0]], [1, -1]).coef_
     array([[1.]])
+    >>> model = Perceptron("linear", update="uniform").fit([[1.0], [2.0], [-2.0]], ["a", "b", "c"])
+    >>> model.coef_
+    array([[ 0.],
+           [ 2.],
+           [-2.]])
     """
 
-    def __init__(self, kernel=None, *, average=False, budget=None, offset=False, class_weight=None, scale=False, epochs=1):
+    _takes_many = True
+
+    def __init__(self, kernel=None, *, update=None, average=False, budget=None, offset=False, class_weight=None,
+                 scale=False, epochs=1):
         self.kernel = kernel
+        self.update = update
         self.average = average
         self.budget = budget
         self.offset = offset
@@ -113,13 +138,30 @@ class Perceptron(OnlineLearner):
 
     @property
     def loss(self):
-        """Hinge(margin=0.0), always."""
-        return Hinge(margin=0.0)
+        """The hinge with a margin that only a mistake falls short of; for shared updates, the mistake itself."""
+        return Hinge(margin=0.0) if self.update is None else self._loss_of_many()
+
+    def _loss_of_many(self):
+        if self.update in ("uniform", "proportional"):
+            return Mistake(self.update)
+        # The hinge of many classes moves only for a positive loss, and a tie must count.
+        return MulticlassHinge(margin=TIE)
 
     def _plan(self):
+        fitted = self._state is not None and self._state.loss.task == "multiclass"
+        return self._plan_for(self._loss_of_many() if fitted else self.loss)
+
+    def _first_plan(self, y, classes):
+        if self.update is None and count_labels(y if classes is None else classes) > 2:
+            return self._plan_for(self._loss_of_many())
+        return self._plan_for(self.loss)
+
+    def _plan_for(self, loss):
+        if self.update not in (None, "runner-up", "uniform", "proportional"):
+            raise bad_parameter(self, "update", '"runner-up", "uniform", "proportional" or None', self.update)
         return Plan.of(
             self,
-            loss=self.loss,
+            loss=loss,
             kernel=self.kernel,
             step=1.0,
             regularization=0.0,
