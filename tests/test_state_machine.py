@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-pytest.importorskip("hypothesis")
-from hypothesis import HealthCheck, settings, strategies as st  # noqa: E402
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule  # noqa: E402
-
-import onlinekernels as ok  # noqa: E402
+import onlinekernels as ok
 
 RNG = np.random.default_rng(2)
 POINTS = RNG.uniform(0.05, 0.95, size=(60, 2))
