@@ -6,7 +6,7 @@ import re
 import sys
 
 from onlinekernels.streams import read
-from onlinekernels.streams.readers import FORMATS, format_of
+from onlinekernels.streams.options import FORMATS, format_of
 
 __all__ = ["Usage", "add_command", "add_data_options", "converter", "integer_from", "label_options", "open_data", "told"]
 
