@@ -159,7 +159,7 @@ KERNELS.update({kernel.__name__.lower(): kernel for kernel in (AdditiveSpline, A
 def plot_components(model, X=None, *, names=None, points=200, axes=None):
     """Draw every f_j of a fitted additive model, with a rug of the data's values below.
 
-    Needs matplotlib (``pip install onlinekernels[plot]``).
+    Needs matplotlib (``pip install matplotlib``).
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from onlinekernels.validation import bad_parameter, check_class_weight
 try:
     from river import base
 except ImportError as error:
-    raise ImportError("onlinekernels.compat.river needs river: pip install onlinekernels[river]") from error
+    raise ImportError("onlinekernels.compat.river needs river: pip install river pandas") from error
 
 try:
     AnomalyDetector = base.AnomalyDetector

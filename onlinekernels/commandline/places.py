@@ -1,0 +1,67 @@
+"""Which files a model has read, and how far.
+
+A file is known again by its path, or by its beginning if it was moved or copied. Whether it still is what was read is
+for the reader to find out, on its way to the place where it stopped.
+"""
+
+import hashlib
+import os
+
+from onlinekernels.streams.lines import can_reopen
+
+__all__ = ["Places"]
+
+
+class Places:
+    """A record for each file: name, path (hashed), size, beginning, and the place that was reached.
+
+    Parameters
+    ----------
+    records : list of dict
+        What `records` was when the model was saved.
+    """
+
+    def __init__(self, records=()):
+        self.records = [dict(record) for record in records]
+
+    def found(self, source, reader):
+        """The record of a source, or None if it is new or cannot be read twice."""
+        if not can_reopen(source):
+            return None
+        path = _path(source)
+        for record in self.records:
+            if record["path"] == path:
+                return record
+        begins = {}
+        for record in self.records:
+            count, digest = record["beginning"]
+            if begins.setdefault(count, None) is None:
+                begins[count] = reader.beginning(count)
+            if begins[count] == (count, digest):
+                return record
+        return None
+
+    @staticmethod
+    def new(source, reader):
+        """A record for a source, to be put into `records` when something was learned from it."""
+        if not can_reopen(source):
+            return None
+        return {
+            "name": os.path.basename(source),
+            "path": _path(source),
+            "bytes": os.path.getsize(source),
+            "beginning": list(reader.beginning()),
+        }
+
+    def reach(self, record, epoch, position):
+        """Note that a file, if it has a record, was learned up to a position."""
+        if record is None:
+            return
+        if not any(known is record for known in self.records):
+            self.records.append(record)
+        record.update(epoch=epoch, position=position)
+
+
+def _path(source):
+    """A model file is passed around; where its data were is nobody's business."""
+    return hashlib.blake2b(os.path.abspath(source).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
