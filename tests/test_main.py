@@ -131,7 +131,7 @@ def test_without_matplotlib_one_sentence_says_how_to_get_it(
     monkeypatch.chdir(tmp_path)
     assert main(SHORT) == 0
     text = capsys.readouterr().out
-    assert text.count('pip install "onlinekernels[plot]"') == 1
+    assert text.count("pip install matplotlib") == 1
     assert list(tmp_path.iterdir()) == []
 
 

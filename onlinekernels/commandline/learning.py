@@ -31,7 +31,8 @@ EXAMPLES = [
     "tail -f log.csv | python -m onlinekernels learn - --target 3 --classes ok,failed --report 100 --save m.npz",
     "tail -f log.csv | python -m onlinekernels learn - --loss nunovelty:0.01 --kernel gaussian:1 --save m.npz",
     "",
-    "exit status: 0 fine, 1 an error in the data or files, 2 wrong arguments, 130 after Ctrl-C, 143 after a polite kill (the model is saved)",
+    "exit status: 0 fine, 1 an error in the data or files, 2 wrong arguments; 130 after Ctrl-C and 143 after a",
+    "polite kill, with the model saved",
 ]
 
 def add_learn(subcommands):

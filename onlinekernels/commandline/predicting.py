@@ -66,11 +66,11 @@ def _predict(arguments):
     _check(arguments, model)
     tally = _Tally(model._current_loss().task)
     with Interruption() as interruption, _output(arguments.output) as write:
-        if arguments.scores or arguments.probabilities:
-            write([_headings(arguments, model)])
+        table = _Table(arguments, model, write)
         for source in arguments.data:
             if interruption.signal is None:
-                _predict_file(arguments, source, model, interruption, write, tally)
+                _predict_file(arguments, source, model, interruption, table, tally)
+        table.end()
     tally.tell(arguments.json)
     return 0 if interruption.signal is None else interruption.status
 
@@ -88,42 +88,56 @@ def _check(arguments, model):
         )
 
 
-def _predict_file(arguments, source, model, interruption, write, tally):
+def _predict_file(arguments, source, model, interruption, table, tally):
     names = checkpoints.names_in(model)
     options = label_options(arguments, model, tally.task)
     reader = interruption.stops(open_data(arguments, source, model, names=names, **options))
     for X, y, lines, skipped in reader.with_lines():
-        rows = dict.fromkeys(skipped, [])
-        if X.shape[0]:
-            answers = _answers(model, X, reader, lines)
-            rows.update(zip(lines, _rows(arguments, model, X, answers), strict=True))
-            if y is not None:
-                tally.add(answers, y)
-        write([row for _, row in sorted(rows.items())])
+        answers = _answers(model, X, reader, lines) if X.shape[0] else None
+        table.add(X, answers, lines, skipped)
+        if answers is not None and y is not None:
+            tally.add(answers, y)
     tally.skipped += reader.n_skipped
 
 
-def _rows(arguments, model, X, answers):
-    """What is written of each example."""
-    parts = [answers.reshape(len(answers), -1).tolist()]
-    if arguments.scores and hasattr(model, "decision_function"):
-        parts.append(np.reshape(model.decision_function(X), (len(answers), -1)).tolist())
-    if (arguments.scores or arguments.probabilities) and hasattr(model, "predict_proba"):
-        parts.append(model.predict_proba(X).tolist())
-    return [sum(row, []) for row in zip(*parts, strict=True)]
+class _Table:
+    """Predictions as rows, with headings if there are scores; an empty row for each that was skipped."""
 
+    def __init__(self, arguments, model, write):
+        self.model = model
+        self.write = write
+        self.has_scores = arguments.scores and hasattr(model, "decision_function")
+        self.has_probabilities = (arguments.scores or arguments.probabilities) and hasattr(model, "predict_proba")
+        self.needs_headings = arguments.scores or arguments.probabilities
+        self.waiting = []  # empty rows before the first one that tells the headings
 
-def _headings(arguments, model):
-    labels = model.classes_.tolist() if hasattr(model, "classes_") else []
-    headings = ["prediction"]
-    if model._state.targets > 1:
-        headings = [f"prediction {name}" for name in _target_names(model)]
-    if arguments.scores and hasattr(model, "decision_function"):
-        one = np.ndim(model.decision_function(_any_point(model))) == 1
-        headings += ["score"] if one else [f"score {label}" for label in labels]
-    if hasattr(model, "predict_proba"):
-        headings += [f"probability {label}" for label in labels]
-    return headings
+    def add(self, X, answers, lines, skipped):
+        """Write the rows of a chunk in the order of their lines; without good rows, `answers` is None."""
+        rows = dict.fromkeys(skipped, [])
+        if answers is not None:
+            scores = self.model.decision_function(X) if self.has_scores else None
+            if self.needs_headings:
+                self.write([self._headings(scores)])
+                self.needs_headings = False
+            parts = [answers, scores, self.model.predict_proba(X) if self.has_probabilities else None]
+            columns = [part.reshape(len(lines), -1).tolist() for part in parts if part is not None]
+            rows.update(zip(lines, (sum(row, []) for row in zip(*columns, strict=True)), strict=True))
+        self.waiting += [row for _, row in sorted(rows.items())]
+        if not self.needs_headings:
+            self.end()
+
+    def end(self):
+        """Write the rows that have waited."""
+        self.write(self.waiting)
+        self.waiting = []
+
+    def _headings(self, scores):
+        labels = self.model.classes_.tolist() if hasattr(self.model, "classes_") else []
+        several = self.model._state.targets > 1
+        headings = [f"prediction {name}" for name in _target_names(self.model)] if several else ["prediction"]
+        if scores is not None:
+            headings += ["score"] if scores.ndim == 1 else [f"score {label}" for label in labels]
+        return headings + [f"probability {label}" for label in labels if self.has_probabilities]
 
 
 def _target_names(model):
@@ -131,10 +145,6 @@ def _target_names(model):
     stream = checkpoints.stream_of(model)
     names = columns(stream["options"]["target"]) if stream is not None and stream["options"]["target"] else []
     return names if len(names) == model._state.targets else range(model._state.targets)
-
-
-def _any_point(model):
-    return np.full((1, model._state.n_features), 0.5)
 
 
 class _Tally:
