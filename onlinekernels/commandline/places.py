@@ -24,22 +24,32 @@ class Places:
     def __init__(self, records=()):
         self.records = [dict(record) for record in records]
 
-    def found(self, source, reader):
-        """The record of a source, or None if it is new or cannot be read twice."""
+    def found(self, source, reader, sources=None):
+        """The record of a source, or None if it is new or cannot be read twice.
+
+        With `sources`, all that are to be read, it is also known by its beginning, unless another one of them is the
+        file that began so.
+        """
         if not can_reopen(source):
             return None
         path = _path(source)
         for record in self.records:
             if record["path"] == path:
                 return record
-        begins = {}
-        for record in self.records:
+        for record in [] if sources is None else self._without(map(_path, filter(can_reopen, sources))):
             count, digest = record["beginning"]
-            if begins.setdefault(count, None) is None:
-                begins[count] = reader.beginning(count)
-            if begins[count] == (count, digest):
+            if reader.beginning(count) == (count, digest):
                 return record
         return None
+
+    def _without(self, paths):
+        paths = set(paths)
+        return [record for record in self.records if record["path"] not in paths]
+
+    def forget(self, source):
+        """Forget that a source was read."""
+        if can_reopen(source):
+            self.records = self._without([_path(source)])
 
     @staticmethod
     def new(source, reader):

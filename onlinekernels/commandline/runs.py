@@ -12,6 +12,7 @@ from onlinekernels.commandline.reports import Reports
 from onlinekernels.commandline.weights import Balance
 from onlinekernels.evaluate.measures import Totals, test_then_train
 from onlinekernels.modelfile import load
+from onlinekernels.streams import ChangedFile
 
 __all__ = ["Run"]
 
@@ -39,7 +40,7 @@ class Run:
         self.class_weights = weights if isinstance(weights, dict) else None  # by the texts of labels
         self.options = {name: checkpoints.brief(getattr(arguments, name)) for name in models.DECISIVE}
         self.columns = checkpoints.names_in(self.model) if arguments.model else None
-        self.places = Places()
+        self.places = Places((checkpoints.stream_of(self.model) or {"files": ()})["files"])
         self.n_skipped = 0
         self.seconds, self.timed = 0.0, 0
         self.saved = 0
@@ -84,7 +85,9 @@ class Run:
 
     def _learn_file(self, source, epoch, advance):
         reader = self._opened(source)
-        record = self.places.found(source, reader)
+        if epoch == 0 and not self.is_resumed:
+            self.places.forget(source)
+        record = self.places.found(source, reader, self.arguments.data if self.is_resumed else None)
         is_known = record is not None
         if is_known and record["epoch"] > epoch:
             return
@@ -94,7 +97,7 @@ class Run:
         if not is_known:
             record = self.places.new(source, reader)
         reader = self.interruption.stops(self._opened(source, start=start))
-        for X, y, lines, _ in reader.with_lines():
+        for X, y, lines, _ in self._chunks(reader):
             if X.shape[0]:
                 self._learn(X, y, reader, lines)
                 self.places.reach(record, epoch, reader.position)
@@ -103,6 +106,13 @@ class Run:
                 self._save_if_due()
                 advance(X.shape[0])
         self.n_skipped += reader.n_skipped
+
+    def _chunks(self, reader):
+        try:
+            yield from reader.with_lines()
+        except ChangedFile as error:
+            save = self.arguments.save
+            raise ValueError(f"{error} (Without --resume, --model {save} learns it from its first row.)") from error
 
     def _opened(self, source, **others):
         options = label_options(self.arguments, self.model, self.task, self.classes)

@@ -17,7 +17,7 @@ from onlinekernels.streams.lines import Waiting, can_reopen, name_of, numbered, 
 from onlinekernels.streams.options import ARRAYS, check_options, format_of
 from onlinekernels.streams.parsers import DELIMITERS, BadRow, Delimited, Svmlight, is_blank
 
-__all__ = ["read", "Reader"]
+__all__ = ["read", "Reader", "ChangedFile"]
 
 _NOTHING_READ = {"line": 0, "rows": 0, "skipped": 0, "labels": None, "digest": None}
 
@@ -110,6 +110,10 @@ def read(
     return Reader(**options)
 
 
+class ChangedFile(ValueError):
+    """A file is not what it was when it was read up to the place from which to go on."""
+
+
 class Reader:
     """Chunks ``(X, y)`` of a stream, in constant memory; made by `read`.
 
@@ -188,11 +192,10 @@ class Reader:
 
     def beginning(self, count=100):
         """(number, digest) of the first rows, at most `count`, by which a file is known again."""
-        options = {**self._options, "start": None, "limit": count, "chunk": count, "on_error": "skip"}
-        first = Reader(self._source, **options)
-        for _ in first:
-            break
-        return first._line, first._digest.value
+        first = Reader(self._source, **{**self._options, "limit": None, "chunk": count, "on_error": "skip"})
+        for _, _, lines, skipped in first.with_lines():
+            return len(lines) + len(skipped), first._digest.value
+        return 0, first._digest.value
 
     def _go_to_start(self):
         self._line, self.n_rows = self._start["line"], self._start["rows"]
@@ -215,12 +218,12 @@ class Reader:
         self.n_skipped += 1
 
     def _check_start(self, end):
-        """ValueError if what comes before the place from which to go on, here up to `end`, is not as it was."""
+        """ChangedFile if what comes before the place from which to go on, here up to `end`, is not as it was."""
         place = self._start["line"]
         if end < place:
-            raise ValueError(f"{self.name} ends at {self.unit} {end}; expected to go on after {self.unit} {place}.")
+            raise ChangedFile(f"{self.name} ends at {self.unit} {end}; expected to go on after {self.unit} {place}.")
         if self._start["digest"] not in (None, self._digest.value):
-            raise ValueError(
+            raise ChangedFile(
                 f"{self.name} has changed where it was already read, before {self.unit} {place}; "
                 "expected it to be as it was."
             )
