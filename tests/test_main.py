@@ -148,6 +148,28 @@ def test_the_picture_is_a_png(tmp_path, capsys):
     assert str(path) in capsys.readouterr().out
 
 
+def test_the_picture_says_what_it_shows(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    titles = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path: titles.append(figure.axes[0].get_title()))
+    assert main([*SHORT, "--plot", str(tmp_path / "tour.png")]) == 0
+    assert titles == ["Two classes that drift: mistakes before learning each example"]
+
+
+def test_every_learner_is_warm_before_it_is_timed(monkeypatch):
+    """What all models need once is not charged to the first one: each has learned before the comparison begins."""
+    from onlinekernels.learner import OnlineLearner
+
+    events = []
+    partial_fit, compare = OnlineLearner.partial_fit, tour.compare
+    monkeypatch.setattr(OnlineLearner, "partial_fit", lambda model, *a, **k: events.append(repr(model)) or partial_fit(model, *a, **k))
+    monkeypatch.setattr(tour, "compare", lambda *arguments: events.append("compare") or compare(*arguments))
+    assert main([*SHORT, "--no-plot"]) == 0
+    assert events[: events.index("compare")] == [repr(learner) for learner in tour.learners().values()]
+
+
 def test_the_picture_has_a_default_name(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
