@@ -310,7 +310,8 @@ class Reader:
             X, labels = self._columns.parse_all(texts)
             return X, None if labels is None else self._labels.convert(labels), numbers
         except ValueError:
-            return self._parsed_one_by_one(numbers, texts)
+            pass
+        return self._parsed_one_by_one(numbers, texts)
 
     def _parsed_one_by_one(self, numbers, texts):
         rows = []
