@@ -95,7 +95,7 @@ def _predict_file(arguments, source, model, interruption, table, tally):
     for X, y, lines, skipped in reader.with_lines():
         answers = _answers(model, X, reader, lines) if X.shape[0] else None
         table.add(X, answers, lines, skipped)
-        if answers is not None and y is not None:
+        if answers is not None:
             tally.add(answers, y)
     tally.skipped += reader.n_skipped
 
@@ -152,10 +152,14 @@ class _Tally:
 
     def __init__(self, task):
         self.task = task
-        self.count = self.skipped = 0
+        self.rows = self.count = self.skipped = 0
         self.sums = Counter()
 
     def add(self, answers, y):
+        """Count predictions; y is None where there is no target."""
+        self.rows += len(answers)
+        if y is None:
+            return
         self.count += len(y)
         if self.task == "regression":
             errors = np.reshape(answers - y, (len(y), -1))
@@ -175,7 +179,7 @@ class _Tally:
         """Say it on stderr."""
         if as_json:
             figures = {key_of(word): mean for _, word, mean in self._figures()} if self.count else {}
-            print_json({"examples": self.count, **figures, "skipped": self.skipped}, sys.stderr)
+            print_json({"examples": self.rows, **figures, "skipped": self.skipped}, sys.stderr)
             return
         if self.count:
             print(f"{self.count} examples, {self._words()}", file=sys.stderr)

@@ -28,8 +28,8 @@ class Labels:
 
     def decide(self, texts):
         """Let the texts decide, if nothing has yet."""
-        texts = [text for text in texts if text]  # a row without a label says nothing about the others
-        if self.kind is None and texts:
+        texts = [text for text in texts if text] if self.kind is None else []  # no label says nothing about the others
+        if texts:
             self.kind = "integer" if all(as_number(text) is not None for text in texts) else "string"
 
     def convert(self, texts):
@@ -40,6 +40,8 @@ class Labels:
             if "" in texts:
                 raise ValueError
             return np.array(texts, dtype=str)
+        if self.kind == "integer" and all(map(_is_short_integer, texts)):
+            return np.array([*map(int, texts)], dtype=np.int64)
         values = np.array([as_number(text) for text in texts], dtype=float)
         if not np.isfinite(values).all():
             raise ValueError
@@ -104,6 +106,11 @@ class SeveralTargets:
     def convert_array(self, y, name):
         """Targets that are an array already."""
         return Labels("number").convert_array(y, name)
+
+
+def _is_short_integer(text):
+    """Whether a text is a few digits, as most labels are; the others go the long way."""
+    return len(text) < 18 and (text.isdecimal() or text[1:].isdecimal() and text[0] in "+-")
 
 
 def _exactly(text):

@@ -61,7 +61,7 @@ class Waiting:
 
     def begin(self):
         """A chunk has got its first line."""
-        self._until = monotonic() + self.pause if self.is_live else None
+        self._until = monotonic() + self.pause
 
     def end(self):
         """The chunk is given away."""

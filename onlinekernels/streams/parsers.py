@@ -146,8 +146,10 @@ class Delimited:
             raise ValueError
         if not self.has_target:
             return X, None
-        delimiter, last = self.delimiter, max(self.targets)
-        return X, [self._label(text.split(delimiter, last + 1)) for text in texts]
+        delimiter, target = self.delimiter, self.targets[0]
+        if self.has_several:
+            return X, [self._label(text.split(delimiter)) for text in texts]
+        return X, [text.split(delimiter, target + 1)[target].strip() for text in texts]
 
     def _parse_quoted(self, texts):
         """`parse_all` where quotes may hide delimiters."""
@@ -263,9 +265,10 @@ class Svmlight:
 
 def is_blank(text, options):
     """Whether a line is no row: nothing is on it or, in LIBSVM data, only a comment. Empty fields are a row."""
-    if options["format"] == "libsvm":
-        return not text.partition("#")[0].strip()
-    return not text.strip() and (options["delimiter"] or DELIMITERS[options["format"]]) not in text
+    is_libsvm = options["format"] == "libsvm"
+    if text and not text.isspace():
+        return is_libsvm and text.lstrip().startswith("#")
+    return is_libsvm or (options["delimiter"] or DELIMITERS[options["format"]]) not in text
 
 
 def _words(text):

@@ -237,7 +237,7 @@ class Reader:
         with open_lines(self._source, self._waiting) as lines:
             rows = self._without_header(self._rows(lines))
             self._digest.add_lines(self._columns.header if self._columns is not None else [])
-            for numbers, texts in self._batches(self._after_start(rows)):
+            for numbers, texts in self._batches(self._after_start(rows) if self._wanted() else ()):
                 X, y, good = self._parsed(numbers, texts)
                 if not self._waiting.is_live:
                     self._digest.add_lines(texts)
@@ -248,11 +248,14 @@ class Reader:
 
     def _rows(self, lines):
         """Yield (number, text) of the lines that are rows, and (number, None) when a chunk is due."""
+        waiting, options = self._waiting, self._options
         for number, text in numbered(lines, self.name):
-            if self._waiting.is_stopped and can_reopen(self._source):
+            if waiting.is_stopped and can_reopen(self._source):
                 return
-            if text is None or not is_blank(text, self._options):
-                yield number, text if text is None else text.rstrip("\r\n")
+            if text is None:
+                yield number, None
+            elif not is_blank(text, options):
+                yield number, text.rstrip("\r\n")
 
     def _without_header(self, rows):
         """The rows without a header; the first line decides what the columns are."""
@@ -267,35 +270,33 @@ class Reader:
         """The rows after the place from which to go on, if those before it are what they were."""
         place, passed, last = self._start["line"], [], 0
         if place == 0:
-            yield from rows
-            return
+            return rows
         for number, text in rows:
+            last = number
             if number > place:
                 rows = chain([(number, text)], rows)
-                last = number
                 break
             passed.append(text)
-            last = number
             if len(passed) >= self._options["chunk"]:
                 self._digest.add_lines(passed)
                 passed.clear()
-        if not self._waiting.is_stopped:
-            self._digest.add_lines(passed)
-            self._check_start(last)
-            yield from rows
+        if self._waiting.is_stopped:
+            return iter(())
+        self._digest.add_lines(passed)
+        self._check_start(last)
+        return rows
 
     def _batches(self, rows):
         """Yield (line numbers, lines): as many as a chunk may have, or those that are there when it is due."""
         numbers, texts, wanted = [], [], self._wanted()
-        if wanted == 0:
-            return
+        is_live = self._waiting.is_live
         for number, text in rows:
             if text is not None:
-                if not texts:
-                    self._waiting.begin()
                 numbers.append(number)
                 texts.append(text)
-            if texts and (len(texts) >= wanted or self._waiting.is_over):
+                if is_live and len(texts) == 1:
+                    self._waiting.begin()
+            if len(texts) >= wanted or is_live and self._waiting.is_over:
                 self._waiting.end()
                 yield numbers, texts
                 numbers, texts, wanted = [], [], self._wanted()
