@@ -275,6 +275,9 @@ def test_weights_of_classes(tmp_path, capsys):
     assert (load(tmp_path / "n.npz").dual_coef_ == SILK(class_weight={1: 3.0}).partial_fit(X, Y).dual_coef_).all()
     learn(data, "sign", "--label-type", "string", "--class-weight", "1:3", "--chunk", 3000, "--save", tmp_path / "n")
     assert load(tmp_path / "n.npz").class_weight == {"1": 3.0}
+    capsys.readouterr()
+    learn(data, "corner", "--loss", "multiclasshinge", "--class-weight", "NE:2,north:3", "--save", tmp_path / "n")
+    assert capsys.readouterr().err == "--class-weight names 'north', which never came.\n"
     for weights, message in (("yes", "must be balanced, or LABEL:WEIGHT"), ("yes:-1", "weights of at least 0")):
         with pytest.raises(SystemExit):
             learn(data, "word", "--class-weight", weights)

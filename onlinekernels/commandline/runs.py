@@ -2,6 +2,7 @@
 
 import math
 import os
+import sys
 
 import numpy as np
 
@@ -203,6 +204,8 @@ class Run:
         if self.arguments.save is not None:
             self._save()
         self.reports.end(self.arguments.save, self.n_skipped)
+        for label in set(self.model.class_weight or ()) - set(getattr(self.model, "classes_", np.array([])).tolist()):
+            print(f"--class-weight names {label!r}, which never came.", file=sys.stderr)
         return 0
 
     # ---- Saving -------------------------------------------------------------------------------
