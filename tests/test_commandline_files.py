@@ -52,6 +52,19 @@ def test_several_files_in_a_row(parts, tmp_path, capsys):
     assert "data must be different files; --epochs repeats them" in capsys.readouterr().err
 
 
+def test_names_are_kept_beyond_a_file_without_any(parts, tmp_path, capsys):
+    plain = tmp_path / "plain.csv"
+    plain.write_text("".join(f"{a!r},{b!r},{t}\n" for (a, b), t in zip(X[:50].tolist(), Y[:50].tolist(), strict=True)))
+    (tmp_path / "named.csv").write_text("x,y,sign\n" + plain.read_text())
+    arguments = ["learn", str(tmp_path / "named.csv"), str(plain), "--target", "2", "--save", str(tmp_path / "m")]
+    assert main(arguments) == 0
+    (tmp_path / "new.csv").write_text("y,x\n2.5,0.5\n")
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "m"), str(tmp_path / "new.csv"), "--scores"]) == 0
+    score = float(capsys.readouterr().out.split(",")[-1])
+    assert score == load(tmp_path / "m.npz").decision_function([[0.5, 2.5]])[0]
+
+
 def test_another_file_is_learned_from_its_first_row(parts, tmp_path, capsys):
     model = tmp_path / "m.npz"
     for part in parts:

@@ -102,7 +102,7 @@ class Run:
             if X.shape[0]:
                 self._learn(X, y, reader, lines)
                 self.places.reach(record, epoch, reader.position)
-                self.columns, self.learned = reader.feature_names, self._t()
+                self.columns, self.learned = reader.feature_names or self.columns, self._t()
                 self._report_if_due()
                 self._save_if_due()
                 advance(X.shape[0])
