@@ -44,7 +44,7 @@ def main(argv=None):
 def _refuse(unknown, parser):
     """End with the usage of the subcommand that does not know these arguments."""
     options = [option for action in parser._actions for option in action.option_strings]
-    close = [match for word in unknown for match in difflib.get_close_matches(word.partition("=")[0], options, 1)]
+    close = [match for word in unknown for match in difflib.get_close_matches(word.partition("=")[0], options, 1, 0.75)]
     hint = f" (is {close[0]} meant?)" if close else ""
     parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 

@@ -361,6 +361,9 @@ def test_other_delimiters(tmp_path, capsys):
     assert main(arguments) == 1
     assert "is --delimiter ';' meant?" in capsys.readouterr().err
     assert main([*arguments, "--delimiter", ";"]) == 0
+    (tmp_path / "a.csv").write_text("a\tb\n1\t1\n2\t-1\n")
+    for tab in ("\t", "\\t", "tab"):  # a shell has its ways with tabs
+        assert main([*arguments, "--delimiter", tab]) == 0
 
 
 def test_a_scaler_that_forgets(data, tmp_path, capsys):

@@ -152,6 +152,8 @@ def test_files_that_are_no_plain_text_are_known_again(tmp_path, suffix, capsys):
         assert main(["learn", str(save(name, rows)), *arguments]) == 0
         assert words in capsys.readouterr().out
     assert load(tmp_path / "m.npz").t_ == 3000
+    main(["show", str(tmp_path / "m")])
+    assert f"first.{suffix}, pass 1, {'row' if 'np' in suffix else 'line'} 1500" in capsys.readouterr().out
     save("first", slice(1, 1501))
     assert main(["learn", str(tmp_path / f"first.{suffix}"), *arguments]) == 1
     assert "has changed where it was already read" in capsys.readouterr().err

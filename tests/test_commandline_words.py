@@ -220,7 +220,7 @@ def test_unknown_options_print_the_usage_of_their_command(data, capsys):
     for command, arguments in (("learn", [data]), ("predict", ["m", data]), ("show", ["m"]), ("demo", [])):
         said = refused([command, *arguments, "--kernal", "linear"], capsys)
         assert said.startswith(f"usage: python -m onlinekernels {command} ") and "unrecognized arguments: --kernal" in said
-        assert ("(is --kernel meant?)" in said) == (command == "learn")
+        assert ("(is --kernel meant?)" in said) == ("meant" in said) == (command == "learn")
 
 
 # ---- Programs ------------------------------------------------------------------------------------

@@ -141,7 +141,12 @@ def add_data_options(parser):
         help="names or indices of the columns to use (default: all but the target)",
     )
     data.add_argument("--format", choices=FORMATS, help="default: by the file's name")
-    data.add_argument("--delimiter", metavar="C", help="character between fields (default: a comma, in .tsv a tab)")
+    data.add_argument(
+        "--delimiter",
+        type=lambda text: {"\\t": "\t", "tab": "\t"}.get(text, text),
+        metavar="C",
+        help="character between fields, or tab (default: a comma, in .tsv a tab)",
+    )
     header = data.add_mutually_exclusive_group()
     header.add_argument("--header", dest="header", action="store_true", default="auto", help="the first line has names")
     header.add_argument("--no-header", dest="header", action="store_false", help="the first line has data")

@@ -61,6 +61,7 @@ class Places:
             "path": _path(source),
             "bytes": os.path.getsize(source),
             "beginning": list(reader.beginning()),
+            "unit": reader.unit,
         }
 
     def reach(self, record, epoch, position):

@@ -79,7 +79,7 @@ def _read(task, stream):
         yield "columns", stream["columns"]
     if stream["files"]:
         yield "read", [
-            {"name": file["name"], "pass": file["epoch"] + 1, "line": file["position"]["line"],
+            {"name": file["name"], "pass": file["epoch"] + 1, file["unit"]: file["position"]["line"],
              "rows": file["position"]["rows"]}
             for file in stream["files"]
         ]
@@ -95,7 +95,9 @@ def _rows(facts, task):
         elif name == "parameters":
             yield from (("", f"{key} = {value}") for key, value in fact.items())
         elif name == "read":
-            yield from ((name, f"{file['name']}, pass {file['pass']}, line {file['line']}") for file in fact)
+            for file in fact:
+                place = f"line {file['line']}" if "line" in file else f"row {file['row']}"
+                yield name, f"{file['name']}, pass {file['pass']}, {place}"
         elif name == "while_learning":
             words = {key_of(word): (measure, word) for measure, word in headline(task)}
             for key, mean in fact.items():
