@@ -115,7 +115,8 @@ def test_a_file_that_changed_where_it_was_read_is_an_error(parts, tmp_path, plac
     path.write_text("\n".join(lines))
     assert run(path, "--save", model, "--resume") == 1
     err = capsys.readouterr().err
-    assert ("ends at line 100; expected to go on" if place == "shorter" else "has changed where it was already read") in err
+    expected = "ends at line 100; expected to go on" if place == "shorter" else "has changed where it was already read"
+    assert expected in err
     assert f"--model {model} learns it from its first row" in err
     assert model.read_bytes() == before
 
@@ -138,8 +139,9 @@ def test_files_that_are_no_plain_text_are_known_again(tmp_path, suffix, capsys):
         elif suffix == "npy":
             np.save(path, np.column_stack([X[rows], Y[rows]]))
         else:
+            table = zip(X[rows].tolist(), Y[rows].tolist(), strict=True)
             with gzip.open(path, "wt") as file:
-                file.writelines(f"{a!r},{b!r},{t}\n" for (a, b), t in zip(X[rows].tolist(), Y[rows].tolist(), strict=True))
+                file.writelines(f"{a!r},{b!r},{t}\n" for (a, b), t in table)
         return path
 
     options = [] if suffix == "npz" else ["--target", "2"]
@@ -224,7 +226,8 @@ def test_predictions_line_up_with_rows_that_are_skipped(tmp_path, capsys):
     (tmp_path / "new.csv").write_text("x,y\n" + "\n".join(texts) + "\n")
     for chunk in (1, 2, 3, 100):
         capsys.readouterr()
-        arguments = ["predict", str(tmp_path / "m"), str(tmp_path / "new.csv"), "--on-error", "skip", "--chunk", str(chunk)]
+        arguments = ["predict", str(tmp_path / "m"), str(tmp_path / "new.csv"), "--on-error", "skip"]
+        arguments += ["--chunk", str(chunk)]
         assert main(arguments) == 0
         captured = capsys.readouterr()
         expected = ["" if i in bad else label for i, label in enumerate(model.predict(X[:10]).tolist())]

@@ -144,8 +144,9 @@ def test_the_step_may_change_on_a_model(data, tmp_path, capsys):
     expected = SILK().partial_fit(X, Y).set_params(step=0.25, regularization=0.1, penalty=0.5).partial_fit(X, Y)
     model = load(tmp_path / "b.npz")
     assert (model.dual_coef_ == expected.dual_coef_).all() and model.step == 0.25
-    for option, value, message in (("--step", "-1", "'step' parameter"), ("--kernel", "linear", "cannot be given with")):
-        assert message in refused(["learn", data, "--target", "sign", "--model", tmp_path / "a.npz", option, value], capsys)
+    arguments = ["learn", data, "--target", "sign", "--model", tmp_path / "a.npz"]
+    for change, message in ((["--step", "-1"], "'step' parameter"), (["--kernel", "linear"], "cannot be given with")):
+        assert message in refused([*arguments, *change], capsys)
 
 
 def test_probabilities_need_a_logistic_loss(data, tmp_path, capsys):
@@ -175,8 +176,10 @@ def test_without_a_target_the_columns_are_named(data, capsys):
 
 def test_words_in_a_column(data, tmp_path, capsys):
     assert main(["learn", str(data), "--target", "sign"]) == 1
-    assert "data.csv, line 2, column 'word': expected a number. Got 'no' instead. (--features A,B,... leaves columns out, " \
-        "--on-error skip such rows.)" in capsys.readouterr().err
+    assert (
+        "data.csv, line 2, column 'word': expected a number. Got 'no' instead. "
+        "(--features A,B,... leaves columns out, --on-error skip such rows.)"
+    ) in capsys.readouterr().err
 
 
 def test_numbers_as_labels(data, capsys):
@@ -193,10 +196,11 @@ def test_labels_that_begin_with_one(tmp_path):
     """The label 1 alone leaves open whether its counterpart is 0 or -1."""
     for other in (0, -1):
         (tmp_path / "a.csv").write_text(f"1,1\n2,1\n3,1\n4,{other}\n5,1\n")
-        assert main(["learn", str(tmp_path / "a.csv"), "--target", "1", "--chunk", "2", "--save", str(tmp_path / "m")]) == 0
+        arguments = ["learn", str(tmp_path / "a.csv"), "--target", "1", "--chunk", "2"]
+        assert main([*arguments, "--save", str(tmp_path / "m")]) == 0
         assert load(tmp_path / "m.npz").classes_.tolist() == [other, 1]
     (tmp_path / "a.csv").write_text("1,1\n2,1\n3,2\n")
-    assert main(["learn", str(tmp_path / "a.csv"), "--target", "1", "--chunk", "2"]) == 1
+    assert main(arguments) == 1
 
 
 def test_utf_16_files(tmp_path, capsys):
@@ -219,7 +223,8 @@ def test_a_value_that_is_too_large_is_blamed_on_its_line(tmp_path, options, caps
 def test_unknown_options_print_the_usage_of_their_command(data, capsys):
     for command, arguments in (("learn", [data]), ("predict", ["m", data]), ("show", ["m"]), ("demo", [])):
         said = refused([command, *arguments, "--kernal", "linear"], capsys)
-        assert said.startswith(f"usage: python -m onlinekernels {command} ") and "unrecognized arguments: --kernal" in said
+        assert said.startswith(f"usage: python -m onlinekernels {command} ")
+        assert "unrecognized arguments: --kernal" in said
         assert ("(is --kernel meant?)" in said) == ("meant" in said) == (command == "learn")
 
 

@@ -164,7 +164,12 @@ def test_every_learner_is_warm_before_it_is_timed(monkeypatch):
 
     events = []
     partial_fit, compare = OnlineLearner.partial_fit, tour.compare
-    monkeypatch.setattr(OnlineLearner, "partial_fit", lambda model, *a, **k: events.append(repr(model)) or partial_fit(model, *a, **k))
+
+    def noted(model, *examples, **options):
+        events.append(repr(model))
+        return partial_fit(model, *examples, **options)
+
+    monkeypatch.setattr(OnlineLearner, "partial_fit", noted)
     monkeypatch.setattr(tour, "compare", lambda *arguments: events.append("compare") or compare(*arguments))
     assert main([*SHORT, "--no-plot"]) == 0
     assert events[: events.index("compare")] == [repr(learner) for learner in tour.learners().values()]

@@ -1,7 +1,7 @@
 """The commands of ``python -m onlinekernels``: learn, predict and show work on data; demo is a tour.
 
 ``learning``, ``predicting`` and ``showing`` are the commands, ``tour`` is what runs without one, and ``options`` is
-what they share. ``specifications`` turns words such as ``gaussian:2.0`` into objects, and ``models`` those into a model.
+what they share. ``specifications`` turns words such as ``gaussian:2.0`` into objects, ``models`` those into a model.
 ``runs`` learns: ``reports`` prints, ``checkpoints`` saves, ``places`` remembers what was read, ``weights`` balances
 classes, and ``interruptions`` listens for signals.
 """

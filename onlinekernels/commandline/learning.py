@@ -75,7 +75,7 @@ def _add_model_options(model):
         help="any other parameter of the algorithm, such as meta_step=0.5; may be repeated",
     )
     model.add_argument("--classes", metavar="A,B,...", help="all labels; two-class losses need them for words")
-    add("--class-weight", specifications.class_weight, "SPEC", "balanced (as the stream shows them), or rain:2,snow:0.5")
+    add("--class-weight", specifications.class_weight, "SPEC", "balanced (as the stream shows them) or rain:2,snow:0.5")
     model.add_argument(
         "--model",
         metavar="FILE",

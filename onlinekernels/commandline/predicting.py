@@ -42,9 +42,8 @@ EXAMPLES = [
 
 def add_predict(subcommands):
     """Add the command to the parser's subcommands."""
-    parser = add_command(
-        subcommands, "predict", _predict, "model data ... [options]", "predict with a saved model", DESCRIPTION, EXAMPLES
-    )
+    usage, summary = "model data ... [options]", "predict with a saved model"
+    parser = add_command(subcommands, "predict", _predict, usage, summary, DESCRIPTION, EXAMPLES)
     parser.add_argument("model", help="a model file")
     add_data_options(parser)
     parser.add_argument(
@@ -79,7 +78,8 @@ def _check(arguments, model):
     targets, named = model._state.targets, arguments.target
     if targets > 1 and named is not None and len(columns(named)) != targets:
         raise Usage(
-            f"--target must name as many columns as {arguments.model} predicts numbers, {targets}. Got {named!r} instead."
+            f"--target must name as many columns as {arguments.model} predicts numbers, {targets}. "
+            f"Got {named!r} instead."
         )
     if arguments.probabilities and not hasattr(model, "predict_proba"):
         raise Usage(

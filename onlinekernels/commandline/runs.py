@@ -58,7 +58,8 @@ class Run:
         self.model = load(path)
         stream = checkpoints.stream_of(self.model)
         if stream is None:
-            raise ValueError(f"{path} cannot be resumed: it does not remember a stream. (--model {path} goes on with it.)")
+            hint = f"(--model {path} goes on with it.)"
+            raise ValueError(f"{path} cannot be resumed: it does not remember a stream. {hint}")
         for name, now in self.options.items():
             before = stream["options"].get(name)
             if now != before:
@@ -152,15 +153,16 @@ class Run:
         if y.dtype.kind == "f" and (y != np.floor(y)).any():
             row = np.flatnonzero(y != np.floor(y))[0]
             raise ValueError(
-                f"{reader.name}, {reader.unit} {lines[row]}: the target {y[row]} is a number, and "
-                f"{self._loss_name()} learns classes. Use --loss squared for numbers; --label-type string takes them for names."
+                f"{reader.name}, {reader.unit} {lines[row]}: the target {y[row]} is a number, and {self._loss_name()} "
+                "learns classes. Use --loss squared for numbers; --label-type string takes them for names."
             )
         known = self.classes if self.model._state is None else self.model.classes_
         labels = list(dict.fromkeys([*([] if known is None else known.tolist()), *y.tolist()]))
         if self.task == "binary" and len(labels) > 2 and not self._is_open(labels):
+            some = ", ".join(map(repr, labels[:5])) + ", ..." * (len(labels) > 5)
             raise ValueError(
-                f"{reader.name} has more than two labels, {', '.join(map(repr, labels[:5]))}{', ...' * (len(labels) > 5)}, "
-                f"and {self._loss_name()} is for two. Use --loss multiclasshinge for many classes, --loss squared for numbers."
+                f"{reader.name} has more than two labels, {some}, and {self._loss_name()} is for two. "
+                "Use --loss multiclasshinge for many classes, --loss squared for numbers."
             )
 
     def _loss_name(self):

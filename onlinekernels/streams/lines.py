@@ -6,6 +6,7 @@ import os
 import select
 import stat
 import sys
+import threading
 import zlib
 from contextlib import contextmanager
 from time import monotonic
@@ -46,6 +47,7 @@ class Waiting:
         self.is_opening = False  # a named pipe, which waits for its writer
         self._until = None  # when the oldest line of the chunk is old enough
         self._alarm = None  # both ends of a pipe on which `stop` ends a select
+        self._lock = threading.RLock()  # a signal handler may come in between
 
     @contextmanager
     def live(self):
@@ -55,9 +57,10 @@ class Waiting:
         try:
             yield
         finally:
-            (heard, said), self._alarm = self._alarm, None
-            os.close(heard)
-            os.close(said)
+            with self._lock:
+                alarm, self._alarm = self._alarm, None
+            for end in alarm:
+                os.close(end)
 
     def begin(self):
         """A chunk has got its first line."""
@@ -78,10 +81,11 @@ class Waiting:
         return descriptor in ready and not self.is_stopped
 
     def stop(self):
-        """Wait no longer; may be called by a signal handler."""
+        """Wait no longer; may be called by a signal handler or another thread."""
         self.is_stopped = True
-        if self._alarm is not None:
-            os.write(self._alarm[1], b".")
+        with self._lock:
+            if self._alarm is not None:
+                os.write(self._alarm[1], b".")
 
 
 @contextmanager
