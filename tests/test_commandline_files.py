@@ -87,6 +87,8 @@ def test_the_same_file_goes_on_when_it_has_grown(parts, tmp_path, capsys):
     assert run(log, "--save", model, "--resume") == 0
     assert same(model, model_of(range(0, 2000)))
     assert "log.csv: read before, goes on after line 1001." in capsys.readouterr().out
+    run(log, "--save", tmp_path / "whole")
+    assert model.read_bytes() == (tmp_path / "whole.npz").read_bytes()
 
 
 def test_a_file_that_was_moved_is_known_again(parts, tmp_path, capsys):
@@ -96,6 +98,9 @@ def test_a_file_that_was_moved_is_known_again(parts, tmp_path, capsys):
     assert run(tmp_path / "moved.csv", "--save", model, "--resume") == 0
     assert same(model, model_of(range(0, 1000)))
     assert "moved.csv: read before, goes on after line 501." in capsys.readouterr().out
+    write_table(parts[0], slice(1000, 2000))  # by now that name belongs to another file
+    assert run(parts[0], "--save", model, "--resume") == 0
+    assert same(model, model_of(range(0, 2000)))
 
 
 @pytest.mark.parametrize("place", ["first row", "last row read", "header", "shorter", "copy"])
@@ -194,7 +199,9 @@ def test_what_a_model_file_remembers(parts, tmp_path, capsys):
     capsys.readouterr()
     assert main(["show", str(model), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts["read"] == [{"name": f"part{i}.csv", "pass": 1, "line": 1001, "rows": 1000} for i in range(2)]
+    assert facts["read"] == [
+        {"name": path.name, "bytes": path.stat().st_size, "pass": 1, "line": 1001, "rows": 1000} for path in parts[:2]
+    ]
     assert str(tmp_path).encode() not in model.read_bytes()  # folders are nobody's business
     loaded = load(model)
     loaded.partial_fit(X, Y).save(model)  # by now the places would be wrong

@@ -13,7 +13,7 @@ __all__ = ["Places"]
 
 
 class Places:
-    """A record for each file: name, path (hashed), size, beginning, and the place that was reached.
+    """A record for each file: beginning, name, path (hashed), size, and the place that was reached.
 
     Parameters
     ----------
@@ -56,20 +56,15 @@ class Places:
         """A record for a source, to be put into `records` when something was learned from it."""
         if not can_reopen(source):
             return None
-        return {
-            "name": os.path.basename(source),
-            "path": _path(source),
-            "bytes": os.path.getsize(source),
-            "beginning": list(reader.beginning()),
-            "unit": reader.unit,
-        }
+        return {"beginning": list(reader.beginning()), "unit": reader.unit}
 
-    def reach(self, record, epoch, position):
-        """Note that a file, if it has a record, was learned up to a position."""
+    def reach(self, source, record, epoch, position):
+        """Note that a source, if it has a record, was learned up to a position."""
         if record is None:
             return
         if not any(known is record for known in self.records):
             self.records.append(record)
+        record.update(name=os.path.basename(source), path=_path(source), bytes=os.path.getsize(source))
         record.update(epoch=epoch, position=position)
 
 

@@ -102,7 +102,7 @@ class Run:
         for X, y, lines, _ in self._chunks(reader):
             if X.shape[0]:
                 self._learn(X, y, reader, lines)
-                self.places.reach(record, epoch, reader.position)
+                self.places.reach(source, record, epoch, reader.position)
                 self.columns, self.learned = reader.feature_names or self.columns, self._t()
                 self._report_if_due()
                 self._save_if_due()

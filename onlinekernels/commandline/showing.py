@@ -79,8 +79,13 @@ def _read(task, stream):
         yield "columns", stream["columns"]
     if stream["files"]:
         yield "read", [
-            {"name": file["name"], "pass": file["epoch"] + 1, file["unit"]: file["position"]["line"],
-             "rows": file["position"]["rows"]}
+            {
+                "name": file["name"],
+                "bytes": file["bytes"],
+                "pass": file["epoch"] + 1,
+                file["unit"]: file["position"]["line"],
+                "rows": file["position"]["rows"],
+            }
             for file in stream["files"]
         ]
     if totals.count:
