@@ -679,6 +679,9 @@ def test_a_file_that_changed_before_the_place(tmp_path, name):
         place = reader.position
         if reader.n_rows == 32:
             break
+    assert read(tmp_path / name, start=place).position == place  # also before it is read from
+    over = read(tmp_path / name, start=place, limit=32)
+    assert list(over) == [] and over.position == place
     other = X[:60].copy()
     other[40:] = 7.0  # after the place, and longer
     save(other)

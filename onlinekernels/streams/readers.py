@@ -157,12 +157,13 @@ class Reader:
 
     @property
     def position(self):
+        digest = self._start["digest"] if self._line == self._start["line"] else self._digest.value
         return {
             "line": self._line,
             "rows": self.n_rows,
             "skipped": self.n_skipped,
             "labels": None if self._options["format"] in ARRAYS else self._labels.kind,
-            "digest": None if self._waiting.is_live else self._digest.value,
+            "digest": None if self._waiting.is_live else digest,
         }
 
     def __iter__(self):
