@@ -37,7 +37,7 @@ class Interruption:
     @property
     def status(self):
         """The exit status after a signal, as shells have it."""
-        return 128 + self.signal
+        return 128 + (self.signal or signal.SIGINT)
 
     def stops(self, reader):
         """The reader, which a signal stops from now on; also one that came before."""
