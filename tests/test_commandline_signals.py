@@ -24,6 +24,19 @@ def rows_of(n):
     return "".join(f"{a!r},{b!r},{label}\n" for (a, b), label in zip(X[:n].tolist(), Y[:n].tolist(), strict=True))
 
 
+def say(process, text):
+    """Write to a process, and wait until it has taken the text out of the pipe."""
+    import fcntl
+    import termios
+
+    process.stdin.write(text)
+    process.stdin.flush()
+    left, patience = bytes(4), 1000
+    while patience and any(fcntl.ioctl(process.stdin, termios.FIONREAD, left)):
+        time.sleep(0.01)
+        patience -= 1
+
+
 # ---- Pipes ---------------------------------------------------------------------------------------
 
 
@@ -59,14 +72,11 @@ def test_control_c_on_a_steady_pipe_saves_what_was_read(tmp_path, number):
     model = tmp_path / "m.npz"
     pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
     with start("learn", "-", "--target", -1, "--report", 1, "--save", model, **pipes) as process:
-        process.stdin.write(rows_of(2))
-        process.stdin.flush()
+        say(process, rows_of(2))
         process.stdout.readline()
         process.stdout.readline()  # it has started
         for text in rows_of(5).splitlines(keepends=True)[2:]:
-            process.stdin.write(text)
-            process.stdin.flush()
-            time.sleep(0.02)
+            say(process, text)
         process.send_signal(number)
         _, err = process.communicate(timeout=20)
     assert process.returncode == 128 + number
@@ -172,12 +182,9 @@ def test_predictions_end_in_good_order(tmp_path):
     SILK().fit(X, Y).save(tmp_path / "m.npz")
     pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
     with start("predict", tmp_path / "m.npz", "-", **pipes) as process:
-        process.stdin.write("0,0\n")
-        process.stdin.flush()
+        say(process, "0,0\n")
         assert process.stdout.readline()
-        process.stdin.write("1,1\n2,2\n")
-        process.stdin.flush()
-        time.sleep(0.03)
+        say(process, "1,1\n2,2\n")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     assert len(out.split()) == 2 and err == "" and process.returncode == 130
