@@ -18,7 +18,7 @@ from onlinekernels.losses import as_loss
 from onlinekernels.params import Parameterized
 from onlinekernels.state import State
 
-__all__ = ["save", "load"]
+__all__ = ["save", "load", "notes_of"]
 
 FORMAT = "onlinekernels model"
 VERSION = 1
@@ -32,8 +32,11 @@ NOUNS = {
 }
 
 
-def save(model, path, *, without=()):
-    """Write a model; see `OnlineLearner.save`."""
+def save(model, path, *, without=(), notes=None):
+    """Write a model; see `OnlineLearner.save`.
+
+    `notes` is any JSON value to keep beside it; `notes_of` a loaded model gives it back.
+    """
     unknown = set(without) - ({"kernel", "loss"} & set(model.get_params(deep=False)))
     if unknown:
         raise ValueError(f"without may name 'kernel' and 'loss' of the model only. Got {sorted(unknown)} instead.")
@@ -61,6 +64,8 @@ def save(model, path, *, without=()):
             for name, value in state["engine"].items()
         }
         header["state"] = state
+    if notes is not None:
+        header["notes"] = notes
     header["digest"] = _digest(header, arrays)
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     _write_atomically(os.fspath(path), arrays)
@@ -112,7 +117,14 @@ def load(path, kernel=None, loss=None):
     except Exception as error:  # whatever the file says, and however deep it says it
         reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
         raise ValueError(f"{path} cannot be loaded: {reason}.") from error
+    if header.get("notes") is not None:
+        model.__dict__["_notes"] = header["notes"]
     return model
+
+
+def notes_of(model):
+    """The notes of the file that a model was loaded from, or None."""
+    return model.__dict__.get("_notes")
 
 
 def _algorithm_name(model):

@@ -107,6 +107,16 @@ class RunningScaler(Parameterized, TakesTurns):
 
     def _after(self, rows, names, wanted):
         """(state after these rows, what they become)."""
+        mean, square, count, out = self._moved(rows, wanted)
+        if not self._is_finite(mean, square):
+            raise ValueError(
+                f"Row {self._first_too_large(rows)} of X is too large to scale: the variance of a feature overflows. "
+                "Expected values below 1e150."
+            )
+        return (mean, square, count, names), out
+
+    def _moved(self, rows, wanted):
+        """(mean, sum of squares, count, scaled rows) after these rows, finite or not."""
         sparse, size = isinstance(rows, Rows), rows.shape[1]
         if self._state is None:
             mean, square, count = None if sparse else np.zeros(size), np.zeros(size), 0.0
@@ -118,9 +128,24 @@ class RunningScaler(Parameterized, TakesTurns):
             count = core.advance_sparse(rows, square, count, float(self.memory), out)
         else:
             count = core.advance(rows, mean, square, count, float(self.memory), out)
-        if not (all_finite(square) and (sparse or all_finite(mean))):
-            raise ValueError("X is too large to scale: the variance of a feature overflows. Expected values below 1e150.")
-        return (mean, square, count, names), out
+        return mean, square, count, out
+
+    @staticmethod
+    def _is_finite(mean, square):
+        return all_finite(square) and (mean is None or all_finite(mean))
+
+    def _first_too_large(self, rows):
+        """Index of the row to blame for a variance that overflows.
+
+        Bisection finds where it does: from then on it stays so. The largest row up to there is the one, since
+        the first row has no variance yet, however large it is.
+        """
+        fine, too_many = 0, rows.shape[0]
+        while too_many - fine > 1:
+            middle = (fine + too_many) // 2
+            mean, square, _, _ = self._moved(rows[:middle], False)
+            fine, too_many = (middle, too_many) if self._is_finite(mean, square) else (fine, middle)
+        return fine if isinstance(rows, Rows) else int(np.abs(rows[: fine + 1]).max(axis=1).argmax())
 
     @staticmethod
     def _like(X, rows, values):

@@ -684,3 +684,21 @@ class TestInitial:
         model = ok.NORMA("squared", "laplacian")
         call = lambda: model.partial_fit(X.astype(np.float32), TARGETS, initial=start)
         refused(ValueError, call, model, "initial", "float32")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("row", [0, 1, 7, 19])
+@pytest.mark.parametrize("kind", ["gaussian", "sum", "linear", "scaled", "sparse and scaled"])
+def test_a_row_that_is_too_large_is_blamed_itself(kind, row):
+    """Also the first one, which must not become the origin; and no warning leaks."""
+    points = np.random.default_rng(3).normal(size=(20, 3))
+    points[row, 1] = 1e200
+    model = {
+        "gaussian": ok.SILK(),
+        "sum": ok.SILK(kernel=ok.Gaussian(2.0) + 0.1 * ok.Gaussian(9.0)),
+        "linear": ok.SILK(kernel="linear"),
+    }.get(kind, ok.SILK(kernel="linear", scale=True))
+    if "sparse" in kind:
+        points = pytest.importorskip("scipy.sparse").csr_matrix(points)
+    with pytest.raises((FloatingPointError, ValueError), match=f"^Row {row} of X .*too large"):
+        model.partial_fit(points, [1, -1] * 10)

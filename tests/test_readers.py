@@ -104,12 +104,33 @@ def test_sparse_without_scipy_says_so(tmp_path, monkeypatch):
 
 
 def test_svmlight_comments_and_queries(tmp_path):
-    path = write(tmp_path / "a.svm", "# a file\n+1 qid:3 1:2 3:4 # yes\n\n-1 2:1e2\n")
-    with pytest.raises(BadRow):  # the first line has no label
-        list(read(path, n_features=3))
-    path = write(tmp_path / "a.svm", "+1 qid:3 1:2 3:4 # yes\n\n-1 2:1e2\n")
+    for header in ("", "# a file\n", "# made by: scikit-learn\n#\n # 1:2\n", "#3:4\n"):
+        path = write(tmp_path / "a.svm", header + "+1 qid:3 1:2 3:4 # yes\n# no\n\n-1 2:1e2\n")
+        reader = read(path, n_features=3)
+        points, labels = gather(reader)
+        assert points.tolist() == [[2, 0, 4], [0, 100, 0]] and labels.tolist() == [1, -1]
+        assert (reader.n_rows, reader.n_skipped) == (2, 0)
+    path = write(tmp_path / "a.svm", "# label: none\n1:2 3:4\n")
     points, labels = gather(read(path, n_features=3))
-    assert points.tolist() == [[2, 0, 4], [0, 100, 0]] and labels.tolist() == [1, -1]
+    assert points.tolist() == [[2, 0, 4]] and labels is None
+
+
+def test_files_that_scikit_learn_writes(tmp_path):
+    datasets = pytest.importorskip("sklearn.datasets")
+    datasets.dump_svmlight_file(X[:20], INTEGERS[:20], str(tmp_path / "a.svm"), zero_based=False, comment="a: b\nc")
+    points, labels = gather(read(tmp_path / "a.svm", n_features=4))
+    np.testing.assert_allclose(points, X[:20])
+    assert labels.tolist() == INTEGERS[:20].tolist()
+
+
+def test_a_row_of_empty_fields_is_a_row(tmp_path):
+    path = write(tmp_path / "a.tsv", "1\t2\tup\n\t\t\n\n3\t4\tdown\n")
+    with pytest.raises(BadRow, match="line 2, column 0 .*Got an empty field"):
+        list(read(path, target=2))
+    reader = read(path, target=2, on_error="skip")
+    assert len(gather(reader)[0]) == 2 and reader.n_skipped == 1
+    spaces = read(["1 2", " ", "", "3 4"], format="csv", delimiter=" ", on_error="skip")
+    assert len(gather(spaces)[0]) == 2 and spaces.n_skipped == 1
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -315,17 +336,42 @@ def test_the_first_chunk_decides_what_labels_are():
     assert labels_of("1,0\n2.5,0\n", chunk=1).tolist() == [1.0, 2.5]
 
 
+WHOLE = {
+    "beyond doubles": ["9007199254740993", "9007199254740992", "-9007199254740993"],
+    "beyond int64": ["9223372036854775808", "9223372036854775809", "-1"],
+    "beyond uint64": ["18446744073709551616", "18446744073709551617"],
+    "written otherwise": ["9007199254740993.0", "9007199254740992.000", "9.007199254740994e15", "+5", "-0", "1e3"],
+}
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_whole_labels_are_exact(kind):
+    from fractions import Fraction
+
+    expected = [int(Fraction(text)) for text in WHOLE[kind]]
+    labels = labels_of("".join(f"{text},0\n" for text in WHOLE[kind]))
+    assert labels.tolist() == expected and len(set(labels.tolist())) == len(expected)
+    assert all(type(label) is int for label in labels.tolist())
+    assert labels.dtype == (np.int64 if max(map(abs, expected)) < 2**63 else object)
+
+
+def test_labels_that_are_not_whole_or_very_small():
+    assert labels_of("0.5,0\n3,0\n").dtype == float
+    assert labels_of("1e-99999999,0\n1,0\n").tolist() == [0.0, 1.0]
+
+
 # ---- Errors --------------------------------------------------------------------------------------
 
+WAY_OUT = "(features= leaves columns out, on_error='skip' such rows.)"
 BAD_LINES = {
     "1,2": (None, "expected 3 fields. Got 2 instead."),
     "1,2,x,4": (None, "expected 3 fields. Got 4 instead."),
-    "one,2,x": ("a", "expected a number. Got 'one' instead."),
-    "1,nan,x": ("b", "expected a finite number. Got 'nan' instead."),
-    "1,-inf,x": ("b", "expected a finite number. Got '-inf' instead."),
-    "1,1e999,x": ("b", "expected a finite number. Got '1e999' instead."),
-    "1_0,1,x": ("a", "expected a number. Got '1_0' instead."),
-    ",1,x": ("a", "expected a number. Got an empty field instead."),
+    "one,2,x": ("a", f"expected a number. Got 'one' instead. {WAY_OUT}"),
+    "1,nan,x": ("b", f"expected a finite number. Got 'nan' instead. {WAY_OUT}"),
+    "1,-inf,x": ("b", f"expected a finite number. Got '-inf' instead. {WAY_OUT}"),
+    "1,1e999,x": ("b", f"expected a finite number. Got '1e999' instead. {WAY_OUT}"),
+    "1_0,1,x": ("a", f"expected a number. Got '1_0' instead. {WAY_OUT}"),
+    ",1,x": ("a", f"expected a number. Got an empty field instead. {WAY_OUT}"),
     "1,1,": ("label", "expected a label. Got an empty field instead."),
     '1,1,"x': (None, "expected quotes that match. Got '1,1,\"x' instead."),
     "1,1,\udcff": ("label", "expected a label in UTF-8. Got '\\udcff' instead."),
@@ -574,3 +620,128 @@ def test_names_that_come_twice(tmp_path):
     assert gather(read(path, target="label", names=reader.feature_names))[0].tolist() == [[0, 1.5]]
     with pytest.raises(ValueError, match="several columns have that name"):
         list(read(path, names=reader.feature_names))
+
+
+@pytest.mark.parametrize("mark", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_utf_16_is_said_so(tmp_path, mark, suffix):
+    content = "a,b\n1,2\n".encode(mark)
+    path = tmp_path / f"a.csv{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix else content)
+    with pytest.raises(ValueError, match=r"a\.csv.* is not UTF-8 text: it looks like UTF-16.*iconv"):
+        list(read(path))
+
+
+def test_several_targets(tmp_path):
+    path = write(tmp_path / "a.csv", 'a,b,c\n1,2,3\n"4",5,6\n')
+    points, y = gather(read(path, target=["c", "a"]))
+    assert points.tolist() == [[2], [5]] and y.tolist() == [[3, 1], [6, 4]]
+    np.save(tmp_path / "a.npy", X[:5])
+    points, y = gather(read(tmp_path / "a.npy", target=[-1, 0], chunk=2))
+    assert (points == X[:5, 1:3]).all() and (y == X[:5, [3, 0]]).all()
+    np.savez(tmp_path / "a.npz", X=X[:5], y=X[:5, :2])
+    assert (gather(read(tmp_path / "a.npz"))[1] == X[:5, :2]).all()
+    path = write(tmp_path / "b.csv", "a,b,c\n1,2,3\n4,5,x\n7,8,9\n")
+    with pytest.raises(BadRow, match="line 3, column 'c, a': expected a number. Got 'x'"):
+        list(read(path, target=["c", "a"]))
+    assert gather(read(path, target=["c", "a"], on_error="skip"))[1].tolist() == [[3, 1], [9, 7]]
+    for target in ([], ["a", 0], ["a", "nothing"]):
+        with pytest.raises(ValueError, match="'target' parameter of read must be"):
+            list(read(path, target=target))
+
+
+# ---- Lines of rows, places, early ends -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.npy"])
+def test_rows_know_their_lines(tmp_path, name):
+    if name == "a.csv":
+        write(tmp_path / name, "a,b\n1,2\n\nx,2\n3,4\ny,0\nz,0\n")
+        expected = [(1, [2], [4]), (1, [5], [6]), (0, [], [7])]
+    else:
+        np.save(tmp_path / name, [[1.0, 2], [np.nan, 2], [3, 4], [np.nan, 0], [np.inf, 0]])
+        expected = [(1, [0], [1]), (1, [2], [3]), (0, [], [4])]
+    chunks = read(tmp_path / name, chunk=2, on_error="skip").with_lines()
+    assert [(len(points), lines, skipped) for points, _, lines, skipped in chunks] == expected
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.npy", "a.npz"])
+def test_a_file_that_changed_before_the_place(tmp_path, name):
+    def save(points):
+        if "csv" in name:
+            write(tmp_path / name, delimited(points, names="abcd"))
+        else:
+            (np.save if "npy" in name else np.savez)(tmp_path / name, **{"arr" if "npy" in name else "X": points})
+
+    save(X[:50])
+    reader = read(tmp_path / name, chunk=16)
+    for _ in reader:
+        place = reader.position
+        if reader.n_rows == 32:
+            break
+    assert read(tmp_path / name, start=place).position == place  # also before it is read from
+    over = read(tmp_path / name, start=place, limit=32)
+    assert list(over) == [] and over.position == place
+    other = X[:60].copy()
+    other[40:] = 7.0  # after the place, and longer
+    save(other)
+    assert (gather(read(tmp_path / name, chunk=9, start=place))[0] == other[32:]).all()
+    for row in (0, 31):
+        changed = other.copy()
+        changed[row, 2] += 1e-9
+        save(changed)
+        with pytest.raises(ValueError, match="has changed where it was already read, before (line 33|row 32)"):
+            list(read(tmp_path / name, chunk=16, start=place))
+
+
+def test_a_file_that_is_stopped_ends_with_a_chunk(tmp_path):
+    path = write(tmp_path / "a.csv", delimited(X, NUMBERS))
+    reader, sizes = read(path, chunk=100), []
+    for points, _ in reader:
+        sizes.append(len(points))
+        if len(sizes) == 3:
+            reader.stop()
+    assert sizes == [100] * 3 and reader.position["rows"] == 300
+    rest = read(path, chunk=100, start=reader.position)
+    assert sum(len(points) for points, _ in rest) == 2200
+
+
+@needs_pipes
+def test_a_pipe_that_is_stopped_gives_what_was_read(tmp_path):
+    os.mkfifo(tmp_path / "live.csv")
+    reader = read(tmp_path / "live.csv", chunk=3, pause=60)
+    sizes = []
+    thread = threading.Thread(target=lambda: sizes.extend(len(points) for points, _ in reader))
+    thread.start()
+    with open(tmp_path / "live.csv", "w") as pipe:
+        pipe.write("1,2\n" * 5 + "1,")
+        pipe.flush()
+        while reader.n_rows < 3:
+            time.sleep(0.01)
+        reader.stop()
+        thread.join(20)
+        assert sizes == [3, 2]
+
+
+@needs_pipes
+def test_the_oldest_line_decides_when_a_chunk_is_due(tmp_path):
+    """Lines that come faster than the pause must not delay the first of them for ever."""
+    os.mkfifo(tmp_path / "live.csv")
+    sizes = []
+    is_done = threading.Event()
+
+    def learn():
+        for points, _ in read(tmp_path / "live.csv", pause=0.1):
+            sizes.append(len(points))
+            is_done.set()
+
+    thread = threading.Thread(target=learn)
+    thread.start()
+    with open(tmp_path / "live.csv", "w") as pipe:
+        for _ in range(1000):  # until the first chunk comes, 20 s at most
+            pipe.write("1,2\n")
+            pipe.flush()
+            if is_done.wait(0.02):
+                break
+    thread.join(20)
+    assert is_done.is_set() and sizes[0] < 500

@@ -657,7 +657,7 @@ def test_importing_without_river_says_what_to_install():
         "except ImportError as error:\n    print(error)\n"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "pip install onlinekernels[river]" in said
+    assert "pip install river pandas" in said
 
 
 @pytest.mark.parametrize("loss", ["hinge", "multiclasshinge"])

@@ -112,8 +112,9 @@ cdef class Program:
             return None
         row = np.asarray(first_row, dtype=np.float64)
         with np.errstate(over="ignore"):
-            far = rate * float(np.dot(row, row)) > (8.0 if first_row.dtype == np.float32 else 450.0)
-        return first_row if far else None
+            square = float(np.dot(row, row))
+        far = rate * square > (8.0 if first_row.dtype == np.float32 else 450.0)
+        return first_row if far and square < np.inf else None       # a row that is too large is no origin: it is refused
 
     cdef void center(self, const char* x, char* out) noexcept nogil:
         """x about the origin."""

@@ -1,8 +1,9 @@
 """The commands of ``python -m onlinekernels``: learn, predict and show work on data; demo is a tour.
 
-``specifications`` turns words such as ``gaussian:2.0`` into objects, ``checkpoints`` writes a model together
-with its place in the stream; ``learning``, ``predicting`` and ``showing`` are the commands themselves, ``options``
-what they share, and ``tour`` is what runs without a command.
+``learning``, ``predicting`` and ``showing`` are the commands, ``tour`` is what runs without one, and ``options`` is
+what they share. ``specifications`` turns words such as ``gaussian:2.0`` into objects, ``models`` those into a model.
+``runs`` learns: ``reports`` prints, ``checkpoints`` saves, ``places`` remembers what was read, ``weights`` balances
+classes, and ``interruptions`` listens for signals.
 """
 
 from onlinekernels.commandline.learning import add_learn

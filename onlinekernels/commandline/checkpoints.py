@@ -1,22 +1,22 @@
-"""Model files that remember their place in the stream.
+"""Model files that remember their stream: what was read and how far, the figures so far, the options.
 
-The place is a line of JSON in the comment of the .npz archive. So it is written in one breath with the
-model, and `onlinekernels.load` reads such a file like any other.
+These are notes in the model file, so they are written in one breath with the model, and `onlinekernels.load` reads
+such a file like any other.
 """
 
 import glob
 import hashlib
 import json
 import os
-import zipfile
+
+from onlinekernels import modelfile
 
 __all__ = ["save", "stream_of", "names_in", "brief", "remove_leftovers", "with_suffix", "found"]
 
 FORMAT = "onlinekernels stream"
-VERSION = 2
+VERSION = 3
+_PARTS = {"options", "totals", "counts", "columns", "files"}
 _LEFTOVER = ".checkpoint.npz"
-# A comment of an archive holds 65535 bytes.
-_LONGEST = 60_000
 
 
 def with_suffix(path):
@@ -30,20 +30,16 @@ def found(path):
 
 
 def save(model, path, stream):
-    """Write a model and its place in the stream so that a kill at any moment leaves the old file or the new one."""
+    """Write a model and its stream so that a kill at any moment leaves the old file or the new one."""
     temporary = path + _LEFTOVER
     try:
-        model.save(temporary)
-        with zipfile.ZipFile(temporary, "a") as archive:
-            archive.comment = _encoded(stream)
-        _flush_to_disk(temporary, os.O_RDWR)
+        modelfile.save(model, temporary, notes={"format": FORMAT, "version": VERSION, **stream})
         os.replace(temporary, path)
     except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+        remove_leftovers(path)
         raise
     if os.name != "nt":  # Windows cannot open folders
-        _flush_to_disk(os.path.dirname(path) or ".", os.O_RDONLY)
+        _flush_to_disk(os.path.dirname(path) or ".")
 
 
 def remove_leftovers(path):
@@ -52,23 +48,19 @@ def remove_leftovers(path):
         os.unlink(leftover)
 
 
-def stream_of(path):
-    """The place in the stream that a model file remembers, or None."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            stream = json.loads(archive.comment)
-    except (zipfile.BadZipFile, ValueError):
-        return None
+def stream_of(model):
+    """The stream that a loaded model's file remembers, or None."""
+    stream = modelfile.notes_of(model)
     if not isinstance(stream, dict) or (stream.get("format"), stream.get("version")) != (FORMAT, VERSION):
         return None
-    return stream if {"place", "totals", "options"} <= set(stream) else None
+    return stream if _PARTS <= set(stream) else None
 
 
-def names_in(path, model):
-    """Names of the columns that the model in a file was learned from, or None."""
-    stream = stream_of(found(path))
-    if stream is not None and stream["place"]["features"] is not None:
-        return stream["place"]["features"]
+def names_in(model):
+    """Names of the columns that a loaded model was learned from, or None."""
+    stream = stream_of(model)
+    if stream is not None and stream["columns"] is not None:
+        return stream["columns"]
     return list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
 
 
@@ -78,16 +70,8 @@ def brief(option):
     return option if len(text) <= 1000 else "sha256 " + hashlib.sha256(text.encode()).hexdigest()
 
 
-def _encoded(stream):
-    content = json.dumps({"format": FORMAT, "version": VERSION, **stream}).encode()
-    if len(content) > _LONGEST:  # very many features: do without their names
-        place = {**stream["place"], "features": None}
-        content = json.dumps({"format": FORMAT, "version": VERSION, **stream, "place": place}).encode()
-    return content
-
-
-def _flush_to_disk(path, mode):
-    descriptor = os.open(path, mode)
+def _flush_to_disk(path):
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -6,9 +6,22 @@ import re
 import sys
 
 from onlinekernels.streams import read
-from onlinekernels.streams.readers import FORMATS, format_of
+from onlinekernels.streams.labels import Labels
+from onlinekernels.streams.options import FORMATS, format_of
 
-__all__ = ["Usage", "add_command", "add_data_options", "converter", "integer_from", "label_options", "open_data", "told"]
+__all__ = [
+    "Usage",
+    "add_command",
+    "add_data_options",
+    "as_labels",
+    "converter",
+    "integer_from",
+    "label_options",
+    "needs_target",
+    "open_data",
+    "told",
+    "with_line",
+]
 
 
 class Usage(Exception):
@@ -22,10 +35,12 @@ def add_command(subcommands, name, run, arguments, summary, description, example
         help=summary,
         usage=f"%(prog)s {arguments}",
         description=description,
-        epilog="examples:\n" + "\n".join(f"  {line}" if line else "" for line in examples),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=lambda arguments: _ended(run, arguments, parser))
+    program = parser.prog.removesuffix(" " + name)
+    lines = [f"  {line}".rstrip().replace("python -m onlinekernels", program) for line in examples]
+    parser.epilog = "\n".join(["examples:", *lines])
+    parser.set_defaults(run=lambda arguments: _ended(run, arguments, parser), parser=parser)
     return parser
 
 
@@ -61,6 +76,8 @@ _PARAMETER_OF_READ = re.compile(r"The '(\w+)' parameter of read")
 # How its sentences speak of arguments, and how the command line does.
 _ARGUMENTS_OF_READ = {
     "(features= says": "(--features says",
+    "(features= leaves columns out, on_error='skip' such rows.)":
+        "(--features A,B,... leaves columns out, --on-error skip such rows.)",
     "(is delimiter=": "(is --delimiter ",
     "(or give format=)": "(or give --format)",
     "label_type='string' takes": "--label-type string takes",
@@ -107,8 +124,16 @@ def columns(text):
 
 def add_data_options(parser):
     data = parser.add_argument_group("data")
-    data.add_argument("data", help="a .csv, .tsv, .libsvm (each also .gz), .npy or .npz file, or - for standard input")
-    data.add_argument("--target", metavar="COLUMN", help="name or index of the column of labels; -1 is the last")
+    data.add_argument(
+        "data",
+        nargs="+",
+        help="a .csv, .tsv, .libsvm (each also .gz), .npy or .npz file, or - for standard input; or several in a row",
+    )
+    data.add_argument(
+        "--target",
+        metavar="COLUMN",
+        help="name or index of the column of labels; -1 is the last. For losses of numbers also several: A,B,...",
+    )
     data.add_argument(
         "--features",
         type=converter(columns),
@@ -116,7 +141,12 @@ def add_data_options(parser):
         help="names or indices of the columns to use (default: all but the target)",
     )
     data.add_argument("--format", choices=FORMATS, help="default: by the file's name")
-    data.add_argument("--delimiter", metavar="C", help="character between fields (default: a comma, in .tsv a tab)")
+    data.add_argument(
+        "--delimiter",
+        type=lambda text: {"\\t": "\t", "tab": "\t"}.get(text, text),
+        metavar="C",
+        help="character between fields, or tab (default: a comma, in .tsv a tab)",
+    )
     header = data.add_mutually_exclusive_group()
     header.add_argument("--header", dest="header", action="store_true", default="auto", help="the first line has names")
     header.add_argument("--no-header", dest="header", action="store_false", help="the first line has data")
@@ -137,15 +167,13 @@ def add_data_options(parser):
         type=integer_from(1),
         default=1024,
         metavar="N",
-        help="most rows at a time (default: %(default)s); on standard input, fewer as soon as it pauses",
+        help="most rows at a time (default: %(default)s); on standard input, fewer once the oldest is 0.1 s old",
     )
     return data
 
 
-def open_data(arguments, model=None, **others):
-    """The reader that the arguments describe, for a model that has learned already or None."""
-    if arguments.n_features is None and hasattr(model, "n_features_in_") and _is_libsvm(arguments):
-        arguments.n_features = model.n_features_in_
+def open_data(arguments, source, model=None, **others):
+    """The reader of a source that the arguments describe, for a model that has learned already or None."""
     options = dict(
         target=arguments.target,
         features=arguments.features,
@@ -160,22 +188,41 @@ def open_data(arguments, model=None, **others):
         chunk=arguments.chunk,
     )
     try:
-        return read(arguments.data, **{**options, **others})
+        is_libsvm = format_of(source, arguments.format) == "libsvm"
+        if arguments.n_features is None and is_libsvm and hasattr(model, "n_features_in_"):
+            options["n_features"] = model.n_features_in_
+        return read(source, **{**options, **others})
     except ValueError as error:
         raise Usage(told(error)) from error
 
 
-def _is_libsvm(arguments):
-    try:
-        return format_of(arguments.data, arguments.format) == "libsvm"
-    except ValueError:  # `read` will say what is wrong
-        return False
+def needs_target(arguments, source):
+    """Whether only --target can say where the labels are."""
+    return arguments.target is None and format_of(source, arguments.format) in ("csv", "tsv", "npy")
 
 
-def label_options(model, task, classes=None):
+def label_options(arguments, model, task, classes=None):
     """Labels are read as what the model, or the user, knows them to be."""
     if task == "regression":
-        return {"label_type": "number"}
+        several = columns(arguments.target) if "," in (arguments.target or "") else None
+        return {"label_type": "number", **({} if several is None else {"target": several})}
     if model._state is not None and task in ("binary", "multiclass"):
         classes = model.classes_
     return {"label_type": "string"} if classes is not None and classes.dtype.kind == "U" else {}
+
+
+def as_labels(texts, label_type):
+    """Labels that are named on the command line, as the reader would read them from data."""
+    return Labels("string" if label_type == "string" else "auto").convert(texts)
+
+
+def with_line(error, reader, lines):
+    """An error about a row of a chunk as one about a line of the file."""
+    match = _ROW.match(str(error))
+    if match is None or int(match[1]) >= len(lines):
+        return error
+    place = f"{reader.name}, {reader.unit} {lines[int(match[1])]},"
+    return ValueError(place + str(error).partition("\n")[0][match.end() :])
+
+
+_ROW = re.compile(r"Row (\d+) of X\b")

@@ -8,7 +8,18 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 
 from onlinekernels.commandline import checkpoints
-from onlinekernels.commandline.options import Usage, add_command, add_data_options, label_options, open_data, told
+from onlinekernels.commandline.interruptions import Interruption
+from onlinekernels.commandline.options import (
+    Usage,
+    add_command,
+    add_data_options,
+    columns,
+    label_options,
+    open_data,
+    told,
+    with_line,
+)
+from onlinekernels.commandline.reports import key_of, print_json
 from onlinekernels.evaluate.words import headline, shown
 from onlinekernels.modelfile import load
 
@@ -18,11 +29,12 @@ DESCRIPTION = """\
 Predict new examples with a model that learn has saved: one line for each, as soon as it comes.
 Columns are taken by the names that the model was learned with, if the data have names; otherwise
 all columns but the target. Where the data have labels (--target, or .libsvm and y of .npz), mistakes
-are counted, on stderr."""
+are counted, on stderr. A bad row that --on-error skip skips has an empty line."""
 
 EXAMPLES = [
     "python -m onlinekernels predict model.npz new.csv",
     "python -m onlinekernels predict model.npz new.csv --scores --output predictions.csv",
+    "python -m onlinekernels predict model.npz new.csv --probabilities",
     "python -m onlinekernels predict model.npz test.csv --target label > predictions.txt",
     "tail -f log.csv | python -m onlinekernels predict model.npz - --target 3",
 ]
@@ -30,9 +42,8 @@ EXAMPLES = [
 
 def add_predict(subcommands):
     """Add the command to the parser's subcommands."""
-    parser = add_command(
-        subcommands, "predict", _predict, "model data [options]", "predict with a saved model", DESCRIPTION, EXAMPLES
-    )
+    usage, summary = "model data ... [options]", "predict with a saved model"
+    parser = add_command(subcommands, "predict", _predict, usage, summary, DESCRIPTION, EXAMPLES)
     parser.add_argument("model", help="a model file")
     add_data_options(parser)
     parser.add_argument(
@@ -40,36 +51,100 @@ def add_predict(subcommands):
         action="store_true",
         help="add scores, for logistic losses probabilities too, with a line of headings",
     )
+    parser.add_argument(
+        "--probabilities", action="store_true", help="add the probability of each class, for logistic losses"
+    )
     parser.add_argument("--output", metavar="FILE", help="where to write (default: standard output)")
+    parser.add_argument("--json", action="store_true", help="the closing count of mistakes as a line of JSON")
 
 
 def _predict(arguments):
     model = load(arguments.model)
     if model._state is None:
         raise ValueError(f"{arguments.model} has not learned anything yet.")
-    if model._state.targets > 1 and arguments.target is not None:
-        raise Usage(f"--target names one column, and {arguments.model} predicts {model._state.targets} numbers")
-    task = model._current_loss().task
-    tally = _Tally(task)
-    names = checkpoints.names_in(arguments.model, model)
-    reader = open_data(arguments, model, names=names, **label_options(model, task))
-    with _output(arguments.output) as write:
-        for X, y in reader:
-            answers = _answers(model, X)
-            rows = answers.reshape(len(answers), -1).tolist()
-            if arguments.scores:
-                headings, columns = _scores(model, X)
-                rows = [[*row, *more] for row, more in zip(rows, columns.tolist(), strict=True)]
-                if reader.n_rows == len(rows):
-                    write([["prediction", *headings]])
-            write(rows)
-            if y is not None and model._state.targets == 1:
-                tally.add(answers, y)
-    if tally.count:
-        print(f"{tally.count} examples, {tally.words()}", file=sys.stderr)
-    if reader.n_skipped:
-        print(f"Skipped bad rows, which have no line: {reader.n_skipped}.", file=sys.stderr)
-    return 0
+    _check(arguments, model)
+    tally = _Tally(model._current_loss().task)
+    with Interruption() as interruption, _output(arguments.output) as write:
+        table = _Table(arguments, model, write)
+        for source in arguments.data:
+            if interruption.signal is None:
+                _predict_file(arguments, source, model, interruption, table, tally)
+        table.end()
+    tally.tell(arguments.json)
+    return 0 if interruption.signal is None else interruption.status
+
+
+def _check(arguments, model):
+    targets, named = model._state.targets, arguments.target
+    if targets > 1 and named is not None and len(columns(named)) != targets:
+        raise Usage(
+            f"--target must name as many columns as {arguments.model} predicts numbers, {targets}. "
+            f"Got {named!r} instead."
+        )
+    if arguments.probabilities and not hasattr(model, "predict_proba"):
+        raise Usage(
+            f"--probabilities needs a model of a logistic loss (learn with --loss logistic or multiclasslogistic). "
+            f"{arguments.model} has {model._current_loss()!r}."
+        )
+
+
+def _predict_file(arguments, source, model, interruption, table, tally):
+    names = checkpoints.names_in(model)
+    options = label_options(arguments, model, tally.task)
+    reader = interruption.stops(open_data(arguments, source, model, names=names, **options))
+    for X, y, lines, skipped in reader.with_lines():
+        answers = _answers(model, X, reader, lines) if X.shape[0] else None
+        table.add(X, answers, lines, skipped)
+        if answers is not None:
+            tally.add(answers, y)
+    tally.skipped += reader.n_skipped
+
+
+class _Table:
+    """Predictions as rows, with headings if there are scores; an empty row for each that was skipped."""
+
+    def __init__(self, arguments, model, write):
+        self.model = model
+        self.write = write
+        self.has_scores = arguments.scores and hasattr(model, "decision_function")
+        self.has_probabilities = (arguments.scores or arguments.probabilities) and hasattr(model, "predict_proba")
+        self.needs_headings = arguments.scores or arguments.probabilities
+        self.waiting = []  # empty rows before the first one that tells the headings
+
+    def add(self, X, answers, lines, skipped):
+        """Write the rows of a chunk in the order of their lines; without good rows, `answers` is None."""
+        rows = dict.fromkeys(skipped, [])
+        if answers is not None:
+            scores = self.model.decision_function(X) if self.has_scores else None
+            if self.needs_headings:
+                self.write([self._headings(scores)])
+                self.needs_headings = False
+            parts = [answers, scores, self.model.predict_proba(X) if self.has_probabilities else None]
+            columns = [part.reshape(len(lines), -1).tolist() for part in parts if part is not None]
+            rows.update(zip(lines, (sum(row, []) for row in zip(*columns, strict=True)), strict=True))
+        self.waiting += [row for _, row in sorted(rows.items())]
+        if not self.needs_headings:
+            self.end()
+
+    def end(self):
+        """Write the rows that have waited."""
+        self.write(self.waiting)
+        self.waiting = []
+
+    def _headings(self, scores):
+        labels = self.model.classes_.tolist() if hasattr(self.model, "classes_") else []
+        several = self.model._state.targets > 1
+        headings = [f"prediction {name}" for name in _target_names(self.model)] if several else ["prediction"]
+        if scores is not None:
+            headings += ["score"] if scores.ndim == 1 else [f"score {label}" for label in labels]
+        return headings + [f"probability {label}" for label in labels if self.has_probabilities]
+
+
+def _target_names(model):
+    """Names of several targets as learn was given them, or their numbers."""
+    stream = checkpoints.stream_of(model)
+    names = columns(stream["options"]["target"]) if stream is not None and stream["options"]["target"] else []
+    return names if len(names) == model._state.targets else range(model._state.targets)
 
 
 class _Tally:
@@ -77,47 +152,55 @@ class _Tally:
 
     def __init__(self, task):
         self.task = task
-        self.count = 0
+        self.rows = self.count = self.skipped = 0
         self.sums = Counter()
 
     def add(self, answers, y):
+        """Count predictions; y is None where there is no target."""
+        self.rows += len(answers)
+        if y is None:
+            return
         self.count += len(y)
         if self.task == "regression":
-            self.sums.update(error=np.abs(answers - y).sum(), squared_error=((answers - y) ** 2).sum())
+            errors = np.reshape(answers - y, (len(y), -1))
+            self.sums.update(error=np.abs(errors).mean(axis=1).sum(), squared_error=(errors**2).mean(axis=1).sum())
         elif self.task == "novelty":
-            self.sums.update(y[answers == -1].tolist())
-        else:
-            self.sums.update(mistakes=int(np.sum(answers != y)))
+            self.sums.update(label for label, answer in zip(y.tolist(), answers.tolist(), strict=True) if answer == -1)
+        else:  # as Python compares them: arrays of different kinds would be compared as doubles
+            pairs = zip(answers.tolist(), y.tolist(), strict=True)
+            self.sums.update(error=sum(answer != label for answer, label in pairs))
 
-    def words(self):
+    def _figures(self):
+        """(name, words, mean) of the measures that matter."""
+        total = {"error": sum(self.sums.values())} if self.task == "novelty" else self.sums
+        return [(name, word, float(total[name]) / self.count) for name, word in headline(self.task)]
+
+    def tell(self, as_json):
+        """Say it on stderr."""
+        if as_json:
+            figures = {key_of(word): mean for _, word, mean in self._figures()} if self.count else {}
+            print_json({"examples": self.rows, **figures, "skipped": self.skipped}, sys.stderr)
+            return
+        if self.count:
+            print(f"{self.count} examples, {self._words()}", file=sys.stderr)
+        if self.skipped:
+            print(f"Skipped bad rows, which have an empty line: {self.skipped}.", file=sys.stderr)
+
+    def _words(self):
+        figures = [(word, shown(self.task, name, mean)) for name, word, mean in self._figures()]
         if self.task == "regression":
-            rows = [(word, shown(self.task, name, self.sums[name] / self.count)) for name, word in headline(self.task)]
-            return ", ".join(f"{word} {mean}" for word, mean in rows)
-        if self.task == "novelty":
-            alerts = ", ".join(f"{number} of {label}" for label, number in sorted(self.sums.items(), key=str))
-            return f"{sum(self.sums.values()) / self.count:.2%} alerts" + (f": {alerts}" if alerts else "")
-        return f"{self.sums['mistakes'] / self.count:.2%} mistakes"
+            return ", ".join(f"{word} {mean}" for word, mean in figures)
+        words = ", ".join(f"{mean} {word}" for word, mean in figures)
+        alerts = sorted(self.sums.items(), key=str) if self.task == "novelty" else []
+        return words + (": " + ", ".join(f"{number} of {label}" for label, number in alerts) if alerts else "")
 
 
-def _answers(model, X):
+def _answers(model, X, reader, lines):
     try:
         return model.predict(X)
-    except ValueError as error:
+    except (ValueError, FloatingPointError) as error:
         hint = " (--target names a column to leave out, --features those to use.)" if "features" in str(error) else ""
-        raise ValueError(told(error) + hint) from error
-
-
-def _scores(model, X):
-    """(headings, columns) of scores and, for logistic losses, probabilities; numbers are their own scores."""
-    if not hasattr(model, "decision_function"):
-        return [], np.empty((X.shape[0], 0))
-    columns = np.reshape(model.decision_function(X), (X.shape[0], -1))
-    labels = model.classes_.tolist() if hasattr(model, "classes_") else []
-    headings = [f"score {label}" for label in labels] if columns.shape[1] > 1 else ["score"] * columns.shape[1]
-    if hasattr(model, "predict_proba"):
-        headings = [*headings, *(f"probability {label}" for label in labels)]
-        columns = np.hstack([columns, model.predict_proba(X)])
-    return headings, columns
+        raise ValueError(told(with_line(error, reader, lines)) + hint) from error
 
 
 @contextmanager

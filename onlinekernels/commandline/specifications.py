@@ -1,32 +1,36 @@
 """Words of the command line that stand for objects.
 
 A specification is ``name``, ``name:value``, ``name:parameter=value,parameter=value``; kernels may be
-added with ``+`` and multiplied by numbers.
+added with ``+``, multiplied by numbers, put in parentheses, and normalized.
 
 >>> kernel("gaussian:2.0"), kernel("polynomial:degree=2,bias=0.5")
 (Gaussian(width=2.0), Polynomial(degree=2, bias=0.5))
 >>> kernel("gaussian:2 + 0.1*linear + noise:1e+3").right
 Noise(value=1000.0)
+>>> kernel("normalized:(linear+gaussian:2)"), kernel("normalized:polynomial:2 + 0.5*constant").left
+(Normalized(Linear() + Gaussian(width=2)), Normalized(Polynomial(degree=2)))
 >>> loss("nuhinge:nu=0.2"), step("0.5"), step("decaying:rate=0.3,delay=50"), budget("window:200")
 (NuHinge(nu=0.2), 0.5, Decaying(rate=0.3, delay=50), Window(200))
 """
 
 import inspect
 import re
+from math import inf
 
 from onlinekernels import algorithms, budgets, steps
 from onlinekernels.additive import KERNELS  # with the additive ones in it
+from onlinekernels.kernels import Normalized
 from onlinekernels.losses import LOSSES
 
-__all__ = ["algorithm", "kernel", "loss", "step", "budget", "assignment", "value"]
+__all__ = ["algorithm", "kernel", "loss", "step", "budget", "assignment", "class_weight", "value"]
 
 # Adatron learns whole data sets only.
 ALGORITHMS = {name.lower(): getattr(algorithms, name) for name in algorithms.__all__ if name != "Adatron"}
 STEPS = {name.lower(): getattr(steps, name) for name in steps.__all__ if name != "Step"}
 BUDGETS = {name.lower(): getattr(budgets, name) for name in budgets.__all__ if name != "Budget"}
 
-# A plus between two kernels comes before a name, perhaps with a factor; that of 1e+3 before a digit.
-_PLUS = re.compile(r"\+(?=\s*(?:[0-9.eE-]+\s*\*\s*)?[A-Za-z])")
+# A plus between two kernels comes before a name or a parenthesis, perhaps with a factor; that of 1e+3 before a digit.
+_PLUS = re.compile(r"\+(?=\s*(?:[0-9.eE-]+\s*\*\s*)?[A-Za-z(])")
 
 
 def algorithm(text):
@@ -36,20 +40,45 @@ def algorithm(text):
 
 def kernel(text):
     """A kernel, or a sum of multiples of kernels."""
-    first, *others = (_multiple(part) for part in _PLUS.split(text))
+    first, *others = (_multiple(part) for part in _terms(text))
     for other in others:
         first = first + other
     return first
 
 
+def _terms(text):
+    """Parts of a sum; a plus within parentheses does not divide."""
+    parts, begin = [], 0
+    for plus in _PLUS.finditer(text):
+        before = text[begin : plus.start()]
+        if before.count("(") == before.count(")"):
+            parts.append(before)
+            begin = plus.end()
+    return [*parts, text[begin:]]
+
+
 def _multiple(text):
     factor, star, rest = text.partition("*")
-    if not star:
-        return _made(text, KERNELS, "kernel")
+    if not star or "(" in factor or ":" in factor:
+        return _one_kernel(text.strip())
     number = value(factor)
     if isinstance(number, (int, float)) and not isinstance(number, bool):
-        return number * _made(rest, KERNELS, "kernel")
+        return number * _one_kernel(rest.strip())
     raise ValueError(f"a factor of a kernel must be a number. Got {factor.strip()!r} instead.")
+
+
+def _one_kernel(text):
+    """A kernel by its name, a sum in parentheses, or one of these normalized."""
+    if text.startswith("("):
+        if not text.endswith(")"):
+            raise ValueError(f"parentheses of a kernel must match. Got {text!r} instead.")
+        return kernel(text[1:-1])
+    name, _, rest = text.partition(":")
+    if name.strip().lower() == "normalized":
+        if not rest.strip():
+            raise ValueError(f"normalized needs a kernel, as in normalized:polynomial:2. Got {text!r} instead.")
+        return Normalized(_one_kernel(rest.strip()))
+    return _made(text, KERNELS, "kernel")
 
 
 def loss(text):
@@ -77,6 +106,21 @@ def assignment(text):
     if not equals or not name.strip().isidentifier():
         raise ValueError(f"must have the form name=value. Got {text!r} instead.")
     return name.strip(), value(rest)
+
+
+def class_weight(text):
+    """``balanced``, or a dictionary of labels (as texts) and weights.
+
+    >>> class_weight("balanced"), class_weight("rain:2, snow:0.5")
+    ('balanced', {'rain': 2.0, 'snow': 0.5})
+    """
+    if text.strip().lower() == "balanced":
+        return "balanced"
+    pairs = [part.rpartition(":") for part in text.split(",")]
+    weights = {label.strip(): value(weight) for label, _, weight in pairs}
+    if "" in weights or not all(type(weight) in (int, float) and 0 <= weight < inf for weight in weights.values()):
+        raise ValueError(f"must be balanced, or LABEL:WEIGHT,... with weights of at least 0. Got {text!r} instead.")
+    return {label: float(weight) for label, weight in weights.items()}
 
 
 def value(text):

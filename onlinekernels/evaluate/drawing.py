@@ -163,7 +163,7 @@ def _figure(axes, rows):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        message = 'Plots need matplotlib, which is not installed: pip install matplotlib'
+        message = "Plots need matplotlib, which is not installed: pip install matplotlib"
         raise ImportError(message) from error
     figure = Figure(figsize=(8, 3.5 + 1.4 * rows), layout="constrained")
     FigureCanvasAgg(figure)

@@ -13,7 +13,7 @@ from onlinekernels.state import targets
 MEASURES = ("error", "squared_error", "loss", "margin_errors")
 
 
-def test_then_train(model, X, y, classes=None):
+def test_then_train(model, X, y, classes=None, sample_weight=None):
     """Let a model predict and learn some examples; return (measures, seconds that the model took).
 
     `measures` has a row for each example and a column for each of `MEASURES`, with NaN where there is none.
@@ -21,7 +21,7 @@ def test_then_train(model, X, y, classes=None):
     is_many = model._current_loss().task == "multiclass"
     known = len(model.classes_) if is_many and model._state is not None else 0
     start = perf_counter()
-    scores, margins = model.progressive(X, y, classes=classes, return_margins=True)
+    scores, margins = model.progressive(X, y, classes, sample_weight, return_margins=True)
     seconds = perf_counter() - start
     return _measured(model._state, scores, y, margins, known), seconds
 

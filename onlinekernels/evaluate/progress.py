@@ -21,6 +21,6 @@ def _tqdm(total, unit, required):
     except ImportError as error:
         if not required:
             return None
-        message = 'progress=True needs tqdm, which is not installed: pip install tqdm'
+        message = "progress=True needs tqdm, which is not installed: pip install tqdm"
         raise ImportError(message) from error
     return tqdm(total=total, unit=unit, unit_scale="examples" in unit, leave=False)

@@ -11,7 +11,7 @@ from onlinekernels.streams.generators import (
     switching_gaussians,
 )
 from onlinekernels.streams.parsers import BadRow
-from onlinekernels.streams.readers import Reader, read
+from onlinekernels.streams.readers import ChangedFile, Reader, read
 
 __all__ = [
     "drifting_gaussians",
@@ -21,4 +21,5 @@ __all__ = [
     "read",
     "Reader",
     "BadRow",
+    "ChangedFile",
 ]

@@ -26,7 +26,8 @@ def open_npy(path, name, options):
         nonlocal begin
         rows = table[begin : begin + count]
         begin += len(rows)
-        return rows[:, columns.columns], rows[:, columns.target] if columns.has_target else None
+        targets = columns.targets if columns.has_several else columns.targets[0] if columns.has_target else None
+        return rows[:, columns.columns], None if targets is None else rows[:, targets]
 
     yield take
 
@@ -53,7 +54,7 @@ def open_npz(path, name, options):
         X = _Member(members.enter_context(archive.open(f"{points}.npy")), points, name, 2)
         y = None
         if target is not None:
-            y = _Member(members.enter_context(archive.open(f"{target}.npy")), target, name, 1)
+            y = _Member(members.enter_context(archive.open(f"{target}.npy")), target, name, 1, 2)
         if y is not None and y.shape[0] != X.shape[0]:
             raise ValueError(f"{name} must have as many labels as rows, {X.shape[0]}. Got {y.shape[0]} instead.")
         yield lambda count: (X.take(count), None if y is None else y.take(count))
@@ -65,21 +66,22 @@ class _Member:
     Only an array that is stored column by column has to be.
     """
 
-    def __init__(self, file, key, name, dimensions):
+    def __init__(self, file, key, name, *dimensions):
         self.file = file
         version = np.lib.format.read_magic(self.file)
         header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         if version not in header:
             raise ValueError(f"The array {key!r} in {name} must be of numbers or strings.")
         self.shape, is_fortran, self.dtype = header[version](self.file)
-        if len(self.shape) != dimensions or self.dtype.hasobject:
+        if len(self.shape) not in dimensions or self.dtype.hasobject:
+            expected = " or ".join(map(str, dimensions))
             raise ValueError(
-                f"The array {key!r} in {name} must have {dimensions} dimension(s) and hold numbers or strings. "
+                f"The array {key!r} in {name} must have {expected} dimension(s) and hold numbers or strings. "
                 f"Got shape {self.shape} and dtype {self.dtype} instead."
             )
         self.left = self.shape[0]
         self.whole = None
-        if is_fortran and dimensions > 1:  # stored column by column: its rows are not together
+        if is_fortran and len(self.shape) > 1:  # stored column by column: its rows are not together
             self.whole = self._read(self.shape[::-1]).T
 
     def take(self, count):

@@ -1,18 +1,19 @@
 """What a line means: CSV, TSV and LIBSVM lines as numbers and labels.
 
 A parser turns many lines into arrays at once (`parse_all`) and, where that fails, one line
-(`parse_one`), so that an error can name the line and the column. `Labels` decides, once for a whole
-stream, between numbers and strings.
+(`parse_one`), so that an error can name the line and the column.
 """
 
 import csv
-from numbers import Integral
 
 import numpy as np
 
-__all__ = ["BadRow", "Delimited", "Svmlight", "Labels", "DELIMITERS", "whole_number", "bad_option"]
+from onlinekernels.streams.labels import as_number, problem_with_number, shown, whole_number
+
+__all__ = ["BadRow", "Delimited", "Svmlight", "DELIMITERS", "is_blank", "bad_option"]
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
+_WAY_OUT = " (features= leaves columns out, on_error='skip' such rows.)"
 
 
 class BadRow(ValueError):
@@ -45,24 +46,30 @@ class Delimited:
         fields = self._fields(first_line, 1)
         self.width = len(fields)
         self.has_header = _is_header(fields, options)
+        self.header = [first_line] if self.has_header else []
         self.names = fields if self.has_header else None
         target = options["target"]
-        self.target = None if target is None else self._index(target, "target")
+        self.has_several = isinstance(target, (list, tuple))
+        self.targets = [] if target is None else [
+            self._index(column, "target") for column in (target if self.has_several else [target])
+        ]
         features = options["features"]
         if features is None and self.has_header and options["names"] is not None:
             features = self._expected(options["names"])
         if features is None:
-            self.columns = [i for i in range(self.width) if i != self.target]
+            self.columns = [i for i in range(self.width) if i not in self.targets]
         else:
             self.columns = [self._index(feature, "features") for feature in features]
         self._check(options)
-        self.has_target = self.target is not None
+        self.has_target = bool(self.targets)
         self.takes_all = self.columns == list(range(self.width))
 
     def _check(self, options):
         if not self.columns:
             raise ValueError(f"{self.name} has no column besides the target; expected at least one feature.")
-        if self.target in self.columns:
+        if len(set(self.targets)) < len(self.targets):
+            raise bad_option("target", "different columns", options["target"])
+        if set(self.targets) & set(self.columns):
             columns = [self._called(i) for i in self.columns]
             raise ValueError(
                 f"The 'target' parameter of read must not be one of the columns of X, {_listed(columns)}. "
@@ -74,8 +81,8 @@ class Delimited:
         return None if self.names is None else [self.names[i] for i in self.columns]
 
     @property
-    def target_name(self):
-        return self._called(self.target)
+    def target_names(self):
+        return [self._called(i) for i in self.targets]
 
     def _called(self, index):
         return index if self.names is None else self.names[index]
@@ -91,7 +98,7 @@ class Delimited:
 
     def _expected(self, names):
         """The names that the header must have; None if it has just these, some of them perhaps twice."""
-        if [name for i, name in enumerate(self.names) if i != self.target] == list(names):
+        if [name for i, name in enumerate(self.names) if i not in self.targets] == list(names):
             return None
         missing = [name for name in names if name not in self.names]
         if missing:
@@ -121,7 +128,7 @@ class Delimited:
             fields = next(csv.reader([text], delimiter=self.delimiter, strict=True, skipinitialspace=True))
         except csv.Error as error:
             expected = f"a shorter field ({error})" if "limit" in str(error) else "quotes that match"
-            problem = f"expected {expected}. Got {_shown(text)} instead."
+            problem = f"expected {expected}. Got {shown(text)} instead."
             raise BadRow(self.name, number, None, problem) from error
         return [field.strip() for field in fields]
 
@@ -139,7 +146,9 @@ class Delimited:
             raise ValueError
         if not self.has_target:
             return X, None
-        delimiter, target = self.delimiter, self.target
+        delimiter, target = self.delimiter, self.targets[0]
+        if self.has_several:
+            return X, [self._label(text.split(delimiter)) for text in texts]
         return X, [text.split(delimiter, target + 1)[target].strip() for text in texts]
 
     def _parse_quoted(self, texts):
@@ -150,10 +159,10 @@ class Delimited:
             raise ValueError from error
         if len(rows) != len(texts) or {len(row) for row in rows} != {self.width}:
             raise ValueError
-        X = self.stack([[_number(row[i]) for i in self.columns] for row in rows])
+        X = self.stack([[as_number(row[i]) for i in self.columns] for row in rows])
         if not np.isfinite(X).all():  # what is no number became NaN
             raise ValueError
-        return X, [row[self.target].strip() for row in rows] if self.has_target else None
+        return X, [self._label(row) for row in rows] if self.has_target else None
 
     def parse_one(self, number, text):
         """(x, label as text) of one line; BadRow says what is wrong with it."""
@@ -161,8 +170,14 @@ class Delimited:
         if len(fields) != self.width:
             problem = f"expected {self.width} fields. Got {len(fields)} instead."
             raise BadRow(self.name, number, None, problem)
-        x = [_finite(fields[i], self.name, number, self._called(i)) for i in self.columns]
-        return x, fields[self.target] if self.has_target else None
+        x = [_finite(fields[i], self.name, number, self._called(i), _WAY_OUT) for i in self.columns]
+        return x, self._label(fields) if self.has_target else None
+
+    def _label(self, fields):
+        """The text of the label, or a list of the texts of several targets."""
+        if self.has_several:
+            return [fields[i].strip() for i in self.targets]
+        return fields[self.targets[0]].strip()
 
     def stack(self, rows):
         return np.array(rows, dtype=float).reshape(len(rows), len(self.columns))
@@ -172,14 +187,15 @@ class Svmlight:
     """LIBSVM lines: ``label index:value index:value ... # comment``, indices ascending from 1."""
 
     has_header = False
+    header = []
     feature_names = None
-    target_name = "label"
+    target_names = ["label"]
 
     def __init__(self, first_line, name, options):
         self.name = name
         self.n_features = options["n_features"]
         self.is_sparse = options["sparse"]
-        self.has_target = ":" not in (first_line.split() or [""])[0]
+        self.has_target = ":" not in (_words(first_line) or [""])[0]
 
     def parse_all(self, texts):
         """(X, labels as text) of lines in which nothing is wrong; otherwise ValueError."""
@@ -216,13 +232,13 @@ class Svmlight:
         if self.has_target:
             label = words.pop(0) if words else ""
             if ":" in label:
-                raise BadRow(self.name, number, self.target_name, f"expected a label. Got {_shown(label)} instead.")
+                raise BadRow(self.name, number, self.target_names[0], f"expected a label. Got {shown(label)} instead.")
         indices, values, last = [], [], 0
         for word in words:
             index, colon, value = word.partition(":")
             place = whole_number(index)
             if not colon or place is None:
-                raise BadRow(self.name, number, None, f"expected index:value. Got {_shown(word)} instead.")
+                raise BadRow(self.name, number, None, f"expected index:value. Got {shown(word)} instead.")
             if not last < place <= self.n_features:
                 expected = f"ascending indices from 1 to n_features={self.n_features}"
                 raise BadRow(self.name, number, None, f"expected {expected}. Got {place} after {last} instead.")
@@ -247,126 +263,36 @@ class Svmlight:
         return X
 
 
+def is_blank(text, options):
+    """Whether a line is no row: nothing is on it or, in LIBSVM data, only a comment. Empty fields are a row."""
+    is_libsvm = options["format"] == "libsvm"
+    if text and not text.isspace():
+        return is_libsvm and text.lstrip().startswith("#")
+    return is_libsvm or (options["delimiter"] or DELIMITERS[options["format"]]) not in text
+
+
 def _words(text):
     """Words of a LIBSVM line, without its comment and its query id."""
     words = text.partition("#")[0].split()
     return [word for word in words if not word.startswith("qid:")] if "qid:" in text else words
 
 
-class Labels:
-    """What the labels of a stream are: decided by the first chunk, then the same for all.
-
-    >>> labels = Labels("auto")
-    >>> labels.convert(["1", "-1"]), labels.kind
-    (array([ 1, -1]), 'integer')
-    >>> labels.problem_with("up")
-    "expected a number, like the labels before it; label_type='string' takes any label. Got 'up' instead."
-    """
-
-    def __init__(self, label_type, kind=None):
-        self.label_type = label_type
-        self.kind = kind or {"number": "float", "string": "string"}.get(label_type)
-
-    def decide(self, texts):
-        """Let the texts decide, if nothing has yet."""
-        texts = [text for text in texts if text]  # a row without a label says nothing about the others
-        if self.kind is None and texts:
-            self.kind = "integer" if all(_number(text) is not None for text in texts) else "string"
-
-    def convert(self, texts):
-        """Labels as an array; ValueError if one of them is bad."""
-        self.decide(texts)
-        if self.kind == "string":
-            "".join(texts).encode()  # UnicodeEncodeError, a ValueError, for what was not UTF-8
-            if "" in texts:
-                raise ValueError
-            return np.array(texts, dtype=str)
-        values = np.array([_number(text) for text in texts], dtype=float)
-        if not np.isfinite(values).all():
-            raise ValueError
-        if self.kind == "integer":
-            if (values == np.rint(values)).all() and (np.abs(values) < 2**53).all():
-                return values.astype(np.int64)
-            self.kind = "float"
-        return values
-
-    def problem_with(self, text):
-        """What is wrong with a label, or None."""
-        if text == "":
-            return "expected a label. Got an empty field instead."
-        if self.kind == "string":
-            try:
-                text.encode()
-            except UnicodeEncodeError:
-                return f"expected a label in UTF-8. Got {_shown(text)} instead."
-            return None
-        value = _number(text)
-        if value is None and self.label_type == "auto":
-            return (
-                "expected a number, like the labels before it; label_type='string' takes any label. "
-                f"Got {_shown(text)} instead."
-            )
-        return _problem_with_number(text)
-
-    def convert_array(self, y, name):
-        """Labels that are an array already."""
-        if y.dtype.kind == "S":
-            y = np.char.decode(y, "utf-8")
-        if y.dtype.kind not in "fiubU":
-            raise ValueError(f"The labels in {name} must be numbers or strings. Got dtype {y.dtype} instead.")
-        if self.label_type == "string":
-            return y.astype(str)
-        if self.label_type == "number":
-            if y.dtype.kind == "U":
-                raise ValueError(f"The labels in {name} must be numbers for label_type='number'. Got strings instead.")
-            return y.astype(float)
-        return np.array(y)
-
-
-def _number(text):
-    """The number that a text means, or None."""
-    try:
-        return None if "_" in text else float(text)
-    except ValueError:
-        return None
-
-
-def _problem_with_number(text):
-    value = _number(text)
-    if value is None:
-        return f"expected a number. Got {_shown(text) if text else 'an empty field'} instead."
-    return None if np.isfinite(value) else f"expected a finite number. Got {_shown(text)} instead."
-
-
-def _finite(text, name, line, column):
-    problem = _problem_with_number(text)
+def _finite(text, name, line, column, way_out=""):
+    problem = problem_with_number(text)
     if problem is not None:
-        raise BadRow(name, line, column, problem)
+        raise BadRow(name, line, column, problem + way_out)
     return float(text)
-
-
-def whole_number(value):
-    """An integer that a value is or spells, or None."""
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        return int(value)
-    if isinstance(value, str) and value.removeprefix("-").isdecimal():
-        return int(value)
-    return None
 
 
 def _is_header(fields, options):
     if options["header"] != "auto":
         return bool(options["header"])
-    return any(fields) and all(_number(field) is None for field in fields)
+    return any(fields) and all(as_number(field) is None for field in fields)
 
 
 def _listed(names, most=20):
     """Names in a sentence."""
     return ", ".join(map(repr, names[:most])) + ", ..." * (len(names) > most)
-
-
-def _shown(text, most=60):
-    return repr(text if len(text) <= most else text[: most - 3] + "...")
 
 
 def bad_option(parameter, expected, value):

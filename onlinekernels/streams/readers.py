@@ -1,33 +1,25 @@
 """Readers: examples from files and from standard input, chunk by chunk, in constant memory.
 
 `read` is the one entry point. It returns a `Reader`, whose chunks ``(X, y)`` a model learns one after
-the other. ``lines`` says where lines come from, ``parsers`` what they mean, and ``arrays`` takes rows
-of arrays, which have no lines.
+the other. ``options`` says what it takes, ``lines`` where lines come from, ``parsers`` what they mean,
+``labels`` what labels are, ``digests`` how a file is known again; ``arrays`` takes rows of arrays, which have
+no lines.
 """
 
-import os
 from itertools import chain
 
 import numpy as np
 
 from onlinekernels.streams.arrays import as_points, open_npy, open_npz
-from onlinekernels.streams.lines import can_reopen, name_of, numbered, open_lines
-from onlinekernels.streams.parsers import DELIMITERS, BadRow, Delimited, Labels, Svmlight, bad_option, whole_number
+from onlinekernels.streams.digests import Digest
+from onlinekernels.streams.labels import Labels, SeveralTargets
+from onlinekernels.streams.lines import Waiting, can_reopen, name_of, numbered, open_lines
+from onlinekernels.streams.options import ARRAYS, check_options, format_of
+from onlinekernels.streams.parsers import DELIMITERS, BadRow, Delimited, Svmlight, is_blank
 
-__all__ = ["read", "Reader", "format_of"]
+__all__ = ["read", "Reader", "ChangedFile"]
 
-FORMATS = ("csv", "tsv", "libsvm", "npy", "npz")
-_EXTENSIONS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".libsvm": "libsvm",
-    ".svmlight": "libsvm",
-    ".svm": "libsvm",
-    ".npy": "npy",
-    ".npz": "npz",
-}
-_LABEL_TYPES = ("auto", "number", "string")
+_NOTHING_READ = {"line": 0, "rows": 0, "skipped": 0, "labels": None, "digest": None}
 
 
 def read(
@@ -55,10 +47,11 @@ def read(
     source : str, path or file object
         A file: .csv, .tsv or .tab, .libsvm, .svmlight or .svm, each also with .gz, .npy or .npz.
         "-" is standard input. An open text file, or any iterable of lines, needs `format`.
-    target : str or int, default=None
+    target : str, int or list of these, default=None
         Column of the labels: its name in the header, or its index, which may be negative. Digits in a
-        string are an index if no column has that name. In .npz files the name of an array; there,
-        None means "y" if the file has it. Without a target y is None. LIBSVM lines begin with it.
+        string are an index if no column has that name. A list names several columns of numbers, for a y
+        with as many columns. In .npz files the name of an array; there, None means "y" if the file has it.
+        Without a target y is None. LIBSVM lines begin with it.
     chunk : int, default=1024
         Most rows per chunk. With 1, every line of a live input is a chunk at once.
     format : {"csv", "tsv", "libsvm", "npy", "npz"}, default=None
@@ -69,8 +62,8 @@ def read(
         Columns of X, in this order. None means all but the target. In .npz files a list with the name
         of one array; there, None means "X".
     label_type : {"auto", "number", "string"}, default="auto"
-        "auto" looks at the first chunk: numbers if all labels are numbers (whole ones as integers),
-        else strings.
+        "auto" looks at the first chunk: numbers if all labels are numbers (whole ones as exact integers,
+        however large), else strings.
     on_error : {"raise", "skip"}, default="raise"
         What to do with a bad row: raise `BadRow`, or skip and count it.
     limit : int, default=None
@@ -85,10 +78,10 @@ def read(
     delimiter : str, default=None
         One character between the fields of a line. None is a comma for CSV, a tab for TSV.
     pause : float, default=0.1
-        On standard input and named pipes, a chunk that is not full is given after so many seconds
-        without a line.
+        On standard input and named pipes, a chunk that is not full is given when its oldest line is so
+        many seconds old.
     start : dict, default=None
-        A `Reader.position` from which to go on.
+        A `Reader.position` from which to go on; what comes before it must be as it was.
 
     Returns
     -------
@@ -113,8 +106,12 @@ def read(
     """
     options = dict(locals())
     options["format"] = format_of(source, format)
-    _check_options(**options)
+    check_options(**options)
     return Reader(**options)
+
+
+class ChangedFile(ValueError):
+    """A file is not what it was when it was read up to the place from which to go on."""
 
 
 class Reader:
@@ -139,11 +136,13 @@ class Reader:
 
     def __init__(self, source, start=None, **options):
         self._source = source
-        self._start = start or {"line": 0, "rows": 0, "skipped": 0, "labels": None}
+        self._start = {**_NOTHING_READ, **(start or {})}
         self._options = options
         self._columns = None
         self._is_used = False
+        self._waiting = Waiting(options["pause"])
         self.name = name_of(source)
+        self.unit = "row" if options["format"] in ARRAYS else "line"
         self._go_to_start()
 
     def __repr__(self):
@@ -152,27 +151,61 @@ class Reader:
     @property
     def feature_names(self):
         if self._columns is None and self._options["format"] in DELIMITERS and can_reopen(self._source):
-            with open_lines(self._source, None) as lines:
-                self._split_off_header(numbered(lines))
+            with open_lines(self._source, self._waiting) as lines:
+                self._without_header(self._rows(lines))
         return None if self._columns is None else self._columns.feature_names
 
     @property
     def position(self):
+        digest = self._start["digest"] if self._line == self._start["line"] else self._digest.value
         return {
             "line": self._line,
             "rows": self.n_rows,
             "skipped": self.n_skipped,
-            "labels": None if self._options["format"] in ("npy", "npz") else self._labels.kind,
+            "labels": None if self._options["format"] in ARRAYS else self._labels.kind,
+            "digest": None if self._waiting.is_live else digest,
         }
 
     def __iter__(self):
+        return ((X, y) for X, y, _, _ in self.with_lines() if X.shape[0])
+
+    def with_lines(self):
+        """Yield (X, y, lines, skipped): with each chunk also the numbers of its lines.
+
+        `lines` are those of the rows of X, `skipped` those of the bad rows among them, which were skipped. X may have
+        no rows. Arrays have rows in place of lines, counted from 0.
+        """
         self._go_to_start()
-        return self._array_chunks() if self._options["format"] in ("npy", "npz") else self._text_chunks()
+        return self._array_chunks() if self._options["format"] in ARRAYS else self._text_chunks()
+
+    def stop(self):
+        """Let the stream end early; a signal handler or another thread may call this.
+
+        Live input ends with the lines that were read, a file with the chunk that was given last, so that
+        `position` can be used to go on with the same chunks.
+        """
+        self._waiting.stop()
+
+    @property
+    def is_opening(self):
+        """Whether it waits for the other end of a named pipe, so that `stop` is not heard."""
+        return self._waiting.is_opening
+
+    def beginning(self, count=100):
+        """(number, digest) of the first rows, at most `count`, by which a file is known again."""
+        first = Reader(self._source, **{**self._options, "limit": None, "chunk": count, "on_error": "skip"})
+        for _, _, lines, skipped in first.with_lines():
+            return len(lines) + len(skipped), first._digest.value
+        return 0, first._digest.value
 
     def _go_to_start(self):
         self._line, self.n_rows = self._start["line"], self._start["rows"]
         self.n_skipped = self._start["skipped"]
-        self._labels = Labels(self._options["label_type"], self._start["labels"])
+        self._digest = Digest()
+        if isinstance(self._options["target"], (list, tuple)):
+            self._labels = SeveralTargets()
+        else:
+            self._labels = Labels(self._options["label_type"], self._start["labels"])
 
     def _wanted(self):
         """How many rows the next chunk may have."""
@@ -185,66 +218,102 @@ class Reader:
             raise error
         self.n_skipped += 1
 
+    def _check_start(self, end):
+        """ChangedFile if what comes before the place from which to go on, here up to `end`, is not as it was."""
+        place = self._start["line"]
+        if end < place:
+            raise ChangedFile(f"{self.name} ends at {self.unit} {end}; expected to go on after {self.unit} {place}.")
+        if self._start["digest"] not in (None, self._digest.value):
+            raise ChangedFile(
+                f"{self.name} has changed where it was already read, before {self.unit} {place}; "
+                "expected it to be as it was."
+            )
+
     # ---- Text ---------------------------------------------------------------------------------
 
     def _text_chunks(self):
         if self._is_used and not can_reopen(self._source):
             raise ValueError(f"{self.name} can be read only once; expected a file for a second pass.")
         self._is_used = True
-        with open_lines(self._source, self._options["pause"]) as lines:
-            lines = self._reaching_start(self._split_off_header(numbered(lines)))
-            for numbers, texts in self._batches(lines):
-                X, y = self._parsed(numbers, texts)
+        with open_lines(self._source, self._waiting) as lines:
+            rows = self._without_header(self._rows(lines))
+            self._digest.add_lines(self._columns.header if self._columns is not None else [])
+            for numbers, texts in self._batches(self._after_start(rows) if self._wanted() else ()):
+                X, y, good = self._parsed(numbers, texts)
+                if not self._waiting.is_live:
+                    self._digest.add_lines(texts)
                 self._line = numbers[-1]
                 self.n_rows += X.shape[0]
-                if X.shape[0]:
-                    yield X, y
+                skipped = [] if len(good) == len(numbers) else sorted(set(numbers) - set(good))
+                yield X, y, good, skipped
 
-    def _split_off_header(self, lines):
-        """The numbered lines without a header; the first line decides what the columns are."""
-        for number, text in lines:
-            if text is not None and text.strip():
+    def _rows(self, lines):
+        """Yield (number, text) of the lines that are rows, and (number, None) when a chunk is due."""
+        waiting, options = self._waiting, self._options
+        for number, text in numbered(lines, self.name):
+            if waiting.is_stopped and can_reopen(self._source):
+                return
+            if text is None:
+                yield number, None
+            elif not is_blank(text, options):
+                yield number, text.rstrip("\r\n")
+
+    def _without_header(self, rows):
+        """The rows without a header; the first line decides what the columns are."""
+        for number, text in rows:
+            if text is not None:
                 kind = Svmlight if self._options["format"] == "libsvm" else Delimited
-                self._columns = kind(text.rstrip("\r\n"), self.name, self._options)
-                return lines if self._columns.has_header else chain([(number, text)], lines)
+                self._columns = kind(text, self.name, self._options)
+                return rows if self._columns.has_header else chain([(number, text)], rows)
         return iter(())
 
-    def _reaching_start(self, lines):
-        """The lines; ValueError if they end before the place from which to go on."""
-        last = 0
-        for last, text in lines:
-            yield last, text
-        if last < self._start["line"]:
-            self._refuse_start(last)
+    def _after_start(self, rows):
+        """The rows after the place from which to go on, if those before it are what they were."""
+        place, passed, last = self._start["line"], [], 0
+        if place == 0:
+            return rows
+        for number, text in rows:
+            last = number
+            if number > place:
+                rows = chain([(number, text)], rows)
+                break
+            passed.append(text)
+            if len(passed) >= self._options["chunk"]:
+                self._digest.add_lines(passed)
+                passed.clear()
+        if self._waiting.is_stopped:
+            return iter(())
+        self._digest.add_lines(passed)
+        self._check_start(last)
+        return rows
 
-    def _refuse_start(self, end):
-        unit = "row" if self._options["format"] in ("npy", "npz") else "line"
-        raise ValueError(f"{self.name} ends at {unit} {end}; expected to go on after {unit} {self._start['line']}.")
-
-    def _batches(self, lines):
-        """Yield (line numbers, lines), as many as a chunk may have or as came before a pause."""
+    def _batches(self, rows):
+        """Yield (line numbers, lines): as many as a chunk may have, or those that are there when it is due."""
         numbers, texts, wanted = [], [], self._wanted()
-        if wanted == 0:
-            return
-        for number, text in lines:
-            if text is not None and number > self._line and text.strip():
+        is_live = self._waiting.is_live
+        for number, text in rows:
+            if text is not None:
                 numbers.append(number)
-                texts.append(text.rstrip("\r\n"))
-            if texts and (text is None or len(texts) >= wanted):
+                texts.append(text)
+                if is_live and len(texts) == 1:
+                    self._waiting.begin()
+            if len(texts) >= wanted or is_live and self._waiting.is_over:
+                self._waiting.end()
                 yield numbers, texts
                 numbers, texts, wanted = [], [], self._wanted()
                 if wanted == 0:
                     return
-        if texts:
+        if texts and not (self._waiting.is_stopped and can_reopen(self._source)):
             yield numbers, texts
 
     def _parsed(self, numbers, texts):
-        """(X, y) of some lines: all at once or, if anything is wrong, line by line."""
+        """(X, y, numbers of the good lines) of some lines: all at once or, if anything is wrong, line by line."""
         try:
             X, labels = self._columns.parse_all(texts)
-            return X, None if labels is None else self._labels.convert(labels)
+            return X, None if labels is None else self._labels.convert(labels), numbers
         except ValueError:
-            return self._parsed_one_by_one(numbers, texts)
+            pass
+        return self._parsed_one_by_one(numbers, texts)
 
     def _parsed_one_by_one(self, numbers, texts):
         rows = []
@@ -257,12 +326,15 @@ class Reader:
             self._labels.decide([label for _, _, label in rows])
             rows = [row for row in rows if self._has_good_label(*row)]
         X = self._columns.stack([x for _, x, _ in rows])
-        return X, self._labels.convert([label for _, _, label in rows]) if self._columns.has_target else None
+        y = self._labels.convert([label for _, _, label in rows]) if self._columns.has_target else None
+        return X, y, [number for number, _, _ in rows]
 
     def _has_good_label(self, number, _, label):
         problem = self._labels.problem_with(label)
         if problem is not None:
-            self._handle(BadRow(self.name, number, self._columns.target_name, problem))
+            names = self._columns.target_names
+            column = names[0] if len(names) == 1 else ", ".join(map(str, names))
+            self._handle(BadRow(self.name, number, column, problem))
         return problem is None
 
     # ---- Arrays -------------------------------------------------------------------------------
@@ -271,98 +343,39 @@ class Reader:
         kind = self._options["format"]
         with (open_npy if kind == "npy" else open_npz)(self._source, self.name, self._options) as take:
             self._skip(take)
-            while wanted := self._wanted():
+            while not self._waiting.is_stopped and (wanted := self._wanted()):
                 X, y = take(wanted)
                 if len(X) == 0:
                     return
+                self._digest.add_rows(X, y)
                 first, self._line = self._line, self._line + len(X)
-                X, y = self._good_rows(first, as_points(X, self.name), y)
+                X, y, good = self._good_rows(first, as_points(X, self.name), y)
                 self.n_rows += len(X)
-                if len(X):
-                    yield X, y
+                lines = first + np.arange(len(good))
+                yield X, y, lines[good].tolist(), lines[~good].tolist()
 
     def _skip(self, take):
         """Pass over the rows before the place from which to go on, a chunk at a time."""
         skipped = 0
         while skipped < self._line:
-            count = len(take(min(self._options["chunk"], self._line - skipped))[0])
-            if count == 0:
-                self._refuse_start(skipped)
-            skipped += count
+            X, y = take(min(self._options["chunk"], self._line - skipped))
+            if len(X) == 0:
+                break
+            self._digest.add_rows(X, y)
+            skipped += len(X)
+        if self._line:
+            self._check_start(skipped)
 
     def _good_rows(self, first, X, y):
+        """(X, y, which rows are good): the rows and labels that are finite."""
         if y is not None:
             y = self._labels.convert_array(y, self.name)
         good = np.isfinite(X).all(axis=1)
         if y is not None and y.dtype.kind == "f":
-            good &= np.isfinite(y)
+            good &= np.isfinite(y.reshape(len(y), -1)).all(axis=1)
         for row in np.flatnonzero(~good):
             bad = np.flatnonzero(~np.isfinite(X[row]))
             column, value = (int(bad[0]), X[row, bad[0]]) if len(bad) else ("y", y[row])
             problem = f"expected a finite number. Got {value} instead."
             self._handle(BadRow(self.name, first + int(row), column, problem, unit="row"))
-        return (X, y) if good.all() else (X[good], None if y is None else y[good])
-
-
-# ---- Options ------------------------------------------------------------------------------------
-
-
-def format_of(source, format):
-    """The format that is given, or that the name of the file says."""
-    if format is not None or not isinstance(source, (str, os.PathLike)):
-        return format
-    if source == "-":
-        return "csv"
-    path = os.fspath(source)
-    stem, extension = os.path.splitext(path.removesuffix(".gz"))
-    if extension.lower() not in _EXTENSIONS:
-        known = ", ".join(_EXTENSIONS)
-        raise bad_option("source", f"a file that ends in one of {known} (or give format=)", path)
-    return _EXTENSIONS[extension.lower()]
-
-
-def _check_options(
-    source, target, chunk, format, header, features, label_type, on_error, limit, n_features, sparse, names, delimiter,
-    pause, start,
-):
-    choices = {
-        "format": (format, FORMATS),
-        "label_type": (label_type, _LABEL_TYPES),
-        "on_error": (on_error, ("raise", "skip")),
-        "header": (header, ("auto", True, False)),
-    }
-    for name, (value, allowed) in choices.items():
-        if value not in allowed:
-            raise bad_option(name, f"one of {', '.join(map(repr, allowed))}", value)
-    for name, value, least in (("chunk", chunk, 1), ("limit", limit, 0), ("n_features", n_features, 1)):
-        if not (value is None and name != "chunk") and (whole_number(value) is None or value < least):
-            raise bad_option(name, f"an integer of at least {least}", value)
-    if format in ("npy", "npz") and (not isinstance(source, (str, os.PathLike)) or source == "-"):
-        raise bad_option("source", f"the path of a file for the format {format!r}", source)
-    if isinstance(source, (str, os.PathLike)) and format in ("npy", "npz") and os.fspath(source).endswith(".gz"):
-        raise bad_option("source", f"a file that is not compressed for the format {format!r}", source)
-    if features is not None and (isinstance(features, (str, bytes)) or len(features) == 0):
-        raise bad_option("features", "a list of columns, not empty", features)
-    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise bad_option("delimiter", "one character that is not a quote or the end of a line", delimiter)
-    if delimiter is not None and format not in DELIMITERS:
-        raise bad_option("delimiter", f"left out for the format {format!r}", delimiter)
-    _check_svmlight_options(format, target, features, n_features, sparse)
-
-
-def _check_svmlight_options(format, target, features, n_features, sparse):
-    if format != "libsvm":
-        if n_features is not None or sparse:
-            raise bad_option("n_features" if n_features is not None else "sparse", "left out unless data are LIBSVM",
-                       sparse if n_features is None else n_features)
-        return
-    if n_features is None:
-        raise bad_option("n_features", "the number of features, as LIBSVM data do not say it", None)
-    for name, value in (("target", target), ("features", features)):
-        if value is not None:
-            raise bad_option(name, "left out for LIBSVM data, whose lines say what is what", value)
-    if sparse:
-        try:
-            import scipy.sparse  # noqa: F401
-        except ImportError as error:
-            raise ImportError("sparse=True needs scipy: pip install scipy") from error
+        return (X, y, good) if good.all() else (X[good], None if y is None else y[good], good)

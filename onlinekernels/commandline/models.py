@@ -1,0 +1,75 @@
+"""The model that the arguments of learn describe: a new one, or one from a file."""
+
+from onlinekernels.commandline import specifications
+from onlinekernels.commandline.options import Usage
+from onlinekernels.modelfile import load
+from onlinekernels.scaling import RunningScaler
+
+__all__ = ["DECISIVE", "DEFAULT_ALGORITHM", "FIXED_ON_A_MODEL", "made"]
+
+DEFAULT_ALGORITHM = "silk"
+# Options that are parameters of algorithms, and those of them that a model which has learned takes.
+PARAMETERS = ("loss", "kernel", "step", "regularization", "penalty", "budget", "offset", "average", "scale")
+CHANGEABLE = ("step", "regularization", "penalty")
+FIXED_ON_A_MODEL = (
+    "algorithm",
+    *(name for name in PARAMETERS if name not in CHANGEABLE),
+    *("scale_memory", "set", "classes"),
+)
+# Options that decide what the model becomes: a run can only be resumed with the same ones.
+DECISIVE = (
+    *"target features format header delimiter n_features sparse label_type on_error chunk algorithm".split(),
+    *PARAMETERS,
+    *("scale_memory", "set", "classes", "class_weight"),
+)
+
+
+def made(arguments):
+    """The model; Usage if the parameters make no sense."""
+    if arguments.model is None:
+        return _new_model(arguments)
+    model = load(arguments.model)
+    changes = _parameters(arguments, CHANGEABLE)
+    _check_names(model, changes)
+    if changes:
+        model.set_params(**changes)
+        _checked(model._plan if model._state is None else lambda: model._state.refreshed(model))
+    return model
+
+
+def _new_model(arguments):
+    algorithm = specifications.algorithm(arguments.algorithm or DEFAULT_ALGORITHM)
+    params = dict(specifications.assignment(text) for text in arguments.set or [])
+    params.update(_parameters(arguments, PARAMETERS))
+    if arguments.scale_memory is not None:
+        params["scale"] = RunningScaler(float(arguments.scale_memory))
+    _check_names(algorithm, params)
+    model = algorithm(**params)
+    _checked(model._plan)
+    return model
+
+
+def _parameters(arguments, names):
+    """The parameters that were given, as objects."""
+    makers = {name: getattr(specifications, name) for name in ("loss", "kernel", "step", "budget")}
+    given = {name: getattr(arguments, name) for name in names}
+    return {
+        name: makers.get(name, specifications.value)(text) if isinstance(text, str) else text
+        for name, text in given.items()
+        if text is not None
+    }
+
+
+def _check_names(algorithm, params):
+    takes = [parameter.name for parameter in algorithm._signature() if parameter.name not in ("labels", "epochs")]
+    for name in params:
+        if name not in takes:
+            owner = algorithm if isinstance(algorithm, type) else type(algorithm)
+            raise Usage(f"{owner.__name__} has no parameter {name!r}. It has: {', '.join(takes)}.")
+
+
+def _checked(check):
+    try:
+        check()
+    except (ValueError, TypeError) as error:
+        raise Usage(str(error)) from error

@@ -1,0 +1,239 @@
+"""A run of learn: a model on its way through its files."""
+
+import math
+import os
+import sys
+
+import numpy as np
+
+from onlinekernels.commandline import checkpoints, models, specifications
+from onlinekernels.commandline.options import Usage, as_labels, label_options, needs_target, open_data, with_line
+from onlinekernels.commandline.places import Places
+from onlinekernels.commandline.reports import Reports
+from onlinekernels.commandline.weights import Balance
+from onlinekernels.evaluate.measures import Totals, test_then_train
+from onlinekernels.modelfile import load
+from onlinekernels.streams import ChangedFile
+
+__all__ = ["Run"]
+
+
+class Run:
+    """A model on its way through its files, with the figures so far, and the places that it has reached.
+
+    Parameters
+    ----------
+    arguments : of the command line
+    interruption : Interruption
+        What may end it early.
+    """
+
+    def __init__(self, arguments, interruption):
+        self.arguments = arguments
+        self.interruption = interruption
+        self.model = models.made(arguments)
+        self.totals, self.totals_reported = Totals(), Totals()
+        self.classes = None
+        if arguments.classes is not None:
+            self.classes = as_labels([word.strip() for word in arguments.classes.split(",")], arguments.label_type)
+        weights = None if arguments.class_weight is None else specifications.class_weight(arguments.class_weight)
+        self.balance = Balance() if weights == "balanced" else None
+        self.class_weights = weights if isinstance(weights, dict) else None  # by the texts of labels
+        self.options = {name: checkpoints.brief(getattr(arguments, name)) for name in models.DECISIVE}
+        self.columns = checkpoints.names_in(self.model) if arguments.model else None
+        self.places = Places((checkpoints.stream_of(self.model) or {"files": ()})["files"])
+        self.n_skipped = 0
+        self.seconds, self.timed = 0.0, 0
+        self.saved = 0
+        self.is_resumed = arguments.resume and os.path.exists(arguments.save)
+        if self.is_resumed:
+            self._resume(arguments.save)
+        self.task = self.model._current_loss().task
+        if weights is not None and self.task not in ("binary", "multiclass"):
+            raise Usage(f"--class-weight needs a loss of classes. Got {self.model._current_loss()!r}.")
+        self.reports = Reports(self.task, arguments.json)
+        self.learned = self._t()
+
+    def _resume(self, path):
+        self.model = load(path)
+        stream = checkpoints.stream_of(self.model)
+        if stream is None:
+            hint = f"(--model {path} goes on with it.)"
+            raise ValueError(f"{path} cannot be resumed: it does not remember a stream. {hint}")
+        for name, now in self.options.items():
+            before = stream["options"].get(name)
+            if now != before:
+                option = "--" + name.replace("_", "-")
+                was, is_now = (f"was {value!r}" if value is not None else "was not given" for value in (before, now))
+                raise Usage(f"{option} must be as it was for {path} to resume: it {was}. Now it {is_now}.")
+        self.totals, self.totals_reported = Totals(**stream["totals"]), Totals(**stream["totals"])
+        self.columns = stream["columns"]
+        self.places = Places(stream["files"])
+        if self.balance is not None:
+            self.balance = Balance(stream["counts"])
+        self.saved = self.totals.count
+
+    def _t(self):
+        return 0 if self.model._state is None else self.model.t_
+
+    # ---- Files --------------------------------------------------------------------------------
+
+    def learn_all(self, advance):
+        """Learn all passes over all files that are still to come; `advance` hears of each chunk."""
+        for epoch in range(self.arguments.epochs):
+            for source in self.arguments.data:
+                if self.interruption.signal is None:
+                    self._learn_file(source, epoch, advance)
+
+    def _learn_file(self, source, epoch, advance):
+        reader = self._opened(source)
+        if epoch == 0 and not self.is_resumed:
+            self.places.forget(source)
+        record = self.places.found(source, reader, self.arguments.data if self.is_resumed else None)
+        is_known = record is not None
+        if is_known and record["epoch"] > epoch:
+            return
+        start = record["position"] if is_known and record["epoch"] == epoch else None
+        if self.is_resumed and (epoch == 0 or start is not None):
+            self.reports.file(reader.name, reader.unit, start["line"] if start else 0)
+        if not is_known:
+            record = self.places.new(source, reader)
+        reader = self.interruption.stops(self._opened(source, start=start))
+        for X, y, lines, _ in self._chunks(reader):
+            if X.shape[0]:
+                self._learn(X, y, reader, lines)
+                self.places.reach(source, record, epoch, reader.position)
+                self.columns, self.learned = reader.feature_names or self.columns, self._t()
+                self._report_if_due()
+                self._save_if_due()
+                advance(X.shape[0])
+        self.n_skipped += reader.n_skipped
+
+    def _chunks(self, reader):
+        try:
+            yield from reader.with_lines()
+        except ChangedFile as error:
+            save = self.arguments.save
+            raise ValueError(f"{error} (Without --resume, --model {save} learns it from its first row.)") from error
+
+    def _opened(self, source, **others):
+        options = label_options(self.arguments, self.model, self.task, self.classes)
+        reader = open_data(self.arguments, source, self.model, names=self.columns, **options, **others)
+        if self.task != "novelty" and needs_target(self.arguments, source):
+            self._ask_for_target(reader.feature_names)
+        return reader
+
+    def _ask_for_target(self, names=None):
+        choices = "" if names is None else f", one of {', '.join(map(repr, names))}"
+        raise Usage(f"--target COLUMN must name the column of labels{choices}; only novelty losses need none")
+
+    # ---- Learning -----------------------------------------------------------------------------
+
+    def _learn(self, X, y, reader, lines):
+        """Test, then train, on one chunk."""
+        if self.task == "novelty":
+            y = None
+        elif y is None:
+            self._ask_for_target()
+        elif self.task != "regression":
+            self._check_labels(y, reader, lines)
+        classes = self.classes if self.model._state is None else None
+        weights, balance = self._weights(y)
+        try:
+            measures, seconds = test_then_train(self.model, X, y, classes, weights)
+        except (FloatingPointError, ValueError) as error:
+            raise with_line(error, reader, lines) from error
+        self.balance = balance
+        self.seconds += seconds
+        self.timed += len(measures)
+        self.totals.add(measures)
+
+    def _check_labels(self, y, reader, lines):
+        """Numbers are no labels, and three labels are not two: say which loss learns them."""
+        if y.dtype.kind == "f" and (y != np.floor(y)).any():
+            row = np.flatnonzero(y != np.floor(y))[0]
+            raise ValueError(
+                f"{reader.name}, {reader.unit} {lines[row]}: the target {y[row]} is a number, and {self._loss_name()} "
+                "learns classes. Use --loss squared for numbers; --label-type string takes them for names."
+            )
+        known = self.classes if self.model._state is None else self.model.classes_
+        labels = list(dict.fromkeys([*([] if known is None else known.tolist()), *y.tolist()]))
+        if self.task == "binary" and len(labels) > 2 and not self._is_open(labels):
+            some = ", ".join(map(repr, labels[:5])) + ", ..." * (len(labels) > 5)
+            raise ValueError(
+                f"{reader.name} has more than two labels, {some}, and {self._loss_name()} is for two. "
+                "Use --loss multiclasshinge for many classes, --loss squared for numbers."
+            )
+
+    def _loss_name(self):
+        return f"--loss {type(self.model._current_loss()).__name__.lower()}"
+
+    def _is_open(self, labels):
+        """Whether a model that has seen the label 1 alone is yet to learn what its counterpart is."""
+        return self.model._state is not None and self.model._state.labels.negative_is_open and len(labels) == 3
+
+    def _weights(self, y):
+        """(weights of the examples, the balance after them)."""
+        if self.balance is not None:
+            return self.balance.advanced(y.tolist())
+        if self.class_weights is not None:
+            texts = list(self.class_weights)
+            labels = as_labels(texts, "string" if y.dtype.kind == "U" else self.arguments.label_type).tolist()
+            wanted = dict(zip(labels, self.class_weights.values(), strict=True))
+            if self.model.class_weight != wanted:
+                self.model.set_params(class_weight=wanted)
+        return None, None
+
+    # ---- Reports ------------------------------------------------------------------------------
+
+    def _report_if_due(self):
+        every = self.arguments.report
+        if every is not None and self.totals_reported.count // every < self.totals.count // every:
+            self._report()
+
+    def _report(self):
+        microseconds = 1e6 * self.seconds / self.timed if self.timed else math.nan
+        lately = self.totals.since(self.totals_reported)
+        self.reports.report(self.totals, lately, self.model.n_terms_, microseconds)
+        self.totals_reported = Totals(**self.totals.to_dict())
+
+    def finish(self):
+        """Last report, last save; the exit status."""
+        if self._t() == 0:
+            raise ValueError(f"{', '.join(self.arguments.data)}: no examples to learn from.")
+        if not self.reports.count or self.totals_reported.count < self.totals.count:
+            self._report()
+        if self.arguments.save is not None:
+            self._save()
+        self.reports.end(self.arguments.save, self.n_skipped)
+        for label in set(self.model.class_weight or ()) - set(getattr(self.model, "classes_", np.array([])).tolist()):
+            print(f"--class-weight names {label!r}, which never came.", file=sys.stderr)
+        return 0
+
+    # ---- Saving -------------------------------------------------------------------------------
+
+    def _save_if_due(self):
+        every = self.arguments.checkpoint
+        if every is not None and self.saved // every < self.totals.count // every:
+            self._save()
+
+    def _save(self):
+        stream = {
+            "options": self.options,
+            "totals": self.totals.to_dict(),
+            "counts": None if self.balance is None else self.balance.counts,
+            "columns": self.columns,
+            "files": self.places.records,
+        }
+        checkpoints.save(self.model, self.arguments.save, stream)
+        self.saved = self.totals.count
+
+    def rescue(self, who=None):
+        """Save what was learned before something went wrong, and say so."""
+        if self.arguments.save is None or self._t() != self.learned:
+            return ""
+        if self.saved != self.totals.count:
+            self._save()
+        elif who is None or not self.saved:
+            return ""
+        return f" {who or f'The {self.totals.count} examples before it'} are saved in {self.arguments.save}."

@@ -1,0 +1,61 @@
+"""What the tests of the command line share: a table, and how to run commands."""
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import onlinekernels
+from onlinekernels import load
+from onlinekernels.__main__ import main
+from onlinekernels.streams import drifting_gaussians
+
+X, Y = drifting_gaussians(3000, seed=4)
+WORDS = np.where(Y > 0, "yes", "no")
+CORNERS = np.array(["NE", "NW", "SE", "SW"])[2 * (X[:, 1] < 0) + (X[:, 0] < 0)]
+WAVE = np.sin(X[:, 0])
+LABELS = {"sign": Y, "word": WORDS, "corner": CORNERS, "wave": WAVE}
+needs_posix = pytest.mark.skipif(os.name == "nt", reason="signals and pipes of POSIX")
+
+
+def write_table(path, rows=slice(None)):
+    """A table with two features and one column for each kind of label."""
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["x", "y", *LABELS])
+        columns = [*X.T, *LABELS.values()]
+        writer.writerows(zip(*(column[rows].tolist() for column in columns), strict=True))
+    return path
+
+
+def learn(data, target, *options):
+    return main(["learn", str(data), "--features", "x,y", "--target", target, *map(str, options)])
+
+
+def reports(text):
+    """Rows of the report as lists of words."""
+    rows = [line.split() for line in text.splitlines()]
+    return [row for row in rows if row and row[0].isdigit()]
+
+
+def same_model(a, b):
+    a, b = load(a), load(b)
+    return (
+        a.t_ == b.t_
+        and (a.support_vectors_ == b.support_vectors_).all()
+        and (a.dual_coef_ == b.dual_coef_).all()
+        and (a.intercept_ == b.intercept_).all()
+        and repr(a) == repr(b)
+    )
+
+
+def start(*arguments, **options):
+    """A process of its own."""
+    root = str(Path(onlinekernels.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": root, "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "onlinekernels", *map(str, arguments)]
+    return subprocess.Popen(command, env=environment, text=True, **options)

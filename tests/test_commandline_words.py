@@ -1,0 +1,264 @@
+"""What the commands say: reports in JSON, closing lines, errors that name a way out, names of programs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import WAVE, X, Y, learn, reports, write_table
+
+import onlinekernels
+from onlinekernels import SILK, Gaussian, Linear, Normalized, Polynomial, load
+from onlinekernels.__main__ import main
+from onlinekernels.commandline import specifications
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write_table(tmp_path / "data.csv")
+
+
+def refused(arguments, capsys):
+    """What is said of arguments that are refused with status 2."""
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    assert end.value.code == 2
+    return capsys.readouterr().err
+
+
+# ---- Reports -------------------------------------------------------------------------------------
+
+
+def test_reports_in_json_are_those_of_the_table(data, tmp_path, capsys):
+    options = ("--report", 1000, "--chunk", 500, "--save", tmp_path / "m.npz")
+    learn(data, "sign", *options)
+    rows = reports(capsys.readouterr().out)
+    learn(data, "sign", *options, "--json")
+    *lines, end = map(json.loads, capsys.readouterr().out.splitlines())
+    assert end == {"saved": str(tmp_path / "m.npz"), "skipped": 0}
+    assert [str(line["examples"]) for line in lines] == [row[0] for row in rows] == ["1000", "2000", "3000"]
+    for line, row in zip(lines, rows, strict=True):
+        assert set(line) == {"examples", "mistakes", "mistakes_lately", "terms", "microseconds"}
+        assert [f"{line['mistakes']:.2%}", f"{line['mistakes_lately']:.2%}", str(line["terms"])] == row[1:4]
+
+
+def test_json_of_numbers_and_of_resumed_runs(data, tmp_path, capsys):
+    options = ("--loss", "squared", "--json", "--chunk", 500, "--save", tmp_path / "m", "--resume")
+    learn(data, "wave", *options, "--limit", 1000)
+    model = SILK("squared")
+    errors = WAVE[:1000] - np.concatenate([model.progressive(X[i : i + 500], WAVE[i : i + 500]) for i in (0, 500)])
+    line = json.loads(capsys.readouterr().out.splitlines()[0])
+    np.testing.assert_allclose(
+        [line["mean_absolute_error"], line["squared_error"], line["squared_error_lately"]],
+        [np.abs(errors).mean(), (errors**2).mean(), (errors**2).mean()],
+    )
+    for _ in range(2):
+        learn(data, "wave", *options)
+        first, *_, end = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first == {"file": str(data), "after_line": 3001} and end["skipped"] == 0
+
+
+def test_json_has_no_nan(data, tmp_path, capsys):
+    """A resumed run that learns nothing has no figures since the last report: null, as JSON has no NaN."""
+    options = ("--json", "--save", tmp_path / "m", "--resume")
+    for _ in range(2):
+        capsys.readouterr()
+        learn(data, "sign", *options)
+    report = json.loads(capsys.readouterr().out.splitlines()[1])
+    assert report["mistakes"] > 0 and report["mistakes_lately"] is None and report["microseconds"] is None
+
+
+def test_no_two_columns_have_one_name(data, capsys):
+    for target, loss in (("wave", "squared"), ("sign", "hinge"), ("sign", "novelty")):
+        learn(data, target, "--loss", loss, "--limit", 100)
+        heading = capsys.readouterr().out.splitlines()[0]
+        names = [name.strip() for name in heading.split("  ") if name.strip()]
+        assert len(names) == len(set(names)), names
+        assert "examples" in names and any("lately" in name for name in names)
+
+
+def test_without_save_a_closing_line_says_so(data, tmp_path, capsys):
+    learn(data, "sign", "--limit", 100)
+    assert capsys.readouterr().err == "Nothing was kept: --save FILE keeps the model.\n"
+    learn(data, "sign", "--limit", 100, "--save", tmp_path / "m")
+    assert capsys.readouterr().err == ""
+
+
+def test_predictions_are_counted_in_json(data, tmp_path, capsys):
+    learn(data, "wave", "--loss", "squared", "--save", tmp_path / "m")
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "m"), str(data), "--target", "wave", "--json"]) == 0
+    said = json.loads(capsys.readouterr().err)
+    errors = load(tmp_path / "m.npz").predict(X) - WAVE
+    assert said["examples"] == 3000 and said["skipped"] == 0
+    np.testing.assert_allclose(said["mean_absolute_error"], np.abs(errors).mean())
+
+
+def test_show_in_json(data, tmp_path, capsys):
+    learn(data, "corner", "--loss", "multiclasshinge", "--kernel", "gaussian:0.5", "--save", tmp_path / "m")
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "m"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    model = load(tmp_path / "m.npz")
+    assert facts["algorithm"] == "SILK" and facts["parameters"]["kernel"] == "Gaussian(width=0.5)"
+    assert facts["classes"] == model.classes_.tolist() and facts["norm"] == model.norm_
+    assert facts["examples"] == 3000 and facts["columns"] == ["x", "y"] and 0 < facts["while_learning"]["mistakes"] < 1
+
+
+# ---- Models --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("normalized:linear", Normalized(Linear())),
+        ("normalized:polynomial:degree=2,bias=0.5", Normalized(Polynomial(degree=2, bias=0.5))),
+        ("2*normalized:linear + gaussian:3", 2 * Normalized(Linear()) + Gaussian(3)),
+        ("normalized:(0.5*linear + gaussian:3)", Normalized(0.5 * Linear() + Gaussian(3))),
+        ("0.5*(linear+gaussian:3) + linear", 0.5 * (Linear() + Gaussian(3)) + Linear()),
+    ],
+)
+def test_normalized_kernels_and_parentheses(text, expected):
+    assert repr(specifications.kernel(text)) == repr(expected)
+
+
+@pytest.mark.parametrize("text", ["normalized", "normalized:", "(linear", "normalized:nothing"])
+def test_kernels_that_are_not_complete(text):
+    with pytest.raises(ValueError, match="must|needs"):
+        specifications.kernel(text)
+
+
+def test_a_normalized_kernel_learns(data, tmp_path):
+    assert learn(data, "sign", "--kernel", "normalized:polynomial:2", "--chunk", 3000, "--save", tmp_path / "m") == 0
+    expected = SILK(kernel=Normalized(Polynomial(2))).partial_fit(X, Y)
+    assert (load(tmp_path / "m.npz").dual_coef_ == expected.dual_coef_).all()
+
+
+def test_the_step_may_change_on_a_model(data, tmp_path, capsys):
+    learn(data, "sign", "--chunk", 3000, "--save", tmp_path / "a")
+    options = ["--step", "0.25", "--regularization", "0.1", "--penalty", "0.5"]
+    assert learn(data, "sign", "--chunk", 3000, "--model", tmp_path / "a.npz", *options, "--save", tmp_path / "b") == 0
+    expected = SILK().partial_fit(X, Y).set_params(step=0.25, regularization=0.1, penalty=0.5).partial_fit(X, Y)
+    model = load(tmp_path / "b.npz")
+    assert (model.dual_coef_ == expected.dual_coef_).all() and model.step == 0.25
+    arguments = ["learn", data, "--target", "sign", "--model", tmp_path / "a.npz"]
+    for change, message in ((["--step", "-1"], "'step' parameter"), (["--kernel", "linear"], "cannot be given with")):
+        assert message in refused([*arguments, *change], capsys)
+
+
+def test_probabilities_need_a_logistic_loss(data, tmp_path, capsys):
+    learn(data, "sign", "--limit", 100, "--save", tmp_path / "m")
+    capsys.readouterr()
+    assert "learn with --loss logistic" in refused(["predict", tmp_path / "m", data, "--probabilities"], capsys)
+
+
+def test_probabilities(data, tmp_path, capsys):
+    learn(data, "corner", "--loss", "multiclasslogistic", "--save", tmp_path / "m")
+    model = load(tmp_path / "m.npz")
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "m"), str(data), "--probabilities", "--limit", "5"]) == 0
+    heading, *rows = (line.split(",") for line in capsys.readouterr().out.splitlines())
+    assert heading == ["prediction", *(f"probability {label}" for label in model.classes_)]
+    np.testing.assert_allclose([[float(cell) for cell in row[1:]] for row in rows], model.predict_proba(X[:5]))
+
+
+# ---- Errors that name a way out ------------------------------------------------------------------
+
+
+def test_without_a_target_the_columns_are_named(data, capsys):
+    said = refused(["learn", data], capsys)
+    assert "--target COLUMN must name the column of labels, one of 'x', 'y', 'sign', 'word', 'corner', 'wave'" in said
+    assert main(["learn", str(data), "--loss", "novelty", "--features", "x,y", "--limit", "50"]) == 0
+
+
+def test_words_in_a_column(data, tmp_path, capsys):
+    assert main(["learn", str(data), "--target", "sign"]) == 1
+    assert (
+        "data.csv, line 2, column 'word': expected a number. Got 'no' instead. "
+        "(--features A,B,... leaves columns out, --on-error skip such rows.)"
+    ) in capsys.readouterr().err
+
+
+def test_numbers_as_labels(data, capsys):
+    for options in ([], ["--loss", "multiclasshinge"]):
+        assert learn(data, "wave", *options) == 1
+        assert "data.csv, line 2: the target -" in (err := capsys.readouterr().err) and "Use --loss squared" in err
+    assert learn(data, "corner") == 1
+    assert "--loss hinge is for two. Use --loss multiclasshinge for many classes, --loss squared for numbers." in (
+        capsys.readouterr().err
+    )
+
+
+def test_labels_that_begin_with_one(tmp_path):
+    """The label 1 alone leaves open whether its counterpart is 0 or -1."""
+    for other in (0, -1):
+        (tmp_path / "a.csv").write_text(f"1,1\n2,1\n3,1\n4,{other}\n5,1\n")
+        arguments = ["learn", str(tmp_path / "a.csv"), "--target", "1", "--chunk", "2"]
+        assert main([*arguments, "--save", str(tmp_path / "m")]) == 0
+        assert load(tmp_path / "m.npz").classes_.tolist() == [other, 1]
+    (tmp_path / "a.csv").write_text("1,1\n2,1\n3,2\n")
+    assert main(arguments) == 1
+
+
+def test_utf_16_files(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n", encoding="utf-16")
+    assert main(["learn", str(tmp_path / "a.csv"), "--target", "b"]) == 1
+    assert "a.csv is not UTF-8 text: it looks like UTF-16" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [[], ["--scale"], ["--chunk", "2"], ["--chunk", "1"]])
+def test_a_value_that_is_too_large_is_blamed_on_its_line(tmp_path, options, capsys):
+    for row in (0, 3, 5):
+        lines = [f"{i},{i},{i % 2}" for i in range(8)]
+        lines[row] = f"1e200,1,{row % 2}"
+        (tmp_path / "a.csv").write_text("a,b,c\n\n" + "\n".join(lines) + "\n")
+        assert main(["learn", str(tmp_path / "a.csv"), "--target", "c", *options]) == 1
+        err = capsys.readouterr().err
+        assert f"a.csv, line {row + 3}, " in err and "too large" in err and err.count("\n") == 1
+
+
+def test_unknown_options_print_the_usage_of_their_command(data, capsys):
+    for command, arguments in (("learn", [data]), ("predict", ["m", data]), ("show", ["m"]), ("demo", [])):
+        said = refused([command, *arguments, "--kernal", "linear"], capsys)
+        assert said.startswith(f"usage: python -m onlinekernels {command} ")
+        assert "unrecognized arguments: --kernal" in said
+        assert ("(is --kernel meant?)" in said) == ("meant" in said) == (command == "learn")
+
+
+# ---- Programs ------------------------------------------------------------------------------------
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0 and capsys.readouterr().out == f"onlinekernels {onlinekernels.__version__}\n"
+
+
+def test_the_script_is_called_by_its_name(monkeypatch, capsys):
+    for program, name in (("/usr/bin/onlinekernels", "onlinekernels"), ("/x/__main__.py", "python -m onlinekernels")):
+        monkeypatch.setattr(sys, "argv", [program, "learn", "--help"])
+        with pytest.raises(SystemExit):
+            main()
+        out = capsys.readouterr().out
+        assert out.startswith(f"usage: {name} learn data") and f"\n  {name} learn data.csv" in out
+
+
+def test_the_script_is_declared():
+    tomllib = pytest.importorskip("tomllib")  # Python 3.11
+    project = Path(onlinekernels.__file__).parents[1] / "pyproject.toml"
+    if not project.exists():
+        pytest.skip("the package is installed without its project")
+    module, _, function = tomllib.loads(project.read_text())["project"]["scripts"]["onlinekernels"].partition(":")
+    code = f"import sys; from {module} import {function}; sys.exit({function}())"
+    environment = {**os.environ, "PYTHONPATH": str(project.parent)}
+    result = subprocess.run([sys.executable, "-c", code, "--version"], env=environment, capture_output=True, text=True)
+    assert result.stdout == f"onlinekernels {onlinekernels.__version__}\n" and result.returncode == 0
+
+
+def test_hints_to_install_name_packages_that_exist():
+    """From a checkout or an sdist, `pip install "onlinekernels[plot]"` would look for a package of that name."""
+    for path in Path(onlinekernels.__file__).parent.rglob("*.py"):
+        assert "onlinekernels[" not in path.read_text(), path
