@@ -2,7 +2,7 @@
 import argparse
 import sys
 
-from onlinekernels.commandline import add_demo, add_learn, add_predict, add_show
+from onlinekernels.commandline import add_demo, add_learn, add_predict, add_reproduce, add_show
 
 _DESCRIPTION = """\
 Online learning with kernels, from the command line. Without a subcommand: a ten-second tour.
@@ -50,7 +50,7 @@ def _parser():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     subcommands = parser.add_subparsers(title="subcommands", metavar="subcommand", required=True)
-    for add in (add_demo, add_learn, add_predict, add_show):
+    for add in (add_demo, add_learn, add_predict, add_show, add_reproduce):
         add(subcommands)
     return parser
 
