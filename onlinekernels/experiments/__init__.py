@@ -20,10 +20,15 @@ __all__ = ["Check", "Data", "Experiment", "MissingData", "NAMES", "Results", "de
 # A name is that of a file with an EXPERIMENT in it, with - for _.
 NAMES = (
     "norma-fig2",
+    "norma-bounds",
     "ilk-fig1",
     "svmd-fig3",
     "svmd-fig4",
     "svmd-fig6",
+    "svmd-fig7",
+    "svmd-fig8",
+    "herbster-speed",
+    "herbster-additive",
 )
 
 

@@ -20,17 +20,17 @@ def models(stream):
     made = {
         "drifting": lambda: (
             Perceptron(Gaussian(0.5)),
-            ALMA(Gaussian(0.5), alpha=1.0, C=20.0),
-            NORMA(Hinge(0.0), Gaussian(0.5), step=1.0, regularization=0.01),
-            ALMA(Gaussian(0.35), alpha=0.5, B=10.0, C=20.0),
-            NORMA(Hinge(1.0), Gaussian(0.35), step=1.0, regularization=0.1),
+            ALMA(Gaussian(0.35), alpha=1.0, C=20.0),
+            NORMA(Hinge(0.0), Gaussian(0.5), step=0.1, regularization=0.1),
+            ALMA(Gaussian(0.35), alpha=0.5, B=30.0, C=20.0),
+            NORMA(Hinge(1.0), Gaussian(0.5), step=1.0, regularization=0.03),
         ),
         "switching": lambda: (
             Perceptron(Gaussian(0.5)),
-            ALMA(Gaussian(0.5), alpha=1.0, C=20.0),
-            NORMA(Hinge(0.0), Gaussian(0.5), step=1.0, regularization=0.01),
-            ALMA(Gaussian(0.35), alpha=0.5, B=10.0, C=20.0),
-            NORMA(Hinge(1.0), Gaussian(0.35), step=1.0, regularization=0.1),
+            ALMA(Gaussian(0.35), alpha=1.0, C=5.0),
+            NORMA(Hinge(0.0), Gaussian(0.5), step=0.1, regularization=0.01),
+            ALMA(Gaussian(0.5), alpha=0.9, B=30.0, C=5.0),
+            NORMA(Hinge(1.0), Gaussian(0.5), step=1.0, regularization=0.003),
         ),
     }[stream]()
     return dict(zip(ORDER, (*made, untuned("binary")), strict=True))
