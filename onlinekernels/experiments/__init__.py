@@ -20,8 +20,10 @@ __all__ = ["Check", "Data", "Experiment", "MissingData", "NAMES", "Results", "de
 # A name is that of a file with an EXPERIMENT in it, with - for _.
 NAMES = (
     "norma-fig2",
+    "norma-fig3",
     "norma-bounds",
     "ilk-fig1",
+    "ilk-fig4",
     "svmd-fig3",
     "svmd-fig4",
     "svmd-fig6",

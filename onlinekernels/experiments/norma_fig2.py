@@ -48,7 +48,7 @@ def run(data, quick, seeds):
             curves[stream][name] = curves[stream][name] + so_far / len(seeds)
     mean = {key: float(np.mean(values)) for key, values in counts.items()}
     table = [
-        {"stream": stream, "learner": name, "mistakes": round(mean[stream, name]), "paper": PAPER[stream],
+        {"stream": stream, "learner": name, "mistakes": round(mean[stream, name]), "paper": None if name == UNTUNED else PAPER[stream],
          "least": min(counts[stream, name]), "most": max(counts[stream, name])}
         for stream, name in counts
     ]
