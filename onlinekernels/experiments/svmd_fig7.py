@@ -31,7 +31,7 @@ def run(data, quick, seeds):
                for name, mine in curves.items()]
     return Results(table=table, panels=panels, checks=[*novelty, *_checks(error)], notes=[
         "Novelty: fixed margin 1, width 8, regularization 0.1; the paper gives only mu = 1 and memory 1. With memory 1 "
-        "our step falls and hardly reacts; with memory 0.9 it stays and rises at the paper's events.",
+        "our step falls, to 0 in some orders, and hardly reacts; with memory 0.9 it stays and rises at the paper's events.",
         "MNIST: images of length 1, polynomial of degree 9. As in the paper means meta-step 0.01 and memory 1; "
         "regularization 1 / (500 n) and first step 0.1 are those of Fig. 4, as the paper gives none here.",
         "The other two were chosen on the same images: SVMD with meta-step 0.1, memory 0.99, regularization 1e-5; SILK "
@@ -47,8 +47,9 @@ def _steps(data, quick, seed, memory):
 
 
 def _rise(steps, event):
-    """How much the step grows within 15 examples of an event."""
-    return steps[event:event + 15].max() / steps[event - 1]
+    """How much the step grows within 15 examples of an event; a step of 0 stays what it is."""
+    before = steps[event - 1]
+    return steps[event:event + 15].max() / before if before > 0 else 1.0
 
 
 def _rises(steps, events):
@@ -56,8 +57,9 @@ def _rises(steps, events):
     for name, runs in steps.items():
         rises = np.mean([_rise(run, event) for run in runs for event in events])
         elsewhere = np.mean([_rise(run, place) for run in runs for place in calm])
-        last = np.mean([run[-1] for run in runs])
-        yield Check(f"novelty with {name}: the step falls, but not to 0", f"from 1 to {last:.2g}", 1e-4 < last < 0.5)
+        last = sorted(run[-1] for run in runs)
+        yield Check(f"novelty with {name}: the step falls, but not to 0", f"from 1 to between {last[0]:.2g} and {last[-1]:.2g}",
+                    1e-4 < last[0] and last[-1] < 0.5)
         yield Check(f"novelty with {name}: it rises when the hundreds wrap",
                     f"by {rises - 1:.1%} there, {elsewhere - 1:.1%} elsewhere", rises > elsewhere + 0.02)
 
