@@ -28,6 +28,7 @@ from onlinekernels.algorithms import (
     Projection,
     VotedPerceptron,
 )
+from onlinekernels.bank import Bank
 from onlinekernels.budgets import Recent, Smallest, Sublinear, Unlimited, Window
 from onlinekernels.kernels import (
     Constant,
@@ -70,6 +71,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ALMA",
     "Adatron",
+    "Bank",
     "ILK",
     "NORMA",
     "PassiveAggressive",
@@ -126,7 +128,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    """`bounds`, `evaluate` and `streams` are imported when they are first named."""
-    if name in ("bounds", "evaluate", "streams"):
+    """`bounds`, `evaluate`, `parallel`, `streams` and `video` are imported when they are first named."""
+    if name in ("bounds", "evaluate", "parallel", "streams", "video"):
         return importlib.import_module(f"onlinekernels.{name}")
     raise AttributeError(f"module 'onlinekernels' has no attribute {name!r}")
