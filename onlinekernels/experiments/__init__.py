@@ -23,6 +23,8 @@ NAMES = (
     "norma-fig3",
     "norma-bounds",
     "ilk-fig1",
+    "ilk-fig2",
+    "ilk-fig3",
     "ilk-fig4",
     "svmd-fig3",
     "svmd-fig4",

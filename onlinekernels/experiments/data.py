@@ -74,9 +74,10 @@ class Data:
             self._loaded[name], self.sources[name] = self._find(name)
         return self._loaded[name]
 
-    def is_made_up(self, name):
-        """Whether a data set that was loaded is a stand-in."""
-        return self.sources[name] == _STAND_IN
+    def load_if_there(self, name):
+        """Return the arrays of a data set, or None without its file."""
+        there = self.folder is not None and (self.folder / f"{name}.npz").exists()
+        return self.load(name) if there else None
 
     def _find(self, name):
         if self.folder is not None:

@@ -87,6 +87,8 @@ class Experiment:
         How many seeds a full run takes. A quick run takes at most two.
     needs : tuple of str, default=()
         Data sets, by the names of their files.
+    likes : tuple of str, default=()
+        Data sets that make it more complete if their files are there.
     """
 
     name: str
@@ -96,3 +98,4 @@ class Experiment:
     run: Callable
     seeds: int = 1
     needs: tuple = ()
+    likes: tuple = ()

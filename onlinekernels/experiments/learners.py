@@ -3,6 +3,7 @@ import numpy as np
 
 from onlinekernels.algorithms import SILK
 from onlinekernels.evaluate.progress import progress_bar
+from onlinekernels.video import Background
 
 __all__ = ["UNTUNED", "digits_of", "images_of", "mistakes", "untuned", "watch"]
 
@@ -18,10 +19,10 @@ def untuned(task, **given):
 
     Parameters
     ----------
-    task : {"binary", "multiclass", "structured", "novelty", "regression"}
+    task : {"binary", "multiclass", "structured", "novelty", "regression", "video"}
         What is learned.
     **given
-        What belongs to the problem and not to the learner, such as ``labels``.
+        What belongs to the problem and not to the learner, such as ``labels``, or the ``height`` and ``width`` of a video.
 
     Examples
     --------
@@ -29,6 +30,8 @@ def untuned(task, **given):
     >>> untuned("multiclass")
     SILK(loss='multiclasshinge')
     """
+    if task == "video":
+        return Background(**given)
     return SILK(_LOSSES[task], **given)
 
 

@@ -154,7 +154,8 @@ class Images:
         height, width = images[0].shape[:2]
         gap = max(1, width // 16)
         n_rows = -(-len(images) // self.columns)
-        low, high = min(image.min() for image in images), max(image.max() for image in images)
+        grey = [image for image in images if image.ndim == 2] or [np.zeros(1)]
+        low, high = min(image.min() for image in grey), max(image.max() for image in grey)
         sheet = np.ones((n_rows * (height + gap) - gap, self.columns * (width + gap) - gap, 3))
         for place, image in enumerate(images):
             top, left = (place // self.columns) * (height + gap), (place % self.columns) * (width + gap)
