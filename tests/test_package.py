@@ -24,6 +24,7 @@ LAYERS = [
     ["learner"],
     ["algorithms"],
     ["modelfile", "streams", "bounds", "evaluate", "compat"],
+    ["experiments"],
     ["commandline"],
     ["__init__", "__main__"],
 ]

@@ -61,7 +61,8 @@ def run(data, quick, seeds):
             Bars(f"mistakes, {len(seeds)} trials, width {WIDTH}", "mistakes", shown),
             Points("each trial, and a line where both are equal", "mistakes of ILK", "mistakes of NORMA",
                    {"trial": np.column_stack([counts["ILK"], counts["NORMA"]])}, diagonal=True),
-            Lines("each width with its own best parameters", "width of the kernel", "mistakes", by_width, markers=True),
+            Lines("each width with its own best parameters", "width of the kernel", "mistakes", by_width, markers=True,
+                  bottom=0.8 * min(by_width["ILK"][1])),
         ],
         checks=_checks(counts),
         notes=[f"The paper gives no kernel. At width {WIDTH} there are about as many mistakes as it has. Parameters "

@@ -77,8 +77,8 @@ def _panels(clip, shown, mean, on):
     trade = {name: ([mean[name, rate][1:].sum() / 2 for rate in RATES], [mean[name, rate][0] for rate in RATES])
              for name in (SILK, NORMA)}
     return [
-        Lines(f"synthetic clip: ROC, rate {FAST:g}", "false positives", "true positives", curves, ("x",)),
-        Lines("how fast and how well, by rate", "frames until recovered", "area under ROC", trade, markers=True),
+        Lines(f"synthetic clip: ROC, rate {FAST:g}", "false positives", "true positives", curves, ("x",), left=1e-4),
+        Lines("how fast and how well, by rate", "frames until recovered", "area under ROC", trade, markers=True, bottom=0.6),
         strip("the light comes on again", clip, {name: shown[name] for name in (SILK, NORMA)},
               [on - 1, on, on + 2, on + 8]),
     ]
@@ -108,11 +108,11 @@ def _add_outdoor(results, clip, quick):
         scores = scores_of(name, clip, WIDTHS["outdoor"], rate)
         areas[name, rate] = area(scores[known], clip.masks[known])
         results.table.append(_row("outdoor", name, rate, areas[name, rate]))
-        if rate in (RATES[0], None):
+        if rate in (FAST, None):
             shown[name] = scores
     curves = {name: roc(scores[known], clip.masks[known]) for name, scores in shown.items()}
     results.panels += [
-        Lines(f"outdoor clip: ROC, rate {RATES[0]:g}", "false positives", "true positives", curves, ("x",)),
+        Lines(f"outdoor clip: ROC, rate {FAST:g}", "false positives", "true positives", curves, ("x",), left=1e-4),
         strip("outdoor clip", clip, {name: shown[name] for name in (SILK, NORMA)}, [100, 180, 240, 290]),
     ]
     best = {name: max(areas[name, rate] for rate in RATES) for name in (SILK, NORMA)}

@@ -54,7 +54,7 @@ def _add(results, title, clips, moments):
                        "paper": "plausible frames" if (name, rate) == (SILK, best[SILK]) else None}
                       for (name, rate), value in mean.items()]
     results.panels += [
-        Lines(f"{title}: ROC, each at its best rate", "false positives", "true positives", curves, ("x",)),
+        Lines(f"{title}: ROC, each at its best rate", "false positives", "true positives", curves, ("x",), left=1e-4),
         strip(f"{title}: foreground", first, {name: chosen[name] for name in (SILK, NORMA)}, moments),
     ]
     silk, norma = mean[SILK, best[SILK]], mean[NORMA, best[NORMA]]

@@ -69,8 +69,8 @@ def _panels(task, wrong, budgets):
            for (name, budget), values in wrong.items() if budget == TERMS or name == UNTUNED}
     sizes = {f"buffer {budget}": averages(wrong["SILK", budget]) for budget in budgets}
     top = 0.5 if task == "binary" else 0.8
-    yield Lines(f"{names[task]}, buffer {TERMS}", "examples", "average error", own, ("x",), percent=True, top=top)
-    yield Lines(f"{names[task]}, SILK", "examples", "average error", sizes, ("x",), percent=True, top=top)
+    yield Lines(f"{names[task]}, buffer {TERMS}", "examples", "average error", own, ("x",), percent=True, top=top, left=30)
+    yield Lines(f"{names[task]}, SILK", "examples", "average error", sizes, ("x",), percent=True, top=top, left=30)
 
 
 def _checks(task, wrong, budgets):

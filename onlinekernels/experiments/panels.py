@@ -46,7 +46,9 @@ class Lines:
     logarithmic: tuple = ()  # "x", "y" or both
     percent: bool = False
     marks: tuple = ()  # where vertical lines stand
-    top: float = None  # the highest value that is shown
+    bottom: float = None  # the lowest value that is shown; None is 0, or what there is on a logarithmic axis
+    top: float = None  # the highest
+    left: float = None  # where the horizontal axis begins
     markers: bool = False
 
     def points(self):
@@ -68,10 +70,8 @@ class Lines:
             axes.set_xscale("log")
         if "y" in self.logarithmic:
             axes.set_yscale("log")
-        else:
-            axes.set_ylim(bottom=0)
-        if self.top is not None:
-            axes.set_ylim(top=self.top)
+        axes.set_ylim(bottom=0 if self.bottom is None and "y" not in self.logarithmic else self.bottom, top=self.top)
+        axes.set_xlim(left=self.left)
         if self.percent:
             axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
         axes.set(xlabel=self.x, ylabel=self.y)
@@ -168,14 +168,14 @@ class Images:
         axes.spines[:].set_visible(False)
 
 
-def draw(results, path, columns=None):
+def draw(results, path):
     """Write the picture of `results`; ImportError without matplotlib."""
     # Figure and canvas as objects: pyplot would choose a backend and keep state for the process.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     count = len(results.panels)
-    columns = columns or (count if count <= 3 else 2)
+    columns = count if count <= 3 else 2
     rows = -(-count // columns)
     figure = Figure(figsize=(4.8 * columns, 3.9 * rows), layout="constrained")
     FigureCanvasAgg(figure)

@@ -26,8 +26,9 @@ def run(data, quick, seeds):
     table, curves, error = _buffers(data, quick)
     first = {f"novelty, {name}": runs[0] for name, runs in steps.items()}
     panels = [Lines("novelty on the counter: step size", "examples", "step", first, ("x", "y"),
-                    marks=(6, 60, 120, 180, *EVENTS))]
-    panels += [Lines(f"MNIST, {name}", "examples", "average error", mine, ("x",), percent=True, top=0.6)
+                    marks=(6, 60, 120, 180, *EVENTS), bottom=0.03)]
+    panels += [Lines(f"MNIST, {name}", "examples", "average error", mine, ("x",), percent=True, top=0.6,
+                     left=30)
                for name, mine in curves.items()]
     return Results(table=table, panels=panels, checks=[*novelty, *_checks(error)], notes=[
         "Novelty: fixed margin 1, width 8, regularization 0.1; the paper gives only mu = 1 and memory 1. With memory 1 "

@@ -51,11 +51,13 @@ def run(data, quick, seeds):
     for name, load in SETS.items():
         X, y, kernel, path, others = load(data)
         tree = Taxonomy.from_paths(np.unique(y).tolist(), split=path)
+        leaves = tree.names()
+        between = {(a, b): tree.distance(a, b) for a in leaves for b in leaves}
         runs = {}
         for seed in watch(seeds):
             order = np.random.default_rng(seed).permutation(len(y))[:800 if quick else None]
             for learner, model in models(kernel, tree, len(order), others).items():
-                runs.setdefault(learner, []).append(_two_passes(model, X[order], y[order], tree))
+                runs.setdefault(learner, []).append(_two_passes(model, X[order], y[order], between))
         means = {learner: np.mean([run.mean(axis=2) for run in mine], axis=0) for learner, mine in runs.items()}
         table += [row for learner, mean in means.items() for row in _rows(name, learner, mean)]
         panels += _panels(name, {learner: mine[0] for learner, mine in runs.items()})
@@ -69,12 +71,12 @@ def run(data, quick, seeds):
     ])
 
 
-def _two_passes(model, X, y, tree):
-    """Array (error and loss, pass, example)."""
+def _two_passes(model, X, y, between):
+    """Array (error and loss, pass, example); `between` has the distances of pairs of labels."""
     found = []
     for _ in range(2):
         scores = model.progressive(X, y)
-        distances = [tree.distance(a, b) for a, b in zip(guesses(model, scores), y, strict=True)]
+        distances = [between[pair] for pair in zip(guesses(model, scores).tolist(), y.tolist(), strict=True)]
         found.append((np.array(distances) > 0, distances))
     return np.moveaxis(np.array(found, dtype=float), 0, 1)
 
