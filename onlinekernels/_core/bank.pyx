@@ -442,7 +442,7 @@ cdef class Models:
     def check_state(self, state, Py_ssize_t n):
         """Raise ValueError unless a state of n models fits: every index and shape that C relies on."""
         for name, array in self.arrays.items():
-            check_array(state[name], name, array.dtype, (n, *array.shape[1:-1]))
+            check_array(state[name], name, array.dtype, (n, *array.shape[1:array.ndim - 1]))
         count, clock = state["count"].astype(int), state["clock"].astype(int)
         born, slots = state["born"], np.arange(self.store.slots)
         recent = self.store.budget == RECENT
@@ -490,7 +490,7 @@ cdef class Models:
         blocks = len(self.arrays["t"])
         assert blocks * OK_LANES >= self.n
         for name, array in self.arrays.items():
-            assert len(array) == blocks and array.shape[-1] == OK_LANES and array.flags.c_contiguous, name
+            assert len(array) == blocks and array.shape[array.ndim - 1] == OK_LANES and array.flags.c_contiguous, name
         try:
             self.check_state(self.gather(np.arange(self.n)), self.n)
         except ValueError as error:
