@@ -10,7 +10,8 @@ algorithm is a rule plus sensible defaults for the nouns.
 The layers, each importing only those before it: ``_core`` (compiled: formulas, frame, pool of terms,
 trees, expansion, engine), the nouns (``kernels additive scaling losses steps budgets labels``), ``plan``
 (validated parameters) and ``state`` (what is learned), ``learner`` (what all algorithms share), ``algorithms``, and
-what uses them (``modelfile streams bounds evaluate compat``, and ``commandline`` on top).
+what uses them (``modelfile streams bounds evaluate compat``, then ``bank``, then ``parallel video``, and ``commandline``
+on top).
 """
 import importlib
 
@@ -63,6 +64,7 @@ from onlinekernels.losses import (
     SquaredInsensitive,
 )
 from onlinekernels.modelfile import load
+from onlinekernels.parallel import combine
 from onlinekernels.scaling import RunningScaler
 from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
 
@@ -123,12 +125,13 @@ __all__ = [
     "Fixed",
     "InverseSqrt",
     "MetaDescent",
+    "combine",
     "load",
 ]
 
 
 def __getattr__(name):
-    """`bounds`, `evaluate`, `parallel`, `streams` and `video` are imported when they are first named."""
-    if name in ("bounds", "evaluate", "parallel", "streams", "video"):
+    """`bounds`, `evaluate`, `streams` and `video` are imported when they are first named."""
+    if name in ("bounds", "evaluate", "streams", "video"):
         return importlib.import_module(f"onlinekernels.{name}")
     raise AttributeError(f"module 'onlinekernels' has no attribute {name!r}")

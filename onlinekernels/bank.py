@@ -139,7 +139,7 @@ class Bank(Parameterized):
                 if not all_finite(X):
                     validation.check_points(np.where(active[:, None], X, 0))
             numbers, newcomers = self._numbers(plan, keys, n, active)
-            y, labels = self._targets(plan, y, n, active, classes) if learning else (np.zeros(0), self._labels)
+            y, labels = self._targets(plan, y, n, active, classes) if learning else (None, self._labels)
             if self._models is None:
                 if not learning:
                     raise validation.not_fitted(self)
@@ -242,7 +242,7 @@ class Bank(Parameterized):
         """(y as numbers, labels to go on with)."""
         task = plan.loss.task
         if task == "novelty":
-            return np.zeros(n), None
+            return None, None
         rows = slice(None) if active is None else active
         labels = self._labels
         if task == "regression":

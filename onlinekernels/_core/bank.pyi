@@ -26,7 +26,7 @@ class Models:
     def visit(
         self,
         X: NDArray,
-        y: NDArray,
+        y: NDArray | None,
         scores: NDArray,
         *,
         groups: tuple[NDArray, NDArray, NDArray] | None = None,

@@ -13,12 +13,13 @@ from libc.math cimport fabs, isfinite
 from libc.stdint cimport int64_t
 from onlinekernels._core.hypothesis cimport MOVE, NONE, POINT, SCORE
 from onlinekernels._core.losses cimport Loss, loss_derivative, loss_scalar_gradient
-from onlinekernels._core.ring cimport RECENT, array_data
+from onlinekernels._core.ring cimport RECENT, SMALLEST, array_data
 from onlinekernels._core.ring import check_array
 from onlinekernels._core.rules cimport (GRADIENT, Move, Rule, Step, View, gradient_move, implicit_move, implicit_shrink,
                                         step_size)
+from onlinekernels._core.tree cimport ok_prefetch
 from onlinekernels._core.vecmath cimport (OK_LANES, ok_lanes_gaussian, ok_lanes_gaussian_f, ok_lanes_linear,
-                                          ok_lanes_linear_f)
+                                          ok_lanes_linear_f, ok_lanes_smallest, ok_lanes_smallest_f)
 
 LANES_CODES = {"lanes": OK_LANES, "most slots": MAX_SLOTS}
 
@@ -52,7 +53,7 @@ cdef struct Store:
 cdef struct Examples:
     # Rows of X, and which of them are for which model.
     const void* X
-    const double* y
+    const double* y             # NULL: the loss needs none
     double* scores              # takes one number for each row
     const unsigned char* active # NULL, or whether row m, which is model m's, counts
     const int64_t* blocks       # NULL if row m is model m's; otherwise the blocks that have rows
@@ -108,21 +109,12 @@ cdef void renumber(Store* store, unsigned char* born, Py_ssize_t m, Py_ssize_t l
     store.clock[m] = store.count[m]
 
 
-cdef Py_ssize_t smallest_slot(Store* store, const real* coef, const unsigned char* born, Py_ssize_t lane) noexcept nogil:
-    """Of a full model, the slot with the smallest coefficient, the oldest among equals."""
-    cdef Py_ssize_t slot, victim = 0
-    cdef real size, least = coef[lane] if coef[lane] >= 0 else -coef[lane]
-    for slot in range(1, store.slots):
-        size = coef[slot * OK_LANES + lane]
-        size = size if size >= 0 else -size
-        if size < least or size == least and born[slot * OK_LANES + lane] < born[victim * OK_LANES + lane]:
-            least, victim = size, slot
-    return victim
-
-
 cdef Py_ssize_t vacate(Store* store, const real* coef, unsigned char* born, Py_ssize_t m, Py_ssize_t lane,
-                       real newcomer) noexcept nogil:
-    """A slot for a newcomer's stored coefficient, under the budget; -1 if it is the newcomer that goes."""
+                       real newcomer, int smallest) noexcept nogil:
+    """A slot for a newcomer's stored coefficient, under the budget; -1 if it is the newcomer that goes.
+
+    `smallest` is the slot of a full model's smallest term.
+    """
     cdef Py_ssize_t slot
     if store.budget == RECENT:
         slot = (store.clock[m] + store.count[m]) % store.slots
@@ -135,7 +127,7 @@ cdef Py_ssize_t vacate(Store* store, const real* coef, unsigned char* born, Py_s
         slot = store.count[m]
         store.count[m] += 1
     else:
-        slot = smallest_slot(store, coef, born, lane)
+        slot = smallest
         if fabs(newcomer) < fabs(coef[slot * OK_LANES + lane]):
             return -1
     born[slot * OK_LANES + lane] = store.clock[m]
@@ -146,14 +138,14 @@ cdef Py_ssize_t vacate(Store* store, const real* coef, unsigned char* born, Py_s
 
 
 cdef void append(Store* store, real* points, real* coef, unsigned char* born, const real* x, Py_ssize_t m,
-                 Py_ssize_t lane, double alpha) noexcept nogil:
+                 Py_ssize_t lane, double alpha, int smallest) noexcept nogil:
     """A new term at the model's x, with the true coefficient alpha, under the budget."""
     cdef Py_ssize_t slot, j
     cdef real stored
     if fabs(alpha) >= largest(x[0]) * store.frame[m]:
         fold(store, coef, m, lane)
     stored = <real> (alpha / store.frame[m])
-    slot = vacate(store, coef, born, m, lane, stored)
+    slot = vacate(store, coef, born, m, lane, stored, smallest)
     if slot < 0:
         return
     coef[slot * OK_LANES + lane] = stored
@@ -162,7 +154,7 @@ cdef void append(Store* store, real* points, real* coef, unsigned char* born, co
 
 
 cdef int learn(Store* store, real* points, real* coef, unsigned char* born, const real* x, Py_ssize_t m,
-               Py_ssize_t lane, double bare, double own, double y) noexcept nogil:
+               Py_ssize_t lane, double bare, double own, double y, int smallest) noexcept nogil:
     """Let the rule make its move with model m and carry it out; a reason, and nothing changed, if it cannot."""
     cdef double eta = step_size(&store.step, store.t[m] + 1)
     cdef Loss loss = store.loss
@@ -191,7 +183,7 @@ cdef int learn(Store* store, real* points, real* coef, unsigned char* born, cons
     if fabs(store.frame[m]) < least_frame(x[0]):
         fold(store, coef, m, lane)
     if move.alpha[0] != 0.0 and own != 0.0:
-        append(store, points, coef, born, x, m, lane, move.alpha[0])
+        append(store, points, coef, born, x, m, lane, move.alpha[0], smallest)
     store.scalar[m] = move.scalar
     return NONE
 
@@ -228,14 +220,20 @@ cdef void evaluate(const Store* store, const real* points, const real* coef, con
             ok_lanes_gaussian(points, coef, x, slots, store.d, store.gamma, sums)
 
 
-cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, const int64_t* rows, real* x,
-                const Examples* examples, unsigned char* failed, Outcome* outcome) noexcept nogil:
-    """One example for each model of a block that has one (rows[lane] >= 0): its score and, if asked, its move."""
+cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssize_t following, const int64_t* rows,
+                real* x, const Examples* examples, unsigned char* failed, Outcome* outcome) noexcept nogil:
+    """One example for each model of a block that has one (rows[lane] >= 0): its score and, if asked, its move.
+
+    While the models move, one by one, memory has time to bring the block that follows.
+    """
     cdef real sums[OK_LANES]
     cdef Py_ssize_t lane, j, m, slots = 0, size = store.slots * OK_LANES
     cdef unsigned char* born = store.born + block * size
-    cdef double bare, own
+    cdef int victims[OK_LANES]
+    cdef double bare, own, y
     cdef const real* row
+    cdef const real* points_ahead = points + following * size * store.d
+    cdef const real* coef_ahead = coef + following * size
     cdef int reason
     points += block * size * store.d
     coef += block * size
@@ -249,7 +247,14 @@ cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, const 
             for j in range(store.d):
                 x[j * OK_LANES + lane] = 0
     evaluate(store, points, coef, x, slots, sums)
+    if examples.learning and store.budget == SMALLEST and slots == store.slots:
+        if real is float:
+            ok_lanes_smallest_f(coef, born, slots, victims)
+        else:
+            ok_lanes_smallest(coef, born, slots, victims)
     for lane in range(OK_LANES):
+        ok_prefetch(<const double*> (points_ahead + lane * slots * store.d), slots * store.d * sizeof(real) // 8)
+        ok_prefetch(<const double*> (coef_ahead + lane * slots), slots * sizeof(real) // 8)
         if rows[lane] < 0:
             continue
         m = block * OK_LANES + lane
@@ -268,7 +273,8 @@ cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, const 
         elif examples.learning and not isfinite(own):
             reason = POINT
         elif examples.learning:
-            reason = learn(store, points, coef, born, x, m, lane, bare, own, examples.y[rows[lane]])
+            y = 0.0 if examples.y == NULL else examples.y[rows[lane]]
+            reason = learn(store, points, coef, born, x, m, lane, bare, own, y, victims[lane])
         if reason == NONE:
             outcome.learned += 1
             continue
@@ -296,7 +302,7 @@ cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first,
                 rows[lane] = m if m < examples.n and (examples.active == NULL or examples.active[m]) else -1
                 more |= rows[lane] >= 0
             if more:
-                visit(store, points, coef, place, rows, x, examples, failed, outcome)
+                visit(store, points, coef, place, min(place + 1, last - 1), rows, x, examples, failed, outcome)
             continue
         starts = examples.starts + place * (OK_LANES + 1)
         for lane in range(OK_LANES):
@@ -311,7 +317,8 @@ cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first,
                     more = True
             if not more:
                 break
-            visit(store, points, coef, examples.blocks[place], rows, x, examples, failed, outcome)
+            visit(store, points, coef, examples.blocks[place], examples.blocks[min(place + 1, last - 1)], rows, x,
+                  examples, failed, outcome)
 
 
 # ---- From Python ----------------------------------------------------------------------------------------
@@ -404,7 +411,9 @@ cdef class Models:
         if last <= first:
             return 0, -1, NONE
         examples.X = array_data(X)
-        examples.y = &y[0] if learning else NULL
+        examples.y = NULL
+        if y is not None:
+            examples.y = &y[0]
         examples.scores = &scores[0]
         examples.learning = learning
         examples.n = X.shape[0]
@@ -442,7 +451,7 @@ cdef class Models:
     def check_state(self, state, Py_ssize_t n):
         """Raise ValueError unless a state of n models fits: every index and shape that C relies on."""
         for name, array in self.arrays.items():
-            check_array(state[name], name, array.dtype, (n, *array.shape[1:-1]))
+            check_array(state[name], name, array.dtype, (n, *array.shape[1:array.ndim - 1]))
         count, clock = state["count"].astype(int), state["clock"].astype(int)
         born, slots = state["born"], np.arange(self.store.slots)
         recent = self.store.budget == RECENT
@@ -490,7 +499,7 @@ cdef class Models:
         blocks = len(self.arrays["t"])
         assert blocks * OK_LANES >= self.n
         for name, array in self.arrays.items():
-            assert len(array) == blocks and array.shape[-1] == OK_LANES and array.flags.c_contiguous, name
+            assert len(array) == blocks and array.shape[array.ndim - 1] == OK_LANES and array.flags.c_contiguous, name
         try:
             self.check_state(self.gather(np.arange(self.n)), self.n)
         except ValueError as error:

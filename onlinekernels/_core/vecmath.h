@@ -391,6 +391,29 @@ OK_STATIC OK_CLONES void ok_scale_row(double *OK_RESTRICT row, double by, ptrdif
                 for (l = 0; l < OK_LANES; l++) inner[l] += x[j * OK_LANES + l] * points[l];        \
             for (l = 0; l < OK_LANES; l++) sums[l] += coef[slot * OK_LANES + l] * inner[l];        \
         }                                                                                          \
+    }                                                                                              \
+    /* victim[l]: the slot with the smallest coefficient, the one born first among equals. */      \
+    OK_STATIC OK_CLONES void ok_lanes_smallest##SUFFIX(                                            \
+        const TYPE *OK_RESTRICT coef, const unsigned char *OK_RESTRICT born, ptrdiff_t slots,      \
+        int32_t *OK_RESTRICT victim)                                                               \
+    {                                                                                              \
+        TYPE least[OK_LANES];                                                                      \
+        int32_t oldest[OK_LANES];                                                                  \
+        ptrdiff_t slot, l;                                                                         \
+        for (l = 0; l < OK_LANES; l++) {                                                           \
+            least[l] = coef[l] < 0 ? -coef[l] : coef[l];                                           \
+            oldest[l] = born[l];                                                                   \
+            victim[l] = 0;                                                                         \
+        }                                                                                          \
+        for (slot = 1; slot < slots; slot++)                                                       \
+            for (l = 0; l < OK_LANES; l++) {                                                       \
+                TYPE c = coef[slot * OK_LANES + l], size = c < 0 ? -c : c;                         \
+                int32_t day = born[slot * OK_LANES + l];                                           \
+                int goes = (size < least[l]) | ((size == least[l]) & (day < oldest[l]));           \
+                least[l] = goes ? size : least[l];                                                 \
+                oldest[l] = goes ? day : oldest[l];                                                \
+                victim[l] = goes ? (int32_t)slot : victim[l];                                      \
+            }                                                                                      \
     }
 
 OK_DEFINE_LANES(double, , ok_exp)

@@ -41,3 +41,5 @@ cdef extern from "vecmath.h" nogil:
                          Py_ssize_t d, double* sums) noexcept
     void ok_lanes_linear_f(const float* points, const float* coef, const float* x, Py_ssize_t slots,
                            Py_ssize_t d, float* sums) noexcept
+    void ok_lanes_smallest(const double* coef, const unsigned char* born, Py_ssize_t slots, int* victim) noexcept
+    void ok_lanes_smallest_f(const float* coef, const unsigned char* born, Py_ssize_t slots, int* victim) noexcept

@@ -1,20 +1,9 @@
 """Data sets for the experiments: files, OpenML, or stand-ins.
 
-A data set is a file ``NAME.npz`` in the folder that ``--data`` names, with arrays that ``numpy.load`` reads without
-pickle:
-
-========================= ======================================================================================
-``usps.npz``              ``X_train X_test``: 16 x 16 pixels as rows of 256 integers, 1000 times a value in [-1, 1];
-                          ``y_train y_test``: digits. 7291 and 2007 rows, in the published order
-``mnist.npz``             ``X_train X_test``: (n, 28, 28) bytes; ``y_train y_test``: digits. 60,000 and 10,000 rows
-``wipo_alpha_D_lsa100``   ``X_train X_test``: 100 numbers per document; ``y_train y_test``: codes such as ``D05C01``
-``hmc_imclef07d``         ``X_train X_test``: 80 numbers per image; ``y_train y_test``: paths such as ``1@1/1@1/1/0``
-``pets2001_light``        ``frames``: (n, height, width, 3) bytes; ``mask``: (n, height, width), not 0 for foreground;
-``cdnet_badminton_jitter``   ``has_mask``: which frames have one
-========================= ======================================================================================
-
-Without such a file, ``usps`` and ``mnist`` come from OpenML by scikit-learn, if it is installed and there is a
-network. Nobody offers the others for download by machine. A quick run uses small stand-ins instead, made by chance.
+A data set is a file ``NAME.npz`` in the folder that ``--data`` names, which ``numpy.load`` reads without pickle. The
+page "The papers' experiments" of the documentation lists the names and their arrays. Without such a file, ``usps`` and
+``mnist`` come from OpenML by scikit-learn, if it is installed and there is a network. Nobody offers the others for
+download by machine. A quick run uses small stand-ins instead, made by chance.
 """
 import os
 from pathlib import Path
