@@ -23,6 +23,9 @@ class Check:
     found: str
     holds: bool
 
+    def __post_init__(self):
+        object.__setattr__(self, "holds", bool(self.holds))  # NumPy's booleans print otherwise
+
 
 @dataclass
 class Results:

@@ -27,7 +27,7 @@ OUTDOOR = "pets2001_light"
 def run(data, quick, seeds):
     size = (24, 32) if quick else (60, 80)
     off, on, end = (60, 110, 140) if quick else (OFF, ON, END)
-    found = {}
+    found, shown = {}, {}
     for seed in watch(seeds):
         clip = synthetic_clip(end, *size, start=START, dark=(off, on), seed=seed)
         for name, rate in [*((name, rate) for rate in RATES for name in (SILK, NORMA)), (UNTUNED, None)]:
@@ -37,10 +37,9 @@ def run(data, quick, seeds):
                  recovery(scores, clip.masks, on))
             )
             if seed == seeds[0] and rate in (FAST, None):
-                found.setdefault("shown", {})[name] = scores
+                shown[name] = scores
         if seed == seeds[0]:
             first_clip = clip
-    shown = found.pop("shown")
     mean = {key: np.mean(values, axis=0) for key, values in found.items()}
     results = Results(
         table=[_row("synthetic", name, rate, *values) for (name, rate), values in mean.items()],
@@ -116,8 +115,13 @@ def _add_outdoor(results, clip, quick):
         strip("outdoor clip", clip, {name: shown[name] for name in (SILK, NORMA)}, [100, 180, 240, 290]),
     ]
     best = {name: max(areas[name, rate] for rate in RATES) for name in (SILK, NORMA)}
-    results.checks.append(Check("outdoor: SILK's area is above NORMA's if each has its best rate",
-                                f"{best[SILK]:.4f} against {best[NORMA]:.4f}", best[SILK] > best[NORMA] + 0.001))
+    fast = {name: areas[name, FAST] for name in (SILK, NORMA)}
+    results.checks += [
+        Check("outdoor: SILK's area is above NORMA's where a new colour is learned in a frame or two",
+              f"{fast[SILK]:.4f} against {fast[NORMA]:.4f}", fast[SILK] > fast[NORMA]),
+        Check("outdoor: SILK's area is above NORMA's if each has its best rate",
+              f"{best[SILK]:.4f} against {best[NORMA]:.4f}", best[SILK] > best[NORMA] + 0.001),
+    ]
 
 
 EXPERIMENT = Experiment(

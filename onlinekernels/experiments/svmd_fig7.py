@@ -26,7 +26,7 @@ def run(data, quick, seeds):
     table, curves, error = _buffers(data, quick)
     first = {f"novelty, {name}": runs[0] for name, runs in steps.items()}
     panels = [Lines("novelty on the counter: step size", "examples", "step", first, ("x", "y"),
-                    marks=(6, 60, 120, 180, *EVENTS), bottom=0.03)]
+                    marks=(6, 60, 120, 180, *EVENTS), bottom=0.03, top=2.0)]
     panels += [Lines(f"MNIST, {name}", "examples", "average error", mine, ("x",), percent=True, top=0.6,
                      left=30)
                for name, mine in curves.items()]
