@@ -1,4 +1,5 @@
 """The papers' experiments: each runs in its quick form, writes what it found, and judges by its own figures."""
+
 import csv
 import os
 import pathlib
@@ -11,8 +12,18 @@ import pytest
 
 from onlinekernels import SILK, Perceptron
 from onlinekernels.__main__ import main
-from onlinekernels.experiments import NAMES, Check, Data, Experiment, MissingData, Results, find, reproduce, untuned
-from onlinekernels.experiments import standins
+from onlinekernels.experiments import (
+    NAMES,
+    Check,
+    Data,
+    Experiment,
+    MissingData,
+    Results,
+    find,
+    reproduce,
+    standins,
+    untuned,
+)
 from onlinekernels.experiments.backgrounds import area, recovery, roc
 from onlinekernels.experiments.learners import mistakes
 from onlinekernels.experiments.panels import Bars, Images, Lines, Points
@@ -127,7 +138,8 @@ def test_the_command_prints_the_claim_the_table_and_the_verdict(tmp_path, capsys
     assert "data: usps from a stand-in" in text
     assert "verdict: The claim" in text and "A quick run" in text
     assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir())[:2] == [
-        "svmd-fig6-curves.csv", "svmd-fig6.csv"
+        "svmd-fig6-curves.csv",
+        "svmd-fig6.csv",
     ]
 
 
@@ -149,16 +161,21 @@ def test_missing_data_is_said_and_nothing_is_written(tmp_path, capsys):
 def test_missing_data_stops_one_experiment_and_not_the_others(tmp_path, capsys, monkeypatch):
     results = Results(table=[{"a": 1}], panels=[CURVE], checks=[Check("x", "1", True)])
     small = replace(find("herbster-additive"), run=lambda data, quick, seeds: results)
-    monkeypatch.setattr("onlinekernels.commandline.reproducing.find", lambda name: small if name == small.name else find(name))
+    monkeypatch.setattr(
+        "onlinekernels.commandline.reproducing.find", lambda name: small if name == small.name else find(name)
+    )
     assert main(["reproduce", "svmd-fig8", "herbster-additive", "--out", str(tmp_path)]) == 1
     assert "verdict: The claim holds." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments, message", [
-    ([], "which one?"),
-    (["norma-fig9"], "there is no experiment 'norma-fig9'"),
-    (["--all", "norma-fig2"], "give no names with it"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "which one?"),
+        (["norma-fig9"], "there is no experiment 'norma-fig9'"),
+        (["--all", "norma-fig2"], "give no names with it"),
+    ],
+)
 def test_wrong_arguments(arguments, message, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["reproduce", *arguments])
@@ -174,11 +191,14 @@ def test_a_folder_that_is_not_there(tmp_path, capsys):
 # ---- Verdicts and tables --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("holds, words", [
-    ([True, True], "The claim holds."),
-    ([False], "The claim does not hold. Not so: claim 0 (0)."),
-    ([True, False, True], "The claim holds in part: 2 of 3. Not so: claim 1 (1)."),
-])
+@pytest.mark.parametrize(
+    "holds, words",
+    [
+        ([True, True], "The claim holds."),
+        ([False], "The claim does not hold. Not so: claim 0 (0)."),
+        ([True, False, True], "The claim holds in part: 2 of 3. Not so: claim 1 (1)."),
+    ],
+)
 def test_verdicts(holds, words):
     results = Results(checks=[Check(f"claim {i}", str(i), value) for i, value in enumerate(holds)])
     assert results.verdict == words
@@ -271,7 +291,9 @@ def test_stand_ins_look_like_the_real_thing(name):
             assert made["X_train"].min() >= real["X_train"].min() and made["X_train"].max() <= real["X_train"].max()
         else:
             separator = {"wipo_alpha_D_lsa100": "D", "hmc_imclef07d": "@"}[name]
-            assert {label.count(separator) for label in made["y_train"]} <= {label.count(separator) for label in real["y_train"]}
+            assert {label.count(separator) for label in made["y_train"]} <= {
+                label.count(separator) for label in real["y_train"]
+            }
 
 
 # ---- The pieces -----------------------------------------------------------------------------------

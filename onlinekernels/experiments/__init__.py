@@ -8,6 +8,7 @@ data sets come from (``standins`` makes small ones up), ``learners`` what all us
 The letters of the papers: K is Kivinen, Smola and Williamson, I is Cheng et al., V is Vishwanathan, Schraudolph and
 Smola, H is Herbster.
 """
+
 import importlib
 
 from onlinekernels.experiments.data import Data, MissingData
@@ -15,7 +16,18 @@ from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import untuned
 from onlinekernels.experiments.reporting import described, reproduce
 
-__all__ = ["Check", "Data", "Experiment", "MissingData", "NAMES", "Results", "described", "find", "reproduce", "untuned"]
+__all__ = [
+    "Check",
+    "Data",
+    "Experiment",
+    "MissingData",
+    "NAMES",
+    "Results",
+    "described",
+    "find",
+    "reproduce",
+    "untuned",
+]
 
 # A name is that of a file with an EXPERIMENT in it, with - for _.
 NAMES = (

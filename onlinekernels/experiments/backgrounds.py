@@ -1,4 +1,5 @@
 """What Figures 2 and 3 of I share: the foreground of videos by one small detector per pixel."""
+
 import numpy as np
 
 from onlinekernels.experiments.learners import untuned
@@ -21,7 +22,9 @@ def scores_of(name, clip, width=None, rate=None):
     if name == UNTUNED:
         return untuned("video", height=height, width=columns).progressive(clip.frames)
     rule, parameter = _RULES[name]
-    made = Background(height, columns, rule=rule, kernel_width=width, budget=TERMS, regularization=0.0, **{parameter: rate})
+    made = Background(
+        height, columns, rule=rule, kernel_width=width, budget=TERMS, regularization=0.0, **{parameter: rate}
+    )
     return made.progressive(clip.frames)
 
 
@@ -85,4 +88,6 @@ def strip(title, clip, scores, moments):
     rows = {"frame": clip.frames, "truth": clip.masks}
     rows |= {name: found < THRESHOLD for name, found in scores.items()}
     images = [part[moment] for part in rows.values() for moment in moments]
-    return Images(title, images, columns=len(moments), captions=[f"frame {moment}" for moment in moments], rows=list(rows))
+    return Images(
+        title, images, columns=len(moments), captions=[f"frame {moment}" for moment in moments], rows=list(rows)
+    )

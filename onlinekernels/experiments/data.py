@@ -5,6 +5,7 @@ page "The papers' experiments" of the documentation lists the names and their ar
 ``mnist`` come from OpenML by scikit-learn, if it is installed and there is a network. Nobody offers the others for
 download by machine. A quick run uses small stand-ins instead, made by chance.
 """
+
 import os
 from pathlib import Path
 
@@ -83,8 +84,8 @@ class Data:
     def _sentence(self, name, reason):
         looked = "" if self.folder is None else f" in {self.folder}{os.sep}"
         return (
-            f"The data set {name!r} is not there{looked}. Give --data DIR with a folder that holds {name}.npz ({reason}), "
-            "or --quick for a small run on a stand-in."
+            f"The data set {name!r} is not there{looked}. Give --data DIR with a folder that holds {name}.npz "
+            f"({reason}), or --quick for a small run on a stand-in."
         )
 
 

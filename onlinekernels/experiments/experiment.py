@@ -1,4 +1,5 @@
 """What an experiment is, and what it finds."""
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -1,4 +1,5 @@
 """H, part 1: what a trial costs, against the number of trials before it."""
+
 import time
 
 import numpy as np
@@ -32,23 +33,34 @@ def run(data, quick, seeds):
     growth = {name: cost[-1] / cost[0] for name, cost in costs.items()}
     factor = {name: min(sizes[-1], longest[name]) / sizes[0] for name in costs}
     table = [
-        {"trials": size, **{f"{name}, us": cost[i] if i < len(cost) else None for name, cost in costs.items()},
-         "paper": "O(d log t) with trees, O(d t) without"}
+        {
+            "trials": size,
+            **{f"{name}, us": cost[i] if i < len(cost) else None for name, cost in costs.items()},
+            "paper": "O(d log t) with trees, O(d t) without",
+        }
         for i, size in enumerate(sizes)
     ]
-    curves = {name: (sizes[:len(cost)], cost) for name, cost in costs.items()}
+    curves = {name: (sizes[: len(cost)], cost) for name, cost in costs.items()}
     return Results(
         table=table,
         panels=[Lines("microseconds per trial", "trials before", "microseconds", curves, ("x", "y"), markers=True)],
         checks=[
-            Check("with trees a trial costs O(log t): at most five times as much at the end",
-                  f"{growth[TREE]:.1f} times after {factor[TREE]:.0f} times as many trials", growth[TREE] < 5),
-            Check("term by term it grows like t: by at least a third of the factor",
-                  f"{growth[LIST]:.0f} times after {factor[LIST]:.0f} times as many", growth[LIST] > factor[LIST] / 3),
+            Check(
+                "with trees a trial costs O(log t): at most five times as much at the end",
+                f"{growth[TREE]:.1f} times after {factor[TREE]:.0f} times as many trials",
+                growth[TREE] < 5,
+            ),
+            Check(
+                "term by term it grows like t: by at least a third of the factor",
+                f"{growth[LIST]:.0f} times after {factor[LIST]:.0f} times as many",
+                growth[LIST] > factor[LIST] / 3,
+            ),
         ],
-        notes=["Processor time, the least of three pieces of trials. Compare ratios.",
-               "log t itself grows by less than 2; what is above that is memory that no longer fits the cache.",
-               f"{UNTUNED} has at most 512 terms, so its cost does not grow. It does not see the additive structure."],
+        notes=[
+            "Processor time, the least of three pieces of trials. Compare ratios.",
+            "log t itself grows by less than 2; what is above that is memory that no longer fits the cache.",
+            f"{UNTUNED} has at most 512 terms, so its cost does not grow. It does not see the additive structure.",
+        ],
     )
 
 
@@ -57,11 +69,11 @@ def _costs(model, X, y, sizes, pieces=3):
     costs, done = [], 0
     for size in sizes:
         length = max(20, size // 20)
-        model.partial_fit(X[done:size - pieces * length], y[done:size - pieces * length])
+        model.partial_fit(X[done : size - pieces * length], y[done : size - pieces * length])
         taken = []
         for first in range(size - pieces * length, size, length):
             start = time.process_time()
-            model.partial_fit(X[first:first + length], y[first:first + length])
+            model.partial_fit(X[first : first + length], y[first : first + length])
             taken.append(1e6 * (time.process_time() - start) / length)
         costs.append(min(taken))
         done = size

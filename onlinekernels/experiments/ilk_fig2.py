@@ -1,4 +1,5 @@
 """I, Figure 2: foreground of a video while the light goes off and on."""
+
 import numpy as np
 
 from onlinekernels.experiments.backgrounds import (
@@ -33,8 +34,11 @@ def run(data, quick, seeds):
         for name, rate in [*((name, rate) for rate in RATES for name in (SILK, NORMA)), (UNTUNED, None)]:
             scores = scores_of(name, clip, WIDTHS["synthetic"], rate)
             found.setdefault((name, rate), []).append(
-                (area(scores[START:], clip.masks[START:]), recovery(scores, clip.masks, off),
-                 recovery(scores, clip.masks, on))
+                (
+                    area(scores[START:], clip.masks[START:]),
+                    recovery(scores, clip.masks, off),
+                    recovery(scores, clip.masks, on),
+                )
             )
             if seed == seeds[0] and rate in (FAST, None):
                 shown[name] = scores
@@ -46,11 +50,11 @@ def run(data, quick, seeds):
         panels=_panels(first_clip, shown, mean, on),
         checks=_checks(found, mean),
         notes=[
-            f"{len(seeds)} synthetic clips of {end} frames; the light is off from frame {off} to {on}. Buffer 20, as in the "
-            "paper. Rate is how much one frame may change a pixel's function: SILK's penalty, NORMA's step.",
+            f"{len(seeds)} synthetic clips of {end} frames; the light is off from frame {off} to {on}. Buffer 20, as "
+            "in the paper. Rate is how much one frame may change a pixel's function: SILK's penalty, NORMA's step.",
             "Recovery is the number of frames until less than 5% of the background looks like foreground.",
-            "Slow detectors draw better curves and recover later. There the rules do not differ; where a pixel must learn in a "
-            "frame or two, NORMA overshoots and SILK does not.",
+            "Slow detectors draw better curves and recover later. There the rules do not differ; where a pixel must "
+            "learn in a frame or two, NORMA overshoots and SILK does not.",
         ],
     )
     arrays = data.load_if_there(OUTDOOR)
@@ -62,8 +66,15 @@ def run(data, quick, seeds):
 
 
 def _row(clip, name, rate, auc, off=None, on=None):
-    return {"clip": clip, "detector": name, "rate": rate, "area under ROC": round(float(auc), 4), "paper": _paper(name, rate),
-            "recovery, off": None if off is None else float(off), "recovery, on": None if on is None else float(on)}
+    return {
+        "clip": clip,
+        "detector": name,
+        "rate": rate,
+        "area under ROC": round(float(auc), 4),
+        "paper": _paper(name, rate),
+        "recovery, off": None if off is None else float(off),
+        "recovery, on": None if on is None else float(on),
+    }
 
 
 def _paper(name, rate):
@@ -73,13 +84,26 @@ def _paper(name, rate):
 def _panels(clip, shown, mean, on):
     truth = clip.masks[START:]
     curves = {name: roc(scores[START:], truth) for name, scores in shown.items()}
-    trade = {name: ([mean[name, rate][1:].sum() / 2 for rate in RATES], [mean[name, rate][0] for rate in RATES])
-             for name in (SILK, NORMA)}
+    trade = {
+        name: ([mean[name, rate][1:].sum() / 2 for rate in RATES], [mean[name, rate][0] for rate in RATES])
+        for name in (SILK, NORMA)
+    }
     return [
         Lines(f"synthetic clip: ROC, rate {FAST:g}", "false positives", "true positives", curves, ("x",), left=1e-4),
-        Lines("how fast and how well, by rate", "frames until recovered", "area under ROC", trade, markers=True, bottom=0.6),
-        strip("the light comes on again", clip, {name: shown[name] for name in (SILK, NORMA)},
-              [on - 1, on, on + 2, on + 8]),
+        Lines(
+            "how fast and how well, by rate",
+            "frames until recovered",
+            "area under ROC",
+            trade,
+            markers=True,
+            bottom=0.6,
+        ),
+        strip(
+            "the light comes on again",
+            clip,
+            {name: shown[name] for name in (SILK, NORMA)},
+            [on - 1, on, on + 2, on + 8],
+        ),
     ]
 
 
@@ -88,12 +112,21 @@ def _checks(found, mean):
     each = [a[0] > b[0] for a, b in zip(found[SILK, FAST], found[NORMA, FAST], strict=True)]
     best = {name: max(mean[name, rate][0] for rate in RATES) for name in (SILK, NORMA)}
     return [
-        Check("SILK's area under the ROC curve is above NORMA's where a new colour is learned in a frame or two",
-              f"{silk[0]:.3f} against {norma[0]:.3f}, on {sum(each)} of {len(each)} clips", silk[0] > norma[0]),
-        Check("SILK recovers faster when the light comes on again", f"after {silk[2]:.1f} frames against {norma[2]:.1f}",
-              silk[2] < norma[2]),
-        Check("SILK's area is above NORMA's if each has its best rate", f"{best[SILK]:.4f} against {best[NORMA]:.4f}",
-              best[SILK] > best[NORMA] + 0.001),
+        Check(
+            "SILK's area under the ROC curve is above NORMA's where a new colour is learned in a frame or two",
+            f"{silk[0]:.3f} against {norma[0]:.3f}, on {sum(each)} of {len(each)} clips",
+            silk[0] > norma[0],
+        ),
+        Check(
+            "SILK recovers faster when the light comes on again",
+            f"after {silk[2]:.1f} frames against {norma[2]:.1f}",
+            silk[2] < norma[2],
+        ),
+        Check(
+            "SILK's area is above NORMA's if each has its best rate",
+            f"{best[SILK]:.4f} against {best[NORMA]:.4f}",
+            best[SILK] > best[NORMA] + 0.001,
+        ),
     ]
 
 
@@ -117,10 +150,16 @@ def _add_outdoor(results, clip, quick):
     best = {name: max(areas[name, rate] for rate in RATES) for name in (SILK, NORMA)}
     fast = {name: areas[name, FAST] for name in (SILK, NORMA)}
     results.checks += [
-        Check("outdoor: SILK's area is above NORMA's where a new colour is learned in a frame or two",
-              f"{fast[SILK]:.4f} against {fast[NORMA]:.4f}", fast[SILK] > fast[NORMA]),
-        Check("outdoor: SILK's area is above NORMA's if each has its best rate",
-              f"{best[SILK]:.4f} against {best[NORMA]:.4f}", best[SILK] > best[NORMA] + 0.001),
+        Check(
+            "outdoor: SILK's area is above NORMA's where a new colour is learned in a frame or two",
+            f"{fast[SILK]:.4f} against {fast[NORMA]:.4f}",
+            fast[SILK] > fast[NORMA],
+        ),
+        Check(
+            "outdoor: SILK's area is above NORMA's if each has its best rate",
+            f"{best[SILK]:.4f} against {best[NORMA]:.4f}",
+            best[SILK] > best[NORMA] + 0.001,
+        ),
     ]
 
 
@@ -128,8 +167,8 @@ EXPERIMENT = Experiment(
     name="ilk-fig2",
     paper="I 4, Fig. 2",
     title="foreground of a video while the light changes",
-    claim="With a buffer of 20 per pixel SILK has the better ROC curve than truncated NORMA, and recovers better after the "
-    "light was switched off and on.",
+    claim="With a buffer of 20 per pixel SILK has the better ROC curve than truncated NORMA, and recovers better after "
+    "the light was switched off and on.",
     run=run,
     seeds=5,
     likes=(OUTDOOR,),

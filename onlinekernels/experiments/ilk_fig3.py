@@ -1,4 +1,5 @@
 """I, Figure 3: foreground of a video whose camera shakes."""
+
 import numpy as np
 
 from onlinekernels.experiments.backgrounds import NORMA, RATES, SILK, UNTUNED, area, clip_of, roc, scores_of, strip
@@ -14,11 +15,13 @@ SETTINGS = [*((name, rate) for rate in RATES for name in (SILK, NORMA)), (UNTUNE
 
 
 def run(data, quick, seeds):
-    results = Results(notes=[
-        f"{len(seeds)} synthetic clips whose camera shakes by about a pixel. Buffer 20; rate is how much one frame may "
-        "change a pixel's function. Each rule is judged at its best rate, on the same clips.",
-        "The paper shows frames only, as it has no ground truth for its clip.",
-    ])
+    results = Results(
+        notes=[
+            f"{len(seeds)} synthetic clips whose camera shakes by about a pixel. Buffer 20; rate is how much one frame "
+            "may change a pixel's function. Each rule is judged at its best rate, on the same clips.",
+            "The paper shows frames only, as it has no ground truth for its clip.",
+        ]
+    )
     size, length = ((24, 32), 90) if quick else ((60, 80), 200)
     clips = [synthetic_clip(length, *size, start=START, jitter=1.0, seed=seed) for seed in seeds]
     _add(results, "synthetic", clips, [START + 10, START + 25, START + 45])
@@ -50,9 +53,16 @@ def _add(results, title, clips, moments):
     known[:START] = False
     chosen = {**{name: shown[name, rate] for name, rate in best.items()}, UNTUNED: shown[UNTUNED, None]}
     curves = {name: roc(scores[known], first.masks[known]) for name, scores in chosen.items()}
-    results.table += [{"clip": title, "detector": name, "rate": rate, "area under ROC": round(value, 4),
-                       "paper": "plausible frames" if (name, rate) == (SILK, best[SILK]) else None}
-                      for (name, rate), value in mean.items()]
+    results.table += [
+        {
+            "clip": title,
+            "detector": name,
+            "rate": rate,
+            "area under ROC": round(value, 4),
+            "paper": "plausible frames" if (name, rate) == (SILK, best[SILK]) else None,
+        }
+        for (name, rate), value in mean.items()
+    ]
     results.panels += [
         Lines(f"{title}: ROC, each at its best rate", "false positives", "true positives", curves, ("x",), left=1e-4),
         strip(f"{title}: foreground", first, {name: chosen[name] for name in (SILK, NORMA)}, moments),

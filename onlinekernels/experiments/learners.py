@@ -1,4 +1,5 @@
 """What the experiments share about learners: mistakes of one pass, and today's choice without tuning."""
+
 import numpy as np
 
 from onlinekernels.algorithms import SILK
@@ -8,8 +9,13 @@ from onlinekernels.video import Background
 __all__ = ["UNTUNED", "digits_of", "images_of", "mistakes", "untuned", "watch"]
 
 UNTUNED = "SILK, untuned"
-_LOSSES = {"binary": "hinge", "multiclass": "multiclasshinge", "structured": "graphhinge", "novelty": "nunovelty",
-           "regression": "squared"}
+_LOSSES = {
+    "binary": "hinge",
+    "multiclass": "multiclasshinge",
+    "structured": "graphhinge",
+    "novelty": "nunovelty",
+    "regression": "squared",
+}
 
 
 def untuned(task, **given):
@@ -22,7 +28,7 @@ def untuned(task, **given):
     task : {"binary", "multiclass", "structured", "novelty", "regression", "video"}
         What is learned.
     **given
-        What belongs to the problem and not to the learner, such as ``labels``, or the ``height`` and ``width`` of a video.
+        What belongs to the problem and not to the learner, such as ``labels``, or ``height`` and ``width`` of a video.
 
     Examples
     --------

@@ -1,4 +1,5 @@
 """K, section IV: mistake bounds beside the mistakes that were made."""
+
 import numpy as np
 
 from onlinekernels import bounds
@@ -46,39 +47,70 @@ def run(data, quick, seeds):
         made[kind, turn]["bound"].append(bounds.norma_mistakes(**about))
     mean = {key: {name: float(np.mean(values)) for name, values in entry.items()} for key, entry in made.items()}
     panels = [
-        Lines(f"{kind}: mistakes of {n}", "half circles that the line turns", "mistakes",
-              {name: (turns, [mean[kind, turn][name] for turn in turns]) for name in (*NAMES, "bound")},
-              markers=True, logarithmic=("y",))
+        Lines(
+            f"{kind}: mistakes of {n}",
+            "half circles that the line turns",
+            "mistakes",
+            {name: (turns, [mean[kind, turn][name] for turn in turns]) for name in (*NAMES, "bound")},
+            markers=True,
+            logarithmic=("y",),
+        )
         for kind in kinds
     ]
-    table = [{"stream": kind, "half circles": turn, **{name: mean[kind, turn][name] for name in NAMES},
-              "K's bound for NORMA": mean[kind, turn]["bound"]} for kind, turn in mean]
-    return Results(table=table, panels=panels, checks=_checks(made, mean, turns), notes=[
-        f"Means over {len(seeds)} streams. NORMA has the step, margin and regularization that Theorem 3 prescribes for the "
-        "line that made the labels; it knows nothing else of it.",
-        "The switching line makes about the same way in four jumps, so its D2 is larger and its bound is worse.",
-        "The prescribed parameters are for the worst case: on switching data the Perceptron makes fewer mistakes than "
-        "NORMA with them. Parameters that were chosen by trying are in norma-fig2.",
-    ])
+    table = [
+        {
+            "stream": kind,
+            "half circles": turn,
+            **{name: mean[kind, turn][name] for name in NAMES},
+            "K's bound for NORMA": mean[kind, turn]["bound"],
+        }
+        for kind, turn in mean
+    ]
+    return Results(
+        table=table,
+        panels=panels,
+        checks=_checks(made, mean, turns),
+        notes=[
+            f"Means over {len(seeds)} streams. NORMA has the step, margin and regularization that Theorem 3 prescribes "
+            "for the line that made the labels; it knows nothing else of it.",
+            "The switching line makes about the same way in four jumps, so its D2 is larger and its bound is worse.",
+            "The prescribed parameters are for the worst case: on switching data the Perceptron makes fewer mistakes "
+            "than NORMA with them. Parameters that were chosen by trying are in norma-fig2.",
+        ],
+    )
 
 
 def _checks(made, mean, turns):
-    within = [count / bound for entry in made.values()
-              for count, bound in zip(entry["NORMA"], entry["bound"], strict=True)]
+    within = [
+        count / bound for entry in made.values() for count, bound in zip(entry["NORMA"], entry["bound"], strict=True)
+    ]
     far = [turn for turn in turns if turn > 0]
     promised = [mean["switching", turn]["bound"] / mean["drifting", turn]["bound"] for turn in far]
     most = max(mean["switching", turn]["NORMA"] for turn in far)
     allowed = max(mean["switching", turn]["bound"] for turn in far)
     ahead = all(mean["drifting", turn]["NORMA"] < mean["drifting", turn]["Perceptron"] for turn in far)
     return [
-        Check("the bound holds on every stream", f"made at most {max(within):.2f} of what is allowed", max(within) <= 1),
-        Check("the bound is much better for drifting than for switching, over the same way",
-              f"{min(promised):.1f} to {max(promised):.1f} times as many allowed", min(promised) > 2),
-        Check("NORMA does well on switching data too, where the bound says little",
-              f"at most {most:.0f} mistakes where {allowed:.0f} are allowed", most < 0.05 * allowed),
-        Check("with the prescribed parameters NORMA makes fewer mistakes than the Perceptron on drifting data",
-              ", ".join(f"{mean['drifting', turn]['NORMA']:.0f} against {mean['drifting', turn]['Perceptron']:.0f}"
-                        for turn in far), ahead),
+        Check(
+            "the bound holds on every stream", f"made at most {max(within):.2f} of what is allowed", max(within) <= 1
+        ),
+        Check(
+            "the bound is much better for drifting than for switching, over the same way",
+            f"{min(promised):.1f} to {max(promised):.1f} times as many allowed",
+            min(promised) > 2,
+        ),
+        Check(
+            "NORMA does well on switching data too, where the bound says little",
+            f"at most {most:.0f} mistakes where {allowed:.0f} are allowed",
+            most < 0.05 * allowed,
+        ),
+        Check(
+            "with the prescribed parameters NORMA makes fewer mistakes than the Perceptron on drifting data",
+            ", ".join(
+                f"{mean['drifting', turn]['NORMA']:.0f} against {mean['drifting', turn]['Perceptron']:.0f}"
+                for turn in far
+            ),
+            ahead,
+        ),
     ]
 
 

@@ -1,4 +1,5 @@
 """K, Figure 2: mistakes on classes that drift, and on classes that switch."""
+
 import numpy as np
 
 from onlinekernels.algorithms import ALMA, NORMA, Perceptron
@@ -48,8 +49,14 @@ def run(data, quick, seeds):
             curves[stream][name] = curves[stream][name] + so_far / len(seeds)
     mean = {key: float(np.mean(values)) for key, values in counts.items()}
     table = [
-        {"stream": stream, "learner": name, "mistakes": round(mean[stream, name]), "paper": None if name == UNTUNED else PAPER[stream],
-         "least": min(counts[stream, name]), "most": max(counts[stream, name])}
+        {
+            "stream": stream,
+            "learner": name,
+            "mistakes": round(mean[stream, name]),
+            "paper": None if name == UNTUNED else PAPER[stream],
+            "least": min(counts[stream, name]),
+            "most": max(counts[stream, name]),
+        }
         for stream, name in counts
     ]
     panels = [Lines(f"{stream}: mistakes so far", "examples", "mistakes", curves[stream]) for stream in STREAMS]
@@ -57,8 +64,10 @@ def run(data, quick, seeds):
         table=table,
         panels=panels,
         checks=[check for stream in STREAMS for check in checks(stream, {name: mean[stream, name] for name in ORDER})],
-        notes=[f"Means over {len(seeds)} streams of {n} examples; the parameters were chosen on two others.",
-               "The paper's own streams are not described in numbers; ours are of the same kind."],
+        notes=[
+            f"Means over {len(seeds)} streams of {n} examples; the parameters were chosen on two others.",
+            "The paper's own streams are not described in numbers; ours are of the same kind.",
+        ],
     )
 
 
@@ -66,13 +75,21 @@ def checks(stream, mean):
     """K VI-A, sentence by sentence."""
     with_margin, without = [mean[name] for name in ("ALMA", "NORMA")], [mean[name] for name in ("ALMA0", "NORMA0")]
     return [
-        Check(f"{stream}: a margin helps (NORMA and ALMA against margin 0)",
-              f"{with_margin[1]:.0f} and {with_margin[0]:.0f} against {without[1]:.0f} and {without[0]:.0f}",
-              with_margin[0] < without[0] and with_margin[1] < without[1]),
-        Check(f"{stream}: regularization alone helps (NORMA0 against the Perceptron)",
-              f"{without[1]:.0f} against {mean['Perceptron']:.0f}", without[1] < mean["Perceptron"]),
-        Check(f"{stream}: so does ALMA0's norm bound",
-              f"{without[0]:.0f} against {mean['Perceptron']:.0f}", without[0] < mean["Perceptron"]),
+        Check(
+            f"{stream}: a margin helps (NORMA and ALMA against margin 0)",
+            f"{with_margin[1]:.0f} and {with_margin[0]:.0f} against {without[1]:.0f} and {without[0]:.0f}",
+            with_margin[0] < without[0] and with_margin[1] < without[1],
+        ),
+        Check(
+            f"{stream}: regularization alone helps (NORMA0 against the Perceptron)",
+            f"{without[1]:.0f} against {mean['Perceptron']:.0f}",
+            without[1] < mean["Perceptron"],
+        ),
+        Check(
+            f"{stream}: so does ALMA0's norm bound",
+            f"{without[0]:.0f} against {mean['Perceptron']:.0f}",
+            without[0] < mean["Perceptron"],
+        ),
     ]
 
 

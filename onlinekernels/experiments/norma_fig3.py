@@ -1,4 +1,5 @@
 """K, Figure 3: which digits are novel."""
+
 import numpy as np
 
 from onlinekernels.algorithms import NORMA
@@ -37,7 +38,9 @@ def run(data, quick, seeds):
         alerts = alerts_of(model, X)
         found[width, nu] = model, alerts
         rates[width, nu] = alerts.mean() / nu
-        table.append(_row(f"NORMA, width {width:g}", nu, alerts, distances, "nu" if (width, nu) == (WIDTH, NU) else None))
+        table.append(
+            _row(f"NORMA, width {width:g}", nu, alerts, distances, "nu" if (width, nu) == (WIDTH, NU) else None)
+        )
     other = untuned("novelty")
     other_alerts = alerts_of(other, X)
     table.append(_row(UNTUNED, other._current_loss().nu, other_alerts, distances, None))
@@ -56,9 +59,11 @@ def run(data, quick, seeds):
             Lines("alerts so far", "digits", "alerts", so_far),
         ],
         checks=_checks(rates, alerts, distances, worst),
-        notes=[f"The first {len(X)} training digits in the published order, then {len(unseen)} others. Regularization is "
-               "0.01 and the first margin 1, chosen on these digits; with K's lambda = 1 a third as many alert.",
-               "Distance is that of a digit to the mean of its class; the detector knows no classes."],
+        notes=[
+            f"The first {len(X)} training digits in the published order, then {len(unseen)} others. Regularization is "
+            "0.01 and the first margin 1, chosen on these digits; with K's lambda = 1 a third as many alert.",
+            "Distance is that of a digit to the mean of its class; the detector knows no classes.",
+        ],
     )
 
 
@@ -68,8 +73,14 @@ def to_class_means(X, digits):
 
 
 def _row(name, nu, alerts, distances, paper):
-    return {"detector": name, "nu": nu, "alert rate": f"{alerts.mean():.2%}", "paper": paper,
-            "distance of alerts": float(distances[alerts].mean()), "of others": float(distances[~alerts].mean())}
+    return {
+        "detector": name,
+        "nu": nu,
+        "alert rate": f"{alerts.mean():.2%}",
+        "paper": paper,
+        "distance of alerts": float(distances[alerts].mean()),
+        "of others": float(distances[~alerts].mean()),
+    }
 
 
 def _pictures(X):
@@ -83,15 +94,26 @@ def _checks(rates, alerts, distances, worst):
     places = np.flatnonzero(alerts)
     early, late = distances[places[:5]].mean(), distances[places[5:]].mean()
     return [
-        Check("a fraction nu raises an alert, within a fifth, for all widths and nu",
-              f"{min(rates.values()):.2f} to {max(rates.values()):.2f} nu", near),
-        Check("alerts lie farther from the mean of their class than others", f"{novel:.1f} against {plain:.1f}",
-              novel > plain),
-        Check("the first alerts are quite regular, later ones are not", f"{early:.1f} for five, then {late:.1f}",
-              early < late),
-        Check("the worst digits after training are badly written",
-              f"they lie {distances[worst].mean():.1f} from their class, others {plain:.1f}",
-              distances[worst].mean() > plain),
+        Check(
+            "a fraction nu raises an alert, within a fifth, for all widths and nu",
+            f"{min(rates.values()):.2f} to {max(rates.values()):.2f} nu",
+            near,
+        ),
+        Check(
+            "alerts lie farther from the mean of their class than others",
+            f"{novel:.1f} against {plain:.1f}",
+            novel > plain,
+        ),
+        Check(
+            "the first alerts are quite regular, later ones are not",
+            f"{early:.1f} for five, then {late:.1f}",
+            early < late,
+        ),
+        Check(
+            "the worst digits after training are badly written",
+            f"they lie {distances[worst].mean():.1f} from their class, others {plain:.1f}",
+            distances[worst].mean() > plain,
+        ),
     ]
 
 

@@ -1,4 +1,5 @@
 """What is drawn: lines, points, bars and pictures, as plain numbers until matplotlib is asked for."""
+
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -160,7 +161,7 @@ class Images:
         for place, image in enumerate(images):
             top, left = (place // self.columns) * (height + gap), (place % self.columns) * (width + gap)
             shown = image / 255.0 if image.ndim == 3 else 1.0 - (image[..., None] - low) / max(high - low, 1e-12)
-            sheet[top:top + height, left:left + width] = shown
+            sheet[top : top + height, left : left + width] = shown
         axes.imshow(np.clip(sheet, 0, 1), interpolation="nearest", aspect="equal")
         axes.set_xticks([c * (width + gap) + width / 2 for c in range(len(self.captions))], self.captions, fontsize=8)
         axes.set_yticks([r * (height + gap) + height / 2 for r in range(len(self.rows))], self.rows, fontsize=8)

@@ -1,4 +1,5 @@
 """From results to a terminal, a picture and files with numbers."""
+
 import csv
 from pathlib import Path
 
@@ -41,7 +42,11 @@ def report(experiment, results, data):
     lines += table(results.table)
     lines += [""] + [f"  {'yes' if check.holds else 'NO '}  {check.claim}: {check.found}" for check in results.checks]
     lines += [""] + [f"note: {note}" for note in results.notes]
-    lines += [f"data: {name} from {data.sources[name]}" for name in (*experiment.needs, *experiment.likes) if name in data.sources]
+    lines += [
+        f"data: {name} from {data.sources[name]}"
+        for name in (*experiment.needs, *experiment.likes)
+        if name in data.sources
+    ]
     quick = " (A quick run, which says little.)" if data.quick else ""
     return "\n".join([*lines, f"verdict: {results.verdict}{quick}"])
 

@@ -2,6 +2,7 @@
 
 They let every experiment run anywhere. What comes out says nothing about the papers.
 """
+
 import numpy as np
 
 __all__ = ["make"]

@@ -1,4 +1,5 @@
 """What Figures 3, 4 and 6 of V share: error and step size of three learners on one pass through USPS."""
+
 import numpy as np
 
 from onlinekernels.experiments.experiment import Check, Results
@@ -47,7 +48,9 @@ def compared(models, streams, task, classes, paper):
     ]
     panels = [
         Lines("average error so far", "examples", "error", average, logarithmic=("x",), percent=True),
-        Lines("step size", "examples", "step", {name: steps[name] for name in (ADAPTED, SINGLE, SCHEDULED)}, ("x", "y")),
+        Lines(
+            "step size", "examples", "step", {name: steps[name] for name in (ADAPTED, SINGLE, SCHEDULED)}, ("x", "y")
+        ),
     ]
     found = f"{rate(error[ADAPTED])}, {rate(error[SINGLE])}, {rate(error[SCHEDULED])}"
     order = error[ADAPTED] < error[SINGLE] < error[SCHEDULED]

@@ -1,4 +1,5 @@
 """V, Figure 3: two classes of USPS digits, one pass, the nu-trick."""
+
 import numpy as np
 
 from onlinekernels.algorithms import NORMA, SVMD

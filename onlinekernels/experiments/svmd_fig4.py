@@ -1,4 +1,5 @@
 """V, Figure 4: ten classes of USPS digits, one pass."""
+
 from onlinekernels.algorithms import NORMA, SVMD
 from onlinekernels.experiments.experiment import Check, Experiment
 from onlinekernels.experiments.learners import digits_of

@@ -1,4 +1,5 @@
 """V, Figures 5 and 6: ten classes in the order of a counter."""
+
 from onlinekernels.algorithms import NORMA, SILK, SVMD
 from onlinekernels.experiments.experiment import Check, Experiment
 from onlinekernels.experiments.learners import digits_of
