@@ -65,12 +65,15 @@ def draw_animation(clip, scores, path, step=3, scale=2):
     images[0].save(path, save_all=True, append_images=images[1:], duration=120, loop=0, optimize=True)
 
 
-def report(name, clip, first=0):
+LARGE_STEPS = {"silk": {"kernel_width": 30.0, "penalty": 0.4}, "norma": {"kernel_width": 30.0, "step": 0.4}}
+
+
+def report(name, clip, first=0, settings=None):
     known = clip.labelled.copy()
     known[:first] = False
     line = []
     for rule in ("silk", "norma"):
-        scores = Background(*clip.frames.shape[1:3], rule=rule).progressive(clip.frames)
+        scores = Background(*clip.frames.shape[1:3], rule=rule, **(settings or {}).get(rule, {})).progressive(clip.frames)
         found = scores[known] < 0.5
         truth = clip.masks[known]
         line.append(f"{rule}: area {area(scores[known], truth):.3f}, found {found[truth].mean():.0%}, "
@@ -87,6 +90,7 @@ def main():
     for begin in DARK:
         print(f"light switched at {begin}: {int(np.argmax(np.append(alarms[begin:], 0) < 0.05))} frames until fewer than 5 % of the wall alarm")
     report("synthetic, light switched", clip, first=40)
+    report("the same, large steps", clip, first=40, settings=LARGE_STEPS)
     report("synthetic, shaking", synthetic_clip(220, HEIGHT, WIDTH, jitter=0.7, start=40, seed=4), first=40)
     for name in ("pets2001_light", "cdnet_badminton_jitter"):
         path = SHARED / "data" / f"{name}.npz"
