@@ -44,7 +44,7 @@ napoleon_use_rtype = False
 
 SECTIONS = {
     "Start here": ["quickstart", "choosing", "nouns", "labels"],
-    "In practice": ["evaluate", "streams", "data", "sparse", "novelty", "commandline", "river"],
+    "In practice": ["evaluate", "streams", "data", "sparse", "novelty", "bank", "parallel", "video", "commandline", "river"],
     "Algorithms": ["norma", "implicit", "stepsize", "additive", "projection", "bounds"],
     "The papers": [
         "experiments", "experiments-norma", "experiments-implicit", "experiments-stepsize", "experiments-additive",

@@ -41,6 +41,8 @@ cdef struct Store:
     int budget          # RECENT or SMALLEST
     Py_ssize_t slots    # terms of a model, at most
     Py_ssize_t d        # features
+    double range        # largest number of the points' precision
+    double dust         # see `decide`
     # Of each model
     int64_t* t          # examples learned
     double* frame       # true coefficient = frame * stored
@@ -66,6 +68,14 @@ cdef struct Outcome:
     int64_t learned     # rows
     int64_t row         # the first one that could not be learned, and why
     int reason
+
+
+cdef struct Decision:
+    # What is left of a move that one output and a gradient or implicit step make.
+    double shrink       # factor of the old coefficients
+    double alpha        # true coefficient of the new term; 0: there is none
+    double offset       # change of the offset
+    double scalar       # new scalar of the loss
 
 
 # ---- One model ------------------------------------------------------------------------------------------
@@ -153,9 +163,8 @@ cdef void append(Store* store, real* points, real* coef, unsigned char* born, co
         points[(slot * store.d + j) * OK_LANES + lane] = x[j * OK_LANES + lane]
 
 
-cdef int learn(Store* store, real* points, real* coef, unsigned char* born, const real* x, Py_ssize_t m,
-               Py_ssize_t lane, double bare, double own, double y, int smallest) noexcept nogil:
-    """Let the rule make its move with model m and carry it out; a reason, and nothing changed, if it cannot."""
+cdef int decide(const Store* store, Py_ssize_t m, double bare, double own, double y, Decision* decision) noexcept nogil:
+    """What the rule makes of an example of model m; a reason if it cannot."""
     cdef double eta = step_size(&store.step, store.t[m] + 1)
     cdef Loss loss = store.loss
     cdef View view
@@ -170,22 +179,40 @@ cdef int learn(Store* store, real* points, real* coef, unsigned char* born, cons
     else:
         view.score += (implicit_shrink(eta, store.rule.regularization) - 1.0) * bare
         implicit_move(&loss, &store.rule, eta, 1.0, store.has_offset, &view, &move)
-        if real is float:       # a change of f(x) below the rounding of f(x) itself is no reason for a term
-            if fabs(move.alpha[0]) * own < 1e-6 * (fabs(view.score) + fabs(y) + fabs(loss.scalar)):
-                move.alpha[0] = 0.0
-    if not (isfinite(<real> (move.alpha[0] * own)) and isfinite(<real> move.alpha[0]) and isfinite(move.offset)
-            and isfinite(move.scalar)):
-        return MOVE
+        # In float32, a change of f(x) below the rounding of f(x) itself is no reason for a term.
+        if fabs(move.alpha[0]) * own < store.dust * (fabs(view.score) + fabs(y) + fabs(loss.scalar)):
+            move.alpha[0] = 0.0
+    decision.shrink = move.transform[0][0]
+    decision.alpha = move.alpha[0] if own != 0.0 else 0.0
+    decision.offset = move.offset
+    decision.scalar = move.scalar
+    if fabs(move.alpha[0]) <= store.range and fabs(move.alpha[0] * own) <= store.range and isfinite(move.offset) \
+            and isfinite(move.scalar):
+        return NONE
+    return MOVE
+
+
+cdef void carry_out(Store* store, real* points, real* coef, unsigned char* born, const real* x, Py_ssize_t m,
+                    Py_ssize_t lane, const Decision* decision, int smallest) noexcept nogil:
+    """Shrink the old terms of model m, append the new one, move its offset and its loss's scalar."""
     store.t[m] += 1
     if store.has_offset:
-        store.offset[m] += move.offset
-    store.frame[m] *= move.transform[0][0]
+        store.offset[m] += decision.offset
+    store.frame[m] *= decision.shrink
     if fabs(store.frame[m]) < least_frame(x[0]):
         fold(store, coef, m, lane)
-    if move.alpha[0] != 0.0 and own != 0.0:
-        append(store, points, coef, born, x, m, lane, move.alpha[0], smallest)
-    store.scalar[m] = move.scalar
-    return NONE
+    if decision.alpha != 0.0:
+        append(store, points, coef, born, x, m, lane, decision.alpha, smallest)
+    store.scalar[m] = decision.scalar
+
+
+cdef double own_value(const Store* store, const real* x, Py_ssize_t lane) noexcept nogil:
+    """k(x, x) of the linear kernel."""
+    cdef double total = 0.0
+    cdef Py_ssize_t j
+    for j in range(store.d):
+        total += <double> x[j * OK_LANES + lane] * x[j * OK_LANES + lane]
+    return total
 
 
 cdef double evaluate_carefully(const Store* store, const real* points, const real* coef, const real* x,
@@ -224,17 +251,18 @@ cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssi
                 real* x, const Examples* examples, unsigned char* failed, Outcome* outcome) noexcept nogil:
     """One example for each model of a block that has one (rows[lane] >= 0): its score and, if asked, its move.
 
-    While the models move, one by one, memory has time to bring the block that follows.
+    `following` is the block that will be visited next.
     """
     cdef real sums[OK_LANES]
     cdef Py_ssize_t lane, j, m, slots = 0, size = store.slots * OK_LANES
     cdef unsigned char* born = store.born + block * size
     cdef int victims[OK_LANES]
+    cdef int reason
+    cdef Decision decision
     cdef double bare, own, y
     cdef const real* row
     cdef const real* points_ahead = points + following * size * store.d
     cdef const real* coef_ahead = coef + following * size
-    cdef int reason
     points += block * size * store.d
     coef += block * size
     for lane in range(OK_LANES):
@@ -253,17 +281,15 @@ cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssi
         else:
             ok_lanes_smallest(coef, born, slots, victims)
     for lane in range(OK_LANES):
+        # While models move one by one, memory has time to bring what follows.
         ok_prefetch(<const double*> (points_ahead + lane * slots * store.d), slots * store.d * sizeof(real) // 8)
         ok_prefetch(<const double*> (coef_ahead + lane * slots), slots * sizeof(real) // 8)
         if rows[lane] < 0:
             continue
         m = block * OK_LANES + lane
-        bare = store.frame[m] * sums[lane]
-        own = 1.0
+        bare, own = store.frame[m] * sums[lane], 1.0
         if store.linear:
-            own = 0.0
-            for j in range(store.d):
-                own += <double> x[j * OK_LANES + lane] * x[j * OK_LANES + lane]
+            own = own_value(store, x, lane)
             if not isfinite(bare):
                 bare = store.frame[m] * evaluate_carefully(store, points, coef, x, lane)
         examples.scores[rows[lane]] = bare + store.offset[m]
@@ -274,7 +300,9 @@ cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssi
             reason = POINT
         elif examples.learning:
             y = 0.0 if examples.y == NULL else examples.y[rows[lane]]
-            reason = learn(store, points, coef, born, x, m, lane, bare, own, y, victims[lane])
+            reason = decide(store, m, bare, own, y, &decision)
+            if reason == NONE:
+                carry_out(store, points, coef, born, x, m, lane, &decision, victims[lane])
         if reason == NONE:
             outcome.learned += 1
             continue
@@ -350,6 +378,8 @@ cdef class Models:
         self.store.budget, self.store.slots = budget[0], budget[1]
         self.store.d = n_features
         self.dtype = np.dtype(dtype)
+        self.store.range = np.finfo(self.dtype).max
+        self.store.dust = 1e-6 if self.dtype == np.float32 else 0.0
         self.configure(step, rule)
         self.allocate(0)
 
