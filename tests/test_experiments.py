@@ -4,6 +4,7 @@ import csv
 import os
 import pathlib
 import sys
+import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -50,7 +51,7 @@ def quick():
 
     def run(name):
         if name not in done:
-            done[name] = find(name).run(data, True, range(min(find(name).seeds, 2)))
+            done[name] = find(name).results(data)
         return done[name]
 
     return run
@@ -123,7 +124,7 @@ def test_pictures(name, quick, tmp_path):
 
 
 def test_runs_repeat_themselves(quick):
-    again = find("norma-fig2").run(Data(quick=True), True, range(2))
+    again = find("norma-fig2").results(Data(quick=True))
     assert again.table == quick("norma-fig2").table
 
 
@@ -229,6 +230,16 @@ def test_seeds_of_quick_and_of_full_runs(tmp_path):
     reproduce(experiment, Data(), tmp_path)
     reproduce(experiment, Data(quick=True), tmp_path)
     assert seen == [(False, [0, 1, 2, 3]), (True, [0, 1])]
+
+
+def test_a_learner_that_goes_wrong_is_a_result_and_other_warnings_are_not():
+    def run(data, quick, seeds):
+        warnings.warn("Learning has stalled: the step is tiny.", RuntimeWarning, stacklevel=2)
+        warnings.warn("invalid value encountered", RuntimeWarning, stacklevel=2)
+
+    with pytest.warns(RuntimeWarning) as said:
+        Experiment("x", "K", "title", "Claim.", run=run).results(Data())
+    assert [str(warning.message) for warning in said] == ["invalid value encountered"]
 
 
 # ---- Data -----------------------------------------------------------------------------------------
@@ -370,5 +381,5 @@ def test_points_bars_and_images_say_their_numbers():
 def test_claims_hold_on_usps(name):
     if not (SHARED / "data" / "usps.npz").exists():
         pytest.skip("usps is not there")
-    results = find(name).run(Data(SHARED / "data"), False, range(min(2, find(name).seeds)))
+    results = replace(find(name), seeds=min(2, find(name).seeds)).results(Data(SHARED / "data"))
     assert results.verdict == "The claim holds."

@@ -9,8 +9,6 @@ from onlinekernels.experiments.panels import draw
 
 __all__ = ["described", "report", "reproduce", "write"]
 
-QUICK_SEEDS = 2
-
 
 def reproduce(experiment, data, out):
     """Run an experiment, write its files to the folder `out`, and return its report as text.
@@ -29,10 +27,7 @@ def reproduce(experiment, data, out):
     MissingData
         If a data set is not there. Nothing is written then.
     """
-    for name in experiment.needs:
-        data.load(name)
-    seeds = range(min(experiment.seeds, QUICK_SEEDS) if data.quick else experiment.seeds)
-    results = experiment.run(data, data.quick, seeds)
+    results = experiment.results(data)
     return report(experiment, results, data) + "\n" + write(experiment.name, results, Path(out))
 
 
