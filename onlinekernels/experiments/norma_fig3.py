@@ -17,7 +17,8 @@ WIDTHS, NUS = (4.0, 8.0, 16.0), (0.01, 0.05)
 
 def detector(width, nu):
     # K sets lambda = 1. Then the first step, 1, wipes the past, later terms fade fast, and too few alert.
-    return NORMA(with_shared_step(NuNovelty(nu, margin=1.0)), Gaussian(width), step=InverseSqrt(1.0), regularization=0.01)
+    loss = with_shared_step(NuNovelty(nu, margin=1.0))
+    return NORMA(loss, Gaussian(width), step=InverseSqrt(1.0), regularization=0.01)
 
 
 def alerts_of(model, X):
