@@ -374,6 +374,8 @@ class Bank(Parameterized):
     def joined(banks):
         """One bank with the models of several, whose parameters are the same and whose keys differ."""
         banks = list(banks)
+        if not banks:
+            raise ValueError("banks must hold at least one bank. Got none.")
         fitted = [bank for bank in banks if bank._models is not None]
         if not fitted:
             return copy.deepcopy(banks[0])

@@ -1,6 +1,7 @@
 """A bank is as many separate models, to rounding: learned one by one, they are the oracle."""
 import copy
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -247,15 +248,15 @@ class TestKeys:
             Bank.joined([left, whole])
         with pytest.raises(ValueError, match="same parameters"):
             Bank.joined([left, Bank(2, "squared", budget=5).partial_fit(X[:1], y[:1], keys=["new"])])
+        with pytest.raises(ValueError, match="at least one bank"):
+            Bank.joined([])
         with pytest.raises(KeyError, match="no model for 'nobody'"):
             whole.take(["nobody"])
 
 
 class TestMemory:
-    def test_a_million_keys_in_two_kilobytes_each(self):
-        """Budget 10, four features: what the bank itself holds, the dictionary of keys included."""
-        import sys
-
+    def test_a_key_takes_two_kilobytes_at_most(self):
+        """Budget 10, four features, float64: what the bank itself holds, the dictionary of keys included."""
         n = 20_000
         rng = np.random.default_rng(0)
         bank = Bank(4, "novelty", budget=10)
