@@ -413,6 +413,18 @@ class TestRefusals:
         assert bank.keys_ == list("abcd") and bank.classes_.tolist() == ["a", "b"]
         assert set(bank.predict(self.X, keys=list("abcd"))) <= {"a", "b"}
 
+    @pytest.mark.parametrize("loss", ["hinge", "squared", "novelty"])
+    def test_nobody_is_active(self, loss):
+        bank, nobody = Bank(2, loss, n_models=4), np.zeros(4, dtype=bool)
+        if loss == "hinge":
+            with pytest.raises(ValueError, match="No row is active"):
+                bank.progressive(self.X, list("abab"), active=nobody)
+            assert len(bank) == 0
+        scores = bank.progressive(self.X, list("abab") if loss == "hinge" else np.ones(4), active=nobody,
+                                  classes=["a", "b"] if loss == "hinge" else None)
+        assert np.isnan(scores).all() and not bank.t_.any()
+        assert len(bank.predict(self.X)) == 4
+
     def test_predicting_before_learning(self):
         with pytest.raises(ValueError, match="not fitted yet"):
             Bank(2, "squared").predict(self.X, keys=list("abcd"))
