@@ -5,7 +5,8 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels.algorithms import Adatron, VotedPerceptron
-from onlinekernels.bank import Bank, as_keys
+from onlinekernels.bank import Bank
+from onlinekernels.bank.rows import as_keys, targets
 from onlinekernels.budgets import Recent, Smallest, Window
 from onlinekernels.labels import BinaryLabels
 from onlinekernels.params import same_parameters
@@ -204,8 +205,7 @@ class PartitionedBank:
         self.parts = len(workers) if parts is None else parts
         validation.check_integer(self, "parts", 1)
         # Examples are checked, and labels encoded, once and here; the parts see -1 and +1.
-        self._front = Bank(**copy.deepcopy(bank.get_params(deep=False)))
-        self._front._labels = bank._labels
+        self._labels = bank._labels
         self._plan = bank._plan or bank._checked_plan()
         self._dtype = None if bank._models is None else bank._models.dtype
         futures = [client.submit(Part, one, actor=True, pure=False, workers=[workers[place % len(workers)]])
@@ -244,33 +244,33 @@ class PartitionedBank:
     def predict(self, X, keys=None):
         """As `Bank.predict`."""
         answers = self._ask("predict", *self._checked(X, keys))
-        labels = self._front._labels
-        return answers if labels is None else labels.decode(answers[:, None])
+        return answers if self._labels is None else self._labels.decode(answers[:, None])
 
     def collect(self):
         """One `Bank` with copies of all models, here."""
         bank = Bank.joined([actor.whole().result() for actor in self._actors])
-        bank._labels = self._front._labels
+        bank._labels = self._labels
         return bank
 
     def _checked(self, X, keys):
         X = validation.check_points(X, n_features=self._plan.n_features, dtype=self._dtype, owner="Bank")
         if keys is None:
             raise ValueError("This bank has a model for each key: pass keys=...")
-        return X, as_keys(keys, len(X))
-
-    def _learn(self, method, X, y, keys, classes):
-        X, keys = self._checked(X, keys)
-        y, labels = self._front._targets(self._plan, y, len(X), None, classes)
-        self._front._labels, self._dtype = labels, X.dtype
-        return self._ask(method, X, keys, y)
-
-    def _ask(self, method, X, keys, y=None):
-        """Call every part with its rows, and put the answers together; X and y have been checked."""
+        keys = as_keys(keys, len(X))
         try:
             places = np.array([self._place(key) for key in keys], dtype=int)
         except TypeError as error:
             raise TypeError(f"keys must be hashable, such as numbers, strings or tuples: {error}.") from error
+        return X, keys, places
+
+    def _learn(self, method, X, y, keys, classes):
+        X, keys, places = self._checked(X, keys)
+        y, self._labels = targets(self._plan, self._labels, y, len(X), classes=classes)
+        self._dtype = X.dtype
+        return self._ask(method, X, keys, places, y)
+
+    def _ask(self, method, X, keys, places, y=None):
+        """Call every part with its rows, and put the answers together; X and y have been checked."""
         waiting = []
         for place, actor in enumerate(self._actors):
             rows = np.flatnonzero(places == place)

@@ -1,6 +1,7 @@
 """A bank is as many separate models, to rounding: learned one by one, they are the oracle."""
 import copy
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import onlinekernels as ok
 from onlinekernels import Bank
+from onlinekernels._core import vecmath
 
 BINARY = ["hinge", "nuhinge", "logistic"]
 REGRESSION = ["squared", "absolute", "insensitive", "nuinsensitive", "squaredinsensitive", "huber", "nuhuber"]
@@ -247,15 +249,15 @@ class TestKeys:
             Bank.joined([left, whole])
         with pytest.raises(ValueError, match="same parameters"):
             Bank.joined([left, Bank(2, "squared", budget=5).partial_fit(X[:1], y[:1], keys=["new"])])
+        with pytest.raises(ValueError, match="at least one bank"):
+            Bank.joined([])
         with pytest.raises(KeyError, match="no model for 'nobody'"):
             whole.take(["nobody"])
 
 
 class TestMemory:
-    def test_a_million_keys_in_two_kilobytes_each(self):
-        """Budget 10, four features: what the bank itself holds, the dictionary of keys included."""
-        import sys
-
+    def test_a_key_takes_two_kilobytes_at_most(self):
+        """Budget 10, four features, float64: what the bank itself holds, the dictionary of keys included."""
         n = 20_000
         rng = np.random.default_rng(0)
         bank = Bank(4, "novelty", budget=10)
@@ -412,6 +414,18 @@ class TestRefusals:
         assert bank.keys_ == list("abcd") and bank.classes_.tolist() == ["a", "b"]
         assert set(bank.predict(self.X, keys=list("abcd"))) <= {"a", "b"}
 
+    @pytest.mark.parametrize("loss", ["hinge", "squared", "novelty"])
+    def test_nobody_is_active(self, loss):
+        bank, nobody = Bank(2, loss, n_models=4), np.zeros(4, dtype=bool)
+        if loss == "hinge":
+            with pytest.raises(ValueError, match="No row is active"):
+                bank.progressive(self.X, list("abab"), active=nobody)
+            assert len(bank) == 0
+        scores = bank.progressive(self.X, list("abab") if loss == "hinge" else np.ones(4), active=nobody,
+                                  classes=["a", "b"] if loss == "hinge" else None)
+        assert np.isnan(scores).all() and not bank.t_.any()
+        assert len(bank.predict(self.X)) == 4
+
     def test_predicting_before_learning(self):
         with pytest.raises(ValueError, match="not fitted yet"):
             Bank(2, "squared").predict(self.X, keys=list("abcd"))
@@ -459,3 +473,14 @@ def test_calls_from_several_threads_take_turns():
         worker.join()
     bank._check()
     assert len(bank) == 6000 and (bank.t_ == 1).all()
+
+
+class TestExpInSinglePrecision:
+    def test_two_units_in_the_last_place(self):
+        x = np.concatenate([np.linspace(-87.3, 88.7, 200_001), np.linspace(-1, 1, 20_001), [0.0, -1e-30]]).astype(np.float32)
+        expected = np.exp(x.astype(float))
+        assert (np.abs(vecmath.exp(x) - expected) <= 2 * np.spacing(expected.astype(np.float32))).all()
+
+    def test_beyond_the_range(self):
+        x = np.array([-88, -1e30, -np.inf, 89, np.inf, np.nan, 0], dtype=np.float32)
+        np.testing.assert_array_equal(vecmath.exp(x), np.array([0, 0, 0, np.inf, np.inf, np.nan, 1], dtype=np.float32))

@@ -1,25 +1,23 @@
-"""Banks: many small models of one kind, one per pixel, sensor or user, that learn in one call."""
+"""The bank itself: calls are checked, shared out over threads, and answered."""
 import copy
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from onlinekernels import modelfile, validation
-from onlinekernels._core.bank import LANES_CODES, Models
+from onlinekernels import validation
+from onlinekernels._core.bank import Models
 from onlinekernels._core.engine import REASONS
 from onlinekernels._core.vecmath import all_finite
-from onlinekernels.algorithms import NORMA, SILK
-from onlinekernels.budgets import Recent, Smallest
-from onlinekernels.kernels import Gaussian, Linear
-from onlinekernels.labels import BinaryLabels, label_column
-from onlinekernels.params import Parameterized, same_parameters
+from onlinekernels.bank import files
+from onlinekernels.bank.plan import BankPlan
+from onlinekernels.bank.rows import LANES, as_keys, checked_mask, checked_numbers, grouped, targets
+from onlinekernels.labels import BinaryLabels
+from onlinekernels.params import Parameterized
 from onlinekernels.state import State
 
 __all__ = ["Bank"]
 
-RULES = {"silk": SILK, "norma": NORMA}
-LANES, MOST_TERMS = LANES_CODES["lanes"], LANES_CODES["most slots"]
 BLOCKS_AT_A_TIME = 4096  # between two looks at Ctrl-C
 NUMBERS = {"t_": "t", "intercept_": "offset"}
 
@@ -135,11 +133,11 @@ class Bank(Parameterized):
             X = validation.check_points(X, n_features=plan.n_features, dtype=dtype, finite=active is None, owner="Bank")
             n = len(X)
             if active is not None:
-                active = self._checked_mask(active, n)
+                active = checked_mask(active, n)
                 if not all_finite(X):
                     validation.check_points(np.where(active[:, None], X, 0))
             numbers, newcomers = self._numbers(plan, keys, n, active)
-            y, labels = self._targets(plan, y, n, active, classes) if learning else (None, self._labels)
+            y, labels = targets(plan, self._labels, y, n, active, classes) if learning else (None, self._labels)
             if self._models is None:
                 if not learning:
                     raise validation.not_fitted(self)
@@ -229,36 +227,6 @@ class Bank(Parameterized):
         validation.check_integer(self, "threads", 1)
         return BankPlan(self)
 
-    def _checked_mask(self, active, n):
-        active = np.asarray(active)
-        if active.dtype != bool or active.shape != (n,):
-            raise ValueError(
-                f"active must hold a boolean for each of the {n} rows of X. Got dtype {active.dtype} and shape "
-                f"{active.shape} instead."
-            )
-        return np.ascontiguousarray(active)
-
-    def _targets(self, plan, y, n, active, classes):
-        """(y as numbers, labels to go on with)."""
-        task = plan.loss.task
-        if task == "novelty":
-            return None, None
-        rows = slice(None) if active is None else active
-        labels = self._labels
-        if task == "regression":
-            if active is not None:
-                y = validation.check_column(y, n)[rows]
-            some = validation.check_targets(y, n if active is None else len(y))
-        else:
-            column = label_column(y, n)[rows]
-            if classes is not None and labels is not None and labels.agreeing_with(classes) is None:
-                raise ValueError(f"classes={classes!r} is not the same as on the first call: {labels.classes.tolist()!r}.")
-            labels = labels or BinaryLabels.first_seen(column, classes)
-            some, labels = labels.encode(column)
-        y = np.zeros(n)
-        y[rows] = some
-        return y, labels
-
     def _numbers(self, plan, keys, n, active):
         """(number of each row's model, keys that are new with their numbers); None without keys: row m is model m's."""
         if keys is None:
@@ -268,7 +236,7 @@ class Bank(Parameterized):
                 raise ValueError(f"X must have a row for each of the {plan.n_models} models. Got {n} rows instead; pass keys=...")
             return None, {}
         if plan.n_models is not None:
-            return self._checked_numbers(plan, keys, n), {}
+            return checked_numbers(keys, n, plan.n_models), {}
         keys = as_keys(keys, n)
         try:
             known = list(map(self._index.get, keys))
@@ -284,15 +252,6 @@ class Bank(Parameterized):
         if any(key != key for key in newcomers):
             raise ValueError("keys contains NaN, which is not equal to itself and cannot name a model.")
         return np.array(known, dtype=np.int64), newcomers
-
-    def _checked_numbers(self, plan, keys, n):
-        numbers = np.asarray(keys)
-        validation.check_length(numbers, n, "keys")
-        if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
-            raise TypeError(f"keys must be whole numbers of models with n_models=. Got dtype {numbers.dtype} instead.")
-        if n and not (0 <= numbers.min() and numbers.max() < plan.n_models):
-            raise ValueError(f"keys must be between 0 and {plan.n_models - 1}. Got {numbers.min()} to {numbers.max()} instead.")
-        return numbers.astype(np.int64)
 
     # ---- Models -------------------------------------------------------------------------------
 
@@ -374,6 +333,8 @@ class Bank(Parameterized):
     def joined(banks):
         """One bank with the models of several, whose parameters are the same and whose keys differ."""
         banks = list(banks)
+        if not banks:
+            raise ValueError("banks must hold at least one bank. Got none.")
         fitted = [bank for bank in banks if bank._models is not None]
         if not fitted:
             return copy.deepcopy(banks[0])
@@ -409,36 +370,16 @@ class Bank(Parameterized):
     def save(self, path):
         """Write the bank to one .npz file that `Bank.load` continues from, bit for bit. Keys must be numbers or strings."""
         with self._turn:
-            arrays, learned = {}, self._to_dict()
-            if any(type(key) not in (bool, int, float, str) for key in self._index):
-                raise TypeError("Keys must be numbers or strings to be saved. Pickle the bank instead.")
-            header = {
-                "format": modelfile.FORMAT,
-                "version": modelfile.VERSION,
-                "algorithm": "Bank",
-                "params": encoded(self.get_params(deep=False), arrays),
-                "state": None if learned is None else {
-                    **learned, "params": encoded(learned["params"], arrays), "models": encoded(learned["models"], arrays)
-                },
-            }
-            header["digest"] = modelfile._digest(header, arrays)
-            arrays["header"] = np.frombuffer(modelfile.json.dumps(header).encode(), dtype=np.uint8)
-            modelfile._write_atomically(modelfile.os.fspath(path), arrays)
+            files.save(self, path)
 
-    @classmethod
-    def load(cls, path):
+    @staticmethod
+    def load(path):
         """Read a bank that `save` wrote."""
-        path = modelfile.os.fspath(path)
-        path = path if modelfile.os.path.exists(path) or path.endswith(".npz") else path + ".npz"
-        header, arrays = modelfile._read(path)
-        if header.get("algorithm") != "Bank":
-            raise ValueError(f"{path} holds a {header.get('algorithm')}, not a bank; use onlinekernels.load.")
+        header, learned = files.read(path)
         try:
-            bank = cls(**decoded(header["params"], arrays))
-            learned = header["state"]
+            bank = Bank(**header)
             if learned is not None:
-                bank._restore({**learned, "params": decoded(learned["params"], arrays),
-                               "models": decoded(learned["models"], arrays)})
+                bank._restore(learned)
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError, MemoryError) as error:
             raise ValueError(f"{path} cannot be loaded: {error}.") from error
         return bank
@@ -489,88 +430,3 @@ class Bank(Parameterized):
         self._models._check()
         if self._plan.n_models is None:
             assert list(self._index.values()) == list(range(self._models.n))
-
-
-class BankPlan:
-    """The validated parameters of a bank: those of one of its models, and what a bank can do."""
-
-    def __init__(self, bank):
-        self.params = copy.deepcopy(bank.get_params(deep=False))
-        self.n_features, self.n_models = bank.n_features, bank.n_models
-        plan = self.plan = self.blank()._plan()
-        self.loss = plan.loss
-        if plan.loss.task == "multiclass" or not plan.loss.is_compiled():
-            raise ValueError(f"A Bank takes a built-in loss of two classes, of regression or of novelty. Got {plan.loss!r}.")
-        if type(plan.kernel) not in (Gaussian, Linear):
-            raise ValueError(f"A Bank takes a Gaussian or a Linear kernel. Got {plan.kernel!r}.")
-        if type(plan.budget) not in (Recent, Smallest) or plan.budget.size > MOST_TERMS:
-            raise ValueError(
-                f"The 'budget' of a Bank must be an integer, Recent or Smallest of at most {MOST_TERMS} terms. "
-                f"Got {self.params['budget']!r}."
-            )
-        if plan.adapts_step:
-            raise ValueError("A Bank has no step=MetaDescent. Use Fixed, InverseSqrt or Decaying.")
-
-    def blank(self):
-        """An ordinary model with these parameters that has learned nothing."""
-        params = copy.deepcopy(self.params)
-        if params["rule"] not in RULES:
-            raise ValueError(f"The 'rule' parameter of Bank must be 'silk' or 'norma'. Got {params['rule']!r} instead.")
-        if params["rule"] == "norma" and params["penalty"] is not None:
-            raise ValueError("penalty is for rule='silk'; rule='norma' has none.")
-        given = {name: params[name] for name in ("step", "regularization", "penalty") if params[name] is not None}
-        algorithm = RULES[params["rule"]]
-        return algorithm(params["loss"], params["kernel"], budget=params["budget"], offset=params["offset"], **given)
-
-    def core(self):
-        """Arguments for `Models`."""
-        step, rule = self.plan.settings()
-        gaussian = isinstance(self.plan.kernel, Gaussian)
-        return {
-            "loss": self.loss.core(),
-            "step": step,
-            "rule": rule,
-            "budget": self.plan.budget.core(),
-            "offset": self.plan.offset,
-            "gamma": self.plan.kernel.ops()[0]["a"] if gaussian else None,
-            "n_features": self.n_features,
-        }
-
-    def is_like(self, other):
-        """Whether models of both are of one kind."""
-        mine, others = self.plan.parts(), other.plan.parts()
-        return self.n_features == other.n_features and all(same_parameters(mine[name], others[name]) for name in mine)
-
-
-def as_keys(keys, n):
-    """n keys as a list; numpy's numbers become Python's, which are equal and hash faster."""
-    if isinstance(keys, str) or not hasattr(keys, "__len__"):
-        raise TypeError(f"keys must be a list or array with a key for each row of X. Got {type(keys).__name__} instead.")
-    if isinstance(keys, (list, tuple)):
-        keys = [key.item() if isinstance(key, np.generic) else key for key in keys]
-    else:
-        column = np.asarray(keys)
-        if column.ndim != 1:
-            raise ValueError(f"keys must be one-dimensional. Got an array of shape {column.shape} instead.")
-        keys = column.tolist()
-    validation.check_length(keys, n, "keys")
-    return keys
-
-
-def grouped(numbers, n_models):
-    """(blocks that have rows, where the rows of each lane begin, rows in that order); rows without a model left out."""
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    known = slice(np.searchsorted(ordered, 0), np.searchsorted(ordered, n_models))
-    order, ordered = np.ascontiguousarray(order[known]), ordered[known]
-    blocks = np.unique(ordered // LANES)
-    starts = np.searchsorted(ordered, blocks[:, None] * LANES + np.arange(LANES + 1))
-    return blocks, np.ascontiguousarray(starts, dtype=np.int64), order.astype(np.int64, copy=False)
-
-
-def encoded(values, arrays):
-    return {name: modelfile._encoded(value, name, arrays) for name, value in values.items()}
-
-
-def decoded(values, arrays):
-    return {name: modelfile._decoded(value, arrays) for name, value in values.items()}
