@@ -5,7 +5,10 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-MODULES = ["vecmath", "losses", "kernels", "ring", "tree", "outputs", "rules", "dense", "expansion", "forest", "sparse", "adatron", "scaling", "turns", "hypothesis", "decider", "engine"]
+MODULES = [
+    "vecmath", "losses", "kernels", "ring", "tree", "outputs", "rules", "dense", "expansion", "forest", "sparse", "adatron",
+    "scaling", "turns", "hypothesis", "decider", "engine", "bank",
+]
 
 # Portable code: no -march, no fast-math.  vecmath.h chooses vector instructions at load time.
 FLAGS = {

@@ -44,9 +44,15 @@ napoleon_use_rtype = False
 
 SECTIONS = {
     "Start here": ["quickstart", "choosing", "nouns", "labels"],
-    "In practice": ["evaluate", "contributions", "streams", "data", "sparse", "novelty", "commandline", "river"],
+    "In practice": [
+        "evaluate", "contributions", "streams", "data", "sparse", "novelty", "bank", "parallel", "video", "commandline", "river",
+    ],
     "Algorithms": ["norma", "implicit", "stepsize", "additive", "projection", "bounds"],
-    "Below the surface": ["internals", "tree", "errata", "benchmarks", "contributing"],
+    "The papers": [
+        "experiments", "experiments-norma", "experiments-implicit", "experiments-stepsize", "experiments-additive",
+        "errata", "errata-norma", "errata-implicit", "errata-stepsize", "errata-additive",
+    ],
+    "Below the surface": ["internals", "tree", "benchmarks", "contributing"],
     "Reference": ["api/index"],
 }
 

@@ -11,7 +11,8 @@ The layers, each importing only those before it: ``_core`` (compiled: formulas, 
 trees, expansion, engine), the nouns (``kernels additive scaling losses steps budgets labels
 structures``), ``plan``
 (validated parameters) and ``state`` (what is learned), ``learner`` (what all algorithms share), ``algorithms``, and
-what uses them (``modelfile streams bounds evaluate compat``, and ``commandline`` on top).
+what uses them (``modelfile streams bounds evaluate compat``, then ``bank``, then ``parallel video``, and ``commandline``
+on top).
 """
 import importlib
 
@@ -29,6 +30,7 @@ from onlinekernels.algorithms import (
     Projection,
     VotedPerceptron,
 )
+from onlinekernels.bank import Bank
 from onlinekernels.budgets import Recent, Smallest, Sublinear, Unlimited, Window
 from onlinekernels.kernels import (
     Constant,
@@ -64,6 +66,7 @@ from onlinekernels.losses import (
     SquaredInsensitive,
 )
 from onlinekernels.modelfile import load
+from onlinekernels.parallel import combine
 from onlinekernels.scaling import RunningScaler
 from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
 from onlinekernels.structures import LabelGraph, Taxonomy
@@ -73,6 +76,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ALMA",
     "Adatron",
+    "Bank",
     "ILK",
     "NORMA",
     "PassiveAggressive",
@@ -126,12 +130,13 @@ __all__ = [
     "Fixed",
     "InverseSqrt",
     "MetaDescent",
+    "combine",
     "load",
 ]
 
 
 def __getattr__(name):
-    """`bounds`, `evaluate` and `streams` are imported when they are first named."""
-    if name in ("bounds", "evaluate", "streams"):
+    """`bounds`, `evaluate`, `streams` and `video` are imported when they are first named."""
+    if name in ("bounds", "evaluate", "streams", "video"):
         return importlib.import_module(f"onlinekernels.{name}")
     raise AttributeError(f"module 'onlinekernels' has no attribute {name!r}")

@@ -12,7 +12,7 @@ import onlinekernels
 
 PACKAGE = pathlib.Path(onlinekernels.__file__).parent
 MODULES = ["vecmath", "losses", "kernels", "ring", "tree", "outputs", "rules", "dense",
-           "expansion", "forest", "sparse", "adatron", "scaling", "hypothesis", "decider", "engine"]
+           "expansion", "forest", "sparse", "adatron", "scaling", "hypothesis", "decider", "engine", "bank"]
 # Each layer may import the ones before it, and modules of its own layer only where named.
 LAYERS = [
     ["_core"],
@@ -25,6 +25,9 @@ LAYERS = [
     ["learner"],
     ["algorithms"],
     ["modelfile", "streams", "bounds", "evaluate", "compat"],
+    ["bank"],
+    ["parallel", "video"],
+    ["experiments"],
     ["commandline"],
     ["__init__", "__main__"],
 ]

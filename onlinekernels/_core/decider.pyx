@@ -14,7 +14,7 @@ from onlinekernels._core.losses cimport (CUSTOM, MULTICLASS_LOGISTIC, PROPORTION
                                          loss_scalar_gradient)
 from onlinekernels._core.rules cimport (AGGRESSIVE, APPROXIMATE, GRADIENT, IMPLICIT, META_DESCENT, RELAXED,
                                         RELAXED_AGGRESSIVE, adapted_step, aggressive_move, approximate_move,
-                                        gradient_move, implicit_move, meta_move, meta_norms, meta_transform,
+                                        gradient_move, implicit_move, implicit_shrink, meta_move, meta_norms, meta_transform,
                                         moved_square, relaxed_move, step_size)
 from onlinekernels._core.ring cimport array_data
 from onlinekernels._core.turns cimport call_out, come_back
@@ -91,7 +91,7 @@ cdef class Decider(Hypothesis):
         """1 - tau of an implicit step: the rule looks at the scores of the shrunk hypothesis."""
         if self.rule.code != IMPLICIT:
             return 1.0
-        return 1.0 / (1.0 + step_size(&self.step, self.t + 1) * self.rule.regularization)
+        return implicit_shrink(step_size(&self.step, self.t + 1), self.rule.regularization)
 
     cdef void look(self, View* view) noexcept nogil:
         """One output."""

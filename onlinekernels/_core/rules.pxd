@@ -171,6 +171,11 @@ cdef inline void meta_move(const Loss* loss, const Step* step, const Meta* meta,
     move.offset = 0.0                                                       # the engine adapts offsets
 
 
+cdef inline double implicit_shrink(double eta, double regularization) noexcept nogil:
+    """1 - tau of I (11): what an implicit step leaves of old coefficients."""
+    return 1.0 / (1.0 + eta * regularization)
+
+
 cdef inline void implicit_move(const Loss* loss, const Rule* rule, double eta, double weight,
                                bint has_offset, const View* view, Move* move) noexcept nogil:
     """f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)), I (8)-(12).
@@ -179,7 +184,7 @@ cdef inline void implicit_move(const Loss* loss, const Rule* rule, double eta, d
     along the direction it adds its length to the kernel.  `view.score` is the score that the
     shrunk hypothesis gives.
     """
-    cdef double shrink = 1.0 / (1.0 + eta * rule.regularization)            # 1 - tau
+    cdef double shrink = implicit_shrink(eta, rule.regularization)
     cdef double size = shrink * eta * rule.penalty * weight
     cdef double k = view.k
     if has_offset:

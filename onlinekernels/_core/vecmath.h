@@ -51,6 +51,20 @@ OK_INLINE uint64_t ok_to_bits(double value)
     return bits;
 }
 
+OK_INLINE float ok_from_bits_f(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+OK_INLINE uint32_t ok_to_bits_f(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 /* exp(x) within 1 ulp: x = n ln2 + r with |r| <= ln2/2, a polynomial of degree 11 for exp(r)
  * (relative error 2e-17), and n added to its exponent.  Adding 1.5 * 2^52 rounds to an integer and
  * leaves it in the low bits.  Results below the smallest normal number, 2.2e-308, are 0. */
@@ -80,6 +94,30 @@ OK_INLINE double ok_exp(double x)
     q = ok_from_bits(ok_to_bits(q) + (k << 52));
     q = x < -708.3964185322641 ? 0.0 : q;
     return x > 709.782712893384 ? HUGE_VAL : q;
+}
+
+/* The same in single precision, within 2 ulp; results below the smallest normal number, 1.2e-38, are 0. */
+OK_INLINE float ok_exp_f(float x)
+{
+    const float magic = 12582912.0f;
+    float n, r, q;
+    uint32_t k;
+
+    n = x * 1.44269504f + magic;
+    k = ok_to_bits_f(n);
+    n -= magic;
+    r = x - n * 0.693359375f;
+    r += n * 2.12194440e-4f;
+    q = 1.9875691500e-4f;
+    q = q * r + 1.3981999507e-3f;
+    q = q * r + 8.3334519073e-3f;
+    q = q * r + 4.1665795894e-2f;
+    q = q * r + 1.6666665459e-1f;
+    q = q * r + 5.0000001201e-1f;
+    q = q * r * r + r + 1.0f;
+    q = ok_from_bits_f(ok_to_bits_f(q) + (k << 23));
+    q = x < -87.3365447f ? 0.0f : q;
+    return x > 88.7228317f ? HUGE_VALF : q;
 }
 
 OK_STATIC OK_CLONES void ok_exp_array(const double *OK_RESTRICT x, double *OK_RESTRICT out,
@@ -319,5 +357,67 @@ OK_STATIC OK_CLONES void ok_scale_row(double *OK_RESTRICT row, double by, ptrdif
     ptrdiff_t j;
     for (j = 0; j < n; j++) row[j] *= by;
 }
+
+/* ---- Many models side by side: lane l of every row belongs to model l of a block ---------------- */
+
+/* sums[l] = sum over slots of coef[slot][l] k(x[.][l], points[slot][.][l]).  Slots without a term have
+ * coefficient 0.  Gaussian distances come from differences: they need no origin. */
+#define OK_DEFINE_LANES(TYPE, SUFFIX, EXP)                                                         \
+    OK_STATIC OK_CLONES void ok_lanes_gaussian##SUFFIX(                                            \
+        const TYPE *OK_RESTRICT points, const TYPE *OK_RESTRICT coef, const TYPE *OK_RESTRICT x,   \
+        ptrdiff_t slots, ptrdiff_t d, TYPE gamma, TYPE *OK_RESTRICT sums)                          \
+    {                                                                                              \
+        ptrdiff_t slot, j, l;                                                                      \
+        for (l = 0; l < OK_LANES; l++) sums[l] = 0;                                                \
+        for (slot = 0; slot < slots; slot++) {                                                     \
+            TYPE distance[OK_LANES] = {0};                                                         \
+            for (j = 0; j < d; j++, points += OK_LANES)                                            \
+                for (l = 0; l < OK_LANES; l++) {                                                   \
+                    TYPE gap = x[j * OK_LANES + l] - points[l];                                    \
+                    distance[l] += gap * gap;                                                      \
+                }                                                                                  \
+            for (l = 0; l < OK_LANES; l++)                                                         \
+                sums[l] += coef[slot * OK_LANES + l] * EXP(-gamma * distance[l]);                  \
+        }                                                                                          \
+    }                                                                                              \
+    OK_STATIC OK_CLONES void ok_lanes_linear##SUFFIX(                                              \
+        const TYPE *OK_RESTRICT points, const TYPE *OK_RESTRICT coef, const TYPE *OK_RESTRICT x,   \
+        ptrdiff_t slots, ptrdiff_t d, TYPE *OK_RESTRICT sums)                                      \
+    {                                                                                              \
+        ptrdiff_t slot, j, l;                                                                      \
+        for (l = 0; l < OK_LANES; l++) sums[l] = 0;                                                \
+        for (slot = 0; slot < slots; slot++) {                                                     \
+            TYPE inner[OK_LANES] = {0};                                                            \
+            for (j = 0; j < d; j++, points += OK_LANES)                                            \
+                for (l = 0; l < OK_LANES; l++) inner[l] += x[j * OK_LANES + l] * points[l];        \
+            for (l = 0; l < OK_LANES; l++) sums[l] += coef[slot * OK_LANES + l] * inner[l];        \
+        }                                                                                          \
+    }                                                                                              \
+    /* victim[l]: the slot with the smallest coefficient, the one born first among equals. */      \
+    OK_STATIC OK_CLONES void ok_lanes_smallest##SUFFIX(                                            \
+        const TYPE *OK_RESTRICT coef, const unsigned char *OK_RESTRICT born, ptrdiff_t slots,      \
+        int32_t *OK_RESTRICT victim)                                                               \
+    {                                                                                              \
+        TYPE least[OK_LANES];                                                                      \
+        int32_t oldest[OK_LANES];                                                                  \
+        ptrdiff_t slot, l;                                                                         \
+        for (l = 0; l < OK_LANES; l++) {                                                           \
+            least[l] = coef[l] < 0 ? -coef[l] : coef[l];                                           \
+            oldest[l] = born[l];                                                                   \
+            victim[l] = 0;                                                                         \
+        }                                                                                          \
+        for (slot = 1; slot < slots; slot++)                                                       \
+            for (l = 0; l < OK_LANES; l++) {                                                       \
+                TYPE c = coef[slot * OK_LANES + l], size = c < 0 ? -c : c;                         \
+                int32_t day = born[slot * OK_LANES + l];                                           \
+                int goes = (size < least[l]) | ((size == least[l]) & (day < oldest[l]));           \
+                least[l] = goes ? size : least[l];                                                 \
+                oldest[l] = goes ? day : oldest[l];                                                \
+                victim[l] = goes ? (int32_t)slot : victim[l];                                      \
+            }                                                                                      \
+    }
+
+OK_DEFINE_LANES(double, , ok_exp)
+OK_DEFINE_LANES(float, _f, ok_exp_f)
 
 #endif

@@ -3,7 +3,16 @@ import numpy as np
 
 
 def exp(x):
-    """The library's own exp over an array: within 2 ulp of libm."""
+    """The library's own exp over an array: within 2 ulp of libm, in float32 for float32."""
+    cdef const float[::1] narrow
+    cdef float[::1] narrow_out
+    cdef Py_ssize_t i
+    if getattr(x, "dtype", None) == np.float32:
+        narrow = np.ascontiguousarray(x).reshape(-1)
+        narrow_out = np.empty(narrow.shape[0], dtype=np.float32)
+        for i in range(narrow.shape[0]):
+            narrow_out[i] = ok_exp_f(narrow[i])
+        return np.asarray(narrow_out).reshape(np.shape(x))
     cdef const double[::1] values = np.ascontiguousarray(x, dtype=np.float64).reshape(-1)
     cdef double[::1] out = np.empty(values.shape[0])
     if values.shape[0]:

@@ -1,0 +1,546 @@
+"""Many small models of one kind, side by side: what `Bank` keeps.
+
+Models live in blocks of OK_LANES.  Within a block, lane l of every row of numbers belongs to model l, so that one
+vector instruction serves all of them: points are [block][slot][feature][lane], coefficients [block][slot][lane].  A slot
+that holds no term has coefficient 0.  Each model has a frame of its own (the factor that its stored coefficients have to
+be multiplied by), an offset, the scalar of its loss, and its number of examples.
+
+The scores of a block come from one loop over slots.  Then each of its models makes its move by the same formulas as
+the engine's: ``losses`` and ``rules`` have them.  With at most MAX_SLOTS terms the smallest is found by looking at all.
+"""
+import numpy as np
+from libc.math cimport fabs, isfinite
+from libc.stdint cimport int64_t
+from onlinekernels._core.hypothesis cimport MOVE, NONE, POINT, SCORE
+from onlinekernels._core.losses cimport Loss, loss_derivative, loss_scalar_gradient
+from onlinekernels._core.ring cimport RECENT, SMALLEST, array_data
+from onlinekernels._core.ring import check_array
+from onlinekernels._core.rules cimport (GRADIENT, Move, Rule, Step, View, gradient_move, implicit_move, implicit_shrink,
+                                        step_size)
+from onlinekernels._core.tree cimport ok_prefetch
+from onlinekernels._core.vecmath cimport (OK_LANES, ok_lanes_gaussian, ok_lanes_gaussian_f, ok_lanes_linear,
+                                          ok_lanes_linear_f, ok_lanes_smallest, ok_lanes_smallest_f)
+
+LANES_CODES = {"lanes": OK_LANES, "most slots": MAX_SLOTS}
+
+cdef enum:
+    MAX_SLOTS = 64
+    LAST_TICK = 255     # of the clock that tells which of equal terms is older
+
+ctypedef fused real:
+    float
+    double
+
+cdef struct Store:
+    Loss loss           # its scalar is the one to start with
+    Step step
+    Rule rule
+    bint has_offset
+    bint linear         # the kernel: linear, or Gaussian exp(-gamma |x - z|^2)
+    double gamma
+    int budget          # RECENT or SMALLEST
+    Py_ssize_t slots    # terms of a model, at most
+    Py_ssize_t d        # features
+    double range        # largest number of the points' precision
+    double dust         # see `decide`
+    # Of each model
+    int64_t* t          # examples learned
+    double* frame       # true coefficient = frame * stored
+    double* offset
+    double* scalar      # current margin or width of the loss
+    unsigned char* count        # slots in use: the first ones
+    unsigned char* clock        # Recent: the slot of the oldest term, once all are used; Smallest: the next birthday
+    unsigned char* born         # [block][slot][lane]: order of entry, for Smallest
+
+cdef struct Examples:
+    # Rows of X, and which of them are for which model.
+    const void* X
+    const double* y             # NULL: the loss needs none
+    double* scores              # takes one number for each row
+    const unsigned char* active # NULL, or whether row m, which is model m's, counts
+    const int64_t* blocks       # NULL if row m is model m's; otherwise the blocks that have rows
+    const int64_t* starts       # [place in blocks][lane]: the rows of a lane are order[start:next start]
+    const int64_t* order
+    Py_ssize_t n                # rows
+    bint learning
+
+cdef struct Outcome:
+    int64_t learned     # rows
+    int64_t row         # the first one that could not be learned, and why
+    int reason
+
+
+cdef struct Decision:
+    # What is left of a move that one output and a gradient or implicit step make.
+    double shrink       # factor of the old coefficients
+    double alpha        # true coefficient of the new term; 0: there is none
+    double offset       # change of the offset
+    double scalar       # new scalar of the loss
+
+
+# ---- One model ------------------------------------------------------------------------------------------
+
+cdef inline double largest(real sample) noexcept nogil:
+    """Stored coefficients beyond this are folded, so that sums of them stay finite."""
+    return 1e30 if real is float else 1e150
+
+
+cdef inline double smallest(real sample) noexcept nogil:
+    """Numbers below it lose digits: folded to 0."""
+    return 1.1754943508222875e-38 if real is float else 2.2250738585072014e-308
+
+
+cdef inline double least_frame(real sample) noexcept nogil:
+    return 1e-20 if real is float else 1e-100
+
+
+cdef void fold(Store* store, real* coef, Py_ssize_t m, Py_ssize_t lane) noexcept nogil:
+    """Multiply a model's frame into its coefficients and reset it."""
+    cdef Py_ssize_t slot
+    cdef double value
+    for slot in range(store.count[m]):
+        value = store.frame[m] * coef[slot * OK_LANES + lane]
+        coef[slot * OK_LANES + lane] = <real> value if fabs(value) >= smallest(coef[0]) else 0
+    if store.frame[m] == 0.0:                   # eta * lambda = 1 wipes the past
+        store.count[m] = store.clock[m] = 0
+    store.frame[m] = 1.0
+
+
+cdef void renumber(Store* store, unsigned char* born, Py_ssize_t m, Py_ssize_t lane) noexcept nogil:
+    """The clock has run out: birthdays become ranks."""
+    cdef unsigned char rank[MAX_SLOTS]
+    cdef Py_ssize_t slot, other
+    for slot in range(store.count[m]):
+        rank[slot] = 0
+        for other in range(store.count[m]):
+            rank[slot] += born[other * OK_LANES + lane] < born[slot * OK_LANES + lane]
+    for slot in range(store.count[m]):
+        born[slot * OK_LANES + lane] = rank[slot]
+    store.clock[m] = store.count[m]
+
+
+cdef Py_ssize_t vacate(Store* store, const real* coef, unsigned char* born, Py_ssize_t m, Py_ssize_t lane,
+                       real newcomer, int smallest) noexcept nogil:
+    """A slot for a newcomer's stored coefficient, under the budget; -1 if it is the newcomer that goes.
+
+    `smallest` is the slot of a full model's smallest term.
+    """
+    cdef Py_ssize_t slot
+    if store.budget == RECENT:
+        slot = (store.clock[m] + store.count[m]) % store.slots
+        if store.count[m] == store.slots:
+            store.clock[m] = <unsigned char> ((store.clock[m] + 1) % store.slots)
+        else:
+            store.count[m] += 1
+        return slot
+    if store.count[m] < store.slots:
+        slot = store.count[m]
+        store.count[m] += 1
+    else:
+        slot = smallest
+        if fabs(newcomer) < fabs(coef[slot * OK_LANES + lane]):
+            return -1
+    born[slot * OK_LANES + lane] = store.clock[m]
+    store.clock[m] += 1
+    if store.clock[m] == LAST_TICK:
+        renumber(store, born, m, lane)
+    return slot
+
+
+cdef void append(Store* store, real* points, real* coef, unsigned char* born, const real* x, Py_ssize_t m,
+                 Py_ssize_t lane, double alpha, int smallest) noexcept nogil:
+    """A new term at the model's x, with the true coefficient alpha, under the budget."""
+    cdef Py_ssize_t slot, j
+    cdef real stored
+    if fabs(alpha) >= largest(x[0]) * store.frame[m]:
+        fold(store, coef, m, lane)
+    stored = <real> (alpha / store.frame[m])
+    slot = vacate(store, coef, born, m, lane, stored, smallest)
+    if slot < 0:
+        return
+    coef[slot * OK_LANES + lane] = stored
+    for j in range(store.d):
+        points[(slot * store.d + j) * OK_LANES + lane] = x[j * OK_LANES + lane]
+
+
+cdef int decide(const Store* store, Py_ssize_t m, double bare, double own, double y, Decision* decision) noexcept nogil:
+    """What the rule makes of an example of model m; a reason if it cannot."""
+    cdef double eta = step_size(&store.step, store.t[m] + 1)
+    cdef Loss loss = store.loss
+    cdef View view
+    cdef Move move
+    loss.scalar = store.scalar[m]
+    view.bare, view.score = bare, bare + store.offset[m]
+    view.target, view.k, view.offsets, view.trace = y, own, 1.0, 0.0
+    view.scalar_gradient = loss_scalar_gradient(&loss, view.score, y)
+    if store.rule.code == GRADIENT:
+        view.derivative = loss_derivative(&loss, view.score, y)
+        gradient_move(&loss, eta, store.rule.regularization, 1.0, &view, &move)
+    else:
+        view.score += (implicit_shrink(eta, store.rule.regularization) - 1.0) * bare
+        implicit_move(&loss, &store.rule, eta, 1.0, store.has_offset, &view, &move)
+        # In float32, a change of f(x) below the rounding of f(x) itself is no reason for a term.
+        if fabs(move.alpha[0]) * own < store.dust * (fabs(view.score) + fabs(y) + fabs(loss.scalar)):
+            move.alpha[0] = 0.0
+    decision.shrink = move.transform[0][0]
+    decision.alpha = move.alpha[0] if own != 0.0 else 0.0
+    decision.offset = move.offset
+    decision.scalar = move.scalar
+    if fabs(move.alpha[0]) <= store.range and fabs(move.alpha[0] * own) <= store.range and isfinite(move.offset) \
+            and isfinite(move.scalar):
+        return NONE
+    return MOVE
+
+
+cdef void carry_out(Store* store, real* points, real* coef, unsigned char* born, const real* x, Py_ssize_t m,
+                    Py_ssize_t lane, const Decision* decision, int smallest) noexcept nogil:
+    """Shrink the old terms of model m, append the new one, move its offset and its loss's scalar."""
+    store.t[m] += 1
+    if store.has_offset:
+        store.offset[m] += decision.offset
+    store.frame[m] *= decision.shrink
+    if fabs(store.frame[m]) < least_frame(x[0]):
+        fold(store, coef, m, lane)
+    if decision.alpha != 0.0:
+        append(store, points, coef, born, x, m, lane, decision.alpha, smallest)
+    store.scalar[m] = decision.scalar
+
+
+cdef double own_value(const Store* store, const real* x, Py_ssize_t lane) noexcept nogil:
+    """k(x, x) of the linear kernel."""
+    cdef double total = 0.0
+    cdef Py_ssize_t j
+    for j in range(store.d):
+        total += <double> x[j * OK_LANES + lane] * x[j * OK_LANES + lane]
+    return total
+
+
+cdef double evaluate_carefully(const Store* store, const real* points, const real* coef, const real* x,
+                               Py_ssize_t lane) noexcept nogil:
+    """A linear score without slots that hold no term: an infinite value times their 0 is no reason to stop."""
+    cdef Py_ssize_t slot, j
+    cdef double total = 0.0, inner
+    for slot in range(store.slots):
+        if coef[slot * OK_LANES + lane] == 0:
+            continue
+        inner = 0.0
+        for j in range(store.d):
+            inner += <double> x[j * OK_LANES + lane] * points[(slot * store.d + j) * OK_LANES + lane]
+        total += coef[slot * OK_LANES + lane] * inner
+    return total
+
+
+# ---- A block --------------------------------------------------------------------------------------------
+
+cdef void evaluate(const Store* store, const real* points, const real* coef, const real* x, Py_ssize_t slots,
+                   real* sums) noexcept nogil:
+    """Sums of stored coefficients times kernel values, for all models of a block."""
+    if real is float:
+        if store.linear:
+            ok_lanes_linear_f(points, coef, x, slots, store.d, sums)
+        else:
+            ok_lanes_gaussian_f(points, coef, x, slots, store.d, <float> store.gamma, sums)
+    else:
+        if store.linear:
+            ok_lanes_linear(points, coef, x, slots, store.d, sums)
+        else:
+            ok_lanes_gaussian(points, coef, x, slots, store.d, store.gamma, sums)
+
+
+cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssize_t following, const int64_t* rows,
+                real* x, const Examples* examples, unsigned char* failed, Outcome* outcome) noexcept nogil:
+    """One example for each model of a block that has one (rows[lane] >= 0): its score and, if asked, its move.
+
+    `following` is the block that will be visited next.
+    """
+    cdef real sums[OK_LANES]
+    cdef Py_ssize_t lane, j, m, slots = 0, size = store.slots * OK_LANES
+    cdef unsigned char* born = store.born + block * size
+    cdef int victims[OK_LANES]
+    cdef int reason
+    cdef Decision decision
+    cdef double bare, own, y
+    cdef const real* row
+    cdef const real* points_ahead = points + following * size * store.d
+    cdef const real* coef_ahead = coef + following * size
+    points += block * size * store.d
+    coef += block * size
+    for lane in range(OK_LANES):
+        slots = max(slots, <Py_ssize_t> store.count[block * OK_LANES + lane])
+        if rows[lane] >= 0:
+            row = <const real*> examples.X + rows[lane] * store.d
+            for j in range(store.d):
+                x[j * OK_LANES + lane] = row[j]
+        else:
+            for j in range(store.d):
+                x[j * OK_LANES + lane] = 0
+    evaluate(store, points, coef, x, slots, sums)
+    if examples.learning and store.budget == SMALLEST and slots == store.slots:
+        if real is float:
+            ok_lanes_smallest_f(coef, born, slots, victims)
+        else:
+            ok_lanes_smallest(coef, born, slots, victims)
+    for lane in range(OK_LANES):
+        # While models move one by one, memory has time to bring what follows.
+        ok_prefetch(<const double*> (points_ahead + lane * slots * store.d), slots * store.d * sizeof(real) // 8)
+        ok_prefetch(<const double*> (coef_ahead + lane * slots), slots * sizeof(real) // 8)
+        if rows[lane] < 0:
+            continue
+        m = block * OK_LANES + lane
+        bare, own = store.frame[m] * sums[lane], 1.0
+        if store.linear:
+            own = own_value(store, x, lane)
+            if not isfinite(bare):
+                bare = store.frame[m] * evaluate_carefully(store, points, coef, x, lane)
+        examples.scores[rows[lane]] = bare + store.offset[m]
+        reason = NONE
+        if not isfinite(bare + store.offset[m]):
+            reason = SCORE
+        elif examples.learning and not isfinite(own):
+            reason = POINT
+        elif examples.learning:
+            y = 0.0 if examples.y == NULL else examples.y[rows[lane]]
+            reason = decide(store, m, bare, own, y, &decision)
+            if reason == NONE:
+                carry_out(store, points, coef, born, x, m, lane, &decision, victims[lane])
+        if reason == NONE:
+            outcome.learned += 1
+            continue
+        failed[lane] = True
+        if outcome.row < 0 or rows[lane] < outcome.row:
+            outcome.row, outcome.reason = rows[lane], reason
+
+
+cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first, Py_ssize_t last, real* x,
+                       const Examples* examples, Outcome* outcome) noexcept nogil:
+    """All examples of some blocks, those of each model in their order; a model stops at an example that it cannot learn."""
+    cdef int64_t rows[OK_LANES]
+    cdef int64_t next[OK_LANES]
+    cdef unsigned char failed[OK_LANES]
+    cdef Py_ssize_t place, lane, m
+    cdef bint more
+    cdef const int64_t* starts
+    for place in range(first, last):
+        for lane in range(OK_LANES):
+            failed[lane] = False
+        more = False
+        if examples.blocks == NULL:
+            for lane in range(OK_LANES):
+                m = place * OK_LANES + lane
+                rows[lane] = m if m < examples.n and (examples.active == NULL or examples.active[m]) else -1
+                more |= rows[lane] >= 0
+            if more:
+                visit(store, points, coef, place, min(place + 1, last - 1), rows, x, examples, failed, outcome)
+            continue
+        starts = examples.starts + place * (OK_LANES + 1)
+        for lane in range(OK_LANES):
+            next[lane] = starts[lane]
+        while True:
+            more = False
+            for lane in range(OK_LANES):
+                rows[lane] = -1
+                if next[lane] < starts[lane + 1] and not failed[lane]:
+                    rows[lane] = examples.order[next[lane]]
+                    next[lane] += 1
+                    more = True
+            if not more:
+                break
+            visit(store, points, coef, examples.blocks[place], examples.blocks[min(place + 1, last - 1)], rows, x,
+                  examples, failed, outcome)
+
+
+# ---- From Python ----------------------------------------------------------------------------------------
+
+cdef class Models:
+    """Many small models of one kind.
+
+    Parameters
+    ----------
+    loss, step, rule, budget : tuple
+        As the engine takes them; the rule is gradient or implicit, the budget Recent or Smallest.
+    offset : bool
+    gamma : float or None
+        Of the Gaussian exp(-gamma |x - z|^2); None is the linear kernel.
+    n_features : int
+    dtype : numpy dtype
+        float32 or float64, of points, coefficients and kernel values.
+    """
+    cdef Store store
+    cdef readonly Py_ssize_t n          # models
+    cdef readonly object dtype
+    cdef readonly dict arrays           # by name; what `store` points to
+
+    def __init__(self, *, loss, step, rule, budget, bint offset, gamma, Py_ssize_t n_features, dtype):
+        self.store.loss = Loss(loss[0], loss[1], loss[2])
+        self.store.has_offset = offset
+        self.store.linear = gamma is None
+        self.store.gamma = 0.0 if gamma is None else gamma
+        self.store.budget, self.store.slots = budget[0], budget[1]
+        self.store.d = n_features
+        self.dtype = np.dtype(dtype)
+        self.store.range = np.finfo(self.dtype).max
+        self.store.dust = 1e-6 if self.dtype == np.float32 else 0.0
+        self.configure(step, rule)
+        self.allocate(0)
+
+    def configure(self, step, rule):
+        """Set what may change between calls."""
+        self.store.step = Step(step[0], step[1], step[2], step[3], step[4])
+        self.store.rule = Rule(rule[0], rule[1], rule[2], rule[3], rule[4], rule[5])
+
+    cdef allocate(self, Py_ssize_t blocks):
+        """Move to arrays of so many blocks, at least as many as are in use."""
+        cdef Py_ssize_t slots = self.store.slots, used = (self.n + OK_LANES - 1) // OK_LANES
+        shapes = {"points": (self.dtype, (slots, self.store.d)), "coefficients": (self.dtype, (slots,)),
+                  "born": (np.uint8, (slots,)), "t": (np.int64, ()), "frame": (np.float64, ()),
+                  "offset": (np.float64, ()), "scalar": (np.float64, ()), "count": (np.uint8, ()), "clock": (np.uint8, ())}
+        starts = {"frame": 1.0, "scalar": self.store.loss.scalar}
+        moved = {}
+        for name, (dtype, shape) in shapes.items():
+            moved[name] = zeros((blocks, *shape, OK_LANES), np.dtype(dtype))
+            if name in starts:
+                moved[name][...] = starts[name]
+            if used:
+                moved[name][:used] = self.arrays[name][:used]
+        self.arrays = moved
+        self.store.t = <int64_t*> array_data(moved["t"])
+        self.store.frame = <double*> array_data(moved["frame"])
+        self.store.offset = <double*> array_data(moved["offset"])
+        self.store.scalar = <double*> array_data(moved["scalar"])
+        self.store.count = <unsigned char*> array_data(moved["count"])
+        self.store.clock = <unsigned char*> array_data(moved["clock"])
+        self.store.born = <unsigned char*> array_data(moved["born"])
+
+    def grow(self, Py_ssize_t n):
+        """Make sure that there are n models; memory doubles, so that each moves a few times at most."""
+        cdef Py_ssize_t blocks = (n + OK_LANES - 1) // OK_LANES, room = len(self.arrays["t"])
+        if blocks > room:
+            self.allocate(max(blocks, 2 * room) if self.n else blocks)
+        self.n = max(self.n, n)
+
+    def visit(self, X, const double[::1] y, double[::1] scores, *, groups=None, active=None, bint learning,
+              Py_ssize_t first, Py_ssize_t last):
+        """The examples of blocks first, ..., last - 1: scores, and moves if `learning`.
+
+        Row m of X is for model m, unless `groups` = (blocks, starts, order) says what belongs together; `first` and
+        `last` are then places in `blocks`.  Different ranges may run in different threads.
+
+        Returns
+        -------
+        learned, row, reason : how many rows went well; the first that did not (-1: none), and why
+        """
+        cdef Examples examples
+        cdef Outcome outcome = Outcome(0, -1, NONE)
+        cdef const int64_t[::1] blocks, order
+        cdef const int64_t[:, ::1] starts
+        cdef const unsigned char[::1] mask
+        cdef void* points = <void*> array_data(self.arrays["points"])
+        cdef void* coef = <void*> array_data(self.arrays["coefficients"])
+        scratch = zeros((self.store.d, OK_LANES), self.dtype)
+        cdef void* x = <void*> array_data(scratch)
+        if last <= first:
+            return 0, -1, NONE
+        examples.X = array_data(X)
+        examples.y = NULL
+        if y is not None:
+            examples.y = &y[0]
+        examples.scores = &scores[0]
+        examples.learning = learning
+        examples.n = X.shape[0]
+        examples.active = NULL
+        examples.blocks = NULL
+        if active is not None:
+            mask = active
+            examples.active = &mask[0]
+        if groups is not None:
+            blocks, starts, order = groups
+            examples.blocks, examples.starts, examples.order = &blocks[0], &starts[0, 0], &order[0]
+        cdef bint single = self.dtype == np.float32
+        with nogil:
+            if single:
+                visit_blocks[float](&self.store, <float*> points, <float*> coef, first, last, <float*> x, &examples, &outcome)
+            else:
+                visit_blocks[double](&self.store, <double*> points, <double*> coef, first, last, <double*> x, &examples, &outcome)
+        return outcome.learned, outcome.row, outcome.reason
+
+    def values(self, name):
+        """One number of each model: an array over models."""
+        return self.arrays[name].reshape(-1)[:self.n].copy()
+
+    def gather(self, models):
+        """State of some models, by name; the first axis of each array is over them, the second over slots."""
+        block, lane = np.divmod(np.asarray(models, dtype=np.int64), OK_LANES)
+        return {name: np.ascontiguousarray(array[block, ..., lane]) for name, array in self.arrays.items()}
+
+    def scatter(self, models, state):
+        """Put a state that `gather` gave and `check_state` has seen into models that are there."""
+        block, lane = np.divmod(np.asarray(models, dtype=np.int64), OK_LANES)
+        for name, array in self.arrays.items():
+            array[block, ..., lane] = state[name]
+
+    def check_state(self, state, Py_ssize_t n):
+        """Raise ValueError unless a state of n models fits: every index and shape that C relies on."""
+        for name, array in self.arrays.items():
+            check_array(state[name], name, array.dtype, (n, *array.shape[1:array.ndim - 1]))
+        count, clock = state["count"].astype(int), state["clock"].astype(int)
+        born, slots = state["born"], np.arange(self.store.slots)
+        recent = self.store.budget == RECENT
+        if (count > self.store.slots).any():
+            raise ValueError(f"a model has more terms than the budget of {self.store.slots}")
+        if (state["t"] < 0).any() or (state["t"] >= 1 << 62).any():
+            raise ValueError("t is not a number of examples")
+        if (state["frame"] == 0).any():
+            raise ValueError("a frame is 0")
+        if recent and ((clock != 0) & ((count < self.store.slots) | (clock >= self.store.slots))).any():
+            raise ValueError("the slot of the oldest term is none")
+        if not recent and ((clock >= LAST_TICK) | (clock < count)).any():
+            raise ValueError("a clock has run out")
+        free = slots >= count[:, None]
+        if state["coefficients"][free].any():
+            raise ValueError("a slot without a term has a coefficient")
+        if not recent:
+            if (born[~free] >= np.repeat(clock, count)).any():
+                raise ValueError("a term is younger than its model")
+            days = np.sort(np.where(free, 256 + slots, born.astype(int)), axis=1)
+            if (np.diff(days, axis=1) == 0).any():
+                raise ValueError("two terms have the same birthday")
+
+    def terms(self, Py_ssize_t model):
+        """(points, true coefficients) of a model, oldest first, terms that have decayed to 0 left out."""
+        state = {name: array[0] for name, array in self.gather([model]).items()}
+        slots = np.arange(state["count"])
+        if self.store.budget == RECENT:
+            slots = (slots + state["clock"]) % self.store.slots
+        else:
+            slots = np.argsort(state["born"][:state["count"]])
+        slots = slots[state["coefficients"][slots] != 0]
+        return state["points"][slots], state["frame"] * state["coefficients"][slots].astype(float)
+
+    def term_counts(self):
+        """Number of terms of each model."""
+        return np.count_nonzero(self.arrays["coefficients"], axis=1).reshape(-1)[:self.n]
+
+    def nbytes(self):
+        """Memory of all arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    def _check(self):
+        """Assert every invariant."""
+        blocks = len(self.arrays["t"])
+        assert blocks * OK_LANES >= self.n
+        for name, array in self.arrays.items():
+            assert len(array) == blocks and array.shape[array.ndim - 1] == OK_LANES and array.flags.c_contiguous, name
+        try:
+            self.check_state(self.gather(np.arange(self.n)), self.n)
+        except ValueError as error:
+            raise AssertionError(str(error)) from error
+        spare = self.gather(np.arange(self.n, blocks * OK_LANES))
+        assert not spare["t"].any() and not spare["count"].any(), "a model beyond the last has learned"
+
+
+cdef zeros(shape, dtype):
+    """np.zeros that starts at a cache line."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    memory = np.zeros(size + 64, dtype=np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start:start + size].view(dtype).reshape(shape)

@@ -1,0 +1,432 @@
+"""The bank itself: calls are checked, shared out over threads, and answered."""
+import copy
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from onlinekernels import validation
+from onlinekernels._core.bank import Models
+from onlinekernels._core.engine import REASONS
+from onlinekernels._core.vecmath import all_finite
+from onlinekernels.bank import files
+from onlinekernels.bank.plan import BankPlan
+from onlinekernels.bank.rows import LANES, as_keys, checked_mask, checked_numbers, grouped, targets
+from onlinekernels.labels import BinaryLabels
+from onlinekernels.params import Parameterized
+from onlinekernels.state import State
+
+__all__ = ["Bank"]
+
+BLOCKS_AT_A_TIME = 4096  # between two looks at Ctrl-C
+NUMBERS = {"t_": "t", "intercept_": "offset"}
+
+
+class Bank(Parameterized):
+    """Many independent small models of one kind, which learn side by side.
+
+    Each model is what `SILK` or `NORMA` with the same parameters would be, to rounding; a bank of a hundred thousand
+    is more than a hundred times as fast as as many objects. Models have numbers (``n_models=``), or keys that appear
+    as they come: the model of a new key starts at f = 0.
+
+    Parameters
+    ----------
+    n_features : int
+    loss : Loss, str or None
+        A loss of one output: two classes, regression or novelty. Default as for `SILK`.
+    kernel : Gaussian, Linear, their names, or None
+        Default as for the rule.
+    n_models : int or None
+        So many models, numbered from 0. None: models have keys.
+    rule : "silk" or "norma"
+        Implicit steps, as `SILK` makes them, or gradient steps, as `NORMA` does.
+    budget : int, Recent or Smallest
+        At most 64 terms for each model. An integer means `Smallest` for "silk" and `Recent` for "norma".
+    step, regularization, penalty : as for `SILK` or `NORMA`
+        None is the default there. "norma" has no penalty.
+    offset : bool
+    threads : int
+        Threads that share the models of a call.
+
+    Attributes
+    ----------
+    keys_ : list
+        Keys of the models, in the order of their appearance; their numbers for ``n_models=``.
+    t_, n_terms_, intercept_, margin_ or width_ : array of shape (n_models,)
+        Of each model, in the order of `keys_`.
+    classes_
+        The two labels, which all models share.
+
+    Notes
+    -----
+    Parameters are read when the bank first learns. The first X decides about the precision: with float32, points,
+    coefficients and kernel values are float32, and twice as many models fit through the processor.
+
+    Examples
+    --------
+    One detector per sensor. The second sensor moves on the third day:
+
+    >>> from onlinekernels import Bank, Gaussian
+    >>> bank = Bank(1, "novelty", Gaussian(1.0))
+    >>> for day in ([20.0], [5.0]), ([20.1], [5.2]), ([20.2], [9.0]):
+    ...     bank.progressive(day, keys=["hall", "cellar"]).round(1)
+    array([0., 0.])
+    array([1., 1.])
+    array([1., 0.])
+    >>> bank.model("cellar").support_vectors_.ravel()
+    array([5. , 5.2, 9. ])
+    """
+
+    def __init__(self, n_features, loss=None, kernel=None, *, n_models=None, rule="silk", budget=20, step=None,
+                 regularization=None, penalty=None, offset=False, threads=1):
+        self.n_features = n_features
+        self.loss = loss
+        self.kernel = kernel
+        self.n_models = n_models
+        self.rule = rule
+        self.budget = budget
+        self.step = step
+        self.regularization = regularization
+        self.penalty = penalty
+        self.offset = offset
+        self.threads = threads
+        self._begin()
+
+    def _begin(self):
+        self._turn = threading.RLock()  # one call at a time: memory may move when a key appears
+        self._plan = self._models = self._labels = None
+        self._index = {}  # number of each key's model
+
+    # ---- Learning -----------------------------------------------------------------------------
+
+    def partial_fit(self, X, y=None, keys=None, active=None, *, classes=None):
+        """Learn one row of X for each model, or rows with keys; return self.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Without keys, row m is for model m and n is `n_models`.
+        y : labels or targets of the rows; none for novelty losses
+        keys : n hashables, or with ``n_models=`` numbers of models
+            Whose example each row is. Rows of one key are learned in their order.
+        active : n booleans
+            Rows that count; the others are not even looked at.
+        classes : both labels, needed at most on the first call
+        """
+        self._visit(X, y, keys, active, classes, learning=True)
+        return self
+
+    def progressive(self, X, y=None, keys=None, active=None, *, classes=None):
+        """Test, then train: learn like `partial_fit` and return the scores just before each update.
+
+        Returns
+        -------
+        scores : array of shape (n,)
+            f(x) + offset of the row's model, for every task; NaN for rows that are not active.
+        """
+        return self._visit(X, y, keys, active, classes, learning=True)
+
+    def _visit(self, X, y, keys, active, classes, learning):
+        with self._turn:
+            plan = self._plan or self._checked_plan()
+            dtype = None if self._models is None else self._models.dtype
+            X = validation.check_points(X, n_features=plan.n_features, dtype=dtype, finite=active is None, owner="Bank")
+            n = len(X)
+            if active is not None:
+                active = checked_mask(active, n)
+                if not all_finite(X):
+                    validation.check_points(np.where(active[:, None], X, 0))
+            numbers, newcomers = self._numbers(plan, keys, n, active)
+            y, labels = targets(plan, self._labels, y, n, active, classes) if learning else (None, self._labels)
+            if self._models is None:
+                if not learning:
+                    raise validation.not_fitted(self)
+                self._models = Models(dtype=X.dtype, **plan.core())
+            self._plan, self._labels = plan, labels
+            if learning:
+                self._index.update(newcomers)
+                self._models.grow(plan.n_models or len(self._index))
+            return self._run(X, y, numbers, active, learning)
+
+    def _run(self, X, y, numbers, active, learning):
+        """Scores of checked rows, which are learned if `learning`."""
+        scores = np.full(len(X), np.nan)
+        if numbers is None:
+            groups, places = None, -(-len(X) // LANES)
+        else:
+            if active is not None:
+                numbers = np.where(active, numbers, -1)
+            scores[numbers >= self._models.n] = 0.0  # a key that has not appeared scores like a new model
+            groups = grouped(numbers, self._models.n)
+            places, active = len(groups[0]), None
+        if active is not None:
+            active = active.view(np.uint8)
+
+        def visit(first, last):
+            outcomes = [(0, -1, 0)]
+            for begin in range(first, last, BLOCKS_AT_A_TIME):
+                end = min(begin + BLOCKS_AT_A_TIME, last)
+                outcomes.append(self._models.visit(X, y, scores, groups=groups, active=active, learning=learning,
+                                                   first=begin, last=end))
+            return outcomes
+
+        bounds = np.linspace(0, places, validation.check_integer(self, "threads", 1) + 1).astype(int).tolist()
+        if len(bounds) == 2 or places < len(bounds):
+            outcomes = visit(0, places)
+        else:
+            with ThreadPoolExecutor(len(bounds) - 1) as threads:
+                outcomes = sum(threads.map(visit, bounds[:-1], bounds[1:]), [])
+        row, reason = min(((row, reason) for _, row, reason in outcomes if row >= 0), default=(-1, 0))
+        if row >= 0:
+            learned = sum(count for count, _, _ in outcomes)
+            error = FloatingPointError(
+                f"Row {row} of X cannot be learned: {REASONS[reason]}. Its model stopped there; the other rows, {learned} "
+                "in all, were learned." if learning else f"Row {row} of X has no finite score: {REASONS[reason]}."
+            )
+            error.rows_learned = learned if learning else 0
+            raise error
+        return scores
+
+    # ---- Predicting ---------------------------------------------------------------------------
+
+    def scores(self, X, keys=None, active=None):
+        """f(x) + offset of the rows' models, as `progressive` gives it, without learning; 0 for a key without a model."""
+        return self._visit(X, None, keys, active, None, learning=False)
+
+    def predict(self, X, keys=None, active=None):
+        """Labels, targets, or +1 (ordinary) and -1 (novel) for the rows of X.
+
+        Rows that are not active get None, NaN or 0.
+        """
+        with self._turn:
+            scores = self.scores(X, keys, active)
+            task = self._plan.loss.task
+            if task == "regression":
+                return scores
+            if task == "novelty":
+                answers = self._ordinary(scores, keys)
+                return np.where(np.isnan(scores), 0, np.where(answers, 1, -1))
+            labels = self._labels.decode(scores[:, None])
+            return labels if active is None else np.where(np.isnan(scores), None, labels.astype(object))
+
+    def _ordinary(self, scores, keys):
+        """Whether scores reach their model's margin; implicit steps leave f there up to rounding."""
+        rho = self._models.values("scalar")
+        if keys is not None:
+            numbers = self._numbers(self._plan, keys, len(scores), None)[0]
+            rho = np.append(rho, self._plan.loss.core()[1])[np.minimum(numbers, len(rho))]
+        rounding = 64 * np.finfo(self._models.dtype).eps * np.maximum(np.abs(scores), np.abs(rho))
+        return scores >= rho - rounding
+
+    # ---- Checks -------------------------------------------------------------------------------
+
+    def _checked_plan(self):
+        validation.check_integer(self, "n_features", 1)
+        if self.n_models is not None:
+            validation.check_integer(self, "n_models", 1)
+        validation.check_integer(self, "threads", 1)
+        return BankPlan(self)
+
+    def _numbers(self, plan, keys, n, active):
+        """(number of each row's model, keys that are new with their numbers); None without keys: row m is model m's."""
+        if keys is None:
+            if plan.n_models is None:
+                raise ValueError("This bank has a model for each key: pass keys=..., or give n_models= when you make it.")
+            if n != plan.n_models:
+                raise ValueError(f"X must have a row for each of the {plan.n_models} models. Got {n} rows instead; pass keys=...")
+            return None, {}
+        if plan.n_models is not None:
+            return checked_numbers(keys, n, plan.n_models), {}
+        keys = as_keys(keys, n)
+        try:
+            known = list(map(self._index.get, keys))
+            newcomers = {}
+            for i, number in enumerate(known):
+                if number is None:
+                    if active is not None and not active[i]:
+                        known[i] = 0
+                        continue
+                    known[i] = newcomers.setdefault(keys[i], len(self._index) + len(newcomers))
+        except TypeError as error:
+            raise TypeError(f"keys must be hashable, such as numbers, strings or tuples: {error}.") from error
+        if any(key != key for key in newcomers):
+            raise ValueError("keys contains NaN, which is not equal to itself and cannot name a model.")
+        return np.array(known, dtype=np.int64), newcomers
+
+    # ---- Models -------------------------------------------------------------------------------
+
+    def __len__(self):
+        return 0 if self._models is None else self._models.n
+
+    def __contains__(self, key):
+        try:
+            self._number(key)
+        except KeyError:
+            return False
+        return True
+
+    def _number(self, key):
+        number = self._index.get(key) if self._plan is None or self._plan.n_models is None else key
+        if number is None or self._models is None or not 0 <= number < self._models.n:
+            raise KeyError(f"The bank has no model for {key!r}.")
+        return number
+
+    def model(self, key):
+        """The model of a key (a number with ``n_models=``) as an ordinary fitted model, which continues identically.
+
+        It is a copy: what it learns from then on does not come back to the bank.
+        """
+        with self._turn:
+            number = self._number(key)
+            learned = {name: array[0] for name, array in self._models.gather([number]).items()}
+            model = self._plan.blank()
+            if learned["t"] == 0:
+                return model
+            points, alpha = self._models.terms(number)
+            start = points if len(points) else np.zeros((1, self._plan.n_features), dtype=self._models.dtype)
+            state = State.first(model._plan(), start, self._labels)
+            state.engine.begin_from(np.array([learned["offset"]]), points, alpha[None])
+            state.engine.restore({**state.engine.state(), "t": int(learned["t"]), "scalar": float(learned["scalar"])})
+            model._state = state
+            return model
+
+    @property
+    def keys_(self):
+        return list(self._index) if self._attribute().n_models is None else list(range(self._models.n))
+
+    @property
+    def n_terms_(self):
+        self._attribute()
+        return self._models.term_counts()
+
+    @property
+    def classes_(self):
+        self._attribute()
+        if self._labels is None:
+            raise AttributeError("classes_ exists for losses of two classes only.")
+        return self._labels.classes.copy()
+
+    def __getattr__(self, name):
+        """Fitted numbers of all models."""
+        if name in ("margin_", "width_"):
+            if self._attribute().loss.scalar_name != name[:-1]:
+                raise AttributeError(f"The loss {self._plan.loss!r} has no {name[:-1]}.")
+            return self._models.values("scalar")
+        if name in NUMBERS:
+            self._attribute()
+            return self._models.values(NUMBERS[name])
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _attribute(self):
+        if self.__dict__.get("_models") is None:
+            raise AttributeError("This Bank instance is not fitted yet.")
+        return self._plan
+
+    def take(self, keys):
+        """A bank with copies of the models of some keys; for banks with keys."""
+        with self._turn:
+            if self._attribute().n_models is not None:
+                raise ValueError("take is for banks with keys; this one has n_models=.")
+            return self._with_models([(list(keys), self._models.gather([self._number(key) for key in keys]))])
+
+    @staticmethod
+    def joined(banks):
+        """One bank with the models of several, whose parameters are the same and whose keys differ."""
+        banks = list(banks)
+        if not banks:
+            raise ValueError("banks must hold at least one bank. Got none.")
+        fitted = [bank for bank in banks if bank._models is not None]
+        if not fitted:
+            return copy.deepcopy(banks[0])
+        first = fitted[0]
+        for bank in fitted:
+            if bank._plan.n_models is not None:
+                raise ValueError("Only banks with keys can be joined; this one has n_models=.")
+            if not bank._plan.is_like(first._plan) or bank._models.dtype != first._models.dtype:
+                raise ValueError(f"Banks to be joined must have the same parameters. Got {first!r} and {bank!r}.")
+            if bank._labels is not None and bank.classes_.tolist() != first.classes_.tolist():
+                raise ValueError(f"Banks to be joined must have the same classes. Got {first.classes_} and {bank.classes_}.")
+        keys = [key for bank in fitted for key in bank._index]
+        if len(set(keys)) < len(keys):
+            seen = set()
+            twice = next(key for key in keys if key in seen or seen.add(key))
+            raise ValueError(f"Banks to be joined must not share keys. {twice!r} is in two of them.")
+        return first._with_models([(bank.keys_, bank._models.gather(np.arange(bank._models.n))) for bank in fitted])
+
+    def _with_models(self, parts):
+        """A bank like this one with other models: [(keys, their state)]."""
+        bank = Bank(**copy.deepcopy(self.get_params(deep=False)))
+        bank._plan, bank._labels = self._plan, self._labels
+        bank._models = Models(dtype=self._models.dtype, **self._plan.core())
+        bank._models.grow(sum(len(keys) for keys, _ in parts))
+        for keys, state in parts:
+            first = len(bank._index)
+            bank._index.update(zip(keys, range(first, first + len(keys))))
+            bank._models.scatter(np.arange(first, first + len(keys)), state)
+        return bank
+
+    # ---- Files and pickles --------------------------------------------------------------------
+
+    def save(self, path):
+        """Write the bank to one .npz file that `Bank.load` continues from, bit for bit. Keys must be numbers or strings."""
+        with self._turn:
+            files.save(self, path)
+
+    @staticmethod
+    def load(path):
+        """Read a bank that `save` wrote."""
+        header, learned = files.read(path)
+        try:
+            bank = Bank(**header)
+            if learned is not None:
+                bank._restore(learned)
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError, MemoryError) as error:
+            raise ValueError(f"{path} cannot be loaded: {error}.") from error
+        return bank
+
+    def _to_dict(self):
+        """What is learned, as plain values and arrays; None if nothing is."""
+        if self._models is None:
+            return None
+        return {
+            "params": self._plan.params,
+            "dtype": self._models.dtype.str[1:],
+            "keys": list(self._index) if self._plan.n_models is None else None,
+            "labels": None if self._labels is None else self._labels.state(),
+            "models": self._models.gather(np.arange(self._models.n)),
+        }
+
+    def _restore(self, learned):
+        plan = BankPlan(Bank(**learned["params"]))
+        if learned["dtype"] not in ("f4", "f8"):
+            raise ValueError(f"points cannot be of type {learned['dtype']!r}")
+        keys = learned["keys"]
+        if (keys is None) != (plan.n_models is not None) or (learned["labels"] is None) != (plan.loss.task != "binary"):
+            raise ValueError("the keys or labels do not fit the parameters")
+        n = plan.n_models if keys is None else len(keys)
+        index = {} if keys is None else dict(zip(keys, range(n)))
+        if keys is not None and len(index) != n:
+            raise ValueError("two models have the same key")
+        models = Models(dtype=learned["dtype"], **plan.core())
+        models.check_state(learned["models"], n)
+        models.grow(n)
+        models.scatter(np.arange(n), learned["models"])
+        self._labels = None if learned["labels"] is None else BinaryLabels.restore(learned["labels"])
+        self._plan, self._models, self._index = plan, models, index
+
+    def __getstate__(self):
+        with self._turn:
+            return {"params": self.get_params(deep=False), "learned": self._to_dict()}
+
+    def __setstate__(self, state):
+        self.__init__(**state["params"])
+        if state["learned"] is not None:
+            self._restore(state["learned"])
+
+    def _check(self):
+        """Assert every invariant."""
+        if self._models is None:
+            return
+        self._models._check()
+        if self._plan.n_models is None:
+            assert list(self._index.values()) == list(range(self._models.n))

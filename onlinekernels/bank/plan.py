@@ -1,0 +1,64 @@
+"""The validated parameters of a bank."""
+import copy
+
+from onlinekernels._core.bank import LANES_CODES
+from onlinekernels.algorithms import NORMA, SILK
+from onlinekernels.budgets import Recent, Smallest
+from onlinekernels.kernels import Gaussian, Linear
+from onlinekernels.params import same_parameters
+
+__all__ = ["BankPlan"]
+
+RULES = {"silk": SILK, "norma": NORMA}
+MOST_TERMS = LANES_CODES["most slots"]
+
+
+class BankPlan:
+    """The validated parameters of a bank: those of one of its models, and what a bank can do."""
+
+    def __init__(self, bank):
+        self.params = copy.deepcopy(bank.get_params(deep=False))
+        self.n_features, self.n_models = bank.n_features, bank.n_models
+        plan = self.plan = self.blank()._plan()
+        self.loss = plan.loss
+        if plan.loss.task == "multiclass" or not plan.loss.is_compiled():
+            raise ValueError(f"A Bank takes a built-in loss of two classes, of regression or of novelty. Got {plan.loss!r}.")
+        if type(plan.kernel) not in (Gaussian, Linear):
+            raise ValueError(f"A Bank takes a Gaussian or a Linear kernel. Got {plan.kernel!r}.")
+        if type(plan.budget) not in (Recent, Smallest) or plan.budget.size > MOST_TERMS:
+            raise ValueError(
+                f"The 'budget' of a Bank must be an integer, Recent or Smallest of at most {MOST_TERMS} terms. "
+                f"Got {self.params['budget']!r}."
+            )
+        if plan.adapts_step:
+            raise ValueError("A Bank has no step=MetaDescent. Use Fixed, InverseSqrt or Decaying.")
+
+    def blank(self):
+        """An ordinary model with these parameters that has learned nothing."""
+        params = copy.deepcopy(self.params)
+        if params["rule"] not in RULES:
+            raise ValueError(f"The 'rule' parameter of Bank must be 'silk' or 'norma'. Got {params['rule']!r} instead.")
+        if params["rule"] == "norma" and params["penalty"] is not None:
+            raise ValueError("penalty is for rule='silk'; rule='norma' has none.")
+        given = {name: params[name] for name in ("step", "regularization", "penalty") if params[name] is not None}
+        algorithm = RULES[params["rule"]]
+        return algorithm(params["loss"], params["kernel"], budget=params["budget"], offset=params["offset"], **given)
+
+    def core(self):
+        """Arguments for `Models`."""
+        step, rule = self.plan.settings()
+        gaussian = isinstance(self.plan.kernel, Gaussian)
+        return {
+            "loss": self.loss.core(),
+            "step": step,
+            "rule": rule,
+            "budget": self.plan.budget.core(),
+            "offset": self.plan.offset,
+            "gamma": self.plan.kernel.ops()[0]["a"] if gaussian else None,
+            "n_features": self.n_features,
+        }
+
+    def is_like(self, other):
+        """Whether models of both are of one kind."""
+        mine, others = self.plan.parts(), other.plan.parts()
+        return self.n_features == other.n_features and all(same_parameters(mine[name], others[name]) for name in mine)

@@ -1,0 +1,98 @@
+"""What the experiments share about learners: mistakes of one pass, and today's choice without tuning."""
+
+import numpy as np
+
+from onlinekernels.algorithms import SILK
+from onlinekernels.evaluate.progress import progress_bar
+from onlinekernels.video import Background
+
+__all__ = ["UNTUNED", "digits_of", "images_of", "mistakes", "untuned", "watch", "with_shared_step"]
+
+UNTUNED = "SILK, untuned"
+_LOSSES = {
+    "binary": "hinge",
+    "multiclass": "multiclasshinge",
+    "structured": "graphhinge",
+    "novelty": "nunovelty",
+    "regression": "squared",
+}
+
+
+def untuned(task, **given):
+    """Return the learner that we would try first, with nothing chosen for the stream.
+
+    It is one more curve in every experiment. When a better one is in the library, this is the line to change.
+
+    Parameters
+    ----------
+    task : {"binary", "multiclass", "structured", "novelty", "regression", "video"}
+        What is learned.
+    **given
+        What belongs to the problem and not to the learner, such as ``labels``, or ``height`` and ``width`` of a video.
+
+    Examples
+    --------
+    >>> from onlinekernels.experiments import untuned
+    >>> untuned("multiclass")
+    SILK(loss='multiclasshinge')
+    """
+    if task == "video":
+        return Background(**given)
+    return SILK(_LOSSES[task], **given)
+
+
+def with_shared_step(loss):
+    """Return a nu-loss whose scalar moves by the step of f, as in the papers, and not by one of its own.
+
+    Examples
+    --------
+    >>> from onlinekernels import NuHinge
+    >>> from onlinekernels.experiments.learners import with_shared_step
+    >>> with_shared_step(NuHinge(nu=0.05)).nu
+    0.05
+    """
+    if hasattr(loss, "margin_step"):
+        loss.margin_step = None
+    return loss
+
+
+def mistakes(model, X, y, classes=None):
+    """Return which examples of one pass are predicted wrongly, each before it is learned.
+
+    Examples
+    --------
+    >>> from onlinekernels import Perceptron
+    >>> from onlinekernels.experiments.learners import mistakes
+    >>> mistakes(Perceptron("linear"), [[1.0], [2.0], [-1.0]], [1, 1, -1])
+    array([ True, False, False])
+    """
+    scores = model.progressive(X, y, classes=classes)
+    return guesses(model, scores) != np.asarray(y)
+
+
+def guesses(model, scores):
+    """Labels that scores stand for; a score of 0 for two classes is the first, as in `predict`."""
+    places = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
+    return model.classes_[places]
+
+
+def watch(items):
+    """Give the items one after the other; on a terminal, with a progress bar if tqdm is there."""
+    items = list(items)
+    with progress_bar(None, len(items), " runs") as advance:
+        for item in items:
+            yield item
+            advance(1)
+
+
+def digits_of(data, part="train"):
+    """Pixels of USPS between -1 and 1 as rows, and the digits."""
+    usps = data.load("usps")
+    return usps[f"X_{part}"] / 1000.0, usps[f"y_{part}"].astype(int)
+
+
+def images_of(data, most=None):
+    """Images of MNIST as rows of length 1 in float32, and the digits."""
+    mnist = data.load("mnist")
+    X = mnist["X_train"][:most].reshape(-1, 784).astype(np.float32)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), mnist["y_train"][:most].astype(int)

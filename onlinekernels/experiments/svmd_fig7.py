@@ -1,0 +1,160 @@
+"""V, Figure 7: step sizes of novelty detection on a counter; MNIST with buffers of three sizes."""
+
+import numpy as np
+
+from onlinekernels.algorithms import SILK, SVMD
+from onlinekernels.experiments.experiment import Check, Experiment, Results
+from onlinekernels.experiments.learners import UNTUNED, images_of, mistakes, untuned, watch
+from onlinekernels.experiments.panels import Lines, averages
+from onlinekernels.experiments.stepsizes import KERNEL_WIDTH, TERMS, rate
+from onlinekernels.experiments.svmd_fig6 import sequence
+from onlinekernels.kernels import Gaussian, Polynomial
+from onlinekernels.losses import MulticlassHinge, Novelty
+
+MEMORIES = {"memory 1": 1.0, "memory 0.9": 0.9}
+# What the paper sees in its curve: the first digit that is not 0, tens that wrap, hundreds, the whole counter.
+EVENTS = (300, 1200, 1500, 3000)
+BUDGETS = (256, 1024, 4096)
+LAST = 4500
+PAPERS, OURS, BEST = "SVMD, as in the paper", "SVMD, memory 0.99", "SILK, exact"
+PAPER = {(PAPERS, 256): ("20%", None), (PAPERS, 4096): ("3.9%", "2.9%")}
+BARS = {256: 0.125, 4096: 0.0295}
+
+
+def run(data, quick, seeds):
+    steps = {name: [_steps(data, quick, seed, memory) for seed in seeds] for name, memory in MEMORIES.items()}
+    novelty = _rises(steps, [event for event in EVENTS if event < len(steps["memory 1"][0])])
+    table, curves, error = _buffers(data, quick)
+    first = {f"novelty, {name}": runs[0] for name, runs in steps.items()}
+    panels = [
+        Lines(
+            "novelty on the counter: step size",
+            "examples",
+            "step",
+            first,
+            ("x", "y"),
+            marks=(6, 60, 120, 180, *EVENTS),
+            bottom=0.03,
+            top=2.0,
+        )
+    ]
+    panels += [
+        Lines(f"MNIST, {name}", "examples", "average error", mine, ("x",), percent=True, top=0.6, left=30)
+        for name, mine in curves.items()
+    ]
+    return Results(
+        table=table,
+        panels=panels,
+        checks=[*novelty, *_checks(error)],
+        notes=[
+            "Novelty: fixed margin 1, width 8, regularization 0.1; the paper gives only mu = 1 and memory 1. With "
+            "memory 1 our step falls, to 0 in some orders, and hardly reacts; with memory 0.9 it stays and rises at "
+            "the paper's events.",
+            "MNIST: images of length 1, polynomial of degree 9. As in the paper means meta-step 0.01 and memory 1; "
+            "regularization 1 / (500 n) and first step 0.1 are those of Fig. 4, as the paper gives none here.",
+            "The other two were chosen on the same images: SVMD with meta-step 0.1, memory 0.99, regularization 1e-5; "
+            "SILK with regularization 1 / (16 buffer).",
+        ],
+    )
+
+
+def _steps(data, quick, seed, memory):
+    model = SVMD(
+        Novelty(1.0), Gaussian(KERNEL_WIDTH), step=1.0, meta_step=1.0, memory=memory, regularization=0.1, budget=TERMS
+    )
+    X, _ = sequence(data, quick, seed)
+    return model.progressive(X, return_steps=True)[1]
+
+
+def _rise(steps, event):
+    """How much the step grows within 15 examples of an event; a step of 0 stays what it is."""
+    before = steps[event - 1]
+    return steps[event : event + 15].max() / before if before > 0 else 1.0
+
+
+def _rises(steps, events):
+    calm = [place for place in range(300, min(map(len, steps["memory 1"])) - 15, 10) if place % 300 > 60]
+    for name, runs in steps.items():
+        rises = np.mean([_rise(run, event) for run in runs for event in events])
+        elsewhere = np.mean([_rise(run, place) for run in runs for place in calm])
+        last = sorted(run[-1] for run in runs)
+        yield Check(
+            f"novelty with {name}: the step falls, but not to 0",
+            f"from 1 to between {last[0]:.2g} and {last[-1]:.2g}",
+            1e-4 < last[0] and last[-1] < 0.5,
+        )
+        yield Check(
+            f"novelty with {name}: it rises when the hundreds wrap",
+            f"by {rises - 1:.1%} there, {elsewhere - 1:.1%} elsewhere",
+            rises > elsewhere + 0.02,
+        )
+
+
+def _learners(n, budget):
+    shared = dict(loss=MulticlassHinge(), kernel=Polynomial(9, scale=1.0, bias=0.0), budget=budget)
+    return {
+        PAPERS: SVMD(step=0.1, meta_step=0.01, memory=1.0, regularization=1 / (500 * n), **shared),
+        OURS: SVMD(step=0.1, meta_step=0.1, memory=0.99, regularization=1e-5, **shared),
+        BEST: SILK(exact=True, regularization=1 / (16 * budget), **shared),
+    }
+
+
+def _buffers(data, quick):
+    X, y = images_of(data, 2000 if quick else None)
+    budgets = (64, 256) if quick else BUDGETS
+    table, curves, error = [], {}, {}
+    runs = [(budget, name, model) for budget in budgets for name, model in _learners(len(y), budget).items()]
+    runs.append((untuned("multiclass").budget, UNTUNED, untuned("multiclass")))
+    for budget, name, model in watch(runs):
+        wrong = mistakes(model, X, y, classes=range(10))
+        average, last = PAPER.get((name, budget), (None, None))
+        table.append(
+            {
+                "learner": name,
+                "buffer": budget,
+                "error": f"{wrong.mean():.2%}",
+                "paper": average,
+                f"last {LAST}": f"{wrong[-LAST:].mean():.2%}",
+                "paper, last": last,
+            }
+        )
+        error[name, budget] = wrong.mean()
+        if name in (PAPERS, BEST):
+            curves.setdefault(name, {})[f"buffer {budget}"] = averages(wrong)
+    for name in curves:
+        curves[name][UNTUNED] = averages(wrong)
+    return table, curves, error
+
+
+def _checks(error):
+    for name in (PAPERS, OURS, BEST):
+        mine = [error[key] for key in error if key[0] == name]
+        yield Check(
+            f"{name}: a larger buffer errs less", ", ".join(map(rate, mine)), mine == sorted(mine, reverse=True)
+        )
+    for (name, budget), (average, _) in PAPER.items():
+        if (name, budget) in error:
+            yield Check(
+                f"buffer {budget}, as in the paper: at most the paper's {average}",
+                f"{error[name, budget]:.2%}",
+                error[name, budget] <= float(average[:-1]) / 100,
+            )
+    for budget, bar in BARS.items():
+        if (BEST, budget) in error:
+            yield Check(
+                f"buffer {budget}, our best: at most {bar:.2%} (not in the paper)",
+                f"{error[BEST, budget]:.2%}",
+                error[BEST, budget] <= bar,
+            )
+
+
+EXPERIMENT = Experiment(
+    name="svmd-fig7",
+    paper="V 6.2.2, 6.3, Fig. 7",
+    title="step sizes of novelty detection; MNIST with buffers of three sizes",
+    claim="The step of a novelty detector follows the counter's events; on MNIST the error falls from about 20% with a "
+    "buffer of 256 to 3.9% with 4096.",
+    run=run,
+    seeds=5,
+    needs=("usps", "mnist"),
+)

@@ -1,0 +1,313 @@
+"""Past one machine: functions learned on partitions become one, and a bank spreads over the workers of Dask."""
+import copy
+
+import numpy as np
+
+from onlinekernels import validation
+from onlinekernels.algorithms import Adatron, VotedPerceptron
+from onlinekernels.bank import Bank
+from onlinekernels.bank.rows import as_keys, targets
+from onlinekernels.budgets import Recent, Smallest, Window
+from onlinekernels.labels import BinaryLabels
+from onlinekernels.params import same_parameters
+from onlinekernels.state import State
+
+__all__ = ["combine", "PartitionedBank"]
+
+SIGNS = BinaryLabels(np.array([-1, 1]))
+
+
+# ---- One function from several ----------------------------------------------------------------
+
+
+def combine(models, weights=None, budget=None):
+    """The average of functions that models of one kind have learned, each on its own part of the data.
+
+    Coefficients of all terms are multiplied by their model's weight and put together, oldest first; then the budget
+    applies. Offsets and the margin or width of the loss are averaged, examples are counted together. Weights of linear
+    models are averaged as they are.
+
+    Parameters
+    ----------
+    models : list of fitted models
+        With the same kernel, loss, offset and labels. (Models of many classes need the same ``classes=`` from the start.)
+    weights : array of shape (len(models),) or None
+        Positive numbers, brought to the sum 1. None: the number of examples that each has learned.
+    budget : Budget, int or None
+        Of the result. None: the models' own, with room for the terms of all. A smaller one drops terms that were
+        learned together with those that stay, and costs accuracy.
+
+    Returns
+    -------
+    model
+        Of the first model's class, ready to predict and to learn on. (``average=True`` has done its work: the result
+        starts from the averaged functions and averages no more.)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import SILK, combine
+    >>> X = np.random.default_rng(0).normal(size=(600, 2))
+    >>> y = np.where(X[:, 0] > 0, "right", "left")
+    >>> parts = [SILK("hinge", budget=40).fit(X[i::3], y[i::3]) for i in range(3)]
+    >>> whole = combine(parts)
+    >>> whole.n_terms_, whole.t_, bool(whole.score(X, y) > 0.9)
+    (120, 600, True)
+    """
+    models = list(models)
+    states = [checked_state(model) for model in models]
+    if not models:
+        raise ValueError("models must hold at least one fitted model. Got none.")
+    for other in states[1:]:
+        check_alike(states[0], other)
+    weights = checked_weights(weights, states)
+    result = type(models[0])(**copy.deepcopy(models[0].get_params(deep=False)))
+    result.budget = roomy(states) if budget is None else budget
+    if getattr(result, "average", False):
+        result.average = False
+    result._state = combined(result._plan(), states, weights)
+    return result
+
+
+def checked_state(model):
+    """The state of a model that is one function."""
+    if isinstance(model, (VotedPerceptron, Adatron)):
+        raise ValueError(f"{type(model).__name__} cannot be combined: it does not predict with one function that goes on.")
+    state = getattr(model, "_state", None)
+    if state is None:
+        raise ValueError(f"models must be fitted models of this library. Got {model!r}.")
+    if state.scaler is not None:
+        raise ValueError("Models with scale= have units of their own. Scale the data before, by one scaler for all parts.")
+    if state.plan.trees is not None and state.engine.expansion.pool is None:
+        raise ValueError("Models that keep knots cannot be combined; give them a budget.")
+    if state.sparse and state.engine.expansion.pool is not None:
+        raise ValueError("Models on sparse rows can be combined if they keep weights: a linear kernel, no budget.")
+    return state
+
+
+def check_alike(first, other):
+    """Refuse what is no function of the same kind."""
+    for name, mine, others in (
+        ("kernel", first.kernel, other.kernel),
+        ("kind of budget", type(first.plan.budget).__name__, type(other.plan.budget).__name__),
+        ("loss", type(first.loss).__name__, type(other.loss).__name__),
+        ("number of features", first.n_features, other.n_features),
+        ("number of targets", first.targets, other.targets),
+        ("offset", first.plan.offset, other.plan.offset),
+        ("form", first.form, other.form),
+        ("precision", first.engine.expansion.dtype.name, other.engine.expansion.dtype.name),
+        ("way to keep f", first.engine.expansion.pool is None, other.engine.expansion.pool is None),
+        ("classes", classes(first), classes(other)),
+    ):
+        if not same_parameters(mine, others):
+            raise ValueError(f"Models to be combined must have the same {name}. Got {mine!r} and {others!r}.")
+
+
+def classes(state):
+    """Labels in the order of the engine."""
+    if state.labels is None:
+        return None
+    return state.labels.classes.tolist() if state.form == "one" else list(state.labels.order)
+
+
+def roomy(states):
+    """A budget like the first model's that holds the terms of all."""
+    budget = copy.deepcopy(states[0].plan.budget)
+    if type(budget) in (Recent, Smallest, Window):
+        size = sum(other.plan.budget.core()[1] for other in states)
+        budget.set_params(**{budget._size: size})
+    return budget
+
+
+def checked_weights(weights, states):
+    if weights is None:
+        weights = [state.engine.t for state in states]
+    weights = np.asarray(weights, dtype=float)
+    if weights.shape != (len(states),) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError(f"weights must hold a number of at least 0 for each of the {len(states)} models. Got {weights!r}.")
+    return weights / weights.sum()
+
+
+def combined(plan, states, weights):
+    """The state whose function is the weighted mean."""
+    first = states[0]
+    parts = [first._start(state) for state in states]
+    if parts[0][0] is None:
+        function = None, sum(weight * part[1] for weight, part in zip(weights, parts))
+        sample = np.zeros((1, first.n_features))
+    else:
+        function = put_together(parts, weights)
+        sample = function[0]
+    if not len(sample) and not plan.takes_objects:
+        sample = np.zeros((1, first.n_features), dtype=first.engine.expansion.dtype)
+    if first.sparse:
+        state = State(plan, first.n_features, np.float64, labels=first.labels, sparse=True, targets=first.targets)
+    else:
+        state = State.first(plan, sample, first.labels, first.targets)
+    if state.labels is not None and state.form != "one":
+        state.make_ready()
+        state.engine.expansion.outputs.n = max(other.joined() for other in states)
+    offset = sum(weight * other.engine.intercept() for weight, other in zip(weights, states))
+    state.engine.begin_from(offset, *function)
+    if plan.exact_norms:
+        state.engine.begin_with_square(state.norm() ** 2)
+    state.engine.restore({
+        **state.engine.state(),
+        "t": sum(int(other.engine.t) for other in states),
+        "scalar": float(sum(weight * other.engine.scalar() for weight, other in zip(weights, states))),
+    })
+    return state
+
+
+def put_together(parts, weights):
+    """(points, coefficients, pairs of labels) of all terms, weighted; the latest of each part at the end."""
+    age = np.concatenate([np.arange(part[1].shape[1], 0, -1) for part in parts])
+    order = np.argsort(-age, kind="stable")
+    alpha = np.hstack([weight * part[1] for weight, part in zip(weights, parts)])[:, order]
+    pairs = None if parts[0][2] is None else np.hstack([part[2] for part in parts])[:, order]
+    if isinstance(parts[0][0], list):
+        objects = [x for part in parts for x in part[0]]
+        return [objects[i] for i in order], alpha, pairs
+    return np.concatenate([part[0] for part in parts])[order], alpha, pairs
+
+
+# ---- A bank over workers ----------------------------------------------------------------------
+
+
+class PartitionedBank:
+    """A `Bank` whose keys are spread over the workers of a Dask cluster; equal to one bank.
+
+    Each part is a bank that lives on a worker, as a Dask actor. A call sends every row to the part that has its key, and
+    all parts learn at the same time. If a worker dies, its part is lost: `collect` and save now and then.
+
+    Parameters
+    ----------
+    bank : Bank
+        With keys. What it has learned is handed over.
+    client : distributed.Client
+    parts : int or None
+        None: one for each worker.
+
+    Examples
+    --------
+    >>> from distributed import Client                              # doctest: +SKIP
+    >>> bank = PartitionedBank(Bank(3, "novelty"), Client())        # doctest: +SKIP
+    >>> scores = bank.progressive(X, keys=keys)                     # doctest: +SKIP
+    >>> bank.collect().save("sensors.npz")                          # doctest: +SKIP
+    """
+
+    def __init__(self, bank, client, parts=None):
+        if not isinstance(bank, Bank) or bank.n_models is not None:
+            raise ValueError(f"bank must be a Bank with keys. Got {bank!r} instead.")
+        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        if not workers:
+            raise ValueError("client has no workers. Start some, and wait for them: client.wait_for_workers(1).")
+        self.parts = len(workers) if parts is None else parts
+        validation.check_integer(self, "parts", 1)
+        # Examples are checked, and labels encoded, once and here; the parts see -1 and +1.
+        self._labels = bank._labels
+        self._plan = bank._plan or bank._checked_plan()
+        self._dtype = None if bank._models is None else bank._models.dtype
+        futures = [client.submit(Part, one, actor=True, pure=False, workers=[workers[place % len(workers)]])
+                   for place, one in enumerate(self._shares(bank))]
+        self._actors = [future.result() for future in futures]
+
+    def _shares(self, bank):
+        """A bank for each part, with the models that it gets of one that has learned."""
+        if bank._models is None:
+            return [copy.deepcopy(bank) for _ in range(self.parts)]
+        keys = [[] for _ in range(self.parts)]
+        for key in bank.keys_:
+            keys[self._place(key)].append(key)
+        shares = [bank.take(some) for some in keys]
+        for share in shares:
+            share._labels = None if bank._labels is None else SIGNS
+        return shares
+
+    def _place(self, key):
+        """The part that has a key."""
+        return hash(key) % self.parts
+
+    def partial_fit(self, X, y=None, keys=None, *, classes=None):
+        """As `Bank.partial_fit`; return self."""
+        self._learn("partial_fit", X, y, keys, classes)
+        return self
+
+    def progressive(self, X, y=None, keys=None, *, classes=None):
+        """As `Bank.progressive`."""
+        return self._learn("progressive", X, y, keys, classes)
+
+    def scores(self, X, keys=None):
+        """As `Bank.scores`."""
+        return self._ask("scores", *self._checked(X, keys))
+
+    def predict(self, X, keys=None):
+        """As `Bank.predict`."""
+        answers = self._ask("predict", *self._checked(X, keys))
+        return answers if self._labels is None else self._labels.decode(answers[:, None])
+
+    def collect(self):
+        """One `Bank` with copies of all models, here."""
+        bank = Bank.joined([actor.whole().result() for actor in self._actors])
+        bank._labels = self._labels
+        return bank
+
+    def _checked(self, X, keys):
+        X = validation.check_points(X, n_features=self._plan.n_features, dtype=self._dtype, owner="Bank")
+        if keys is None:
+            raise ValueError("This bank has a model for each key: pass keys=...")
+        keys = as_keys(keys, len(X))
+        try:
+            places = np.array([self._place(key) for key in keys], dtype=int)
+        except TypeError as error:
+            raise TypeError(f"keys must be hashable, such as numbers, strings or tuples: {error}.") from error
+        return X, keys, places
+
+    def _learn(self, method, X, y, keys, classes):
+        X, keys, places = self._checked(X, keys)
+        y, self._labels = targets(self._plan, self._labels, y, len(X), classes=classes)
+        self._dtype = X.dtype
+        return self._ask(method, X, keys, places, y)
+
+    def _ask(self, method, X, keys, places, y=None):
+        """Call every part with its rows, and put the answers together; X and y have been checked."""
+        waiting = []
+        for place, actor in enumerate(self._actors):
+            rows = np.flatnonzero(places == place)
+            if not len(rows):
+                continue
+            arguments = {"keys": [keys[row] for row in rows]}
+            if y is not None:
+                arguments["y"] = y[rows]
+                if self._plan.loss.task == "binary":
+                    arguments["classes"] = [-1, 1]
+            waiting.append((rows, actor.call(method, X[rows], arguments)))
+        answers = None
+        for rows, future in waiting:
+            part = future.result()
+            if part is not None:
+                answers = np.empty(len(X), dtype=part.dtype) if answers is None else answers
+                answers[rows] = part
+        return answers
+
+
+class Part:
+    """What a worker holds of a bank."""
+
+    def __init__(self, bank):
+        self.bank = bank
+
+    def call(self, method, X, arguments):
+        """The answer of a method of the bank; None for the bank itself, which stays here."""
+        if len(self.bank) == 0 and method in ("scores", "predict"):
+            return self._of_nothing(method, len(X))
+        answer = getattr(self.bank, method)(X, **arguments)
+        return None if answer is self.bank else answer
+
+    def _of_nothing(self, method, n):
+        """What models say that have learned nothing."""
+        novel = method == "predict" and self.bank._checked_plan().loss.task != "regression"
+        return np.full(n, -1) if novel else np.zeros(n)
+
+    def whole(self):
+        return self.bank

@@ -1,0 +1,486 @@
+"""A bank is as many separate models, to rounding: learned one by one, they are the oracle."""
+import copy
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from onlinekernels import Bank
+from onlinekernels._core import vecmath
+
+BINARY = ["hinge", "nuhinge", "logistic"]
+REGRESSION = ["squared", "absolute", "insensitive", "nuinsensitive", "squaredinsensitive", "huber", "nuhuber"]
+NOVELTY = ["novelty", "nunovelty"]
+ALGORITHMS = {"silk": ok.SILK, "norma": ok.NORMA}
+
+
+def targets(loss, X, rng):
+    if loss in NOVELTY:
+        return None
+    y = np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=len(X))
+    return np.where(y > 0, 1, -1) if loss in BINARY else y
+
+
+def some(array, rows):
+    return None if array is None else array[rows]
+
+
+def alone(rule, loss, kernel, **params):
+    """The ordinary model that a bank's models must equal."""
+    params = {name: value for name, value in params.items() if value is not None}
+    return ALGORITHMS[rule](loss, kernel, **params)
+
+
+class Separately:
+    """One ordinary model for each key, in a dict: the slow bank."""
+
+    def __init__(self, make):
+        self.make, self.models = make, {}
+
+    def progressive(self, X, y, keys):
+        scores = np.empty(len(X))
+        for i, key in enumerate(keys):
+            model = self.models.setdefault(key, self.make())
+            scores[i] = model.progressive(X[i:i + 1], some(y, slice(i, i + 1)))[0]
+        return scores
+
+
+def random_case(seed):
+    """Everything that matters about a bank, at random."""
+    rng = np.random.default_rng(seed)
+    rule = rng.choice(["silk", "norma"])
+    loss = rng.choice(BINARY + REGRESSION + NOVELTY)
+    budget = int(rng.choice([1, 2, 5, 17, 64]))
+    params = {
+        "budget": rng.choice([budget, ok.Recent(budget), ok.Smallest(budget)]),
+        "step": rng.choice([None, 0.3, ok.InverseSqrt(0.5), ok.Decaying(0.4, 5.0)]),
+        "regularization": rng.choice([None, 0.0, 0.05, 1.0]),
+        "offset": bool(loss not in NOVELTY and rng.random() < 0.4),
+    }
+    if rule == "silk":
+        params["penalty"] = rng.choice([None, 0.2, 3.0])
+    kernel = ok.Gaussian(rng.choice([0.3, 1.0])) if rng.random() < 0.6 else ok.Linear()
+    if loss in ("squared", "squaredinsensitive") and rule == "norma":
+        params["step"] = 0.05  # larger ones diverge with the linear kernel
+    return rng, rule, str(loss), kernel, params
+
+
+class TestEqualToSeparateModels:
+    @pytest.mark.parametrize("seed", range(120))
+    def test_by_key(self, seed):
+        rng, rule, loss, kernel, params = random_case(seed)
+        d, n_keys, n = int(rng.integers(1, 6)), int(rng.integers(1, 40)), 400
+        X = rng.normal(size=(n, d)) + rng.choice([0.0, 3.0])
+        y = targets(loss, X, rng)
+        keys = rng.integers(0, n_keys, size=n) * 7 - 3
+        bank = Bank(d, loss, kernel, rule=rule, threads=int(rng.integers(1, 4)), **params)
+        slow = Separately(lambda: alone(rule, loss, kernel, **params))
+        begin = 0
+        while begin < n:
+            rows = slice(begin, begin + int(rng.integers(1, 150)))
+            classes = [-1, 1] if loss in BINARY else None
+            fast = bank.progressive(X[rows], some(y, rows), keys=keys[rows], classes=classes)
+            np.testing.assert_allclose(fast, slow.progressive(X[rows], some(y, rows), keys[rows]), rtol=1e-8, atol=1e-9)
+            begin = rows.stop
+        bank._check()
+        assert bank.keys_ == list(dict.fromkeys(keys.tolist()))
+        assert bank.t_.tolist() == [slow.models[key].t_ for key in bank.keys_]
+        assert bank.n_terms_.tolist() == [slow.models[key].n_terms_ for key in bank.keys_]
+        np.testing.assert_allclose(bank.intercept_, [slow.models[key].intercept_[0] for key in bank.keys_], atol=1e-9)
+
+    @pytest.mark.parametrize("seed", range(60))
+    def test_by_number_with_a_mask(self, seed):
+        rng, rule, loss, kernel, params = random_case(1000 + seed)
+        d, n_models = int(rng.integers(1, 5)), int(rng.integers(1, 50))
+        bank = Bank(d, loss, kernel, n_models=n_models, rule=rule, **params)
+        slow = Separately(lambda: alone(rule, loss, kernel, **params))
+        for _ in range(25):
+            X = rng.normal(size=(n_models, d))
+            y = targets(loss, X, rng)
+            active = rng.random(n_models) < 0.7
+            rows = np.flatnonzero(active)
+            expected = np.full(n_models, np.nan)
+            expected[rows] = slow.progressive(X[rows], some(y, rows), rows.tolist())
+            X[~active] = np.nan
+            if loss in REGRESSION:
+                y[~active] = np.inf
+            scores = bank.progressive(X, y, active=active, classes=[-1, 1] if loss in BINARY else None)
+            np.testing.assert_allclose(scores, expected, rtol=1e-8, atol=1e-9)
+        bank._check()
+        assert bank.t_.tolist() == [getattr(slow.models.get(m), "t_", 0) for m in range(n_models)]
+
+    @pytest.mark.parametrize("seed", range(40))
+    def test_a_model_taken_out_continues_identically(self, seed):
+        rng, rule, loss, kernel, params = random_case(2000 + seed)
+        X = rng.normal(size=(300, 3)) + rng.choice([0.0, 40.0])
+        y = targets(loss, X - X.mean(axis=0), rng)
+        keys = rng.choice(["a", "b", "c"], size=300)
+        bank = Bank(3, loss, kernel, rule=rule, **params).partial_fit(X[:200], some(y, slice(200)), keys=keys[:200])
+        for key in "abc":
+            model = bank.model(key)
+            model._state.engine._check()
+            rows = 200 + np.flatnonzero(keys[200:] == key)
+            expected = copy.deepcopy(bank).progressive(X[rows], some(y, rows), keys=[key] * len(rows))
+            size = np.abs(expected).max() + 1
+            np.testing.assert_allclose(model.progressive(X[rows], some(y, rows)), expected, rtol=1e-7, atol=1e-8 * size)
+            assert type(model) is ALGORITHMS[rule] and model.t_ == (keys == key).sum()
+
+    @pytest.mark.parametrize("rule", ["silk", "norma"])
+    @pytest.mark.parametrize("loss", ["squared", "novelty", "logistic"])
+    def test_float32_is_near(self, rule, loss):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(3000, 3)).astype(np.float32)
+        y, keys = targets(loss, X, rng), rng.integers(0, 30, size=3000)
+        params = {"budget": 20, "regularization": 0.01, "step": 0.2}
+        narrow = Bank(3, loss, ok.Gaussian(0.8), rule=rule, **params)
+        wide = Bank(3, loss, ok.Gaussian(0.8), rule=rule, **params)
+        a, b = narrow.progressive(X, y, keys=keys), wide.progressive(X.astype(float), y, keys=keys)
+        # A decision at a kink may fall the other way by rounding; it does so rarely.
+        assert np.median(np.abs(a - b)) < 1e-6 and np.mean(np.abs(a - b) < 1e-4) > 0.99
+        assert narrow.model(3).support_vectors_.dtype == np.float32
+
+    def test_ties_go_by_age_however_long_the_stream(self):
+        """Equal coefficients: the oldest goes. The clock of a model has 255 ticks and is set back in time."""
+        X = np.random.default_rng(1).normal(size=(3000, 1))
+        params = {"step": 0.01, "regularization": 0.0, "budget": ok.Smallest(7)}
+        bank = Bank(1, ok.Novelty(50.0), ok.Gaussian(0.01), n_models=1, rule="norma", **params)
+        model = ok.NORMA(ok.Novelty(50.0), ok.Gaussian(0.01), **params).fit(X)
+        bank.partial_fit(X, keys=np.zeros(3000, dtype=int))
+        np.testing.assert_allclose(bank.model(0).support_vectors_, X[-7:], rtol=1e-14)
+        np.testing.assert_allclose(model.support_vectors_, X[-7:], rtol=1e-14)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_frames_fold_and_old_terms_fade(self, dtype):
+        """0.1^t leaves the range of numbers within 38 or 308 steps."""
+        X = np.random.default_rng(1).normal(size=(700, 1)).astype(dtype)
+        params = {"step": 0.9, "regularization": 1.0, "budget": 5}
+        bank = Bank(1, "squared", ok.Gaussian(1.0), n_models=1, rule="norma", **params)
+        model = ok.NORMA("squared", ok.Gaussian(1.0), **params)
+        y = np.cos(X[:, 0])
+        zeros = np.zeros(700, dtype=int)
+        np.testing.assert_allclose(bank.progressive(X, y, keys=zeros), model.progressive(X, y), rtol=1e-5)
+        bank._check()
+        # Then nothing but decay, while the margin is met; where f has faded to 0 it is not, and a term comes.
+        still = Bank(1, ok.Hinge(0.0), ok.Gaussian(1.0), n_models=1, rule="norma", **params)
+        scores = still.progressive(np.ones((900, 1), dtype=dtype), np.ones(900), keys=np.zeros(900, dtype=int))
+        still._check()
+        new = np.flatnonzero(scores == 0)
+        least = np.finfo(dtype).tiny
+        assert 1 < len(new) and (scores[new[1:] - 1] < 10 * least).all() and (scores >= 0).all()
+
+    def test_a_step_that_wipes_the_past(self):
+        params = {"step": 1.0, "regularization": 1.0, "budget": 4}
+        X = np.random.default_rng(2).normal(size=(20, 2))
+        bank = Bank(2, "squared", rule="norma", n_models=1, **params)
+        model = ok.NORMA("squared", ok.Gaussian(), **params)
+        y = X[:, 0]
+        np.testing.assert_allclose(bank.progressive(X, y, keys=[0] * 20), model.progressive(X, y), atol=1e-12)
+        bank._check()
+
+    def test_predictions_are_those_of_the_models(self):
+        rng = np.random.default_rng(5)
+        X, keys = rng.normal(size=(300, 2)), rng.integers(0, 9, size=300)
+        for loss in ("hinge", "squared", "novelty"):
+            y = targets(loss, X, rng)
+            if loss == "hinge":
+                y = np.where(y > 0, "up", "down")
+            bank = Bank(2, loss, budget=8).partial_fit(X, y, keys=keys)
+            before = pickle.dumps(bank)
+            answers = bank.predict(X, keys=keys)
+            assert pickle.dumps(bank) == before
+            expected = np.array([bank.model(key).predict(x[None])[0] for x, key in zip(X, keys)])
+            assert np.allclose(answers, expected) if loss == "squared" else (answers == expected).all()
+
+    def test_threads_change_no_bit(self):
+        rng = np.random.default_rng(5)
+        banks = [Bank(3, "novelty", n_models=1000, threads=threads) for threads in (1, 3)]
+        for _ in range(30):
+            X = rng.normal(size=(1000, 3)).astype(np.float32)
+            one, three = (bank.progressive(X) for bank in banks)
+            assert (one == three).all()
+
+
+class TestKeys:
+    def test_keys_appear_as_they_come_and_memory_doubles(self):
+        rng = np.random.default_rng(0)
+        bank = Bank(2, "squared", budget=3)
+        sizes = []
+        for i in range(0, 2000, 10):
+            bank.partial_fit(rng.normal(size=(10, 2)), np.ones(10), keys=[("user", key) for key in range(i, i + 10)])
+            sizes.append(bank._models.nbytes())
+        bank._check()
+        assert len(bank) == 2000 and len(set(sizes)) <= 9
+        assert ("user", 7) in bank and ("user", 2000) not in bank and bank.t_.tolist() == [1] * 2000
+
+    def test_numpys_keys_are_pythons(self):
+        bank = Bank(1, "squared").partial_fit([[1.0]], [1.0], keys=np.array([3]))
+        bank.partial_fit([[1.0]], [1.0], keys=[3]).partial_fit([[1.0]], [1.0], keys=[np.int64(3)])
+        assert bank.keys_ == [3] and bank.t_.tolist() == [3]
+
+    def test_a_key_without_a_model_scores_like_a_new_one(self):
+        bank = Bank(1, "novelty", penalty=2.0, regularization=0.0).partial_fit([[1.0]], keys=["a"])
+        assert bank.scores([[1.0], [1.0]], keys=["a", "b"]).round(2).tolist() == [1.0, 0.0]
+        assert bank.predict([[1.0], [1.0]], keys=["a", "b"]).tolist() == [1, -1]
+        assert bank.keys_ == ["a"]
+
+    def test_an_inactive_row_makes_no_key(self):
+        bank = Bank(1, "squared")
+        scores = bank.progressive([[1.0], [np.nan], [2.0]], [1.0, np.nan, 1.0], keys=["a", "b", "c"],
+                                  active=[True, False, True])
+        assert bank.keys_ == ["a", "c"] and np.isnan(scores).tolist() == [False, True, False]
+        bank._check()
+
+    def test_taking_and_joining(self):
+        rng = np.random.default_rng(0)
+        X, y, keys = rng.normal(size=(200, 2)), rng.normal(size=200), rng.integers(0, 20, size=200)
+        whole = Bank(2, "squared", budget=4).partial_fit(X, y, keys=keys)
+        left, right = whole.take(whole.keys_[:13]), whole.take(whole.keys_[13:])
+        again = Bank.joined([left, right, Bank(2, "squared", budget=4)])
+        for bank in (left, right, again):
+            bank._check()
+        assert again.keys_ == whole.keys_
+        assert (again.progressive(X, y, keys=keys) == copy.deepcopy(whole).progressive(X, y, keys=keys)).all()
+        left.partial_fit(X, y, keys=[whole.keys_[0]] * 200)
+        assert whole.t_[0] + 200 == left.t_[0]
+        with pytest.raises(ValueError, match="must not share keys"):
+            Bank.joined([left, whole])
+        with pytest.raises(ValueError, match="same parameters"):
+            Bank.joined([left, Bank(2, "squared", budget=5).partial_fit(X[:1], y[:1], keys=["new"])])
+        with pytest.raises(ValueError, match="at least one bank"):
+            Bank.joined([])
+        with pytest.raises(KeyError, match="no model for 'nobody'"):
+            whole.take(["nobody"])
+
+
+class TestMemory:
+    def test_a_key_takes_two_kilobytes_at_most(self):
+        """Budget 10, four features, float64: what the bank itself holds, the dictionary of keys included."""
+        n = 20_000
+        rng = np.random.default_rng(0)
+        bank = Bank(4, "novelty", budget=10)
+        for begin in range(0, n, 1000):
+            for _ in range(2):
+                bank.partial_fit(rng.normal(size=(1000, 4)), keys=range(begin, begin + 1000))
+        keys = sys.getsizeof(bank._index) + n * 32
+        assert (bank._models.nbytes() + keys) / n < 2048
+
+
+class TestFilesAndPickles:
+    @pytest.mark.parametrize("params", [
+        {"loss": "nunovelty"},
+        {"loss": "hinge", "rule": "norma", "budget": 3, "offset": True, "step": ok.InverseSqrt(0.3)},
+        {"loss": ok.Huber(0.3), "kernel": "linear", "budget": ok.Recent(5), "regularization": 0.1},
+    ], ids=["novelty", "hinge", "huber"])
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("again", ["file", "pickle", "deepcopy", "copy"])
+    def test_it_continues_bit_for_bit(self, params, dtype, again, tmp_path):
+        rng = np.random.default_rng(4)
+        X, keys = rng.normal(size=(600, 3)).astype(dtype), rng.choice(["x", "y", "z", 7], size=600).tolist()
+        y = np.where(X[:, 0] > 0, "p", "n") if params["loss"] == "hinge" else X[:, 0].astype(float)
+        bank = Bank(3, **params).partial_fit(X[:400], y[:400], keys=keys[:400])
+        if again == "file":
+            bank.save(tmp_path / "bank")
+            twin = Bank.load(tmp_path / "bank.npz")
+        else:
+            twin = pickle.loads(pickle.dumps(bank)) if again == "pickle" else getattr(copy, again)(bank)
+        twin._check()
+        before = pickle.dumps(bank)
+        values = twin.progressive(X[400:], y[400:], keys=keys[400:])
+        assert pickle.dumps(bank) == before
+        assert (values == bank.progressive(X[400:], y[400:], keys=keys[400:])).all()
+        mine, others = bank._to_dict(), twin._to_dict()
+        assert repr(twin) == repr(bank) and repr(mine["params"]) == repr(others["params"])
+        assert all(mine[name] == others[name] for name in ("dtype", "keys", "labels"))
+        for name, array in mine["models"].items():
+            assert array.dtype == others["models"][name].dtype and (array == others["models"][name]).all(), name
+
+    def test_a_bank_that_has_learned_nothing(self, tmp_path):
+        bank = Bank(3, "novelty", n_models=5)
+        bank.save(tmp_path / "empty.npz")
+        for twin in (Bank.load(tmp_path / "empty.npz"), pickle.loads(pickle.dumps(bank)), copy.copy(bank)):
+            assert repr(twin) == repr(bank) and len(twin) == 0
+            twin._check()
+
+    def test_what_cannot_be_saved(self, tmp_path):
+        bank = Bank(1, "squared").partial_fit([[1.0]], [1.0], keys=[("a", 1)])
+        with pytest.raises(TypeError, match="Keys must be numbers or strings"):
+            bank.save(tmp_path / "bank.npz")
+        assert not list(tmp_path.iterdir())
+        ok.NORMA("squared").fit([[1.0]], [1.0]).save(tmp_path / "model.npz")
+        with pytest.raises(ValueError, match="holds a NORMA, not a bank"):
+            Bank.load(tmp_path / "model.npz")
+
+    @pytest.mark.parametrize("name, change, message", [
+        ("count", lambda a: a + 30, "more terms than the budget"),
+        ("clock", lambda a: a * 0 + 255, "clock"),
+        ("frame", lambda a: a * 0, "frame"),
+        ("t", lambda a: -a, "t is not"),
+        ("born", lambda a: a * 0, "birthday"),
+        ("points", lambda a: a[:, :, :1], "shape"),
+        ("coefficients", lambda a: a + 1, "slot without a term"),
+        ("offset", lambda a: a + np.nan, "finite"),
+        ("scalar", lambda a: a.astype(np.float32), "array of"),
+    ])
+    def test_a_state_that_makes_no_sense_is_refused(self, name, change, message):
+        X = np.random.default_rng(0).normal(size=(40, 2))
+        bank = Bank(2, "novelty", budget=30).partial_fit(X, keys=[0, 1] * 20)
+        state = bank.__getstate__()
+        state["learned"]["models"][name] = change(state["learned"]["models"][name])
+        with pytest.raises(ValueError, match=message):
+            Bank(2).__setstate__(state)
+
+    @pytest.mark.parametrize("clock", [3, 40])
+    def test_the_oldest_of_a_ring_must_be_one(self, clock):
+        bank = Bank(2, "novelty", budget=ok.Recent(30)).partial_fit(np.eye(2), keys=[0, 1])
+        state = bank.__getstate__()
+        state["learned"]["models"]["clock"][:] = clock
+        with pytest.raises(ValueError, match="oldest"):
+            Bank(2).__setstate__(state)
+
+
+class TestRefusals:
+    """A refused call has changed nothing."""
+
+    X = np.random.default_rng(0).normal(size=(4, 2))
+
+    @pytest.mark.parametrize("params, message", [
+        ({"n_features": 0}, "'n_features' parameter of Bank must be an integer of at least 1"),
+        ({"n_models": 0}, "'n_models' parameter of Bank"),
+        ({"threads": 0}, "'threads' parameter of Bank"),
+        ({"rule": "svmd"}, "'rule' parameter of Bank must be 'silk' or 'norma'. Got 'svmd'"),
+        ({"loss": "multiclass_hinge"}, "built-in loss of two classes"),
+        ({"kernel": "laplacian"}, "Gaussian or a Linear kernel"),
+        ({"kernel": ok.Gaussian() + 1}, "Gaussian or a Linear kernel"),
+        ({"budget": 65}, "at most 64 terms"),
+        ({"budget": None}, "at most 64 terms"),
+        ({"budget": ok.Window(5)}, "at most 64 terms"),
+        ({"step": ok.MetaDescent(), "rule": "norma"}, "no step=MetaDescent"),
+        ({"rule": "norma", "penalty": 1.0}, "penalty is for rule='silk'"),
+        ({"rule": "norma", "step": 3.0, "regularization": 1.0}, "step . regularization must be at most 1"),
+        ({"loss": "novelty", "offset": True}, "offset=True makes no sense"),
+        ({"kernel": ok.Gaussian(-1.0)}, "'width' parameter"),
+    ])
+    def test_parameters(self, params, message):
+        bank = Bank(**{"n_features": 2, "loss": "squared", **params})
+        with pytest.raises(ValueError, match=message):
+            bank.partial_fit(self.X, np.ones(4), keys=list("abcd"))
+        assert len(bank) == 0
+
+    @pytest.mark.parametrize("arguments, error, message", [
+        (dict(X=[[1.0, np.nan]], y=[1.0], keys=["new"]), ValueError, "contains NaN"),
+        (dict(X=[[1.0]], y=[1.0], keys=["new"]), ValueError, "X has 1 features"),
+        (dict(X=[[1.0, 2.0]], y=[np.inf], keys=["new"]), ValueError, "Input y contains"),
+        (dict(X=[[1.0, 2.0]], y=None, keys=["new"]), ValueError, "requires y"),
+        (dict(X=[[1.0, 2.0]], y=[1.0, 2.0], keys=["new"]), ValueError, "inconsistent"),
+        (dict(X=[[1.0, 2.0]], y=[1.0], keys=["new", "b"]), ValueError, "inconsistent"),
+        (dict(X=[[1.0, 2.0]], y=[1.0], keys=None), ValueError, "pass keys="),
+        (dict(X=[[1.0, 2.0]], y=[1.0], keys="n"), TypeError, "keys must be a list or array"),
+        (dict(X=[[1.0, 2.0]], y=[1.0], keys=[["new"]]), TypeError, "keys must be hashable"),
+        (dict(X=[[1.0, 2.0]], y=[1.0], keys=[np.nan]), ValueError, "keys contains NaN"),
+        (dict(X=[[1.0, 2.0]], y=[1.0], keys=["new"], active=[1]), ValueError, "active must hold a boolean"),
+        (dict(X=[[1.0, 2.0]], y=[1.0], keys=["new"], active=[True, True]), ValueError, "active must hold a boolean"),
+        (dict(X=[[1.0, np.inf]], y=[1.0], keys=["new"], active=[True]), ValueError, "contains infinity"),
+    ])
+    def test_arguments(self, arguments, error, message):
+        bank = Bank(2, "squared").partial_fit(self.X, np.ones(4), keys=list("abcd"))
+        before = pickle.dumps(bank)
+        for method in (bank.partial_fit, bank.progressive):
+            with pytest.raises(error, match=message):
+                method(**arguments)
+        assert pickle.dumps(bank) == before
+
+    @pytest.mark.parametrize("keys, error, message", [
+        (None, ValueError, "a row for each of the 7 models. Got 4"),
+        ([0, 1, 2, 7], ValueError, "between 0 and 6. Got 0 to 7"),
+        ([0, 1, 2, -1], ValueError, "between 0 and 6"),
+        ([0.0, 1.0, 2.0, 3.0], TypeError, "whole numbers"),
+        ([0, 1], ValueError, "inconsistent"),
+    ])
+    def test_numbers_of_models(self, keys, error, message):
+        bank = Bank(2, "squared", n_models=7)
+        with pytest.raises(error, match=message):
+            bank.partial_fit(self.X, np.ones(4), keys=keys)
+        assert len(bank) == 0
+
+    def test_labels(self):
+        bank = Bank(2, "hinge").partial_fit(self.X, ["a", "b", "a", "b"], keys=list("abcd"))
+        with pytest.raises(ValueError, match="unknown label, 'c'"):
+            bank.partial_fit(self.X[:1], ["c"], keys=["e"])
+        with pytest.raises(ValueError, match="not the same as on the first call"):
+            bank.partial_fit(self.X[:1], ["a"], keys=["e"], classes=["a", "c"])
+        assert bank.keys_ == list("abcd") and bank.classes_.tolist() == ["a", "b"]
+        assert set(bank.predict(self.X, keys=list("abcd"))) <= {"a", "b"}
+
+    @pytest.mark.parametrize("loss", ["hinge", "squared", "novelty"])
+    def test_nobody_is_active(self, loss):
+        bank, nobody = Bank(2, loss, n_models=4), np.zeros(4, dtype=bool)
+        if loss == "hinge":
+            with pytest.raises(ValueError, match="No row is active"):
+                bank.progressive(self.X, list("abab"), active=nobody)
+            assert len(bank) == 0
+        scores = bank.progressive(self.X, list("abab") if loss == "hinge" else np.ones(4), active=nobody,
+                                  classes=["a", "b"] if loss == "hinge" else None)
+        assert np.isnan(scores).all() and not bank.t_.any()
+        assert len(bank.predict(self.X)) == 4
+
+    def test_predicting_before_learning(self):
+        with pytest.raises(ValueError, match="not fitted yet"):
+            Bank(2, "squared").predict(self.X, keys=list("abcd"))
+        with pytest.raises(AttributeError, match="not fitted yet"):
+            Bank(2, "squared").t_
+        with pytest.raises(KeyError, match="no model for 'a'"):
+            Bank(2, "squared").model("a")
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_a_model_that_diverges_stops_alone(self, threads):
+        """Each row of the others is learned; the one model stays as it was before the row that it cannot learn."""
+        bank = Bank(1, "squared", "linear", rule="norma", step=1.0, regularization=0.0, budget=3, threads=threads)
+        keys = ["good", "bad"] * 40 + [f"other{i}" for i in range(100)]
+        X, y = np.ones((180, 1)), np.ones(180)
+        X[1:80:2] = 1e100
+        with pytest.raises(FloatingPointError, match="Row 3 of X cannot be learned.*141 in all, were learned") as caught:
+            bank.partial_fit(X, y, keys=keys)
+        assert caught.value.rows_learned == 141
+        bank._check()
+        assert bank.t_[0] == 40 and bank.t_[1] == 1 and (bank.t_[2:] == 1).all()
+        assert np.isfinite(bank.scores([[1.0]], keys=["good"])).all()
+
+    def test_what_float32_cannot_hold_is_refused(self):
+        bank = Bank(1, "squared", n_models=2, rule="norma", step=1.0, regularization=0.0)
+        with pytest.raises(FloatingPointError, match="Row 1 of X"):
+            bank.partial_fit(np.ones((2, 1), dtype=np.float32), [1.0, 1e60])
+        assert bank.t_.tolist() == [1, 0]
+        bank._check()
+
+
+def test_calls_from_several_threads_take_turns():
+    rng = np.random.default_rng(0)
+    bank = Bank(2, "squared", budget=5)
+    X, y = rng.normal(size=(50, 2)), rng.normal(size=50)
+
+    def work(name):
+        for i in range(40):
+            bank.partial_fit(X, y, keys=[(name, i, j) for j in range(50)])
+            bank.scores(X, keys=[(name, i, j) for j in range(50)])
+
+    workers = [threading.Thread(target=work, args=(name,)) for name in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    bank._check()
+    assert len(bank) == 6000 and (bank.t_ == 1).all()
+
+
+class TestExpInSinglePrecision:
+    def test_two_units_in_the_last_place(self):
+        x = np.concatenate([np.linspace(-87.3, 88.7, 200_001), np.linspace(-1, 1, 20_001), [0.0, -1e-30]]).astype(np.float32)
+        expected = np.exp(x.astype(float))
+        assert (np.abs(vecmath.exp(x) - expected) <= 2 * np.spacing(expected.astype(np.float32))).all()
+
+    def test_beyond_the_range(self):
+        x = np.array([-88, -1e30, -np.inf, 89, np.inf, np.nan, 0], dtype=np.float32)
+        np.testing.assert_array_equal(vecmath.exp(x), np.array([0, 0, 0, np.inf, np.inf, np.nan, 1], dtype=np.float32))

@@ -1,0 +1,388 @@
+"""The papers' experiments: each runs in its quick form, writes what it found, and judges by its own figures."""
+
+import csv
+import os
+import pathlib
+import sys
+import warnings
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from onlinekernels import SILK, Perceptron
+from onlinekernels.__main__ import main
+from onlinekernels.experiments import (
+    NAMES,
+    Check,
+    Data,
+    Experiment,
+    MissingData,
+    Results,
+    find,
+    reproduce,
+    standins,
+    untuned,
+)
+from onlinekernels.experiments.backgrounds import area, recovery, roc
+from onlinekernels.experiments.learners import mistakes
+from onlinekernels.experiments.panels import Bars, Images, Lines, Points
+from onlinekernels.experiments.reporting import report, table, write
+from onlinekernels.experiments.svmd_fig7 import _rise
+
+SHARED = pathlib.Path(os.environ.get("ONLINEKERNELS_SHARED", pathlib.Path(__file__).parents[2] / "shared"))
+PROMISED = (
+    "norma-fig2 norma-fig3 norma-bounds ilk-fig1 ilk-fig2 ilk-fig3 ilk-fig4 svmd-fig3 svmd-fig4 svmd-fig6 svmd-fig7 "
+    "svmd-fig8 herbster-speed herbster-additive"
+).split()
+CURVE = Lines("t", "x", "y", {"a": np.arange(3.0)})
+
+
+def rows_of(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def quick():
+    """Runs an experiment in its quick form on stand-ins, once."""
+    data, done = Data(quick=True), {}
+
+    def run(name):
+        if name not in done:
+            done[name] = find(name).results(data)
+        return done[name]
+
+    return run
+
+
+@pytest.fixture
+def without_matplotlib(monkeypatch):
+    for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+# ---- The registry ---------------------------------------------------------------------------------
+
+
+def test_every_promised_experiment_is_there():
+    assert sorted(NAMES) == sorted(PROMISED)
+    for name in NAMES:
+        experiment = find(name)
+        assert experiment.name == name
+        assert experiment.claim.endswith(".")
+        assert experiment.paper[0] in "KIVH"
+
+
+def test_the_list_has_names_and_claims(capsys):
+    assert main(["reproduce", "--list"]) == 0
+    text = capsys.readouterr().out
+    for name in NAMES:
+        assert f"{name}: " in text and find(name).claim in text
+
+
+# ---- Each of them, quickly ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_written_is_what_was_found(name, quick, tmp_path):
+    results = quick(name)
+    write(name, results, tmp_path)
+    rows = rows_of(tmp_path / f"{name}.csv")
+    assert rows == [{key: "" if value is None else str(value) for key, value in row.items()} for row in results.table]
+    points = rows_of(tmp_path / f"{name}-curves.csv")
+    drawn = {(panel.title, curve) for panel in results.panels for curve, _, _ in panel.points()}
+    assert {(point["panel"], point["curve"]) for point in points} == drawn
+    assert drawn and all(np.isfinite(float(point["x"])) for point in points)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_learner_without_tuning_is_in_every_table(name, quick):
+    results = quick(name)
+    cells = [str(cell) for row in results.table for pair in row.items() for cell in pair]
+    assert any("untuned" in cell for cell in cells)
+    assert len({tuple(row) for row in results.table}) == 1, "rows differ in their columns"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_checks_have_figures_and_decide(name, quick):
+    results = quick(name)
+    assert results.checks
+    for check in results.checks:
+        assert any(letter.isdigit() for letter in check.found), check
+        assert check.holds in (True, False)
+        assert "nan" not in check.found
+
+
+@pytest.mark.parametrize("name", ["norma-fig2", "norma-fig3", "ilk-fig1", "ilk-fig2"])
+def test_pictures(name, quick, tmp_path):
+    """One with each kind of panel."""
+    pytest.importorskip("matplotlib")
+    assert f"{name}.png" in write(name, quick(name), tmp_path)
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_runs_repeat_themselves(quick):
+    again = find("norma-fig2").results(Data(quick=True))
+    assert again.table == quick("norma-fig2").table
+
+
+# ---- The command ----------------------------------------------------------------------------------
+
+
+def test_the_command_prints_the_claim_the_table_and_the_verdict(tmp_path, capsys):
+    assert main(["reproduce", "svmd-fig6", "--quick", "--out", str(tmp_path / "new" / "folder")]) == 0
+    text = capsys.readouterr().out
+    assert find("svmd-fig6").claim in text
+    assert "< 19%" in text
+    assert "data: usps from a stand-in" in text
+    assert "verdict: The claim" in text and "A quick run" in text
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir())[:2] == [
+        "svmd-fig6-curves.csv",
+        "svmd-fig6.csv",
+    ]
+
+
+def test_without_matplotlib_there_are_numbers_and_a_hint(without_matplotlib, tmp_path, capsys):
+    assert main(["reproduce", "svmd-fig4", "--quick", "--out", str(tmp_path)]) == 0
+    assert "No picture: that takes matplotlib" in capsys.readouterr().out
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".csv"]
+
+
+def test_missing_data_is_said_and_nothing_is_written(tmp_path, capsys):
+    assert main(["reproduce", "svmd-fig8", "--out", str(tmp_path / "out"), "--data", str(tmp_path)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "'wipo_alpha_D_lsa100' is not there in" in captured.err
+    assert "--quick" in captured.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_data_stops_one_experiment_and_not_the_others(tmp_path, capsys, monkeypatch):
+    results = Results(table=[{"a": 1}], panels=[CURVE], checks=[Check("x", "1", True)])
+    small = replace(find("herbster-additive"), run=lambda data, quick, seeds: results)
+    monkeypatch.setattr(
+        "onlinekernels.commandline.reproducing.find", lambda name: small if name == small.name else find(name)
+    )
+    assert main(["reproduce", "svmd-fig8", "herbster-additive", "--out", str(tmp_path)]) == 1
+    assert "verdict: The claim holds." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "which one?"),
+        (["norma-fig9"], "there is no experiment 'norma-fig9'"),
+        (["--all", "norma-fig2"], "give no names with it"),
+    ],
+)
+def test_wrong_arguments(arguments, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["reproduce", *arguments])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_there(tmp_path, capsys):
+    assert main(["reproduce", "svmd-fig3", "--data", str(tmp_path / "nowhere")]) == 1
+    assert "no such folder with data" in capsys.readouterr().err
+
+
+# ---- Verdicts and tables --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "holds, words",
+    [
+        ([True, True], "The claim holds."),
+        ([False], "The claim does not hold. Not so: claim 0 (0)."),
+        ([True, False, True], "The claim holds in part: 2 of 3. Not so: claim 1 (1)."),
+    ],
+)
+def test_verdicts(holds, words):
+    results = Results(checks=[Check(f"claim {i}", str(i), value) for i, value in enumerate(holds)])
+    assert results.verdict == words
+
+
+def test_a_report_says_no_where_a_check_fails():
+    experiment = Experiment("x", "K", "title", "Claim.", run=None)
+    results = Results(table=[{"a": "b"}], checks=[Check("first", "1 of 2", True), Check("second", "2 of 2", False)])
+    lines = report(experiment, results, Data()).splitlines()
+    assert "  yes  first: 1 of 2" in lines
+    assert "  NO   second: 2 of 2" in lines
+    assert not any("quick" in line for line in lines)
+
+
+def test_a_table_is_aligned():
+    lines = table([{"name": "a", "value": 12345.678}, {"name": "long name", "value": None}])
+    assert lines == ["name           value", "a          1.235e+04", "long name"]
+
+
+def test_seeds_of_quick_and_of_full_runs(tmp_path):
+    seen = []
+
+    def run(data, quick, seeds):
+        seen.append((quick, list(seeds)))
+        return Results(table=[{"a": 1}], panels=[CURVE])
+
+    experiment = Experiment("x", "K", "title", "Claim.", run=run, seeds=4)
+    reproduce(experiment, Data(), tmp_path)
+    reproduce(experiment, Data(quick=True), tmp_path)
+    assert seen == [(False, [0, 1, 2, 3]), (True, [0, 1])]
+
+
+def test_a_learner_that_goes_wrong_is_a_result_and_other_warnings_are_not():
+    def run(data, quick, seeds):
+        warnings.warn("Learning has stalled: the step is tiny.", RuntimeWarning, stacklevel=2)
+        warnings.warn("invalid value encountered", RuntimeWarning, stacklevel=2)
+
+    with pytest.warns(RuntimeWarning) as said:
+        Experiment("x", "K", "title", "Claim.", run=run).results(Data())
+    assert [str(warning.message) for warning in said] == ["invalid value encountered"]
+
+
+# ---- Data -----------------------------------------------------------------------------------------
+
+
+def test_a_file_is_taken_before_a_stand_in(tmp_path):
+    arrays = standins.make("usps", seed=5)
+    np.savez(tmp_path / "usps.npz", **arrays)
+    data = Data(tmp_path, quick=True)
+    assert (data.load("usps")["X_train"] == arrays["X_train"]).all()
+    assert data.sources["usps"].endswith("usps.npz")
+    data.load("mnist")
+    assert "stand-in" in data.sources["mnist"]
+
+
+def test_without_scikit_learn_the_message_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    with pytest.raises(MissingData, match="scikit-learn, which could fetch it, is not installed"):
+        Data().load("usps")
+
+
+def fake_openml(monkeypatch, fetch):
+    monkeypatch.setitem(sys.modules, "sklearn", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", SimpleNamespace(fetch_openml=fetch))
+
+
+def test_without_a_network_the_message_says_so(monkeypatch):
+    def fetch(**_):
+        raise OSError("no route")
+
+    fake_openml(monkeypatch, fetch)
+    with pytest.raises(MissingData, match="OpenML did not give it: OSError"):
+        Data().load("mnist")
+
+
+def test_digits_of_openml_become_those_of_the_files(monkeypatch):
+    """USPS there has values in [-1, 1], labels 1 to 10 as words, and training digits first."""
+    pixels = np.tile(np.linspace(-1, 1, 256), (7293, 1))
+    labels = np.array([str(1 + i % 10) for i in range(7293)])
+    fake_openml(monkeypatch, lambda **_: SimpleNamespace(data=pixels, target=labels))
+    usps = Data().load("usps")
+    assert usps["X_train"].shape == (7291, 256) and usps["X_test"].shape == (2, 256)
+    assert usps["X_train"][0, 0] == -1000 and usps["X_train"][0, -1] == 1000
+    assert usps["y_train"][:11].tolist() == [*range(10), 0]
+
+
+@pytest.mark.parametrize("name", ["usps", "mnist", "wipo_alpha_D_lsa100", "hmc_imclef07d"])
+def test_stand_ins_look_like_the_real_thing(name):
+    """So that what runs on one runs on the other."""
+    path = SHARED / "data" / f"{name}.npz"
+    if not path.exists():
+        pytest.skip(f"{name} is not there")
+    made = standins.make(name)
+    with np.load(path, allow_pickle=False) as real:
+        for key in ("X_train", "y_train", "X_test", "y_test"):
+            assert made[key].ndim == real[key].ndim
+            assert np.can_cast(made[key].dtype, np.float64) == np.can_cast(real[key].dtype, np.float64)
+        if name in ("usps", "mnist"):
+            assert made["X_train"].shape[1:] == real["X_train"].shape[1:]
+            assert made["X_train"].min() >= real["X_train"].min() and made["X_train"].max() <= real["X_train"].max()
+        else:
+            separator = {"wipo_alpha_D_lsa100": "D", "hmc_imclef07d": "@"}[name]
+            assert {label.count(separator) for label in made["y_train"]} <= {
+                label.count(separator) for label in real["y_train"]
+            }
+
+
+# ---- The pieces -----------------------------------------------------------------------------------
+
+
+def test_the_area_is_the_share_of_pairs_in_the_right_order():
+    rng = np.random.default_rng(0)
+    scores, truth = rng.integers(0, 10, size=(20, 15)).astype(np.float32), rng.random((20, 15)) < 0.3
+    fore, back = scores[truth], scores[~truth]
+    pairs = (fore[:, None] < back).mean() + 0.5 * (fore[:, None] == back).mean()
+    assert area(scores, truth) == pytest.approx(pairs)
+
+
+def test_a_thinned_roc_curve_keeps_ends_and_lies_on_the_whole_one():
+    rng = np.random.default_rng(1)
+    truth = rng.random(5000) < 0.2
+    scores = rng.normal(size=5000) - truth
+    whole, thin = roc(scores, truth, most=None), roc(scores, truth, most=100)
+    assert len(thin[0]) <= 102
+    assert (thin[0][0], thin[1][0], thin[0][-1], thin[1][-1]) == (0, 0, 1, 1)
+    assert set(zip(*thin, strict=True)) <= set(zip(*whole, strict=True))
+
+
+def test_recovery_counts_frames_until_the_background_is_known():
+    scores = np.ones((10, 4, 5))
+    scores[3:6] = 0.0
+    masks = np.zeros((10, 4, 5), dtype=bool)
+    assert recovery(scores, masks, 3) == 3
+    assert recovery(scores, masks, 6) == 0
+    assert recovery(np.zeros((10, 4, 5)), masks, 2, most=5) == 5
+    masks[3, 0] = scores[3, 1:] = True  # what is novel is foreground: nothing to recover from
+    assert recovery(scores, masks, 3) == 0
+
+
+def test_the_rise_of_a_step():
+    steps = np.r_[np.full(10, 0.5), 1.0, np.full(20, 0.1)]
+    assert _rise(steps, 10) == 2.0
+    assert _rise(steps, 15) == 1.0
+    assert _rise(np.zeros(30), 5) == 1.0
+
+
+def test_mistakes_are_those_of_predict():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(60, 2)), np.array(["a", "b", "c"])[rng.integers(3, size=60)]
+    for model, labels in ((Perceptron(), np.where(y == "a", 0, 1)), (SILK("multiclasshinge"), y)):
+        wrong = mistakes(model, X, labels, classes=np.unique(labels))
+        again = type(model)(**model.get_params(deep=False)).partial_fit(X[:40], labels[:40], classes=np.unique(labels))
+        assert wrong[40] == (again.predict(X[40:41])[0] != labels[40])
+
+
+def test_untuned_takes_what_belongs_to_the_problem():
+    assert untuned("multiclass", budget=7).budget == 7
+    assert untuned("video", height=3, width=4).progressive(np.zeros((2, 3, 4, 3), dtype=np.uint8)).shape == (2, 3, 4)
+
+
+def test_long_curves_are_thinned_and_keep_their_ends():
+    panel = Lines("t", "x", "y", {"long": np.arange(10_000.0), "short": ([3.0, 4.0], [5.0, 6.0])}, logarithmic=("x",))
+    points = list(panel.points())
+    long = [(x, y) for name, x, y in points if name == "long"]
+    assert len(long) <= 400 and long[0] == (1, 0.0) and long[-1] == (10_000, 9_999.0)
+    assert [(x, y) for name, x, y in points if name == "short"] == [(3.0, 5.0), (4.0, 6.0)]
+
+
+def test_points_bars_and_images_say_their_numbers():
+    assert list(Points("t", "x", "y", {"a": [(1, 2)]}).points()) == [("a", 1, 2)]
+    assert list(Bars("t", "y", {"a": [3.0, 4.0]}).points()) == [("a", 0, 3.0), ("a", 1, 4.0)]
+    assert list(Images("t", [np.zeros((2, 2))]).points()) == []
+
+
+# ---- Figures of the papers, on their data ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("name, seeds", [
+    ("svmd-fig3", 1), ("svmd-fig4", 1), ("svmd-fig6", 2), ("svmd-fig8", 1), ("norma-fig3", 1)
+])  # fmt: skip
+def test_claims_hold_on_real_data(name, seeds):
+    for needed in find(name).needs:
+        if not (SHARED / "data" / f"{needed}.npz").exists():
+            pytest.skip(f"{needed} is not there")
+    results = replace(find(name), seeds=seeds).results(Data(SHARED / "data"))
+    assert results.verdict == "The claim holds."

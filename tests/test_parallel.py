@@ -1,0 +1,157 @@
+"""Functions learned on partitions become one; a bank over workers is one bank."""
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from onlinekernels import Bank, combine
+from onlinekernels.parallel import PartitionedBank
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 3))
+LABELS = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+TARGETS = np.sin(X[:, 0]) + X[:, 1]
+CLASSES = np.digitize(X[:, 0], [-0.5, 0.5])
+NEW = RNG.normal(size=(20, 3))
+
+
+def scores(model, points):
+    return model.predict(points) if not hasattr(model, "decision_function") else model.decision_function(points)
+
+
+def dot(x, z):
+    return float(np.dot(x, z)) + 1.0
+
+
+class TestCombine:
+    @pytest.mark.parametrize("make, y, classes", [
+        (lambda: ok.NORMA("squared", ok.Gaussian(1.5), step=0.3, offset=True), TARGETS, None),
+        (lambda: ok.NORMA("squared", "linear"), TARGETS, None),
+        (lambda: ok.NORMA("huber", "linear", average=True, offset=True), TARGETS, None),
+        (lambda: ok.SILK("insensitive", ok.Polynomial(2), budget=None), TARGETS, None),
+        (lambda: ok.ILK("hinge", ok.Laplacian(0.4)), LABELS, None),
+        (lambda: ok.SVMD("logistic", budget=None), LABELS, None),
+        (lambda: ok.NORMA("multiclass_hinge", step=0.3), CLASSES, [0, 1, 2]),
+        (lambda: ok.NORMA("multiclass_logistic", "linear", offset=True), CLASSES, [0, 1, 2]),
+        (lambda: ok.ILK("multiclass_hinge", exact=True), CLASSES, [0, 1, 2]),
+        (lambda: ok.NORMA("squared"), np.column_stack([TARGETS, -TARGETS]), None),
+        (lambda: ok.Projection("insensitive", radius=2.0), TARGETS, None),
+        (lambda: ok.NORMA("squared", dot, step=0.01), TARGETS, None),
+    ])
+    def test_it_is_the_weighted_mean_of_the_functions(self, make, y, classes):
+        """No budget: nothing is dropped, so the mean is exact."""
+        parts = [make().fit(X[i::3], y[i::3], classes=classes) for i in range(3)]
+        before = pickle.dumps(parts) if make().kernel is not dot else None
+        whole = combine(parts, weights=[1.0, 2.0, 5.0])
+        expected = sum(w * scores(part, NEW) for w, part in zip([0.125, 0.25, 0.625], parts))
+        np.testing.assert_allclose(scores(whole, NEW), expected, rtol=1e-9, atol=1e-11)
+        assert before is None or pickle.dumps(parts) == before
+        assert whole.t_ == sum(part.t_ for part in parts)
+        whole.partial_fit(X, y)
+        assert whole.t_ == 600
+
+    def test_weights_are_the_numbers_of_examples(self):
+        few, many = (ok.NORMA("squared", step=0.3).fit(X[rows], TARGETS[rows]) for rows in (slice(100), slice(100, 300)))
+        expected = few.predict(NEW) / 3 + 2 * many.predict(NEW) / 3
+        np.testing.assert_allclose(combine([few, many]).predict(NEW), expected)
+
+    def test_smallest_keeps_the_largest_of_all(self):
+        parts = [ok.SILK("squared", ok.Gaussian(), budget=30, step=0.4).fit(X[i::2], TARGETS[i::2]) for i in range(2)]
+        whole = combine(parts, budget=30)
+        every = np.abs(np.hstack([part.dual_coef_[0] / 2 for part in parts]))
+        np.testing.assert_allclose(np.sort(np.abs(whole.dual_coef_[0])), np.sort(every)[-30:])
+        assert combine(parts, budget=ok.Smallest(7)).n_terms_ == 7
+        assert combine(parts).n_terms_ == 60 and combine(parts).budget.size == 60
+
+    def test_recent_keeps_the_latest_of_each(self):
+        parts = [ok.NORMA("squared", budget=10).fit(X[i::2], TARGETS[i::2]) for i in range(2)]
+        whole = combine(parts, budget=10)
+        expected = np.concatenate([part.support_vectors_[-5:] for part in parts])
+        assert {tuple(x) for x in whole.support_vectors_} == {tuple(x) for x in expected}
+
+    def test_an_adapted_margin_is_averaged_and_the_step_goes_on(self):
+        parts = [ok.NORMA("nunovelty", step=ok.InverseSqrt(0.5)).fit(X[i::2]) for i in range(2)]
+        whole = combine(parts)
+        assert whole.margin_ == pytest.approx(np.mean([part.margin_ for part in parts]))
+        assert whole.partial_fit(X[:1]).step_ == pytest.approx(0.5 / np.sqrt(301))
+
+    def test_it_can_be_saved_and_goes_on_like_a_copy(self, tmp_path):
+        whole = combine([ok.SILK("hinge", budget=20).fit(X[i::2], LABELS[i::2]) for i in range(2)])
+        whole.save(tmp_path / "whole.npz")
+        twin, other = ok.load(tmp_path / "whole.npz"), copy.deepcopy(whole)
+        assert (twin.progressive(X, LABELS) == other.progressive(X, LABELS)).all()
+
+    @pytest.mark.parametrize("models, message", [
+        ([], "at least one"),
+        ([ok.NORMA()], "must be fitted models"),
+        ([ok.NORMA("squared").fit(X, TARGETS), ok.NORMA("squared", "laplacian").fit(X, TARGETS)], "same kernel"),
+        ([ok.NORMA("squared").fit(X, TARGETS), ok.NORMA("huber").fit(X, TARGETS)], "same loss"),
+        ([ok.NORMA("squared").fit(X, TARGETS), ok.NORMA("squared").fit(X[:, :2], TARGETS)], "same number of features"),
+        ([ok.NORMA("squared").fit(X, TARGETS), ok.NORMA("squared", offset=True).fit(X, TARGETS)], "same offset"),
+        ([ok.NORMA().fit(X, LABELS), ok.NORMA().fit(X, LABELS == "same")], "same classes"),
+        ([ok.NORMA("squared", scale=True).fit(X, TARGETS)] * 2, "units of their own"),
+        ([ok.VotedPerceptron().fit(X, LABELS)] * 2, "VotedPerceptron cannot be combined"),
+        ([ok.NORMA("squared", ok.AdditiveExponential()).fit(X, TARGETS)] * 2, "keep knots"),
+    ])
+    def test_what_cannot_be_combined(self, models, message):
+        with pytest.raises(ValueError, match=message):
+            combine(models)
+
+    @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [np.nan, 1.0]])
+    def test_weights_that_make_no_sense(self, weights):
+        model = ok.NORMA("squared").fit(X, TARGETS)
+        with pytest.raises(ValueError, match="weights must hold"):
+            combine([model, model], weights=weights)
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            yield client
+
+
+@pytest.mark.filterwarnings("ignore")  # Dask's own
+class TestPartitionedBank:
+    KEYS = [f"sensor {i}" for i in RNG.integers(0, 23, size=300)]
+
+    @pytest.mark.parametrize("loss, y", [("novelty", None), ("squared", TARGETS), ("hinge", LABELS)])
+    @pytest.mark.parametrize("parts", [None, 3])
+    def test_it_equals_one_bank(self, client, loss, y, parts):
+        one = Bank(3, loss, budget=6)
+        many = PartitionedBank(Bank(3, loss, budget=6), client, parts=parts)
+        for rows in (slice(0, 5), slice(5, 100), slice(100, 300)):
+            some, keys = None if y is None else y[rows], self.KEYS[rows]
+            classes = ["other", "same"] if loss == "hinge" and rows.start == 0 else None
+            assert (many.progressive(X[rows], some, keys=keys, classes=classes)
+                    == one.progressive(X[rows], some, keys=keys, classes=classes)).all()
+        assert (many.predict(X, keys=self.KEYS) == one.predict(X, keys=self.KEYS)).all()
+        assert (many.scores(NEW, keys=["new"] * 20) == 0).all()
+        whole = many.collect()
+        whole._check()
+        assert sorted(whole.keys_) == sorted(one.keys_)
+        assert (whole.scores(X, keys=self.KEYS) == one.scores(X, keys=self.KEYS)).all()
+        assert (whole.predict(X, keys=self.KEYS) == one.predict(X, keys=self.KEYS)).all()
+
+    def test_it_goes_on_from_a_bank(self, client):
+        one = Bank(3, "hinge", rule="norma", budget=6).partial_fit(X[:150], LABELS[:150], keys=self.KEYS[:150])
+        many = PartitionedBank(one, client)
+        a = many.progressive(X[150:], LABELS[150:], keys=self.KEYS[150:])
+        assert (a == one.progressive(X[150:], LABELS[150:], keys=self.KEYS[150:])).all()
+
+    def test_a_refused_call_changes_nothing(self, client):
+        many = PartitionedBank(Bank(3, "squared"), client).partial_fit(X, TARGETS, keys=self.KEYS)
+        bad = TARGETS.copy()
+        bad[7] = np.nan
+        for arguments in ((X, bad, self.KEYS), (X, TARGETS[:9], self.KEYS), (X * np.inf, TARGETS, self.KEYS),
+                          (X, TARGETS, None), (X, TARGETS, [[]] * 300), (X[:, :2], TARGETS, self.KEYS)):
+            with pytest.raises((ValueError, TypeError)):
+                many.partial_fit(*arguments)
+        assert many.collect().t_.sum() == 300
+
+    def test_only_banks_with_keys(self, client):
+        with pytest.raises(ValueError, match="Bank with keys"):
+            PartitionedBank(Bank(3, n_models=4), client)
