@@ -184,10 +184,10 @@ cdef int decide(const Store* store, Py_ssize_t m, double bare, double own, doubl
             move.alpha[0] = 0.0
     decision.shrink = move.transform[0][0]
     decision.alpha = move.alpha[0] if own != 0.0 else 0.0
-    decision.offset = move.offset
+    decision.offset = move.offset if store.has_offset else 0.0
     decision.scalar = move.scalar
-    if fabs(move.alpha[0]) <= store.range and fabs(move.alpha[0] * own) <= store.range and isfinite(move.offset) \
-            and isfinite(move.scalar):
+    if fabs(move.alpha[0]) <= store.range and fabs(move.alpha[0] * own) <= store.range \
+            and isfinite(decision.offset) and isfinite(move.scalar):
         return NONE
     return MOVE
 
@@ -196,8 +196,7 @@ cdef void carry_out(Store* store, real* points, real* coef, unsigned char* born,
                     Py_ssize_t lane, const Decision* decision, int smallest) noexcept nogil:
     """Shrink the old terms of model m, append the new one, move its offset and its loss's scalar."""
     store.t[m] += 1
-    if store.has_offset:
-        store.offset[m] += decision.offset
+    store.offset[m] += decision.offset
     store.frame[m] *= decision.shrink
     if fabs(store.frame[m]) < least_frame(x[0]):
         fold(store, coef, m, lane)
@@ -254,26 +253,26 @@ cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssi
     `following` is the block that will be visited next.
     """
     cdef real sums[OK_LANES]
-    cdef Py_ssize_t lane, j, m, slots = 0, size = store.slots * OK_LANES
+    cdef Py_ssize_t lane, j, m, slots = 0, d = store.d, size = store.slots * OK_LANES
     cdef unsigned char* born = store.born + block * size
+    cdef const unsigned char* count = store.count + block * OK_LANES
+    cdef const double* frame = store.frame + block * OK_LANES
+    cdef const double* offset = store.offset + block * OK_LANES
     cdef int victims[OK_LANES]
     cdef int reason
     cdef Decision decision
     cdef double bare, own, y
     cdef const real* row
-    cdef const real* points_ahead = points + following * size * store.d
+    cdef const real* points_ahead = points + following * size * d
     cdef const real* coef_ahead = coef + following * size
-    points += block * size * store.d
+    points += block * size * d
     coef += block * size
     for lane in range(OK_LANES):
-        slots = max(slots, <Py_ssize_t> store.count[block * OK_LANES + lane])
-        if rows[lane] >= 0:
-            row = <const real*> examples.X + rows[lane] * store.d
-            for j in range(store.d):
+        slots = max(slots, <Py_ssize_t> count[lane])
+        if rows[lane] >= 0:                     # other lanes may hold what they held
+            row = <const real*> examples.X + rows[lane] * d
+            for j in range(d):
                 x[j * OK_LANES + lane] = row[j]
-        else:
-            for j in range(store.d):
-                x[j * OK_LANES + lane] = 0
     evaluate(store, points, coef, x, slots, sums)
     if examples.learning and store.budget == SMALLEST and slots == store.slots:
         if real is float:
@@ -282,19 +281,19 @@ cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssi
             ok_lanes_smallest(coef, born, slots, victims)
     for lane in range(OK_LANES):
         # While models move one by one, memory has time to bring what follows.
-        ok_prefetch(<const double*> (points_ahead + lane * slots * store.d), slots * store.d * sizeof(real) // 8)
+        ok_prefetch(<const double*> (points_ahead + lane * slots * d), slots * d * sizeof(real) // 8)
         ok_prefetch(<const double*> (coef_ahead + lane * slots), slots * sizeof(real) // 8)
         if rows[lane] < 0:
             continue
         m = block * OK_LANES + lane
-        bare, own = store.frame[m] * sums[lane], 1.0
+        bare, own = frame[lane] * sums[lane], 1.0
         if store.linear:
             own = own_value(store, x, lane)
             if not isfinite(bare):
-                bare = store.frame[m] * evaluate_carefully(store, points, coef, x, lane)
-        examples.scores[rows[lane]] = bare + store.offset[m]
+                bare = frame[lane] * evaluate_carefully(store, points, coef, x, lane)
+        examples.scores[rows[lane]] = bare + offset[lane]
         reason = NONE
-        if not isfinite(bare + store.offset[m]):
+        if not isfinite(bare + offset[lane]):
             reason = SCORE
         elif examples.learning and not isfinite(own):
             reason = POINT
