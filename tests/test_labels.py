@@ -89,7 +89,7 @@ def test_structures_that_make_no_sense_are_refused_at_the_first_fit(labels, word
     (lambda: ok.ILK(penalty=0.0).partial_fit(X, Y == "a"), "penalty"),
     (lambda: ok.SVMD(ok.Hinge(), lambda a, b: 1.0, exact_norms=True).partial_fit(X, Y == "a"), "built-in kernel"),
     (lambda: ok.NORMA(ok.GraphHinge(), labels=TREE).partial_fit(X, Y, classes=["a", "z"]), "'z'"),
-    (lambda: ok.NORMA(ok.Hinge()).partial_fit(X, Y), "MulticlassHinge"),
+    (lambda: ok.NORMA(ok.Hinge()).partial_fit(X, Y), "multiclass_hinge"),
     (lambda: TREE.distance("a", "zzz"), "'zzz'"),
     (lambda: ok.LabelGraph([("a", "b", 1.0)]).distance("a", "zzz"), "'zzz'"),
 ])
