@@ -165,10 +165,19 @@ class State:
             return np.where(np.greater_equal(*self.detected(scores)), 1, -1)
         return scores[:, 0] if self.targets == 1 else scores
 
-    def detected(self, scores):
+    def answers_of_their_time(self, scores, y, joined, rho):
+        """`answers` just before each of the examples with targets y.
+
+        `joined` labels were there before the first of them, and rho is the threshold at each.
+        """
+        if self.loss.task == "multiclass":
+            return self.labels.decode_before(scores, self.labels.joined_before(y, joined))
+        return np.where(np.greater_equal(*self.detected(scores, rho)), 1, -1) if rho is not None else self.answers(scores)
+
+    def detected(self, scores, rho=None):
         """(f, rho) of a detector; f is rho where it is that up to rounding, as implicit steps leave it."""
-        scores, rho = scores[:, 0], self.engine.scalar()
-        rounding = 64 * np.finfo(self.engine.expansion.dtype).eps * np.maximum(np.abs(scores), abs(rho))
+        scores, rho = scores[:, 0], self.engine.scalar() if rho is None else rho
+        rounding = 64 * np.finfo(self.engine.expansion.dtype).eps * np.maximum(np.abs(scores), np.abs(rho))
         return np.where(np.abs(scores - rho) <= rounding, rho, scores), rho
 
     def take_labels(self, labels):
