@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import as_completed
 from dataclasses import fields
 
-from onlinekernels.evaluate.checks import check_model, checked_count, is_series
-from onlinekernels.evaluate.chunks import kept
+from onlinekernels.evaluate.checks import check_model, checked_count
+from onlinekernels.evaluate.chunks import is_series, kept
 from onlinekernels.evaluate.measures import rank
 from onlinekernels.evaluate.progress import progress_bar
 from onlinekernels.evaluate.reports import Report, Trial, Tuning
