@@ -279,7 +279,7 @@ class ManyLabels(_Labels):
         return self.classes[self.first_of_best(scores)]
 
     def decode_before(self, scores, before):
-        """`decode` among the labels that had joined before each example, `before` in number; None where there were none."""
+        """`decode` among the first `before` labels, those that had joined at each example; None where there were none."""
         if (before > 0).all():
             return self.decode(among_joined(scores, before))
         answers = object_array(as_list(self.decode(among_joined(scores, before))))

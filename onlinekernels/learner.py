@@ -123,17 +123,17 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             before = self._state
             state, X, y, weights = self._checked(before, X, y, classes, sample_weight, start)
             state.make_ready()
-            joined, detects = state.joined(), state.loss.task == "novelty"
+            joined = state.joined()
             scores = np.zeros((len(X), state.engine.expansion.width))
-            traced = {"steps": return_steps, "scalars": return_margins or return_labels and detects}
-            traced = {name: np.zeros(len(X)) for name, is_traced in traced.items() if is_traced}
-            self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **traced)
-            scores = scores[:, : state.joined()]
-            wanted = [traced[name] for name, is_wanted in (("steps", return_steps), ("scalars", return_margins)) if is_wanted]
+            trace = {"steps": return_steps, "scalars": return_margins or return_labels}
+            trace = {name: np.zeros(len(X)) for name, is_wanted in trace.items() if is_wanted}
+            self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **trace)
+            scores, margins = scores[:, : state.joined()], trace.pop("scalars", None)
+            others = [*trace.values(), *([margins] if return_margins else [])]
             if return_labels:
-                wanted.append(state.answers_of_their_time(scores, y, joined, traced["scalars"] if detects else None))
+                others.append(state.answers_of_their_time(scores, y, joined, margins))
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
-        return (scores, *wanted) if wanted else scores
+        return (scores, *others) if others else scores
 
     def learn_one(self, x, y=None):
         """Learn one example, 1-d or an object, with the least overhead; return self."""

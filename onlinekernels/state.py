@@ -157,12 +157,12 @@ class State:
         """Number of outputs, labels that have not been learned left out."""
         return 1 if self.form == "one" else self.engine.expansion.outputs.n
 
-    def answers(self, scores):
-        """Labels, targets, or +1 and -1 of a detector."""
+    def answers(self, scores, rho=None):
+        """Labels, targets, or +1 and -1 of a detector, by the threshold rho if it is not that in force."""
         if self.labels is not None:
             return self.labels.decode(scores)
         if self.loss.task == "novelty":
-            return np.where(np.greater_equal(*self.detected(scores)), 1, -1)
+            return np.where(np.greater_equal(*self.detected(scores, rho)), 1, -1)
         return scores[:, 0] if self.targets == 1 else scores
 
     def answers_of_their_time(self, scores, y, joined, rho):
@@ -172,7 +172,7 @@ class State:
         """
         if self.loss.task == "multiclass":
             return self.labels.decode_before(scores, self.labels.joined_before(y, joined))
-        return np.where(np.greater_equal(*self.detected(scores, rho)), 1, -1) if rho is not None else self.answers(scores)
+        return self.answers(scores, rho)
 
     def detected(self, scores, rho=None):
         """(f, rho) of a detector; f is rho where it is that up to rounding, as implicit steps leave it."""

@@ -21,8 +21,8 @@ def check_model(name, model):
         can_learn = hasattr(step, "progressive") or hasattr(step, "partial_fit")
         if not can_learn and not is_fitted(step):
             raise TypeError(
-                f"{name} must be a pipeline whose steps can learn in parts. {type(step).__name__} has no partial_fit: fit "
-                "it before, and it stays as it is, or take RunningScaler or another step that has."
+                f"{name} must be a pipeline whose steps can learn in parts. {type(step).__name__} has no partial_fit: "
+                "fit it before, and it stays as it is, or take RunningScaler or another step that has."
             )
     subject(model)  # knows whether it is for a task of ours
 
@@ -37,8 +37,8 @@ def check_models(models):
         for part in (*steps, last):
             if names.setdefault(id(part), name) != name:
                 raise ValueError(
-                    f"models must be different objects, as each learns. {names[id(part)]!r} and {name!r} are one, or share "
-                    "a step."
+                    f"models must be different objects, as each learns. {names[id(part)]!r} and {name!r} are one, or "
+                    "share a step."
                 )
     tasks = {name: subject(model).task for name, model in models.items()}
     # Mistakes are mistakes, whichever loss of a classifier counts them.

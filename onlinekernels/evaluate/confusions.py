@@ -100,7 +100,9 @@ class Tally:
 
     def confusion(self, labels, display, has_positive, latest=False):
         """What has been counted, for labels in the order of joining; `display` has their places as they are shown."""
-        counts = _counted(self.latest, len(labels)) if latest else _counted(self.latest[:, :0], len(labels), self.counts)
+        nothing_more = self.latest[:, :0]
+        of_all = () if latest else self.counts
+        counts = _counted(self.latest if latest else nothing_more, len(labels), of_all)
         counts, display = counts[display], np.array(display, dtype=np.intp)
         return Confusion([labels[place] for place in display], counts[:, 1 + display], counts[:, 0], has_positive)
 

@@ -62,5 +62,6 @@ class RunningAUC:
     def _check(self):
         """Assert that the count is that of all pairs."""
         negatives, positives = self.sides
-        assert self.window is None or len(self.latest) == len(negatives) + len(positives) + self.unordered <= self.window
+        held = len(negatives) + len(positives) + self.unordered
+        assert self.window is None or len(self.latest) == held <= self.window
         assert self.double_pairs == sum((p > n) + (p >= n) for p in positives for n in negatives)

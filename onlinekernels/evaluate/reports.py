@@ -7,7 +7,6 @@ import numpy as np
 from onlinekernels.evaluate.confusions import Confusion
 from onlinekernels.evaluate.drawing import plot_comparison, plot_report, plot_tuning
 from onlinekernels.evaluate.words import comparison_table, report_table, tuning_table
-from onlinekernels.learner import OnlineLearner
 
 
 class _Printed:
@@ -39,7 +38,7 @@ class Report(_Printed):
     margin_errors : float
         Fraction of examples within the margin, or outside the tube; NaN for a loss that has neither.
     f1 : float
-        F1 of the positive one of two classes, the second of `classes_`; its mean over many classes, each counting alike.
+        F1 of the positive one of two classes, the second of `classes_`; the mean over all of many classes.
     auc : float
         Area under the ROC curve of the scores of two classes: of a positive and a negative example, drawn at random,
         how often the positive one has the larger score. Exact; NaN for other tasks, and before both classes came.
@@ -222,7 +221,7 @@ class Tuning(_Printed):
     "ValueError: The 'step' parameter of NORMA must be a positive number ... Got -1.0 instead."
     """
 
-    best: OnlineLearner
+    best: object
     trials: list
     metric: str
 

@@ -53,7 +53,8 @@ def progressive(
     novel : label, default=None
         For a detector: which label in y means novel. Then `f1`, `auc` and `confusion` judge it; it never learns from y.
     auc : bool, default=True
-        Whether to keep the area under the ROC curve, which takes some microseconds for each example and keeps all scores.
+        Whether to keep the area under the ROC curve up to date. That takes some microseconds for each example, and the
+        memory of all scores.
     progress : bool or None, default=None
         Whether to show a bar, which needs tqdm; None shows one on a terminal if tqdm is there.
 
@@ -214,8 +215,8 @@ class _Run:
         means, latest = map(self.totals.mean, MEASURES), self.latest.mean(axis=0)
         f1 = [math.nan if confusion is None else confusion.f1 for confusion in self.confusions()]
         auc = [ranks.value() for ranks in self.ranks] or [math.nan, math.nan]
-        ratings = zip(f1, auc, strict=True)
-        self.records.append((count, *means, *next(ratings), *latest, *next(ratings), *self.subject.condition(), self.seconds))
+        condition = self.subject.condition()
+        self.records.append((count, *means, f1[0], auc[0], *latest, f1[1], auc[1], *condition, self.seconds))
 
     def confusions(self):
         """Over all examples, and over the latest ones."""

@@ -90,7 +90,7 @@ class Prompt:
 
     def condition(self):
         model = self.model
-        has_margin = self.task and model._current_loss().scalar_name is not None
+        has_margin = model._current_loss().scalar_name is not None
         return model.n_terms_, model.step_, model._state.engine.scalar() if has_margin else math.nan
 
 
@@ -216,7 +216,9 @@ class Foreign(_RowByRow):
     def _score(self, row):
         if hasattr(self.estimator, "decision_function"):
             return float(self.estimator.decision_function(row)[0])
-        return float(self.estimator.predict_proba(row)[0, 1]) - 0.5 if hasattr(self.estimator, "predict_proba") else math.nan
+        if hasattr(self.estimator, "predict_proba"):
+            return float(self.estimator.predict_proba(row)[0, 1]) - 0.5
+        return math.nan
 
     def learn(self, row, label):
         first = {} if self.is_regressor or self.fitted else {"classes": label_array(self.order)}
