@@ -28,7 +28,8 @@ from onlinekernels import (
     RunningScaler,
     VotedPerceptron,
 )
-from onlinekernels.compat.river import RiverClassifier, RiverDetector, RiverRegressor, _numbers, as_river
+from onlinekernels.compat.river import RiverClassifier, RiverDetector, RiverMultiTargetRegressor, RiverRegressor, as_river
+from onlinekernels.compat.river.features import numbers_of
 
 LOSSES = ["hinge", "logistic", "multiclasshinge", "multiclasslogistic", "insensitive", "squared", "novelty"]
 LOSSES += ["nunovelty"]
@@ -299,8 +300,8 @@ def test_all_kinds_of_numbers_are_features():
     wrapper.learn_one({"a": True, "b": np.float32(0.5), "c": np.bool_(True), "d": 2, "e": Fraction(1, 4)}, 0.0)
     wrapper.learn_one({"a": True, "b": np.int8(2)}, 1.0)
     assert wrapper.learner.coef_[0, :2].tolist() == [0.1, 0.2]
-    assert _numbers({"a": 1e308, "b": 1e308}).tolist() == [1e308, 1e308]  # their sum is infinite
-    assert _numbers({"a": 10**30, "b": 2**63}).tolist() == [1e30, 2.0**63]
+    assert numbers_of({"a": 1e308, "b": 1e308}).tolist() == [1e308, 1e308]  # their sum is infinite
+    assert numbers_of({"a": 10**30, "b": 2**63}).tolist() == [1e30, 2.0**63]
 
 
 @pytest.mark.parametrize(
