@@ -283,6 +283,21 @@ class ManyLabels(_Labels):
         """The label with the largest score; among equals the first of `classes`."""
         return self.classes[self.first_of_best(scores)]
 
+    def decode_before(self, scores, before):
+        """`decode` among the first `before` labels, those that had joined at each example; None where there were none."""
+        if (before > 0).all():
+            return self.decode(among_joined(scores, before))
+        answers = object_array(as_list(self.decode(among_joined(scores, before))))
+        answers[before == 0] = None
+        return answers
+
+    def joined_before(self, targets, known):
+        """How many labels had joined before each of some examples; `known` had before the first."""
+        if self.fixed:
+            return np.full(len(targets), len(self.order))
+        reached = np.maximum(np.maximum.accumulate(targets.astype(np.intp) + 1), known)
+        return np.concatenate([[known], reached[:-1]])
+
     def as_learned(self, before, targets, joined):
         """The labels that have joined."""
         if self.fixed or joined == len(self.order):
@@ -321,6 +336,11 @@ def first_among_equals(probabilities, chosen):
     earlier = np.arange(probabilities.shape[1]) < chosen[:, None]
     others = np.minimum(probabilities, largest)
     return np.where(earlier & (others == largest), np.nextafter(largest, 0.0), others)
+
+
+def among_joined(scores, counts):
+    """Scores with minus infinity for labels that have not joined; they join in the order of their columns."""
+    return np.where(np.arange(scores.shape[1]) < counts[:, None], scores, -np.inf)
 
 
 def _holds(y, number):

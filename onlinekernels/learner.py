@@ -86,7 +86,16 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         self._learn(before, state, X, y, weights)
 
     def progressive(
-        self, X, y=None, classes=None, sample_weight=None, *, initial=None, return_steps=False, return_margins=False
+        self,
+        X,
+        y=None,
+        classes=None,
+        sample_weight=None,
+        *,
+        initial=None,
+        return_steps=False,
+        return_margins=False,
+        return_labels=False,
     ):
         """Test, then train: learn like `partial_fit` and return the scores just before each update.
 
@@ -98,18 +107,34 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             The step size of each example.
         margins : array of shape (n,), with return_margins=True
             The loss's margin or width when each score was taken, which a nu-loss adapts.
+        labels : array of length n, with return_labels=True
+            What these scores mean: the labels, targets, or +1 and -1 of a detector that `predict` would have given.
+            Only classes that had joined before an example are among them; None if there were none. (An averaged
+            or voting model predicts with its average, and has the labels of its latest f here.)
+
+        Examples
+        --------
+        >>> from onlinekernels import SILK
+        >>> scores, labels = SILK("multiclasshinge").progressive([[0], [0], [5], [5]], list("aabb"), return_labels=True)
+        >>> labels.tolist()
+        [None, 'a', 'a', 'b']
         """
         start = _start(initial)
         with self._turn.alone:
             before = self._state
             state, X, y, weights = self._checked(before, X, y, classes, sample_weight, start)
             state.make_ready()
+            joined = state.joined()
             scores = np.zeros((len(X), state.engine.expansion.width))
-            wanted = {"steps": return_steps, "scalars": return_margins}
-            others = {name: np.zeros(len(X)) for name, is_wanted in wanted.items() if is_wanted}
-            self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **others)
-            scores = scores[:, 0] if state.form == "one" else state.shown(scores[:, : state.joined()].T).T
-        return (scores, *others.values()) if others else scores
+            trace = {"steps": return_steps, "scalars": return_margins or return_labels}
+            trace = {name: np.zeros(len(X)) for name, is_wanted in trace.items() if is_wanted}
+            self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **trace)
+            scores, margins = scores[:, : state.joined()], trace.pop("scalars", None)
+            others = [*trace.values(), *([margins] if return_margins else [])]
+            if return_labels:
+                others.append(state.answers_of_their_time(scores, y, joined, margins))
+            scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
+        return (scores, *others) if others else scores
 
     def learn_one(self, x, y=None):
         """Learn one example, 1-d or an object, with the least overhead; return self."""

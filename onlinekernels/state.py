@@ -159,18 +159,27 @@ class State:
         """Number of outputs, labels that have not been learned left out."""
         return 1 if self.form == "one" else self.engine.expansion.outputs.n
 
-    def answers(self, scores):
-        """Labels, targets, or +1 and -1 of a detector."""
+    def answers(self, scores, rho=None):
+        """Labels, targets, or +1 and -1 of a detector, by the threshold rho if it is not that in force."""
         if self.labels is not None:
             return self.labels.decode(scores)
         if self.loss.task == "novelty":
-            return np.where(np.greater_equal(*self.detected(scores)), 1, -1)
+            return np.where(np.greater_equal(*self.detected(scores, rho)), 1, -1)
         return scores[:, 0] if self.targets == 1 else scores
 
-    def detected(self, scores):
+    def answers_of_their_time(self, scores, y, joined, rho):
+        """`answers` just before each of the examples with targets y.
+
+        `joined` labels were there before the first of them, and rho is the threshold at each.
+        """
+        if self.loss.task == "multiclass":
+            return self.labels.decode_before(scores, self.labels.joined_before(y, joined))
+        return self.answers(scores, rho)
+
+    def detected(self, scores, rho=None):
         """(f, rho) of a detector; f is rho where it is that up to rounding, as implicit steps leave it."""
-        scores, rho = scores[:, 0], self.engine.scalar()
-        rounding = 64 * np.finfo(self.engine.expansion.dtype).eps * np.maximum(np.abs(scores), abs(rho))
+        scores, rho = scores[:, 0], self.engine.scalar() if rho is None else rho
+        rounding = 64 * np.finfo(self.engine.expansion.dtype).eps * np.maximum(np.abs(scores), np.abs(rho))
         return np.where(np.abs(scores - rho) <= rounding, rho, scores), rho
 
     def take_labels(self, labels):

@@ -555,6 +555,75 @@ def test_a_fresh_copy_shares_nothing():
     assert copied.kernel is not model.kernel and copied.loss is not model.loss
 
 
+# ---- Random search and threads ----
+
+
+def test_random_search_draws_from_the_grid(stream):
+    tuning = evaluate.tune(BASE, GRID, stream, n_iter=4, seed=3)
+    drawn = [tuple(trial.params.values()) for trial in tuning.trials]
+    assert len(set(drawn)) == 4
+    assert all(width in GRID["kernel__width"] and step in GRID["step"] for width, step in drawn)
+    again = evaluate.tune(BASE, GRID, stream, n_iter=4, seed=3)
+    assert [trial.params for trial in again.trials] == [trial.params for trial in tuning.trials]
+    others = [evaluate.tune(BASE, GRID, stream, n_iter=4, seed=seed) for seed in range(5)]
+    assert len({frozenset(tuple(trial.params.values()) for trial in other.trials) for other in others}) > 1
+    check_tuning(evaluate.tune(BASE, GRID, stream, n_iter=100), stream)  # no more than there are
+
+
+def test_random_search_draws_values(stream):
+    stats = pytest.importorskip("scipy.stats")
+    grid = {"kernel__width": stats.loguniform(0.1, 10.0), "step": lambda rng: rng.uniform(0.5, 1.0), "budget": [20, 50]}
+    tuning = evaluate.tune(BASE, grid, stream, n_iter=12)
+    widths = [trial.params["kernel__width"] for trial in tuning.trials]
+    assert len(set(widths)) == 12 and all(type(width) is float and 0.1 <= width <= 10.0 for width in widths)
+    assert all(0.5 <= trial.params["step"] <= 1.0 for trial in tuning.trials)
+    assert {trial.params["budget"] for trial in tuning.trials} == {20, 50}
+    assert tuning.best.kernel.width == tuning.best_params["kernel__width"]
+    settings = [{"step": 0.1}, {"step": 1.0}, {"step": 2.0}]
+    listed = evaluate.tune(BASE, settings, stream, n_iter=2)
+    assert len(listed.trials) == 2 and all(trial.params in settings for trial in listed.trials)
+
+
+def test_every_setting_is_as_likely():
+    from onlinekernels.evaluate.settings import drawn_settings
+
+    grid = {"a": [0, 1, 2], "b": [0, 1]}
+    counts = np.zeros((3, 2))
+    for seed in range(600):
+        for setting in drawn_settings(grid, 2, seed):
+            counts[setting["a"], setting["b"]] += 1
+    assert abs(counts - 200).max() < 60  # five deviations
+    huge = {f"p{i}": range(1000) for i in range(9)}  # 1e27 settings
+    assert len(drawn_settings(huge, 3, 0)) == 3
+
+
+def test_random_searches_that_make_no_sense(stream):
+    for options, message in [
+        ({"n_iter": 0}, "'n_iter' parameter of tune must be an integer of at least 1"),
+        ({"n_jobs": 0}, "'n_jobs' parameter of tune must be an integer of at least 1, -1 for all processors, or None"),
+        ({"n_jobs": 2, "executor": object()}, "give one of them"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            evaluate.tune(BASE, GRID, stream, **options)
+    with pytest.raises(ValueError, match="Got <function.*; give n_iter to draw values"):
+        evaluate.tune(BASE, {"step": lambda rng: 1.0}, stream)
+    for values, message in [(1.0, "must be a list of values, have rvs"), ([], r"grid\['step'\] has no values")]:
+        with pytest.raises(ValueError, match=message):
+            evaluate.tune(BASE, {"step": values}, stream, n_iter=2)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, -1])
+def test_jobs_are_threads(stream, n_jobs):
+    check_tuning(evaluate.tune(BASE, GRID, stream, n_jobs=n_jobs), stream)
+
+
+@pytest.mark.parametrize("metric", ["auc", "f1", "window_auc", "window_f1"])
+def test_the_most_of_a_rating_is_best(stream, metric):
+    tuning = evaluate.tune(BASE, {"step": [0.001, 1.0, 100.0]}, stream, metric=metric)
+    assert tuning.trials[0].value > tuning.trials[1].value > 0 and tuning.trials[2].error
+    assert tuning.best_value == getattr(tuning.trials[0].report, metric)
+
+
 # ---- Dask ----
 
 
@@ -619,8 +688,25 @@ def test_plots_of_reports_and_comparisons(comparison, figures):
     axes = figures(comparison.plot, 1)
     reports = list(comparison.reports.values())
     assert [round(line.get_ydata()[-1]) for line in axes.lines] == [report.mistakes for report in reversed(reports)]
-    axes = figures(comparison.plot, 1, windowed=True)
-    assert axes.lines[-1].get_ydata()[-1] == reports[0].window_error
+
+
+@pytest.mark.parametrize("windowed", [False, True])
+def test_the_legend_shows_what_is_drawn(figures, windowed):
+    """Over the window the order of the models may be another one, and so are the figures."""
+    X = np.random.default_rng(0).normal(size=(600, 1))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    y[300:] *= -1  # who learned well at first has to forget
+    models = {"quick": ok.NORMA("hinge", "linear", step=0.5), "slow": ok.NORMA("hinge", "linear", step=0.002)}
+    models["slow"].fit(X[300:], y[300:])
+    comparison = evaluate.compare(models, (X, y), window=100)
+    figure = comparison.plot(windowed=windowed)
+    drawn = [line.get_ydata()[-1] / (1 if windowed else 600) for line in figure.axes[0].lines]
+    assert drawn == sorted(drawn, reverse=True)
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert [label.split(": ")[1] for label in labels] == [f"{value:.2%}" for value in drawn]
+    for label, value in zip(labels, drawn, strict=True):
+        report = comparison[label.split(": ")[0]]
+        assert value == pytest.approx(report.window_error if windowed else report.error)
 
 
 def test_plots_into_given_axes(comparison, figures):

@@ -28,7 +28,8 @@ from onlinekernels import (
     RunningScaler,
     VotedPerceptron,
 )
-from onlinekernels.compat.river import RiverClassifier, RiverDetector, RiverRegressor, _numbers, as_river
+from onlinekernels.compat.river import RiverClassifier, RiverDetector, RiverRegressor, as_river
+from onlinekernels.compat.river.features import numbers_of
 
 LOSSES = ["hinge", "logistic", "multiclasshinge", "multiclasslogistic", "insensitive", "squared", "novelty"]
 LOSSES += ["nunovelty"]
@@ -130,7 +131,7 @@ def test_names_that_come_and_go_equal_a_dense_array(algorithm, loss, kernel):
     dense, y = np.where(there, X, 0.0), targets(loss, X)
     budget = None if isinstance(kernel, Linear) else 20
     model = algorithm(loss, kernel, step=0.02, budget=budget)
-    wrapper = as_river(model)
+    wrapper = as_river(model, **({"scores": "raw"} if "novelty" in loss else {}))
     answers = []
     for i, (x, label) in enumerate(zip(rows, y)):
         if i:
@@ -299,8 +300,8 @@ def test_all_kinds_of_numbers_are_features():
     wrapper.learn_one({"a": True, "b": np.float32(0.5), "c": np.bool_(True), "d": 2, "e": Fraction(1, 4)}, 0.0)
     wrapper.learn_one({"a": True, "b": np.int8(2)}, 1.0)
     assert wrapper.learner.coef_[0, :2].tolist() == [0.1, 0.2]
-    assert _numbers({"a": 1e308, "b": 1e308}).tolist() == [1e308, 1e308]  # their sum is infinite
-    assert _numbers({"a": 10**30, "b": 2**63}).tolist() == [1e30, 2.0**63]
+    assert numbers_of({"a": 1e308, "b": 1e308}).tolist() == [1e308, 1e308]  # their sum is infinite
+    assert numbers_of({"a": 10**30, "b": 2**63}).tolist() == [1e30, 2.0**63]
 
 
 @pytest.mark.parametrize(

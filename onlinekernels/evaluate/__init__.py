@@ -6,8 +6,9 @@ and `tune` tries settings of parameters, one after the other or on any executor.
 
 matplotlib draws the plots and tqdm the progress bars; both are optional.
 """
+from onlinekernels.evaluate.confusions import Confusion
 from onlinekernels.evaluate.reports import Comparison, Report, Trial, Tuning
 from onlinekernels.evaluate.running import compare, progressive
 from onlinekernels.evaluate.tuning import fresh_copy, tune
 
-__all__ = ["progressive", "compare", "tune", "fresh_copy", "Report", "Comparison", "Trial", "Tuning"]
+__all__ = ["progressive", "compare", "tune", "fresh_copy", "Report", "Confusion", "Comparison", "Trial", "Tuning"]

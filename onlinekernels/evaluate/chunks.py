@@ -1,12 +1,16 @@
 """Streams in all their forms, as chunks of examples."""
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from onlinekernels.evaluate.checks import is_series
 from onlinekernels.labelvalues import as_list, column, distinct_labels
 from onlinekernels.validation import check_length, is_sparse, refuse_masked
+
+
+def is_series(thing):
+    """Whether it can be gone through, item by item; text and dicts do not count."""
+    return isinstance(thing, Iterable) and not isinstance(thing, (str, bytes, Mapping))
 
 
 def n_rows(X):
@@ -62,12 +66,12 @@ def pieces(stream, chunk):
         begin = 0
         while begin < n_rows(X):
             end = min(begin + due, n_rows(X))
-            yield _rows(X, begin, end), None if y is None else y[begin:end]
+            yield rows_of(X, begin, end), None if y is None else y[begin:end]
             due = due - (end - begin) or chunk
             begin = end
 
 
-def _rows(X, begin, end):
+def rows_of(X, begin, end):
     return X.iloc[begin:end] if hasattr(X, "iloc") else X[begin:end]  # a data frame may have an index of numbers
 
 

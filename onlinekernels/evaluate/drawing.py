@@ -5,6 +5,7 @@ import textwrap
 
 import numpy as np
 
+from onlinekernels.evaluate.measures import rank
 from onlinekernels.evaluate.words import (
     ERROR_WORDS,
     cell,
@@ -44,11 +45,12 @@ def plot_comparison(comparison, path, axes, windowed):
     figure, (axes,) = _figure(axes, 1)
     reports = list(comparison.reports.values())
     task, window = reports[0].task, reports[0].window
-    # From the most errors to the fewest, so that the legend has the order of the lines.
-    for line, report in reversed(list(enumerate(reports))):
+    ends = "window_error" if windowed else "error"
+    # From the most errors to the fewest, so that the legend has the order of the lines' ends.
+    for line, report in sorted(enumerate(reports), key=lambda item: rank(getattr(item[1], ends)), reverse=True):
         history = report.history
         values = history["window_error"] if windowed else history["error"] * history["examples"]
-        label = f"{shortened(report.name, 40)}: {shown(task, 'error', report.error)}"
+        label = f"{shortened(report.name, 40)}: {shown(task, 'error', getattr(report, ends))}"
         axes.plot(history["examples"], values, label=label, linewidth=1.5, **_line(line, history))
     word = "sum of absolute errors" if task == "regression" else f"{ERROR_WORDS[task]} so far"
     word = f"{ERROR_WORDS[task]}, latest {window}" if windowed else word

@@ -1,10 +1,13 @@
 """What is measured at each example."""
 import math
+from dataclasses import dataclass
 from time import perf_counter
 from types import SimpleNamespace
 
 import numpy as np
 
+from onlinekernels.labels import among_joined, label_column
+from onlinekernels.labelvalues import as_list
 from onlinekernels.losses import Loss
 from onlinekernels.state import targets
 
@@ -13,17 +16,51 @@ from onlinekernels.state import targets
 MEASURES = ("error", "squared_error", "loss", "margin_errors")
 
 
+@dataclass
+class Judged:
+    """What was found out about some examples.
+
+    Attributes
+    ----------
+    measures : array
+        A row for each example and a column for each of `MEASURES`, with NaN where there is none.
+    truth, guesses : arrays of int, or None
+        Places of the labels and of those that were predicted, in the order of joining; -1 predicts none.
+    scores : array or None
+        How much each example looks like the positive label, the second one.
+    """
+
+    measures: np.ndarray
+    truth: np.ndarray | None = None
+    guesses: np.ndarray | None = None
+    scores: np.ndarray | None = None
+
+
 def test_then_train(model, X, y, classes=None, sample_weight=None):
     """Let a model predict and learn some examples; return (measures, seconds that the model took).
 
     `measures` has a row for each example and a column for each of `MEASURES`, with NaN where there is none.
+    """
+    judged, seconds = judge(model, X, y, classes, sample_weight=sample_weight)
+    return judged.measures, seconds
+
+
+def judge(model, X, y, classes=None, novel=None, sample_weight=None):
+    """Let a model predict and learn some examples; return (`Judged`, seconds that the model took).
+
+    With `novel`, the label in y of novel examples, a detector is judged by its labels too.
     """
     is_many = model._current_loss().task == "multiclass"
     known = len(model.classes_) if is_many and model._state is not None else 0
     start = perf_counter()
     scores, margins = model.progressive(X, y, classes, sample_weight, return_margins=True)
     seconds = perf_counter() - start
-    return _measured(model._state, scores, y, margins, known), seconds
+    state = model._state
+    if is_many:
+        scores = _as_learned(state.labels, scores)
+        y, _ = targets(state.loss, state.labels, len(scores), y)
+        return judged_labels(state, scores, y, margins, state.labels.joined_before(y, known)), seconds
+    return judged_scores(state, scores, y, margins, novel), seconds
 
 
 class Totals:
@@ -59,20 +96,21 @@ class Totals:
         return {"count": self.count, "sums": self.sums.tolist()}
 
 
-def _measured(state, scores, y, margins, known):
-    loss, n = state.loss, len(scores)
+def judged_scores(state, scores, y, margins, novel=None):
+    """What scores of one output, or of several targets, are worth; for all tasks but many classes."""
+    loss, n, labelled = state.loss, len(scores), {}
+    given = y
     y, _ = targets(loss, state.labels, n, y, state.targets)
     out = np.full((n, len(MEASURES)), np.nan)
-    if loss.task == "multiclass":
-        y, scores = y.astype(np.intp), _as_learned(state.labels, scores)
-        fixed = state.labels.fixed
-        out[:, 0] = _wrong_labels(state.labels, scores, y, None if fixed else known)
-        if not fixed:
-            scores = _among_known(scores, _labels_before(y, known, including_own=True))
-    elif loss.task == "binary":
+    if loss.task == "binary":
         out[:, 0] = y * scores <= 0
+        guesses = np.where(scores == 0, -1, scores > 0)
+        labelled = {"truth": y > 0, "guesses": guesses, "scores": scores}
     elif loss.task == "novelty":
         out[:, 0] = scores < margins
+        if novel is not None:
+            truth = np.array([label == novel for label in as_list(label_column(given, n))])
+            labelled = {"truth": truth, "guesses": scores < margins, "scores": margins - scores}
     else:
         y = y.reshape(scores.shape)
         if state.targets > 1:
@@ -80,11 +118,27 @@ def _measured(state, scores, y, margins, known):
         out[:, 0] = _over_targets(np.abs(y - scores))
         with np.errstate(over="ignore"):
             out[:, 1] = _over_targets((y - scores) ** 2)
+    _measure_loss(out, state, scores, y, margins)
+    return Judged(out, **labelled)
+
+
+def judged_labels(state, scores, y, margins, before):
+    """What the scores of many labels are worth: labels in the order of joining, `before` of them at each example."""
+    y, labels = y.astype(np.intp), state.labels
+    out = np.full((len(scores), len(MEASURES)), np.nan)
+    guesses = np.where(before > 0, labels.chosen(among_joined(scores, before)), -1)
+    out[:, 0] = guesses != y
+    if not labels.fixed:  # an example brings its own label along
+        scores = among_joined(scores, np.maximum(before, y + 1))
+    _measure_loss(out, state, scores, y, margins)
+    return Judged(out, y, guesses)
+
+
+def _measure_loss(out, state, scores, y, margins):
     structure = SimpleNamespace(outputs=lambda: state.engine.expansion.outputs)
-    extra = {"labels": structure} if loss.structured else {}
-    out[:, 2] = _over_targets(_loss_values(loss, scores, y, margins, extra))
-    out[:, 3] = _over_targets(_margin_errors(loss, scores, y, margins, extra))
-    return out
+    extra = {"labels": structure} if state.loss.structured else {}
+    out[:, 2] = _over_targets(_loss_values(state.loss, scores, y, margins, extra))
+    out[:, 3] = _over_targets(_margin_errors(state.loss, scores, y, margins, extra))
 
 
 def _over_targets(values):
@@ -99,26 +153,6 @@ def _as_learned(labels, scores):
     columns = np.empty_like(scores)
     columns[:, labels.display] = scores
     return columns
-
-
-def _wrong_labels(labels, scores, y, known):
-    """Whether each prediction is wrong; only labels that were known before an example can be predicted."""
-    if known is None:
-        return labels.chosen(scores) != y
-    before = _labels_before(y, known)
-    guesses = np.where(before > 0, labels.chosen(_among_known(scores, before)), -1)
-    return guesses != y
-
-
-def _labels_before(y, known, including_own=False):
-    """Number of labels that had joined before each example; columns are in the order of joining."""
-    reached = np.maximum(np.maximum.accumulate(y + 1), known)
-    return reached if including_own else np.concatenate([[known], reached[:-1]])
-
-
-def _among_known(scores, counts):
-    """Scores with minus infinity for the labels that have not joined yet."""
-    return np.where(np.arange(scores.shape[1]) < counts[:, None], scores, -np.inf)
 
 
 def _loss_values(loss, scores, y, margins, extra):

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from onlinekernels.evaluate.confusions import Confusion
 from onlinekernels.evaluate.drawing import plot_comparison, plot_report, plot_tuning
 from onlinekernels.evaluate.words import comparison_table, report_table, tuning_table
-from onlinekernels.learner import OnlineLearner
 
 
 class _Printed:
@@ -37,13 +37,20 @@ class Report(_Printed):
         Mean of the model's own loss at the scores; NaN for a loss of your own without `value`.
     margin_errors : float
         Fraction of examples within the margin, or outside the tube; NaN for a loss that has neither.
-    window_error, window_squared_error, window_loss, window_margin_errors : float
+    f1 : float
+        F1 of the positive one of two classes, the second of `classes_`; the mean over all of many classes.
+    auc : float
+        Area under the ROC curve of the scores of two classes: of a positive and a negative example, drawn at random,
+        how often the positive one has the larger score. Exact; NaN for other tasks, and before both classes came.
+    window_error, window_squared_error, window_loss, window_margin_errors, window_f1, window_auc : float
         The same over the latest `window` examples.
+    confusion, window_confusion : Confusion or None
+        Which label was predicted for which; None where there are no labels.
     window : int
     terms : int
-        Terms in the model at the end.
+        Terms in the model at the end; 0 for an estimator of another library.
     step : float
-        The latest step size.
+        The latest step size; NaN for an estimator of another library.
     margin : float
         The margin or width of the loss at the end, which some losses adapt; NaN for a loss without one.
     seconds : float
@@ -67,16 +74,22 @@ class Report(_Printed):
     squared_error: float
     loss: float
     margin_errors: float
+    f1: float
+    auc: float
     window_error: float
     window_squared_error: float
     window_loss: float
     window_margin_errors: float
+    window_f1: float
+    window_auc: float
     window: int
     terms: int
     step: float
     margin: float
     seconds: float
     history: np.ndarray = field(repr=False)
+    confusion: Confusion | None = field(repr=False, default=None)
+    window_confusion: Confusion | None = field(repr=False, default=None)
 
     @property
     def throughput(self):
@@ -208,7 +221,7 @@ class Tuning(_Printed):
     "ValueError: The 'step' parameter of NORMA must be a positive number ... Got -1.0 instead."
     """
 
-    best: OnlineLearner
+    best: object
     trials: list
     metric: str
 

@@ -1,21 +1,45 @@
 """Trying settings of parameters, here or on an executor."""
 import copy
-import itertools
 import math
-from collections.abc import Iterable, Mapping
-from concurrent.futures import as_completed
+import numbers
+import os
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import nullcontext
 from dataclasses import fields
 
-from onlinekernels.evaluate.checks import check_model, checked_count, is_series
+from onlinekernels.evaluate.checks import check_model, checked_count
 from onlinekernels.evaluate.chunks import kept
 from onlinekernels.evaluate.measures import rank
 from onlinekernels.evaluate.progress import progress_bar
 from onlinekernels.evaluate.reports import Report, Trial, Tuning
 from onlinekernels.evaluate.running import progressive
+from onlinekernels.evaluate.settings import drawn_settings, settings_of
+from onlinekernels.evaluate.subjects import subject
+from onlinekernels.learner import OnlineLearner
 from onlinekernels.validation import bad_parameter
 
 
-def tune(model, grid, stream, *, executor=None, metric="error", window=1000, chunk=1000, classes=None, progress=None):
+# Metrics of which the most is best.
+_MOST = ("f1", "auc", "window_f1", "window_auc")
+
+
+def tune(
+    model,
+    grid,
+    stream,
+    *,
+    n_iter=None,
+    seed=0,
+    n_jobs=None,
+    executor=None,
+    metric="error",
+    window=1000,
+    chunk=1000,
+    classes=None,
+    delay=0,
+    novel=None,
+    progress=None,
+):
     """Try settings of parameters on one stream and rank them.
 
     Every setting is set on a fresh copy of the model, which learns the whole stream as in `progressive`. The
@@ -23,19 +47,28 @@ def tune(model, grid, stream, *, executor=None, metric="error", window=1000, chu
 
     Parameters
     ----------
-    model : model
+    model : as for `progressive`
         Its parameters hold where a setting says nothing.
     grid : dict or list of dict
         {name: list of values} means all combinations; a list holds the settings themselves. Names may be nested,
-        as in "kernel__width".
+        as in "kernel__width". With `n_iter`, values may also be drawn: by ``scipy.stats.loguniform(0.1, 10)`` or
+        anything that has `rvs`, or by a function of a NumPy random generator.
     stream : as for `progressive`
         An iterable is read once and kept. Executors in other processes send the stream with every setting: for
         a large one, give a function that opens it there.
+    n_iter : int or None, default=None
+        Random search: try so many settings, drawn from the grid, none twice. Where values are drawn, each setting is
+        drawn anew; otherwise all are tried if there are no more. None tries all.
+    seed : int, default=0
+        The same seed draws the same settings.
+    n_jobs : int or None, default=None
+        Number of threads; -1 means one for each processor. None runs one setting after the other.
     executor : concurrent.futures.Executor, default=None
-        Where settings run: threads, processes, or `Client.get_executor()` of Dask. None runs one after the other.
+        Where settings run, in place of `n_jobs`: threads, processes, or `Client.get_executor()` of Dask.
     metric : str or callable, default="error"
-        A numeric attribute of `Report`, or a function of a report that gives a number; the least is best.
-    window, chunk, classes, progress
+        A numeric attribute of `Report`, of which the least is best (the most of `auc`, `f1` and those over the window),
+        or a function of a report that gives a number, the least of which is best.
+    window, chunk, classes, delay, novel, progress
         As for `progressive`; the bar counts settings. Chunks are longer here, to leave more to the compiled core.
 
     Returns
@@ -54,29 +87,36 @@ def tune(model, grid, stream, *, executor=None, metric="error", window=1000, chu
     >>> tuning.best
     NORMA(loss='hinge', kernel=Gaussian(width=0.4), step=1.0, regularization=0.06666666666666667, budget=100)
 
-    On two threads:
+    Eight settings at random, on two threads:
 
-    >>> from concurrent.futures import ThreadPoolExecutor
-    >>> with ThreadPoolExecutor(2) as executor:
-    ...     threaded = evaluate.tune(model, grid, drifting_gaussians(1000), executor=executor)
-    >>> threaded.best_params == tuning.best_params
-    True
+    >>> grid = {"kernel__width": lambda rng: 10 ** rng.uniform(-1, 1), "step": [0.1, 1.0]}
+    >>> drawn = evaluate.tune(model, grid, drifting_gaussians(1000), n_iter=8, n_jobs=2)
+    >>> len(drawn.trials), bool(0.1 < drawn.best_params["kernel__width"] < 2)
+    (8, True)
     """
     check_model("model", model)
-    settings = _settings(grid)
+    if n_iter is None:
+        settings = settings_of(grid)
+    else:
+        settings = drawn_settings(grid, checked_count("tune", "n_iter", n_iter), seed)
     measure = _metric(metric, model)
     options = {
         "window": checked_count("tune", "window", window),
         "chunk": checked_count("tune", "chunk", chunk),
         "classes": classes,
+        "delay": checked_count("tune", "delay", delay, least=0),
+        "novel": novel,
+        "auc": callable(metric) or "auc" in metric,
     }
     model = fresh_copy(model)
-    trials = _trials(model, settings, kept(stream), options, executor, progress)
+    with _workers(n_jobs, executor) as executor:
+        trials = _trials(model, settings, kept(stream), options, executor, progress)
     for trial in trials:
         if trial.report is not None:
             trial.value = float(measure(trial.report))
     _refuse_failure(trials, metric)
-    trials.sort(key=lambda trial: (trial.report is None, rank(trial.value)))
+    sign = -1 if metric in _MOST else 1
+    trials.sort(key=lambda trial: (trial.report is None, rank(sign * trial.value)))
     best = model.set_params(**copy.deepcopy(trials[0].params))
     return Tuning(best, trials, metric if isinstance(metric, str) else getattr(metric, "__name__", "metric"))
 
@@ -90,24 +130,23 @@ def fresh_copy(model):
     >>> copied, hasattr(copied, "t_")
     (NORMA(step=0.5), False)
     """
+    if not isinstance(model, OnlineLearner):
+        from sklearn.base import clone
+
+        return clone(model)
     return type(model)(**copy.deepcopy(model.get_params(deep=False)))
 
 
-def _settings(grid):
-    """The settings that a grid means, a list of dicts."""
-    if isinstance(grid, Mapping):
-        for name, values in grid.items():
-            if not is_series(values):
-                raise ValueError(f"grid[{name!r}] must be a list of values. Got {values!r} instead.")
-        settings = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    else:
-        settings = list(grid) if isinstance(grid, Iterable) else [grid]
-        for setting in settings:
-            if not isinstance(setting, Mapping):
-                raise ValueError(f"grid must be a dict of lists or a list of dicts. Got {setting!r} instead.")
-    if not settings:
-        raise ValueError(f"grid must hold at least one setting. Got {grid!r} instead.")
-    return settings
+def _workers(n_jobs, executor):
+    """A context that gives an executor, or None to run here."""
+    if n_jobs is None:
+        return nullcontext(executor)
+    if executor is not None:
+        raise ValueError(f"n_jobs={n_jobs!r} makes threads and executor= has workers of its own: give one of them.")
+    is_count = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool) and (n_jobs >= 1 or n_jobs == -1)
+    if not is_count:
+        raise bad_parameter("tune", "n_jobs", "an integer of at least 1, -1 for all processors, or None", n_jobs)
+    return nullcontext() if n_jobs == 1 else ThreadPoolExecutor(os.cpu_count() if n_jobs == -1 else int(n_jobs))
 
 
 def _metric(metric, model):
@@ -117,7 +156,7 @@ def _metric(metric, model):
     known = [f.name for f in fields(Report) if f.type in (int, float) and f.name not in ("examples", "window")]
     if metric not in known:
         raise bad_parameter("tune", "metric", f"a function of a report or one of {', '.join(known)}", metric)
-    if metric in ("error", "window_error") and model._current_loss().task == "novelty":
+    if metric in ("error", "window_error") and subject(model).task == "novelty":
         raise ValueError(
             f"metric={metric!r} is the rate of alerts for a novelty loss, and fewer are not better. Give a function, "
             "such as metric=lambda report: abs(report.error - 0.01)."

@@ -15,12 +15,17 @@ def report_table(report):
     rows = [("", "all", span)]
     for name, word in _shown_measures(report):
         rows.append((word, *(shown(report.task, name, getattr(report, part + name)) for part in ("", "window_"))))
-    lines = [shortened(report.name), _aligned(rows)]
-    model = f"{report.terms} terms, step {report.step:.4g}"
-    if not math.isnan(report.margin):
-        model += f", {margin_word(report.task)} {report.margin:.4g}"
-    lines.append(f"{report.examples} examples in {report.seconds:.3g} s; at the end {model}")
+    lines = [shortened(report.name), aligned(rows)]
+    lines.append(f"{report.examples} examples in {report.seconds:.3g} s{_model_words(report)}")
     return "\n".join(lines)
+
+
+def _model_words(report):
+    """What became of the model; nothing for one of another library."""
+    if math.isnan(report.step):
+        return ""
+    margin = "" if math.isnan(report.margin) else f", {margin_word(report.task)} {report.margin:.4g}"
+    return f"; at the end {report.terms} terms, step {report.step:.4g}{margin}"
 
 
 def comparison_table(comparison):
@@ -33,9 +38,11 @@ def comparison_table(comparison):
         figures = [shown(report.task, key, getattr(report, key)) for key, _ in measures]
         figures.insert(1, shown(report.task, "error", report.window_error))
         microseconds = 1e6 * report.seconds / report.examples
-        figures += [str(report.terms), f"{report.step:.3g}", f"{microseconds:.2f}"]
+        is_own = not math.isnan(report.step)
+        figures += [str(report.terms), f"{report.step:.3g}"] if is_own else ["", ""]
+        figures.append(f"{microseconds:.2f}")
         rows.append((shortened(report.name, 60), *figures))
-    return _aligned(rows)
+    return aligned(rows)
 
 
 def tuning_table(tuning):
@@ -50,7 +57,7 @@ def tuning_table(tuning):
             rows.append((*setting, *figures))
     failed = [trial for trial in tuning.trials if trial.error is not None]
     notes = list(dict.fromkeys(shortened(trial.error, 200) for trial in failed))
-    return "\n".join([_aligned(rows), *notes])
+    return "\n".join([aligned(rows), *notes])
 
 
 def headline(task):
@@ -62,7 +69,7 @@ def _shown_measures(*reports):
     """(name, words) of the measures that at least one of the reports has."""
     task = reports[0].task
     outside = "outside the tube" if task == "regression" else "margin errors"
-    words = [*headline(task), ("loss", "loss"), ("margin_errors", outside)]
+    words = [*headline(task), ("f1", "F1"), ("auc", "AUC"), ("loss", "loss"), ("margin_errors", outside)]
     return [(name, word) for name, word in words if not all(math.isnan(getattr(r, name)) for r in reports)]
 
 
@@ -78,7 +85,7 @@ def shown(task, name, value):
     return f"{value:.2%}" if is_rate else f"{value:.4g}"
 
 
-def _aligned(rows):
+def aligned(rows):
     """Rows of text as a table: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
