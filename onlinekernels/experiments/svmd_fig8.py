@@ -7,7 +7,7 @@ from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, guesses, untuned, watch
 from onlinekernels.experiments.panels import Lines, averages
 from onlinekernels.kernels import Gaussian, Linear
-from onlinekernels.labels import Taxonomy
+from onlinekernels.structures import Taxonomy
 from onlinekernels.losses import GraphHinge, MulticlassHinge
 
 TREE, FLAT, PAPERS = "SVMD, tree", "SVMD, flat loss", "SVMD, tree, the paper's steps"
