@@ -401,7 +401,8 @@ class TestForks:
                             born.append(model.t_)
                     return score - y
             status, born = [], []
-            model = ok.NORMA(Forking()).partial_fit(np.arange(40.0)[:, None], np.arange(40.0))
+            model = ok.NORMA(Forking())
+            model.partial_fit(np.arange(40.0)[:, None], np.arange(40.0))
             assert model.t_ == 40 and (status == [0] or born == [7])
         """)
 
