@@ -243,8 +243,11 @@ class State:
         moved[places] = rows
         return moved
 
-    def _start(self, start, places):
-        """(points, coefficients, pairs of labels) of another state's function, in this one's form."""
+    def _start(self, start, places=None):
+        """(points, coefficients, pairs of labels) of another state's function, in this one's form.
+
+        `places` are those of its labels here, None if they are the same.
+        """
         mine, others = self.engine.expansion, start.engine.expansion
         moved = (lambda rows: rows) if places is None else (lambda rows: self._moved(rows, places))
         if others.pool is not None:
@@ -253,8 +256,9 @@ class State:
                 return None, moved(alpha @ points.astype(float))
             pairs = None if others.pool.pairs is None else others.pool.pairs[:, others.pool.live_slots()]
             if pairs is not None:
-                return self._start_points(points), alpha[pairs[0], np.arange(pairs.shape[1])][None], places[pairs]
-            return self._start_points(points), moved(alpha)
+                alpha = alpha[pairs[0], np.arange(pairs.shape[1])][None]
+                return self._start_points(points), alpha, pairs if places is None else places[pairs]
+            return self._start_points(points), moved(alpha), None
         if others.weights is None:
             if mine.pool is not None:
                 raise ValueError("initial keeps knots of additive functions, which cannot become terms of a budget.")

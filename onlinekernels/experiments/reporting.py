@@ -99,7 +99,7 @@ def write(name, results, folder):
     try:
         draw(results, picture)
     except ImportError:
-        hint = ' No picture: that takes matplotlib, pip install "onlinekernels[plot]".'
+        hint = ' No picture: that takes matplotlib, pip install matplotlib.'
     else:
         written.insert(0, picture)
         hint = ""
