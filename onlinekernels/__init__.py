@@ -64,6 +64,7 @@ from onlinekernels.losses import (
 from onlinekernels.modelfile import load
 from onlinekernels.scaling import RunningScaler
 from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
+from onlinekernels.trouble import LearningWarning
 
 __version__ = "0.1.0"
 
@@ -117,6 +118,7 @@ __all__ = [
     "Squared",
     "SquaredInsensitive",
     "RunningScaler",
+    "LearningWarning",
     "Decaying",
     "Fixed",
     "InverseSqrt",

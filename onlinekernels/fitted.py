@@ -1,4 +1,6 @@
 """What can be seen of a fitted model: terms, weights, knots, offsets, labels."""
+import copy
+
 import numpy as np
 
 __all__ = ["Fitted", "only_if"]
@@ -127,6 +129,21 @@ class Fitted:
     def step_(self):
         """Step size of the latest example."""
         return self._attribute().engine.step_size()
+
+    @property
+    def kernel_(self):
+        """The kernel in force; a default one has a width that follows the number of features."""
+        return copy.deepcopy(self._attribute().kernel)
+
+    @property
+    def regularization_(self):
+        """The regularization in force."""
+        return self._attribute().plan.regularization
+
+    @property
+    def budget_(self):
+        """The budget in force."""
+        return copy.deepcopy(self._attribute().plan.budget)
 
     @property
     def n_features_in_(self):

@@ -10,13 +10,15 @@ import numpy as np
 from onlinekernels import validation
 from onlinekernels._core.dense import probabilities
 from onlinekernels._core.vecmath import all_finite
-from onlinekernels.budgets import Recent
+from onlinekernels.budgets import Recent, as_budget
 from onlinekernels.fitted import Fitted, only_if
-from onlinekernels.kernels import Gaussian, as_kernel
+from onlinekernels.kernels import as_kernel
 from onlinekernels.labels import label_column
 from onlinekernels.losses import as_loss
 from onlinekernels.params import Parameterized
 from onlinekernels.state import State
+from onlinekernels.steps import as_step
+from onlinekernels.trouble import warn_once
 
 __all__ = ["OnlineLearner"]
 
@@ -34,7 +36,6 @@ class OnlineLearner(Fitted, Parameterized):
     __slots__ = ("_turn",)  # a lock: one thread learns at a time
 
     _budget_of_int = Recent
-    _default_kernel = Gaussian
     labels = None
     class_weight = None
     scale = False
@@ -129,6 +130,8 @@ class OnlineLearner(Fitted, Parameterized):
                 self._state.keep_learned(state, np.array([]))
                 validation.tell(error, 0)
                 raise
+            if state.engine.trouble:
+                warn_once(state, stacklevel=2)
         return self
 
     # ---- Predicting ---------------------------------------------------------------------------
@@ -233,6 +236,8 @@ class OnlineLearner(Fitted, Parameterized):
             plan = self._plan()
             names = validation.feature_names(X)
             X = plan.checked_points(X)
+            rows = len(X) if balanced else None  # `fit` has all there is
+            plan = plan.settled(None if plan.takes_objects else X.shape[1], rows)
             labels = None
             if plan.loss.task in ("binary", "multiclass"):
                 labels = getattr(getattr(initial, "_state", None), "labels", None)
@@ -244,6 +249,7 @@ class OnlineLearner(Fitted, Parameterized):
                 n_targets = validation.count_targets(y)
             state = State.first(plan, X, labels, n_targets)
             state.feature_names = None if plan.takes_objects else names
+            state.rows = rows
             if initial is not None:
                 state.begin_from(initial)
         else:
@@ -321,6 +327,8 @@ class OnlineLearner(Fitted, Parameterized):
                 state.keep_learned(None if is_new else before, y[: learned * state.targets])
             validation.tell(error, earlier + learned)
             raise
+        if engine.trouble:
+            warn_once(state, stacklevel=3)
 
     def _current_loss(self):
         """The loss in force: of the fitted model, else as the parameters say."""
@@ -349,6 +357,16 @@ class OnlineLearner(Fitted, Parameterized):
             self._state.stale = True
         return super().set_params(**params)
 
+    def _noun(self, name):
+        """The object that None, a name or a number stands for: `kernel__width` works on a default kernel too."""
+        makers = {"kernel": as_kernel, "loss": as_loss, "step": as_step}
+        value = getattr(self, name)
+        if name == "budget" and not isinstance(value, str):
+            return as_budget(value, self, self._budget_of_int)
+        if name not in makers:
+            return None
+        return makers[name](1.0 if name == "step" and value is None else value, self)
+
     # ---- Protocols ----------------------------------------------------------------------------
 
     @property
@@ -375,7 +393,7 @@ class OnlineLearner(Fitted, Parameterized):
             if kind == "classifier"
             else None,
             regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,
-            input_tags=InputTags(sparse=as_kernel(self.kernel, self, self._default_kernel).on_inner_products()),
+            input_tags=InputTags(sparse=as_kernel(self.kernel, self).on_inner_products()),
         )
 
     def __sklearn_is_fitted__(self):

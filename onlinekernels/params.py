@@ -44,12 +44,19 @@ class Parameterized:
         for name, values in nested.items():
             inner = getattr(self, name)
             if not hasattr(inner, "set_params"):
+                inner = self._noun(name)
+            if inner is None:
                 raise ValueError(
-                    f"The {name!r} parameter of {type(self).__name__} is {inner!r}, which has no parameters of "
+                    f"The {name!r} parameter of {type(self).__name__} is {getattr(self, name)!r}, which has no parameters of "
                     f"its own to set. Give an object for {name!r} first."
                 )
             inner.set_params(**values)
+            setattr(self, name, inner)
         return self
+
+    def _noun(self, name):
+        """The object that a parameter's value stands for, if it is none itself; None if there is no such object."""
+        return None
 
     def __repr__(self):
         shown = []

@@ -3,7 +3,7 @@ import copy
 
 import numpy as np
 
-from onlinekernels import validation
+from onlinekernels import defaults, validation
 from onlinekernels._core.decider import RULE_CODES
 from onlinekernels._core.engine import Engine
 from onlinekernels._core.expansion import FORMS, Expansion
@@ -12,7 +12,7 @@ from onlinekernels._core.kernels import Program
 from onlinekernels._core.outputs import Outputs
 from onlinekernels._core.sparse import Sparse
 from onlinekernels.budgets import Budget, Unlimited, as_budget
-from onlinekernels.kernels import Kernel, as_kernel
+from onlinekernels.kernels import Gaussian, Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, LabelStructure, ManyLabels, Taxonomy
 from onlinekernels.losses import Loss, MulticlassLogistic, as_loss
 from onlinekernels.scaling import as_memory
@@ -53,6 +53,7 @@ class Plan:
     PARTS = ("loss", "kernel", "budget", "step", "labels", "rule", "regularization", "penalty", "radius",
              "threshold", "exact", "exact_norms", "keeps_terms", "offset", "average", "scale")
     MAY_CHANGE = {"step", "regularization", "penalty"}  # between calls, on a fitted model
+    pending = {}  # {part: how to choose it}, for the parts that the user left to the call; see `settled`
 
     def __init__(self, **parts):
         self.__dict__.update(copy.deepcopy({name: parts[name] for name in self.PARTS}))
@@ -76,10 +77,19 @@ class Plan:
         labels = learner.labels
         if labels is not None and not isinstance(labels, LabelStructure):
             raise validation.bad_parameter(learner, "labels", "None, a Taxonomy or a LabelGraph", labels)
-        return cls(
+        pending, budget = {}, learner.budget
+        if kernel is None:
+            pending["kernel"], kernel = defaults.kernel, Gaussian()
+        if regularization is None:
+            pending["regularization"], regularization = defaults.regularization, 0.0
+        if step is None:
+            pending["step"], step = defaults.step, 1.0
+        if isinstance(budget, str) and budget == defaults.AUTO:
+            pending["budget"], budget = defaults.budget(learner._budget_of_int), None
+        plan = cls(
             loss=as_loss(loss, learner),
-            kernel=as_kernel(kernel, learner, learner._default_kernel),
-            budget=as_budget(learner.budget, learner, learner._budget_of_int),
+            kernel=as_kernel(kernel, learner),
+            budget=as_budget(budget, learner, learner._budget_of_int),
             step=as_step(step, learner),
             labels=labels,
             rule=rule,
@@ -94,6 +104,15 @@ class Plan:
             average=average,
             scale=as_memory(learner.scale, learner),
         )
+        plan.pending = pending
+        return plan
+
+    def settled(self, n_features, rows):
+        """The plan with all parts chosen, for so many features and, in `fit`, so many rows (None on a stream)."""
+        if not self.pending:
+            return self
+        chosen = {name: choose(self.loss, n_features, rows) for name, choose in self.pending.items()}
+        return Plan(**{**self.parts(), **chosen})
 
     def parts(self):
         """What the plan was made from."""
@@ -264,7 +283,7 @@ class Plan:
         compiled = self.loss.is_compiled()
         return Engine(
             expansion=expansion,
-            loss=self.loss.core() if compiled else (0, self.loss.core()[1], 0.0),
+            loss=self.loss.core() if compiled else (0, self.loss.core()[1], 0.0, 0.0),
             custom_loss=None if compiled else self.loss,
             step=step,
             rule=rule,
@@ -274,4 +293,5 @@ class Plan:
             exact_norms=self.exact_norms,
             growing=labels is not None and self.form != "one" and not labels.fixed,
             targets=targets,
+            regression=self.loss.task == "regression",
         )

@@ -27,6 +27,8 @@ class State:
         self.form = plan.form_for(targets)
         self.feature_names = None  # of the data frame that came first
         self.scaler = RunningScaler(plan.scale) if plan.scale else None
+        self.rows = None  # that `fit` was given, for defaults
+        self.warned = False  # that learning goes wrong
         self.stale = False  # a parameter was set since the plan was made
         self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
 
@@ -114,7 +116,7 @@ class State:
 
     def refreshed(self, learner):
         """The state under changed parameters: step and regularization may change, all else must not."""
-        plan = learner._plan()
+        plan = learner._plan().settled(self.n_features, self.rows)
         for name in Plan.PARTS:
             if name not in Plan.MAY_CHANGE and not same_parameters(getattr(plan, name), getattr(self.plan, name)):
                 raise ValueError(
@@ -313,6 +315,7 @@ class State:
         return {
             "plan": self.plan.parts(),
             "stale": self.stale,
+            "rows": self.rows,
             "n_features": self.n_features,
             "feature_names": self.feature_names,
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
@@ -355,6 +358,9 @@ class State:
         if kind is ManyLabels and state.joined() > len(labels.order):
             raise ValueError("there are more outputs than labels")
         state.stale = bool(learned["stale"])
+        state.rows = learned["rows"]
+        if not (state.rows is None or type(state.rows) is int and state.rows > 0):
+            raise ValueError("the number of rows makes no sense")
         if (learned["scaler"] is None) != (state.scaler is None):
             raise ValueError("the scaler does not fit the parameters")
         if state.scaler is not None:

@@ -208,6 +208,36 @@ def scalar_gradient(name, params, scalar, score, y):
     return nu - 1.0 if abs(y - score) > scalar else nu  # NuInsensitive and NuHuber
 
 
+def compared(name, score, y):
+    """What a nu-loss of one output holds its scalar against: y f, f, or |y - f|."""
+    if name == "NuHinge":
+        return y * score
+    return score if name == "NuNovelty" else abs(y - score)
+
+
+class ScalarStep:
+    """The step of a nu-loss's scalar: the one that it shares with f, or with `margin_step` one of its own.
+
+    Its own is margin_step times the mean distance between the scalar and what it was held against, over all
+    examples so far, the present one included; an example counts for its weight times 0.999^age. For a margin
+    that mean is taken to be at least 0.3 times the step of f.
+    """
+
+    def __init__(self, params):
+        self.margin_step = params.get("margin_step")
+        self.is_margin = "margin" in params
+        self.distances, self.weights = [], []
+
+    def size(self, shared, distance, weight):
+        if self.margin_step is None:
+            return shared
+        self.distances.append(distance)
+        self.weights.append(weight)
+        ages = np.arange(len(self.weights))[::-1]
+        mean = float(np.average(self.distances, weights=np.array(self.weights) * 0.999**ages))
+        return self.margin_step * (max(mean, 0.3 * shared) if self.is_margin else mean)
+
+
 def _sign(z):
     """-1, 0 or 1."""
     return float(z > 0) - float(z < 0)
@@ -321,6 +351,7 @@ class ReferenceNORMA:
         self.terms = surviving(budget, terms, 1)
         self.b = float(initial.get("b", 0.0))
         self.scalar = initial.get("scalar", starting_scalar(self.loss_params))
+        self.scalar_step = ScalarStep(self.loss_params)
         self.t = 0
         self.average_terms = list(self.terms)
         self.average_b = 0.0
@@ -356,7 +387,8 @@ class ReferenceNORMA:
         if self.offset:
             self.b += alpha  # K (16): -eta l' as well, and never decayed
         if self.loss in ADAPTIVE:
-            self._move_scalar(-eta * weight * scalar_gradient(*at_prediction))
+            step = self.scalar_step.size(eta, abs(compared(self.loss, score, y) - self.scalar), weight)
+            self._move_scalar(-step * weight * scalar_gradient(*at_prediction))
         self.terms = surviving(self.budget, self.terms, self.t + 1)
         return score
 

@@ -27,10 +27,12 @@ STRUCTURES = {
 }
 MULTI = [
     ok.MulticlassHinge(0.8),
-    ok.NuMulticlassHinge(0.2, 0.6),
+    ok.NuMulticlassHinge(0.2, 0.6, None),
+    ok.NuMulticlassHinge(0.2, 0.6, 0.2),
     ok.MulticlassLogistic(),
     ok.GraphHinge(),
-    ok.NuGraphHinge(0.3, 0.7),
+    ok.NuGraphHinge(0.3, 0.7, None),
+    ok.NuGraphHinge(0.3, 0.7, 0.1),
 ]
 STEPS = [ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5)]
 META = [ok.MetaDescent(0.2, 0.3, 0.9), ok.MetaDescent(0.3, 0.1, 0.0), ok.MetaDescent(0.1, 0.5, 1.0)]

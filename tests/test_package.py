@@ -16,9 +16,9 @@ MODULES = ["vecmath", "losses", "kernels", "ring", "tree", "outputs", "rules", "
 # Each layer may import the ones before it, and modules of its own layer only where named.
 LAYERS = [
     ["_core"],
-    ["params", "validation"],
+    ["params", "validation", "trouble"],
     ["kernels", "losses", "steps", "budgets", "labels"],
-    ["additive", "scaling"],
+    ["additive", "scaling", "defaults"],
     ["plan"],
     ["state", "fitted"],
     ["learner"],

@@ -10,13 +10,15 @@ class Hypothesis:
     averages: bool
     exact_norms: bool
     targets: int
+    regression: bool
+    trouble: int
     offsets: NDArray
     t: int
     def __init__(
         self,
         *,
         expansion: Expansion,
-        loss: tuple[int, float, float],
+        loss: tuple[int, float, float, float],
         step: tuple[int, float, float, float, float],
         rule: tuple[int, float, float, bool, float, float],
         offset: bool,

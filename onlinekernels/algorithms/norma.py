@@ -19,7 +19,9 @@ class NORMA(OnlineLearner):
     loss : Loss, str or None
         What to minimize; it decides the task. Default `Hinge()`.
     kernel : Kernel, str, callable or None
-        Default `Gaussian()`.
+        None is a `Gaussian` whose width follows the number of features d: sqrt(d) / 4 for classes, sqrt(d) / 2 for
+        numbers, sqrt(d) for novelty. That is for features of the size of 1, as behind ``scale=True``. `kernel_` is the
+        kernel in force.
     step : float or Step
         eta_t; a number means `Fixed`. step * regularization must not exceed 1.
     regularization : float
@@ -48,6 +50,8 @@ class NORMA(OnlineLearner):
         The function: sum_i dual_coef_[0, i] k(support_vectors_[i], x) + intercept_[0].
     t_, step_, norm_, classes_, n_features_in_, margin_ or width_
         Examples learned, latest step size, |f|, labels, features, the loss's current scalar.
+    kernel_, regularization_, budget_
+        What is in force, where the call chose it.
 
     Examples
     --------
