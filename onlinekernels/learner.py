@@ -39,6 +39,7 @@ class OnlineLearner(Fitted, Parameterized):
     labels = None
     class_weight = None
     scale = False
+    scale_target = False
 
     def __new__(cls, *args, **kwargs):
         model = super().__new__(cls)
@@ -107,7 +108,11 @@ class OnlineLearner(Fitted, Parameterized):
             scores = np.zeros((len(X), state.engine.expansion.width))
             wanted = {"steps": return_steps, "scalars": return_margins}
             others = {name: np.zeros(len(X)) for name, is_wanted in wanted.items() if is_wanted}
-            self._learn(before, X, y, weights, scores=scores.reshape(-1), **others)
+            known = self._learn(before, X, y, weights, scores=scores.reshape(-1), **others)
+            if known is not None:  # means and deviations of the targets, before each row
+                scores = scores * known[1] + known[0]
+                if return_margins:
+                    others["scalars"] = others["scalars"] * known[1][:, 0]
             scores = scores[:, 0] if state.form == "one" else state.shown(scores[:, : state.joined()].T).T
         return (scores, *others.values()) if others else scores
 
@@ -303,19 +308,25 @@ class OnlineLearner(Fitted, Parameterized):
 
     def _learn(self, before, X, y, weights=None, *, earlier=0, **trace):
         """Let the engine run. An error says how many rows were learned, `earlier` ones of the same call included;
-        if none were, an engine from `before` the call is in force again.
+        if none were, an engine from `before` the call is in force again. Returns the means and deviations of the
+        targets that were known before each row, if these are scaled.
         """
         state = self._state
-        engine, scaler = state.engine, state.scaler
+        engine, scaler, target_scaler, known = state.engine, state.scaler, state.target_scaler, None
         try:
-            rows = X
+            rows, numbers = X, y
+            if target_scaler is not None:
+                state.target_scaler, numbers, *known = target_scaler.advanced(y, weights)
             if scaler is not None:
                 state.scaler, rows = state.advanced_scaler(X)
             state.make_ready()
             examples = {"objects": rows} if state.plan.takes_objects else {"X": rows}
-            engine.learn(y, weights=weights, **trace, **examples)
+            engine.learn(numbers, weights=weights, **trace, **examples)
         except BaseException as error:
             learned = getattr(error, "rows_learned", 0)
+            if target_scaler is not None:
+                part = None if weights is None else weights[:learned]
+                state.target_scaler = target_scaler.advanced(y[: learned * state.targets], part)[0]
             if scaler is not None:  # it has seen as many rows as the engine
                 state.scaler = scaler
                 if learned:
@@ -329,6 +340,7 @@ class OnlineLearner(Fitted, Parameterized):
             raise
         if engine.trouble:
             warn_once(state, stacklevel=3)
+        return known
 
     def _current_loss(self):
         """The loss in force: of the fitted model, else as the parameters say."""

@@ -47,8 +47,8 @@ class Parameterized:
                 inner = self._noun(name)
             if inner is None:
                 raise ValueError(
-                    f"The {name!r} parameter of {type(self).__name__} is {getattr(self, name)!r}, which has no parameters of "
-                    f"its own to set. Give an object for {name!r} first."
+                    f"The {name!r} parameter of {type(self).__name__} is {getattr(self, name)!r}, which has no parameters "
+                    f"of its own to set. Give an object for {name!r} first."
                 )
             inner.set_params(**values)
             setattr(self, name, inner)

@@ -46,12 +46,12 @@ class Plan:
     keeps_terms : bool
         Never weights or trees in place of terms.
     offset, average : bool
-    scale : float
-        Memory of the running scaler; 0 for none.
+    scale, scale_target : float
+        Memory of the running scalers of features and of targets; 0 for none.
     """
 
     PARTS = ("loss", "kernel", "budget", "step", "labels", "rule", "regularization", "penalty", "radius",
-             "threshold", "exact", "exact_norms", "keeps_terms", "offset", "average", "scale")
+             "threshold", "exact", "exact_norms", "keeps_terms", "offset", "average", "scale", "scale_target")
     MAY_CHANGE = {"step", "regularization", "penalty"}  # between calls, on a fitted model
     pending = {}  # {part: how to choose it}, for the parts that the user left to the call; see `settled`
 
@@ -103,6 +103,7 @@ class Plan:
             offset=validation.check_flag(learner, "offset"),
             average=average,
             scale=as_memory(learner.scale, learner),
+            scale_target=as_memory(learner.scale_target, learner, "scale_target"),
         )
         plan.pending = pending
         return plan
@@ -129,7 +130,7 @@ class Plan:
             if not isinstance(self.labels, LabelStructure):
                 raise ValueError("labels is not a label structure")
             self.labels.validate()
-        for name in ("regularization", "penalty", "radius", "threshold", "scale"):
+        for name in ("regularization", "penalty", "radius", "threshold", "scale", "scale_target"):
             validation.check_not_negative(self, name)
         for name in ("exact", "exact_norms", "keeps_terms", "offset", "average"):
             validation.check_flag(self, name)
@@ -153,6 +154,8 @@ class Plan:
             )
         if self.scale and (self.takes_objects or self.kernel.takes_indices()):
             raise ValueError(f"scale={self.scale!r} needs a kernel on rows of numbers. Got {self.kernel!r}.")
+        if self.scale_target and self.loss.task != "regression":
+            raise ValueError(f"scale_target={self.scale_target!r} needs a loss of numbers. Got {self.loss!r}.")
         if self.labels is not None and self.loss.task != "multiclass":
             raise ValueError(f"labels={type(self.labels).__name__} needs a loss of many classes. Got {self.loss!r}.")
 

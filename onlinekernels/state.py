@@ -11,6 +11,7 @@ from onlinekernels.labels import BinaryLabels, ManyLabels, label_column
 from onlinekernels.params import same_parameters
 from onlinekernels.plan import Plan
 from onlinekernels.scaling import RunningScaler
+from onlinekernels.target_scaling import TargetScaler
 
 __all__ = ["State", "targets"]
 
@@ -27,6 +28,7 @@ class State:
         self.form = plan.form_for(targets)
         self.feature_names = None  # of the data frame that came first
         self.scaler = RunningScaler(plan.scale) if plan.scale else None
+        self.target_scaler = TargetScaler(targets, plan.scale_target) if plan.scale_target else None
         self.rows = None  # that `fit` was given, for defaults
         self.warned = False  # that learning goes wrong
         self.stale = False  # a parameter was set since the plan was made
@@ -131,7 +133,8 @@ class State:
 
     def is_special(self):
         """Whether an example must go the long way, through `partial_fit`."""
-        return self.stale or self.sparse or self.targets > 1 or self.scaler is not None
+        scales = self.scaler is not None or self.target_scaler is not None
+        return self.stale or self.sparse or self.targets > 1 or scales
 
     def keep_learned(self, before, y):
         """After an error: only the labels that were there before, or in the targets y that were learned."""
@@ -148,6 +151,8 @@ class State:
             return self.labels.decode(scores)
         if self.loss.task == "novelty":
             return np.where(np.greater_equal(*self.detected(scores)), 1, -1)
+        if self.target_scaler is not None:
+            scores = self.target_scaler.restored(scores)
         return scores[:, 0] if self.targets == 1 else scores
 
     def detected(self, scores):
@@ -188,6 +193,11 @@ class State:
         if self.scaler is not None:
             self.scaler = copy.copy(start.scaler)
             self.scaler.memory = self.plan.scale
+        if (self.target_scaler is None) != (start.target_scaler is None):
+            raise ValueError("initial and this model must both scale their targets, or neither.")
+        if self.target_scaler is not None:
+            self.target_scaler = copy.copy(start.target_scaler)
+            self.target_scaler.memory = self.plan.scale_target
         self.labels = start.labels
         if self.labels is not None and self.form != "one":
             self.make_ready()
@@ -319,6 +329,7 @@ class State:
             "n_features": self.n_features,
             "feature_names": self.feature_names,
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
+            "target_scaler": None if self.target_scaler is None else self.target_scaler.to_dict(),
             "dtype": self.engine.expansion.dtype.str,
             "sparse": self.sparse,
             "targets": self.targets,
@@ -365,6 +376,10 @@ class State:
             raise ValueError("the scaler does not fit the parameters")
         if state.scaler is not None:
             state.scaler.restore(learned["scaler"], n_features)
+        if (learned["target_scaler"] is None) != (state.target_scaler is None):
+            raise ValueError("the scaler of targets does not fit the parameters")
+        if state.target_scaler is not None:
+            state.target_scaler.restore(learned["target_scaler"])
         state.feature_names = learned["feature_names"]
         if state.feature_names is not None:
             names = state.feature_names

@@ -47,7 +47,7 @@ def _exploded(state, trouble):
     advice = []
     if not state.plan.scale and state.n_features is not None:
         advice.append("scale=True, if the features are not of the size of 1")
-    if state.loss.task == "regression" and not getattr(state.plan, "scale_target", 0.0):
+    if state.loss.task == "regression" and not state.plan.scale_target:
         advice.append("scale_target=True, if the targets are not")
     if trouble == STALLED:
         advice.append("a smaller meta_step, or a memory below 1")

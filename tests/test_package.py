@@ -18,7 +18,7 @@ LAYERS = [
     ["_core"],
     ["params", "validation", "trouble"],
     ["kernels", "losses", "steps", "budgets", "labels"],
-    ["additive", "scaling", "defaults"],
+    ["additive", "scaling", "target_scaling", "defaults"],
     ["plan"],
     ["state", "fitted"],
     ["learner"],

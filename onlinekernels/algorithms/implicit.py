@@ -21,7 +21,7 @@ class ILK(OnlineLearner):
 
     Parameters
     ----------
-    loss, kernel, budget, labels, class_weight, scale, epochs
+    loss, kernel, budget, labels, class_weight, scale, scale_target, epochs
         As in `NORMA`. Losses of your own have no implicit step.
     step : float, Step or None
         eta_t. None is 1 on a stream, and ``InverseSqrt(5.0)`` in `fit`, which means a world that stands still.
@@ -45,7 +45,7 @@ class ILK(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
-                 budget=None, offset=False, labels=None, class_weight=None, scale=False, epochs=1):
+                 budget=None, offset=False, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -57,6 +57,7 @@ class ILK(OnlineLearner):
         self.labels = labels
         self.class_weight = class_weight
         self.scale = scale
+        self.scale_target = scale_target
         self.epochs = epochs
 
     def _plan(self):
@@ -93,10 +94,10 @@ class SILK(ILK):
     _budget_of_int = Smallest
 
     def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
-                 budget="auto", offset=False, labels=None, class_weight=None, scale=False, epochs=1):
+                 budget="auto", offset=False, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         super().__init__(loss, kernel, step=step, regularization=regularization, penalty=penalty, exact=exact,
                          budget=budget, offset=offset, labels=labels, class_weight=class_weight, scale=scale,
-                         epochs=epochs)
+                         scale_target=scale_target, epochs=epochs)
 
 
 class PassiveAggressive(OnlineLearner):
@@ -111,7 +112,7 @@ class PassiveAggressive(OnlineLearner):
         `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
     penalty : float
         C, the aggressiveness of PA-I and PA-II.
-    kernel, budget, offset, labels, class_weight, scale, epochs
+    kernel, budget, offset, labels, class_weight, scale, scale_target, epochs
         As in `NORMA`.
 
     Examples
@@ -122,7 +123,7 @@ class PassiveAggressive(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, penalty=1.0, variant="PA-I", budget=None, offset=False,
-                 labels=None, class_weight=None, scale=False, epochs=1):
+                 labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.penalty = penalty
@@ -132,6 +133,7 @@ class PassiveAggressive(OnlineLearner):
         self.labels = labels
         self.class_weight = class_weight
         self.scale = scale
+        self.scale_target = scale_target
         self.epochs = epochs
 
     def _plan(self):

@@ -16,7 +16,7 @@ class SVMD(OnlineLearner):
 
     Parameters
     ----------
-    loss, kernel, offset, labels, class_weight, scale, epochs
+    loss, kernel, offset, labels, class_weight, scale, scale_target, epochs
         As in `NORMA`.
     budget : Budget, int, None or "auto"
         As in `NORMA`; "auto" is 512 terms on a stream and 4096 in `fit`.
@@ -50,7 +50,8 @@ class SVMD(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, regularization=1e-3,
-                 exact_norms=False, budget="auto", offset=False, labels=None, class_weight=None, scale=False, epochs=1):
+                 exact_norms=False, budget="auto", offset=False, labels=None, class_weight=None, scale=False,
+                 scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -63,6 +64,7 @@ class SVMD(OnlineLearner):
         self.labels = labels
         self.class_weight = class_weight
         self.scale = scale
+        self.scale_target = scale_target
         self.epochs = epochs
 
     def _plan(self):

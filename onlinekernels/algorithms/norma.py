@@ -41,6 +41,9 @@ class NORMA(OnlineLearner):
     scale : bool or RunningScaler
         Scale the features by running means and deviations first; they are learned and saved with the model.
         Points and weights of the model are then in scaled units.
+    scale_target : bool or RunningScaler
+        Numbers to predict: scale them by their running mean and deviation, learned and saved with the model. Predictions
+        and progressive scores are in your units; coefficients, the intercept and the width of the loss in scaled ones.
     epochs : int
         Passes that `fit` makes.
 
@@ -70,7 +73,7 @@ class NORMA(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, regularization=1e-3, average=False,
-                 budget=None, offset=False, labels=None, class_weight=None, scale=False, epochs=1):
+                 budget=None, offset=False, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -81,6 +84,7 @@ class NORMA(OnlineLearner):
         self.labels = labels
         self.class_weight = class_weight
         self.scale = scale
+        self.scale_target = scale_target
         self.epochs = epochs
 
     def _plan(self):

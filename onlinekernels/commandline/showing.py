@@ -30,7 +30,7 @@ def _show(arguments):
     path = checkpoints.found(arguments.model)
     model = load(path)
     rows = [("file", f"{path}, {os.path.getsize(path)} bytes"), ("algorithm", type(model).__name__)]
-    plan = model._plan()  # with the nouns that stand for None
+    plan = model._plan() if model._state is None else model._state.plan  # with the nouns that stand for None
     for name, value in model.get_params(deep=False).items():
         rows.append(("", f"{name} = {getattr(plan, name, value) if value is None else value!r}"))
     rows += _learned(model) if model._state is not None else [("learned", "nothing yet")]
