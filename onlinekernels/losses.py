@@ -173,19 +173,19 @@ class NuHinge(_Margin):
     Parameters
     ----------
     nu : float
-        In (0, 1).
+        In (0, 1), and above the fraction of examples that cannot be told apart: below that, no margin is left.
     margin : float
         Where rho starts.
     margin_step : float or None
         The step of rho, relative to a running mean of the distance between rho and the scores that are held
         against it. None is the papers': rho shares the step of f. That can be as large as f itself, and then the
-        errors come like a clock.
+        errors come like a clock. With a number, rho stays above 0.
     """
 
     task = "binary"
     adapts = True
 
-    def __init__(self, nu=0.1, margin=1.0, margin_step=0.1):
+    def __init__(self, nu=0.3, margin=1.0, margin_step=0.1):
         self.nu = nu
         self.margin = margin
         self.margin_step = margin_step
@@ -356,7 +356,7 @@ class NuMulticlassHinge(_Runner):
 
     adapts = True
 
-    def __init__(self, nu=0.1, margin=1.0, margin_step=0.1):
+    def __init__(self, nu=0.3, margin=1.0, margin_step=0.1):
         self.nu = nu
         self.margin = margin
         self.margin_step = margin_step
@@ -384,7 +384,7 @@ class NuGraphHinge(_Runner):
     adapts = True
     structured = True
 
-    def __init__(self, nu=0.1, margin=1.0, margin_step=0.1):
+    def __init__(self, nu=0.3, margin=1.0, margin_step=0.1):
         self.nu = nu
         self.margin = margin
         self.margin_step = margin_step

@@ -82,7 +82,7 @@ class Plan:
             pending["kernel"], kernel = defaults.kernel, Gaussian()
         if regularization is None:
             pending["regularization"], regularization = defaults.regularization, 0.0
-        if step is None:
+        if step is None and rule == "implicit":
             pending["step"], step = defaults.step, 1.0
         if isinstance(budget, str) and budget == defaults.AUTO:
             pending["budget"], budget = defaults.budget(learner._budget_of_int), None

@@ -215,12 +215,19 @@ def compared(name, score, y):
     return score if name == "NuNovelty" else abs(y - score)
 
 
+def lowest(name, params, shared):
+    """What the scalar of a nu-loss does not fall below."""
+    if name == "NuHuber":
+        return SIGMA_FLOOR
+    return 0.1 * shared if name.endswith("Hinge") and params.get("margin_step") is not None else -math.inf
+
+
 class ScalarStep:
     """The step of a nu-loss's scalar: the one that it shares with f, or with `margin_step` one of its own.
 
     Its own is margin_step times the mean distance between the scalar and what it was held against, over all
     examples so far, the present one included; an example counts for its weight times 0.999^age. For a margin
-    that mean is taken to be at least 0.3 times the step of f.
+    that mean is taken to be at least 0.3 times the step of f; and a margin of classes does not fall below 0.1 times it.
     """
 
     def __init__(self, params):
@@ -388,7 +395,8 @@ class ReferenceNORMA:
             self.b += alpha  # K (16): -eta l' as well, and never decayed
         if self.loss in ADAPTIVE:
             step = self.scalar_step.size(eta, abs(compared(self.loss, score, y) - self.scalar), weight)
-            self._move_scalar(-step * weight * scalar_gradient(*at_prediction))
+            self.scalar -= step * weight * scalar_gradient(*at_prediction)
+            self.scalar = max(self.scalar, lowest(self.loss, self.loss_params, eta))
         self.terms = surviving(self.budget, self.terms, self.t + 1)
         return score
 
@@ -427,12 +435,6 @@ class ReferenceNORMA:
             self.terms.append(term)
             if self.average:
                 self.average_terms.append(term)
-
-    def _move_scalar(self, change):
-        """rho, epsilon or sigma of a nu-loss; only sigma is kept positive."""
-        self.scalar += change
-        if self.loss == "NuHuber":
-            self.scalar = max(SIGMA_FLOOR, self.scalar)
 
 
 # Two learners written a second time, sharing only the kernel ------------------------------------------------

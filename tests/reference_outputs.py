@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from reference import (ADAPTIVE, SIGMA_FLOOR, ScalarStep, compared, kernel_value, loss_curvature, loss_derivative,
-                       loss_value, scalar_gradient, starting_scalar, step_size, surviving)
+from reference import (ADAPTIVE, ScalarStep, compared, kernel_value, loss_curvature, loss_derivative, loss_value,
+                       lowest, scalar_gradient, starting_scalar, step_size, surviving)
 
 #: Losses with one output per label; losses whose scalar is learned as well; losses whose slope has no bound.
 MULTI = ("MulticlassHinge", "NuMulticlassHinge", "MulticlassLogistic", "GraphHinge", "NuGraphHinge")
@@ -285,7 +285,8 @@ class _Outputs:
     def _scalar_change(self, shared, weight, at_prediction):
         """Down the gradient at the prediction, by the step that the scalar shares with f or by its own."""
         step = self.scalar_step.size(shared, distance_of(*at_prediction), weight)
-        return -step * weight * scalar_gradient_of(*at_prediction)
+        moved = self.scalar - step * weight * scalar_gradient_of(*at_prediction) if self.loss[0] in NU else 0.0
+        return max(moved, lowest(*self.loss, shared)) - self.scalar if self.loss[0] in NU else 0.0
 
     def _move(self, x, decay, alpha, scalar_change, offset_factor=1.0):
         """Old coefficients times `decay`, a new row, b (never decayed) by a multiple of it, the scalar, the budget."""
@@ -298,8 +299,6 @@ class _Outputs:
             self.b = self.b + offset_factor * alpha
         if self.loss[0] in NU:
             self.scalar += scalar_change
-        if self.loss[0] == "NuHuber":  # only sigma is kept positive
-            self.scalar = max(SIGMA_FLOOR, self.scalar)
         self.rows = _kept(self.budget, self.rows, self.t + 1)
 
 
@@ -620,8 +619,6 @@ class ReferenceSVMD(_Outputs):
             self._move_scalar_in_log_space(weight * scalar_gradient_of(*at_prediction))
             return
         self.scalar += self._scalar_change(self.eta, weight, at_prediction)
-        if self.loss[0] == "NuHuber":
-            self.scalar = max(SIGMA_FLOOR, self.scalar)
 
     def _move_scalar_in_log_space(self, slope):
         """(54)-(58), d/dlog eps = eps dl/deps: its step size, its trace (with the old eps), itself."""

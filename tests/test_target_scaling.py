@@ -145,8 +145,8 @@ def test_constant_targets():
 @pytest.mark.parametrize("model, y, word", [
     (ok.NORMA("squared", "linear", step=0.5), Y, "diverges"),
     (ok.NORMA("squared", "linear", step=0.5), TWO, "diverges"),
-    (ok.SVMD("squared"), 1e4 * Y, "stalled"),
-], ids=str)
+    (ok.SVMD("squared", ok.Gaussian(0.1)), 1e4 * Y, "stalled"),
+], ids=["diverges", "diverges in two", "stalls"])
 def test_a_loss_that_explodes_is_told_once(model, y, word):
     model = ok.evaluate.fresh_copy(model)
     with warnings.catch_warnings(record=True) as said:

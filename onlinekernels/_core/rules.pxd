@@ -9,7 +9,7 @@ f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas a
 """
 from libc.math cimport exp, fabs, fmax, sqrt
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_grows_like_square,
+from onlinekernels._core.losses cimport (INSENSITIVE, NU_HINGE, NU_PAIR_HINGE, SQUARED_INSENSITIVE, Loss, loss_grows_like_square,
                                          loss_has_width, loss_implicit, loss_moved_scalar)
 
 cdef enum StepCode:
@@ -106,15 +106,19 @@ cdef inline void move_scalar(const Loss* loss, double shared, double weight, dou
     Its own step is relative to the running mean of |compared - scalar|. Far away it goes fast; near the
     quantile it moves by a small part of the scores' spread. f's step may be as large as all of f, and then the
     scalar swings like a clock, whatever comes. But a margin and an f that only just reaches it could fade away
-    together, so that the scale of a margin is not below a part of f's step.
+    together, so the scale of a margin is not below a part of f's step. Where more than nu of the examples cannot be
+    told apart, the margin of classes would go below 0 and mistakes would not be learned: it stays above.
     """
     cdef double step = shared, memory = 0.999, least = 0.0 if loss_has_width(loss) else 0.3 * shared
+    cdef bint own = loss.step > 0.0 and weight > 0.0
     move.compared = compared
-    if loss.step > 0.0 and weight > 0.0:
+    if own:
         move.meta.gap_weight = memory * move.meta.gap_weight + weight
         move.meta.gap += weight / move.meta.gap_weight * (fabs(compared - loss.scalar) - move.meta.gap)
         step = loss.step * fmax(move.meta.gap, least)
     move.scalar = loss_moved_scalar(loss, loss.scalar - step * weight * gradient)
+    if own and loss.code in (NU_HINGE, NU_PAIR_HINGE):
+        move.scalar = fmax(move.scalar, 0.1 * shared)
 
 
 cdef inline void gradient_move(const Loss* loss, double eta, double regularization, double weight,

@@ -39,7 +39,7 @@ class ILK(OnlineLearner):
     Examples
     --------
     >>> from onlinekernels import ILK
-    >>> model = ILK("squared", "linear", regularization=0.0).fit([[2.0]], [1.0])
+    >>> model = ILK("squared", "linear", step=1.0, regularization=0.0).fit([[2.0]], [1.0])
     >>> model.coef_                     # I (13): C y / (1 + C k(x, x)) times x
     array([[0.4]])
     """
