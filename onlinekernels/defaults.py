@@ -12,7 +12,7 @@ from onlinekernels.steps import Fixed, InverseSqrt
 __all__ = ["budget", "kernel", "regularization", "step"]
 
 AUTO = "auto"  # a budget that is chosen by the call
-WIDTHS = {"binary": 0.25, "multiclass": 0.25, "regression": 0.5, "novelty": 1.0}  # of scaled features, per sqrt(d)
+WIDTHS = {"binary": 0.3, "multiclass": 0.3, "regression": 0.5, "novelty": 1.0}  # of scaled features, per sqrt(d)
 
 
 def kernel(loss, n_features, rows):
@@ -20,7 +20,7 @@ def kernel(loss, n_features, rows):
 
     >>> from onlinekernels import Hinge, Squared
     >>> kernel(Hinge(), 4, None), kernel(Squared(), 4, None)
-    (Gaussian(width=0.5), Gaussian())
+    (Gaussian(width=0.6), Gaussian())
     """
     return Gaussian(WIDTHS[loss.task] * math.sqrt(n_features))
 

@@ -66,7 +66,15 @@ class OnlineLearner(Fitted, Parameterized):
                 self._learn(before, X, y, weights, earlier=epoch * len(X))
             if classes is None and state.loss.task == "multiclass" and not state.labels.fixed:
                 state.labels = state.labels.in_sorted_order()
+            if state.loss.task == "novelty" and state.loss.margin_step is not None:
+                self._place_margin(state, X)
         return self
+
+    def _place_margin(self, state, X):
+        """Put the margin of a detector where a fraction nu of all rows is below it."""
+        examples = {"objects": X} if state.plan.takes_objects else {"X": state.scaled(X), "trusted": True}
+        scores = self._decide(state, **examples)[:, 0]
+        state.engine.set_scalar(float(np.quantile(scores, state.loss.nu)))
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None, *, initial=None):
         """Learn some more examples, as many as you like at a time; return self.

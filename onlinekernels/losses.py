@@ -218,6 +218,16 @@ class NuNovelty(_Margin):
     """max(0, rho - f) - nu rho: rho adapts so that a fraction nu of the examples alerts, K (20).
 
     K prints the update of rho with the wrong sign; see the page on errata.
+
+    Parameters
+    ----------
+    nu : float
+        In (0, 1).
+    margin : float
+        Where rho starts.
+    margin_step : float or None
+        The step of rho, as in `NuHinge`. With a number, `fit` knows all rows, and in the end puts rho where a fraction
+        nu of them is below it.
     """
 
     task = "novelty"

@@ -58,7 +58,7 @@ def test_searches_reach_defaults():
 @pytest.mark.parametrize("algorithm", [ok.NORMA, ok.ILK, ok.SILK, ok.SVMD])
 def test_default_widths_follow_the_number_of_features(algorithm):
     for d in (1, 4, 9):
-        assert algorithm().partial_fit(X[:, :d], LABELS).kernel_.width == 0.25 * d**0.5
+        assert algorithm().partial_fit(X[:, :d], LABELS).kernel_.width == pytest.approx(0.3 * d**0.5)
         assert algorithm("squared").fit(X[:, :d], NUMBERS).kernel_.width == 0.5 * d**0.5
         assert algorithm("nunovelty").fit(X[:, :d]).kernel_.width == d**0.5
     for given in (ok.Gaussian(), "gaussian"):
@@ -67,7 +67,7 @@ def test_default_widths_follow_the_number_of_features(algorithm):
 
 @pytest.mark.parametrize("model", [ok.Perceptron(), ok.ALMA(), ok.ROMMA(), ok.VotedPerceptron(), ok.Adatron()], ids=repr)
 def test_the_classics_have_the_same_widths(model):
-    assert model.fit(X, LABELS).kernel_.width == 0.75
+    assert model.fit(X, LABELS).kernel_.width == pytest.approx(0.9)
 
 
 def test_fit_and_streams_have_defaults_of_their_own():
@@ -94,7 +94,7 @@ def test_a_model_keeps_its_defaults(tmp_path):
     for again in (model, ok.load(tmp_path / "m.npz")):
         again.partial_fit(X[:100], LABELS[:100])
         again.set_params(penalty=0.5).partial_fit(X[:100], LABELS[:100])
-        assert (again.regularization_, again.kernel_.width, again.budget_.size) == (1 / 300, 0.75, 4096)
+        assert (again.regularization_, again.kernel_.width, again.budget_.size) == (1 / 300, pytest.approx(0.9), 4096)
     assert model.partial_fit(X, LABELS).regularization_ == 1 / 300
     assert model.fit(X[:50], LABELS[:50]).regularization_ == 1 / 50
 

@@ -346,6 +346,10 @@ cdef class Hypothesis:
         """Current value of the loss's margin or width."""
         return self.loss.scalar
 
+    def set_scalar(self, double scalar):
+        """Put the margin or width where it belongs, if that is known from all examples."""
+        self.loss.scalar = scalar
+
     def step_size(self):
         """eta of the latest example; of the first one before it has come."""
         return self.meta.eta if self.adapts_step() else step_size(&self.step, max(self.t, 1))

@@ -19,7 +19,7 @@ class NORMA(OnlineLearner):
     loss : Loss, str or None
         What to minimize; it decides the task. Default `Hinge()`.
     kernel : Kernel, str, callable or None
-        None is a `Gaussian` whose width follows the number of features d: sqrt(d) / 4 for classes, sqrt(d) / 2 for
+        None is a `Gaussian` whose width follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for
         numbers, sqrt(d) for novelty. That is for features of the size of 1, as behind ``scale=True``. `kernel_` is the
         kernel in force.
     step : float or Step
