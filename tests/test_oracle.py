@@ -8,6 +8,8 @@ import onlinekernels as ok
 from onlinekernels.params import Parameterized
 from reference import ReferenceNORMA, ReferencePerceptron, explicit_weights_norma_hinge
 
+# Some settings diverge; the library and the oracle then do so together.
+pytestmark = pytest.mark.filterwarnings("ignore:Learning (diverges|has stalled):onlinekernels.LearningWarning")
 N, D = 36, 3
 GRAM = (lambda A: A @ A.T)(np.random.default_rng(5).normal(size=(N, 4)))
 

@@ -23,6 +23,7 @@ LAYERS = [
     ["state", "fitted"],
     ["learner"],
     ["algorithms"],
+    ["oldfiles"],
     ["modelfile", "streams", "bounds", "evaluate", "compat"],
     ["commandline"],
     ["__init__", "__main__"],

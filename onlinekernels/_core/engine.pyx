@@ -285,7 +285,11 @@ cdef class Engine(Decider):
 
     def restore(self, state):
         """Continue from a state; ValueError if it does not fit."""
-        meta = check_array(state["meta"], "meta", np.float64, (9,))
+        meta = check_array(state["meta"], "meta", np.float64, (-1,))
+        if len(meta) == 7:                          # before adapted scalars had steps of their own
+            meta = np.append(meta, [0.0, 0.0])
+        if len(meta) != 9:
+            raise ValueError("meta does not have nine numbers")
         offsets = check_array(state["offsets"], "offsets", np.float64, self.offsets.shape)
         if type(state["t"]) is not int or not 0 <= state["t"] < 1 << 62:
             raise ValueError("t is not a number of examples")
