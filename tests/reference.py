@@ -200,12 +200,17 @@ def scalar_gradient(name, params, scalar, score, y):
     """
     if name not in ADAPTIVE:
         return 0.0
-    nu = params["nu"]
+    nu, rounding = params["nu"], tie(params, scalar)
     if name == "NuHinge":
-        return 1.0 - nu if y * score <= scalar else -nu
+        return 1.0 - nu if y * score <= scalar + rounding else -nu
     if name == "NuNovelty":
-        return 1.0 - nu if score < scalar else -nu
+        return 1.0 - nu if score < scalar - rounding else -nu
     return nu - 1.0 if abs(y - score) > scalar else nu  # NuInsensitive and NuHuber
+
+
+def tie(params, scalar):
+    """How far from a margin a score still counts as equal: a margin with a step of its own may stand still."""
+    return 1e-12 * abs(scalar) if params.get("margin_step") is not None else 0.0
 
 
 def compared(name, score, y):

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from reference import (ADAPTIVE, ScalarStep, compared, kernel_value, loss_curvature, loss_derivative, loss_value,
-                       lowest, scalar_gradient, starting_scalar, step_size, surviving)
+                       lowest, scalar_gradient, starting_scalar, step_size, surviving, tie)
 
 #: Losses with one output per label; losses whose scalar is learned as well; losses whose slope has no bound.
 MULTI = ("MulticlassHinge", "NuMulticlassHinge", "MulticlassLogistic", "GraphHinge", "NuGraphHinge")
@@ -142,9 +142,10 @@ def scalar_gradient_of(loss, scalar, scores, y, Delta):
     if name not in NU:
         return 0.0
     rival, excess = _excess(name, scalar, scores, y, Delta)
-    if excess <= 0.0:
+    distance = 0.0 if rival is None else Delta[y, rival] if name == "NuGraphHinge" else 1.0
+    if excess <= tie(params, scalar) * distance:
         return -params["nu"]
-    return (Delta[y, rival] if name == "NuGraphHinge" else 1.0) - params["nu"]
+    return distance - params["nu"]
 
 
 def distance_of(loss, scalar, scores, y, Delta):

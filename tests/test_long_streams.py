@@ -64,6 +64,7 @@ def test_a_decay_of_zero_wipes_the_past(average):
             np.testing.assert_allclose(model.dual_coef_[0], [0.5 / 300] * 299 + [0.0], rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:The margin.*has run away:onlinekernels.LearningWarning")  # it has, with f's step
 @pytest.mark.parametrize("nu", [0.01, 0.1, 0.5])
 def test_the_alert_fraction_comes_to_nu_and_the_invariant_holds(nu):
     rng = np.random.default_rng(3)
@@ -84,6 +85,7 @@ def test_the_alert_fraction_comes_to_nu_and_the_invariant_holds(nu):
     np.testing.assert_allclose(model.margin_ - 0.3, eta * (nu * len(X) - alerts), rtol=0, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:The margin.*has run away:onlinekernels.LearningWarning")  # it has, with f's step
 @pytest.mark.parametrize("margin_step", [None, 0.1])
 @pytest.mark.parametrize("nu", [0.02, 0.2])
 @pytest.mark.parametrize("make", [ok.SILK, ok.NORMA, ok.SVMD])

@@ -127,14 +127,18 @@ cdef inline double loss_scalar_gradient(const Loss* loss, double z, double y) no
 
     Errata of K: descent on max(0, rho - y g) - nu rho moves rho by -eta (sigma - nu), the printed
     sign runs away; the text under (22) has the two moves of epsilon exchanged, (22) is right.
+
+    Implicit steps bring scores to the margin itself. A margin with a step of its own may stand still at its lowest value,
+    so there what is a tie up to rounding counts as one.
     """
     cdef int code = loss.code
+    cdef double s = loss.scalar, rounding = 1e-12 * fabs(loss.scalar) if loss.step > 0.0 else 0.0
     if code == NU_HINGE:
-        return (1.0 if y * z <= loss.scalar else 0.0) - loss.nu
+        return (1.0 if y * z <= s + rounding else 0.0) - loss.nu
     if code == NU_NOVELTY:
-        return (1.0 if z < loss.scalar else 0.0) - loss.nu
+        return (1.0 if z < s - rounding else 0.0) - loss.nu
     if code == NU_PAIR_HINGE:
-        return (y if z < loss.scalar * y else 0.0) - loss.nu
+        return (y if z < (s - rounding) * y else 0.0) - loss.nu
     if code == NU_INSENSITIVE or code == NU_HUBER:
         return loss.nu - (1.0 if fabs(y - z) > loss.scalar else 0.0)
     return 0.0
