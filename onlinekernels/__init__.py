@@ -70,6 +70,7 @@ from onlinekernels.parallel import combine
 from onlinekernels.scaling import RunningScaler
 from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
 from onlinekernels.structures import LabelGraph, Taxonomy
+from onlinekernels.trouble import LearningWarning
 
 __version__ = "0.1.0"
 
@@ -126,6 +127,7 @@ __all__ = [
     "Squared",
     "SquaredInsensitive",
     "RunningScaler",
+    "LearningWarning",
     "Decaying",
     "Fixed",
     "InverseSqrt",

@@ -1,4 +1,5 @@
 """What can be seen of a fitted model: terms, weights, knots, offsets, labels."""
+import copy
 import functools
 
 import numpy as np
@@ -172,6 +173,21 @@ class Fitted:
     def step_(self, state):
         """Step size of the latest example."""
         return state.engine.step_size()
+
+    @learned
+    def kernel_(self, state):
+        """The kernel in force; a default one has a width that follows the number of features."""
+        return copy.deepcopy(state.kernel)
+
+    @learned
+    def regularization_(self, state):
+        """The regularization in force."""
+        return state.plan.regularization
+
+    @learned
+    def budget_(self, state):
+        """The budget in force."""
+        return copy.deepcopy(state.plan.budget)
 
     @learned
     def n_features_in_(self, state):

@@ -11,14 +11,16 @@ from onlinekernels import validation
 from onlinekernels._core.dense import probabilities
 from onlinekernels._core.turns import TakesTurns
 from onlinekernels._core.vecmath import all_finite
-from onlinekernels.budgets import Recent
+from onlinekernels.budgets import Recent, as_budget
 from onlinekernels.fitted import Fitted, only_if
-from onlinekernels.kernels import Gaussian, as_kernel
+from onlinekernels.kernels import as_kernel
 from onlinekernels.labels import first_among_equals, label_column
 from onlinekernels.labelvalues import plain
 from onlinekernels.losses import as_loss
 from onlinekernels.params import Parameterized
 from onlinekernels.state import State
+from onlinekernels.steps import as_step
+from onlinekernels.trouble import warn_once
 
 __all__ = ["OnlineLearner"]
 
@@ -35,11 +37,11 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     """
 
     _budget_of_int = Recent
-    _default_kernel = Gaussian
     _takes_many = False  # whether many classes are fine although the loss is of two
     labels = None
     class_weight = None
     scale = False
+    scale_target = False
 
     # ---- Learning -----------------------------------------------------------------------------
 
@@ -61,7 +63,15 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 self._learn(before, state, X, y, weights, earlier=epoch * len(X))
             if classes is None and state.loss.task == "multiclass" and not state.labels.fixed:
                 state.take_labels(state.labels.in_sorted_order())
+            if state.loss.task == "novelty" and state.loss.margin_step is not None:
+                self._place_margin(state, X)
         return self
+
+    def _place_margin(self, state, X):
+        """Put the margin of a detector where a fraction nu of all rows is below it."""
+        examples = {"objects": X} if state.plan.takes_objects else {"X": state.scaled(X), "trusted": True}
+        scores = self._decide(state, **examples)[:, 0]
+        state.engine.set_scalar(float(np.quantile(scores, state.loss.nu)))
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None, *, initial=None):
         """Learn some more examples, as many as you like at a time; return self.
@@ -128,8 +138,11 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             scores = np.zeros((len(X), state.engine.expansion.width))
             trace = {"steps": return_steps, "scalars": return_margins or return_labels}
             trace = {name: np.zeros(len(X)) for name, is_wanted in trace.items() if is_wanted}
-            self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **trace)
+            known = self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **trace)
             scores, margins = scores[:, : state.joined()], trace.pop("scalars", None)
+            if known is not None:  # means and deviations of the targets, before each row
+                scores = scores * known[1] + known[0]
+                margins = None if margins is None else margins * known[1][:, 0]
             others = [*trace.values(), *([margins] if return_margins else [])]
             if return_labels:
                 others.append(state.answers_of_their_time(scores, y, joined, margins))
@@ -155,6 +168,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 self._state.keep_learned(state, np.array([]))
                 validation.tell(error, 0)
                 raise
+            if state.engine.trouble:
+                warn_once(self._state)
         return self
 
     def _row(self, state, x):
@@ -276,10 +291,12 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         """
         if state is None:
             plan = self._first_plan(y, classes)
-            if start is not None:
-                plan.check_start(start)
             names = validation.feature_names(X)
             X = plan.checked_points(X)
+            rows = len(X) if balanced else None  # `fit` has all there is
+            plan = plan.settled(None if plan.takes_objects else X.shape[1], rows)
+            if start is not None:
+                plan.check_start(start)
             labels = None
             if plan.loss.task in ("binary", "multiclass"):
                 many = plan.loss.task == "multiclass"
@@ -291,6 +308,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 n_targets = validation.count_targets(y)
             state = State.first(plan, X, labels, n_targets)
             state.feature_names = None if plan.takes_objects else names
+            state.rows = rows
             if start is not None:
                 state.begin_from(start)
         else:
@@ -351,17 +369,20 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
 
     def _learn(self, before, state, X, y, weights=None, *, earlier=0, **trace):
         """Put a state in force and let its engine run. An error says how many rows were learned, `earlier` ones of the
-        same call included; if none were, an engine from `before` the call is in force again.
+        same call included; if none were, an engine from `before` the call is in force again. Returns the means and
+        deviations of the targets that were known before each row, if these are scaled.
         """
-        engine = state.engine
+        engine, known = state.engine, None
         if not state.loss.is_compiled() and isinstance(X, np.ndarray):
             X = X.copy()  # out of reach of the user's loss
         try:
             self._state = state
-            rows = X if state.scaler is None else state.begin_scaling(X)
+            rows, numbers = X, y
+            if state.scales():
+                rows, numbers, known = state.begin_scaling(X, y, weights)
             state.make_ready()
             examples = {"objects": rows} if state.plan.takes_objects else {"X": rows}
-            engine.learn(y, weights=weights, **trace, **examples)
+            engine.learn(numbers, weights=weights, **trace, **examples)
             state.end_scaling()
         except BaseException as error:
             state.end_scaling()
@@ -373,6 +394,9 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 state.keep_learned(None if is_new else before, y[: learned * state.targets])
             validation.tell(error, earlier + learned)
             raise
+        if engine.trouble:
+            warn_once(state)
+        return known
 
     def _current_loss(self):
         """The loss in force: of the fitted model, else as the parameters say."""
@@ -404,6 +428,15 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 self._state.stale = True
         return self
 
+    def _noun(self, name, value):
+        """The object that None, a name or a number stands for: `kernel__width` works on a default kernel too."""
+        makers = {"kernel": as_kernel, "loss": as_loss, "step": as_step}
+        if name == "budget" and not isinstance(value, str):
+            return as_budget(value, self, self._budget_of_int)
+        if name not in makers:
+            return None
+        return makers[name](1.0 if name == "step" and value is None else value, self)
+
     # ---- Protocols ----------------------------------------------------------------------------
 
     @property
@@ -430,7 +463,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             if kind == "classifier"
             else None,
             regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,
-            input_tags=InputTags(sparse=as_kernel(self.kernel, self, self._default_kernel).on_inner_products()),
+            input_tags=InputTags(sparse=as_kernel(self.kernel, self).on_inner_products()),
         )
 
     def __sklearn_is_fitted__(self):

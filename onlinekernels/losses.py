@@ -58,6 +58,7 @@ class Loss(Parameterized):
     structured = False  # whether the labels' distances matter
     scalar_name = None  # the margin or width, if the loss has one
     nu = 0.0
+    margin_step = None  # the scalar's own step; None shares f's
 
     adapts = False  # whether the scalar moves while learning
 
@@ -73,9 +74,9 @@ class Loss(Parameterized):
         return built_in is not None and cls.derivative is built_in.derivative
 
     def core(self):
-        """(code, scalar, nu) for the engine."""
+        """(code, scalar, nu, the scalar's own step or 0) for the engine."""
         scalar = 0.0 if self.scalar_name is None else float(getattr(self, self.scalar_name))
-        return self._code(), scalar, float(self.nu)
+        return self._code(), scalar, float(self.nu), float(self.margin_step or 0.0)
 
     def validate(self):
         """Raise ValueError for a parameter out of range."""
@@ -112,7 +113,7 @@ class Loss(Parameterized):
             self.validate()
         if y is None and self.task != "novelty":
             raise TypeError(f"{type(self).__name__} needs y: {function.__name__}(score, y).")
-        code, own, nu = self.core()
+        code, own, nu, _ = self.core()
         return function(code, own if scalar is None else scalar, nu, score, 0.0 if y is None else y)
 
 
@@ -144,6 +145,8 @@ class _Width(Loss):
 
 def check_nu(loss):
     check_real(loss, "nu", "a number in (0, 1)", lambda value: 0 < value < 1)
+    if loss.margin_step is not None:
+        check_real(loss, "margin_step", "a positive number or None", lambda value: value > 0)
 
 
 class Hinge(_Margin):
@@ -166,14 +169,26 @@ class NuHinge(_Margin):
 
     A fraction nu of the examples comes to lie within the margin. `margin` is where rho starts.
     K prints rho + eta (sigma - nu), which runs away; rho moves by -eta (sigma - nu) here.
+
+    Parameters
+    ----------
+    nu : float
+        In (0, 1), and above the fraction of examples that cannot be told apart: below that, no margin is left.
+    margin : float
+        Where rho starts.
+    margin_step : float or None
+        The step of rho, relative to a running mean of the distance between rho and the scores that are held
+        against it. None is the papers': rho shares the step of f. That can be as large as f itself, and then the
+        errors come like a clock. With a number, rho stays above 0.
     """
 
     task = "binary"
     adapts = True
 
-    def __init__(self, nu=0.1, margin=1.0):
+    def __init__(self, nu=0.3, margin=1.0, margin_step=0.1):
         self.nu = nu
         self.margin = margin
+        self.margin_step = margin_step
 
 
 class Logistic(Loss):
@@ -203,14 +218,25 @@ class NuNovelty(_Margin):
     """max(0, rho - f) - nu rho: rho adapts so that a fraction nu of the examples alerts, K (20).
 
     K prints the update of rho with the wrong sign; see the page on errata.
+
+    Parameters
+    ----------
+    nu : float
+        In (0, 1).
+    margin : float
+        Where rho starts.
+    margin_step : float or None
+        The step of rho, as in `NuHinge`. With a number, `fit` knows all rows, and in the end puts rho where a fraction
+        nu of them is below it.
     """
 
     task = "novelty"
     adapts = True
 
-    def __init__(self, nu=0.01, margin=1.0):
+    def __init__(self, nu=0.01, margin=1.0, margin_step=0.1):
         self.nu = nu
         self.margin = margin
+        self.margin_step = margin_step
 
 
 class Squared(Loss):
@@ -242,9 +268,10 @@ class NuInsensitive(_Width):
 
     adapts = True
 
-    def __init__(self, nu=0.1, width=1.0):
+    def __init__(self, nu=0.1, width=1.0, margin_step=0.1):
         self.nu = nu
         self.width = width
+        self.margin_step = margin_step
 
 
 class SquaredInsensitive(_Width):
@@ -273,9 +300,10 @@ class NuHuber(_Width):
     adapts = True
     divides = True
 
-    def __init__(self, nu=0.1, width=1.0):
+    def __init__(self, nu=0.1, width=1.0, margin_step=0.1):
         self.nu = nu
         self.width = width
+        self.margin_step = margin_step
 
 
 class _Runner(_Margin):
@@ -300,7 +328,7 @@ class _Runner(_Margin):
     def _at_runner_up(self, function, scores, y, labels, scalar):
         """(function of the margin over the runner-up, runner-up) for each score vector."""
         self.validate()
-        code, own, nu = self.core()
+        code, own, nu, _ = self.core()
         scores, scalar = np.asarray(scores, dtype=float), own if scalar is None else np.asarray(scalar, dtype=float)
         y = np.broadcast_to(y, scores.shape[:-1])
         if self.structured and labels is not None:
@@ -338,9 +366,10 @@ class NuMulticlassHinge(_Runner):
 
     adapts = True
 
-    def __init__(self, nu=0.1, margin=1.0):
+    def __init__(self, nu=0.3, margin=1.0, margin_step=0.1):
         self.nu = nu
         self.margin = margin
+        self.margin_step = margin_step
 
 
 class GraphHinge(_Runner):
@@ -353,7 +382,7 @@ class GraphHinge(_Runner):
         pass
 
     def core(self):
-        return self._code(), 1.0, 0.0
+        return self._code(), 1.0, 0.0, 0.0
 
     def validate(self):
         Loss.validate(self)
@@ -365,9 +394,10 @@ class NuGraphHinge(_Runner):
     adapts = True
     structured = True
 
-    def __init__(self, nu=0.1, margin=1.0):
+    def __init__(self, nu=0.3, margin=1.0, margin_step=0.1):
         self.nu = nu
         self.margin = margin
+        self.margin_step = margin_step
 
 
 class MulticlassLogistic(Loss):

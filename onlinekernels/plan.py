@@ -3,7 +3,7 @@ import copy
 
 import numpy as np
 
-from onlinekernels import validation
+from onlinekernels import defaults, validation
 from onlinekernels._core.decider import RULE_CODES
 from onlinekernels._core.engine import Engine
 from onlinekernels._core.expansion import FORMS, Expansion
@@ -12,7 +12,7 @@ from onlinekernels._core.kernels import Program
 from onlinekernels._core.outputs import Outputs
 from onlinekernels._core.sparse import Sparse
 from onlinekernels.budgets import Budget, Unlimited, as_budget
-from onlinekernels.kernels import Kernel, as_kernel
+from onlinekernels.kernels import Gaussian, Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, ManyLabels
 from onlinekernels.losses import Loss, Mistake, MulticlassLogistic, as_loss
 from onlinekernels.params import same_parameters
@@ -48,13 +48,14 @@ class Plan:
     keeps_terms : bool
         Never weights or trees in place of terms.
     offset, average : bool
-    scale : float
-        Memory of the running scaler; 0 for none.
+    scale, scale_target : float
+        Memory of the running scalers of features and of targets; 0 for none.
     """
 
     PARTS = ("loss", "kernel", "budget", "step", "labels", "rule", "regularization", "penalty", "radius",
-             "threshold", "exact", "exact_norms", "keeps_terms", "offset", "average", "scale")
+             "threshold", "exact", "exact_norms", "keeps_terms", "offset", "average", "scale", "scale_target")
     MAY_CHANGE = {"step", "regularization", "penalty"}  # between calls, on a fitted model
+    pending = {}  # {part: how to choose it}, for the parts that the user left to the call; see `settled`
 
     def __init__(self, **parts):
         self.__dict__.update(copy.deepcopy({name: parts[name] for name in self.PARTS}))
@@ -80,10 +81,19 @@ class Plan:
         labels = learner.labels
         if labels is not None and not isinstance(labels, LabelStructure):
             raise validation.bad_parameter(learner, "labels", "None, a Taxonomy or a LabelGraph", labels)
-        return cls(
+        pending, budget = {}, learner.budget
+        if kernel is None:
+            pending["kernel"], kernel = defaults.kernel, Gaussian()
+        if regularization is None:
+            pending["regularization"], regularization = defaults.regularization, 0.0
+        if step is None and rule == "implicit":
+            pending["step"], step = defaults.step, 1.0
+        if isinstance(budget, str) and budget == defaults.AUTO:
+            pending["budget"], budget = defaults.budget(learner._budget_of_int), None
+        plan = cls(
             loss=as_loss(loss, learner),
-            kernel=as_kernel(kernel, learner, learner._default_kernel),
-            budget=as_budget(learner.budget, learner, learner._budget_of_int),
+            kernel=as_kernel(kernel, learner),
+            budget=as_budget(budget, learner, learner._budget_of_int),
             step=as_step(step, learner),
             labels=labels,
             rule=rule,
@@ -97,7 +107,17 @@ class Plan:
             offset=validation.check_flag(learner, "offset"),
             average=average,
             scale=as_memory(learner.scale, learner),
+            scale_target=as_memory(learner.scale_target, learner, "scale_target"),
         )
+        plan.pending = pending
+        return plan
+
+    def settled(self, n_features, rows):
+        """The plan with all parts chosen, for so many features and, in `fit`, so many rows (None on a stream)."""
+        if not self.pending:
+            return self
+        chosen = {name: choose(self.loss, n_features, rows) for name, choose in self.pending.items()}
+        return Plan(**{**self.parts(), **chosen})
 
     def parts(self):
         """What the plan was made from."""
@@ -114,7 +134,7 @@ class Plan:
             if not isinstance(self.labels, LabelStructure):
                 raise ValueError("labels is not a label structure")
             self.labels.validate()
-        for name in ("regularization", "penalty", "radius", "threshold", "scale"):
+        for name in ("regularization", "penalty", "radius", "threshold", "scale", "scale_target"):
             validation.check_not_negative(self, name)
         for name in ("exact", "exact_norms", "keeps_terms", "offset", "average"):
             validation.check_flag(self, name)
@@ -138,6 +158,8 @@ class Plan:
             )
         if self.scale and (self.takes_objects or self.kernel.takes_indices()):
             raise ValueError(f"scale={self.scale!r} needs a kernel on rows of numbers. Got {self.kernel!r}.")
+        if self.scale_target and self.loss.task != "regression":
+            raise ValueError(f"scale_target={self.scale_target!r} needs a loss of numbers. Got {self.loss!r}.")
         if self.labels is not None and self.loss.task != "multiclass":
             raise ValueError(f"labels={type(self.labels).__name__} needs a loss of many classes. Got {self.loss!r}.")
 
@@ -189,6 +211,8 @@ class Plan:
             raise ValueError("initial has an offset; this model needs offset=True to start from it.")
         if bool(self.scale) != bool(start.plan.scale):
             raise ValueError("initial and this model must both scale their features, or neither.")
+        if bool(self.scale_target) != bool(start.plan.scale_target):
+            raise ValueError("initial and this model must both scale their targets, or neither.")
 
     # ---- For the engine ----
 
@@ -287,7 +311,7 @@ class Plan:
         compiled = self.loss.is_compiled()
         return Engine(
             expansion=expansion,
-            loss=self.loss.core() if compiled else (0, self.loss.core()[1], 0.0),
+            loss=self.loss.core() if compiled else (0, self.loss.core()[1], 0.0, 0.0),
             custom_loss=None if compiled else self.loss,
             step=step,
             rule=rule,
@@ -298,4 +322,5 @@ class Plan:
             growing=labels is not None and self.form != "one" and not labels.fixed,
             leaves_out=self.leaves_out,
             targets=targets,
+            regression=self.loss.task == "regression",
         )

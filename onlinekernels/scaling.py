@@ -273,11 +273,11 @@ class RunningScaler(Parameterized, TakesTurns):
         self.__dict__.update(state)
 
 
-def as_memory(value, owner):
+def as_memory(value, owner, name="scale"):
     """The memory of the scaler that a user asks for: False, True or a RunningScaler; 0 for none."""
     if isinstance(value, (bool, np.bool_)):
         return 1.0 if value else 0.0
     if not isinstance(value, RunningScaler):
-        raise validation.bad_parameter(owner, "scale", "True, False or a RunningScaler", value)
+        raise validation.bad_parameter(owner, name, "True, False or a RunningScaler", value)
     value._check_memory()
     return float(value.memory)

@@ -12,6 +12,7 @@ from onlinekernels.labels import BinaryLabels, ManyLabels, label_column
 from onlinekernels.params import same_parameters
 from onlinekernels.plan import Plan
 from onlinekernels.scaling import RunningScaler
+from onlinekernels.target_scaling import TargetScaler
 
 __all__ = ["Contribution", "State", "targets"]
 
@@ -31,7 +32,10 @@ class State:
         self.form = plan.form_for(targets)
         self.feature_names = None  # of the data frame that came first
         self.scaler = RunningScaler(plan.scale) if plan.scale else None
-        self.under_way = None  # (rows that are being learned, the scaler after all of them)
+        self.target_scaler = TargetScaler(targets, plan.scale_target) if plan.scale_target else None
+        self.under_way = None  # (rows, targets, weights) that are being learned and both scalers after all of them
+        self.rows = None  # that `fit` was given, for defaults
+        self.warned = False  # that learning goes wrong
         self.stale = False  # a parameter was set since the plan was made
         self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
 
@@ -53,27 +57,50 @@ class State:
     def kernel(self):
         return self.plan.kernel
 
-    def begin_scaling(self, X):
-        """The rows of X as they are scaled one after another; the scaler moves on when they are learned."""
-        ahead, scaled = self.scaler.advanced(X if self.sparse else X.astype(float, copy=False))
-        scaled = self._in_domain(scaled, X.dtype)
+    def scales(self):
+        """Whether features or targets are scaled."""
+        return self.scaler is not None or self.target_scaler is not None
+
+    def begin_scaling(self, X, y, weights):
+        """(rows, targets, means and deviations of the targets before each row or None), scaled one after another.
+
+        The scalers move on when the rows are learned.
+        """
+        ahead = target_ahead = known = None
+        rows = X
+        if self.target_scaler is not None:
+            target_ahead, scaled, *known = self.target_scaler.advanced(y, weights)
+        if self.scaler is not None:
+            ahead, rows = self._advanced(X)
+            rows = self._in_domain(rows, X.dtype)
         self.engine.done = 0
-        self.under_way = X, ahead
-        return scaled
+        self.under_way = (X, y, weights), (ahead, target_ahead)
+        return rows, y if known is None else scaled, known
 
     def end_scaling(self):
-        """The scaler has seen as many rows as the engine."""
+        """The scalers have seen as many rows as the engine."""
         if self.under_way is not None:
-            X, ahead = self.under_way
-            self.scaler = ahead if self.engine.done == len(X) else self.current_scaler()
+            rows, ahead = self.under_way
+            is_whole = self.engine.done == len(rows[0])
+            self.scaler, self.target_scaler = ahead if is_whole else (self.current_scaler(), self.current_target_scaler())
             self.under_way = None
 
     def current_scaler(self):
         """The scaler as it belongs to the engine, between any two examples."""
-        if self.under_way is None or not self.engine.done:
+        if self.scaler is None or self.under_way is None or not self.engine.done:
             return self.scaler
-        X = self.under_way[0][: self.engine.done]
-        return self.scaler.advanced(X if self.sparse else X.astype(float, copy=False))[0]
+        return self._advanced(self.under_way[0][0][: self.engine.done])[0]
+
+    def current_target_scaler(self):
+        """The scaler of targets, likewise."""
+        if self.target_scaler is None or self.under_way is None or not self.engine.done:
+            return self.target_scaler
+        _, y, weights = self.under_way[0]
+        part = None if weights is None else weights[: self.engine.done]
+        return self.target_scaler.advanced(y[: self.engine.done * self.targets], part)[0]
+
+    def _advanced(self, X):
+        return self.scaler.advanced(X if self.sparse else X.astype(float, copy=False))
 
     def _in_domain(self, X, dtype):
         """Scaled rows in the points' precision, if the kernel is defined for them."""
@@ -135,7 +162,7 @@ class State:
 
     def refreshed(self, learner):
         """The state under changed parameters: step and regularization may change, all else must not."""
-        plan = learner._plan()
+        plan = learner._plan().settled(self.n_features, self.rows)
         for name in Plan.PARTS:
             if name not in Plan.MAY_CHANGE and not same_parameters(getattr(plan, name), getattr(self.plan, name)):
                 before, after = (in_words(name, getattr(part, name)) for part in (self.plan, plan))
@@ -148,7 +175,7 @@ class State:
 
     def is_special(self):
         """Whether an example must go the long way, through `partial_fit`."""
-        return self.stale or self.sparse or self.targets > 1 or self.scaler is not None
+        return self.stale or self.sparse or self.targets > 1 or self.scales()
 
     def keep_learned(self, before, y):
         """After an error: only the labels that were there before, or in the targets y that were learned."""
@@ -165,16 +192,20 @@ class State:
             return self.labels.decode(scores)
         if self.loss.task == "novelty":
             return np.where(np.greater_equal(*self.detected(scores, rho)), 1, -1)
+        return self._numbers(scores if self.target_scaler is None else self.target_scaler.restored(scores))
+
+    def _numbers(self, scores):
         return scores[:, 0] if self.targets == 1 else scores
 
     def answers_of_their_time(self, scores, y, joined, rho):
         """`answers` just before each of the examples with targets y.
 
-        `joined` labels were there before the first of them, and rho is the threshold at each.
+        `joined` labels were there before the first of them, and rho is the threshold at each; scores of a regression are
+        in the units of y.
         """
         if self.loss.task == "multiclass":
             return self.labels.decode_before(scores, self.labels.joined_before(y, joined))
-        return self.answers(scores, rho)
+        return self._numbers(scores) if self.loss.task == "regression" else self.answers(scores, rho)
 
     def detected(self, scores, rho=None):
         """(f, rho) of a detector; f is rho where it is that up to rounding, as implicit steps leave it."""
@@ -214,6 +245,9 @@ class State:
                 raise ValueError("initial scales another kind of rows, sparse or dense, than this model.")
             self.scaler = copy.copy(start.scaler)
             self.scaler.memory = self.plan.scale
+        if self.target_scaler is not None:
+            self.target_scaler = copy.copy(start.target_scaler)
+            self.target_scaler.memory = self.plan.scale_target
         places = self._places_of(start)
         intercept = start.engine.intercept()
         if places is not None:
@@ -406,9 +440,11 @@ class State:
         return {
             "plan": self.plan.parts(),
             "stale": self.stale,
+            "rows": self.rows,
             "n_features": self.n_features,
             "feature_names": self.feature_names,
             "scaler": None if self.scaler is None else self.current_scaler().to_dict(),
+            "target_scaler": None if self.target_scaler is None else self.current_target_scaler().to_dict(),
             "dtype": self.engine.expansion.dtype.str,
             "sparse": self.sparse,
             "targets": self.targets,
@@ -452,10 +488,17 @@ class State:
             if excess > 0 or labels.fixed and excess:
                 raise ValueError(f"there are {'more' if excess > 0 else 'fewer'} outputs than labels")
         state.stale = bool(learned["stale"])
+        state.rows = learned["rows"]
+        if not (state.rows is None or type(state.rows) is int and state.rows > 0):
+            raise ValueError("the number of rows makes no sense")
         if (learned["scaler"] is None) != (state.scaler is None):
             raise ValueError("the scaler does not fit the parameters")
         if state.scaler is not None:
             state.scaler.restore(learned["scaler"], n_features)
+        if (learned["target_scaler"] is None) != (state.target_scaler is None):
+            raise ValueError("the scaler of targets does not fit the parameters")
+        if state.target_scaler is not None:
+            state.target_scaler.restore(learned["target_scaler"])
         state.feature_names = learned["feature_names"]
         if state.feature_names is not None:
             names = state.feature_names

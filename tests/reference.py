@@ -200,12 +200,54 @@ def scalar_gradient(name, params, scalar, score, y):
     """
     if name not in ADAPTIVE:
         return 0.0
-    nu = params["nu"]
+    nu, rounding = params["nu"], tie(params, scalar)
     if name == "NuHinge":
-        return 1.0 - nu if y * score <= scalar else -nu
+        return 1.0 - nu if y * score <= scalar + rounding else -nu
     if name == "NuNovelty":
-        return 1.0 - nu if score < scalar else -nu
+        return 1.0 - nu if score < scalar - rounding else -nu
     return nu - 1.0 if abs(y - score) > scalar else nu  # NuInsensitive and NuHuber
+
+
+def tie(params, scalar):
+    """How far from a margin a score still counts as equal: a margin with a step of its own may stand still."""
+    return 1e-12 * abs(scalar) if params.get("margin_step") is not None else 0.0
+
+
+def compared(name, score, y):
+    """What a nu-loss of one output holds its scalar against: y f, f, or |y - f|."""
+    if name == "NuHinge":
+        return y * score
+    return score if name == "NuNovelty" else abs(y - score)
+
+
+def lowest(name, params, shared):
+    """What the scalar of a nu-loss does not fall below."""
+    if name == "NuHuber":
+        return SIGMA_FLOOR
+    return 0.1 * shared if name.endswith("Hinge") and params.get("margin_step") is not None else -math.inf
+
+
+class ScalarStep:
+    """The step of a nu-loss's scalar: the one that it shares with f, or with `margin_step` one of its own.
+
+    Its own is margin_step times the mean distance between the scalar and what it was held against, over all
+    examples so far, the present one included; an example counts for its weight times 0.999^age. For a margin
+    that mean is taken to be at least 0.3 times the step of f; and a margin of classes does not fall below 0.1 times it.
+    """
+
+    def __init__(self, params):
+        self.margin_step = params.get("margin_step")
+        self.is_margin = "margin" in params
+        self.distances, self.weights = [], []
+
+    def size(self, shared, distance, weight):
+        if self.margin_step is None:
+            return shared
+        self.distances.append(distance)
+        self.weights.append(weight)
+        ages = np.arange(len(self.weights))[::-1]
+        mean = float(np.average(self.distances, weights=np.array(self.weights) * 0.999**ages))
+        return self.margin_step * (max(mean, 0.3 * shared) if self.is_margin else mean)
 
 
 def _sign(z):
@@ -321,6 +363,7 @@ class ReferenceNORMA:
         self.terms = surviving(budget, terms, 1)
         self.b = float(initial.get("b", 0.0))
         self.scalar = initial.get("scalar", starting_scalar(self.loss_params))
+        self.scalar_step = ScalarStep(self.loss_params)
         self.t = 0
         self.average_terms = list(self.terms)
         self.average_b = 0.0
@@ -356,7 +399,9 @@ class ReferenceNORMA:
         if self.offset:
             self.b += alpha  # K (16): -eta l' as well, and never decayed
         if self.loss in ADAPTIVE:
-            self._move_scalar(-eta * weight * scalar_gradient(*at_prediction))
+            step = self.scalar_step.size(eta, abs(compared(self.loss, score, y) - self.scalar), weight)
+            self.scalar -= step * weight * scalar_gradient(*at_prediction)
+            self.scalar = max(self.scalar, lowest(self.loss, self.loss_params, eta))
         self.terms = surviving(self.budget, self.terms, self.t + 1)
         return score
 
@@ -395,12 +440,6 @@ class ReferenceNORMA:
             self.terms.append(term)
             if self.average:
                 self.average_terms.append(term)
-
-    def _move_scalar(self, change):
-        """rho, epsilon or sigma of a nu-loss; only sigma is kept positive."""
-        self.scalar += change
-        if self.loss == "NuHuber":
-            self.scalar = max(SIGMA_FLOOR, self.scalar)
 
 
 # Two learners written a second time, sharing only the kernel ------------------------------------------------

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from reference import (ADAPTIVE, SIGMA_FLOOR, kernel_value, loss_curvature, loss_derivative, loss_value,
-                       scalar_gradient, starting_scalar, step_size, surviving)
+from reference import (ADAPTIVE, ScalarStep, compared, kernel_value, loss_curvature, loss_derivative, loss_value,
+                       lowest, scalar_gradient, starting_scalar, step_size, surviving, tie)
 
 #: Losses with one output per label; losses whose scalar is learned as well; losses whose slope has no bound.
 MULTI = ("MulticlassHinge", "NuMulticlassHinge", "MulticlassLogistic", "GraphHinge", "NuGraphHinge")
@@ -142,9 +142,23 @@ def scalar_gradient_of(loss, scalar, scores, y, Delta):
     if name not in NU:
         return 0.0
     rival, excess = _excess(name, scalar, scores, y, Delta)
-    if excess <= 0.0:
+    distance = 0.0 if rival is None else Delta[y, rival] if name == "NuGraphHinge" else 1.0
+    if excess <= tie(params, scalar) * distance:
         return -params["nu"]
-    return (Delta[y, rival] if name == "NuGraphHinge" else 1.0) - params["nu"]
+    return distance - params["nu"]
+
+
+def distance_of(loss, scalar, scores, y, Delta):
+    """How far what a nu-loss compares lies from its scalar: for the hinges over labels, the margin per Delta."""
+    name, _ = loss
+    if name not in NU:
+        return 0.0
+    if name not in MULTI:
+        return abs(compared(name, scores[0], y) - scalar)
+    rival, _ = _excess(name, scalar, scores, y, Delta)
+    if rival is None:
+        return 0.0
+    return abs((scores[y] - scores[rival]) / (Delta[y, rival] if name == "NuGraphHinge" else 1.0) - scalar)
 
 
 def _excess(name, scalar, scores, y, Delta):
@@ -204,6 +218,7 @@ class _Outputs:
         self.many = loss[0] in MULTI
         self.labels, self.kappa, self.Delta = labels or delta([] if self.many else [None])
         self.scalar = starting_scalar(loss[1])
+        self.scalar_step = ScalarStep(loss[1])
         self.rows = []
         self.b = np.zeros(len(self.labels))
         self.t = 0
@@ -268,6 +283,12 @@ class _Outputs:
             self._grams[key] = kernel_value(self.kernel, row.x, column.x, same=row is column)
         return self._grams[key]
 
+    def _scalar_change(self, shared, weight, at_prediction):
+        """Down the gradient at the prediction, by the step that the scalar shares with f or by its own."""
+        step = self.scalar_step.size(shared, distance_of(*at_prediction), weight)
+        moved = self.scalar - step * weight * scalar_gradient_of(*at_prediction) if self.loss[0] in NU else 0.0
+        return max(moved, lowest(*self.loss, shared)) - self.scalar if self.loss[0] in NU else 0.0
+
     def _move(self, x, decay, alpha, scalar_change, offset_factor=1.0):
         """Old coefficients times `decay`, a new row, b (never decayed) by a multiple of it, the scalar, the budget."""
         for row in self.rows:
@@ -279,8 +300,6 @@ class _Outputs:
             self.b = self.b + offset_factor * alpha
         if self.loss[0] in NU:
             self.scalar += scalar_change
-        if self.loss[0] == "NuHuber":  # only sigma is kept positive
-            self.scalar = max(SIGMA_FLOOR, self.scalar)
         self.rows = _kept(self.budget, self.rows, self.t + 1)
 
 
@@ -295,7 +314,7 @@ class ReferenceMulti(_Outputs):
         at_prediction = (self.loss, self.scalar, scores, y, self.Delta)
         eta = step_size(self.step, self.t)
         self._move(x, 1.0 - eta * self.regularization, -eta * weight * gradient_of(*at_prediction),
-                   -eta * weight * scalar_gradient_of(*at_prediction))
+                   self._scalar_change(eta, weight, at_prediction))
         return scores
 
 
@@ -341,8 +360,8 @@ class ReferenceILK(_Outputs):
         m = shrink * f + self.b
         grip = 1.0 / shrink if self.offset else 0.0
         row = implicit_row(self.loss, self.scalar, m, y, k, S, self.Delta, self.kappa, self.exact, grip)
-        slope = scalar_gradient_of(self.loss, self.scalar, scores, y, self.Delta)
-        self._move(x, shrink, row, -eta * self.penalty * weight * slope, 1.0 / shrink)  # I (11), (12)
+        change = self._scalar_change(eta * self.penalty, weight, (self.loss, self.scalar, scores, y, self.Delta))
+        self._move(x, shrink, row, change, 1.0 / shrink)  # I (11), (12)
         return scores
 
 
@@ -570,7 +589,7 @@ class ReferenceSVMD(_Outputs):
             self.eta_b = np.minimum(self.eta_b, 1.0 / stiffness)
         chi = H @ v  # (43), (44)
         if self.loss[0] in NU:
-            self._move_scalar_in_log_space(weight * scalar_gradient_of(*at_prediction))
+            self._adapt_scalar(weight, at_prediction)
         if self.offset:
             self.v_b = self.memory * self.v_b - self.eta_b * (xi + self.memory * H @ self.v_b)  # (52)
             self.b = self.b - self.eta_b * xi  # (50)
@@ -594,6 +613,13 @@ class ReferenceSVMD(_Outputs):
         self.gv_history.append((by_sums, by_recurrence))
         self.step_history.append(self.eta)
         return 0.0 if c > 0.0 and self.eta == 1.0 / c else 1.0 - self.eta * c
+
+    def _adapt_scalar(self, weight, at_prediction):
+        """By a step of its own, if it has one; otherwise as the paper does."""
+        if self.scalar_step.margin_step is None:
+            self._move_scalar_in_log_space(weight * scalar_gradient_of(*at_prediction))
+            return
+        self.scalar += self._scalar_change(self.eta, weight, at_prediction)
 
     def _move_scalar_in_log_space(self, slope):
         """(54)-(58), d/dlog eps = eps dl/deps: its step size, its trace (with the old eps), itself."""

@@ -606,7 +606,8 @@ def test_unknown_parameter_names_are_refused_and_the_known_ones_listed():
     model = ok.NORMA(kernel=ok.Gaussian())
     refused(ValueError, lambda: model.set_params(steps=1), model, "'steps'", "regularization")
     refused(ValueError, lambda: model.set_params(kernel__rate=1), model, "Gaussian", "'rate'", "width")
-    refused(ValueError, lambda: model.set_params(loss__margin=1), model, "'loss'", "None")
+    refused(ValueError, lambda: model.set_params(loss__nu=1), model, "Hinge", "'nu'", "margin")
+    refused(ValueError, lambda: model.set_params(scale__memory=1), model, "'scale'", "False")
     with pytest.raises(TypeError, match="steps"):
         ok.NORMA(steps=1)
 

@@ -265,6 +265,7 @@ def test_looking_at_a_model_from_inside_a_users_loss_does_not_change_what_it_lea
     {"kernel": "gaussian"}, {"kernel": "laplacian", "budget": 20}, {"kernel": "gaussian", "budget": ok.Smallest(20)},
     {"kernel": "gaussian", "budget": ok.Window(30)}, {"kernel": "gaussian", "average": True}, {"kernel": "linear"},
 ], ids=shown)
+@pytest.mark.filterwarnings("ignore:Learning diverges:onlinekernels.LearningWarning")
 def test_a_diverging_learner_says_at_which_row_and_still_predicts(params, chunk):
     points = np.random.default_rng(0).normal(size=(2000, 2))
     model = ok.NORMA("squared", step=50.0, regularization=1e-3, **params)

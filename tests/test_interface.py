@@ -425,7 +425,7 @@ class TestLearning:
             assert model.intercept_.tolist() == [0.5 * weight]
 
     def test_a_weight_multiplies_the_move_of_the_adapted_scalar(self):
-        moves = [ok.NORMA(ok.NuNovelty(0.25, 1.0), step=0.5).partial_fit(X[:1], sample_weight=[w]).margin_ - 1.0
+        moves = [ok.NORMA(ok.NuNovelty(0.25, 1.0, None), step=0.5).partial_fit(X[:1], sample_weight=[w]).margin_ - 1.0
                  for w in (1.0, 2.0)]
         assert moves == [-0.375, -0.75]
 
@@ -454,6 +454,7 @@ class TestAverage:
     @pytest.mark.parametrize("kernel", ["gaussian", "linear", "laplacian", dot], ids=str)
     @pytest.mark.parametrize("params", [{}, {"offset": True}, {"step": 0.5, "regularization": 1.0},
                                         {"step": 1.0, "regularization": 1.0}, {"step": ok.InverseSqrt(2.0)}], ids=str)
+    @pytest.mark.filterwarnings("ignore:Learning diverges:onlinekernels.LearningWarning")
     def test_predictions_are_the_mean_of_the_hypotheses_that_predicted(self, kernel, params):
         plain = ok.NORMA("squared", kernel, **{"step": 0.05, **params})
         average = ok.NORMA("squared", kernel, average=True, **{"step": 0.05, **params})

@@ -64,12 +64,14 @@ def test_a_decay_of_zero_wipes_the_past(average):
             np.testing.assert_allclose(model.dual_coef_[0], [0.5 / 300] * 299 + [0.0], rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:The margin.*has run away:onlinekernels.LearningWarning")  # it has, with f's step
 @pytest.mark.parametrize("nu", [0.01, 0.1, 0.5])
 def test_the_alert_fraction_comes_to_nu_and_the_invariant_holds(nu):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(100_000, 2))
     eta = 0.05
-    model = ok.NORMA(ok.NuNovelty(nu, margin=0.3), ok.Gaussian(1.0), step=eta, regularization=0.2, budget=200)
+    loss = ok.NuNovelty(nu, margin=0.3, margin_step=None)
+    model = ok.NORMA(loss, ok.Gaussian(1.0), step=eta, regularization=0.2, budget=200)
     alerts = 0
     for start in range(0, len(X), 1000):
         rho = model.margin_ if start else 0.3
@@ -83,7 +85,20 @@ def test_the_alert_fraction_comes_to_nu_and_the_invariant_holds(nu):
     np.testing.assert_allclose(model.margin_ - 0.3, eta * (nu * len(X) - alerts), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("loss", [ok.NuHinge(0.2), ok.NuInsensitive(0.2), ok.NuHuber(0.2)], ids=repr)
+@pytest.mark.filterwarnings("ignore:The margin.*has run away:onlinekernels.LearningWarning")  # it has, with f's step
+@pytest.mark.parametrize("margin_step", [None, 0.1])
+@pytest.mark.parametrize("nu", [0.02, 0.2])
+@pytest.mark.parametrize("make", [ok.SILK, ok.NORMA, ok.SVMD])
+def test_detectors_hold_their_rate(make, nu, margin_step):
+    X = np.random.default_rng(3).normal(size=(20_000, 2))
+    step = {} if make is ok.SVMD else {"step": 0.05}
+    model = make(ok.NuNovelty(nu, margin_step=margin_step), ok.Gaussian(1.0), regularization=0.01, **step)
+    scores, margins = model.progressive(X, return_margins=True)
+    assert abs(np.mean((scores < margins)[5000:]) - nu) < 0.2 * nu
+
+
+@pytest.mark.parametrize("loss", [ok.NuHinge(0.2, margin_step=None), ok.NuInsensitive(0.2, margin_step=None),
+                                  ok.NuHuber(0.2, margin_step=None)], ids=repr)
 def test_the_other_nu_losses_hold_their_fraction(loss):
     rng = np.random.default_rng(4)
     n, eta = 50_000, 0.02

@@ -340,7 +340,7 @@ def test_a_function_without_terms_has_norm_zero(loss, kernel, budget):
 
 
 def test_projection_defaults_to_the_hinge_and_knows_its_parameters():
-    names = {"loss", "kernel", "radius", "budget", "offset", "labels", "epochs", "scale"}
+    names = {"loss", "kernel", "radius", "budget", "offset", "labels", "epochs", "scale", "scale_target"}
     assert set(ok.Projection().get_params(deep=False)) == names
     model = ok.Projection().fit([[0.0], [1.0]], ["left", "right"])
     assert model.predict([[0.0], [1.0]]).tolist() == ["left", "right"]

@@ -253,7 +253,7 @@ class TestPaths:
         self.MODEL.save(tmp_path / "m.npz")
         with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
             header = json.loads(file["header"].tobytes())
-        assert (header["version"], header["algorithm"]) == (1, "NORMA")
+        assert (header["version"], header["algorithm"]) == (2, "NORMA")
 
 
 class TestAtomicWriting:
@@ -498,10 +498,32 @@ class TestTampering:
         twin = ok.load(rewritten(saved, lambda header, arrays: None))
         assert pickle.dumps(twin) == pickle.dumps(ok.load(saved))
 
-    @pytest.mark.parametrize("version", [2, 99, 0, -1, None, "1", [1], 1.5], ids=repr)
+    @pytest.mark.parametrize("version", [3, 99, 0, -1, None, "1", [1], 1.5], ids=repr)
     def test_another_version_is_refused_with_its_number(self, saved, version):
         path = rewritten(saved, lambda header, arrays: header.update(version=version))
-        refused(path, "version", re.escape(str(version)), "version 1")
+        refused(path, "version", re.escape(str(version)), "versions 1 and 2")
+
+    @pytest.mark.parametrize("model", [
+        ok.NORMA(ok.NuHinge(0.3, margin_step=None), ok.Gaussian(1.5), budget=4, offset=True),
+        ok.SVMD(ok.NuHinge(0.3, margin_step=None), ok.Gaussian(0.7), budget=20), ok.ALMA(ok.Gaussian()), ok.SILK(budget=9),
+    ], ids=repr)
+    def test_a_file_of_version_1_goes_on_as_it_was(self, model, tmp_path):
+        def as_version_1(header, arrays):
+            header["version"] = 1
+            parts = [header["params"], header["state"]["plan"], header["state"]]
+            for part in parts:
+                for name in ("scale_target", "rows", "target_scaler"):
+                    part.pop(name, None)
+                if isinstance(part.get("loss"), dict):
+                    part["loss"]["params"].pop("margin_step", None)
+            meta = header["state"]["engine"]["meta"]["array"]
+            arrays[meta] = arrays[meta][:7]
+
+        model.partial_fit(3 * X, LABELS).save(tmp_path / "m.npz")
+        old = ok.load(rewritten(tmp_path / "m.npz", as_version_1))
+        for each in (old, model):
+            each.partial_fit(X, LABELS).set_params(scale=False).partial_fit(X, LABELS)
+        np.testing.assert_array_equal(old.decision_function(X), model.decision_function(X))
 
     def test_a_missing_version_is_refused(self, saved):
         refused(rewritten(saved, lambda header, arrays: header.pop("version")), "version")

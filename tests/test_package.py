@@ -16,14 +16,15 @@ MODULES = ["vecmath", "losses", "kernels", "ring", "tree", "outputs", "rules", "
 # Each layer may import the ones before it, and modules of its own layer only where named.
 LAYERS = [
     ["_core"],
-    ["params", "validation", "archive"],
+    ["params", "validation", "archive", "trouble"],
     ["labelvalues"],
     ["kernels", "losses", "steps", "budgets", "labels"],
-    ["additive", "scaling", "structures"],
+    ["additive", "scaling", "target_scaling", "structures", "defaults"],
     ["plan"],
     ["state", "fitted"],
     ["learner"],
     ["algorithms"],
+    ["oldfiles"],
     ["modelfile", "streams", "bounds", "evaluate", "compat"],
     ["bank"],
     ["parallel", "video"],

@@ -95,6 +95,7 @@ class Anomalies:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.filterwarnings("ignore:Learning has stalled:onlinekernels.LearningWarning")  # targets as they are
 def test_rivers_checks(model, monkeypatch):
     pytest.importorskip("sklearn")
     monkeypatch.setattr(datasets, "CreditCard", Anomalies)

@@ -26,7 +26,9 @@ CONSTRAINED = (ok.PassiveAggressive, ok.Projection)
 MODELS = [
     *[algorithm(loss) for algorithm in FREE for loss in ("hinge", "logistic", "multiclass_hinge", "squared")],
     *[algorithm("novelty") for algorithm in FREE],
-    *[algorithm(ok.NuNovelty(nu=0.2), step=0.02) for algorithm in FREE],
+    *[algorithm("nunovelty", scale=scale) for algorithm in FREE for scale in (False, True)],
+    *[algorithm(ok.NuNovelty(nu=0.2, margin_step=None), step=0.02) for algorithm in FREE],
+    *[algorithm("squared", scale=True, scale_target=True) for algorithm in FREE],
     *[algorithm("novelty", budget=20) for algorithm in CONSTRAINED],
     ok.NORMA("multiclass_logistic", offset=True),
     ok.SVMD("huber", exact_norms=True),
@@ -114,14 +116,15 @@ def test_weights_of_classes_through_sample_weight(moons):
 @pytest.mark.parametrize("algorithm", [ok.NORMA, ok.ILK, ok.SILK, ok.SVMD, ok.PassiveAggressive])
 def test_class_weights_are_sample_weights(algorithm, moons):
     X, y = moons
+    given = {"step": 1.0, "regularization": 0.01} if algorithm in (ok.ILK, ok.SILK) else {}  # `fit` has others
     weights = {"up": 3.0, "down": 0.5}
-    given = algorithm("hinge", ok.Gaussian(1.0), class_weight=weights).partial_fit(X[:100], y[:100])
+    model = algorithm("hinge", ok.Gaussian(1.0), class_weight=weights, **given).partial_fit(X[:100], y[:100])
     for x, label in zip(X[100:], y[100:]):
-        given.learn_one(x, label)
+        model.learn_one(x, label)
     sample_weight = np.array([weights[label] for label in y])
-    expected = algorithm("hinge", ok.Gaussian(1.0)).partial_fit(X, y, sample_weight=sample_weight)
-    np.testing.assert_allclose(given.decision_function(X), expected.decision_function(X), atol=1e-12)
-    whole = algorithm("hinge", ok.Gaussian(1.0), class_weight=weights).fit(X, y)
+    expected = algorithm("hinge", ok.Gaussian(1.0), **given).partial_fit(X, y, sample_weight=sample_weight)
+    np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-12)
+    whole = algorithm("hinge", ok.Gaussian(1.0), class_weight=weights, **given).fit(X, y)
     np.testing.assert_allclose(whole.decision_function(X), expected.decision_function(X), atol=1e-12)
 
 

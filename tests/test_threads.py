@@ -66,6 +66,8 @@ class TestTurns:
             thread.start()
             for i in range(5, 1500, 7):
                 model.partial_fit(X[i:i + 7], y[i:i + 7])
+                while len(seen) < i // 200 and thread.is_alive():
+                    time.sleep(1e-3)
             done.set(); thread.join()
             expected = {alone.predict(X[:9]).tobytes()}
             for i in range(5, 1500, 7):

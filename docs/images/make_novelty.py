@@ -28,7 +28,7 @@ def rig():
 
 
 def detector(nu=NU, width=WIDTH):
-    return NORMA(NuNovelty(nu), Gaussian(width), step=STEP, regularization=REGULARIZATION, scale=True)
+    return NORMA(NuNovelty(nu, margin_step=None), Gaussian(width), step=STEP, regularization=REGULARIZATION, scale=True)
 
 
 def learn(model, X):

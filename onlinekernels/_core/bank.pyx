@@ -12,7 +12,7 @@ import numpy as np
 from libc.math cimport fabs, isfinite
 from libc.stdint cimport int64_t
 from onlinekernels._core.hypothesis cimport MOVE, NONE, POINT, SCORE
-from onlinekernels._core.losses cimport Loss, loss_derivative, loss_scalar_gradient
+from onlinekernels._core.losses cimport Loss, loss_compared, loss_derivative, loss_scalar_gradient
 from onlinekernels._core.ring cimport RECENT, SMALLEST, array_data
 from onlinekernels._core.ring import check_array
 from onlinekernels._core.rules cimport (GRADIENT, Move, Rule, Step, View, gradient_move, implicit_move, implicit_shrink,
@@ -48,6 +48,8 @@ cdef struct Store:
     double* frame       # true coefficient = frame * stored
     double* offset
     double* scalar      # current margin or width of the loss
+    double* gap         # of a scalar with a step of its own, otherwise NULL: see `Meta`
+    double* gap_weight
     unsigned char* count        # slots in use: the first ones
     unsigned char* clock        # Recent: the slot of the oldest term, once all are used; Smallest: the next birthday
     unsigned char* born         # [block][slot][lane]: order of entry, for Smallest
@@ -76,6 +78,8 @@ cdef struct Decision:
     double alpha        # true coefficient of the new term; 0: there is none
     double offset       # change of the offset
     double scalar       # new scalar of the loss
+    double gap          # and of its running mean
+    double gap_weight
 
 
 # ---- One model ------------------------------------------------------------------------------------------
@@ -173,6 +177,11 @@ cdef int decide(const Store* store, Py_ssize_t m, double bare, double own, doubl
     view.bare, view.score = bare, bare + store.offset[m]
     view.target, view.k, view.offsets, view.trace = y, own, 1.0, 0.0
     view.scalar_gradient = loss_scalar_gradient(&loss, view.score, y)
+    if store.gap != NULL:
+        view.compared = loss_compared(&loss, view.score, y)
+        move.meta.gap, move.meta.gap_weight = store.gap[m], store.gap_weight[m]
+    else:
+        view.compared = 0.0
     if store.rule.code == GRADIENT:
         view.derivative = loss_derivative(&loss, view.score, y)
         gradient_move(&loss, eta, store.rule.regularization, 1.0, &view, &move)
@@ -186,6 +195,8 @@ cdef int decide(const Store* store, Py_ssize_t m, double bare, double own, doubl
     decision.alpha = move.alpha[0] if own != 0.0 else 0.0
     decision.offset = move.offset if store.has_offset else 0.0
     decision.scalar = move.scalar
+    if store.gap != NULL:
+        decision.gap, decision.gap_weight = move.meta.gap, move.meta.gap_weight
     if fabs(move.alpha[0]) <= store.range and fabs(move.alpha[0] * own) <= store.range \
             and isfinite(decision.offset) and isfinite(move.scalar):
         return NONE
@@ -203,6 +214,8 @@ cdef void carry_out(Store* store, real* points, real* coef, unsigned char* born,
     if decision.alpha != 0.0:
         append(store, points, coef, born, x, m, lane, decision.alpha, smallest)
     store.scalar[m] = decision.scalar
+    if store.gap != NULL:
+        store.gap[m], store.gap_weight[m] = decision.gap, decision.gap_weight
 
 
 cdef double own_value(const Store* store, const real* x, Py_ssize_t lane) noexcept nogil:
@@ -370,7 +383,7 @@ cdef class Models:
     cdef readonly dict arrays           # by name; what `store` points to
 
     def __init__(self, *, loss, step, rule, budget, bint offset, gamma, Py_ssize_t n_features, dtype):
-        self.store.loss = Loss(loss[0], loss[1], loss[2])
+        self.store.loss = Loss(loss[0], loss[1], loss[2], loss[3])
         self.store.has_offset = offset
         self.store.linear = gamma is None
         self.store.gamma = 0.0 if gamma is None else gamma
@@ -393,6 +406,8 @@ cdef class Models:
         shapes = {"points": (self.dtype, (slots, self.store.d)), "coefficients": (self.dtype, (slots,)),
                   "born": (np.uint8, (slots,)), "t": (np.int64, ()), "frame": (np.float64, ()),
                   "offset": (np.float64, ()), "scalar": (np.float64, ()), "count": (np.uint8, ()), "clock": (np.uint8, ())}
+        if self.store.loss.step > 0.0:
+            shapes.update(gap=(np.float64, ()), gap_weight=(np.float64, ()))
         starts = {"frame": 1.0, "scalar": self.store.loss.scalar}
         moved = {}
         for name, (dtype, shape) in shapes.items():
@@ -406,6 +421,10 @@ cdef class Models:
         self.store.frame = <double*> array_data(moved["frame"])
         self.store.offset = <double*> array_data(moved["offset"])
         self.store.scalar = <double*> array_data(moved["scalar"])
+        self.store.gap = self.store.gap_weight = NULL
+        if "gap" in moved:
+            self.store.gap = <double*> array_data(moved["gap"])
+            self.store.gap_weight = <double*> array_data(moved["gap_weight"])
         self.store.count = <unsigned char*> array_data(moved["count"])
         self.store.clock = <unsigned char*> array_data(moved["clock"])
         self.store.born = <unsigned char*> array_data(moved["born"])
@@ -488,6 +507,8 @@ cdef class Models:
             raise ValueError(f"a model has more terms than the budget of {self.store.slots}")
         if (state["t"] < 0).any() or (state["t"] >= 1 << 62).any():
             raise ValueError("t is not a number of examples")
+        if "gap" in self.arrays and ((state["gap"] < 0) | (state["gap_weight"] < 0)).any():
+            raise ValueError("a distance to the margin is below 0")
         if (state["frame"] == 0).any():
             raise ValueError("a frame is 0")
         if recent and ((clock != 0) & ((count < self.store.slots) | (clock >= self.store.slots))).any():

@@ -20,7 +20,7 @@ cdef class Decider(Hypothesis):
     cdef Py_ssize_t look_at_pair(self, Py_ssize_t y, View* view) noexcept nogil
     cdef bint goes_first(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil
     cdef Py_ssize_t runner_up(self, Py_ssize_t y, const double* distance, double shrink) noexcept nogil
-    cdef double scalar_gradient_at_prediction(self, Py_ssize_t y, const double* distance) noexcept nogil
+    cdef void look_at_prediction(self, Py_ssize_t y, const double* distance, View* view) noexcept nogil
     cdef void distances(self, Py_ssize_t y, double* out) noexcept nogil
     cdef bint differentiate(self, View* view, double weight) noexcept nogil
     cdef void move(self, View* view, double weight, Move* move) noexcept nogil

@@ -9,15 +9,15 @@ from libc.string cimport memset
 from onlinekernels._core.dense cimport hinge_step, mistake_gradient, softmax, softmax_step
 from onlinekernels._core.expansion cimport DENSE, PAIR
 from onlinekernels._core.hypothesis cimport DERIVATIVE, MOVE, PYTHON
-from onlinekernels._core.losses cimport (CUSTOM, MULTICLASS_LOGISTIC, PROPORTIONAL_MISTAKE, UNIFORM_MISTAKE, loss_curvature,
-                                         loss_derivative, loss_grows_like_square, loss_moved_scalar,
-                                         loss_scalar_gradient)
+from onlinekernels._core.losses cimport (CUSTOM, MULTICLASS_LOGISTIC, PROPORTIONAL_MISTAKE, UNIFORM_MISTAKE, loss_compared,
+                                         loss_curvature, loss_derivative, loss_grows_like_square, loss_scalar_gradient)
 from onlinekernels._core.rules cimport (AGGRESSIVE, APPROXIMATE, GRADIENT, IMPLICIT, META_DESCENT, RELAXED,
                                         RELAXED_AGGRESSIVE, adapted_step, aggressive_move, approximate_move,
                                         gradient_move, implicit_move, implicit_shrink, meta_move, meta_norms, meta_transform,
-                                        moved_square, relaxed_move, step_size)
+                                        move_scalar, moved_square, relaxed_move, step_size)
 from onlinekernels._core.ring cimport array_data
 from onlinekernels._core.turns cimport call_out, come_back
+from onlinekernels._core.watch cimport watch_score
 
 RULE_CODES = {"gradient": GRADIENT, "implicit": IMPLICIT, "aggressive": AGGRESSIVE,
               "aggressive squared": AGGRESSIVE + 1, "relaxed": RELAXED,
@@ -52,8 +52,9 @@ cdef class Decider(Hypothesis):
     cdef bint decide(self, const Piece* piece, Py_ssize_t i, double y, double weight, Move* move) noexcept nogil:
         """Let the rule make its move and carry it out; False, and nothing changed, if it cannot."""
         cdef View view
-        cdef Py_ssize_t first = 0, second = 0
+        cdef Py_ssize_t l, first = 0, second = 0
         move.meta = self.meta
+        move.compared = self.loss.scalar
         if self.expansion.form == DENSE:
             if not self.decide_dense(piece.own[i], <Py_ssize_t> y, weight, move):
                 return False
@@ -71,10 +72,11 @@ cdef class Decider(Hypothesis):
                 view.score = view.bare = view.trace = view.k = view.offsets = 0.0
                 view.derivative = view.curvature = 0.0
                 view.scalar_gradient = -self.loss.nu
+                view.compared = self.loss.scalar
             elif not self.differentiate(&view, weight):
                 return False
             elif self.expansion.form == PAIR and self.rule.code == IMPLICIT:
-                view.scalar_gradient = self.scalar_gradient_at_prediction(first, self.spare)
+                self.look_at_prediction(first, self.spare, &view)
             self.move(&view, weight, move)
         if self.averages:
             self.add_average(move)
@@ -82,6 +84,9 @@ cdef class Decider(Hypothesis):
                 and isfinite(move.transform[0][0]) and isfinite(move.meta.square)):
             self.failure = MOVE
             return False
+        if self.regression:
+            for l in range(self.targets):
+                watch_score(&self.watch, self.bare[l] + self.offset[l], self.row[l])
         if self.exact_norms:
             self.norms_without_newcomer(move)
         self.carry_out(piece, i, move, first, second)
@@ -128,12 +133,15 @@ cdef class Decider(Hypothesis):
         """Whether label a > b comes before b all the same."""
         return a < self.n_ranked and self.ranks[a] < self.ranks[b]
 
-    cdef double scalar_gradient_at_prediction(self, Py_ssize_t y, const double* distance) noexcept nogil:
+    cdef void look_at_prediction(self, Py_ssize_t y, const double* distance, View* view) noexcept nogil:
         """dl/drho of a nu-hinge at f_t itself, whose runner-up may differ from the shrunk hypothesis's."""
         cdef Py_ssize_t best = self.runner_up(y, distance, 1.0)
-        if best < 0:
-            return -self.loss.nu
-        return loss_scalar_gradient(&self.loss, self.scores[y] - self.scores[best], distance[best])
+        cdef double margin
+        view.scalar_gradient, view.compared = -self.loss.nu, self.loss.scalar
+        if best >= 0:
+            margin = self.scores[y] - self.scores[best]
+            view.scalar_gradient = loss_scalar_gradient(&self.loss, margin, distance[best])
+            view.compared = loss_compared(&self.loss, margin, distance[best])
 
     cdef void distances(self, Py_ssize_t y, double* out) noexcept nogil:
         """Delta(y, .) as the loss sees it."""
@@ -149,11 +157,12 @@ cdef class Decider(Hypothesis):
         if self.loss.code != CUSTOM:
             view.derivative = weight * loss_derivative(&self.loss, view.score, view.target)
             view.scalar_gradient = loss_scalar_gradient(&self.loss, view.score, view.target)
+            view.compared = loss_compared(&self.loss, view.score, view.target)
             view.curvature = 0.0
             if self.adapts_step():
                 view.curvature = weight * loss_curvature(&self.loss, view.score, view.target)
             return True
-        view.scalar_gradient = view.curvature = 0.0
+        view.scalar_gradient = view.curvature = view.compared = 0.0
         with gil:
             call_out()
             try:
@@ -325,12 +334,12 @@ cdef class Decider(Hypothesis):
         """Implicit steps over all labels, for the delta kernel."""
         cdef Py_ssize_t l, n = self.labels()
         cdef double shrink = self.shrink(), size = shrink * eta * self.rule.penalty * weight
-        cdef double gradient
+        cdef View view
         move.transform[0][0] = shrink
         move.offset = 1.0 / shrink
         self.distances(y, self.xi)
-        gradient = self.scalar_gradient_at_prediction(y, self.xi)
-        move.scalar = loss_moved_scalar(&self.loss, self.loss.scalar - eta * self.rule.penalty * weight * gradient)
+        self.look_at_prediction(y, self.xi, &view)
+        move_scalar(&self.loss, eta * self.rule.penalty, weight, view.scalar_gradient, view.compared, move)
         if self.has_offset:
             k += 1.0 / shrink
         if n < 2 or k <= 0.0 or size <= 0.0:

@@ -281,14 +281,19 @@ cdef class Engine(Decider):
             "offsets": self.offsets.copy(),
             "scalar": float(self.loss.scalar),
             "meta": np.array([self.meta.eta, self.meta.product, self.meta.square, self.meta.scalar_eta,
-                              self.meta.scalar_trace, self.meta.corrections, self.meta.peak]),
+                              self.meta.scalar_trace, self.meta.corrections, self.meta.peak, self.meta.gap,
+                              self.meta.gap_weight]),
         }
         state.update(self.expansion.state())
         return state
 
     def restore(self, state):
         """Continue from a state; ValueError if it does not fit."""
-        meta = check_array(state["meta"], "meta", np.float64, (7,))
+        meta = check_array(state["meta"], "meta", np.float64, (-1,))
+        if len(meta) == 7:                          # before adapted scalars had steps of their own
+            meta = np.append(meta, [0.0, 0.0])
+        if len(meta) != 9:
+            raise ValueError("meta does not have nine numbers")
         offsets = check_array(state["offsets"], "offsets", np.float64, self.offsets.shape)
         if type(state["t"]) is not int or not 0 <= state["t"] < 1 << 62:
             raise ValueError("t is not a number of examples")
@@ -298,7 +303,7 @@ cdef class Engine(Decider):
         self.t = state["t"]
         self.loss.scalar = state["scalar"]
         self.offsets[:] = offsets
-        self.meta = Meta(meta[0], meta[1], meta[2], meta[3], meta[4], meta[5], meta[6])
+        self.meta = Meta(meta[0], meta[1], meta[2], meta[3], meta[4], meta[5], meta[6], meta[7], meta[8])
 
     def _check(self):
         """Assert every invariant."""

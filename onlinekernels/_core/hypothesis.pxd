@@ -2,6 +2,7 @@
 from onlinekernels._core.expansion cimport Expansion, Piece
 from onlinekernels._core.losses cimport Loss
 from onlinekernels._core.rules cimport Meta, Move, Rule, Step
+from onlinekernels._core.watch cimport Watch
 
 cdef enum Failure:
     NONE = 0
@@ -22,6 +23,8 @@ cdef class Hypothesis:
     cdef readonly bint averages
     cdef readonly bint exact_norms
     cdef readonly Py_ssize_t targets    # regression: numbers that y has for each example
+    cdef readonly bint regression
+    cdef Watch watch                    # signs that learning goes wrong
     cdef Meta without_newcomer          # exact norms: what `meta` becomes if the newcomer is dropped
     cdef readonly object offsets        # rows: b, its sum over time, its step sizes, their traces
     cdef double* offset

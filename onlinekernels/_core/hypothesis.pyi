@@ -10,13 +10,15 @@ class Hypothesis:
     averages: bool
     exact_norms: bool
     targets: int
+    regression: bool
+    trouble: int
     offsets: NDArray
     t: int
     def __init__(
         self,
         *,
         expansion: Expansion,
-        loss: tuple[int, float, float],
+        loss: tuple[int, float, float, float],
         step: tuple[int, float, float, float, float],
         rule: tuple[int, float, float, bool, float, float],
         offset: bool,
@@ -33,6 +35,7 @@ class Hypothesis:
     def component(self, j: int, points: NDArray) -> NDArray: ...
     def square_on_trees(self) -> float: ...
     def scalar(self) -> float: ...
+    def set_scalar(self, scalar: float) -> None: ...
     def step_size(self) -> float: ...
     def norms(self) -> tuple[float, float]: ...
     def begin_with_square(self, square: float) -> None: ...

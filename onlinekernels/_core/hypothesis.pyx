@@ -11,6 +11,7 @@ from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.kernels cimport SQUARE
 from onlinekernels._core.ring cimport NEWCOMER, NOBODY, array_data
 from onlinekernels._core.rules cimport META_DESCENT, capped, gain, step_size
+from onlinekernels._core.watch cimport new_watch, watch_scalar, watch_step
 
 
 cdef class Hypothesis:
@@ -21,7 +22,7 @@ cdef class Hypothesis:
     expansion : Expansion
         The function.
     loss : tuple
-        (code, scalar, nu).
+        (code, scalar, nu, the scalar's own step or 0).
     step : tuple
         (code, rate, delay, meta_rate, memory).
     rule : tuple
@@ -31,17 +32,21 @@ cdef class Hypothesis:
         Keep |f|^2 (and <f, v> of SVMD) exact when a term is dropped.
     targets : int
         Regression: numbers that y has for each example; each is an output.
+    regression : bool
+        Whether y are numbers to predict.
     """
     def __init__(self, *, Expansion expansion, loss, step, rule, bint offset, bint average, bint exact_norms,
-                 Py_ssize_t targets):
+                 Py_ssize_t targets, bint regression=False):
         self.expansion = expansion
-        self.loss = Loss(loss[0], loss[1], loss[2])
+        self.loss = Loss(loss[0], loss[1], loss[2], loss[3])
         self.configure(step, rule)
         self.has_offset = offset
         self.averages = average
         self.exact_norms = exact_norms
         self.targets = targets
-        self.meta = Meta(self.step.rate, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+        self.regression = regression
+        self.watch = new_watch(self.loss.nu)
+        self.meta = Meta(self.step.rate, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         self.offsets = np.zeros((4, expansion.width))
         self.offsets[2] = self.step.rate
         self.allocate()
@@ -123,6 +128,10 @@ cdef class Hypothesis:
             else:
                 self.append(piece, i, move.alpha, first, second)
         self.loss.scalar = move.scalar
+        if self.watch.block:
+            watch_scalar(&self.watch, move.compared, move.scalar)
+        if self.adapts_step():
+            watch_step(&self.watch, move.meta.eta, self.step.rate)
         if self.exact_norms and self.expansion.pool is not None:
             self.forget_expiring()
             self.mind_rounding()
@@ -331,9 +340,18 @@ cdef class Hypothesis:
             if channel:
                 out[l] = (self.bare[channel * width + l] + self.offset_sum[l]) / self.t
 
+    @property
+    def trouble(self):
+        """What went wrong first, as a number: see `watch`. 0 for nothing."""
+        return self.watch.trouble
+
     def scalar(self):
         """Current value of the loss's margin or width."""
         return self.loss.scalar
+
+    def set_scalar(self, double scalar):
+        """Put the margin or width where it belongs, if that is known from all examples."""
+        self.loss.scalar = scalar
 
     def step_size(self):
         """eta of the latest example; of the first one before it has come."""

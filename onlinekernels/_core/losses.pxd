@@ -1,6 +1,7 @@
 """The losses of one output as C functions: each formula exists here and nowhere else.
 
-A loss is a code, the scalar that it may adapt (margin rho, tube epsilon, Huber's sigma) and nu.
+A loss is a code, the scalar that it may adapt (margin rho, tube epsilon, Huber's sigma), nu, and the
+scalar's own step.
 `z` is the score f(x) + b, `y` is the label (-1 or +1) or the target, and novelty ignores it.
 """
 from libc.math cimport exp, fabs, log1p
@@ -32,7 +33,7 @@ cdef struct Loss:
     int code
     double scalar       # margin rho, tube width epsilon or Huber's sigma: the current value
     double nu           # fraction of margin errors or outliers that an adapted scalar aims at
-
+    double step         # of the adapted scalar, relative to how far scores are from it; 0: it shares f's step
 
 
 cdef inline double sign(double x) noexcept nogil:
@@ -129,17 +130,38 @@ cdef inline double loss_scalar_gradient(const Loss* loss, double z, double y) no
 
     Errata of K: descent on max(0, rho - y g) - nu rho moves rho by -eta (sigma - nu), the printed
     sign runs away; the text under (22) has the two moves of epsilon exchanged, (22) is right.
+
+    Implicit steps bring scores to the margin itself. A margin with a step of its own may stand still at its lowest value,
+    so there what is a tie up to rounding counts as one.
     """
     cdef int code = loss.code
+    cdef double s = loss.scalar, rounding = 1e-12 * fabs(loss.scalar) if loss.step > 0.0 else 0.0
     if code == NU_HINGE:
-        return (1.0 if y * z <= loss.scalar else 0.0) - loss.nu
+        return (1.0 if y * z <= s + rounding else 0.0) - loss.nu
     if code == NU_NOVELTY:
-        return (1.0 if z < loss.scalar else 0.0) - loss.nu
+        return (1.0 if z < s - rounding else 0.0) - loss.nu
     if code == NU_PAIR_HINGE:
-        return (y if z < loss.scalar * y else 0.0) - loss.nu
+        return (y if z < (s - rounding) * y else 0.0) - loss.nu
     if code == NU_INSENSITIVE or code == NU_HUBER:
         return loss.nu - (1.0 if fabs(y - z) > loss.scalar else 0.0)
     return 0.0
+
+
+cdef inline bint loss_has_width(const Loss* loss) noexcept nogil:
+    """Whether the scalar of a nu-loss is a width, which y gives its size, and not a margin, which f gives it."""
+    return loss.code == NU_INSENSITIVE or loss.code == NU_HUBER
+
+
+cdef inline double loss_compared(const Loss* loss, double z, double y) noexcept nogil:
+    """What a nu-loss holds its scalar against, in the scalar's units: y f, f, the margin per Delta, or |y - f|."""
+    cdef int code = loss.code
+    if code == NU_HINGE:
+        return y * z
+    if code == NU_NOVELTY:
+        return z
+    if code == NU_PAIR_HINGE:
+        return z / y if y > 0.0 else z
+    return fabs(y - z)
 
 
 cdef inline double loss_moved_scalar(const Loss* loss, double scalar) noexcept nogil:

@@ -27,7 +27,7 @@ ctypedef double (*PointFunction)(const Loss*, double, double) noexcept nogil
 
 
 cdef over_arrays(PointFunction function, int code, scalar, double nu, score, y):
-    cdef Loss loss = Loss(code, 0.0, nu)
+    cdef Loss loss = Loss(code, 0.0, nu, 0.0)
     cdef const double[::1] z, target, scalars
     cdef double[::1] out
     cdef Py_ssize_t i

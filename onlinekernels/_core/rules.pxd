@@ -7,10 +7,10 @@ The rules see one dimension.  With one output that is the output itself.  With t
 outputs it is the direction e_y - e_r from the runner-up r to the label y: the score is the margin
 f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas are the same.
 """
-from libc.math cimport exp, fmax, sqrt
+from libc.math cimport exp, fabs, fmax, sqrt
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_grows_like_square,
-                                         loss_implicit, loss_moved_scalar)
+from onlinekernels._core.losses cimport (INSENSITIVE, NU_HINGE, NU_PAIR_HINGE, SQUARED_INSENSITIVE, Loss, loss_grows_like_square,
+                                         loss_has_width, loss_implicit, loss_moved_scalar)
 
 cdef enum StepCode:
     FIXED = 0
@@ -51,6 +51,8 @@ cdef struct Meta:
     double scalar_trace
     double corrections  # ALMA: updates so far
     double peak         # largest |f|^2 since it was last computed from scratch
+    double gap          # running mean of the distance between what a nu-loss compares and its scalar
+    double gap_weight   # sum of the weights in that mean
 
 cdef struct View:
     # An example in the one dimension that the rules see.
@@ -63,12 +65,14 @@ cdef struct View:
     double derivative   # of the loss at the score, times the weight
     double curvature
     double scalar_gradient
+    double compared     # what a nu-loss holds its scalar against
 
 cdef struct Move:
     double transform[MAX_CHANNELS][MAX_CHANNELS]    # acts on the old coefficients, lower triangular
     double alpha[MAX_CHANNELS]                      # true coefficients of the new term
     double offset                                   # change of the offset along the direction
     double scalar                                   # new scalar of the loss
+    double compared                                 # what a nu-loss held the old one against
     double xi                                       # the derivative that was used, and the curvature
     double curvature
     double stiffness                                # curvature along the step, squared losses: caps adapted steps
@@ -95,13 +99,35 @@ cdef inline double capped(double eta, double stiffness) noexcept nogil:
     return 1.0 / stiffness if eta * stiffness > 1.0 else eta
 
 
+cdef inline void move_scalar(const Loss* loss, double shared, double weight, double gradient, double compared,
+                             Move* move) noexcept nogil:
+    """The scalar of a nu-loss goes down its gradient: by f's step, or by a step of its own.
+
+    Its own step is relative to the running mean of |compared - scalar|. Far away it goes fast; near the
+    quantile it moves by a small part of the scores' spread. f's step may be as large as all of f, and then the
+    scalar swings like a clock, whatever comes. But a margin and an f that only just reaches it could fade away
+    together, so the scale of a margin is not below a part of f's step. Where more than nu of the examples cannot be
+    told apart, the margin of classes would go below 0 and mistakes would not be learned: it stays above.
+    """
+    cdef double step = shared, memory = 0.999, least = 0.0 if loss_has_width(loss) else 0.3 * shared
+    cdef bint own = loss.step > 0.0 and weight > 0.0
+    move.compared = compared
+    if own:
+        move.meta.gap_weight = memory * move.meta.gap_weight + weight
+        move.meta.gap += weight / move.meta.gap_weight * (fabs(compared - loss.scalar) - move.meta.gap)
+        step = loss.step * fmax(move.meta.gap, least)
+    move.scalar = loss_moved_scalar(loss, loss.scalar - step * weight * gradient)
+    if own and loss.code in (NU_HINGE, NU_PAIR_HINGE):
+        move.scalar = fmax(move.scalar, 0.1 * shared)
+
+
 cdef inline void gradient_move(const Loss* loss, double eta, double regularization, double weight,
                                const View* view, Move* move) noexcept nogil:
     """f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .): K (9), (11), (12), with eta_t in both places."""
     move.transform[0][0] = 1.0 - eta * regularization
     move.alpha[0] = -eta * view.derivative
     move.offset = move.alpha[0]                                             # K (16): never decayed
-    move.scalar = loss_moved_scalar(loss, loss.scalar - eta * weight * view.scalar_gradient)
+    move_scalar(loss, eta, weight, view.scalar_gradient, view.compared, move)
 
 
 cdef inline double adapted_step(const Meta* meta, double mu, double c, double product,
@@ -160,7 +186,11 @@ cdef inline void meta_move(const Loss* loss, const Step* step, const Meta* meta,
     move.meta.eta = eta
     chi = view.curvature * view.trace                                       # (43)
     move.scalar = loss.scalar
-    meta_scalar(loss, step, weight, view.scalar_gradient, move)
+    move.compared = view.compared
+    if loss.step > 0.0:
+        move_scalar(loss, eta, weight, view.scalar_gradient, view.compared, move)
+    else:
+        meta_scalar(loss, step, weight, view.scalar_gradient, move)
     meta_transform(eta, c, memory, move)
     move.alpha[0] = -eta * xi                                               # (32)
     move.alpha[1] = -eta * (xi + memory * chi)                              # (42)
@@ -193,7 +223,7 @@ cdef inline void implicit_move(const Loss* loss, const Rule* rule, double eta, d
     move.alpha[0] = loss_implicit(loss, view.score, view.target, k, size) if k > 0.0 else 0.0
     move.offset = move.alpha[0] / shrink
     # The scalar of a nu-loss moves explicitly, by its gradient at f_t.
-    move.scalar = loss_moved_scalar(loss, loss.scalar - eta * rule.penalty * weight * view.scalar_gradient)
+    move_scalar(loss, eta * rule.penalty, weight, view.scalar_gradient, view.compared, move)
 
 
 cdef inline void aggressive_move(const Loss* loss, const Rule* rule, double weight, bint has_offset,

@@ -80,3 +80,41 @@ cdef inline double scaled(double x, double mean, double variance) noexcept nogil
     cdef double deviation = sqrt(variance) if variance > 0.0 else 0.0
     cdef double size = mean if mean > 0.0 else -mean
     return (x - mean) / deviation if deviation > ROUNDING * size and deviation > 0.0 else x - mean
+
+
+def advance_targets(const double[:, ::1] Y, const double[::1] weights, double[::1] mean, double[::1] square,
+                    double count, double memory, double[:, ::1] out, double[:, ::1] means, double[:, ::1] deviations):
+    """Take in the rows of Y in order; each goes to `out` scaled by what is known including itself.
+
+    means, deviations: what was known before each row, by which a prediction of it is brought back to its units.
+    Others as in `advance`; a row counts for its weight.
+    """
+    cdef Py_ssize_t i, j, n = Y.shape[0], d = Y.shape[1]
+    cdef double delta, weight = 1.0
+    with nogil:
+        for i in range(n):
+            for j in range(d):
+                means[i, j] = mean[j]
+                deviations[i, j] = deviation(mean[j], square[j], count)
+            if weights is not None:
+                weight = weights[i]
+            if weight > 0.0:
+                count = memory * count + weight
+                for j in range(d):
+                    delta = Y[i, j] - mean[j]
+                    mean[j] += weight * delta / count
+                    square[j] = memory * square[j] + weight * delta * (Y[i, j] - mean[j])
+            for j in range(d):
+                out[i, j] = (Y[i, j] - mean[j]) / deviation(mean[j], square[j], count)
+    return count
+
+
+cdef inline double deviation(double mean, double square, double count) noexcept nogil:
+    """The deviation to divide by; 1 for what has been constant so far."""
+    cdef double found = sqrt(square / count) if count > 0.0 and square > 0.0 else 0.0
+    return found if found > ROUNDING * (mean if mean > 0.0 else -mean) and found > 0.0 else 1.0
+
+
+def target_deviations(const double[::1] mean, const double[::1] square, double count):
+    """What predictions are multiplied by."""
+    return [deviation(mean[j], square[j], count) for j in range(mean.shape[0])]

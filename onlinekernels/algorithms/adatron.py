@@ -31,7 +31,7 @@ class Adatron(TwoClasses):
     Parameters
     ----------
     kernel : Kernel, str, callable or None
-        Default `Gaussian()`. Additive kernels run on trees.
+        Default as in `NORMA`. Additive kernels run on trees.
     step : float
         eta.
     epochs : int

@@ -1,6 +1,5 @@
 """Implicit updates: ILK and SILK (I), and the passive-aggressive family."""
 from onlinekernels.budgets import Smallest
-from onlinekernels.kernels import Gaussian
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.plan import Plan
 from onlinekernels.validation import bad_parameter, check_flag, check_not_negative, check_positive
@@ -22,12 +21,13 @@ class ILK(OnlineLearner):
 
     Parameters
     ----------
-    loss, kernel, budget, labels, class_weight, scale, epochs
+    loss, kernel, budget, labels, class_weight, scale, scale_target, epochs
         As in `NORMA`. Losses of your own have no implicit step.
-    step : float or Step
-        eta_t. Default 1.
-    regularization : float
-        lambda.
+    step : float, Step or None
+        eta_t. None is 1 on a stream, and ``InverseSqrt(5.0)`` in `fit`, which means a world that stands still.
+    regularization : float or None
+        lambda. None is 3e-3 for classes and 1e-3 for numbers on a stream, 1 / rows in `fit`, and nu / 200 for
+        `NuNovelty`.
     penalty : float
         C: how much a loss counts against staying where f is; caps the coefficients of the hinges.
     exact : bool
@@ -39,13 +39,13 @@ class ILK(OnlineLearner):
     Examples
     --------
     >>> from onlinekernels import ILK
-    >>> model = ILK("squared", "linear", regularization=0.0).fit([[2.0]], [1.0])
+    >>> model = ILK("squared", "linear", step=1.0, regularization=0.0).fit([[2.0]], [1.0])
     >>> model.coef_                     # I (13): C y / (1 + C k(x, x)) times x
     array([[0.4]])
     """
 
-    def __init__(self, loss=None, kernel=None, *, step=1.0, regularization=1e-2, penalty=1.0, exact=False,
-                 budget=None, offset=False, labels=None, class_weight=None, scale=False, epochs=1):
+    def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
+                 budget=None, offset=False, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -57,6 +57,7 @@ class ILK(OnlineLearner):
         self.labels = labels
         self.class_weight = class_weight
         self.scale = scale
+        self.scale_target = scale_target
         self.epochs = epochs
 
     def _plan(self):
@@ -66,7 +67,7 @@ class ILK(OnlineLearner):
             kernel=self.kernel,
             step=self.step,
             rule="implicit",
-            regularization=check_not_negative(self, "regularization"),
+            regularization=None if self.regularization is None else check_not_negative(self, "regularization"),
             penalty=check_positive(self, "penalty"),
             exact=check_flag(self, "exact"),
         )
@@ -75,10 +76,9 @@ class ILK(OnlineLearner):
 class SILK(ILK):
     """Sparse ILK: the terms with the largest coefficients stay (I 2.1).
 
-    `ILK` with ``budget=512``; an integer budget means `Smallest`. Parameters as there. The defaults (kernel
-    `Gaussian(0.7)`, regularization 3e-3) are for features behind a running scaler, ``scale=True``: on four
-    real streams they come within 1.4 times the error of the best setting. A world that changes fast wants more
-    regularization.
+    `ILK` with a budget; an integer means `Smallest`, and "auto" is 512 terms on a stream and 4096 in `fit`. Other
+    parameters as there. The defaults are for features of the size of 1, as behind a running scaler, ``scale=True``.
+    A world that changes fast wants more regularization.
 
     Examples
     --------
@@ -93,15 +93,11 @@ class SILK(ILK):
 
     _budget_of_int = Smallest
 
-    @staticmethod
-    def _default_kernel():
-        return Gaussian(0.7)
-
-    def __init__(self, loss=None, kernel=None, *, step=1.0, regularization=3e-3, penalty=1.0, exact=False,
-                 budget=512, offset=False, labels=None, class_weight=None, scale=False, epochs=1):
+    def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
+                 budget="auto", offset=False, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         super().__init__(loss, kernel, step=step, regularization=regularization, penalty=penalty, exact=exact,
                          budget=budget, offset=offset, labels=labels, class_weight=class_weight, scale=scale,
-                         epochs=epochs)
+                         scale_target=scale_target, epochs=epochs)
 
 
 class PassiveAggressive(OnlineLearner):
@@ -116,7 +112,7 @@ class PassiveAggressive(OnlineLearner):
         `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
     penalty : float
         C, the aggressiveness of PA-I and PA-II.
-    kernel, budget, offset, labels, class_weight, scale, epochs
+    kernel, budget, offset, labels, class_weight, scale, scale_target, epochs
         As in `NORMA`.
 
     Examples
@@ -127,7 +123,7 @@ class PassiveAggressive(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, penalty=1.0, variant="PA-I", budget=None, offset=False,
-                 labels=None, class_weight=None, scale=False, epochs=1):
+                 labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.penalty = penalty
@@ -137,6 +133,7 @@ class PassiveAggressive(OnlineLearner):
         self.labels = labels
         self.class_weight = class_weight
         self.scale = scale
+        self.scale_target = scale_target
         self.epochs = epochs
 
     def _plan(self):

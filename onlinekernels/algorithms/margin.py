@@ -32,7 +32,7 @@ class ALMA(TwoClasses):
     Parameters
     ----------
     kernel : Kernel, str, callable or None
-        Default `Gaussian()`. f lives in the space of `Normalized(kernel)`.
+        Default as in `NORMA`. f lives in the space of `Normalized(kernel)`.
     alpha : float
         In (0, 1]; 1 asks for no margin at all.
     B, C : float or None
@@ -68,7 +68,7 @@ class ALMA(TwoClasses):
         return Plan.of(
             self,
             loss=self.loss,
-            kernel=Normalized(as_kernel(self.kernel, self)),
+            kernel=None if self.kernel is None else Normalized(as_kernel(self.kernel, self)),
             step=1.0,
             rule="approximate",
             penalty=float(C),
@@ -91,7 +91,7 @@ class ROMMA(TwoClasses):
     Parameters
     ----------
     kernel : Kernel, str, callable or None
-        Default `Gaussian()`.
+        Default as in `NORMA`.
     aggressive : bool
     budget, scale, epochs
         As in `NORMA`. |w| is kept exact when a budget drops terms. A sample weight of 0 leaves an example out, other
@@ -132,7 +132,7 @@ class VotedPerceptron(TwoClasses):
     Parameters
     ----------
     kernel : Kernel, str, callable or None
-        Default `Gaussian()`.
+        Default as in `NORMA`.
     vote : bool
     scale, epochs
         As in `NORMA`.

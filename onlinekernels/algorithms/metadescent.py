@@ -1,5 +1,4 @@
 """SVMD: explicit gradient steps whose size adapts itself (V)."""
-from onlinekernels.kernels import Gaussian
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.plan import Plan
 from onlinekernels.steps import MetaDescent
@@ -13,13 +12,14 @@ class SVMD(OnlineLearner):
 
     It is `NORMA` with ``step=MetaDescent(step, meta_step, memory)``: the step grows while successive
     gradients agree and shrinks when they do not. Offsets and the margin of a nu-loss have steps of their
-    own. A nu-loss adapts the logarithm of its margin here, so the margin stays positive. The default kernel
-    is `Gaussian(0.7)`, for features behind a running scaler.
+    own. A nu-loss without a `margin_step` adapts the logarithm of its margin here, so the margin stays positive.
 
     Parameters
     ----------
-    loss, kernel, budget, offset, labels, class_weight, scale, epochs
+    loss, kernel, offset, labels, class_weight, scale, scale_target, epochs
         As in `NORMA`.
+    budget : Budget, int, None or "auto"
+        As in `NORMA`; "auto" is 512 terms on a stream and 4096 in `fit`.
     step : float
         eta_0, the first step.
     meta_step : float
@@ -49,12 +49,9 @@ class SVMD(OnlineLearner):
     True
     """
 
-    @staticmethod
-    def _default_kernel():
-        return Gaussian(0.7)
-
     def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, regularization=1e-3,
-                 exact_norms=False, budget=512, offset=False, labels=None, class_weight=None, scale=False, epochs=1):
+                 exact_norms=False, budget="auto", offset=False, labels=None, class_weight=None, scale=False,
+                 scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -67,6 +64,7 @@ class SVMD(OnlineLearner):
         self.labels = labels
         self.class_weight = class_weight
         self.scale = scale
+        self.scale_target = scale_target
         self.epochs = epochs
 
     def _plan(self):

@@ -22,7 +22,9 @@ class NORMA(OnlineLearner):
     loss : Loss, str or None
         What to minimize; it decides the task. Default `Hinge()`.
     kernel : Kernel, str, callable or None
-        Default `Gaussian()`.
+        None is a `Gaussian` whose width follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for
+        numbers, sqrt(d) for novelty. That is for features of the size of 1, as behind ``scale=True``. `kernel_` is the
+        kernel in force.
     step : float or Step
         eta_t; a number means `Fixed`. step * regularization must not exceed 1.
     regularization : float
@@ -42,6 +44,9 @@ class NORMA(OnlineLearner):
     scale : bool or RunningScaler
         Scale the features by running means and deviations first; they are learned and saved with the model.
         Points and weights of the model are then in scaled units.
+    scale_target : bool or RunningScaler
+        Numbers to predict: scale them by their running mean and deviation, learned and saved with the model. Predictions
+        and progressive scores are in your units; coefficients, the intercept and the width of the loss in scaled ones.
     epochs : int
         Passes that `fit` makes.
 
@@ -51,6 +56,8 @@ class NORMA(OnlineLearner):
         The function: sum_i dual_coef_[0, i] k(support_vectors_[i], x) + intercept_[0].
     t_, step_, norm_, classes_, n_features_in_, margin_ or width_
         Examples learned, latest step size, |f|, labels, features, the loss's current scalar.
+    kernel_, regularization_, budget_
+        What is in force, where the call chose it.
 
     Examples
     --------
@@ -69,7 +76,7 @@ class NORMA(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, regularization=1e-3, average=False,
-                 budget=None, offset=False, labels=None, class_weight=None, scale=False, epochs=1):
+                 budget=None, offset=False, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -80,6 +87,7 @@ class NORMA(OnlineLearner):
         self.labels = labels
         self.class_weight = class_weight
         self.scale = scale
+        self.scale_target = scale_target
         self.epochs = epochs
 
     def _plan(self):

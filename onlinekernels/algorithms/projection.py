@@ -21,7 +21,7 @@ class Projection(OnlineLearner):
         `Hinge`, `Insensitive`, `SquaredInsensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
     radius : float or None
         gamma. The ball is kept at O(1) per step; a budget that drops a term costs one more kernel row.
-    kernel, budget, offset, labels, scale, epochs
+    kernel, budget, offset, labels, scale, scale_target, epochs
         As in `NORMA`. Offsets are not part of |f|. Weights of examples, unless they are 0, make no difference to a
         projection.
 
@@ -35,7 +35,7 @@ class Projection(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, radius=None, budget=None, offset=False, labels=None, scale=False,
-                 epochs=1):
+                 scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.radius = radius
@@ -43,6 +43,7 @@ class Projection(OnlineLearner):
         self.offset = offset
         self.labels = labels
         self.scale = scale
+        self.scale_target = scale_target
         self.epochs = epochs
 
     def _plan(self):

@@ -284,9 +284,12 @@ class Bank(Parameterized):
                 return model
             points, alpha = self._models.terms(number)
             start = points if len(points) else np.zeros((1, self._plan.n_features), dtype=self._models.dtype)
-            state = State.first(model._plan(), start, self._labels)
+            state = State.first(self._plan.plan, start, self._labels)
             state.engine.begin_from(np.array([learned["offset"]]), points, alpha[None])
-            state.engine.restore({**state.engine.state(), "t": int(learned["t"]), "scalar": float(learned["scalar"])})
+            engine = state.engine.state()
+            if "gap" in learned:
+                engine["meta"][-2:] = learned["gap"], learned["gap_weight"]
+            state.engine.restore({**engine, "t": int(learned["t"]), "scalar": float(learned["scalar"])})
             model._state = state
             return model
 

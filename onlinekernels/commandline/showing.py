@@ -33,7 +33,7 @@ def add_show(subcommands):
 def _show(arguments):
     path = checkpoints.found(arguments.model)
     model = load(path)
-    plan = model._plan()  # with the nouns that stand for None
+    plan = model._plan() if model._state is None else model._state.plan  # with the nouns that stand for None
     params = {
         name: str(getattr(plan, name, value)) if value is None else repr(value)
         for name, value in model.get_params(deep=False).items()

@@ -6,7 +6,7 @@ from onlinekernels.algorithms import SILK
 from onlinekernels.evaluate.progress import progress_bar
 from onlinekernels.video import Background
 
-__all__ = ["UNTUNED", "digits_of", "images_of", "mistakes", "untuned", "watch", "with_shared_step"]
+__all__ = ["UNTUNED", "digits_of", "images_of", "mistakes", "untuned", "watch"]
 
 UNTUNED = "SILK, untuned"
 _LOSSES = {
@@ -39,21 +39,6 @@ def untuned(task, **given):
     if task == "video":
         return Background(**given)
     return SILK(_LOSSES[task], **given)
-
-
-def with_shared_step(loss):
-    """Return a nu-loss whose scalar moves by the step of f, as in the papers, and not by one of its own.
-
-    Examples
-    --------
-    >>> from onlinekernels import NuHinge
-    >>> from onlinekernels.experiments.learners import with_shared_step
-    >>> with_shared_step(NuHinge(nu=0.05)).nu
-    0.05
-    """
-    if hasattr(loss, "margin_step"):
-        loss.margin_step = None
-    return loss
 
 
 def mistakes(model, X, y, classes=None):

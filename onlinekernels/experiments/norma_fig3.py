@@ -4,7 +4,7 @@ import numpy as np
 
 from onlinekernels.algorithms import NORMA
 from onlinekernels.experiments.experiment import Check, Experiment, Results
-from onlinekernels.experiments.learners import UNTUNED, digits_of, untuned, watch, with_shared_step
+from onlinekernels.experiments.learners import UNTUNED, digits_of, untuned, watch
 from onlinekernels.experiments.panels import Images, Lines
 from onlinekernels.kernels import Gaussian
 from onlinekernels.losses import NuNovelty
@@ -17,7 +17,7 @@ WIDTHS, NUS = (4.0, 8.0, 16.0), (0.01, 0.05)
 
 def detector(width, nu):
     # K sets lambda = 1. Then the first step, 1, wipes the past, later terms fade fast, and too few alert.
-    loss = with_shared_step(NuNovelty(nu, margin=1.0))
+    loss = NuNovelty(nu, margin=1.0, margin_step=None)
     return NORMA(loss, Gaussian(width), step=InverseSqrt(1.0), regularization=0.01)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from onlinekernels.algorithms import NORMA, SVMD
 from onlinekernels.experiments.experiment import Check, Experiment
-from onlinekernels.experiments.learners import digits_of, with_shared_step
+from onlinekernels.experiments.learners import digits_of
 from onlinekernels.experiments.stepsizes import ADAPTED, KERNEL_WIDTH, SCHEDULED, SINGLE, TERMS, compared
 from onlinekernels.kernels import Gaussian
 from onlinekernels.losses import NuHinge
@@ -16,7 +16,7 @@ MARGIN = 1.0
 
 def models(n):
     shared = dict(kernel=Gaussian(KERNEL_WIDTH), regularization=1.0, budget=TERMS)
-    loss = with_shared_step(NuHinge(nu=0.05, margin=MARGIN))
+    loss = NuHinge(nu=0.05, margin=MARGIN, margin_step=None)
     return {
         ADAPTED: SVMD(loss, step=1.0, meta_step=1.0, memory=0.95, **shared),
         SINGLE: SVMD(loss, step=1.0, meta_step=1.0, memory=0.0, **shared),

@@ -2,7 +2,7 @@
 
 from onlinekernels.algorithms import NORMA, SILK, SVMD
 from onlinekernels.experiments.experiment import Check, Experiment
-from onlinekernels.experiments.learners import digits_of, with_shared_step
+from onlinekernels.experiments.learners import digits_of
 from onlinekernels.experiments.stepsizes import ADAPTED, KERNEL_WIDTH, SCHEDULED, SINGLE, TERMS, compared, rate
 from onlinekernels.kernels import Gaussian
 from onlinekernels.losses import MulticlassHinge, NuMulticlassHinge
@@ -14,7 +14,7 @@ BEST = "SILK, hinge"
 
 
 def models(n):
-    loss = with_shared_step(NuMulticlassHinge(nu=0.05, margin=MARGIN))
+    loss = NuMulticlassHinge(nu=0.05, margin=MARGIN, margin_step=None)
     shared = dict(loss=loss, kernel=Gaussian(KERNEL_WIDTH), regularization=1.0, budget=TERMS)
     return {
         ADAPTED: SVMD(step=1.0, meta_step=1.0, memory=0.95, **shared),

@@ -1,0 +1,70 @@
+"""What the engine notices when learning goes wrong, in words that say what to do."""
+import sys
+import warnings
+
+__all__ = ["LearningWarning", "warn_once"]
+
+SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED = 1, 2, 3, 4  # as in _core/watch.pxd
+
+
+class LearningWarning(RuntimeWarning):
+    """Learning goes on, but has gone wrong: a margin that tells nothing apart any more, a loss that explodes, a step that has fallen to nothing.
+
+    Each model warns once. The message says what to change. To have an error instead::
+
+        warnings.simplefilter("error", onlinekernels.LearningWarning)
+    """
+
+
+def warn_once(state):
+    """Warn of what the engine of a state has noticed, unless that was said before."""
+    if state.warned:
+        return
+    state.warned = True
+    trouble = state.engine.trouble
+    if trouble in (DIVERGED, STALLED):
+        message = _exploded(state, trouble)
+    else:
+        message = _ran_away(state.loss, state.engine.scalar(), trouble)
+    warnings.warn(message, LearningWarning, stacklevel=_level_outside())
+
+
+def _level_outside():
+    """The stack level, for our caller, of the line that called the library."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "onlinekernels":
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _ran_away(loss, scalar, trouble):
+    where = "below" if trouble == SCALAR_BELOW else "above"
+    whats = "scores" if loss.scalar_name == "margin" else "errors |y - f|"
+    advice = [f"give {type(loss).__name__} a margin_step such as 0.1"] if loss.margin_step is None else []
+    if loss.scalar_name == "margin":
+        advice.append("choose a smaller regularization (f has to remember many times 1 / nu examples)")
+        advice.append("a larger width of the kernel")
+    else:
+        advice.append(f"start from a {loss.scalar_name} of the size of the errors, or use scale_target=True")
+    return (
+        f"The {loss.scalar_name} of {loss!r} has run away: it is {scalar:.3g}, and has been {where} all {whats} for "
+        f"a long time, so it tells no examples apart. What may help: {'; '.join(advice)}."
+    )
+
+
+def _exploded(state, trouble):
+    advice = []
+    if not state.plan.scale and state.n_features is not None:
+        advice.append("scale=True, if the features are not of the size of 1")
+    if state.loss.task == "regression" and not state.plan.scale_target:
+        advice.append("scale_target=True, if the targets are not")
+    if trouble == STALLED:
+        advice.append("a smaller meta_step, or a memory below 1")
+    elif state.plan.rule == "gradient":
+        advice.append("a smaller step, or SILK, whose steps cannot overshoot")
+    what = (
+        "Learning diverges: many predictions so far were more than ten times as large as any target."
+        if trouble == DIVERGED
+        else "Learning has stalled: the step has adapted itself to less than a millionth of the first."
+    )
+    return f"{what} What may help: {'; '.join(advice) or 'a larger regularization'}."

@@ -1,0 +1,162 @@
+"""The step of an adapted scalar: shared with f (the papers), or its own; and the warning when it has run away."""
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from test_real_data import load
+
+NU_LOSSES = [ok.NuHinge, ok.NuNovelty, ok.NuInsensitive, ok.NuHuber, ok.NuMulticlassHinge, ok.NuGraphHinge]
+
+
+def rows(n=8000, seed=0):
+    """Three clouds in five dimensions, and in every fiftieth row something else."""
+    rng = np.random.default_rng(seed)
+    X = 2 * rng.normal(size=(3, 5))[rng.integers(0, 3, n)] + rng.normal(size=(n, 5))
+    odd = rng.random(n) < 0.02
+    X[odd] = rng.uniform(-8, 8, size=(odd.sum(), 5))
+    return X, odd
+
+
+def area(scores, odd):
+    """Probability that an ordinary row scores higher than an odd one."""
+    ranks = np.empty(len(scores))
+    ranks[np.argsort(scores, kind="stable")] = np.arange(len(scores))
+    return (ranks[~odd].mean() - (np.sum(~odd) - 1) / 2) / np.sum(odd)
+
+
+def gaps(alerts):
+    """Coefficient of variation of the distances between alerts: 0 for a clock, about 1 for chance."""
+    between = np.diff(np.flatnonzero(alerts))
+    return between.std() / between.mean()
+
+
+@pytest.mark.parametrize("cls", NU_LOSSES)
+@pytest.mark.parametrize("bad", [0.0, -0.1, np.nan, "fast", True])
+def test_a_step_that_is_no_positive_number_is_refused(cls, bad):
+    with pytest.raises(ValueError, match="'margin_step'.*positive number or None"):
+        cls(margin_step=bad).validate()
+
+
+@pytest.mark.parametrize("make", [ok.SILK, ok.NORMA, ok.SVMD])
+def test_detectors_are_no_clocks(make):
+    X, odd = rows(12_000)
+    detector = make("nunovelty", scale=True)
+    scores, margins = detector.progressive(X, return_margins=True)
+    scores, margins, odd = scores[5000:], margins[5000:], odd[5000:]
+    assert 0.8 < np.mean(scores < margins) / 0.01 < 1.2
+    assert area(scores - margins, odd) > area(scores, odd) - 0.05 > 0.9
+    assert gaps(scores < margins) > 0.6
+    assert (detector.predict(X[-2000:]) == -1).any()
+
+
+def test_the_papers_step_is_a_clock_where_it_is_as_large_as_f():
+    """What the others are for: with the step of f the alerts come every 1 / nu rows, whatever comes."""
+    X, _ = rows()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ok.LearningWarning)
+        scores, margins = ok.SILK(ok.NuNovelty(margin_step=None), regularization=3e-3, scale=True).progressive(
+            X, return_margins=True
+        )
+    assert gaps((scores < margins)[3000:]) < 0.1
+
+
+@pytest.mark.parametrize("model", [ok.SILK("nunovelty", scale=True), ok.NORMA(ok.NuHuber(0.3, 0.2), offset=True),
+                                   ok.SILK(ok.NuMulticlassHinge(0.3), exact=True), ok.SVMD(ok.NuHinge(0.3))], ids=repr)
+def test_a_reloaded_model_continues_identically(model, tmp_path):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 3))
+    y = {"regression": X[:, 0], "novelty": None}.get(model._current_loss().task, np.where(X[:, 0] > 0, 1, 0))
+    part = lambda i, j: (X[i:j], None if y is None else y[i:j])  # noqa: E731
+    whole = pickle.loads(pickle.dumps(model)).partial_fit(*part(0, 300))
+    half = model.partial_fit(*part(0, 117))
+    half.save(tmp_path / "half.npz")
+    for again in (ok.load(tmp_path / "half.npz"), pickle.loads(pickle.dumps(half))):
+        again.partial_fit(*part(117, 300))
+        np.testing.assert_allclose(again._state.engine.scalar(), whole._state.engine.scalar(), rtol=1e-10)
+        np.testing.assert_allclose(again._state.engine.state()["meta"], whole._state.engine.state()["meta"], rtol=1e-8)
+
+
+def test_a_weight_of_zero_moves_nothing():
+    X, _ = rows(50)
+    model = ok.NORMA("nunovelty").partial_fit(X[:40])
+    before = model._state.engine.state()["meta"], model.margin_
+    model.partial_fit(X[40:], sample_weight=np.zeros(10))
+    np.testing.assert_array_equal(model._state.engine.state()["meta"], before[0])
+    assert model.margin_ == before[1]
+
+
+def test_the_step_is_relative():
+    """Targets in other units: the width follows, from the same start."""
+    rng = np.random.default_rng(2)
+    X, noise = rng.normal(size=(4000, 1)), rng.normal(size=4000)
+    for size in (1e-3, 1e3):
+        loss = ok.NuInsensitive(0.2, width=1.0)
+        model = ok.ILK(loss, "linear", step=0.01, penalty=size).partial_fit(X, size * noise)
+        assert 0.9 < model.width_ / (1.28 * size) < 1.1
+
+
+# ---- The warning -----------------------------------------------------------------------------------------------
+
+
+def said(model, *data):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.partial_fit(*data)
+    assert all(issubclass(w.category, RuntimeWarning) for w in caught)
+    return [str(w.message) for w in caught if w.category is ok.LearningWarning]
+
+
+def test_a_margin_that_has_run_away_is_told_once():
+    X, _ = rows(12_000)
+    model = ok.SILK(ok.NuNovelty(0.05, margin_step=None), regularization=0.03, scale=True)
+    (message,) = said(model, X)
+    for part in ("has run away", "margin_step such as 0.1", "smaller regularization", "larger width"):
+        assert part in message
+    assert said(model, X) == []
+
+
+def test_it_is_told_row_by_row_as_well():
+    X, _ = rows(6000)
+    model = ok.NORMA(ok.NuNovelty(0.2, margin_step=None), ok.Gaussian(0.01), step=1.0, budget=10).partial_fit(X[:1])
+    with pytest.warns(ok.LearningWarning, match="below all scores"):
+        for x in X:
+            model.learn_one(x)
+
+
+@pytest.mark.parametrize("nu", [0.01, 0.1])
+@pytest.mark.parametrize("make", [ok.SILK, ok.NORMA, ok.SVMD])
+def test_detectors_that_work_are_not_warned_of(make, nu):
+    for seed in range(2):
+        assert said(make(ok.NuNovelty(nu), scale=True), rows(12_000, seed)[0]) == []
+
+
+# ---- Real data -------------------------------------------------------------------------------------------------
+
+
+def shuttle():
+    data = load("ad_shuttle")
+    return data["X"].astype(float), data["y"] > 0
+
+
+def skab():
+    data = load("skab")
+    runs = sorted(key.removesuffix("::anomaly") for key in data if key.endswith("::anomaly"))
+    return (np.concatenate([data[f"{run}::{name}"] for run in runs]) for name in ("X", "anomaly"))
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("source", [shuttle, skab])
+@pytest.mark.parametrize("make", [ok.SILK, ok.NORMA, ok.SVMD])
+def test_detectors_on_real_data(make, source, shuffled):
+    X, odd = source()
+    X, odd = np.asarray(X, dtype=float), np.asarray(odd) > 0
+    order = np.random.default_rng(0).permutation(len(X)) if shuffled else np.arange(len(X))
+    scores, margins = make("nunovelty", scale=True).progressive(X[order], return_margins=True)
+    scores, margins, odd = scores[5000:], margins[5000:], odd[order][5000:]
+    assert area(scores - margins, odd) > area(scores, odd) - 0.1
+    assert 0.8 < np.mean(scores < margins) / 0.01 < 1.2
+    if shuffled:
+        assert gaps(scores < margins) > 0.6
