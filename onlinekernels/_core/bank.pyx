@@ -383,7 +383,8 @@ cdef class Models:
     cdef readonly dict arrays           # by name; what `store` points to
 
     def __init__(self, *, loss, step, rule, budget, bint offset, gamma, Py_ssize_t n_features, dtype):
-        self.store.loss = Loss(loss[0], loss[1], loss[2], loss[3])
+        code, scalar, nu, own_step = loss
+        self.store.loss = Loss(code, scalar, nu, own_step)
         self.store.has_offset = offset
         self.store.linear = gamma is None
         self.store.gamma = 0.0 if gamma is None else gamma

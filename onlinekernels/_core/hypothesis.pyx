@@ -38,7 +38,8 @@ cdef class Hypothesis:
     def __init__(self, *, Expansion expansion, loss, step, rule, bint offset, bint average, bint exact_norms,
                  Py_ssize_t targets, bint regression=False):
         self.expansion = expansion
-        self.loss = Loss(loss[0], loss[1], loss[2], loss[3])
+        code, scalar, nu, own_step = loss
+        self.loss = Loss(code, scalar, nu, own_step)
         self.configure(step, rule)
         self.has_offset = offset
         self.averages = average
