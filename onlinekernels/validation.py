@@ -15,8 +15,11 @@ from onlinekernels._core.vecmath import all_finite
 
 __all__ = [
     "bad_parameter",
+    "Real",
+    "check_positive",
+    "check_not_negative",
+    "check_count",
     "check_integer",
-    "check_real",
     "check_flag",
     "check_points",
     "check_objects",
@@ -31,13 +34,41 @@ def bad_parameter(owner, name, expected, value):
     return ValueError(f"The {name!r} parameter of {owner} must be {expected}. Got {value!r} instead.")
 
 
-def check_real(owner, name, expected, allowed):
-    """A parameter that must be a finite number for which `allowed` holds; returns it as a float."""
-    value = getattr(owner, name)
-    number = as_number(value)
-    if number is None or not allowed(number):
-        raise bad_parameter(owner, name, expected, value)
-    return number
+class Real:
+    """A check: a parameter must be a finite number for which `allowed` holds, in words `expected`.
+
+    >>> from onlinekernels import Gaussian
+    >>> Real("a number below 2", lambda value: value < 2)(Gaussian(1), "width")
+    1.0
+    >>> check_positive.or_none(Gaussian(-1), "width")
+    Traceback (most recent call last):
+    ...
+    ValueError: The 'width' parameter of Gaussian must be a positive number or None. Got -1 instead.
+    """
+
+    def __init__(self, expected, allowed):
+        self.expected = expected
+        self.allowed = allowed
+
+    def __call__(self, owner, name):
+        """The value as a float."""
+        value = getattr(owner, name)
+        number = as_number(value)
+        if number is None or not self.allowed(number):
+            raise bad_parameter(owner, name, self.expected, value)
+        return number
+
+    def or_none(self, owner, name):
+        """The value as a float, or None."""
+        return None if getattr(owner, name) is None else Real(f"{self.expected} or None", self.allowed)(owner, name)
+
+
+check_positive = Real("a positive number", lambda value: value > 0)
+check_not_negative = Real("a number of at least 0", lambda value: value >= 0)
+check_finite = Real("a finite number", lambda value: True)
+check_fraction = Real("a number in (0, 1)", lambda value: 0 < value < 1)
+check_share = Real("a number in (0, 1]", lambda value: 0 < value <= 1)
+check_memory = Real("a number in [0, 1]", lambda value: 0 <= value <= 1)
 
 
 def as_number(value):
@@ -51,24 +82,23 @@ def as_number(value):
     return value if math.isfinite(value) else None
 
 
-def check_not_negative(owner, name):
-    return check_real(owner, name, "a number of at least 0", lambda value: value >= 0)
-
-
-def check_positive(owner, name):
-    return check_real(owner, name, "a positive number", lambda value: value > 0)
-
-
-def check_integer(owner, name, minimum):
-    """A parameter that must be a whole number of at least `minimum`."""
+def check_integer(owner, name, minimum, maximum=2**62):
+    """A parameter that must be a whole number from `minimum` to `maximum`."""
     value = getattr(owner, name)
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
-    if not is_integer or value < minimum or value > 2**62:
-        raise bad_parameter(owner, name, f"an integer of at least {minimum} and at most 2**62", value)
+    if not is_integer or not minimum <= value <= maximum:
+        largest = "2**62" if maximum == 2**62 else maximum
+        raise bad_parameter(owner, name, f"an integer of at least {minimum} and at most {largest}", value)
     return int(value)
 
 
+def check_count(owner, name):
+    """A parameter that must be a whole number of at least 1."""
+    return check_integer(owner, name, 1)
+
+
 def check_flag(owner, name):
+    """A parameter that must be a truth value."""
     value = getattr(owner, name)
     if not isinstance(value, (bool, np.bool_)):
         raise bad_parameter(owner, name, "True or False", value)

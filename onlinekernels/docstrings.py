@@ -1,0 +1,104 @@
+"""Docstrings that share what they say: what a base class describes, derived classes point to.
+
+A line ``{name}`` of its own, in the docstring of a class, stands for the entry of that name in the docstring of the
+nearest base that has one: the entry's line, and its description below.  Further lines below the name add to the
+description.  ``{Notes}``, or the name of another section, stands for that whole section; ``{Attributes}`` for the public
+properties that end in an underscore, each with its own docstring.  A name that no base describes stays as it is.
+
+`Parameterized` does this for every class that derives from it, when the class is made; so `help`, Sphinx and doctest see
+the whole text.
+
+>>> from onlinekernels import Laplacian
+>>> class Sharp(Laplacian):
+...     '''A Laplacian kernel.
+...
+...     Parameters
+...     ----------
+...     {rate}
+...         Large is sharp.
+...     '''
+>>> print(inspect.cleandoc(Sharp.__doc__))
+A Laplacian kernel.
+<BLANKLINE>
+Parameters
+----------
+rate : float
+    How fast k(x, z) falls with the distance; positive.
+    Large is sharp.
+"""
+import inspect
+import re
+
+__all__ = ["LINES_ADDED", "entries", "fill"]
+
+_PLACE = re.compile(r"( *)\{(\w+)\}")
+_ENTRY = re.compile(r"([\w]+(?:, \w+)*)(?: : .*)?")
+LINES_ADDED = {}  # {name of a class: lines that its docstring has more than in the file}
+
+
+def fill(cls):
+    """Put what the bases say into the docstring of a class; nothing without a docstring, as under ``python -OO``."""
+    lines = (vars(cls).get("__doc__") or "").split("\n")
+    whole = []
+    for line in lines:
+        place = _PLACE.fullmatch(line)
+        said = _said_by_bases(cls, place[2]) if place else None
+        whole += [line] if said is None else [place[1] + part if part else part for part in said]
+    if whole != lines:
+        cls.__doc__ = "\n".join(whole)
+        LINES_ADDED[f"{cls.__module__}.{cls.__qualname__}"] = len(whole) - len(lines)
+
+
+def entries(doc):
+    '''{name: lines} of the sections of a docstring and of the entries in them; an entry may have several names.
+
+    >>> entries("""A ring.
+    ...
+    ... Parameters
+    ... ----------
+    ... size : int
+    ...     How many.
+    ... """)["size"]
+    ['size : int', '    How many.']
+    '''
+    found, section, entry = {}, None, None
+    lines = inspect.cleandoc(doc or "").split("\n")
+    for i, line in enumerate(lines):
+        if line and set("".join(lines[i + 1 : i + 2])) == {"-"}:
+            section, entry = found.setdefault(line, []), None
+        elif section is not None and line[:1].strip("- ") and _ENTRY.fullmatch(line):
+            entry = []
+            found.update({name: entry for name in _ENTRY.fullmatch(line)[1].split(", ")})
+        elif line[:1].strip("- "):
+            entry = None
+        for part in (section, entry):
+            if part is not None:
+                part.append(line)
+    return {name: _without_last_blanks(said) for name, said in found.items()}
+
+
+def _said_by_bases(cls, name):
+    """Lines of an entry or a section; None if no base has it."""
+    if name == "Attributes":
+        return _attributes(cls)
+    found = (entries(vars(base).get("__doc__")).get(name) for base in cls.__mro__[1:-1])
+    return next((said for said in found if said is not None), None)
+
+
+def _attributes(cls):
+    """The section about attributes, from the docstrings of properties."""
+    properties = {}
+    for base in reversed(cls.__mro__):
+        properties.update({name: value for name, value in vars(base).items() if isinstance(value, property)})
+    section = ["Attributes", "----------"]
+    for name, value in properties.items():
+        if name.endswith("_") and not name.startswith("_"):
+            lines = inspect.cleandoc(value.__doc__ or "").split("\n")
+            section += [name, *("    " + line for line in lines if line)]
+    return section if len(section) > 2 else None
+
+
+def _without_last_blanks(lines):
+    while lines and not lines[-1]:
+        lines = lines[:-1]
+    return lines
