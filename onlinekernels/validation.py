@@ -53,10 +53,14 @@ class Real:
     def __call__(self, owner, name):
         """The value as a float."""
         value = getattr(owner, name)
-        number = as_number(value)
-        if number is None or not self.allowed(number):
+        if not self.accepts(value):
             raise bad_parameter(owner, name, self.expected, value)
-        return number
+        return float(value)
+
+    def accepts(self, value):
+        """Whether a value is such a number."""
+        number = as_number(value)
+        return number is not None and bool(self.allowed(number))
 
     def or_none(self, owner, name):
         """The value as a float, or None."""

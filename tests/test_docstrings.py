@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
-from onlinekernels import algorithms, docstrings, kernels
+from onlinekernels import algorithms, bounds, docstrings, kernels
 from onlinekernels.budgets import Budget
 from onlinekernels.losses import Mistake
 from onlinekernels.params import Parameterized
@@ -176,6 +176,15 @@ def test_letters_are_explained(cls):
     for letter in re.findall(rf"\b({'|'.join(GREEK)})(?:_\w+)?\b", doc):
         in_place = re.search(rf"\b{letter}(_\w+)?(, the| is| adapted)\b|(margin|width|distance|kernel)( \(epsilon,)? \(?{letter}\b", doc)
         assert letter in own or re.search(rf"\b{letter}(_\w+)?\b", explained) or in_place, letter
+
+
+@pytest.mark.parametrize("name", bounds.__all__)
+def test_bounds_say_what_their_arguments_are_and_name_the_papers(name):
+    function = getattr(bounds, name)
+    doc = inspect.getdoc(function)
+    assert list(described(function)) == list(inspect.signature(function).parameters)
+    assert all(kind and text for kind, text in described(function).values())
+    assert set(CITED.findall(doc)) <= set(re.findall(r"^([KIVH])$", doc, re.M))
 
 
 # ---- The mechanism ---------------------------------------------------------------------------------------------
