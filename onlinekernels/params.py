@@ -19,14 +19,13 @@ class Parameterized:
     References
     ----------
     K
-        J. Kivinen, A. J. Smola, R. C. Williamson, "Online Learning with Kernels", 2004.
+        Kivinen, Smola and Williamson, "Online Learning with Kernels", 2004.
     I
-        L. Cheng, S. V. N. Vishwanathan, D. Schuurmans, S. Wang, T. Caelli, "Implicit Online Learning with Kernels", 2006.
+        Cheng, Vishwanathan, Schuurmans, Wang and Caelli, "Implicit Online Learning with Kernels", 2006.
     V
-        S. V. N. Vishwanathan, N. N. Schraudolph, A. J. Smola, "Step Size Adaptation in Reproducing Kernel Hilbert Space",
-        2006.
+        Vishwanathan, Schraudolph and Smola, "Step Size Adaptation in Reproducing Kernel Hilbert Space", 2006.
     H
-        M. Herbster, "Learning Additive Models Online with Fast Evaluating Kernels", 2001.
+        Herbster, "Learning Additive Models Online with Fast Evaluating Kernels", 2001.
     """
 
     _values = {}  # {parameter: check(self, name)} of the values that it takes
