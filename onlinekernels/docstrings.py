@@ -6,7 +6,7 @@ description.  ``{Notes}``, or the name of another section, stands for that whole
 properties that end in an underscore, each with its own docstring.  A name that no base describes stays as it is.
 
 `Parameterized` does this for every class that derives from it, when the class is made; so `help`, Sphinx and doctest see
-the whole text.
+the whole text. `like` does it for a function, or a class without such a base, by what another one says.
 
 >>> from onlinekernels import Laplacian
 >>> class Sharp(Laplacian):
@@ -29,24 +29,40 @@ rate : float
 import inspect
 import re
 
-__all__ = ["LINES_ADDED", "entries", "fill"]
+__all__ = ["LINES_ADDED", "entries", "fill", "like"]
 
 _PLACE = re.compile(r"( *)\{(\w+)\}")
 _ENTRY = re.compile(r"([\w]+(?:, \w+)*)(?: : .*)?")
-LINES_ADDED = {}  # {name of a class: lines that its docstring has more than in the file}
+LINES_ADDED = {}  # {name of a class or function: lines that its docstring has more than in the file}
 
 
 def fill(cls):
-    """Put what the bases say into the docstring of a class; nothing without a docstring, as under ``python -OO``."""
-    lines = (vars(cls).get("__doc__") or "").split("\n")
+    """Put what the bases say into the docstring of a class."""
+    _fill(cls, lambda name: _said_by_bases(cls, name))
+
+
+def like(*others):
+    """A decorator that puts what others say into the docstring of a function or class."""
+    said = {name: lines for other in others for name, lines in entries(other.__doc__).items()}
+
+    def filled(thing):
+        _fill(thing, said.get)
+        return thing
+
+    return filled
+
+
+def _fill(thing, said):
+    """Put `said(name)` in the places of names; nothing without a docstring, as under ``python -OO``."""
+    lines = (thing.__doc__ or "").split("\n")
     whole = []
     for line in lines:
         place = _PLACE.fullmatch(line)
-        said = _said_by_bases(cls, place[2]) if place else None
-        whole += [line] if said is None else [place[1] + part if part else part for part in said]
+        found = said(place[2]) if place else None
+        whole += [line] if found is None else [place[1] + part if part else part for part in found]
     if whole != lines:
-        cls.__doc__ = "\n".join(whole)
-        LINES_ADDED[f"{cls.__module__}.{cls.__qualname__}"] = len(whole) - len(lines)
+        thing.__doc__ = "\n".join(whole)
+        LINES_ADDED[f"{thing.__module__}.{thing.__qualname__}"] = len(whole) - len(lines)
 
 
 def entries(doc):

@@ -187,6 +187,25 @@ def test_bounds_say_what_their_arguments_are_and_name_the_papers(name):
     assert set(CITED.findall(doc)) <= set(re.findall(r"^([KIVH])$", doc, re.M))
 
 
+@pytest.mark.parametrize("name", ["progressive", "compare", "tune"])
+def test_evaluations_describe_their_arguments_and_name_the_defaults(name):
+    function = getattr(ok.evaluate, name)
+    parameters = inspect.signature(function).parameters
+    assert list(described(function)) == list(parameters)
+    for name, (kind, text) in described(function).items():
+        default = re.search(r"default=(.+)$", kind)
+        if default is not None or parameters[name].default is not inspect.Parameter.empty:
+            assert default and repr(parameters[name].default).replace("'", '"') == default[1], name
+
+
+def test_wrappers_of_river_describe_their_parameters():
+    river = pytest.importorskip("onlinekernels.compat.river", exc_type=ImportError)
+    for name in ("RiverClassifier", "RiverRegressor", "RiverMultiTargetRegressor", "RiverDetector"):
+        cls = getattr(river, name)
+        assert list(re.findall(r"^(\w+)$", inspect.getdoc(cls).split("\nExamples\n")[0], re.M))[1:] == [
+            name for name in inspect.signature(cls).parameters]
+
+
 # ---- The mechanism ---------------------------------------------------------------------------------------------
 
 
