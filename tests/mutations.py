@@ -4,6 +4,8 @@ As a script it does so for a while and tells what it found:
 
     python tests/mutations.py SEED MINUTES [FOLDER]
 
+With 0 minutes it goes through all arrays of all files instead.
+
 Nothing here knows what the header and the arrays mean: they are walked, and parts are changed, dropped, exchanged and taken
 from other files. Only `read` and `write` know the format. A file that is neither refused nor fine stays in the folder, and
 so does the last one when the process dies.
@@ -268,9 +270,20 @@ class Storm:
         self.faults = []
 
     def step(self):
-        """One mutation: refused, or used."""
+        """One mutation at random."""
         number = self.rnd.randrange(len(self.files))
-        header, arrays = mutated(*self.files[number], self.files, self.rnd)
+        self.attempt(number, *mutated(*self.files[number], self.files, self.rnd))
+
+    def sweep(self):
+        """Every array of every file, with all its numbers changed in one way."""
+        for number, (header, arrays) in enumerate(self.files):
+            for name, array in arrays.items():
+                for factor in (0, -1, 1e200):
+                    with np.errstate(all="ignore"):
+                        self.attempt(number, header, {**arrays, name: (array * factor).astype(array.dtype)})
+
+    def attempt(self, number, header, arrays):
+        """A file instead of that of this number: refused, or used."""
         try:
             write(self.path, header, arrays)
         except (TypeError, ValueError, OverflowError):  # JSON or NumPy cannot write it
@@ -308,8 +321,11 @@ def run(seed, folder, minutes=0.0, least=0):
 
 
 def main(seed, minutes, folder=None, least=0):
+    """What a script does; without minutes and a least number of files it is the sweep."""
     faulthandler.enable()
     storm = run(int(seed), folder or tempfile.mkdtemp(), float(minutes), int(least))
+    if storm.count == 0:
+        storm.sweep()
     print(f"{storm.count} files, {storm.loaded} of them loaded, {len(storm.faults)} faults")
     print("\n\n".join(storm.faults))
     return 1 if storm.faults or storm.loaded * 20 < storm.count else 0

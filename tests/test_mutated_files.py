@@ -17,10 +17,20 @@ MINUTES = os.environ.get("ONLINEKERNELS_MUTATIONS", "0")
 CODE = "import sys; sys.path.append({!r}); import mutations; sys.exit(mutations.main({}, {}, {!r}, {}))"
 
 
-def test_a_changed_file_is_refused_or_gives_a_model_that_works(tmp_path):
-    code = CODE.format(str(pathlib.Path(__file__).parent), 1, MINUTES, str(tmp_path), 400)
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)  # a crash there is a failure here
+def storm(minutes, folder, least):
+    """A storm in a process of its own: a crash there is a failure here."""
+    code = CODE.format(str(pathlib.Path(__file__).parent), 1, minutes, str(folder), least)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0, f"{result.returncode}\n{result.stdout[-5000:]}\n{result.stderr[-3000:]}"
+
+
+def test_a_changed_file_is_refused_or_gives_a_model_that_works(tmp_path):
+    storm(MINUTES, tmp_path, 400)
+
+
+@pytest.mark.xfail(reason="the core crashes on sparse terms whose coefficients a file says are 0", strict=True)
+def test_arrays_of_zeros_and_of_enormous_numbers_are_refused_or_work(tmp_path):
+    storm(0, tmp_path, 0)
 
 
 def test_the_same_seed_makes_the_same_files(tmp_path):
