@@ -2,11 +2,11 @@
 
 A line ``{name}`` of its own, in the docstring of a class, stands for the entry of that name in the docstring of the
 nearest base that has one: the entry's line, and its description below.  Further lines below the name add to the
-description.  ``{Notes}``, or the name of another section, stands for that whole section; ``{Attributes}`` for the public
-properties that end in an underscore, each with its own docstring.  A name that no base describes stays as it is.
+description.  ``{Notes}``, or the name of another section, stands for that whole section; ``{Attributes}`` for the
+public properties that end in an underscore, each with its own docstring.  A name that no base describes stays as it is.
 
-`Parameterized` does this for every class that derives from it, when the class is made; so `help`, Sphinx and doctest see
-the whole text. `like` does it for a function, or a class without such a base, by what another one says.
+`Parameterized` does this for every class that derives from it, when the class is made; so `help`, Sphinx and doctest
+see the whole text.  `like` does it for a function, or a class without such a base, by what another one says.
 
 >>> from onlinekernels import Laplacian
 >>> class Sharp(Laplacian):
@@ -26,6 +26,7 @@ rate : float
     How fast k(x, z) falls with the distance; positive.
     Large is sharp.
 """
+import functools
 import inspect
 import re
 
@@ -65,6 +66,7 @@ def _fill(thing, said):
         LINES_ADDED[f"{thing.__module__}.{thing.__qualname__}"] = len(whole) - len(lines)
 
 
+@functools.cache
 def entries(doc):
     '''{name: lines} of the sections of a docstring and of the entries in them; an entry may have several names.
 
@@ -77,19 +79,18 @@ def entries(doc):
     ... """)["size"]
     ['size : int', '    How many.']
     '''
-    found, section, entry = {}, None, None
+    found, section, entry = {}, [], []
     lines = inspect.cleandoc(doc or "").split("\n")
-    for i, line in enumerate(lines):
-        if line and set("".join(lines[i + 1 : i + 2])) == {"-"}:
-            section, entry = found.setdefault(line, []), None
-        elif section is not None and line[:1].strip("- ") and _ENTRY.fullmatch(line):
-            entry = []
-            found.update({name: entry for name in _ENTRY.fullmatch(line)[1].split(", ")})
-        elif line[:1].strip("- "):
-            entry = None
-        for part in (section, entry):
-            if part is not None:
-                part.append(line)
+    for line, below in zip(lines, [*lines[1:], ""]):
+        if line and below and not below.strip("-"):  # a heading
+            section, entry = [], []
+            found[line] = section
+        elif line and line[0] not in " -":  # not within an entry
+            entry, names = [], _ENTRY.fullmatch(line)
+            if names and found:
+                found.update(dict.fromkeys(names[1].split(", "), entry))
+        section.append(line)
+        entry.append(line)
     return {name: _without_last_blanks(said) for name, said in found.items()}
 
 
