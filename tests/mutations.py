@@ -6,9 +6,9 @@ As a script it does so for a while and tells what it found:
 
 With 0 minutes it goes through all arrays of all files instead.
 
-Nothing here knows what the header and the arrays mean: they are walked, and parts are changed, dropped, exchanged and taken
-from other files. Only `read` and `write` know the format. A file that is neither refused nor fine stays in the folder, and
-so does the last one when the process dies.
+Nothing here knows what the header and the arrays mean: they are walked, and parts are changed, dropped, exchanged and
+taken from other files. Only `read` and `write` know the format. A file that is neither refused nor fine stays in the
+folder, and so does the last one when the process dies.
 """
 import copy
 import faulthandler
@@ -49,7 +49,7 @@ def models():
         (ok.NORMA(ok.NuHinge(0.3), gaussian, budget=4, offset=True), SIGNS),
         (ok.NORMA("logistic", "linear", average=True), SIGNS),
         (ok.NORMA("hinge", gaussian, average=True, offset=True), SIGNS),
-        (ok.NORMA("hinge", gaussian + 0.5 * ok.Normalized(ok.Polynomial(2)) + ok.Noise(0.1), budget=ok.Window(9)), SIGNS),
+        (ok.NORMA("hinge", gaussian + 0.5 * ok.Normalized("polynomial") + ok.Noise(0.1), budget=ok.Window(9)), SIGNS),
         (ok.NORMA("squared", ok.AdditiveSpline(1, bounds=(-9.0, 9.0))), NUMBERS),
         (ok.NORMA("squared", ok.AdditiveExponential(), budget=5), NUMBERS),
         (ok.NORMA("absolute", ok.Laplacian(), budget=ok.Smallest(6), step=ok.Decaying(0.3)), NUMBERS),
@@ -103,8 +103,8 @@ def write(path, header, arrays):
 # ---- Changes ---------------------------------------------------------------------------------------------------
 
 VALUES = [
-    0, 1, -1, 2, 3, 7, 0.5, -2.5, 1e-300, 1e300, 2**31 - 1, 2**31, 2**40, 2**62, 2**63, 2**70, 10**400, float("nan"), float("inf"),
-    -0.0, "", "a", "b", "linear", "gradient", "implicit", None, True, False, [], [1], ["a", "b"], ["a"] * 3, [[1]], {},
+    0, 1, -1, 2, 3, 7, 0.5, -2.5, 1e-300, 1e300, 2**31 - 1, 2**31, 2**40, 2**62, 2**63, 2**70, 10**400, -0.0,
+    float("nan"), float("inf"), "", "a", "b", "linear", "gradient", "implicit", None, True, False, [], [1], ["a", "b"], ["a"] * 3, [[1]], {},
 ]
 NUMBERS_IN_ARRAYS = [0, 1, -1, 7, -5, 1e9, 1e300, 2**31 - 1, float("nan"), float("inf")]
 TYPES = ["f4", "f8", "i4", "i8", "u1", "b1", ">f8"]
@@ -125,7 +125,7 @@ def at(part, path):
 
 
 def change_header(header, others, rnd):
-    """Change one place of a header: another value, a nudge, nothing, a double, a place exchanged, a place of another file."""
+    """Change one place of a header: another value, a nudge, none, two, another place's, another file's, another name."""
     paths = [path for path in places_in(header) if path not in (("format",), ("version",), ("digest",))]
     path = rnd.choice(paths)
     parent, key = at(header, path[:-1]), path[-1]
@@ -161,7 +161,7 @@ def change_arrays(arrays, others, rnd):
     how = rnd.choice(["shorter", "longer", "axis", "type", "backwards", "entry", "entry", "scale", "empty", "turn",
                       "drop", "swap", "other file", "more"])
     if how == "shorter":
-        arrays[name] = array[..., :-1] if array.ndim and rnd.random() < 0.5 else array[:-1] if array.ndim else array[None]
+        arrays[name] = array[..., :-1] if rnd.random() < 0.5 else array[:-1]
     elif how == "longer" and array.ndim:
         arrays[name] = np.concatenate([array, array[:1]], axis=0)
     elif how == "axis":
@@ -241,7 +241,8 @@ def use(model, examples, folder):
         np.testing.assert_array_equal(ok.load(path, kernel=overlap if is_own else None).predict(examples), predict())
 
     def look():
-        return repr(model), [getattr(model, name, None) for name in ("t_", "norm_", "dual_coef_", "coef_", "classes_", "knots_")]
+        names = ("t_", "norm_", "support_vectors_", "dual_coef_", "coef_", "intercept_", "classes_", "knots_", "step_")
+        return repr(model), [getattr(model, name, None) for name in names]
 
     for call in (predict, look, save, learn, predict, look, save):
         if call is not learn or hasattr(model, "partial_fit"):

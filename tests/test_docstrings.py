@@ -52,7 +52,7 @@ def fit(cls, **params):
     """The first fit of a model of this class, or with a noun of this class."""
     thing = cls(**{**NEEDED.get(cls.__name__, {}), **params})
     if isinstance(thing, ok.Bank):
-        return thing.partial_fit(X, SIGNS, keys=[0] * 12) if thing.n_models is None else thing.partial_fit(X[:1], SIGNS[:1])
+        return thing.partial_fit(X, SIGNS, keys=None if thing.n_models is not None else [0] * 12)
     if cls.__name__ in algorithms.__all__:
         thing.set_params(**{"loss": "insensitive"} if params.get("scale_target") is True else {})
         return thing.fit(X, NUMBERS if params.get("scale_target") is True else SIGNS)
@@ -98,8 +98,8 @@ def test_the_kind_of_a_parameter_is_named_and_has_the_default_among_it(cls):
         assert kind, parameter.name
         default = parameter.default
         if default is not parameter.empty and (cls, parameter.name) != (ok.Precomputed, "gram"):
-            word = f'"{default}"' if isinstance(default, str) else "None" if default is None else type(default).__name__
-            assert re.search(rf"\b{word}\b" if '"' not in word else word, kind) or word == "int" and "float" in kind, kind
+            words = {str: f'"{default}"', type(None): r"\bNone\b", int: r"\b(int|float)\b"}
+            assert re.search(words.get(type(default), rf"\b{type(default).__name__}\b"), kind), (parameter.name, kind)
         for named in re.findall(r"\b[Dd]efault(?: is|s to|=|:)? ([\w.\"'-]+[\w\"'])", text):
             assert named == repr(default), f"{parameter.name}: the text says {named}"
 
@@ -130,8 +130,10 @@ def test_a_number_that_is_none_is_refused_at_the_first_fit_by_name(cls, name, va
         fit(cls, **{name: value})
 
 
-@pytest.mark.parametrize("cls, name", [(c, n) for c, n in PARAMETERS if re.search("at least|positive|In \\(|in \\(|in \\[",
-                                                                                   described(c)[n][1])])
+RANGES = r"at least|positive|[Ii]n [\(\[]"
+
+
+@pytest.mark.parametrize("cls, name", [(c, n) for c, n in PARAMETERS if re.search(RANGES, described(c)[n][1])])
 def test_a_number_out_of_the_range_that_the_docstring_names_is_refused(cls, name):
     kind, text = described(cls)[name]
     least = re.search(r"at least (\d+)", text)
@@ -174,7 +176,9 @@ def test_letters_are_explained(cls):
     explained = " ".join(text for _, text in described(cls).values()) + (notes[1] if notes else "")
     own = {p.name for p in cls._signature()}
     for letter in re.findall(rf"\b({'|'.join(GREEK)})(?:_\w+)?\b", doc):
-        in_place = re.search(rf"\b{letter}(_\w+)?(, the| is| adapted)\b|(margin|width|distance|kernel)( \(epsilon,)? \(?{letter}\b", doc)
+        before = rf"(margin|width|distance|kernel)( \(epsilon,)? \(?{letter}\b"
+        after = rf"\b{letter}(_\w+)?(, the| is| adapted)\b"
+        in_place = re.search(before, doc) or re.search(after, doc)
         assert letter in own or re.search(rf"\b{letter}(_\w+)?\b", explained) or in_place, letter
 
 

@@ -43,6 +43,9 @@ GOES_UP = {("learner", "modelfile")}
 OPTIONAL = {"river": "compat.river"}
 
 
+BY_NAME = ("importlib.import_module", "import_module", "__import__")
+
+
 def layer_of(module):
     return next(i for i, layer in enumerate(LAYERS) if module.split(".")[0] in layer)
 
@@ -63,7 +66,8 @@ def is_module(name):
 
 def imported_by(tree):
     """(module, whether the import is at the top of the file) of all imports, those inside functions too."""
-    at_the_top = {id(node) for top in tree.body if not isinstance(top, (ast.FunctionDef, ast.ClassDef)) for node in ast.walk(top)}
+    top = [node for node in tree.body if not isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    at_the_top = {id(inner) for node in top for inner in ast.walk(node)}
     for node in ast.walk(tree):
         names = []
         if isinstance(node, ast.ImportFrom):
@@ -72,7 +76,7 @@ def imported_by(tree):
             names = [name if is_module(name) else node.module for name in whole]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("importlib.import_module", "import_module", "__import__"):
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in BY_NAME:
             names = [node.args[0].value] if isinstance(node.args[0], ast.Constant) else []
         yield from ((name, id(node) in at_the_top) for name in names)
 
@@ -99,7 +103,9 @@ def test_dependencies_point_one_way():
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    graph = {module: {other for other, _ in imported_modules(tree) if (module, other) not in GOES_UP} for module, tree in files()}
+    graph = {}
+    for module, tree in files():
+        graph[module] = {other for other, _ in imported_modules(tree) if (module, other) not in GOES_UP}
     graphlib.TopologicalSorter(graph).prepare()
 
 
@@ -108,7 +114,8 @@ def test_optional_libraries_are_imported_inside_functions():
         for name, at_the_top in imported_by(tree):
             library = name.split(".")[0]
             is_there = library in sys.stdlib_module_names or library in ("onlinekernels", "numpy")
-            assert is_there or not at_the_top or module.startswith(OPTIONAL.get(library, "nobody")), f"{module} imports {name}"
+            may = is_there or not at_the_top or module.startswith(OPTIONAL.get(library, "nobody"))
+            assert may, f"{module} imports {name}"
 
 
 @pytest.mark.parametrize("source, expected", [
@@ -124,7 +131,7 @@ def test_imports_are_seen_wherever_they_stand(source, expected):
 
 def test_private_names_and_imports_are_used():
     """A function, class, constant or import that nobody names again is dead."""
-    text = {path: path.read_text() for path in [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyx"), *PACKAGE.rglob("*.pxd")]}
+    text = {path: path.read_text() for path in PACKAGE.rglob("*.p*") if path.suffix in (".py", ".pyx", ".pxd")}
     everywhere = collections.Counter(word for content in text.values() for word in re.findall(r"\w+", content))
     for path in (path for path in text if path.suffix == ".py"):
         here = collections.Counter(re.findall(r"\w+", text[path]))

@@ -27,8 +27,10 @@ class Rule(NamedTuple):
 POSITIVE, NOT_NEGATIVE = check_positive, check_not_negative
 FRACTION = Real("a number between 0 and 1, both excluded", lambda value: 0 < value < 1)
 HALF = Real("a number between 0 and 1/2, both excluded", lambda value: 0 < value < 0.5)
-COUNT = Rule("an integer of at least 1", lambda value: isinstance(value, numbers.Integral) and (as_number(value) or 0) >= 1)
 FLAG = Rule("True or False", lambda value: isinstance(value, (bool, np.bool_)))
+COUNT = Rule(
+    "an integer of at least 1", lambda value: isinstance(value, numbers.Integral) and (as_number(value) or 0) >= 1
+)
 
 ARGUMENTS = {
     "radius": (POSITIVE, "X in K and I, R in H and V: k(x, x) <= radius^2 for all examples."),
