@@ -214,7 +214,7 @@ def check(model):
     """All invariants of what a model holds."""
     if model._state is None:
         return
-    parts = [part for part in (model._state, getattr(model._state, "engine", None)) if hasattr(part, "_check")]
+    parts = [part for part in (model._state, *vars(model._state).values()) if hasattr(part, "_check")]
     assert parts, "nothing to check"
     for part in parts:
         part._check()
