@@ -273,6 +273,6 @@ def test_doctests_can_tell_their_lines(name):
 
 
 def test_it_works_without_docstrings():
-    code = "import onlinekernels as ok; print(ok.SILK.__doc__, ok.SILK('hinge').fit([[0.0], [1.0]], [1, -1]).t_)"
+    code = "import onlinekernels as ok; print(ok.SILK.__doc__, ok.bounds.norma_mistakes.__doc__, ok.evaluate.tune.__doc__)"
     out = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out == "None 2\n"
+    assert out == "None None None\n"
