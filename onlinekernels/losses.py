@@ -118,7 +118,7 @@ class Loss(Parameterized):
         return function(code, own if scalar is None else scalar, nu, score, 0.0 if y is None else y)
 
 
-class _Scaled(Loss):
+class _WithScalar(Loss):
     """A loss with a scalar, its margin rho or its width, which the nu-losses adapt.
 
     Parameters
@@ -132,7 +132,7 @@ class _Scaled(Loss):
     """
 
 
-class _Margin(_Scaled):
+class _Margin(_WithScalar):
     """A loss with a margin.
 
     Parameters
@@ -145,7 +145,7 @@ class _Margin(_Scaled):
     _values = {"margin": check_not_negative}
 
 
-class _Width(_Scaled):
+class _Width(_WithScalar):
     """A loss with a width."""
 
     scalar_name = "width"
