@@ -12,15 +12,16 @@ looking at all.  One by one go only the terms that are stored, and what is rare.
 import numpy as np
 from libc.math cimport fabs, isfinite
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 from onlinekernels._core.hypothesis cimport MOVE, NONE, POINT, SCORE
 from onlinekernels._core.lanes cimport (Lanes, LanesRule, ok_lanes_entering, ok_lanes_entering_f, ok_lanes_gaussian,
                                         ok_lanes_gaussian_f, ok_lanes_linear, ok_lanes_linear_f, ok_lanes_move,
-                                        ok_lanes_scores, ok_lanes_scores_f, ok_lanes_smallest, ok_lanes_smallest_f)
+                                        ok_lanes_scores, ok_lanes_scores_f, ok_lanes_smallest, ok_lanes_smallest_f,
+                                        ok_lanes_turn, ok_lanes_turn_f)
 from onlinekernels._core.losses cimport Loss
 from onlinekernels._core.ring cimport RECENT, SMALLEST, array_data
 from onlinekernels._core.ring import check_array
-from onlinekernels._core.rules cimport FIXED, IMPLICIT, Step, step_size
-from onlinekernels._core.tree cimport ok_prefetch
+from onlinekernels._core.rules cimport FIXED, IMPLICIT, Step, gradient_shrink, implicit_shrink, step_size
 from onlinekernels._core.vecmath cimport OK_LANES
 
 LANES_CODES = {"lanes": OK_LANES, "most slots": MAX_SLOTS}
@@ -36,6 +37,7 @@ ctypedef fused real:
 cdef struct Store:
     LanesRule rule      # the scalar of its loss is the one to start with
     Step step
+    double regularization
     bint linear         # the kernel: linear, or Gaussian exp(-gamma |x - z|^2)
     double gamma
     int budget          # RECENT or SMALLEST
@@ -150,46 +152,52 @@ cdef double evaluate_carefully(const Store* store, const real* points, const rea
 # ---- A block --------------------------------------------------------------------------------------------
 
 cdef void evaluate(const Store* store, const real* points, const real* coef, const real* x, Py_ssize_t slots,
-                   real* sums) noexcept nogil:
+                   Py_ssize_t ahead, real* sums) noexcept nogil:
     """Sums of stored coefficients times kernel values, for all models of a block."""
     if real is float:
         if store.linear:
-            ok_lanes_linear_f(points, coef, x, slots, store.d, sums)
+            ok_lanes_linear_f(points, coef, x, slots, store.d, ahead, sums)
         else:
-            ok_lanes_gaussian_f(points, coef, x, slots, store.d, <float> store.gamma, sums)
+            ok_lanes_gaussian_f(points, coef, x, slots, store.d, ahead, <float> store.gamma, sums)
     else:
         if store.linear:
-            ok_lanes_linear(points, coef, x, slots, store.d, sums)
+            ok_lanes_linear(points, coef, x, slots, store.d, ahead, sums)
         else:
-            ok_lanes_gaussian(points, coef, x, slots, store.d, store.gamma, sums)
+            ok_lanes_gaussian(points, coef, x, slots, store.d, ahead, store.gamma, sums)
 
 
-cdef Py_ssize_t receive(const Store* store, const int64_t* rows, const Examples* examples, real* x,
+cdef Py_ssize_t receive(const Store* store, const int64_t* rows, bint whole, const Examples* examples, real* x,
                         Lanes* lanes) noexcept nogil:
-    """Turn rows of X to the layout of a block; how many there are."""
+    """Turn rows of X to the layout of a block; how many there are.  `whole`: all, and they follow each other."""
     cdef Py_ssize_t lane, j, d = store.d, n = 0
     cdef const real* row
     for lane in range(OK_LANES):
-        lanes.active[lane] = 0.0
+        lanes.active[lane] = 1.0 if rows[lane] >= 0 else 0.0
+        n += rows[lane] >= 0
+        if examples.y != NULL and rows[lane] >= 0:
+            lanes.target[lane] = examples.y[rows[lane]]
+    if whole:
+        if real is float:
+            ok_lanes_turn_f(<const float*> examples.X + rows[0] * d, d, x)
+        else:
+            ok_lanes_turn(<const double*> examples.X + rows[0] * d, d, x)
+        return n
+    for lane in range(OK_LANES):
         if rows[lane] >= 0:                     # other lanes may hold what they held
-            lanes.active[lane] = 1.0
-            n += 1
             row = <const real*> examples.X + rows[lane] * d
             for j in range(d):
                 x[j * OK_LANES + lane] = row[j]
-            if examples.y != NULL:
-                lanes.target[lane] = examples.y[rows[lane]]
     return n
 
 
-cdef void score(const Store* store, const real* points, const real* coef, Py_ssize_t block, Py_ssize_t slots,
-                const int64_t* rows, const real* x, Lanes* lanes) noexcept nogil:
+cdef void score(const Store* store, const real* points, const real* coef, Py_ssize_t block, Py_ssize_t following,
+                Py_ssize_t slots, const int64_t* rows, const real* x, Lanes* lanes) noexcept nogil:
     """f(x) and the score of each model that has an example."""
     cdef real sums[OK_LANES]
     cdef const double* frame = store.frame + block * OK_LANES
     cdef const double* offset = store.offset + block * OK_LANES
     cdef Py_ssize_t lane
-    evaluate(store, points, coef, x, slots, sums)
+    evaluate(store, points, coef, x, slots, (following - block) * store.slots * OK_LANES, sums)
     if store.linear:
         for lane in range(OK_LANES):
             lanes.own[lane] = own_value(store, x, lane)
@@ -201,23 +209,28 @@ cdef void score(const Store* store, const real* points, const real* coef, Py_ssi
         ok_lanes_scores(sums, frame, offset, lanes)
 
 
+cdef void size_step(const Store* store, Py_ssize_t lane, int64_t t, Lanes* lanes) noexcept nogil:
+    """Step of example t, and what it leaves of old coefficients."""
+    cdef double eta = step_size(&store.step, t)
+    lanes.eta[lane] = eta
+    lanes.shrink[lane] = implicit_shrink(eta, store.regularization) if store.rule.implicit \
+        else gradient_shrink(eta, store.regularization)
+
+
 cdef void move(Store* store, real* coef, Py_ssize_t block, Lanes* lanes) noexcept nogil:
     """Shrink old terms, move offsets and scalars; decide about new terms."""
     cdef Py_ssize_t lane, first = block * OK_LANES
     cdef double none[2][OK_LANES]
-    cdef double folds = 0.0
     cdef double* gap = none[0]
     cdef double* gap_weight = none[1]
     if store.gap != NULL:
         gap, gap_weight = store.gap + first, store.gap_weight + first
     if store.step.code != FIXED:
         for lane in range(OK_LANES):
-            lanes.eta[lane] = step_size(&store.step, store.t[first + lane] + 1)
+            size_step(store, lane, store.t[first + lane] + 1, lanes)
     ok_lanes_move(&store.rule, lanes, store.t + first, store.frame + first, store.offset + first, store.scalar + first,
                   gap, gap_weight)
-    for lane in range(OK_LANES):
-        folds += lanes.folds[lane]
-    if folds > 0.0:
+    if lanes.n_folds > 0:
         for lane in range(OK_LANES):
             if lanes.folds[lane] > 0.0:
                 fold(store, coef, first + lane, lane)
@@ -253,14 +266,14 @@ cdef void append(Store* store, real* points, real* coef, Py_ssize_t block, Py_ss
             points[(slot * d + j) * OK_LANES + lane] = x[j * OK_LANES + lane]
 
 
-cdef void report(const int64_t* rows, const Lanes* lanes, const double* went_well, unsigned char* failed,
+cdef void report(const int64_t* rows, const Lanes* lanes, bint learning, unsigned char* failed,
                  Outcome* outcome) noexcept nogil:
     """Which examples could not be learned, and why."""
     cdef Py_ssize_t lane
     for lane in range(OK_LANES):
         if rows[lane] < 0:
             continue
-        if went_well[lane] > 0.0:
+        if (lanes.moved[lane] if learning else lanes.active[lane]) > 0.0:
             outcome.learned += 1
             continue
         failed[lane] = True
@@ -270,39 +283,34 @@ cdef void report(const int64_t* rows, const Lanes* lanes, const double* went_wel
 
 
 cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssize_t following, const int64_t* rows,
-                real* x, Lanes* lanes, const Examples* examples, unsigned char* failed, Outcome* outcome) noexcept nogil:
+                bint whole, real* x, Lanes* lanes, const Examples* examples, unsigned char* failed,
+                Outcome* outcome) noexcept nogil:
     """One example for each model of a block that has one (rows[lane] >= 0): its score and, if asked, its move.
 
-    `following` is the block that will be visited next.
+    `following` is the block that will be visited next.  `whole`: all models have one, and the rows follow each other.
     """
-    cdef Py_ssize_t lane, n, slots = 0, d = store.d, size = store.slots * OK_LANES
+    cdef Py_ssize_t lane, n, slots = 0, size = store.slots * OK_LANES
     cdef const unsigned char* count = store.count + block * OK_LANES
-    cdef const double* went_well = &lanes.moved[0] if examples.learning else &lanes.active[0]
-    cdef double well = 0.0, terms = 0.0
+    points += block * size * store.d
+    coef += block * size
     for lane in range(OK_LANES):
         slots = max(slots, <Py_ssize_t> count[lane])
-    # While models move, memory has time to bring what follows.
-    ok_prefetch(<const double*> (points + following * size * d), slots * OK_LANES * d * sizeof(real) // 8)
-    ok_prefetch(<const double*> (coef + following * size), slots * OK_LANES * sizeof(real) // 8)
-    points += block * size * d
-    coef += block * size
-    n = receive(store, rows, examples, x, lanes)
-    score(store, points, coef, block, slots, rows, x, lanes)
-    for lane in range(OK_LANES):
-        if rows[lane] >= 0:
-            examples.scores[rows[lane]] = lanes.score[lane]
+    n = receive(store, rows, whole, examples, x, lanes)
+    score(store, points, coef, block, following, slots, rows, x, lanes)
+    if whole:
+        memcpy(examples.scores + rows[0], lanes.score, sizeof(lanes.score))
+    else:
+        for lane in range(OK_LANES):
+            if rows[lane] >= 0:
+                examples.scores[rows[lane]] = lanes.score[lane]
     if examples.learning:
         move(store, coef, block, lanes)
-        for lane in range(OK_LANES):
-            terms += fabs(lanes.alpha[lane])
-        if terms > 0.0:
+        if lanes.n_terms > 0:
             append(store, points, coef, block, slots, x, lanes)
-    for lane in range(OK_LANES):
-        well += went_well[lane]
-    if well == n:
-        outcome.learned += n
-    else:
-        report(rows, lanes, went_well, failed, outcome)
+        if lanes.n_moved == n:
+            outcome.learned += n
+            return
+    report(rows, lanes, examples.learning, failed, outcome)
 
 
 cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first, Py_ssize_t last, real* x,
@@ -312,21 +320,22 @@ cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first,
     cdef int64_t next[OK_LANES]
     cdef unsigned char failed[OK_LANES]
     cdef Py_ssize_t place, lane, m
-    cdef bint more
+    cdef bint more, whole
     cdef const int64_t* starts
     for lane in range(OK_LANES):
-        lanes.own[lane], lanes.target[lane], lanes.eta[lane] = 1.0, 0.0, store.step.rate
+        lanes.own[lane], lanes.target[lane] = 1.0, 0.0
+        size_step(store, lane, 1, lanes)        # for good, if all steps are alike
     for place in range(first, last):
         for lane in range(OK_LANES):
             failed[lane] = False
-        more = False
         if examples.blocks == NULL:
+            more, whole = False, examples.active == NULL and (place + 1) * OK_LANES <= examples.n
             for lane in range(OK_LANES):
                 m = place * OK_LANES + lane
-                rows[lane] = m if m < examples.n and (examples.active == NULL or examples.active[m]) else -1
+                rows[lane] = m if whole or (m < examples.n and (examples.active == NULL or examples.active[m])) else -1
                 more |= rows[lane] >= 0
             if more:
-                visit(store, points, coef, place, min(place + 1, last - 1), rows, x, lanes, examples, failed, outcome)
+                visit(store, points, coef, place, min(place + 1, last - 1), rows, whole, x, lanes, examples, failed, outcome)
             continue
         starts = examples.starts + place * (OK_LANES + 1)
         for lane in range(OK_LANES):
@@ -341,7 +350,7 @@ cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first,
                     more = True
             if not more:
                 break
-            visit(store, points, coef, examples.blocks[place], examples.blocks[min(place + 1, last - 1)], rows, x,
+            visit(store, points, coef, examples.blocks[place], examples.blocks[min(place + 1, last - 1)], rows, False, x,
                   lanes, examples, failed, outcome)
 
 
@@ -385,7 +394,7 @@ cdef class Models:
         """Set what may change between calls."""
         self.store.step = Step(step[0], step[1], step[2], step[3], step[4])
         self.store.rule.implicit = rule[0] == IMPLICIT
-        self.store.rule.regularization, self.store.rule.penalty = rule[1], rule[2]
+        self.store.regularization, self.store.rule.penalty = rule[1], rule[2]
 
     cdef allocate(self, Py_ssize_t blocks):
         """Move to arrays of so many blocks, at least as many as are in use."""

@@ -8,7 +8,6 @@ cdef extern from "lanes.h" nogil:
         Loss loss
         bint implicit
         bint has_offset
-        double regularization
         double penalty
         double range
         double dust
@@ -22,19 +21,25 @@ cdef extern from "lanes.h" nogil:
         double own[OK_LANES]
         double target[OK_LANES]
         double eta[OK_LANES]
+        double shrink[OK_LANES]
         double moved[OK_LANES]
         double alpha[OK_LANES]
         double stored[OK_LANES]
         double folds[OK_LANES]
+        int64_t n_moved
+        int64_t n_terms
+        int64_t n_folds
 
     void ok_lanes_gaussian(const double* points, const double* coef, const double* x, Py_ssize_t slots,
-                           Py_ssize_t d, double gamma, double* sums) noexcept
+                           Py_ssize_t d, Py_ssize_t ahead, double gamma, double* sums) noexcept
     void ok_lanes_gaussian_f(const float* points, const float* coef, const float* x, Py_ssize_t slots,
-                             Py_ssize_t d, float gamma, float* sums) noexcept
+                             Py_ssize_t d, Py_ssize_t ahead, float gamma, float* sums) noexcept
     void ok_lanes_linear(const double* points, const double* coef, const double* x, Py_ssize_t slots,
-                         Py_ssize_t d, double* sums) noexcept
+                         Py_ssize_t d, Py_ssize_t ahead, double* sums) noexcept
     void ok_lanes_linear_f(const float* points, const float* coef, const float* x, Py_ssize_t slots,
-                           Py_ssize_t d, float* sums) noexcept
+                           Py_ssize_t d, Py_ssize_t ahead, float* sums) noexcept
+    void ok_lanes_turn(const double* X, Py_ssize_t d, double* x) noexcept
+    void ok_lanes_turn_f(const float* X, Py_ssize_t d, float* x) noexcept
     void ok_lanes_smallest(const double* coef, const unsigned char* born, Py_ssize_t slots, int* victim,
                            double* least) noexcept
     void ok_lanes_smallest_f(const float* coef, const unsigned char* born, Py_ssize_t slots, int* victim,

@@ -12,11 +12,17 @@ typedef struct {
     double offset; /* change of the offset */
 } ok_shift;
 
+/* 1 - eta lambda: what a gradient step leaves of old coefficients. */
+OK_INLINE double ok_gradient_shrink(double eta, double regularization)
+{
+    return 1.0 - eta * regularization;
+}
+
 /* f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .): K (9), (11), (12), with eta_t in both places. */
-OK_INLINE ok_shift ok_gradient_shift(double eta, double regularization, double derivative)
+OK_INLINE ok_shift ok_gradient_shift(double shrink, double eta, double derivative)
 {
     ok_shift shift;
-    shift.shrink = 1.0 - eta * regularization;
+    shift.shrink = shrink;
     shift.alpha = -eta * derivative;
     shift.offset = shift.alpha; /* K (16): never decayed */
     return shift;
@@ -31,16 +37,16 @@ OK_INLINE double ok_implicit_shrink(double eta, double regularization)
 /* f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)), I (8)-(12).
  *
  * An offset is one more coordinate without regularization, so the same arg-min is over (f, b): along
- * the direction it adds its squared length, `offsets`, to the kernel; 0: there is none.  `penalty` is
- * C times the example's weight, and z the score that the shrunk hypothesis gives. */
-OK_INLINE ok_shift ok_implicit_shift(const ok_loss *loss, double eta, double regularization, double penalty,
-                                     double offsets, double z, double y, double k)
+ * the direction it adds its squared length, `offsets`, to the kernel; 0: there is none.  `size` is
+ * eta C times the example's weight, and z the score that the shrunk hypothesis gives. */
+OK_INLINE ok_shift ok_implicit_shift(const ok_loss *loss, double shrink, double size, double offsets, double z,
+                                     double y, double k)
 {
     ok_shift shift;
-    shift.shrink = ok_implicit_shrink(eta, regularization); /* (11) */
-    k = offsets > 0.0 ? k + offsets / shift.shrink : k;
-    shift.alpha = k > 0.0 ? ok_loss_implicit(loss, z, y, k, shift.shrink * eta * penalty) : 0.0;
-    shift.offset = shift.alpha / shift.shrink;
+    shift.shrink = shrink; /* (11) */
+    k = offsets > 0.0 ? k + offsets / shrink : k;
+    shift.alpha = k > 0.0 ? ok_loss_implicit(loss, z, y, k, shrink * size) : 0.0;
+    shift.offset = shift.alpha / shrink;
     return shift;
 }
 

@@ -18,10 +18,11 @@ cdef extern from "rules.h" nogil:
         double alpha
         double offset
 
-    Shift gradient_shift "ok_gradient_shift"(double eta, double regularization, double derivative) noexcept
+    double gradient_shrink "ok_gradient_shrink"(double eta, double regularization) noexcept
+    Shift gradient_shift "ok_gradient_shift"(double shrink, double eta, double derivative) noexcept
     double implicit_shrink "ok_implicit_shrink"(double eta, double regularization) noexcept
-    Shift implicit_shift "ok_implicit_shift"(const Loss* loss, double eta, double regularization, double penalty,
-                                             double offsets, double z, double y, double k) noexcept
+    Shift implicit_shift "ok_implicit_shift"(const Loss* loss, double shrink, double size, double offsets, double z,
+                                             double y, double k) noexcept
     double scalar_step "ok_scalar_step"(const Loss* loss, double shared, double weight, double gradient, double compared,
                                         double* gap, double* gap_weight) noexcept
 
@@ -126,7 +127,7 @@ cdef inline void shift_by(const Shift* shift, Move* move) noexcept nogil:
 
 cdef inline void gradient_move(const Loss* loss, double eta, double regularization, double weight,
                                const View* view, Move* move) noexcept nogil:
-    cdef Shift shift = gradient_shift(eta, regularization, view.derivative)
+    cdef Shift shift = gradient_shift(gradient_shrink(eta, regularization), eta, view.derivative)
     shift_by(&shift, move)
     move_scalar(loss, eta, weight, view.scalar_gradient, view.compared, move)
 
@@ -205,7 +206,7 @@ cdef inline void meta_move(const Loss* loss, const Step* step, const Meta* meta,
 cdef inline void implicit_move(const Loss* loss, const Rule* rule, double eta, double weight,
                                bint has_offset, const View* view, Move* move) noexcept nogil:
     """`view.score` is the score that the shrunk hypothesis gives."""
-    cdef Shift shift = implicit_shift(loss, eta, rule.regularization, rule.penalty * weight,
+    cdef Shift shift = implicit_shift(loss, implicit_shrink(eta, rule.regularization), eta * rule.penalty * weight,
                                       view.offsets if has_offset else 0.0, view.score, view.target, view.k)
     shift_by(&shift, move)
     # The scalar of a nu-loss moves explicitly, by its gradient at f_t.

@@ -26,9 +26,11 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define OK_INLINE static inline __attribute__((always_inline, unused))
 #define OK_STATIC static __attribute__((unused))
+#define OK_PREFETCH(address) __builtin_prefetch(address)
 #else
 #define OK_INLINE static __forceinline
 #define OK_STATIC static
+#define OK_PREFETCH(address) ((void)0)
 #endif
 
 #if defined(_MSC_VER)
