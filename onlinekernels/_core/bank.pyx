@@ -220,9 +220,8 @@ cdef void size_step(const Store* store, Py_ssize_t lane, int64_t t, Lanes* lanes
 cdef void move(Store* store, real* coef, Py_ssize_t block, Lanes* lanes) noexcept nogil:
     """Shrink old terms, move offsets and scalars; decide about new terms."""
     cdef Py_ssize_t lane, first = block * OK_LANES
-    cdef double none[2][OK_LANES]
-    cdef double* gap = none[0]
-    cdef double* gap_weight = none[1]
+    cdef double* gap = lanes.no_gap
+    cdef double* gap_weight = lanes.no_weight
     if store.gap != NULL:
         gap, gap_weight = store.gap + first, store.gap_weight + first
     if store.step.code != FIXED:
@@ -324,6 +323,7 @@ cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first,
     cdef const int64_t* starts
     for lane in range(OK_LANES):
         lanes.own[lane], lanes.target[lane] = 1.0, 0.0
+        lanes.no_gap[lane] = lanes.no_weight[lane] = 0.0
         size_step(store, lane, 1, lanes)        # for good, if all steps are alike
     for place in range(first, last):
         for lane in range(OK_LANES):

@@ -94,15 +94,17 @@
             oldest[l] = born[l];                                                                   \
             victim[l] = 0;                                                                         \
         }                                                                                          \
-        for (slot = 1; slot < slots; slot++)                                                       \
+        for (slot = 1; slot < slots; slot++) {                                                     \
+            int32_t day[OK_LANES]; /* of the width of the rest */                                  \
+            for (l = 0; l < OK_LANES; l++) day[l] = born[slot * OK_LANES + l];                     \
             for (l = 0; l < OK_LANES; l++) {                                                       \
                 TYPE c = coef[slot * OK_LANES + l], size = c < 0 ? -c : c;                         \
-                int32_t day = born[slot * OK_LANES + l];                                           \
-                int goes = (size < least[l]) | ((size == least[l]) & (day < oldest[l]));           \
+                int goes = (size < least[l]) | ((size == least[l]) & (day[l] < oldest[l]));        \
                 least[l] = goes ? size : least[l];                                                 \
-                oldest[l] = goes ? day : oldest[l];                                                \
+                oldest[l] = goes ? day[l] : oldest[l];                                             \
                 victim[l] = goes ? (int32_t)slot : victim[l];                                      \
             }                                                                                      \
+        }                                                                                          \
     }
 
 OK_DEFINE_LANES(double, , ok_exp)
@@ -135,6 +137,8 @@ typedef struct {
     double alpha[OK_LANES];  /* true coefficient of the new term; 0: there is none */
     double stored[OK_LANES]; /* what is stored for it, if the frame stays */
     double folds[OK_LANES];  /* whether the frame has to be folded before */
+    double no_gap[OK_LANES]; /* 0, where the scalar has no step of its own: see `ok_scalar_step` */
+    double no_weight[OK_LANES];
     int64_t n_moved;         /* how many moved, have a term, have to be folded */
     int64_t n_terms;
     int64_t n_folds;
@@ -192,7 +196,7 @@ OK_INLINE void ok_lanes_move_by(int code, int implicit, int has_offset, const ok
         const ok_loss loss = {code, scalar[l], rule->loss.nu, rule->loss.step};
         const double score = lanes->score[l], y = lanes->target[l], k = lanes->own[l];
         const double eta = lanes->eta[l], shrink = lanes->shrink[l];
-        double new_gap = gap[l], new_weight = gap_weight[l], new_scalar, new_offset, moved, alpha, z;
+        double new_gap = gap[l], new_weight = gap_weight[l], new_scalar = scalar[l], new_offset, moved, alpha, z;
         ok_shift shift;
         if (implicit) {
             z = score + (shrink - 1.0) * lanes->bare[l];
@@ -202,8 +206,9 @@ OK_INLINE void ok_lanes_move_by(int code, int implicit, int has_offset, const ok
             shift = ok_gradient_shift(shrink, eta, ok_loss_derivative(&loss, score, y));
             alpha = shift.alpha;
         }
-        new_scalar = ok_scalar_step(&loss, eta * penalty, 1.0, ok_loss_scalar_gradient(&loss, score, y),
-                                    ok_loss_compared(&loss, score, y), &new_gap, &new_weight);
+        if (ok_loss_adapts(&loss))
+            new_scalar = ok_scalar_step(&loss, eta * penalty, 1.0, ok_loss_scalar_gradient(&loss, score, y),
+                                        ok_loss_compared(&loss, score, y), &new_gap, &new_weight);
         new_offset = has_offset ? offset[l] + shift.offset : 0.0;
 
         moved = fabs(alpha) <= rule->range ? lanes->active[l] : 0.0;
@@ -216,9 +221,11 @@ OK_INLINE void ok_lanes_move_by(int code, int implicit, int has_offset, const ok
         t[l] += moved == 0.0 ? 0 : 1;
         frame[l] *= moved == 0.0 ? 1.0 : shift.shrink;
         if (has_offset) offset[l] = moved == 0.0 ? offset[l] : new_offset;
-        scalar[l] = moved == 0.0 ? scalar[l] : new_scalar;
-        gap[l] = moved == 0.0 ? gap[l] : new_gap;
-        gap_weight[l] = moved == 0.0 ? gap_weight[l] : new_weight;
+        if (ok_loss_adapts(&loss)) {
+            scalar[l] = moved == 0.0 ? scalar[l] : new_scalar;
+            gap[l] = moved == 0.0 ? gap[l] : new_gap;
+            gap_weight[l] = moved == 0.0 ? gap_weight[l] : new_weight;
+        }
         lanes->moved[l] = moved;
         lanes->alpha[l] = alpha;
         lanes->stored[l] = alpha / frame[l];

@@ -26,6 +26,8 @@ cdef extern from "lanes.h" nogil:
         double alpha[OK_LANES]
         double stored[OK_LANES]
         double folds[OK_LANES]
+        double no_gap[OK_LANES]
+        double no_weight[OK_LANES]
         int64_t n_moved
         int64_t n_terms
         int64_t n_folds

@@ -156,6 +156,13 @@ OK_INLINE double ok_loss_scalar_gradient(const ok_loss *loss, double z, double y
     return 0.0;
 }
 
+/* Whether the scalar is adapted: a nu-loss. */
+OK_INLINE int ok_loss_adapts(const ok_loss *loss)
+{
+    return loss->code == OK_NU_HINGE || loss->code == OK_NU_NOVELTY || loss->code == OK_NU_PAIR_HINGE ||
+           loss->code == OK_NU_INSENSITIVE || loss->code == OK_NU_HUBER;
+}
+
 /* Whether the scalar of a nu-loss is a width, which y gives its size, and not a margin, which f gives it. */
 OK_INLINE int ok_loss_has_width(const ok_loss *loss)
 {
