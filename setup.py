@@ -34,7 +34,7 @@ extensions = [
         f"onlinekernels._core.{name}",
         [f"onlinekernels/_core/{name}.pyx"],
         include_dirs=["onlinekernels/_core"],
-        depends=["onlinekernels/_core/vecmath.h", "onlinekernels/_core/additive.h"],
+        depends=[f"onlinekernels/_core/{header}.h" for header in ("vecmath", "additive", "losses", "rules", "lanes")],
     )
     for name in MODULES
 ]

@@ -158,7 +158,7 @@ class Bank(Parameterized):
 
     def _run(self, X, y, numbers, active, learning):
         """Scores of checked rows, which are learned if `learning`."""
-        scores = np.full(len(X), np.nan)
+        scores = np.empty(len(X)) if numbers is None and active is None else np.full(len(X), np.nan)
         if numbers is None:
             groups, places = None, -(-len(X) // LANES)
         else:
