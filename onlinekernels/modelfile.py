@@ -60,9 +60,9 @@ def save(model, path, *, without=(), notes=None):
             name: None if name in without else _encoded(value, name, arrays)
             for name, value in state["plan"].items()
         }
-        state["engine"] = {
+        state["learned"] = {
             name: _encoded_objects(value, arrays) if name == "objects" else _encoded(value, name, arrays)
-            for name, value in state["engine"].items()
+            for name, value in state["learned"].items()
         }
         header["state"] = state
     if notes is not None:
@@ -114,7 +114,7 @@ def load(path, kernel=None, loss=None):
         model = algorithm(**params)
         if header["state"] is not None:
             state = dict(header["state"], plan=plan)
-            state["engine"] = {name: _decoded(value, arrays) for name, value in state["engine"].items()}
+            state["learned"] = {name: _decoded(value, arrays) for name, value in state["learned"].items()}
             model.__dict__["_state"] = State.from_dict(state)
     except Exception as error:  # whatever the file says, and however deep it says it
         reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__

@@ -11,15 +11,14 @@ the engine's: ``losses`` and ``rules`` have them.  With at most MAX_SLOTS terms 
 import numpy as np
 from libc.math cimport fabs, isfinite
 from libc.stdint cimport int64_t
-from onlinekernels._core.hypothesis cimport MOVE, NONE, POINT, SCORE
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array
 from onlinekernels._core.losses cimport Loss, loss_compared, loss_derivative, loss_scalar_gradient
-from onlinekernels._core.ring cimport RECENT, SMALLEST, array_data
-from onlinekernels._core.ring import check_array
-from onlinekernels._core.rules cimport (GRADIENT, Move, Rule, Step, View, gradient_move, implicit_move, implicit_shrink,
-                                        step_size)
+from onlinekernels._core.moves cimport (Move, Pace, Step, View, gradient_move, implicit_move, implicit_shrink, step_size)
 from onlinekernels._core.tree cimport ok_prefetch
 from onlinekernels._core.vecmath cimport (OK_LANES, ok_lanes_gaussian, ok_lanes_gaussian_f, ok_lanes_linear,
                                           ok_lanes_linear_f, ok_lanes_smallest, ok_lanes_smallest_f)
+from onlinekernels._core.workspace cimport MOVE, NONE, POINT, SCORE
 
 LANES_CODES = {"lanes": OK_LANES, "most slots": MAX_SLOTS}
 
@@ -34,11 +33,13 @@ ctypedef fused real:
 cdef struct Store:
     Loss loss           # its scalar is the one to start with
     Step step
-    Rule rule
+    bint implicit       # the rule: implicit steps, or gradient steps
+    double regularization
+    double penalty
     bint has_offset
     bint linear         # the kernel: linear, or Gaussian exp(-gamma |x - z|^2)
     double gamma
-    int budget          # RECENT or SMALLEST
+    bint recent         # the budget: the latest terms, or the largest
     Py_ssize_t slots    # terms of a model, at most
     Py_ssize_t d        # features
     double range        # largest number of the points' precision
@@ -48,7 +49,7 @@ cdef struct Store:
     double* frame       # true coefficient = frame * stored
     double* offset
     double* scalar      # current margin or width of the loss
-    double* gap         # of a scalar with a step of its own, otherwise NULL: see `Meta`
+    double* gap         # of a scalar with a step of its own, otherwise NULL: see `Pace`
     double* gap_weight
     unsigned char* count        # slots in use: the first ones
     unsigned char* clock        # Recent: the slot of the oldest term, once all are used; Smallest: the next birthday
@@ -130,7 +131,7 @@ cdef Py_ssize_t vacate(Store* store, const real* coef, unsigned char* born, Py_s
     `smallest` is the slot of a full model's smallest term.
     """
     cdef Py_ssize_t slot
-    if store.budget == RECENT:
+    if store.recent:
         slot = (store.clock[m] + store.count[m]) % store.slots
         if store.count[m] == store.slots:
             store.clock[m] = <unsigned char> ((store.clock[m] + 1) % store.slots)
@@ -173,21 +174,22 @@ cdef int decide(const Store* store, Py_ssize_t m, double bare, double own, doubl
     cdef Loss loss = store.loss
     cdef View view
     cdef Move move
+    cdef Pace pace = Pace(0.0, 0.0)
     loss.scalar = store.scalar[m]
     view.bare, view.score = bare, bare + store.offset[m]
-    view.target, view.k, view.offsets, view.trace = y, own, 1.0, 0.0
+    view.target, view.weight, view.k, view.offsets, view.trace = y, 1.0, own, 1.0, 0.0
     view.scalar_gradient = loss_scalar_gradient(&loss, view.score, y)
     if store.gap != NULL:
         view.compared = loss_compared(&loss, view.score, y)
-        move.meta.gap, move.meta.gap_weight = store.gap[m], store.gap_weight[m]
+        pace = Pace(store.gap[m], store.gap_weight[m])
     else:
         view.compared = 0.0
-    if store.rule.code == GRADIENT:
+    if not store.implicit:
         view.derivative = loss_derivative(&loss, view.score, y)
-        gradient_move(&loss, eta, store.rule.regularization, 1.0, &view, &move)
+        gradient_move(&loss, &pace, eta, store.regularization, &view, &move)
     else:
-        view.score += (implicit_shrink(eta, store.rule.regularization) - 1.0) * bare
-        implicit_move(&loss, &store.rule, eta, 1.0, store.has_offset, &view, &move)
+        view.score += (implicit_shrink(eta, store.regularization) - 1.0) * bare
+        implicit_move(&loss, &pace, eta, store.regularization, store.penalty, store.has_offset, &view, &move)
         # In float32, a change of f(x) below the rounding of f(x) itself is no reason for a term.
         if fabs(move.alpha[0]) * own < store.dust * (fabs(view.score) + fabs(y) + fabs(loss.scalar)):
             move.alpha[0] = 0.0
@@ -196,7 +198,7 @@ cdef int decide(const Store* store, Py_ssize_t m, double bare, double own, doubl
     decision.offset = move.offset if store.has_offset else 0.0
     decision.scalar = move.scalar
     if store.gap != NULL:
-        decision.gap, decision.gap_weight = move.meta.gap, move.meta.gap_weight
+        decision.gap, decision.gap_weight = move.pace.gap, move.pace.weight
     if fabs(move.alpha[0]) <= store.range and fabs(move.alpha[0] * own) <= store.range \
             and isfinite(decision.offset) and isfinite(move.scalar):
         return NONE
@@ -287,7 +289,7 @@ cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssi
             for j in range(d):
                 x[j * OK_LANES + lane] = row[j]
     evaluate(store, points, coef, x, slots, sums)
-    if examples.learning and store.budget == SMALLEST and slots == store.slots:
+    if examples.learning and not store.recent and slots == store.slots:
         if real is float:
             ok_lanes_smallest_f(coef, born, slots, victims)
         else:
@@ -368,8 +370,15 @@ cdef class Models:
 
     Parameters
     ----------
-    loss, step, rule, budget : tuple
-        As the engine takes them; the rule is gradient or implicit, the budget Recent or Smallest.
+    loss, step : tuple
+        As the engine takes them.
+    implicit : bool
+        Whether steps are implicit, with a penalty, or gradient steps.
+    regularization, penalty : float
+    recent : bool
+        Whether the budget keeps the latest terms, or the largest.
+    slots : int
+        Terms of a model, at most.
     offset : bool
     gamma : float or None
         Of the Gaussian exp(-gamma |x - z|^2); None is the linear kernel.
@@ -382,23 +391,24 @@ cdef class Models:
     cdef readonly object dtype
     cdef readonly dict arrays           # by name; what `store` points to
 
-    def __init__(self, *, loss, step, rule, budget, bint offset, gamma, Py_ssize_t n_features, dtype):
+    def __init__(self, *, loss, step, bint implicit, double regularization, double penalty, bint recent, Py_ssize_t slots,
+                 bint offset, gamma, Py_ssize_t n_features, dtype):
         self.store.loss = Loss(loss[0], loss[1], loss[2], loss[3])
         self.store.has_offset = offset
         self.store.linear = gamma is None
         self.store.gamma = 0.0 if gamma is None else gamma
-        self.store.budget, self.store.slots = budget[0], budget[1]
+        self.store.implicit, self.store.recent, self.store.slots = implicit, recent, slots
         self.store.d = n_features
         self.dtype = np.dtype(dtype)
         self.store.range = np.finfo(self.dtype).max
         self.store.dust = 1e-6 if self.dtype == np.float32 else 0.0
-        self.configure(step, rule)
+        self.configure(step, regularization, penalty)
         self.allocate(0)
 
-    def configure(self, step, rule):
+    def configure(self, step, double regularization, double penalty):
         """Set what may change between calls."""
         self.store.step = Step(step[0], step[1], step[2], step[3], step[4])
-        self.store.rule = Rule(rule[0], rule[1], rule[2], rule[3], rule[4], rule[5])
+        self.store.regularization, self.store.penalty = regularization, penalty
 
     cdef allocate(self, Py_ssize_t blocks):
         """Move to arrays of so many blocks, at least as many as are in use."""
@@ -502,7 +512,7 @@ cdef class Models:
             check_array(state[name], name, array.dtype, (n, *array.shape[1:array.ndim - 1]))
         count, clock = state["count"].astype(int), state["clock"].astype(int)
         born, slots = state["born"], np.arange(self.store.slots)
-        recent = self.store.budget == RECENT
+        recent = self.store.recent
         if (count > self.store.slots).any():
             raise ValueError(f"a model has more terms than the budget of {self.store.slots}")
         if (state["t"] < 0).any() or (state["t"] >= 1 << 62).any():
@@ -529,7 +539,7 @@ cdef class Models:
         """(points, true coefficients) of a model, oldest first, terms that have decayed to 0 left out."""
         state = {name: array[0] for name, array in self.gather([model]).items()}
         slots = np.arange(state["count"])
-        if self.store.budget == RECENT:
+        if self.store.recent:
             slots = (slots + state["clock"]) % self.store.slots
         else:
             slots = np.argsort(state["born"][:state["count"]])

@@ -1,0 +1,3 @@
+class Workspace:
+    next: Workspace | None
+    def __init__(self, functions: int = ...) -> None: ...
