@@ -448,7 +448,7 @@ class Mistake(Loss):
         return True
 
     def core(self):
-        return _core.CODES[self.update], 0.0, 0.0
+        return _core.CODES[self.update], 0.0, 0.0, 0.0
 
     def validate(self):
         if self.update not in ("uniform", "proportional"):
