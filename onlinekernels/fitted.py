@@ -107,7 +107,7 @@ class Fitted:
         ...     print(part.place, part.point, round(part.value, 3))
         1 [1.] 2.393
         """
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             points, alpha = self._terms(state)
             return state.contributions(self._row(state, x), points, alpha, top, label)

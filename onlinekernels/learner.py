@@ -32,8 +32,8 @@ def _task_is(*tasks):
 class OnlineLearner(Fitted, Parameterized, TakesTurns):
     """Base of all algorithms: everything but the rule.
 
-    A subclass has an ``__init__`` that stores its parameters and a ``_plan`` that validates them. One thread at a time:
-    `_turn.alone` to learn and predict, `_turn` to look.
+    A subclass has an ``__init__`` that stores its parameters and a ``_plan`` that validates them. `_turn.alone` is to learn,
+    `_turn.shared` to predict, `_turn` to look.
     """
 
     _budget_of_int = Recent
@@ -183,13 +183,13 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
 
     def predict(self, X):
         """Labels, targets, or +1 (ordinary) and -1 (novel) for the rows of X."""
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             return state.answers(self._scores(state, X))
 
     def predict_one(self, x):
         """Prediction for one example, 1-d or an object."""
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             if state.sparse:
                 scores = self._scores(state, self._row(state, x))
@@ -206,7 +206,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         A loss of many classes gives one column per class; scikit-learn's one number for two classes if
         `fit` or `classes=` has settled that there are two.
         """
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             scores = self._scores(state, X)
             if state.loss.task == "multiclass":
@@ -223,7 +223,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     @only_if(_task_is("novelty"))
     def score_samples(self, X):
         """f(x): the lower, the more novel."""
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             return state.detected(self._scores(state, X))[0]
 
@@ -233,7 +233,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     )
     def predict_proba(self, X):
         """Probabilities of the classes, shape (n, n_classes)."""
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             scores = self._scores(state, X)
             if state.loss.task == "multiclass":
@@ -249,7 +249,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     @only_if(_task_is("binary", "multiclass", "regression"))
     def score(self, X, y, sample_weight=None):
         """Accuracy of a classifier, coefficient of determination R^2 of a regressor (its mean over targets)."""
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             scores = self._scores(state, X)
             predictions = state.answers(scores)

@@ -138,7 +138,7 @@ cdef class Coefficients(Tenant):
     cdef void clear(self) noexcept nogil:
         """Forget all terms, leaving the slots in use where they are."""
         cdef Py_ssize_t slot
-        for slot in range(self.dictionary.start, self.dictionary.stop):
+        for slot in range(self.dictionary.stop - 1, self.dictionary.start - 1, -1):     # the first is free at last
             if self.holds(slot):
                 self.drop(slot)
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 class Workspace:
-    next: Workspace | None
-    def __init__(self, functions: int = ...) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    next: Any

@@ -148,7 +148,7 @@ class Late(_RowByRow, Prompt):
     def predict(self, row):
         """(scores of all outputs that there are, margin)."""
         model = self.model
-        with model._turn.alone:
+        with model._turn.shared:
             state = model._state
             if state is None:
                 loss = model._current_loss()
