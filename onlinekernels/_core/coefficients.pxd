@@ -13,6 +13,7 @@ cdef class Coefficients(Tenant)
 
 cdef class Budget:
     cdef readonly long long most            # terms at most
+    cdef readonly bint looks_at_rows        # whether `hand_on` wants kernel values
 
     cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil
     cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil

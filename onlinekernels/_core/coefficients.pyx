@@ -27,7 +27,8 @@ cdef class Budget:
     `expiring(terms, t)`
         the slot of a term that f may not use after example t; asked again until it is NOBODY;
     `hand_on(terms, workspace, slot)`
-        what becomes of the coefficient before its slot is given up. Nothing: the term is dropped;
+        what becomes of the coefficient before its slot is given up. Nothing: the term is dropped. If `looks_at_rows`, the
+        kernel values of its point with all slots in use are in w.slot_work;
     `entered`, `left`
         to follow which terms there are;
     `changed`

@@ -147,6 +147,7 @@ cdef class Hypothesis:
             self.mind_rounding(w)
         if self.radius > 0.0:
             self.stay_in_ball(w)
+        self.rule.follow(w)
 
     cdef void append(self, Workspace w, Py_ssize_t i) noexcept nogil:
         """Let the example enter; first see who has to go for it."""

@@ -18,6 +18,7 @@ cdef class Rule:
     cdef double step_at(self, long long t) noexcept nogil
     cdef bint is_finite(self) noexcept nogil
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil
+    cdef void follow(self, Workspace w) noexcept nogil
 
 
 cdef class Gradient(Rule):

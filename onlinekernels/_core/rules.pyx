@@ -41,8 +41,9 @@ cdef class Rule:
         the derivative of the loss, w.xi;
     `shrink(t)`
         the factor that it will apply to f, if it looks at the scores after that;
-    `accept`, `state`, `restore`, `grow`
-        for a state of its own.
+    `accept`, `follow`, `state`, `check_state`, `restore`, `grow`
+        for a state of its own: before the move is carried out, when it has been, and between calls. Numbers per slot, or
+        per pair of slots, are tables of the dictionary.
 
     Parameters
     ----------
@@ -77,6 +78,10 @@ cdef class Rule:
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
         """The move that has been decided is carried out: let its own state follow, and offsets that it adapts itself."""
+        pass
+
+    cdef void follow(self, Workspace w) noexcept nogil:
+        """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere."""
         pass
 
     def grow(self, Py_ssize_t width):

@@ -12,6 +12,7 @@ cdef class Terms(Function):
     cdef readonly Coefficients terms
 
     cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil
     cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
 
 

@@ -35,6 +35,10 @@ cdef class Terms(Function):
         """Kernel values of example i with the slots in use."""
         return NULL
 
+    cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+        """Kernel values of a slot's point with the slots in use, into w.slot_work; return k(x, x) there."""
+        return 0.0
+
     cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Example i has entered a slot."""
         pass
@@ -89,6 +93,8 @@ cdef class Terms(Function):
         return self.terms.budget.expiring(self.terms, t)
 
     cdef void drop(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+        if self.terms.budget.looks_at_rows:
+            self.slot_values(w, slot)
         self.terms.budget.hand_on(self.terms, w, slot)
         self.terms.drop(slot)
 
@@ -212,7 +218,7 @@ cdef class CompiledTerms(Terms):
         Terms.__init__(self, terms, outputs)
         self.program = program
         self.notices_bad_points = program.needs_inner
-        self.evaluates_slots = evaluates_slots
+        self.evaluates_slots = evaluates_slots or terms.budget.looks_at_rows
         self.facts = self.dictionary.new_table(program.n_facts)
         self.dictionary.ask_for(program.needs_inner, program.needs_l1)
 
@@ -304,17 +310,22 @@ cdef class CompiledTerms(Terms):
         for fact in range(self.program.n_facts):
             (<double*> self.facts.data)[fact * self.facts.capacity + slot] = w.facts[fact * w.piece.rows + i]
 
-    cdef void evaluate_slot(self, Workspace w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
+    cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t start = self.dictionary.start, capacity = self.facts.capacity
         cdef double* facts = <double*> self.facts.data
         cdef const char* x = self.dictionary.point(slot)
         cdef double unused[2 * MAX_OPS]         # two, and one for each NORMALIZE
-        cdef int channel
+        cdef double own
         self.dictionary.slot_row(w, slot)
         self.program.row(w.slot_inner, w.slot_l1, x, facts + slot, capacity, self.dictionary.point(start), facts + start,
                          capacity, self.dictionary.size(), w.slot_work)
-        own[0] = self.program.facts_from(x, facts[SQUARE * capacity + slot], facts[TILT * capacity + slot], unused, 1)
-        w.slot_work[slot - start] = own[0]      # the same example: noise counts
+        own = self.program.facts_from(x, facts[SQUARE * capacity + slot], facts[TILT * capacity + slot], unused, 1)
+        w.slot_work[slot - start] = own         # the same example: noise counts
+        return own
+
+    cdef void evaluate_slot(self, Workspace w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
+        cdef int channel
+        own[0] = self.slot_values(w, slot)
         for channel in range(last + 1):
             self.terms.add_up(w.slot_work, channel, self.outputs.n, w.sums + channel * self.width)
         self.make_true(w, last, out)
