@@ -1,8 +1,8 @@
 """Budgets: which terms of the expansion stay."""
 import numbers
 
-from onlinekernels._core.ring import BUDGET_CODES, window_lengths
-from onlinekernels.params import Parameterized, nearest
+from onlinekernels._core import budgets as core
+from onlinekernels.params import Parameterized
 from onlinekernels.validation import bad_parameter, check_count, check_share
 
 __all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear"]
@@ -18,16 +18,14 @@ class Budget(Parameterized):
     """
 
     _size = None  # the parameter that counts terms or examples
-    exponent = 0.0
 
     def validate(self):
         """Raise ValueError for a parameter out of range."""
         self._check_values()
 
     def core(self):
-        """(code, size, exponent) for the engine."""
-        size = 0 if self._size is None else int(getattr(self, self._size))
-        return nearest(type(self), BUDGET_CODES), size, float(self.exponent)
+        """A new one for the engine."""
+        raise NotImplementedError
 
 
 class Unlimited(Budget):
@@ -40,6 +38,9 @@ class Unlimited(Budget):
 
     def __init__(self):
         pass
+
+    def core(self):
+        return core.Unlimited()
 
 
 class Recent(Budget):
@@ -62,12 +63,15 @@ class Recent(Budget):
     def __init__(self, size):
         self.size = size
 
+    def core(self):
+        return core.Recent(int(self.size))
+
 
 class _Latest(Budget):
     def length(self, t):
         """How many of the latest examples f_t may use, for one t or an array of them."""
         self.validate()
-        return window_lengths(*self.core(), t)
+        return self.core().lengths(t)
 
 
 class Window(_Latest):
@@ -91,6 +95,9 @@ class Window(_Latest):
     def __init__(self, steps):
         self.steps = steps
 
+    def core(self):
+        return core.Window(int(self.steps))
+
 
 class Smallest(Budget):
     """The `size` terms with the largest coefficients (I 2.1).
@@ -112,6 +119,9 @@ class Smallest(Budget):
 
     def __init__(self, size):
         self.size = size
+
+    def core(self):
+        return core.Smallest(int(self.size))
 
 
 class Sublinear(_Latest):
@@ -147,6 +157,9 @@ class Sublinear(_Latest):
         self.exponent = exponent
         self.start = start
 
+    def core(self):
+        return core.Sublinear(int(self.start), float(self.exponent))
+
 
 def as_budget(value, owner, of_int=Recent):
     """A budget from what a user may give: a budget, None for `Unlimited`, an int for `of_int`."""
@@ -158,7 +171,7 @@ def as_budget(value, owner, of_int=Recent):
             raise bad_parameter(owner, "budget", "an integer of at least 1 and at most 2**62", value.size)
     if not isinstance(value, Budget):
         raise bad_parameter(owner, "budget", "None, a positive integer or a budget such as Window(200)", value)
-    if nearest(type(value), BUDGET_CODES) is None:
-        raise ValueError(f"{type(value).__name__} must derive from one of {', '.join(BUDGET_CODES)}.")
+    if type(value).core is Budget.core:
+        raise ValueError(f"{type(value).__name__} must derive from one of {', '.join(__all__[1:])}.")
     value.validate()
     return value

@@ -58,7 +58,7 @@ class Fitted:
 
     @staticmethod
     def _terms(state):
-        if state.engine.expansion.pool is None:
+        if state.function.keeps != "terms":
             instead = "knots, not terms: see knots_" if state.plan.trees else "weights, not terms: see coef_"
             raise AttributeError(f"This kernel with an unlimited budget keeps {instead}.")
         return state.terms()
@@ -79,10 +79,10 @@ class Fitted:
     @learned
     def n_terms_(self, state):
         """Number of terms in the expansion; 0 where weights replace them."""
-        expansion = state.engine.expansion
-        if expansion.pool is not None:
-            return len(expansion.pool.live_slots())
-        return int(expansion.tree.counts(0).sum()) if state.plan.trees else 0
+        function = state.function
+        if function.keeps == "terms":
+            return len(function.slots())
+        return int(function.forest.tree.counts(0).sum()) if function.keeps == "knots" else 0
 
     def contributions(self, x, top=5, label=None):
         """Which stored examples speak for or against a prediction, and how much.
@@ -110,7 +110,7 @@ class Fitted:
         ...     print(part.place, part.point, round(part.value, 3))
         1 [1.] 2.393
         """
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             points, alpha = self._terms(state)
             return state.contributions(self._row(state, x), points, alpha, top, label)
@@ -147,7 +147,7 @@ class Fitted:
     @learned
     def intercept_(self, state):
         """Offsets b, shape (n_outputs,); of the averaged hypothesis with average=True."""
-        return state.shown(state.engine.intercept())
+        return state.shown(state.hypothesis.intercept())
 
     @learned
     def coef_(self, state):
@@ -155,8 +155,8 @@ class Fitted:
         scale = state.kernel.linear_scale()
         if scale is None:
             raise AttributeError("coef_ exists for the linear kernel only.")
-        if state.engine.expansion.pool is None:
-            weights = state.engine.coefficients()
+        if state.function.keeps == "weights":
+            weights = state.hypothesis.coefficients()
         else:
             points, alpha = state.terms()
             weights = alpha @ points.astype(float)
@@ -170,12 +170,12 @@ class Fitted:
     @learned
     def t_(self, state):
         """Number of examples learned."""
-        return state.engine.t
+        return state.hypothesis.t
 
     @learned
     def step_(self, state):
         """Step size of the latest example; ``progressive(..., return_steps=True)`` gives the history."""
-        return state.engine.step_size()
+        return state.hypothesis.step_size()
 
     @learned
     def kernel_(self, state):
@@ -211,8 +211,7 @@ class Fitted:
         """The labels of a classifier; of two, the second is the positive one."""
         if state.labels is None:
             raise AttributeError("classes_ exists for classifiers only.")
-        outputs = state.engine.expansion.outputs
-        return (state.labels.classes if outputs is None else state.labels.classes[: outputs.n]).copy()
+        return (state.labels.classes if state.form == "one" else state.labels.classes[: state.joined()]).copy()
 
     @learned
     def margin_(self, state):
@@ -229,10 +228,10 @@ class Fitted:
         """rho of a novelty loss: decision_function = score_samples - offset_."""
         if state.loss.task != "novelty":
             raise AttributeError("offset_ exists for novelty losses only; see intercept_.")
-        return state.engine.scalar()
+        return state.hypothesis.scalar()
 
     @staticmethod
     def _scalar(state, name):
         if state.loss.scalar_name != name:
             raise AttributeError(f"The loss {state.loss!r} has no {name}.")
-        return state.engine.scalar()
+        return state.hypothesis.scalar()

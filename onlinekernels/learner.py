@@ -32,9 +32,9 @@ def _task_is(*tasks):
 class OnlineLearner(Fitted, Parameterized, TakesTurns):
     """Base of all algorithms: everything but the rule.
 
-    A subclass has an ``__init__`` that stores its parameters and a ``_plan`` that validates them. One thread at a time:
-    `_turn.alone` to learn and predict, `_turn` to look. What several algorithms have in common is described here, and in
-    the docstrings of those that have it; see `onlinekernels.docstrings`.
+    A subclass has an ``__init__`` that stores its parameters and a ``_plan`` that validates them. `_turn.alone` is to learn,
+    `_turn.shared` to predict, `_turn` to look. What several algorithms have in common is described here, and in the
+    docstrings of those that have it; see `onlinekernels.docstrings`.
 
     Parameters
     ----------
@@ -111,9 +111,9 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
 
     def _place_margin(self, state, X):
         """Put the margin of a detector where a fraction nu of all rows is below it."""
-        examples = {"objects": X} if state.plan.takes_objects else {"X": state.scaled(X), "trusted": True}
-        scores = self._decide(state, **examples)[:, 0]
-        state.engine.set_scalar(float(np.quantile(scores, state.loss.nu)))
+        X = X if state.plan.takes_objects else state.scaled(X)
+        scores = self._decide(state, X, trusted=True)[:, 0]
+        state.hypothesis.set_scalar(float(np.quantile(scores, state.loss.nu)))
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None, *, initial=None):
         """Learn some more examples, as many as you like at a time; return self.
@@ -177,7 +177,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state, X, y, weights = self._checked(before, X, y, classes, sample_weight, start)
             state.make_ready()
             joined = state.joined()
-            scores = np.zeros((len(X), state.engine.expansion.width))
+            scores = np.zeros((len(X), state.function.width))
             trace = {"steps": return_steps, "scalars": return_margins or return_labels}
             trace = {name: np.zeros(len(X)) for name, is_wanted in trace.items() if is_wanted}
             known = self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **trace)
@@ -210,7 +210,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 self._state.keep_learned(state, np.array([]))
                 validation.tell(error, 0)
                 raise
-            if state.engine.trouble:
+            if state.hypothesis.trouble:
                 warn_once(self._state)
         return self
 
@@ -225,20 +225,20 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
 
     def predict(self, X):
         """Labels, targets, or +1 (ordinary) and -1 (novel) for the rows of X."""
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             return state.answers(self._scores(state, X))
 
     def predict_one(self, x):
         """Prediction for one example, 1-d or an object."""
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             if state.sparse:
                 scores = self._scores(state, self._row(state, x))
             elif state.plan.takes_objects:
-                scores = self._decide(state, objects=[self._checked_one(state, x)])
+                scores = self._decide(state, [self._checked_one(state, x)])
             else:
-                scores = self._decide(state, X=state.scaled(self._checked_one(state, x).reshape(1, -1)), trusted=True)
+                scores = self._decide(state, state.scaled(self._checked_one(state, x).reshape(1, -1)), trusted=True)
             return plain(state.answers(scores)[0])
 
     @only_if(_task_is("binary", "multiclass", "novelty"), " A regressor has predict.")
@@ -248,7 +248,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         A loss of many classes gives one column per class; scikit-learn's one number for two classes if
         `fit` or `classes=` has settled that there are two.
         """
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             scores = self._scores(state, X)
             if state.loss.task == "multiclass":
@@ -265,7 +265,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     @only_if(_task_is("novelty"))
     def score_samples(self, X):
         """f(x): the lower, the more novel."""
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             return state.detected(self._scores(state, X))[0]
 
@@ -275,7 +275,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     )
     def predict_proba(self, X):
         """Probabilities of the classes, shape (n, n_classes)."""
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             scores = self._scores(state, X)
             if state.loss.task == "multiclass":
@@ -291,7 +291,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     @only_if(_task_is("binary", "multiclass", "regression"))
     def score(self, X, y, sample_weight=None):
         """Accuracy of a classifier, coefficient of determination R^2 of a regressor (its mean over targets)."""
-        with self._turn.alone:
+        with self._turn.shared:
             state = self._fitted()
             scores = self._scores(state, X)
             predictions = state.answers(scores)
@@ -310,18 +310,18 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     def _scores(self, state, X):
         """Scores of all rows, shape (n, outputs)."""
         if state.plan.takes_objects:
-            return self._decide(state, objects=validation.check_objects(X))
+            return self._decide(state, validation.check_objects(X))
         if state.scaler is not None:
-            return self._decide(state, X=state.scaled(self._checked_points(state, X)), trusted=True)
-        points = self._checked_points(state, X, finite=not state.engine.notices_bad_points)
+            return self._decide(state, state.scaled(self._checked_points(state, X)), trusted=True)
+        points = self._checked_points(state, X, finite=not state.function.notices_bad_points)
         try:
-            return self._decide(state, X=points)
+            return self._decide(state, points)
         except FloatingPointError:
             points = self._checked_points(state, X)  # NaN or infinity: say so
-            return self._decide(state, X=points, trusted=True)
+            return self._decide(state, points, trusted=True)
 
-    def _decide(self, state, **examples):
-        scores = state.engine.decision(**examples)
+    def _decide(self, state, examples, **how):
+        scores = state.engine.decision(examples, **how)
         return scores if state.form == "one" or state.labels is None else scores[:, : len(state.labels.order)]
 
     # ---- Checks -------------------------------------------------------------------------------
@@ -374,23 +374,23 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         """X as a fitted model takes it."""
         if state.feature_names is not None:
             validation.check_feature_names(X, state.feature_names, type(self).__name__)
-        dtype = state.engine.expansion.dtype
+        dtype = state.function.dtype
         return state.plan.checked_points(X, state.n_features, dtype, finite, type(self).__name__, state.sparse)
 
     def _checked_one(self, state, x):
         """x as a fitted model takes it."""
-        expansion = state.engine.expansion
-        if expansion.kernel is not None:
+        function = state.function
+        if function.takes_objects:
             return validation.check_objects([x])[0]
         if not (
             type(x) is np.ndarray
-            and x.dtype == expansion.dtype
-            and x.shape == (expansion.n_features,)
+            and x.dtype == function.dtype
+            and x.shape == (function.n_features,)
             and x.flags.c_contiguous
             and x.flags.aligned
             and all_finite(x)
         ):
-            x = validation.check_point(x, n_features=state.n_features, dtype=expansion.dtype, owner=type(self).__name__)
+            x = validation.check_point(x, n_features=state.n_features, dtype=function.dtype, owner=type(self).__name__)
         if state.plan.copies_one:
             x = x.copy()
         if state.plan.restricts and state.scaler is None:
@@ -423,8 +423,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             if state.scales():
                 rows, numbers, known = state.begin_scaling(X, y, weights)
             state.make_ready()
-            examples = {"objects": rows} if state.plan.takes_objects else {"X": rows}
-            engine.learn(numbers, weights=weights, **trace, **examples)
+            engine.learn(rows, numbers, weights=weights, **trace)
             state.end_scaling()
         except BaseException as error:
             state.end_scaling()
@@ -436,7 +435,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 state.keep_learned(None if is_new else before, y[: learned * state.targets])
             validation.tell(error, earlier + learned)
             raise
-        if engine.trouble:
+        if state.hypothesis.trouble:
             warn_once(state)
         return known
 

@@ -1,7 +1,7 @@
 """Model files: one .npz, versioned, with a checksum and without pickle.
 
-The file holds arrays and one JSON header (as bytes).  The header names the algorithm, its parameters,
-the labels and the scalars of the state, and has a SHA-256 digest over everything.  Loading looks names
+The file holds arrays and one JSON header (as bytes).  The header names the algorithm, its parameters, the labels, and
+everything that is learned, by name and not by where it is in memory; it has a SHA-256 digest over everything.  Loading looks names
 up in the library's own tables, validates every shape and index, and never executes code.
 """
 import hashlib
@@ -22,7 +22,7 @@ from onlinekernels.state import State
 __all__ = ["save", "load", "notes_of"]
 
 FORMAT = "onlinekernels model"
-VERSION = 2
+VERSION = 3
 PLAIN = (bool, int, float, str)  # a subclass, such as an enumeration, would come back as something else
 
 NOUNS = {
@@ -60,9 +60,9 @@ def save(model, path, *, without=(), notes=None):
             name: None if name in without else _encoded(value, name, arrays)
             for name, value in state["plan"].items()
         }
-        state["engine"] = {
+        state["learned"] = {
             name: _encoded_objects(value, arrays) if name == "objects" else _encoded(value, name, arrays)
-            for name, value in state["engine"].items()
+            for name, value in state["learned"].items()
         }
         header["state"] = state
     if notes is not None:
@@ -91,7 +91,7 @@ def load(path, kernel=None, loss=None):
     path = os.fsdecode(path)
     header, arrays = _read(path if os.path.exists(path) or path.endswith(".npz") else path + ".npz")
     try:
-        header = upgraded(header) if header["version"] == 1 else header
+        header, arrays = upgraded(header, arrays)
         given = {"kernel": kernel, "loss": loss}
         params = {name: _decoded(value, arrays) for name, value in header["params"].items()}
         plan = {}
@@ -114,7 +114,7 @@ def load(path, kernel=None, loss=None):
         model = algorithm(**params)
         if header["state"] is not None:
             state = dict(header["state"], plan=plan)
-            state["engine"] = {name: _decoded(value, arrays) for name, value in state["engine"].items()}
+            state["learned"] = {name: _decoded(value, arrays) for name, value in state["learned"].items()}
             model.__dict__["_state"] = State.from_dict(state)
     except Exception as error:  # whatever the file says, and however deep it says it
         reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
@@ -139,9 +139,7 @@ def _algorithm_name(model):
 def _encoded(value, name, arrays):
     """A parameter or state value as JSON, with arrays put aside."""
     if isinstance(value, np.ndarray) and is_storable(value):
-        key = f"array{len(arrays)}"
-        arrays[key] = value.copy(order="C")
-        return {"array": key}
+        return {"array": _key_of(value, arrays)}
     if isinstance(value, dict):
         return {"pairs": [[_plain(key, name), _plain(v, name)] for key, v in value.items()]}
     if isinstance(value, (list, tuple)):
@@ -164,6 +162,16 @@ def _encoded(value, name, arrays):
         + (f"Use model.save(path, without=[{name!r}]) and load(path, {name}=...), or pickle the model."
            if name in ("kernel", "loss") else "Pickle the model instead.")
     )
+
+
+def _key_of(array, arrays):
+    """The name of an array in the file: what is there twice, such as the Gram matrix of a kernel, is written once."""
+    for key, other in arrays.items():
+        if other.dtype == array.dtype and other.shape == array.shape and other.tobytes() == array.tobytes():
+            return key
+    key = f"array{len(arrays)}"
+    arrays[key] = array.copy(order="C")
+    return key
 
 
 def _plain(value, name):
@@ -251,9 +259,9 @@ def _read(path):
             raise ValueError(f"{path} is not a model file of onlinekernels, or it is damaged: {error}.") from error
     if not is_ours:
         raise ValueError(f"{path} is not a model file of onlinekernels.")
-    if type(header.get("version")) is not int or header["version"] not in (1, VERSION):
+    if type(header.get("version")) is not int or not 1 <= header["version"] <= VERSION:
         raise ValueError(
-            f"{path} has version {header.get('version')} of the file format; this library reads versions 1 and {VERSION}. "
+            f"{path} has version {header.get('version')} of the file format; this library reads versions 1 to {VERSION}. "
             "Update onlinekernels to load it."
         )
     if header.get("digest") != digest:

@@ -1,14 +1,27 @@
-"""Model files of earlier versions: their headers, with what has come since."""
+"""Model files of earlier versions: what they say, as the latest version says it."""
 import copy
+
+import numpy as np
 
 __all__ = ["upgraded"]
 
 SCALES_TARGETS = {"ILK", "NORMA", "PassiveAggressive", "Projection", "SILK", "SVMD"}
+# Version 2 had these numbers in one array; the last two were missing at first.
+NUMBERS = ("eta", "product", "square", "scalar_eta", "scalar_trace", "corrections", "peak", "gap", "gap_weight")
 
 
-def upgraded(header):
-    """A header of version 1 as version 2 has it: what is new has the value that version 1 stood for."""
-    header = copy.deepcopy(header)
+def upgraded(header, arrays):
+    """(header, arrays) of any version as the latest one has them."""
+    header, arrays = copy.deepcopy(header), dict(arrays)
+    if header["version"] == 1:
+        _from_first(header)
+    if header["version"] == 2:
+        _from_second(header, arrays)
+    return header, arrays
+
+
+def _from_first(header):
+    """What is new in version 2 has the value that version 1 stood for."""
     params, state = header["params"], header["state"]
     if header["algorithm"] in SCALES_TARGETS:
         params.setdefault("scale_target", False)
@@ -25,7 +38,6 @@ def upgraded(header):
         _share_steps(plan)
     _share_steps(params)
     header["version"] = 2
-    return header
 
 
 def _share_steps(part):
@@ -36,3 +48,37 @@ def _share_steps(part):
         part["params"].setdefault("margin_step", None)
     for value in part.values():
         _share_steps(value)
+
+
+def _from_second(header, arrays):
+    """Version 2 mirrored memory: rows for labels that had not joined, numbers without names, what follows from points."""
+    header["version"] = 3
+    state = header["state"]
+    if state is None:
+        return
+    old = state.pop("engine")
+
+    def array(name):
+        return arrays[old[name]["array"]]
+
+    def put(name, value):
+        key = f"of version 3: {name}"
+        arrays[key] = np.ascontiguousarray(value)
+        learned[name] = {"array": key}
+
+    channels, width = len(array("frame")), int(array("offsets").shape[1])
+    labels = old.get("labels", 1)
+    learned = {name: value for name, value in old.items() if name not in ("meta", "offsets", "oldest", "point_facts", "width")}
+    learned["labels"] = labels
+    learned.update(zip(NUMBERS, map(float, [*array("meta"), 0.0, 0.0])))
+    for name, row in zip(("offset", "offset_sum", "offset_eta", "offset_trace"), array("offsets")):
+        put(name, row[:labels])
+    for name in ("weights", "tree_values", *(() if "pairs" in old else ("coefficients",))):
+        if name in old:
+            rows = array(name).reshape(channels, width, -1)[:, :labels]
+            put(name, rows.reshape(channels * labels, rows.shape[2]))
+    if "sparse_indices" in old:
+        sizes = array("points")[:, 1].astype(np.int64)
+        del learned["points"]
+        put("sparse_sizes", sizes)
+    state["learned"] = learned

@@ -80,9 +80,9 @@ def checked_state(model):
         raise ValueError(
             "Models with scale= or scale_target= have units of their own. Scale the data before, by one scaler for all parts."
         )
-    if state.plan.trees is not None and state.engine.expansion.pool is None:
+    if state.function.keeps == "knots":
         raise ValueError("Models that keep knots cannot be combined; give them a budget.")
-    if state.sparse and state.engine.expansion.pool is not None:
+    if state.sparse and state.function.keeps == "terms":
         raise ValueError("Models on sparse rows can be combined if they keep weights: a linear kernel, no budget.")
     return state
 
@@ -97,8 +97,8 @@ def check_alike(first, other):
         ("number of targets", first.targets, other.targets),
         ("offset", first.plan.offset, other.plan.offset),
         ("form", first.form, other.form),
-        ("precision", first.engine.expansion.dtype.name, other.engine.expansion.dtype.name),
-        ("way to keep f", first.engine.expansion.pool is None, other.engine.expansion.pool is None),
+        ("precision", first.function.dtype.name, other.function.dtype.name),
+        ("way to keep f", first.function.keeps, other.function.keeps),
         ("classes", classes(first), classes(other)),
     ):
         if not same_parameters(mine, others):
@@ -116,14 +116,14 @@ def roomy(states):
     """A budget like the first model's that holds the terms of all."""
     budget = copy.deepcopy(states[0].plan.budget)
     if type(budget) in (Recent, Smallest, Window):
-        size = sum(other.plan.budget.core()[1] for other in states)
+        size = sum(getattr(other.plan.budget, budget._size) for other in states)
         budget.set_params(**{budget._size: size})
     return budget
 
 
 def checked_weights(weights, states):
     if weights is None:
-        weights = [state.engine.t for state in states]
+        weights = [state.hypothesis.t for state in states]
     weights = np.asarray(weights, dtype=float)
     if weights.shape != (len(states),) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ValueError(f"weights must hold a number of at least 0 for each of the {len(states)} models. Got {weights!r}.")
@@ -141,23 +141,23 @@ def combined(plan, states, weights):
         function = put_together(parts, weights)
         sample = function[0]
     if not len(sample) and not plan.takes_objects:
-        sample = np.zeros((1, first.n_features), dtype=first.engine.expansion.dtype)
+        sample = np.zeros((1, first.n_features), dtype=first.function.dtype)
     if first.sparse:
         state = State(plan, first.n_features, np.float64, labels=first.labels, sparse=True, targets=first.targets)
     else:
         state = State.first(plan, sample, first.labels, first.targets)
     if state.labels is not None and state.form != "one":
         state.make_ready()
-        state.engine.expansion.outputs.n = max(other.joined() for other in states)
+        state.function.outputs.n = max(other.joined() for other in states)
     state.rows = first.rows
-    offset = sum(weight * other.engine.intercept() for weight, other in zip(weights, states))
-    state.engine.begin_from(offset, *function)
+    offset = sum(weight * other.hypothesis.intercept() for weight, other in zip(weights, states))
+    state.hypothesis.begin_from(offset, *function)
     if plan.exact_norms:
-        state.engine.begin_with_square(state.norm() ** 2)
-    state.engine.restore({
-        **state.engine.state(),
-        "t": sum(int(other.engine.t) for other in states),
-        "scalar": float(sum(weight * other.engine.scalar() for weight, other in zip(weights, states))),
+        state.hypothesis.begin_with_square(state.norm() ** 2)
+    state.hypothesis.restore({
+        **state.hypothesis.state(),
+        "t": sum(int(other.hypothesis.t) for other in states),
+        "scalar": float(sum(weight * other.hypothesis.scalar() for weight, other in zip(weights, states))),
     })
     return state
 

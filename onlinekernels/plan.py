@@ -4,13 +4,18 @@ import copy
 import numpy as np
 
 from onlinekernels import defaults, validation
-from onlinekernels._core.decider import RULE_CODES
+from onlinekernels._core.coefficients import Full, Paired
 from onlinekernels._core.engine import Engine
-from onlinekernels._core.expansion import FORMS, Expansion
-from onlinekernels._core.forest import Forest
+from onlinekernels._core.forest import BudgetedTrees, Forest, Trees
+from onlinekernels._core.forms import AllLabels, LabelPair, OneOutput, Targets
+from onlinekernels._core.hypothesis import Hypothesis
 from onlinekernels._core.kernels import Program
 from onlinekernels._core.outputs import Outputs
-from onlinekernels._core.sparse import Sparse
+from onlinekernels._core.points import DensePoints, Objects
+from onlinekernels._core import rules
+from onlinekernels._core.sparse import SparsePoints
+from onlinekernels._core.terms import CompiledTerms, ObjectTerms
+from onlinekernels._core.weights import SparseWeights, Weights
 from onlinekernels.budgets import Budget, Unlimited, as_budget
 from onlinekernels.kernels import Gaussian, Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, ManyLabels
@@ -26,6 +31,18 @@ __all__ = ["Plan"]
 AGGRESSIVE_LOSSES = {"Hinge", "Novelty", "Absolute", "Insensitive", "MulticlassHinge", "GraphHinge"}
 
 
+# By name: a rule of the core, and what makes it that one
+RULES = {
+    "gradient": (rules.Gradient, {}),
+    "implicit": (rules.Implicit, {}),
+    "aggressive": (rules.Aggressive, {}),
+    "aggressive squared": (rules.Aggressive, {"squared": True}),
+    "relaxed": (rules.Relaxed, {}),
+    "relaxed aggressive": (rules.Relaxed, {"aggressive": True}),
+    "approximate": (rules.Approximate, {}),
+}
+
+
 class Plan:
     """Validated parameters in force, ready for an engine: copies, so that later changes do not reach them.
 
@@ -34,7 +51,7 @@ class Plan:
     loss, kernel, budget, step, labels
         The nouns.
     rule : str
-        A name in `RULE_CODES`.
+        A name in `RULES`.
     regularization, penalty : float
         lambda (c of V) and C of the rule.
     exact : bool
@@ -138,7 +155,7 @@ class Plan:
             validation.check_not_negative(self, name)
         for name in ("exact", "exact_norms", "keeps_terms", "offset", "average"):
             validation.check_flag(self, name)
-        if self.rule not in RULE_CODES:
+        if self.rule not in RULES:
             raise ValueError(f"there is no rule {self.rule!r}")
 
     # ---- Combinations that make no sense are refused here, each in one sentence ----
@@ -207,7 +224,7 @@ class Plan:
         mine, other = (plan.labels if isinstance(plan.labels, Taxonomy) else None for plan in (self, start.plan))
         if not same_parameters(mine, other):
             raise ValueError("initial must have the label kernel of this model: the same Taxonomy, or none in both.")
-        if start.engine.intercept().any() and not self.offset:
+        if start.hypothesis.intercept().any() and not self.offset:
             raise ValueError("initial has an offset; this model needs offset=True to start from it.")
         if bool(self.scale) != bool(start.plan.scale):
             raise ValueError("initial and this model must both scale their features, or neither.")
@@ -263,17 +280,15 @@ class Plan:
         return None if ops is None else Program(ops)
 
     def outputs(self, labels, targets=1):
-        """The label structure for the engine; None for one output."""
-        if targets > 1:
+        """The labels, or targets, for the engine."""
+        if targets > 1 or self.form == "one":
             return Outputs(targets)
-        if self.form == "one":
-            return None
         return Outputs(len(labels.order)) if self.labels is None else self.labels.outputs(labels.order)
 
     def settings(self):
-        """(step, rule) as the engine takes them: what may change between calls."""
-        rule = RULE_CODES[self.rule], self.regularization, self.penalty, self.exact, self.radius, self.threshold
-        return self.step.core(), rule
+        """What may change between calls, as rules of the core take it."""
+        return {"step": self.step.core(), "regularization": self.regularization, "penalty": self.penalty,
+                "threshold": self.threshold}
 
     def form_for(self, targets):
         """`form`, if y has so many numbers for each example."""
@@ -286,41 +301,66 @@ class Plan:
             )
         return "dense"
 
-    def _expansion(self, n_features, dtype, origin, labels, sparse, targets):
-        shared = {
-            "n_features": n_features,
-            "budget": self.budget.core(),
-            "channels": 1 + self.adapts_step + self.average,
-            "outputs": self.outputs(labels, targets),
-            "form": FORMS[self.form_for(targets)],
-        }
+    def _function(self, n_features, dtype, origin, outputs, sparse, targets):
+        """f, before it has learned anything."""
+        channels = 1 + self.adapts_step + self.average
+        if self.weight_scale is not None:
+            kind = SparseWeights if sparse else Weights
+            return kind(scale=self.weight_scale, n_features=n_features, channels=channels, outputs=outputs)
         if self.trees is not None:
-            return Forest(**shared, **self.trees)
-        shared.update(
-            program=self.program(n_features),
-            weight_scale=self.weight_scale or 1.0,
+            forest = Forest(n_features=n_features, channels=channels, width=max(1, outputs.n), **self.trees)
+            if type(self.budget) is Unlimited:
+                return Trees(forest=forest, outputs=outputs)
+            return BudgetedTrees(
+                forest=forest, terms=self._terms(DensePoints(n_features, np.float64), channels, outputs, targets), outputs=outputs
+            )
+        if n_features is None:
+            return ObjectTerms(kernel=self.kernel, terms=self._terms(Objects(), channels, outputs, targets), outputs=outputs)
+        points = SparsePoints(n_features) if sparse else DensePoints(n_features, dtype, origin)
+        program = self.program(n_features)
+        program.start(n_features, points.dtype, origin)
+        return CompiledTerms(
+            program=program,
+            terms=self._terms(points, channels, outputs, targets),
+            outputs=outputs,
             evaluates_slots=self.exact_norms,
         )
-        if sparse:
-            return Sparse(**shared)
-        return Expansion(kernel=self.kernel if n_features is None else None, dtype=dtype, origin=origin, **shared)
+
+    def _terms(self, dictionary, channels, outputs, targets):
+        """Coefficients on a dictionary, under the budget."""
+        if self.form_for(targets) == "pair":
+            return Paired(dictionary, self.budget.core(), channels)
+        return Full(dictionary, self.budget.core(), channels, max(1, outputs.n))
+
+    def _form(self, outputs, targets):
+        """What the rule looks at; it has a rule of its own."""
+        kind, settings = (rules.MetaDescent, {}) if self.adapts_step else RULES[self.rule]
+        rule = kind(**self.settings(), **settings)
+        custom_loss = None if self.loss.is_compiled() else self.loss
+        if targets > 1:
+            return Targets(rule, outputs, custom_loss, targets)
+        if self.form == "one":
+            return OneOutput(rule, outputs, custom_loss)
+        kind = LabelPair if self.form == "pair" else AllLabels
+        return kind(rule, outputs, custom_loss, self.loss.structured)
 
     def engine(self, n_features, dtype, origin=None, labels=None, sparse=False, targets=1):
-        expansion = self._expansion(n_features, dtype, origin, labels, sparse, targets)
-        step, rule = self.settings()
-        compiled = self.loss.is_compiled()
-        return Engine(
-            expansion=expansion,
-            loss=self.loss.core() if compiled else (0, self.loss.core()[1], 0.0, 0.0),
-            custom_loss=None if compiled else self.loss,
-            step=step,
-            rule=rule,
+        """The engine of a model that has learned nothing."""
+        self.form_for(targets)
+        outputs = self.outputs(labels, targets)
+        hypothesis = Hypothesis(
+            function=self._function(n_features, dtype, origin, outputs, sparse, targets),
+            form=self._form(outputs, targets),
+            loss=self.loss.core() if self.loss.is_compiled() else (0, self.loss.core()[1], 0.0, 0.0),
             offset=self.offset,
             average=self.average,
-            structured=self.loss.structured,
+            radius=self.radius,
             exact_norms=self.exact_norms,
+            regression=self.loss.task == "regression",
+        )
+        return Engine(
+            hypothesis,
+            targets=targets,
             growing=labels is not None and self.form != "one" and not labels.fixed,
             leaves_out=self.leaves_out,
-            targets=targets,
-            regression=self.loss.task == "regression",
         )

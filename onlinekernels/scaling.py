@@ -92,7 +92,7 @@ class RunningScaler(Parameterized, TakesTurns):
 
     def _advance(self, X, wanted=False):
         """Take in rows; return them scaled, if that is wanted."""
-        with self._turn:
+        with self._turn.alone:
             self._check_memory()
             rows = self._checked(X)
             names = validation.feature_names(X) if self._state is None else self._state[3]

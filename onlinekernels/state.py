@@ -6,7 +6,7 @@ from collections import namedtuple
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.ring import check_array
+from onlinekernels._core.arrays import check_array
 from onlinekernels._core.sparse import Rows
 from onlinekernels.labels import BinaryLabels, ManyLabels, label_column
 from onlinekernels.params import same_parameters
@@ -48,6 +48,16 @@ class State:
             return cls(plan, X.n_features, X.dtype, labels=labels, sparse=True, targets=targets)
         program = None if plan.scale else plan.program(X.shape[1])  # what is scaled is not far from 0
         return cls(plan, X.shape[1], X.dtype, program and program.choose_origin(X[0]), labels, False, targets)
+
+    @property
+    def hypothesis(self):
+        """f with its offsets, the loss's scalar and the rule, as they are now."""
+        return self.engine.hypothesis
+
+    @property
+    def function(self):
+        """f as it is kept."""
+        return self.engine.hypothesis.function
 
     @property
     def loss(self):
@@ -184,7 +194,7 @@ class State:
 
     def joined(self):
         """Number of outputs, labels that have not been learned left out."""
-        return 1 if self.form == "one" else self.engine.expansion.outputs.n
+        return self.function.outputs.n
 
     def answers(self, scores, rho=None):
         """Labels, targets, or +1 and -1 of a detector, by the threshold rho if it is not that in force."""
@@ -209,29 +219,29 @@ class State:
 
     def detected(self, scores, rho=None):
         """(f, rho) of a detector; f is rho where it is that up to rounding, as implicit steps leave it."""
-        scores, rho = scores[:, 0], self.engine.scalar() if rho is None else rho
-        rounding = 64 * np.finfo(self.engine.expansion.dtype).eps * np.maximum(np.abs(scores), np.abs(rho))
+        scores, rho = scores[:, 0], self.hypothesis.scalar() if rho is None else rho
+        rounding = 64 * np.finfo(self.function.dtype).eps * np.maximum(np.abs(scores), np.abs(rho))
         return np.where(np.abs(scores - rho) <= rounding, rho, scores), rho
 
     def take_labels(self, labels):
         """Go on with labels that may be shown in another order, which decides among equals."""
         self.labels = labels
         if labels is not None and self.form != "one":
-            self.engine.set_order(labels.display)
+            self.hypothesis.form.set_order(labels.display)
 
     def make_ready(self):
         """Bring the engine up to date with a new plan and new labels, just before learning."""
         if self.configured is not self.plan:
-            self.engine.configure(*self.plan.settings())
+            self.hypothesis.rule.configure(**self.plan.settings())
             self.configured = self.plan
-        if self.labels is not None and self.form != "one" and len(self.labels.order) > self.engine.expansion.width:
-            self.engine.grow(len(self.labels.order))
+        if self.labels is not None and self.form != "one" and len(self.labels.order) > self.function.width:
+            self.hypothesis.grow(len(self.labels.order))
 
     def begin_from(self, start):
         """Start from the function of another state, which the plan has checked (`Plan.check_start`)."""
-        others = start.engine.expansion
+        others = start.function
         rows = ("sparse" if self.sparse else "dense"), ("sparse" if start.sparse else "dense")
-        has_terms = others.pool is not None and others.pool.count > 0
+        has_terms = others.keeps == "terms" and len(others.slots()) > 0
         for name, mine, other in (
             ("the number of features", self.n_features, start.n_features),
             ("the form of coefficients", self.form, start.form),
@@ -249,15 +259,15 @@ class State:
             self.target_scaler = copy.copy(start.target_scaler)
             self.target_scaler.memory = self.plan.scale_target
         places = self._places_of(start)
-        intercept = start.engine.intercept()
+        intercept = start.hypothesis.intercept()
         if places is not None:
             self.make_ready()
             intercept = self._moved(intercept, places)
             if not self.labels.fixed:
-                self.engine.expansion.outputs.n = others.outputs.n
-        self.engine.begin_from(intercept, *self._start(start, places))
+                self.function.outputs.n = others.outputs.n
+        self.hypothesis.begin_from(intercept, *self._start(start, places))
         if self.plan.exact_norms:
-            self.engine.begin_with_square(self.norm() ** 2)
+            self.hypothesis.begin_with_square(self.norm() ** 2)
 
     def _places_of(self, start):
         """Places of another state's labels among those of this one; None where there is one output, or targets."""
@@ -273,7 +283,7 @@ class State:
 
     def _moved(self, rows, places):
         """Rows over another state's labels to the places of this one's."""
-        moved = np.zeros((self.engine.expansion.width, *np.shape(rows)[1:]))
+        moved = np.zeros((self.function.width, *np.shape(rows)[1:]))
         moved[places] = rows
         return moved
 
@@ -282,24 +292,24 @@ class State:
 
         `places` are those of its labels here, None if they are the same.
         """
-        mine, others = self.engine.expansion, start.engine.expansion
+        mine, others = self.function, start.function
         moved = (lambda rows: rows) if places is None else (lambda rows: self._moved(rows, places))
-        if others.pool is not None:
+        if others.keeps == "terms":
             points, alpha = start.terms()
-            if mine.weights is not None:
+            if mine.keeps == "weights":
                 return None, moved(alpha @ points.astype(float))
-            pairs = None if others.pool.pairs is None else others.pool.pairs[:, others.pool.live_slots()]
+            pairs = others.pairs()
             if pairs is not None:
                 alpha = alpha[pairs[0], np.arange(pairs.shape[1])][None]
                 return self._start_points(points), alpha, pairs if places is None else places[pairs]
             return self._start_points(points), moved(alpha), None
-        if others.weights is None:
-            if mine.pool is not None:
+        if others.keeps == "knots":
+            if mine.keeps == "terms":
                 raise ValueError("initial keeps knots of additive functions, which cannot become terms of a budget.")
-            knots = [start.engine.knots(j) for j in range(self.n_features)]
+            knots = [start.hypothesis.knots(j) for j in range(self.n_features)]
             return None, [(keys, counts, moved(true), sizes) for keys, counts, true, sizes in knots]
-        weights = start.engine.coefficients()
-        if mine.pool is None:
+        weights = start.hypothesis.coefficients()
+        if mine.keeps == "weights":
             return None, moved(weights)
         if self.form != "one":
             raise ValueError("initial keeps weights for many outputs, which cannot become terms of a budget.")
@@ -307,27 +317,21 @@ class State:
         return self._start_points(weights), np.array([[1.0 if weights.any() else 0.0]])
 
     def terms(self):
-        """(points or objects, coefficients of shape (outputs, terms)), oldest first; there must be a pool."""
-        expansion = self.engine.expansion
-        pool = expansion.pool
-        slots = pool.live_slots()
+        """(points or objects, coefficients of shape (outputs, terms)), oldest first; f must be kept as terms."""
+        points = self.function.points()
         if self.sparse:
-            return validation.as_csr(expansion.terms(slots)), self.engine.coefficients(slots)
-        if pool.objects is not None:
-            points = validation.check_objects([pool.objects[slot] for slot in slots], empty=True)
-        else:
-            origin = None if expansion.program is None else expansion.program.origin
-            points = pool.points[slots] if origin is None else pool.points[slots] + origin
-        return points, self.engine.coefficients(slots)
+            points = validation.as_csr(points)
+        elif self.plan.takes_objects:
+            points = validation.check_objects(points, empty=True)
+        return points, self.hypothesis.coefficients()
 
     def contributions(self, row, points, alpha, top, label):
         """What each term contributes to a score of one example, the largest first; see `Fitted.contributions`."""
         if top is not None and (not isinstance(top, numbers.Integral) or isinstance(top, bool) or top < 0):
             raise ValueError(f"top must be a number of terms, or None for all. Got {top!r} instead.")
-        x = self.plan.checked_points(row, self.n_features, self.engine.expansion.dtype, sparse=self.sparse)
+        x = self.plan.checked_points(row, self.n_features, self.function.dtype, sparse=self.sparse)
         x = x if self.plan.takes_objects else self.scaled(x)
-        examples = {"objects": x} if self.plan.takes_objects else {"X": x}
-        output = self._output(self.engine.decision(**examples), label)
+        output = self._output(self.engine.decision(x), label)
         if alpha.shape[1] == 0:
             return []
         x = validation.as_csr(x) if self.sparse else x
@@ -356,11 +360,10 @@ class State:
 
     def norm(self):
         """|f| in the kernel's Hilbert space; O(terms^2) kernel values unless there are weights or trees."""
-        expansion = self.engine.expansion
         if self.plan.trees is not None:
-            square = self.engine.square_on_trees()
-        elif expansion.pool is None:
-            weights = self.engine.coefficients()
+            square = self.hypothesis.square_on_trees()
+        elif self.function.keeps == "weights":
+            weights = self.hypothesis.coefficients()
             square = np.sum(weights * self.with_label_kernel(weights)) * self.kernel.linear_scale()
         else:
             points, alpha = self.terms()
@@ -379,7 +382,7 @@ class State:
             grid = self.current_scaler().transform_column(j, grid)
         kernel.check_domain(grid[:, None], "grid")
         if self.plan.trees is not None:
-            return self.engine.component(j, grid)
+            return self.hypothesis.component(j, grid)
         points, alpha = self.terms()
         values = kernel(grid[:, None], points[:, j : j + 1].astype(float)) if len(grid) and len(points) else None
         rows = np.zeros((len(alpha), len(grid))) if values is None else alpha @ values.T
@@ -387,10 +390,10 @@ class State:
 
     def knots(self):
         """Distinct values of each coordinate among the terms."""
-        if self.engine.expansion.pool is not None:
+        if self.function.keeps == "terms":
             return [np.unique(column) for column in self.terms()[0].T]
-        low, stretch = self.engine.expansion.low, self.engine.expansion.stretch
-        keys = [self.engine.knots(j)[0] for j in range(self.n_features)]
+        low, stretch = self.function.forest.low, self.function.forest.stretch
+        keys = [self.hypothesis.knots(j)[0] for j in range(self.n_features)]
         return keys if low is None else [keys[j] / stretch[j] + low[j] for j in range(self.n_features)]
 
     def shown(self, rows):
@@ -400,8 +403,8 @@ class State:
 
     def with_label_kernel(self, rows):
         """kappa @ rows."""
-        outputs = self.engine.expansion.outputs
-        if outputs is None or rows.shape[1] == 0:
+        outputs = self.function.outputs
+        if rows.shape[1] == 0:
             return rows
         return np.column_stack([outputs.kappa_times(column) for column in rows.T]).reshape(rows.shape)
 
@@ -413,7 +416,7 @@ class State:
             points = np.zeros((0, self.n_features))
             return Rows([0], [], [], self.n_features) if self.sparse else points
         try:
-            return self.plan.checked_points(points, self.n_features, self.engine.expansion.dtype, sparse=self.sparse)
+            return self.plan.checked_points(points, self.n_features, self.function.dtype, sparse=self.sparse)
         except ValueError as error:
             raise ValueError(f"initial does not fit this model: {error}") from error
 
@@ -421,18 +424,18 @@ class State:
         """The same with more features, which have the value `fill` in all examples so far."""
         learned = self.to_dict()
         extra = width - self.n_features
-        engine = dict(learned["engine"])
+        function = dict(learned["learned"])
         if self.scaler is not None:
             learned["scaler"] = self.scaler.widened(extra, fill).to_dict()
             fill = 0.0  # what a scaler has always seen is scaled to 0
-        if fill and "origin" not in engine:
+        if fill and "origin" not in function:
             # Points, and what is kept with them, are about the origin: about `fill`, new columns are 0.
-            engine["origin"] = np.zeros(self.n_features, dtype=self.engine.expansion.dtype)
+            function["origin"] = np.zeros(self.n_features, dtype=self.function.dtype)
         for name, value in (("points", 0.0), ("weights", 0.0), ("origin", fill)):
-            if name in engine:
-                sides = [(0, 0)] * (engine[name].ndim - 1) + [(0, extra)]
-                engine[name] = np.pad(engine[name], sides, constant_values=value)
-        return State.from_dict({**learned, "n_features": width, "feature_names": None, "engine": engine})
+            if name in function:
+                sides = [(0, 0)] * (function[name].ndim - 1) + [(0, extra)]
+                function[name] = np.pad(function[name], sides, constant_values=value)
+        return State.from_dict({**learned, "n_features": width, "feature_names": None, "learned": function})
 
     def to_dict(self):
         """Everything that is learned, and the plan's parts, as plain values, nouns and arrays."""
@@ -445,11 +448,11 @@ class State:
             "feature_names": self.feature_names,
             "scaler": None if self.scaler is None else self.current_scaler().to_dict(),
             "target_scaler": None if self.target_scaler is None else self.current_target_scaler().to_dict(),
-            "dtype": self.engine.expansion.dtype.str,
+            "dtype": self.function.dtype.str,
             "sparse": self.sparse,
             "targets": self.targets,
             "labels": None if self.labels is None else self.labels.state(),
-            "engine": self.engine.state(),
+            "learned": self.hypothesis.state(),
         }
 
     @classmethod
@@ -462,7 +465,7 @@ class State:
         labels = None if kind is None else kind.restore(learned["labels"])
         if plan.labels is not None and not labels.fixed:
             raise ValueError("the labels of a structure are fixed, and these may grow")
-        n_features, dtype, origin = learned["n_features"], learned["dtype"], learned["engine"].get("origin")
+        n_features, dtype, origin = learned["n_features"], learned["dtype"], learned["learned"].get("origin")
         if (n_features is None) != plan.takes_objects:
             raise ValueError("the number of features does not fit the kernel")
         if n_features is not None and (type(n_features) is not int or not 1 <= n_features < 2**31):
@@ -478,10 +481,10 @@ class State:
         n_targets = learned["targets"]
         if type(n_targets) is not int or not 1 <= n_targets < 2**31 or n_targets > 1 and plan.loss.task != "regression":
             raise ValueError("the number of targets makes no sense")
-        _check_sizes(plan, learned["engine"], n_features, sparse, n_targets)
+        _check_sizes(plan, learned["learned"], n_features, sparse, n_targets)
         state = cls(plan, n_features, dtype, origin, labels, sparse, n_targets)
-        state._make_room(learned["engine"])
-        state.engine.restore(learned["engine"])
+        state._make_room(learned["learned"])
+        state.hypothesis.restore(learned["learned"])
         state.take_labels(labels)
         if kind is ManyLabels:
             excess = state.joined() - len(labels.order)
@@ -504,30 +507,26 @@ class State:
             names = state.feature_names
             if len(names) != n_features or not all(isinstance(name, str) for name in names):
                 raise ValueError("the feature names do not fit the number of features")
-        pool = state.engine.expansion.pool
-        if plan.restricts and pool is not None and pool.count:
-            plan.kernel.check_input(pool.points[pool.live_slots()])
+        if plan.restricts and state.function.keeps == "terms" and len(state.function.slots()):
+            plan.kernel.check_input(state.function.points())
         return state
 
-    def _make_room(self, engine):
-        """An engine may have room for labels that have not joined."""
-        if self.labels is None or self.form == "one" or self.labels.fixed:
-            return
-        width, rows = engine["width"], np.shape(engine.get("weights"))[:1]
-        if np.shape(engine["offsets"]) == (4, width) and rows in ((), (len(engine["frame"]) * width,)):
-            self.engine.grow(width)
+    def _make_room(self, learned):
+        """There may be more labels that have joined than are known by name, but not more than there are offsets."""
+        if self.form != "one" and self.labels is not None and not self.labels.fixed:
+            self.hypothesis.grow(np.size(learned["offset"]))
 
 
-def _check_sizes(plan, engine, n_features, sparse, n_targets):
+def _check_sizes(plan, learned, n_features, sparse, n_targets):
     """What is about to be allocated must be as large as arrays that are there; ValueError if it is not."""
     if plan.weight_scale is not None:
-        check_array(engine["weights"], "weights", np.float64, (-1, n_features))
+        check_array(learned["weights"], "weights", np.float64, (-1, n_features))
     elif plan.trees is not None:  # each feature has a tree
-        if np.ndim(engine["tree_levels"]) != 1 or len(engine["tree_levels"]) < n_features:
+        if np.ndim(learned["tree_levels"]) != 1 or len(learned["tree_levels"]) < n_features:
             raise ValueError("there are fewer trees than features")
-    elif n_features is not None and not sparse and np.shape(engine["points"])[1:] != (n_features,):
+    elif n_features is not None and not sparse and np.shape(learned["points"])[1:] != (n_features,):
         raise ValueError("the points do not have the number of features")
-    if n_targets > 1 and np.shape(engine["offsets"])[1:] != (n_targets,):
+    if n_targets > 1 and np.shape(learned["offset"]) != (n_targets,):
         raise ValueError("the offsets do not have the number of targets")
 
 

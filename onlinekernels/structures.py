@@ -3,7 +3,7 @@ import heapq
 
 import numpy as np
 
-from onlinekernels._core.outputs import Outputs
+from onlinekernels._core.outputs import GraphOutputs, TaxonomyOutputs
 from onlinekernels.labelvalues import label_key, shown_list
 from onlinekernels.params import Parameterized
 
@@ -135,7 +135,7 @@ class Taxonomy(LabelStructure):
         parent = [place[self.parents[node]] if node in self.parents else -1 for node in nodes]
         order = self.names() if order is None else order
         _check_known(order, place, "Taxonomy")
-        return Outputs(len(order), parent=parent, place=[place[label] for label in order])
+        return TaxonomyOutputs(parent, [place[label] for label in order])
 
     def distance(self, a, b):
         """Delta(a, b), V (62)."""
@@ -207,8 +207,7 @@ class LabelGraph(LabelStructure):
 
     def outputs(self, order=None):
         """The structure for the engine."""
-        table = self.distances(order)
-        return Outputs(len(table), table=table)
+        return GraphOutputs(self.distances(order))
 
     def distance(self, a, b):
         """Delta(a, b)."""

@@ -21,11 +21,11 @@ def warn_once(state):
     if state.warned:
         return
     state.warned = True
-    trouble = state.engine.trouble
+    trouble = state.hypothesis.trouble
     if trouble in (DIVERGED, STALLED):
         message = _exploded(state, trouble)
     else:
-        message = _ran_away(state.loss, state.engine.scalar(), trouble)
+        message = _ran_away(state.loss, state.hypothesis.scalar(), trouble)
     warnings.warn(message, LearningWarning, stacklevel=_level_outside())
 
 

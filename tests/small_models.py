@@ -29,7 +29,7 @@ def targets(loss):
 
 def same_state(a, b):
     """Two models have learned the same, bit for bit."""
-    first, second = a._state.engine.state(), b._state.engine.state()
+    first, second = a._state.hypothesis.state(), b._state.hypothesis.state()
     assert first.keys() == second.keys()
     for name in first:
         assert np.asarray(first[name]).dtype == np.asarray(second[name]).dtype

@@ -164,12 +164,12 @@ def test_an_error_in_a_users_kernel_stops_after_the_last_complete_row(row, budge
     same_function(model, ok.NORMA("squared", kernel, budget=budget, step=0.01)
                   .partial_fit(words[:row], MANY_TARGETS[:row]), words)
     poison.append(words[row])
-    before = pickle.dumps(model._state.engine.state())
+    before = pickle.dumps(model._state.hypothesis.state())
     with pytest.raises(type(error)):
         model.predict(words[:row + 1])
     with pytest.raises(type(error)):
         model.learn_one(words[row], 1.0)
-    assert pickle.dumps(model._state.engine.state()) == before
+    assert pickle.dumps(model._state.hypothesis.state()) == before
 
 
 @pytest.mark.parametrize("value, error", [("much", TypeError), (None, TypeError), ([1.0, 2.0], TypeError), (1j, TypeError),
@@ -243,7 +243,7 @@ def test_looking_at_a_model_from_inside_a_users_loss_does_not_change_what_it_lea
         def derivative(self, score, y):
             if self.look:
                 try:
-                    pickle.dumps(model._state.engine.state())
+                    pickle.dumps(model._state.hypothesis.state())
                     model.dual_coef_, model.support_vectors_, model.norm_
                 except RuntimeError:  # refusing to look is fine
                     pass

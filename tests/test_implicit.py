@@ -62,10 +62,10 @@ def test_one_output(loss, offset):
         model = ok.ILK(loss, "linear", step=eta, regularization=lam, penalty=C, offset=offset)
         label = int(y) if loss.task == "binary" else y
         model.partial_fit(x[None], [label], **({"classes": [-1, 1]} if loss.task == "binary" else {}))
-        engine = model._state.engine
+        engine = model._state.hypothesis
         state = engine.state()
         state.update(weights=w[None].copy(), frame=np.eye(1), t=0, scalar=float(loss.core()[1]))
-        state["offsets"][0, 0] = b
+        state["offset"][0] = b
         engine.restore(state)
         model.partial_fit(x[None], [label])
 
@@ -97,7 +97,7 @@ def test_many_outputs(loss):
         W, x, y = rng.normal(size=(4, 2)), rng.normal(size=2) * 1.5, int(rng.integers(4))
         model = ok.ILK(loss, "linear", step=eta, regularization=lam, penalty=C, exact=True, labels=labels)
         model.partial_fit(x[None], [names[y]])
-        engine = model._state.engine
+        engine = model._state.hypothesis
         state = engine.state()
         state.update(weights=W.copy(), frame=np.eye(1), t=0, scalar=float(loss.core()[1]))
         engine.restore(state)
@@ -134,10 +134,10 @@ def test_logistic_steps_cannot_fail(loss, y, start, size):
     classes = [-1, 1] if y == 1 else ["a", "b", "c"]
     model = ok.ILK(loss, "linear", regularization=0.0, penalty=size, exact=False)
     model.partial_fit([[1.0]], [y], classes=classes)
-    state = model._state.engine.state()
+    state = model._state.hypothesis.state()
     outputs = len(state["weights"])
     state["weights"] = np.full((outputs, 1), start) * (np.arange(outputs)[:, None] == outputs - 1)
-    model._state.engine.restore({**state, "t": 0, "frame": np.eye(1)})
+    model._state.hypothesis.restore({**state, "t": 0, "frame": np.eye(1)})
     before = model.coef_[:, 0].copy()
     model.partial_fit([[1.0]], [y])
     after = model.coef_[:, 0]

@@ -105,9 +105,9 @@ def test_the_other_nu_losses_hold_their_fraction(loss):
     X = rng.normal(size=(n, 2))
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1, -1) if loss.task == "binary" else X[:, 0] + rng.normal(size=n)
     model = ok.NORMA(loss, ok.Gaussian(1.0), step=eta, regularization=0.1, budget=100)
-    start = model.partial_fit(X[:1], y[:1])._state.engine.scalar()
+    start = model.partial_fit(X[:1], y[:1])._state.hypothesis.scalar()
     model.partial_fit(X[1:], y[1:])
-    end = model._state.engine.scalar()
+    end = model._state.hypothesis.scalar()
     sign = 1 if loss.task == "binary" else -1           # a margin falls, a width rises, with each error
     errors = 0.2 * (n - 1) - sign * (end - start) / eta
     assert abs(errors / n - 0.2) < 0.02

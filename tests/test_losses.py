@@ -133,10 +133,10 @@ def test_one_step_of_norma_is_a_gradient_step(loss):
     model = ok.NORMA(loss, "linear", step=eta, regularization=lam, offset=loss.task != "novelty")
     model.partial_fit(x[None], [int(y)] if loss.task == "binary" else [y], **(
         {"classes": [-1, 1]} if loss.task == "binary" else {}))
-    engine = model._state.engine
+    engine = model._state.hypothesis
     state = engine.state()
     state.update(weights=w[None], frame=np.eye(1), t=0, scalar=scalar_of(loss) or 0.0)
-    state["offsets"][0, 0] = b
+    state["offset"][0] = b
     engine.restore(state)
     model.partial_fit(x[None], [int(y)] if loss.task == "binary" else [y])
     end = np.append(model.coef_[0], model.intercept_[0])
@@ -155,3 +155,12 @@ def test_score_vectors_of_any_shape(loss):
     for i in np.ndindex(2, 3):
         np.testing.assert_allclose(values[i], loss.value(scores[i], y[i]))
         np.testing.assert_allclose(slopes[i], loss.derivative(scores[i], y[i]))
+
+
+def test_what_the_engine_reads_of_a_loss_is_there():
+    """The engine takes four numbers and does not look how many there are."""
+    from onlinekernels.losses import LOSSES as NAMED
+    from onlinekernels.losses import Mistake
+
+    for loss in (*(make() for make in NAMED.values()), Mistake("uniform"), Mistake("proportional")):
+        assert len(loss.core()) == 4, loss

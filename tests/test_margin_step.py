@@ -75,16 +75,18 @@ def test_a_reloaded_model_continues_identically(model, tmp_path):
     half.save(tmp_path / "half.npz")
     for again in (ok.load(tmp_path / "half.npz"), pickle.loads(pickle.dumps(half))):
         again.partial_fit(*part(117, 300))
-        np.testing.assert_allclose(again._state.engine.scalar(), whole._state.engine.scalar(), rtol=1e-10)
-        np.testing.assert_allclose(again._state.engine.state()["meta"], whole._state.engine.state()["meta"], rtol=1e-8)
+        np.testing.assert_allclose(again._state.hypothesis.scalar(), whole._state.hypothesis.scalar(), rtol=1e-10)
+        for name in ("gap", "gap_weight"):
+            np.testing.assert_allclose(again._state.hypothesis.state()[name], whole._state.hypothesis.state()[name], rtol=1e-8)
 
 
 def test_a_weight_of_zero_moves_nothing():
     X, _ = rows(50)
     model = ok.NORMA("nunovelty").partial_fit(X[:40])
-    before = model._state.engine.state()["meta"], model.margin_
+    before = model._state.hypothesis.state(), model.margin_
     model.partial_fit(X[40:], sample_weight=np.zeros(10))
-    np.testing.assert_array_equal(model._state.engine.state()["meta"], before[0])
+    after = model._state.hypothesis.state()
+    assert all(after[name] == before[0][name] for name in ("gap", "gap_weight", "scalar"))
     assert model.margin_ == before[1]
 
 

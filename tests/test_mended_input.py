@@ -95,10 +95,10 @@ class TestMasks:
     @pytest.mark.parametrize("kernel", ["gaussian", "linear", dot], ids=["gaussian", "linear", "own"])
     def test_they_are_refused(self, call, kernel):
         model = ok.NORMA("hinge", kernel).partial_fit(X, Y)
-        before = pickle.dumps(model._state.to_dict()["engine"])
+        before = pickle.dumps(model._state.to_dict()["learned"])
         with pytest.raises(ValueError, match="masked entries"):
             call(model)
-        assert pickle.dumps(model._state.to_dict()["engine"]) == before
+        assert pickle.dumps(model._state.to_dict()["learned"]) == before
 
     def test_masks_that_hide_nothing_do_not_matter(self):
         a, b = ok.NORMA("hinge").partial_fit(self.OPEN, np.ma.masked_array(Y)), ok.NORMA("hinge").partial_fit(X, Y)

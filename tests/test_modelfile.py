@@ -253,7 +253,7 @@ class TestPaths:
         self.MODEL.save(tmp_path / "m.npz")
         with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
             header = json.loads(file["header"].tobytes())
-        assert (header["version"], header["algorithm"]) == (2, "NORMA")
+        assert (header["version"], header["algorithm"]) == (3, "NORMA")
 
 
 class TestAtomicWriting:
@@ -498,10 +498,10 @@ class TestTampering:
         twin = ok.load(rewritten(saved, lambda header, arrays: None))
         assert pickle.dumps(twin) == pickle.dumps(ok.load(saved))
 
-    @pytest.mark.parametrize("version", [3, 99, 0, -1, None, "1", [1], 1.5], ids=repr)
+    @pytest.mark.parametrize("version", [4, 99, 0, -1, None, "1", [1], 1.5], ids=repr)
     def test_another_version_is_refused_with_its_number(self, saved, version):
         path = rewritten(saved, lambda header, arrays: header.update(version=version))
-        refused(path, "version", re.escape(str(version)), "versions 1 and 2")
+        refused(path, "version", re.escape(str(version)), "versions 1 to 3")
 
     @pytest.mark.parametrize("model", [
         ok.NORMA(ok.NuHinge(0.3, margin_step=None), ok.Gaussian(1.5), budget=4, offset=True),
@@ -509,6 +509,7 @@ class TestTampering:
     ], ids=repr)
     def test_a_file_of_version_1_goes_on_as_it_was(self, model, tmp_path):
         def as_version_1(header, arrays):
+            as_version_2(header, arrays, 7)
             header["version"] = 1
             parts = [header["params"], header["state"]["plan"], header["state"]]
             for part in parts:
@@ -516,14 +517,33 @@ class TestTampering:
                     part.pop(name, None)
                 if isinstance(part.get("loss"), dict):
                     part["loss"]["params"].pop("margin_step", None)
-            meta = header["state"]["engine"]["meta"]["array"]
-            arrays[meta] = arrays[meta][:7]
 
         model.partial_fit(3 * X, LABELS).save(tmp_path / "m.npz")
         old = ok.load(rewritten(tmp_path / "m.npz", as_version_1))
         for each in (old, model):
             each.partial_fit(X, LABELS).set_params(scale=False).partial_fit(X, LABELS)
         np.testing.assert_array_equal(old.decision_function(X), model.decision_function(X))
+
+    @pytest.mark.parametrize("model", [
+        ok.NORMA("hinge", ok.Gaussian(1.5), budget=4, offset=True), ok.NORMA("hinge", budget=ok.Window(9)),
+        ok.SILK("hinge", budget=9), ok.NORMA("logistic", "linear", offset=True, average=True), ok.SVMD("logistic", offset=True),
+        ok.SILK("multiclass_hinge", ok.Gaussian(1.5), budget=7, offset=True), ok.SVMD("multiclass_logistic", offset=True),
+        ok.NORMA("multiclass_logistic", "linear", offset=True), ok.ROMMA(), ok.NORMA(ok.NuHinge(0.3)),
+    ], ids=repr)
+    def test_a_file_of_version_2_goes_on_as_it_was(self, model, tmp_path):
+        model.partial_fit(3 * X, LABELS).save(tmp_path / "m.npz")
+        old = ok.load(rewritten(tmp_path / "m.npz", as_version_2))
+        old._state.engine._check()
+        for each in (old, model):
+            each.partial_fit(X, LABELS)
+        np.testing.assert_array_equal(old.decision_function(X), model.decision_function(X))
+
+    def test_a_gram_matrix_is_written_once(self, tmp_path):
+        gram = np.exp(-np.abs(np.arange(50.0)[:, None] - np.arange(50.0)))
+        model = ok.NORMA("squared", ok.Precomputed(gram)).partial_fit(np.arange(50)[:, None], np.arange(50.0))
+        model.save(tmp_path / "m.npz")
+        assert sum(array.shape == gram.shape for array in modelfile._read(tmp_path / "m.npz")[1].values()) == 1
+        np.testing.assert_array_equal(ok.load(tmp_path / "m.npz").predict([[3]]), model.predict([[3]]))
 
     def test_a_missing_version_is_refused(self, saved):
         refused(rewritten(saved, lambda header, arrays: header.pop("version")), "version")
@@ -544,7 +564,7 @@ class TestTampering:
 
     @pytest.mark.parametrize("edit", [
         lambda header: header["params"].update(step=0.2), lambda header: header["params"]["kernel"]["params"].update(width=2.0),
-        lambda header: header["state"].update(n_features=2), lambda header: header["state"]["engine"].update(t=1),
+        lambda header: header["state"].update(n_features=2), lambda header: header["state"]["learned"].update(t=1),
         lambda header: header.update(algorithm="Perceptron"), lambda header: header.update(more=1),
         lambda header: header.pop("state"), lambda header: header.update(digest="0" * 64), lambda header: header.pop("digest"),
     ])
@@ -552,12 +572,43 @@ class TestTampering:
         refused(rewritten(saved, lambda header, arrays: edit(header), honest=False), "checksum")
 
 
+def as_version_2(header, arrays, numbers=9):
+    """What version 2 wrote, with room for one more label where labels may join; for terms and weights of dense rows."""
+    learned, state = header["state"].pop("learned"), header["state"]
+    header["version"] = 2
+    array = lambda name: arrays[learned[name]["array"]]  # noqa: E731
+    is_many = state["labels"] is not None and "order" in state["labels"]
+    labels, channels = learned.pop("labels"), len(array("frame"))
+    width = labels + (is_many and not state["labels"]["fixed"])
+    meta = [learned.pop(name, 0.0) for name in
+            ("eta", "product", "square", "scalar_eta", "scalar_trace", "corrections", "peak", "gap", "gap_weight")]
+    arrays["meta"], arrays["offsets"] = np.array(meta[:numbers], dtype=float), np.zeros((4, width))
+    for row, name in enumerate(("offset", "offset_sum", "offset_eta", "offset_trace")):
+        if name in learned:
+            arrays["offsets"][row, :labels] = array(name)
+            del learned[name]
+    for name in ("weights", *(() if "pairs" in learned else ("coefficients",))):
+        if name in learned:
+            rows = array(name).reshape(channels, labels, -1)
+            arrays["wide"] = np.zeros((channels, width, rows.shape[2]))
+            arrays["wide"][:, :labels] = rows
+            arrays["wide"] = arrays["wide"].reshape(channels * width, -1)
+            learned[name] = {"array": "wide"}
+    if "birthdays" in learned:
+        birthdays = array("birthdays")
+        arrays["facts"] = np.zeros((2, len(birthdays)))
+        learned.update(point_facts={"array": "facts"}, oldest=int(np.argmin(birthdays)) if len(birthdays) else 0)
+    if is_many:
+        learned.update(labels=labels, width=width)
+    state["engine"] = {**learned, "meta": {"array": "meta"}, "offsets": {"array": "offsets"}}
+
+
 def in_state(**values):
     return lambda header, arrays: header["state"].update(values)
 
 
-def in_engine(**values):
-    return lambda header, arrays: header["state"]["engine"].update(values)
+def in_learned(**values):
+    return lambda header, arrays: header["state"]["learned"].update(values)
 
 
 def in_params(**values):
@@ -570,7 +621,7 @@ def in_params(**values):
 
 def in_array(name, change):
     def edit(header, arrays):
-        key = header["state"]["engine"][name]["array"]
+        key = header["state"]["learned"][name]["array"]
         arrays[key] = change(arrays[key])
     return edit
 
@@ -578,7 +629,7 @@ def in_array(name, change):
 def new_array(name, array):
     def edit(header, arrays):
         arrays["new"] = np.asarray(array)
-        header["state"]["engine"][name] = {"array": "new"}
+        header["state"]["learned"][name] = {"array": "new"}
     return edit
 
 
@@ -597,8 +648,7 @@ INCONSISTENT = {
     "birthdays out of order": in_array("birthdays", lambda a: a[::-1].copy()),
     "birthdays equal": in_array("birthdays", lambda a: 0 * a + 3),
     "birthdays in the future": in_array("birthdays", lambda a: a + 10**6),
-    **{f"t {value!r}": in_engine(t=value) for value in (-1, 2**70, 1.5, NAN)},
-    **{f"oldest {value!r}": in_engine(oldest=value) for value in (-1, 4, 10**9, 2**70, 1.5, "a", None)},
+    **{f"t {value!r}": in_learned(t=value) for value in (-1, 2**70, 1.5, NAN)},
     **{f"n_features {value!r}": in_state(n_features=value)
        for value in (0, -1, 2, 4, 3.0, "3", None, 2**31, 2**70)},
     **{f"dtype {value!r}": in_state(dtype=value)
@@ -607,7 +657,7 @@ INCONSISTENT = {
     **{f"origin {name}": new_array("origin", origin) for name, origin in {
         "short": np.zeros(1), "long": np.zeros(7), "2d": np.zeros((1, 3)), "nan": [0.0, NAN, 0.0],
         "strings": ["a", "b", "c"], "number": 5.0}.items()},
-    "origin a string": in_engine(origin="abc"),
+    "origin a string": in_learned(origin="abc"),
     # Labels
     "labels missing": in_state(labels=None),
     **{f"labels {classes!r}": in_state(labels={"classes": classes, "dtype": "<i8", "open": False})
@@ -634,7 +684,6 @@ INCONSISTENT = {
     "loss with unknown parameters": in_params(loss={"noun": "Hinge", "params": {"bogus": 1}}),
     "kernel on objects": in_params(kernel={"noun": "Custom", "params": {"function": "eval"}}),
     "kernel abstract": in_params(kernel={"noun": "Kernel", "params": {}}),
-    "kernel of other facts": in_params(kernel={"noun": "Normalized", "params": {"kernel": "linear"}}),
     "kernel of indices": in_params(kernel={"noun": "Precomputed", "params": {"gram": {"array": "array0"}}}),
     "kernel a step": in_params(kernel={"noun": "Fixed", "params": {"rate": 1.0}}),
     "kernel of nonsense": in_params(kernel={"noun": "Sum", "params": {"left": 1, "right": None}}),
@@ -649,7 +698,7 @@ INCONSISTENT = {
     "parameters a list": lambda header, arrays: header.update(params=[1]),
     "state a list": lambda header, arrays: header.update(state=[1]),
     "state empty": lambda header, arrays: header.update(state={}),
-    "engine missing": removed("state", "engine"),
+    "learned missing": removed("state", "learned"),
     "without missing": removed("without"),
     "without a number": lambda header, arrays: header.update(without=5),
     **{f"algorithm {name!r}": lambda header, arrays, name=name: header.update(algorithm=name, params={}, state=None)
@@ -697,7 +746,7 @@ class TestEveryPartOfAStateIsChecked:
         path = tmp_path / "m.npz"
         STATES[state].save(path)
         header, arrays = modelfile._read(path)
-        engine = header["state"]["engine"]
+        engine = header["state"]["learned"]
         named = {name: arrays[value["array"]] for name, value in engine.items() if isinstance(value, dict)}
         return path, named, [name for name, value in engine.items() if isinstance(value, (int, float))]
 
@@ -712,7 +761,7 @@ class TestEveryPartOfAStateIsChecked:
     @pytest.mark.parametrize("value", [5, "text", None, {"array": "nothing"}, {}, [1.0]], ids=str)
     def test_values_instead_of_arrays(self, tmp_path, state, value):
         path, arrays, _ = self.parts(tmp_path, state)
-        edits = {name: in_engine(**{name: value}) for name in arrays if name != "origin" or value is not None}
+        edits = {name: in_learned(**{name: value}) for name in arrays if name != "origin" or value is not None}
         assert accepted(path, edits) == []
 
   
@@ -720,14 +769,14 @@ class TestEveryPartOfAStateIsChecked:
     def test_numbers(self, tmp_path, state, value):
         path, _, numbers = self.parts(tmp_path, state)
         if value == 2**70:
-            numbers = [name for name in numbers if name in ("t", "oldest")]
+            numbers = [name for name in numbers if name in ("t", "labels")]
         assert "t" in numbers
-        assert accepted(path, {name: in_engine(**{name: value}) for name in numbers}) == []
+        assert accepted(path, {name: in_learned(**{name: value}) for name in numbers}) == []
 
     def test_missing_parts(self, tmp_path, state):
         path, arrays, numbers = self.parts(tmp_path, state)
         names = [name for name in [*arrays, *numbers] if name != "origin"]
-        assert accepted(path, {name: removed("state", "engine", name) for name in names}) == []
+        assert accepted(path, {name: removed("state", "learned", name) for name in names}) == []
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -751,7 +800,7 @@ class TestInconsistentWeightsAndObjects:
     def test_objects(self, tmp_path, objects):
         ok.NORMA("squared", Overlap()).partial_fit(list("abcde"), np.ones(5)).save(tmp_path / "m.npz", without=["kernel"])
         assert ok.load(tmp_path / "m.npz", kernel=Overlap()).n_terms_ == 5
-        refused(rewritten(tmp_path / "m.npz", in_engine(objects={"objects": objects})), kernel=Overlap())
+        refused(rewritten(tmp_path / "m.npz", in_learned(objects={"objects": objects})), kernel=Overlap())
 
     @pytest.mark.parametrize("points", [[[0.0], [1.0], [99.0]], [[0.0], [-1.0], [2.0]], [[0.0], [0.5], [2.0]]], ids=str)
     def test_indices_into_a_gram_matrix(self, tmp_path, points):
@@ -996,7 +1045,7 @@ class TestSizesThatAFileClaims:
                       ["a", "b", None], ["a", "b", NAN], {"a": 1}):
             refused(rewritten(tmp_path / "m.npz", labelled(order=order)))
         for count in (0, 1, 2, 4, -1):
-            refused(rewritten(tmp_path / "m.npz", in_engine(labels=count)))
+            refused(rewritten(tmp_path / "m.npz", in_learned(labels=count)))
 
     def test_growing_labels_become_a_structures(self, tmp_path):
         ok.NORMA("graph_hinge").partial_fit(np.eye(2), ["a", "b"]).save(tmp_path / "m.npz")

@@ -63,8 +63,8 @@ def compare(model, oracle, loss, seed, structure="delta", weighted=False):
     scores = in_chunks(model, X, y, weights, rng, **first)
     expected = oracle.run(X, y, weights)
     np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-10)
-    engine = model._state.engine
-    engine._check()
+    model._state.engine._check()
+    engine = model._state.hypothesis
     np.testing.assert_allclose(model.intercept_, oracle.b, rtol=1e-9, atol=1e-10)
     if oracle.scalar is not None:
         np.testing.assert_allclose(engine.scalar(), oracle.scalar, rtol=1e-9, atol=1e-12)
@@ -149,7 +149,7 @@ def test_svmd(loss, kernel):
         oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
                                offset=offset, **extra)
         compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
-        engine = model._state.engine
+        engine = model._state.hypothesis
         np.testing.assert_allclose(model.step_, oracle.step_history[-1], rtol=1e-9)
         # <f, v> and |f|^2 by recurrence equal the naive double sums
         np.testing.assert_allclose(engine.norms(), (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")),
@@ -184,7 +184,7 @@ def test_exact_norms_stay_exact_when_terms_are_dropped(loss, kernel, budget):
         oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
                                budget=describe(budget), offset=offset, exact_norms=True, **extra)
         compare(model, oracle, loss, seed, structure, weighted=seed % 2 == 0)
-        np.testing.assert_allclose(model._state.engine.norms(),
+        np.testing.assert_allclose(model._state.hypothesis.norms(),
                                    (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")), rtol=1e-8, atol=1e-9)
 
 
@@ -242,7 +242,7 @@ def test_many_labels_are_comfortable():
     model = ok.SILK(ok.GraphHinge(), ok.Gaussian(3.0), budget=4096, labels=tree)
     model.partial_fit(X, y)
     assert model.n_terms_ == 4096
-    assert sum(array.nbytes for array in model._state.engine.state().values() if hasattr(array, "nbytes")) < 5e6
+    assert sum(array.nbytes for array in model._state.hypothesis.state().values() if hasattr(array, "nbytes")) < 5e6
     scores = model.decision_function(X[:3])
     assert scores.shape == (3, 4656)
     kappa_rows = np.array([[tree.kernel(a, b) for b in paths[:40]] for a in paths[:5]])
@@ -259,4 +259,4 @@ def test_a_new_step_starts_the_adaptation_of_offsets_anew():
     X = rng.normal(size=(50, 2))
     model = ok.SVMD("hinge", offset=True, step=0.1).partial_fit(X, np.sign(X[:, 0]))
     model.set_params(step=0.5, meta_step=0.0).partial_fit(X[:1], [1.0])
-    assert model.step_ == 0.5 and (model._state.engine.offsets[2] == 0.5).all()
+    assert model.step_ == 0.5 and (model._state.hypothesis.rule.offset_steps[0] == 0.5).all()

@@ -76,10 +76,10 @@ def test_memory_follows_the_budget(budget):
     model = ok.NORMA(ok.Novelty(1e9), ok.Gaussian(), step=0.1, regularization=0.01, budget=budget)
     for _ in range(20):
         model.partial_fit(rng.normal(size=(500, 3)))
-    pool = model._state.engine.expansion.pool
+    dictionary = model._state.function.dictionary
     live = 10_000 if budget is None else budget.length(10_001) if isinstance(budget, ok.Sublinear) else 50
-    assert pool.count == model.n_terms_ == live
-    assert pool.capacity <= 4 * (live + 600)
+    assert dictionary.held == model.n_terms_ == live
+    assert dictionary.capacity <= 4 * (live + 600)
 
 
 def test_objects_that_are_dropped_are_released():

@@ -45,7 +45,7 @@ class TestNormsOfObjects:
             scale = max(1.0, np.abs(expected).max())
             np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8 * scale)
             assert np.isclose(objects.norm_, points.norm_, rtol=1e-7)
-            assert np.isclose(objects._state.engine.norms()[1], objects.norm_**2, rtol=1e-6, atol=1e-9)
+            assert np.isclose(objects._state.hypothesis.norms()[1], objects.norm_**2, rtol=1e-6, atol=1e-9)
 
     def test_a_kernel_that_fails_while_the_norm_is_computed_leaves_a_whole_model(self):
         fail = [False]
@@ -157,7 +157,7 @@ class TestStartOfManyLabels:
             with pytest.raises(ValueError):
                 ok.NORMA("graph_hinge", labels=labels).__setstate__(broken)
         broken = copy.deepcopy(state)
-        broken["_state"]["engine"]["labels"] = 2
+        broken["_state"]["learned"]["labels"] = 2
         with pytest.raises(ValueError):
             ok.NORMA("graph_hinge", labels=labels).__setstate__(broken)
 

@@ -293,9 +293,9 @@ class Models(RuleBasedStateMachine):
         np.testing.assert_allclose(scores, twin, rtol=self.tolerance, atol=self.tolerance * scale)
         if hasattr(model, "dual_coef_") and not model.scale:
             state, terms = model._state, model.support_vectors_
-            alpha = engine.coefficients(engine.expansion.pool.live_slots())
+            alpha = state.hypothesis.coefficients()
             gram = state.kernel(list(X) if self.kernel is gaussian else X.astype(float), terms) if len(terms) else np.zeros((len(X), 0))
-            plain = gram @ state.with_label_kernel(alpha).T + engine.intercept()
+            plain = gram @ state.with_label_kernel(alpha).T + state.hypothesis.intercept()
             np.testing.assert_allclose(scores, plain, rtol=self.tolerance, atol=self.tolerance * scale)
 
     def teardown(self):

@@ -80,7 +80,7 @@ def test_saved_models_and_single_rows(kernel, budget, tmp_path):
         copied.partial_fit(x[None], y[None])
     np.testing.assert_array_equal(model.predict(X), copied.predict(X))
     np.testing.assert_array_equal(model.predict_one(X[0]), model.predict(X[:1])[0])
-    assert model._state.engine.norms()[1] == pytest.approx(model.norm_**2)
+    assert model._state.hypothesis.norms()[1] == pytest.approx(model.norm_**2)
     if kernel.coordinate(0) is not None:
         parts = sum(model.component(j, X[:, j]) for j in range(3))
         np.testing.assert_allclose(parts + model.intercept_, model.predict(X), atol=1e-10)

@@ -293,7 +293,7 @@ class TestUserCode:
         run_apart("""
             def kernel(a, b):
                 if pickling:
-                    pickle.dumps(model._state.to_dict()["engine"]["birthdays"]), model.n_terms_, model.__getstate__()
+                    pickle.dumps(model._state.to_dict()["learned"]["birthdays"]), model.n_terms_, model.__getstate__()
                 return float(a == b)
             pickling = False
             model = ok.NORMA("squared", kernel, budget=10).partial_fit([1, 2, 3], [1.0, 2.0, 3.0])
@@ -331,7 +331,8 @@ class TestUserCode:
                 twin = pickle.loads(copy)
                 twin._state.engine._check()
                 assert twin.t_ == twin._state.scaler.count_
-                twin.partial_fit(X[twin.t_:], y[twin.t_:])
+                if twin.t_ < 20000:
+                    twin.partial_fit(X[twin.t_:], y[twin.t_:])
                 if model.t_ == 20000:
                     assert np.allclose(twin.predict(X[:20]), model.predict(X[:20]), rtol=1e-6, atol=1e-8)
         """)

@@ -69,7 +69,7 @@ def brute_force(m, rng):
 def measure(m, turns):
     rng = np.random.default_rng(m)
     tree, window = filled(m, rng), filled(m, rng, budget=Window(m))
-    nbytes = tree._state.engine.expansion.tree.nbytes / (m * COORDINATES)
+    nbytes = tree._state.function.forest.tree.nbytes / (m * COORDINATES)
     runs = {
         "tree": lambda: learning(tree, rng, TRIALS),
         "window": lambda: learning(window, rng, TRIALS),

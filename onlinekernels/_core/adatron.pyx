@@ -1,4 +1,5 @@
 """The inner loops of the Kernel-Adatron: coefficients of known examples move, none are appended."""
+import numpy as np
 from libc.math cimport fmax
 from onlinekernels._core.tree cimport Tree
 
@@ -32,10 +33,11 @@ def pass_over_tree(Tree tree, const double[:, ::1] points, double scale, const d
     """All examples in turn; the tree holds sum_i alpha_i y_i K(x_i, .)."""
     cdef Py_ssize_t i
     cdef double new, change, score
+    cdef int[::1] at = np.zeros(points.shape[1], dtype=np.int32)
     tree.reserve(points.shape[0])
     with nogil:
         for i in range(points.shape[0]):
-            tree.evaluate_into(&points[i, 0], 1, &score)
+            tree.evaluate_into(&points[i, 0], 1, &score, &at[0])
             new = step_of(alpha[i], scale * score, y[i], step)
             change = (new - alpha[i]) * y[i]
             alpha[i] = new

@@ -13,16 +13,16 @@ import numpy as np
 from libc.math cimport fabs, isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
-from onlinekernels._core.hypothesis cimport MOVE, NONE, POINT, SCORE
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array
 from onlinekernels._core.lanes cimport (Lanes, LanesRule, ok_lanes_entering, ok_lanes_entering_f, ok_lanes_gaussian,
                                         ok_lanes_gaussian_f, ok_lanes_linear, ok_lanes_linear_f, ok_lanes_move,
                                         ok_lanes_scores, ok_lanes_scores_f, ok_lanes_smallest, ok_lanes_smallest_f,
                                         ok_lanes_turn, ok_lanes_turn_f)
 from onlinekernels._core.losses cimport Loss
-from onlinekernels._core.ring cimport RECENT, SMALLEST, array_data
-from onlinekernels._core.ring import check_array
-from onlinekernels._core.rules cimport FIXED, IMPLICIT, Step, gradient_shrink, implicit_shrink, step_size
+from onlinekernels._core.moves cimport FIXED, Step, gradient_shrink, implicit_shrink, step_size
 from onlinekernels._core.vecmath cimport OK_LANES
+from onlinekernels._core.workspace cimport MOVE, NONE, POINT, SCORE
 
 LANES_CODES = {"lanes": OK_LANES, "most slots": MAX_SLOTS}
 
@@ -40,7 +40,7 @@ cdef struct Store:
     double regularization
     bint linear         # the kernel: linear, or Gaussian exp(-gamma |x - z|^2)
     double gamma
-    int budget          # RECENT or SMALLEST
+    bint recent         # the budget: the latest terms, or the largest
     Py_ssize_t slots    # terms of a model, at most
     Py_ssize_t d        # features
     # Of each model
@@ -107,7 +107,7 @@ cdef void renumber(Store* store, unsigned char* born, Py_ssize_t m, Py_ssize_t l
 cdef Py_ssize_t vacate(Store* store, unsigned char* born, Py_ssize_t m, Py_ssize_t lane, int smallest) noexcept nogil:
     """A slot for a new term, under the budget; `smallest` is the slot of a full model's smallest term."""
     cdef Py_ssize_t slot
-    if store.budget == RECENT:
+    if store.recent:
         slot = (store.clock[m] + store.count[m]) % store.slots
         if store.count[m] == store.slots:
             store.clock[m] = <unsigned char> ((store.clock[m] + 1) % store.slots)
@@ -248,7 +248,7 @@ cdef void append(Store* store, real* points, real* coef, Py_ssize_t block, Py_ss
     for lane in range(OK_LANES):
         least[lane] = 0
         victims[lane] = 0
-    if store.budget == SMALLEST and slots == store.slots:
+    if not store.recent and slots == store.slots:
         if real is float:
             ok_lanes_smallest_f(coef, born, slots, victims, least)
         else:
@@ -361,8 +361,15 @@ cdef class Models:
 
     Parameters
     ----------
-    loss, step, rule, budget : tuple
-        As the engine takes them; the rule is gradient or implicit, the budget Recent or Smallest.
+    loss, step : tuple
+        As the engine takes them.
+    implicit : bool
+        Whether steps are implicit, with a penalty, or gradient steps.
+    regularization, penalty : float
+    recent : bool
+        Whether the budget keeps the latest terms, or the largest.
+    slots : int
+        Terms of a model, at most.
     offset : bool
     gamma : float or None
         Of the Gaussian exp(-gamma |x - z|^2); None is the linear kernel.
@@ -375,27 +382,27 @@ cdef class Models:
     cdef readonly object dtype
     cdef readonly dict arrays           # by name; what `store` points to
 
-    def __init__(self, *, loss, step, rule, budget, bint offset, gamma, Py_ssize_t n_features, dtype):
+    def __init__(self, *, loss, step, bint implicit, double regularization, double penalty, bint recent, Py_ssize_t slots,
+                 bint offset, gamma, Py_ssize_t n_features, dtype):
         code, scalar, nu, own_step = loss
         self.store.rule.loss = Loss(code, scalar, nu, own_step)
         self.store.rule.has_offset = offset
         self.store.linear = gamma is None
         self.store.gamma = 0.0 if gamma is None else gamma
-        self.store.budget, self.store.slots = budget[0], budget[1]
+        self.store.rule.implicit, self.store.recent, self.store.slots = implicit, recent, slots
         self.store.d = n_features
         self.dtype = np.dtype(dtype)
         single = self.dtype == np.float32
         self.store.rule.range = np.finfo(self.dtype).max
         self.store.rule.dust = 1e-6 if single else 0.0
         self.store.rule.least_frame, self.store.rule.most = (1e-20, 1e30) if single else (1e-100, 1e150)
-        self.configure(step, rule)
+        self.configure(step, regularization, penalty)
         self.allocate(0)
 
-    def configure(self, step, rule):
+    def configure(self, step, double regularization, double penalty):
         """Set what may change between calls."""
         self.store.step = Step(step[0], step[1], step[2], step[3], step[4])
-        self.store.rule.implicit = rule[0] == IMPLICIT
-        self.store.regularization, self.store.rule.penalty = rule[1], rule[2]
+        self.store.regularization, self.store.rule.penalty = regularization, penalty
 
     cdef allocate(self, Py_ssize_t blocks):
         """Move to arrays of so many blocks, at least as many as are in use."""
@@ -500,7 +507,7 @@ cdef class Models:
             check_array(state[name], name, array.dtype, (n, *array.shape[1:array.ndim - 1]))
         count, clock = state["count"].astype(int), state["clock"].astype(int)
         born, slots = state["born"], np.arange(self.store.slots)
-        recent = self.store.budget == RECENT
+        recent = self.store.recent
         if (count > self.store.slots).any():
             raise ValueError(f"a model has more terms than the budget of {self.store.slots}")
         if (state["t"] < 0).any() or (state["t"] >= 1 << 62).any():
@@ -527,7 +534,7 @@ cdef class Models:
         """(points, true coefficients) of a model, oldest first, terms that have decayed to 0 left out."""
         state = {name: array[0] for name, array in self.gather([model]).items()}
         slots = np.arange(state["count"])
-        if self.store.budget == RECENT:
+        if self.store.recent:
             slots = (slots + state["clock"]) % self.store.slots
         else:
             slots = np.argsort(state["born"][:state["count"]])

@@ -1,20 +1,18 @@
-"""The engine: evaluate, let the rule decide, append, drop.
+"""The engine: the loop over a stream.
 
-`Engine.learn` cuts a stream into pieces; for each piece one loop without the interpreter takes the
-examples in order.
+`Engine.learn` cuts a stream into pieces; for each piece one loop without the interpreter takes the examples in order, and
+lets each hypothesis evaluate, decide and carry out.
 """
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.math cimport NAN, isfinite
-from onlinekernels._core.decider cimport Decider
-from onlinekernels._core.expansion cimport Expansion, Piece
-from onlinekernels._core.hypothesis cimport DERIVATIVE, MOVE, NONE, POINT, PYTHON, SCORE
-from onlinekernels._core.kernels cimport SQUARE
-from onlinekernels._core.ring cimport array_data
-from onlinekernels._core.ring import check_array
-from onlinekernels._core.rules cimport Meta, Move, step_size
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.function cimport Function
+from onlinekernels._core.hypothesis cimport Hypothesis
+from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.turns cimport begin_piece, end_piece, generation
+from onlinekernels._core.workspace cimport DERIVATIVE, MOVE, NONE, POINT, PYTHON, SCORE, Workspace
 
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
@@ -25,6 +23,9 @@ REASONS = {
     POINT: "its values are too large for the kernel, k(x, x) is not finite",
 }
 
+cdef enum:
+    MOST_SPARE = 8      # workspaces that wait for the next call
+
 
 cdef struct Trace:
     # Where to write what was in force at each example, before it was learned; NULL for what nobody wants.
@@ -33,279 +34,251 @@ cdef struct Trace:
     double* scalars         # the loss's margin or width
 
 
-cdef class Engine(Decider):
-    """The loop that advances a hypothesis, and its door to Python.
+cdef class Engine:
+    """The loop that advances hypotheses, and its door to Python.
 
     Parameters
     ----------
+    hypothesis : Hypothesis
+        The first one; others that learn from the same examples are behind its `next`.
+    targets : int
+        Numbers that y has for each example.
     growing : bool
         Whether labels join as they appear.
     leaves_out : bool
         Whether an example of weight 0 is left out altogether, and not counted.
-    **others
-        As for `Decider`.
 
-    One thread at a time may use it, which the model's `Turn` sees to.
+    One thread at a time may learn, and nobody predicts meanwhile, which the model's `Turn` sees to.
     """
+    cdef readonly Hypothesis hypothesis
+    cdef Function function              # of the first hypothesis
+    cdef Outputs outputs                # the labels
+    cdef readonly Py_ssize_t targets
     cdef readonly bint growing
     cdef readonly bint leaves_out
     cdef public Py_ssize_t done         # rows of the latest call that are learned
+    cdef list spare                     # workspaces that no call has at present
+    cdef Py_ssize_t n_hypotheses
     # In the middle of a piece, by the thread `runner`; and the process in which that was last looked at.
     cdef bint halfway
     cdef unsigned long runner
     cdef long long generation
 
-    def __init__(self, *, bint growing=False, bint leaves_out=False, **others):
-        Decider.__init__(self, **others)
-        if growing and not self.expansion.outputs.can_grow():
+    def __init__(self, Hypothesis hypothesis, *, Py_ssize_t targets=1, bint growing=False, bint leaves_out=False):
+        self.hypothesis = hypothesis
+        self.function, self.outputs = hypothesis.function, hypothesis.function.outputs
+        if growing and not self.outputs.can_grow():
             raise ValueError("the labels of a structure are fixed")
+        self.targets = targets
         self.growing = growing
         self.leaves_out = leaves_out
+        self.spare = []
         self.generation = generation
+        while hypothesis is not None:
+            self.n_hypotheses += 1
+            hypothesis = hypothesis.next
 
-    cdef Py_ssize_t run(self, Piece* piece, const double* y, const double* weights, Trace trace) noexcept nogil:
+    # ---- The loop -----------------------------------------------------------------------------
+
+    cdef Py_ssize_t run(self, Workspace w, const double* y, const double* weights, Trace trace) noexcept nogil:
         """Learn the examples of a piece in order; return how many were learned completely."""
-        cdef Py_ssize_t i, l, joined, width = self.expansion.width
-        cdef double weight, eta
-        cdef Move move
-        for i in range(piece.rows):
-            eta = step_size(&self.step, self.t + 1)
+        cdef Py_ssize_t i, l, joined, width = self.function.width
+        cdef double weight
+        for i in range(w.piece.rows):
             weight = 1.0 if weights == NULL else weights[i]
-            joined = self.labels()
+            w.piece.slot = -1
+            joined = self.outputs.n
             if self.growing and joined <= <Py_ssize_t> y[i]:
-                self.expansion.outputs.n = <Py_ssize_t> y[i] + 1    # the label joins at its own row
-            if not self.can_hold(piece, i) or not self.evaluate(piece, i):
+                self.outputs.n = <Py_ssize_t> y[i] + 1          # the label joins at its own row
+            if not self.hypothesis.evaluate_all(w, i):
                 return self.stop_at(i, joined)
             if trace.scores != NULL:
                 for l in range(width):
-                    trace.scores[i * width + l] = self.scores[l] if l < self.labels() else 0.0
+                    trace.scores[i * width + l] = w.scores[l] if l < self.outputs.n else 0.0
             if trace.scalars != NULL:
-                trace.scalars[i] = self.loss.scalar
+                trace.scalars[i] = self.hypothesis.now.loss.scalar
             if weight == 0.0 and self.leaves_out:
                 self.done += 1
                 continue
-            self.row = y + i * self.targets
-            if not self.decide(piece, i, self.row[0], weight, &move):
+            if not self.hypothesis.decide_all(w, i, y + i * self.targets, weight):
                 return self.stop_at(i, joined)
             if trace.steps != NULL:
-                trace.steps[i] = move.meta.eta if self.adapts_step() else eta
+                trace.steps[i] = self.hypothesis.rule.step_at(self.hypothesis.now.t + 1)
+            self.hypothesis.carry_out_all(w, i)
             self.done += 1
-        return piece.rows
+        return w.piece.rows
 
     cdef Py_ssize_t stop_at(self, Py_ssize_t i, Py_ssize_t joined) noexcept nogil:
         """Row i cannot be learned: its label has not joined either."""
         if self.growing:
-            self.expansion.outputs.n = joined
+            self.outputs.n = joined
         return i
 
-    # ---- Learning from Python ---------------------------------------------------------------
+    # ---- Workspaces ---------------------------------------------------------------------------
 
-    def learn(self, const double[::1] y, *, X=None, objects=None, const double[::1] weights=None,
-              double[::1] scores=None, double[::1] steps=None, double[::1] scalars=None):
-        """Learn all rows of X (C-contiguous, the points' precision) or all objects.
+    cdef Workspace lend(self):
+        """A workspace that nobody else has."""
+        return self.spare.pop() if self.spare else Workspace(self.n_hypotheses)
+
+    cdef int take_back(self, Workspace w) except -1:
+        w.let_go()
+        if len(self.spare) < MOST_SPARE:
+            self.spare.append(w)
+        return 0
+
+    cdef int attach(self, Workspace w, examples) except -1:
+        """What a call is about."""
+        cdef Hypothesis hypothesis = self.hypothesis
+        while hypothesis is not None:
+            hypothesis.function.make_ready(w)
+            hypothesis.function.attach(w, examples)
+            hypothesis, w = hypothesis.next, w.next
+        return 0
+
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t rows, bint learning, int by_slots) except -1:
+        """Get ready for some rows; functions after the first stand on the same dictionary."""
+        cdef Hypothesis hypothesis = self.hypothesis
+        cdef Workspace before = None
+        while hypothesis is not None:
+            if before is not None:
+                w.share_piece(before)
+            hypothesis.function.open(w, first, rows, learning, by_slots)
+            hypothesis, before, w = hypothesis.next, w, w.next
+        return 0
+
+    # ---- Learning -----------------------------------------------------------------------------
+
+    def learn(self, examples, const double[::1] y, *, const double[::1] weights=None, double[::1] scores=None,
+              double[::1] steps=None, double[::1] scalars=None):
+        """Learn all rows of an array (C-contiguous, the points' precision), sparse rows, or all objects of a list.
 
         `scores` takes one row of `width` numbers per example, `steps` and `scalars` take one.  An error, or
         Ctrl-C, stops after the last complete row; the exception says how many rows that were.
         """
-        cdef Expansion expansion = self.expansion
-        cdef Py_ssize_t n = y.shape[0] // self.targets, first, rows
-        cdef const double* weight_data = NULL
-        cdef Trace trace = Trace(NULL, NULL, NULL)
-        cdef const char* x = NULL
-        self.failure, self.done = NONE, 0
+        cdef Py_ssize_t n = y.shape[0] // self.targets, width = self.function.width, first
+        cdef const double* weight_data
+        cdef Trace trace
+        cdef Workspace w = self.lend()
+        self.done = 0
         try:
-            if X is not None:
-                x = expansion.attach(X)
+            self.attach(w, examples)
             while self.done < n:
                 first = self.done
-                if weights is not None:
-                    weight_data = &weights[first]
-                if scores is not None:
-                    trace.scores = &scores[first * expansion.width]
-                if steps is not None:
-                    trace.steps = &steps[first]
-                if scalars is not None:
-                    trace.scalars = &scalars[first]
-                if objects is not None:
-                    rows = 1
-                    self.learn_object(objects[first], &y[first * self.targets], weight_data, trace)
-                else:
-                    rows = min(n - first, expansion.piece_rows())
-                    self.learn_piece(x, first, rows, &y[first * self.targets], weight_data, trace)
-                if self.done < first + rows:
-                    self.raise_failure(self.done)
+                weight_data = NULL if weights is None else &weights[first]
+                trace.scores = NULL if scores is None else &scores[first * width]
+                trace.steps = NULL if steps is None else &steps[first]
+                trace.scalars = NULL if scalars is None else &scalars[first]
+                self.learn_piece(w, first, min(n - first, self.function.piece_rows()), &y[first * self.targets],
+                                 weight_data, trace)
                 PyErr_CheckSignals()
+            self.tidy()
         except BaseException as error:
+            self.tidy()
             error.rows_learned = self.done
             raise
+        self.take_back(w)
 
     def learn_one(self, x, double y):
         """Learn one row (1-d, C-contiguous, the points' precision) or object."""
-        self.failure, self.done = NONE, 0
+        cdef Workspace w = self.lend()
+        self.done = 0
         try:
-            if self.expansion.kernel is not None:
-                self.learn_object(x, &y, NULL, Trace(NULL, NULL, NULL))
-            else:
-                self.learn_piece(array_data(x), 0, 1, &y, NULL, Trace(NULL, NULL, NULL))
-            if not self.done:
-                self.raise_failure(0)
+            self.attach(w, [x] if self.function.takes_objects else x)
+            self.learn_piece(w, 0, 1, &y, NULL, Trace(NULL, NULL, NULL))
+            self.tidy()
         except BaseException as error:
+            self.tidy()
             error.rows_learned = 0
             raise
+        self.take_back(w)
 
-    cdef raise_failure(self, Py_ssize_t row):
-        if self.failure == PYTHON:
-            error, self.error = self.error, None
-            raise error
-        raise FloatingPointError(f"Row {row} of X cannot be learned: {REASONS[self.failure]}.")
-
-    cdef int learn_piece(self, const char* x, Py_ssize_t first, Py_ssize_t rows, const double* y,
-                         const double* weights, Trace trace) except -1:
+    cdef int learn_piece(self, Workspace w, Py_ssize_t first, Py_ssize_t rows, const double* y, const double* weights,
+                         Trace trace) except -1:
         """Learn a few rows."""
-        cdef Piece piece
-        self.expansion.prepare_rows(&piece, x, first, rows, True)
-        self.set_out()
-        with nogil:
-            self.run(&piece, y, weights, trace)
-        self.arrive()
-        return 0
-
-    cdef int learn_object(self, x, const double* y, const double* weights, Trace trace) except -1:
-        """Learn one object: its kernel row comes from Python."""
-        cdef Expansion expansion = self.expansion
-        cdef Piece piece
-        cdef Py_ssize_t learned, slot
-        cdef double own
-        if self.exact_norms and self.square_is_worn():
-            self.renew_square(expansion.square_of_objects())
-        expansion.pool.reserve(1)
-        row = expansion.object_row(x)
-        own = expansion.kernel.self_value(x)
-        expansion.prepare_object(&piece, &own, row)
-        self.set_out()
-        with nogil:
-            learned = self.run(&piece, y, weights, trace)
-        for slot in range(piece.first, expansion.pool.start):
-            expansion.pool.objects[slot] = None
-        if learned and expansion.entered >= 0:
-            expansion.pool.objects[expansion.entered] = x
-        self.arrive()
-        return 0
-
-    cdef set_out(self):
-        """A piece begins, which a fork must not find half learned."""
+        cdef Py_ssize_t learned
+        self.hypothesis.mind_rounding_from_python()
+        self.open(w, first, rows, True, -1)
+        # A piece begins, which a fork must not find half learned.
         begin_piece()
         self.runner = PyThread_get_thread_ident()
         self.halfway = True
-
-    cdef arrive(self):
+        with nogil:
+            learned = self.run(w, y, weights, trace)
+        self.function.close(w)
         self.halfway = False
         end_piece()
+        if learned < rows:
+            self.raise_failure(w, first + learned)
+        return 0
+
+    cdef raise_failure(self, Workspace w, Py_ssize_t row):
+        while w.failure == NONE:
+            w = w.next
+        if w.failure == PYTHON:
+            error, w.error = w.error, None
+            raise error
+        raise FloatingPointError(f"Row {row} of X cannot be learned: {REASONS[w.failure]}.")
+
+    cdef int tidy(self) except -1:
+        cdef Hypothesis hypothesis = self.hypothesis
+        while hypothesis is not None:
+            hypothesis.function.tidy()
+            hypothesis = hypothesis.next
+        return 0
 
     def mind_forks(self):
-        """After a fork: RuntimeError if another thread was in the middle of a piece; what it may have left is cleared."""
+        """After a fork: RuntimeError if another thread was in the middle of a piece."""
         if self.generation == generation:
             return
         if self.halfway and self.runner != PyThread_get_thread_ident():
             raise RuntimeError("This model was learning in another thread when the process was forked, and that "
                                "thread did not come to a rest in time: its copy here is incomplete.")
         self.generation = generation
-        self.expansion.clear_scratch()
 
-    def grow(self, Py_ssize_t width):
-        """Make room for labels that will join."""
-        self.expansion.grow(width)
-        self.allocate()
+    # ---- Predicting ---------------------------------------------------------------------------
 
-    # ---- Predicting -------------------------------------------------------------------------
+    def decision(self, examples, *, bint trusted=False, int votes=0):
+        """f(x, .) + b for all rows or objects, shape (n, labels); changes nothing.
 
-    @property
-    def notices_bad_points(self):
-        """Whether `decision` raises for points that are not finite: their squares tell."""
-        return self.expansion.program is not None and self.expansion.program.needs_inner
+        For votes = 1 or 2: the sum over all hypotheses since the first of their signs or scores; see `Terms.vote`.
 
-    def decision(self, *, X=None, objects=None, bint trusted=False, int votes=0):
-        """f(x, .) + b for all rows of X or all objects, shape (n, labels).
-
-        For votes = 1 or 2: the sum over all hypotheses of their signs or scores; see `Expansion.vote`.
-
-        FloatingPointError for a score that is not finite and, unless X is `trusted` to be finite, for
+        FloatingPointError for a score that is not finite and, unless examples are `trusted` to be finite, for
         a row whose square is not.
         """
-        cdef Expansion expansion = self.expansion
-        cdef const char* x = NULL if X is None else expansion.attach(X)
-        cdef Py_ssize_t done = 0, rows, i, n = len(objects) if X is None else X.shape[0]
-        cdef Py_ssize_t labels = self.labels()
+        cdef Hypothesis hypothesis = self.hypothesis
+        cdef Function function = self.function
+        cdef Py_ssize_t done = 0, rows, i, n = len(examples), labels = self.outputs.n
+        cdef Py_ssize_t most = function.rows_to_evaluate()
+        cdef bint checks = function.notices_bad_points and not trusted
+        cdef Workspace w = self.lend()
         cdef double* scores
-        cdef Piece piece
-        cdef double own = 1.0
-        cdef Py_ssize_t most = expansion.most_rows()
         result = np.empty((n, labels))
         scores = <double*> array_data(result)
+        function.make_ready(w)
+        function.attach(w, examples)
         while done < n:
-            if X is None:
-                rows = 1
-                values = expansion.object_row(objects[done])
-                expansion.prepare_object(&piece, &own, values)
-            else:
-                rows = min(n - done, most)
-                expansion.prepare_rows(&piece, x, done, rows, False, -1 if trusted or votes else self.channel())
+            rows = min(n - done, most)
+            function.open(w, done, rows, False, -1 if trusted or votes else hypothesis.channel())
             with nogil:
                 for i in range(rows):
                     if votes:
-                        scores[done + i] = expansion.vote(&piece, i, self.t, votes == 1)
+                        scores[done + i] = function.vote(w, i, hypothesis.now.t, votes == 1)
                     else:
-                        self.score(&piece, i, scores + (done + i) * labels)
-                    if not (trusted or self.expansion.program is None):
-                        if not isfinite(piece.facts[SQUARE * rows + i]):
-                            scores[(done + i) * labels] = NAN
+                        hypothesis.score(w, i, scores + (done + i) * labels)
+                    if checks and not function.point_is_finite(w, i):
+                        scores[(done + i) * labels] = NAN
             done += rows
             PyErr_CheckSignals()
+        self.take_back(w)
         for i in range(n * labels):
             if not isfinite(scores[i]):
                 raise FloatingPointError(f"Row {i // labels} of X has no finite score: its values are too "
                                          "large for the kernel.")
         return result
 
-    # ---- State ------------------------------------------------------------------------------
-
-    def begin_from(self, offset, *arguments):
-        """Start from another function; see `Expansion.begin_from`."""
-        self.expansion.begin_from(*arguments)
-        self.offsets[0, :len(offset)] = offset
-
-    def state(self):
-        """Everything that learning has changed, as named numbers and arrays; no scratch."""
-        state = {
-            "t": int(self.t),
-            "offsets": self.offsets.copy(),
-            "scalar": float(self.loss.scalar),
-            "meta": np.array([self.meta.eta, self.meta.product, self.meta.square, self.meta.scalar_eta,
-                              self.meta.scalar_trace, self.meta.corrections, self.meta.peak, self.meta.gap,
-                              self.meta.gap_weight]),
-        }
-        state.update(self.expansion.state())
-        return state
-
-    def restore(self, state):
-        """Continue from a state; ValueError if it does not fit."""
-        meta = check_array(state["meta"], "meta", np.float64, (-1,))
-        if len(meta) == 7:                          # before adapted scalars had steps of their own
-            meta = np.append(meta, [0.0, 0.0])
-        if len(meta) != 9:
-            raise ValueError("meta does not have nine numbers")
-        offsets = check_array(state["offsets"], "offsets", np.float64, self.offsets.shape)
-        if type(state["t"]) is not int or not 0 <= state["t"] < 1 << 62:
-            raise ValueError("t is not a number of examples")
-        if type(state["scalar"]) is not float or not isfinite(<double> state["scalar"]):
-            raise ValueError("the loss's scalar is not a finite number")
-        self.expansion.restore(state)
-        self.t = state["t"]
-        self.loss.scalar = state["scalar"]
-        self.offsets[:] = offsets
-        self.meta = Meta(meta[0], meta[1], meta[2], meta[3], meta[4], meta[5], meta[6], meta[7], meta[8])
-
     def _check(self):
         """Assert every invariant."""
-        assert self.t >= 0 and np.isfinite(self.offsets).all()
-        self.expansion._check()
+        hypothesis = self.hypothesis
+        while hypothesis is not None:
+            hypothesis._check()
+            hypothesis = hypothesis.next

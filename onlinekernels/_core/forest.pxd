@@ -1,30 +1,35 @@
-"""The function f on trees: another expansion, for additive kernels."""
-from onlinekernels._core.expansion cimport Expansion
+"""Functions on trees, for additive kernels."""
+from onlinekernels._core.function cimport Function
+from onlinekernels._core.terms cimport Terms
 from onlinekernels._core.tree cimport Tree
+from onlinekernels._core.workspace cimport Term, Workspace
 
 
-cdef class Forest(Expansion):
+cdef class Forest:
     cdef readonly Tree tree
     cdef object description             # the kernel, as `Tree` takes it
     cdef readonly double scale          # k(x, z) = scale * sum_j K(x_j, z_j)
+    cdef readonly Py_ssize_t n_features, width
+    cdef readonly int channels
     cdef readonly object low, stretch   # a point is mapped to (x - low) * stretch; or None
     cdef double* low_data
     cdef double* stretch_data
-    cdef object scratch_rows, scratch_values, scratch_point
-    cdef int* touched                   # rows of a term,
-    cdef double* values_data            # its values there,
-    cdef double* mapped                 # and its point, mapped
 
     cdef void map_point(self, const double* x, double* out) noexcept nogil
-    cdef Py_ssize_t rows_of_term(self, const double* stored, Py_ssize_t stride, Py_ssize_t first,
-                                 Py_ssize_t second) noexcept nogil
-    cdef void plant(self, Py_ssize_t slot) noexcept nogil
-    cdef void uproot(self, Py_ssize_t slot) noexcept nogil
-    cdef Py_ssize_t rows_of_slot(self, Py_ssize_t slot) noexcept nogil
-    cdef allocate(self)
-    cdef reserve(self, Py_ssize_t newcomers)
-    cdef checked_trees(self, state)
-    cdef check_terms(self, loaded)
-    cdef begin_from_trees(self, contents)
-    cdef true_rows(self, stored, int channel)
-    cdef component_at(self, Py_ssize_t j, keys, int channel)
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint copies) except -1
+    cdef void evaluate(self, Workspace w, const double* x, Py_ssize_t rows) noexcept nogil
+    cdef double value(self, const double* x, const double* z) noexcept nogil
+    cdef Py_ssize_t rows_of(self, Workspace w, const Term* term) noexcept nogil
+    cdef void put(self, Workspace w, const double* x, const Term* term) noexcept nogil
+    cdef void take(self, Workspace w, const double* x, const Term* term) noexcept nogil
+
+
+cdef class Trees(Function):
+    cdef readonly Forest forest
+
+
+cdef class BudgetedTrees(Terms):
+    cdef readonly Forest forest
+
+    cdef void plant(self, Workspace w, Py_ssize_t slot) noexcept nogil
+    cdef const double* knot(self, Workspace w, Py_ssize_t slot) noexcept nogil

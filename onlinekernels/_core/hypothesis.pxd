@@ -1,69 +1,46 @@
-"""The hypothesis: an expansion with offsets and norms, and what a move does to it."""
-from onlinekernels._core.expansion cimport Expansion, Piece
-from onlinekernels._core.losses cimport Loss
-from onlinekernels._core.rules cimport Meta, Move, Rule, Step
+"""The hypothesis: a function with offsets, a loss and a rule."""
+from onlinekernels._core.forms cimport Form
+from onlinekernels._core.function cimport Function
+from onlinekernels._core.moves cimport Norms, Standing
+from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.watch cimport Watch
-
-cdef enum Failure:
-    NONE = 0
-    SCORE = 1           # f(x) is not finite
-    MOVE = 2            # the new coefficient, offset or scalar is not finite
-    PYTHON = 3          # a user's loss raised
-    DERIVATIVE = 4      # a user's loss gave no number
-    POINT = 5           # k(x, x) is not finite
+from onlinekernels._core.workspace cimport Workspace
 
 
 cdef class Hypothesis:
-    cdef readonly Expansion expansion
-    cdef Loss loss
-    cdef Step step
-    cdef Rule rule
-    cdef Meta meta
-    cdef readonly bint has_offset
+    cdef readonly Function function
+    cdef readonly Rule rule
+    cdef readonly Form form
+    cdef Standing now
     cdef readonly bint averages
     cdef readonly bint exact_norms
-    cdef readonly Py_ssize_t targets    # regression: numbers that y has for each example
     cdef readonly bint regression
+    cdef readonly double radius         # |f| stays within this; 0 for no bound
     cdef Watch watch                    # signs that learning goes wrong
-    cdef Meta without_newcomer          # exact norms: what `meta` becomes if the newcomer is dropped
-    cdef readonly object offsets        # rows: b, its sum over time, its step sizes, their traces
+    cdef Norms without_newcomer         # exact norms: what the norms become if the newcomer does not come
+    cdef readonly object offsets        # rows: b, its sum over time
     cdef double* offset
     cdef double* offset_sum
-    cdef double* offset_eta
-    cdef double* offset_trace
-    cdef public long long t
-    cdef int failure                    # why an example cannot be learned
-    # Scratch for one example: rows of `width` numbers
-    cdef object scratch
-    cdef double* bare                   # f(x, .), then v(x, .)
-    cdef double* scores                 # f(x, .) + b, as the rule sees it
-    cdef double* xi                     # derivative of the loss, many outputs
-    cdef double* chi
-    cdef double* spare
-    cdef double* alpha                  # new coefficients, dense form, for each channel
+    cdef readonly Hypothesis next       # another one that learns from the same examples
 
-    cdef allocate(self)
-    cdef bint adapts_step(self) noexcept nogil
-    cdef Py_ssize_t labels(self) noexcept nogil
-    cdef bint can_hold(self, const Piece* piece, Py_ssize_t i) noexcept nogil
-    cdef bint evaluate(self, const Piece* piece, Py_ssize_t i) noexcept nogil
-    cdef void carry_out(self, const Piece* piece, Py_ssize_t i, const Move* move, Py_ssize_t first,
-                        Py_ssize_t second) noexcept nogil
-    cdef void append(self, const Piece* piece, Py_ssize_t i, const double* alpha, Py_ssize_t first,
-                     Py_ssize_t second) noexcept nogil
-    cdef void move_offsets(self, const Move* move, Py_ssize_t first, Py_ssize_t second) noexcept nogil
-    cdef void hessian_times(self, const double* vector, double weight) noexcept nogil
-    cdef void stay_in_ball(self) noexcept nogil
-    cdef void norms_without_newcomer(self, const Move* move) noexcept nogil
+    cdef set_offsets(self, offsets)
+    # The three moves
+    cdef bint evaluate(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef bint decide(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil
+    cdef void carry_out(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef bint evaluate_all(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef bint decide_all(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil
+    cdef void carry_out_all(self, Workspace w, Py_ssize_t i) noexcept nogil
+    # Parts of them
+    cdef void add_average(self, Workspace w) noexcept nogil
+    cdef void append(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef void let_expire(self, Workspace w) noexcept nogil
+    cdef void stay_in_ball(self, Workspace w) noexcept nogil
+    cdef void forget(self, Workspace w, Py_ssize_t slot, double k_new) noexcept nogil
     cdef bint square_is_worn(self) noexcept nogil
     cdef void renew_square(self, double square) noexcept nogil
-    cdef void mind_rounding(self) noexcept nogil
-    cdef void forget_expiring(self) noexcept nogil
-    cdef void forget(self, Py_ssize_t slot, double k_new, const double* alpha, Py_ssize_t first,
-                     Py_ssize_t second) noexcept nogil
-    cdef void spread(self, const double* alpha, Py_ssize_t first, Py_ssize_t second,
-                     double* out) noexcept nogil
-    cdef void expansion_apply(self, double* scores) noexcept nogil
+    cdef void mind_rounding(self, Workspace w) noexcept nogil
+    # The function that predicts
     cdef int channel(self) noexcept nogil
     cdef averaged(self, true)
-    cdef void score(self, const Piece* piece, Py_ssize_t i, double* out) noexcept nogil
+    cdef void score(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil

@@ -1,345 +1,335 @@
-"""The hypothesis: an expansion with offsets and norms, and what a move does to it.
+"""The hypothesis: a function with offsets, a loss and a rule.
 
-An example is evaluated here, and once a rule has made its move, the move is carried out here: old terms are
-transformed, a new one is appended, offsets and the loss's scalar move, a budget and a ball are kept.
+Each example makes three moves.  `evaluate` gives its scores, `decide` asks the rule and changes nothing, `carry_out` does
+what was decided: old terms are transformed, a new one is appended, offsets and the loss's scalar move, a budget and a
+ball are kept.
 """
 import numpy as np
 from libc.math cimport fabs, fmax, isfinite, sqrt
-from onlinekernels._core.dense cimport softmax_hessian_times
-from onlinekernels._core.expansion cimport DENSE, PAIR
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array, check_number
+from onlinekernels._core.coefficients cimport NEWCOMER, NOBODY
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.kernels cimport SQUARE
-from onlinekernels._core.ring cimport NEWCOMER, NOBODY, array_data
-from onlinekernels._core.rules cimport META_DESCENT, capped, gain, step_size
-from onlinekernels._core.watch cimport new_watch, watch_scalar, watch_step
+from onlinekernels._core.losses cimport Loss
+from onlinekernels._core.moves cimport Norms, Pace, Standing
+from onlinekernels._core.watch cimport new_watch, watch_scalar, watch_score, watch_step
+from onlinekernels._core.workspace cimport MOVE, POINT, SCORE, Workspace
 
 
 cdef class Hypothesis:
-    """f(x, .) + b over an expansion.
+    """f(x, .) + b.
 
     Parameters
     ----------
-    expansion : Expansion
-        The function.
+    function : Function
+    form : Form
+        What the rule looks at; it knows the rule.
     loss : tuple
         (code, scalar, nu, the scalar's own step or 0).
-    step : tuple
-        (code, rate, delay, meta_rate, memory).
-    rule : tuple
-        (code, regularization, penalty, exact, radius, threshold).
     offset, average : bool
+    radius : float
+        |f| stays within this; 0 for no bound.
     exact_norms : bool
         Keep |f|^2 (and <f, v> of SVMD) exact when a term is dropped.
-    targets : int
-        Regression: numbers that y has for each example; each is an output.
     regression : bool
         Whether y are numbers to predict.
+    next : Hypothesis or None
+        Another one that learns from the same examples, on the same dictionary.
     """
-    def __init__(self, *, Expansion expansion, loss, step, rule, bint offset, bint average, bint exact_norms,
-                 Py_ssize_t targets, bint regression=False):
-        self.expansion = expansion
+
+    def __init__(self, *, Function function, Form form, loss, bint offset, bint average, double radius=0.0,
+                 bint exact_norms=False, bint regression=False, Hypothesis next=None):
         code, scalar, nu, own_step = loss
-        self.loss = Loss(code, scalar, nu, own_step)
-        self.configure(step, rule)
-        self.has_offset = offset
+        self.function, self.form, self.rule = function, form, form.rule
+        self.now.loss = Loss(code, scalar, nu, own_step)
+        self.now.has_offset = offset
+        self.now.keeps_square = exact_norms
         self.averages = average
         self.exact_norms = exact_norms
-        self.targets = targets
         self.regression = regression
-        self.watch = new_watch(self.loss.nu)
-        self.meta = Meta(self.step.rate, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        self.offsets = np.zeros((4, expansion.width))
-        self.offsets[2] = self.step.rate
-        self.allocate()
+        self.radius = radius
+        self.next = next
+        self.watch = new_watch(self.now.loss.nu)
+        self.set_offsets(np.zeros((2, function.width)))
+        self.rule.grow(function.width)
 
-    def configure(self, step, rule):
-        """Set what may change between calls."""
-        if step[1] != self.step.rate:               # a new eta_0 starts the adaptation anew
-            self.meta.eta = step[1]
-            if self.offsets is not None:
-                self.offsets[2] = step[1]
-        self.step = Step(step[0], step[1], step[2], step[3], step[4])
-        self.rule = Rule(rule[0], rule[1], rule[2], rule[3], rule[4], rule[5])
+    cdef set_offsets(self, offsets):
+        self.offsets = offsets
+        self.offset = <double*> array_data(offsets)
+        self.offset_sum = self.offset + <Py_ssize_t> offsets.shape[1]
 
-    cdef allocate(self):
-        """Memory for as many outputs as the expansion has room for."""
-        cdef Py_ssize_t width = self.expansion.width, old = self.offsets.shape[1]
-        cdef double* data
-        if width > old:
-            wider = np.zeros((4, width))
-            wider[2] = self.step.rate
-            wider[:, :old] = self.offsets
-            self.offsets = wider
-        data = <double*> array_data(self.offsets)
-        self.offset, self.offset_sum = data, data + width
-        self.offset_eta, self.offset_trace = data + 2 * width, data + 3 * width
-        self.scratch = np.zeros((6 + 2 * MAX_CHANNELS, max(width, 1)))
-        data = <double*> array_data(self.scratch)
-        self.bare = data
-        self.scores = data + MAX_CHANNELS * width
-        self.xi = self.scores + width
-        self.chi = self.xi + width
-        self.spare = self.chi + width
-        self.alpha = self.spare + 2 * width
+    def grow(self, Py_ssize_t width):
+        """Make room for labels that will join."""
+        self.function.grow(width)
+        self.rule.grow(width)
+        if width > self.offsets.shape[1]:
+            wider = np.zeros((2, width))
+            wider[:, :self.offsets.shape[1]] = self.offsets
+            self.set_offsets(wider)
 
-    cdef bint adapts_step(self) noexcept nogil:
-        return self.step.code == META_DESCENT
+    # ---- Evaluate -----------------------------------------------------------------------------
 
-    cdef Py_ssize_t labels(self) noexcept nogil:
-        return 1 if self.expansion.outputs is None else self.expansion.outputs.n
-
-    cdef bint can_hold(self, const Piece* piece, Py_ssize_t i) noexcept nogil:
-        """Whether an example is small enough for the kernel's arithmetic."""
-        cdef bint fits = isfinite(piece.own[i])
-        if self.expansion.program is not None:
-            fits &= isfinite(piece.facts[SQUARE * piece.rows + i])
-        if not fits:
-            self.failure = POINT
-        return fits
-
-    cdef bint evaluate(self, const Piece* piece, Py_ssize_t i) noexcept nogil:
-        """f(x_i, .) into `bare` (and v behind it), with the offsets into `scores`."""
+    cdef bint evaluate(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        """f(x_i, .) into w.bare (and v behind it), with the offsets into w.scores; False if they are not finite."""
         cdef Py_ssize_t l
-        self.expansion.evaluate(piece, i, 1 if self.adapts_step() else 0, self.bare)
-        for l in range(self.labels()):
-            self.scores[l] = self.bare[l] + self.offset[l]
-            if not isfinite(self.scores[l]):
-                self.failure = SCORE
+        if not (isfinite(w.own[i]) and self.function.point_is_finite(w, i)):
+            w.failure = POINT
+            return False
+        self.function.evaluate(w, i, self.rule.has_trace, w.bare)
+        for l in range(self.function.outputs.n):
+            w.scores[l] = w.bare[l] + self.offset[l]
+            if not isfinite(w.scores[l]):
+                w.failure = SCORE
                 return False
         return True
 
-    # ---- A move -----------------------------------------------------------------------------
+    # ---- Decide -------------------------------------------------------------------------------
 
-    cdef void carry_out(self, const Piece* piece, Py_ssize_t i, const Move* move, Py_ssize_t first,
-                        Py_ssize_t second) noexcept nogil:
+    cdef bint decide(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil:
+        """The rule's move and the new term into the workspace; False if there is none that is finite."""
+        w.move.scalar = w.move.compared = self.now.loss.scalar
+        w.move.pace, w.move.norms = self.now.pace, self.now.norms
+        w.targets = y
+        w.term.change = NULL
+        w.all_labels = False
+        if not self.form.decide(&self.now, self.offset, y, weight, w.own[i], w):
+            return False
+        if self.averages:
+            self.add_average(w)
+        if not ((w.all_labels or isfinite(w.term.alpha[0] * w.own[i]) and isfinite(w.term.offset[0]))
+                and isfinite(w.move.scalar) and isfinite(w.move.transform[0][0]) and isfinite(w.move.norms.square)
+                and self.rule.is_finite()):
+            w.failure = MOVE
+            return False
+        return True
+
+    cdef void add_average(self, Workspace w) noexcept nogil:
+        """F <- F + f, with the f that made this prediction."""
+        cdef int last = self.function.frame.channels - 1, j
+        for j in range(last):
+            w.move.transform[last][j] = 1.0 if j == 0 else 0.0
+        w.move.transform[last][last] = 1.0
+
+    # ---- Carry out ----------------------------------------------------------------------------
+
+    cdef void carry_out(self, Workspace w, Py_ssize_t i) noexcept nogil:
         """Move the offsets, transform the old terms, append the new one, move the scalar, apply the budget."""
-        cdef Py_ssize_t l
-        cdef bint enters = move.alpha[0] != 0.0 or self.adapts_step() and move.alpha[1] != 0.0
-        self.t += 1
-        for l in range(self.labels()):
+        cdef Py_ssize_t l, k, labels = self.function.outputs.n
+        cdef double decay = w.move.transform[0][0]
+        self.now.t += 1
+        if self.regression:
+            for l in range(labels):
+                watch_score(&self.watch, w.scores[l], w.targets[l])
+        for l in range(labels):
             self.offset_sum[l] += self.offset[l]
-        if self.has_offset:                     # before the scratch that it reads is used again
-            self.move_offsets(move, first, second)
-        self.expansion.transform(&move.transform[0][0])
-        self.expansion.entered = -1
-        self.meta = move.meta
-        if enters and piece.own[i] != 0.0:
-            if self.expansion.form == DENSE:
-                self.append(piece, i, self.alpha, first, second)
-            else:
-                self.append(piece, i, move.alpha, first, second)
-        self.loss.scalar = move.scalar
+        if self.now.has_offset:
+            for k in range(w.term.n):
+                self.offset[w.term.labels[k]] += w.term.offset[k]
+        self.rule.accept(&self.now, labels, self.offset, w)
+        if self.exact_norms:                    # of the hypothesis that is transformed only
+            self.without_newcomer = w.move.norms
+            self.without_newcomer.square = decay * decay * self.now.norms.square
+            if self.rule.has_trace:
+                self.without_newcomer.product = decay * (w.move.transform[1][0] * self.now.norms.square
+                                                         + w.move.transform[1][1] * self.now.norms.product)
+        self.now.norms = w.move.norms
+        self.function.transform(w, &w.move.transform[0][0])
+        if w.term.change != NULL:
+            self.function.spread(w)
+        if w.term.enters and w.own[i] != 0.0:
+            self.append(w, i)
+        self.now.loss.scalar, self.now.pace = w.move.scalar, w.move.pace
         if self.watch.block:
-            watch_scalar(&self.watch, move.compared, move.scalar)
-        if self.adapts_step():
-            watch_step(&self.watch, move.meta.eta, self.step.rate)
-        if self.exact_norms and self.expansion.pool is not None:
-            self.forget_expiring()
-            self.mind_rounding()
-        self.expansion.expire(self.t)
-        if self.rule.radius > 0.0:
-            self.stay_in_ball()
+            watch_scalar(&self.watch, w.move.compared, w.move.scalar)
+        if self.rule.has_trace:
+            watch_step(&self.watch, self.rule.step_at(self.now.t), self.rule.step.rate)
+        self.let_expire(w)
+        if self.exact_norms:
+            self.mind_rounding(w)
+        if self.radius > 0.0:
+            self.stay_in_ball(w)
+        self.rule.follow(w)
 
-    cdef void append(self, const Piece* piece, Py_ssize_t i, const double* alpha, Py_ssize_t first,
-                     Py_ssize_t second) noexcept nogil:
-        """Let the example enter; with exact norms, first see who has to go for it."""
+    cdef void append(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        """Let the example enter; first see who has to go for it."""
         cdef Py_ssize_t victim
-        if self.exact_norms and self.expansion.pool is not None:
-            self.expansion.ready_to_store(piece.own[i], alpha)
-            victim = self.expansion.pool.victim(self.expansion.stored)
-            if victim == NEWCOMER:
-                # The newcomer does not come: the hypothesis is only transformed, and its norms with it.
-                self.meta = self.without_newcomer
-            elif victim != NOBODY:
-                self.forget(victim, self.expansion.value_with(victim, piece, i), alpha, first, second)
-        self.expansion.enter(piece, i, self.t, alpha, first, second)
-
-    cdef void move_offsets(self, const Move* move, Py_ssize_t first, Py_ssize_t second) noexcept nogil:
-        """b <- b - eta l' along the direction; under MetaDescent with a step of its own for each label."""
-        cdef Py_ssize_t l
-        cdef double xi, curved
-        if not self.adapts_step():
-            if self.expansion.form == DENSE:
-                for l in range(self.labels()):
-                    self.offset[l] += move.offset * self.alpha[l]
-            else:
-                self.offset[first] += move.offset
-                if second != first:
-                    self.offset[second] -= move.offset
+        self.function.store(w, w.own[i])
+        victim = self.function.victim(w)
+        if victim == NEWCOMER:
+            if self.exact_norms:
+                self.now.norms = self.without_newcomer
             return
-        if self.expansion.form == DENSE:            # H v_b
-            self.hessian_times(self.offset_trace, move.curvature)
-        for l in range(self.labels()):
-            if self.expansion.form == DENSE:
-                xi, curved = self.xi[l], self.chi[l]
-            else:
-                xi = move.xi if l == first else (-move.xi if l == second else 0.0)
-                curved = move.curvature * self.offset_trace[l]
-            self.offset_eta[l] *= gain(self.step.meta_rate, xi * self.offset_trace[l])      # V (51)
-            self.offset_eta[l] = capped(self.offset_eta[l], move.stiffness)
-            self.offset_trace[l] = (self.step.memory * self.offset_trace[l]                 # V (52), erratum
-                                    - self.offset_eta[l] * (xi + self.step.memory * curved))
-            self.offset[l] -= self.offset_eta[l] * xi                                       # V (50)
+        if victim != NOBODY:
+            if self.exact_norms:
+                w.newcomer = True
+                self.forget(w, victim, self.function.value_with(w, victim, i))
+            self.function.drop(w, victim)
+        self.function.add(w, i, self.now.t)
 
-    cdef void hessian_times(self, const double* vector, double weight) noexcept nogil:
-        """chi = H vector, from what `spare` has: curvatures of the targets, or probabilities of the labels."""
-        cdef Py_ssize_t l
-        if self.targets == 1:
-            softmax_hessian_times(self.spare, vector, self.labels(), weight, self.chi)
-            return
-        for l in range(self.targets):
-            self.chi[l] = self.spare[l] * vector[l]
+    cdef void let_expire(self, Workspace w) noexcept nogil:
+        """Drop the terms that a window has left behind."""
+        cdef Py_ssize_t slot = self.function.expiring(self.now.t)
+        while slot != NOBODY:
+            if self.exact_norms:
+                w.newcomer = False
+                self.forget(w, slot, 0.0)
+            self.function.drop(w, slot)
+            slot = self.function.expiring(self.now.t)
 
-    cdef void stay_in_ball(self) noexcept nogil:
-        """Project f onto the ball of the rule's radius: H (19), through the frame."""
+    cdef void stay_in_ball(self, Workspace w) noexcept nogil:
+        """Project f onto the ball of the radius: H (19), through the frame."""
         cdef double scaling[MAX_CHANNELS][MAX_CHANNELS]
-        cdef double radius = self.rule.radius
         cdef int i, j
-        if self.meta.square <= radius * radius:
+        if self.now.norms.square <= self.radius * self.radius:
             return
         for i in range(MAX_CHANNELS):
             for j in range(MAX_CHANNELS):
                 scaling[i][j] = 1.0 if i == j else 0.0
-        scaling[0][0] = radius / sqrt(self.meta.square)
-        self.expansion.transform(&scaling[0][0])
-        self.meta.square = radius * radius
+        scaling[0][0] = self.radius / sqrt(self.now.norms.square)
+        self.function.transform(w, &scaling[0][0])
+        self.now.norms.square = self.radius * self.radius
 
-    # ---- Norms ------------------------------------------------------------------------------
+    # ---- The same for all hypotheses that learn from these examples ----------------------------
 
-    cdef void norms_without_newcomer(self, const Move* move) noexcept nogil:
-        """Norms of the hypothesis that is transformed only: <M_f (f, v), M_v (f, v)> with (f, v) as it was."""
-        cdef double decay = move.transform[0][0]
-        self.without_newcomer = move.meta
-        self.without_newcomer.square = decay * decay * self.meta.square
-        if not self.adapts_step():
-            return
-        self.without_newcomer.product = decay * (move.transform[1][0] * self.meta.square
-                                                 + move.transform[1][1] * self.meta.product)
+    cdef bint evaluate_all(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        return self.evaluate(w, i) and (self.next is None or self.next.evaluate_all(w.next, i))
+
+    cdef bint decide_all(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil:
+        return self.decide(w, i, y, weight) and (self.next is None or self.next.decide_all(w.next, i, y, weight))
+
+    cdef void carry_out_all(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        self.carry_out(w, i)
+        if self.next is not None:
+            self.next.carry_out_all(w.next, i)
+
+    # ---- Norms --------------------------------------------------------------------------------
 
     cdef bint square_is_worn(self) noexcept nogil:
         """Whether |f|^2 has shrunk so much since it was last computed that old rounding would show."""
-        return not self.adapts_step() and self.meta.square <= 1e-3 * self.meta.peak and self.meta.peak > 0.0
+        return not self.rule.has_trace and self.now.norms.square <= 1e-3 * self.now.norms.peak and self.now.norms.peak > 0.0
 
     cdef void renew_square(self, double square) noexcept nogil:
-        self.meta.square = self.meta.peak = fmax(0.0, square)
+        self.now.norms.square = self.now.norms.peak = fmax(0.0, square)
 
-    cdef void mind_rounding(self) noexcept nogil:
-        """Compute |f|^2 = sum_i a_i f(x_i) anew when it is worn; for objects that waits for the next example."""
-        cdef Py_ssize_t slot, l
-        cdef double own, square = 0.0
-        self.meta.peak = fmax(self.meta.peak, self.meta.square)
-        if not self.square_is_worn() or self.expansion.kernel is not None:
-            return
-        for slot in range(self.expansion.pool.start, self.expansion.pool.stop):
-            self.expansion.evaluate_slot(slot, 0, self.bare, &own)
-            self.expansion.term(slot, 0, self.xi)
-            for l in range(self.labels()):
-                square += self.xi[l] * self.bare[l]
-        self.renew_square(square)
+    cdef void mind_rounding(self, Workspace w) noexcept nogil:
+        """Compute |f|^2 anew when it is worn; for kernels in Python that waits for the next example."""
+        cdef double square
+        self.now.norms.peak = fmax(self.now.norms.peak, self.now.norms.square)
+        if self.square_is_worn():
+            square = self.function.square(w)
+            if isfinite(square):
+                self.renew_square(square)
 
-    cdef void forget_expiring(self) noexcept nogil:
-        """With exact norms: take out the terms that a window is about to drop."""
-        while self.expansion.pool.first_expires(self.t):
-            self.forget(self.expansion.pool.start, 0.0, NULL, 0, 0)
-            self.expansion.drop_first()
+    def mind_rounding_from_python(self):
+        """The same between two examples."""
+        if self.exact_norms and self.square_is_worn():
+            square = self.function.square_from_python()
+            if square is not None:
+                self.renew_square(square)
 
-    cdef void forget(self, Py_ssize_t slot, double k_new, const double* alpha, Py_ssize_t first,
-                     Py_ssize_t second) noexcept nogil:
+    cdef void forget(self, Workspace w, Py_ssize_t slot, double k_new) noexcept nogil:
         """<f, v> and |f|^2 without the term in a slot (V's erratum: the paper ignores what is dropped).
 
-        f and v at its point are those of the pool, and of the newcomer that is not in it yet:
+        f and v at its point are those of the function and, if w.newcomer, of the newcomer that is not in it yet:
         its coefficients times k_new, its kernel value with the term.
         """
-        cdef Py_ssize_t l, width = self.expansion.width, rows = width if self.expansion.form == DENSE else 1
-        cdef int channel, last = 1 if self.adapts_step() else 0
+        cdef Py_ssize_t l, k, labels = self.function.outputs.n, width = self.function.width, n = w.term.n
+        cdef int channel, last = self.rule.has_trace
         cdef double own = 0.0
-        cdef double* f = self.bare                  # f at the term's point, and v behind it
-        cdef double* a = self.xi                    # the term's true coefficients in f, over labels
-        cdef double* b = self.chi                   # and in v
-        cdef double* spare = self.spare
-        self.expansion.evaluate_slot(slot, last, f, &own)
-        if alpha != NULL:
+        cdef Norms* norms = &self.now.norms
+        cdef double* f = w.bare                     # f at the term's point, and v behind it
+        cdef double* a = w.xi                       # the term's true coefficients in f, over labels
+        cdef double* b = w.chi                      # and in v
+        cdef double* spare = w.spare
+        self.function.evaluate_slot(w, slot, last, f, &own)
+        if w.newcomer:
             for channel in range(last + 1):
-                self.spread(alpha + channel * rows, first, second, spare)
-                self.expansion_apply(spare)
-                for l in range(self.labels()):
+                for l in range(labels):
+                    spare[l] = 0.0
+                for k in range(n):
+                    spare[w.term.labels[k]] += w.term.alpha[channel * n + k]
+                self.function.outputs.apply(spare, w.nodes)
+                for l in range(labels):
                     f[channel * width + l] += k_new * spare[l]
-        self.expansion.term(slot, 0, a)
-        for l in range(self.labels()):
+        self.function.coefficients_of(w, slot, 0, a)
+        for l in range(labels):
             spare[l] = a[l]
-        self.expansion_apply(spare)                 # kappa a
-        for l in range(self.labels()):
-            self.meta.peak = fmax(self.meta.peak, fmax(self.meta.square, fabs(own * a[l] * spare[l])))
-            self.meta.square += a[l] * (own * spare[l] - 2.0 * f[l])
-        if self.meta.square < 0.0:
-            self.meta.square = 0.0
+        self.function.outputs.apply(spare, w.nodes)             # kappa a
+        for l in range(labels):
+            norms.peak = fmax(norms.peak, fmax(norms.square, fabs(own * a[l] * spare[l])))
+            norms.square += a[l] * (own * spare[l] - 2.0 * f[l])
+        if norms.square < 0.0:
+            norms.square = 0.0
         if last == 0:
             return
-        self.expansion.term(slot, 1, b)
-        for l in range(self.labels()):
-            self.meta.product += b[l] * (own * spare[l] - f[l]) - a[l] * f[width + l]
+        self.function.coefficients_of(w, slot, 1, b)
+        for l in range(labels):
+            norms.product += b[l] * (own * spare[l] - f[l]) - a[l] * f[width + l]
 
-    cdef void spread(self, const double* alpha, Py_ssize_t first, Py_ssize_t second, double* out) noexcept nogil:
-        """Coefficients of one channel of a new term, over labels."""
-        cdef Py_ssize_t l
-        for l in range(self.labels()):
-            out[l] = alpha[l] if self.expansion.form == DENSE else 0.0
-        if self.expansion.form != DENSE:
-            out[first] += alpha[0]
-            if self.expansion.form == PAIR:
-                out[second] -= alpha[0]
-
-    cdef void expansion_apply(self, double* scores) noexcept nogil:
-        """scores <- kappa @ scores."""
-        if self.expansion.outputs is not None:
-            self.expansion.outputs.apply(scores)
-
-    # ---- The function that predicts ---------------------------------------------------------
+    # ---- The function that predicts -----------------------------------------------------------
 
     cdef int channel(self) noexcept nogil:
-        """The channel that `decision` evaluates."""
-        return self.expansion.frame.channels - 1 if self.averages and self.t else 0
+        """The channel that `score` evaluates."""
+        return self.function.frame.channels - 1 if self.averages and self.now.t else 0
 
     cdef averaged(self, true):
-        """The sum of all hypotheses to their average, if that is what `decision` evaluates."""
-        return true / self.t if self.channel() else true
+        """The sum of all hypotheses to their average, if that is what `score` evaluates."""
+        return true / self.now.t if self.channel() else true
+
+    cdef void score(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
+        """Scores of one example, of the averaged hypothesis if this one averages."""
+        cdef Py_ssize_t l, width = self.function.width
+        cdef int channel = self.channel()
+        self.function.evaluate(w, i, channel, w.bare)
+        for l in range(self.function.outputs.n):
+            out[l] = w.bare[l] + self.offset[l]
+            if channel:
+                out[l] = (w.bare[channel * width + l] + self.offset_sum[l]) / self.now.t
 
     def intercept(self):
-        """b, shape (labels,); of the averaged hypothesis if this engine averages."""
-        rows = self.offsets[:, :self.labels()]
-        return rows[1] / self.t if self.averages and self.t else rows[0].copy()
+        """b, shape (labels,); of the averaged hypothesis if this one averages."""
+        rows = self.offsets[:, :self.function.outputs.n]
+        return rows[1] / self.now.t if self.averages and self.now.t else rows[0].copy()
 
-    def coefficients(self, slots=None):
-        """True coefficients of the function that `decision` evaluates; see `Expansion.coefficients`."""
-        return self.averaged(self.expansion.coefficients(self.channel(), slots))
+    def coefficients(self):
+        """True coefficients of the function that predicts: (labels, terms), or weights (labels, n_features)."""
+        return self.averaged(self.function.coefficients(self.channel()))
 
     def knots(self, Py_ssize_t j):
-        """(keys, counts, coefficients, sizes) of a coordinate's tree, of the function that `decision` evaluates."""
-        forest = self.expansion
-        keys, counts, _, sizes = forest.tree.contents(j)
-        return keys, counts, self.averaged(forest.knots(j, self.channel())), sizes
+        """(keys, counts, coefficients, sizes) of a coordinate's tree, of the function that predicts."""
+        keys, counts, stored, sizes = self.function.forest.tree.contents(j)
+        stored = self.function.forest.by_channel(stored, self.function.outputs.n)
+        return keys, counts, self.averaged(self.function.true_rows(stored, self.channel())), sizes
 
     def component(self, Py_ssize_t j, points):
         """f_j at values of coordinate j, shape (len(points), labels)."""
-        forest = self.expansion
-        return self.averaged(forest.component(j, points, self.channel()))
+        return self.component_at(j, self.function.forest.mapped(j, points))
+
+    def component_at(self, Py_ssize_t j, keys):
+        """f_j at keys of the tree of coordinate j."""
+        forest, outputs = self.function.forest, self.function.outputs
+        stored = forest.by_channel(forest.tree.component(j, keys).T, outputs.n)
+        true = self.averaged(forest.scale * self.function.true_rows(stored, self.channel()).T)
+        return np.array([outputs.kappa_times(row) for row in true]).reshape(true.shape)
 
     def square_on_trees(self):
         """|f|^2 = sum_j sum_p a_jp f_j(p) over the knots p of each coordinate."""
-        forest, channel = self.expansion, self.channel()
-        total = sum(np.sum(forest.knots(j, channel).T * forest.component_at_knots(j, channel))
-                    for j in range(self.expansion.n_features))
-        return float(self.averaged(self.averaged(total)))
+        total = 0.0
+        for j in range(self.function.n_features):
+            keys, _, true, _ = self.knots(j)
+            total += np.sum(true.T * self.component_at(j, keys))
+        return float(total)
 
-    cdef void score(self, const Piece* piece, Py_ssize_t i, double* out) noexcept nogil:
-        """Scores of one example, of the averaged hypothesis if this engine averages."""
-        cdef Py_ssize_t l, width = self.expansion.width
-        cdef int channel = self.channel()
-        self.expansion.evaluate(piece, i, channel, self.bare)
-        for l in range(self.labels()):
-            out[l] = self.bare[l] + self.offset[l]
-            if channel:
-                out[l] = (self.bare[channel * width + l] + self.offset_sum[l]) / self.t
+    # ---- For Python ---------------------------------------------------------------------------
+
+    @property
+    def t(self):
+        """Number of examples learned."""
+        return self.now.t
+
+    @t.setter
+    def t(self, long long t):
+        self.now.t = t
 
     @property
     def trouble(self):
@@ -348,22 +338,70 @@ cdef class Hypothesis:
 
     def scalar(self):
         """Current value of the loss's margin or width."""
-        return self.loss.scalar
+        return self.now.loss.scalar
 
     def set_scalar(self, double scalar):
         """Put the margin or width where it belongs, if that is known from all examples."""
-        self.loss.scalar = scalar
+        self.now.loss.scalar = scalar
 
     def step_size(self):
         """eta of the latest example; of the first one before it has come."""
-        return self.meta.eta if self.adapts_step() else step_size(&self.step, max(self.t, 1))
+        return self.rule.current_step(max(self.now.t, 1))
 
     def norms(self):
         """(<f, v>, |f|^2) as they are kept for SVMD, norm balls, ROMMA and ALMA."""
-        return self.meta.product, self.meta.square
+        return self.now.norms.product, self.now.norms.square
 
     def begin_with_square(self, double square):
-        """Say what |f|^2 of the function is that this engine starts from."""
-        self.meta.square = self.meta.peak = square
-        if self.rule.radius > 0.0:
-            self.stay_in_ball()
+        """Say what |f|^2 of the function is that this hypothesis starts from."""
+        cdef Workspace w = Workspace()
+        self.function.make_ready(w)
+        self.now.norms.square = self.now.norms.peak = square
+        if self.radius > 0.0:
+            self.stay_in_ball(w)
+
+    def begin_from(self, offset, *function):
+        """Start from another function; see `Function.begin_from`."""
+        self.function.begin_from(*function)
+        self.offsets[0, :len(offset)] = offset
+
+    def state(self):
+        """Everything that learning has changed, as named numbers and arrays; no scratch."""
+        labels = self.function.outputs.n
+        return {
+            "t": int(self.now.t),
+            "offset": self.offsets[0, :labels].copy(),
+            "offset_sum": self.offsets[1, :labels].copy(),
+            "scalar": self.now.loss.scalar,
+            "gap": self.now.pace.gap,
+            "gap_weight": self.now.pace.weight,
+            "square": self.now.norms.square,
+            "product": self.now.norms.product,
+            "peak": self.now.norms.peak,
+            **self.rule.state(labels),
+            **self.function.state(),
+        }
+
+    def restore(self, state):
+        """Continue from a state; ValueError, and nothing changed, if it does not fit."""
+        if type(state["t"]) is not int or not 0 <= state["t"] < 1 << 62:
+            raise ValueError("t is not a number of examples")
+        for name, least in (("scalar", None), ("gap", 0.0), ("gap_weight", 0.0), ("square", 0.0), ("product", None),
+                            ("peak", 0.0)):
+            check_number(state[name], name, least)
+        self.function.check_state(state)
+        labels = state["labels"]
+        offset, offset_sum = (check_array(state[name], name, np.float64, (labels,)) for name in ("offset", "offset_sum"))
+        self.rule.check_state(state)
+        self.function.restore(state)
+        self.rule.restore(state)
+        self.now.t = state["t"]
+        self.now.loss.scalar = state["scalar"]
+        self.now.pace = Pace(state["gap"], state["gap_weight"])
+        self.now.norms = Norms(state["square"], state["product"], state["peak"])
+        self.offsets[0, :labels], self.offsets[1, :labels] = offset, offset_sum
+
+    def _check(self):
+        """Assert every invariant."""
+        assert self.now.t >= 0 and np.isfinite(self.offsets).all()
+        self.function._check()

@@ -8,7 +8,7 @@ per row and operation, never per pair.
 import numpy as np
 from libc.math cimport INFINITY, sqrt
 from libc.string cimport memset
-from onlinekernels._core.ring cimport array_data
+from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.tree import mapping
 from onlinekernels._core.tree cimport additive_kernel, ok_additive_row, ok_additive_row_f
 from onlinekernels._core.vecmath cimport *

@@ -7,7 +7,7 @@
 #define ONLINEKERNELS_LANES_H
 
 #include <float.h>
-#include "rules.h"
+#include "moves.h"
 
 /* sums[l] = sum over slots of coef[slot][l] k(x[.][l], points[slot][.][l]).  Slots without a term have
  * coefficient 0.  Gaussian distances come from differences: they need no origin.

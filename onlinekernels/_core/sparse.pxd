@@ -1,5 +1,6 @@
-"""Sparse examples: rows of indices and values, and the function f on them."""
-from onlinekernels._core.expansion cimport Expansion
+"""Sparse examples: rows of indices and values, and dictionaries of them."""
+from onlinekernels._core.dictionary cimport Dictionary, Table
+from onlinekernels._core.workspace cimport Piece, Workspace
 
 
 cdef class Rows:
@@ -12,19 +13,19 @@ cdef class Rows:
     cdef const double* value
 
 
-cdef class Sparse(Expansion):
-    cdef Rows chunk                     # the rows that are being learned or evaluated
-    cdef object index_array, value_array        # the arena: non-zeros of all terms, and of dropped ones
+cdef int attach_rows(Piece* piece, Rows rows, Py_ssize_t first) except -1
+
+
+cdef class SparsePoints(Dictionary):
+    cdef readonly Table spans           # (2, capacity) int64: where the non-zeros of each point begin and end in the arena
+    cdef object index_array, value_array        # the arena: non-zeros of all points, and of dropped ones
     cdef int* index
     cdef double* value
     cdef Py_ssize_t used                # of the arena
-    cdef object dense_array
-    cdef double* dense                  # one example, 0 elsewhere and between calls
 
-    cdef void spread(self, const int* index, const double* value, Py_ssize_t n) noexcept nogil
-    cdef void clear(self, const int* index, Py_ssize_t n) noexcept nogil
-    cdef double inner_with(self, const int* index, const double* value, Py_ssize_t n) noexcept nogil
-    cdef void inner_with_terms(self, double* out) noexcept nogil
-    cdef int inner_of_piece(self, Py_ssize_t first, Py_ssize_t m, double* inner, Py_ssize_t stride,
-                            double* own_inner) except -1
-    cdef reserve_arena(self, Py_ssize_t newcomers)
+    cdef long long begin(self, Py_ssize_t slot) noexcept nogil
+    cdef long long end(self, Py_ssize_t slot) noexcept nogil
+    cdef void inner_with_slots(self, const double* dense, double* out) noexcept nogil
+    cdef void inner_of_piece(self, Workspace w) noexcept nogil
+    cdef int reserve_arena(self, Py_ssize_t newcomers) except -1
+    cdef set_arena(self, indices, values, Py_ssize_t used)

@@ -55,13 +55,12 @@ cdef class Tree:
     cdef readonly Py_ssize_t rows           # numbers per term: channels * outputs
     cdef Store leaves
     cdef Store nodes
-    cdef object leaf_array, node_array, root_array, height_array, at_array, all_rows_array
+    cdef object leaf_array, node_array, root_array, height_array, all_rows_array
     cdef int* root                          # per coordinate: a leaf at height 0, else a node, or NOWHERE
     cdef int* height
-    cdef int* at                            # scratch: where each coordinate's descent is
     cdef const int* all_rows                # 0, 1, ..., rows - 1
 
-    cdef void evaluate_into(self, const double* x, Py_ssize_t rows, double* out) noexcept nogil
+    cdef void evaluate_into(self, const double* x, Py_ssize_t rows, double* out, int* at) noexcept nogil
     cdef double value(self, const double* x, const double* z) noexcept nogil
     cdef void put(self, const double* x, const double* values, const int* touched, Py_ssize_t n) noexcept nogil
     cdef bint has(self, const double* x) noexcept nogil
@@ -81,7 +80,7 @@ cdef class Tree:
     cdef int size_of(self, int block, int level) noexcept nogil
     # One coordinate
     cdef void descend(self, Py_ssize_t j, double x, int level, const double* block, Py_ssize_t rows,
-                      double* out) noexcept nogil
+                      double* out, int* at) noexcept nogil
     cdef void look_into(self, double x, const double* block, Py_ssize_t rows, double* out) noexcept nogil
     cdef void put_key(self, Py_ssize_t j, double key, const double* values, const int* touched,
                       Py_ssize_t n) noexcept nogil

@@ -19,8 +19,8 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.frame cimport MAX_CHANNELS, frame_row
-from onlinekernels._core.ring cimport array_data
-from onlinekernels._core.ring import aligned_empty
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import aligned_empty
 from onlinekernels._core.vecmath cimport ok_dot
 
 # Where things are in a block, in doubles
@@ -88,11 +88,9 @@ cdef class Tree:
         self.leaves.capacity = self.nodes.capacity = 0
         self.root_array = np.empty(max(n_coordinates, 1), dtype=np.int32)
         self.height_array = np.empty(max(n_coordinates, 1), dtype=np.int32)
-        self.at_array = np.empty(max(n_coordinates, 1), dtype=np.int32)
         self.all_rows_array = np.arange(max(rows, 1), dtype=np.int32)
         self.root = <int*> array_data(self.root_array)
         self.height = <int*> array_data(self.height_array)
-        self.at = <int*> array_data(self.at_array)
         self.all_rows = <const int*> array_data(self.all_rows_array)
         self.leaf_array = self.node_array = None
         self.clear()
@@ -169,34 +167,37 @@ cdef class Tree:
 
     # ---- Evaluating ---------------------------------------------------------------------------
 
-    cdef void evaluate_into(self, const double* x, Py_ssize_t rows, double* out) noexcept nogil:
-        """out[row] = sum_j f_j(x_j) for the first `rows` rows; all coordinates descend together."""
+    cdef void evaluate_into(self, const double* x, Py_ssize_t rows, double* out, int* at) noexcept nogil:
+        """out[row] = sum_j f_j(x_j) for the first `rows` rows; all coordinates descend together.
+
+        at: scratch, where each coordinate's descent is.
+        """
         cdef Py_ssize_t j, row
         cdef int step, highest = 0
         for row in range(rows):
             out[row] = 0.0
         for j in range(self.n_coordinates):
-            self.at[j] = self.root[j]
+            at[j] = self.root[j]
             highest = max(highest, self.height[j])
         for step in range(highest + 1):
             for j in range(self.n_coordinates):
                 if step < self.height[j]:
-                    self.descend(j, x[j], self.height[j] - step, self.node(self.at[j]), rows, out)
-                elif step == self.height[j] and self.at[j] != NOWHERE:
-                    self.look_into(x[j], self.leaf(self.at[j]), rows, out)
+                    self.descend(j, x[j], self.height[j] - step, self.node(at[j]), rows, out, at)
+                elif step == self.height[j] and at[j] != NOWHERE:
+                    self.look_into(x[j], self.leaf(at[j]), rows, out)
 
     cdef void descend(self, Py_ssize_t j, double x, int level, const double* block, Py_ssize_t rows,
-                      double* out) noexcept nogil:
+                      double* out, int* at) noexcept nogil:
         """Add what the children beside x contribute, and go on to the one that x falls into."""
         cdef double weights[OK_MAX_DIMS * FAN]
         cdef Py_ssize_t row, size = (<const int*> block)[0], span = self.dims * FAN
-        cdef Py_ssize_t at = min(ok_count_below(block + HIGH, x, FAN), size - 1)
-        self.at[j] = (<const int*> (block + CHILD))[at]
+        cdef Py_ssize_t child = min(ok_count_below(block + HIGH, x, FAN), size - 1)
+        at[j] = (<const int*> (block + CHILD))[child]
         if level > 1:
-            ok_prefetch(self.node(self.at[j]), self.nodes.block if self.rows == 1 else SUMS)
+            ok_prefetch(self.node(at[j]), self.nodes.block if self.rows == 1 else SUMS)
         else:
-            ok_prefetch(self.leaf(self.at[j]), self.leaves.block if self.rows == 1 else VALUES)
-        ok_additive_weights(&self.kernel, x, block + LOW, block + HIGH, at, size, weights, FAN)
+            ok_prefetch(self.leaf(at[j]), self.leaves.block if self.rows == 1 else VALUES)
+        ok_additive_weights(&self.kernel, x, block + LOW, block + HIGH, child, size, weights, FAN)
         for row in range(rows):
             out[row] += ok_dot(weights, block + SUMS + row * span, span)
 
@@ -608,9 +609,10 @@ cdef class Tree:
     def evaluate(self, const double[::1] x):
         """sum_j f_j(x_j), one number per row."""
         cdef double[::1] out = np.zeros(self.rows)
+        cdef int[::1] at = np.zeros(self.n_coordinates, dtype=np.int32)
         if x.shape[0] != self.n_coordinates:
             raise ValueError(f"expected {self.n_coordinates} coordinates, got {x.shape[0]}")
-        self.evaluate_into(&x[0], self.rows, &out[0])
+        self.evaluate_into(&x[0], self.rows, &out[0], &at[0])
         return np.asarray(out)
 
     def component(self, Py_ssize_t j, points):
@@ -618,14 +620,15 @@ cdef class Tree:
         cdef const double[::1] x = np.ascontiguousarray(points, dtype=np.float64)
         cdef double[:, ::1] out = np.zeros((x.shape[0], self.rows))
         cdef Py_ssize_t i
+        cdef int[::1] at = np.zeros(self.n_coordinates, dtype=np.int32)
         cdef int level
         self.check_coordinate(j)
         if self.root[j] != NOWHERE:
             for i in range(x.shape[0]):
-                self.at[j] = self.root[j]
+                at[j] = self.root[j]
                 for level in range(self.height[j], 0, -1):
-                    self.descend(j, x[i], level, self.node(self.at[j]), self.rows, &out[i, 0])
-                self.look_into(x[i], self.leaf(self.at[j]), self.rows, &out[i, 0])
+                    self.descend(j, x[i], level, self.node(at[j]), self.rows, &out[i, 0], &at[0])
+                self.look_into(x[i], self.leaf(at[j]), self.rows, &out[i, 0])
         return np.asarray(out)
 
     cdef collect(self, int block, int level, list leaf_blocks, list sizes):

@@ -1,22 +1,36 @@
-"""Taking turns: one thread at a time uses a model, and a fork finds no example half learned."""
+"""Taking turns: many look at a model and predict, or one learns; and a fork finds no example half learned."""
 
 cdef int forks_wanted           # forks that wait for pieces to end
 cdef long long generation       # forks between the first process and this one
 
+cdef enum Purpose:
+    LOOK
+    PREDICT
+    LEARN
 
-cdef class Alone:
+
+cdef class Way:
     cdef Turn turn
+    cdef int purpose
 
 
 cdef class Turn:
-    cdef object lock
-    cdef unsigned long owner    # the thread whose turn it is, while depth > 0
-    cdef int depth              # how often it has entered
-    cdef long long generation   # of the process that the lock belongs to
-    cdef readonly Alone alone   # a context for those who may not be entered again
+    cdef dict inside            # thread: how often it has entered
+    cdef bint is_alone          # whether one of them learns
+    cdef unsigned long learner  # that one
+    cdef list waiting           # locks, one for each thread that waits
+    cdef list learners          # threads among them that want to learn
+    cdef int due                # others that the last learner has let in
+    cdef long long generation   # of the process that all this belongs to
+    cdef readonly Way alone     # a context for those who learn
+    cdef readonly Way shared    # a context for those who predict
 
-    cdef enter(self, bint alone)
+    cdef enter(self, int purpose)
     cdef leave(self)
+    cdef bint must_wait(self, unsigned long me, int purpose)
+    cdef wait(self, unsigned long me, int purpose)
+    cdef wake(self)
+    cdef mind_forks(self, unsigned long me)
 
 
 cdef class TakesTurns:

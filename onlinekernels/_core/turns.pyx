@@ -1,13 +1,16 @@
-"""Taking turns: one thread at a time uses a model, and a fork finds no example half learned.
+"""Taking turns: many look at a model and predict, or one learns; and a fork finds no example half learned.
 
-A model has one lock, so no order of locks can go wrong.  Two ways lead in:
+A call has its scratch memory to itself, so only learning has to be alone.  Three ways lead in:
 
-* ``with turn:`` to read.  The thread whose turn it is may enter again: a loss or kernel of the user's, or a
+* ``with turn:`` to look.  A thread that is in already may enter again: a loss or kernel of the user's, or a
   signal handler, runs between two examples, where the model is in one state.
-* ``with turn.alone:`` to learn or predict, which use the model's scratch memory: nobody may enter again.
+* ``with turn.shared:`` to predict, and
+* ``with turn.alone:`` to learn: a thread that is in already may not enter again.
+
+Whoever comes while somebody waits to learn waits too; but those who have waited for a learner go in before the next one.
 
 A fork copies the memory of a model, but not the threads that use it.  So a fork waits until no thread is in the
-middle of a piece, and no thread begins one meanwhile; in the child, locks that other threads held are new ones.
+middle of a piece, and no thread begins one meanwhile; in the child, other threads have left.
 """
 import os
 import time
@@ -20,60 +23,119 @@ cdef dict called_out = {}       # thread: how many pieces it has begun and left 
 cdef double PATIENCE = 5.0      # seconds that a fork waits
 
 
-cdef class Alone:
-    """The context ``turn.alone``."""
+cdef class Way:
+    """The contexts ``turn.alone`` and ``turn.shared``."""
 
     def __enter__(self):
-        self.turn.enter(True)
+        self.turn.enter(self.purpose)
 
     def __exit__(self, *error):
         self.turn.leave()
 
 
 cdef class Turn:
-    """Whose turn it is.
+    """Who is in.  All of it is done under the interpreter's lock, which only `wait` lets go of.
 
     >>> turn = Turn()
     >>> with turn, turn:
     ...     pass
-    >>> with turn.alone, turn.alone:
+    >>> with turn.alone, turn.shared:
     ...     pass
     Traceback (most recent call last):
     RuntimeError: This model is at work already: ...
     """
 
     def __init__(self):
-        self.lock = allocate_lock()
+        self.inside, self.waiting, self.learners = {}, [], []
         self.generation = generation
-        self.alone = Alone()
-        self.alone.turn = self
+        self.alone, self.shared = Way(), Way()
+        self.alone.turn = self.shared.turn = self
+        self.alone.purpose, self.shared.purpose = LEARN, PREDICT
 
     def __enter__(self):
-        self.enter(False)
+        self.enter(LOOK)
 
     def __exit__(self, *error):
         self.leave()
 
-    cdef enter(self, bint alone):
+    cdef enter(self, int purpose):
         cdef unsigned long me = PyThread_get_thread_ident()
-        if self.depth and self.owner == me:
-            if alone:
+        self.mind_forks(me)
+        if me in self.inside:
+            if purpose != LOOK:
                 raise RuntimeError("This model is at work already: a loss or kernel of your own, or a signal handler, "
                                    "must not learn or predict with the model that it interrupts.")
-            self.depth += 1
+            self.inside[me] += 1
             return
-        if self.generation != generation:       # whoever held the lock is not in this process
-            self.lock = allocate_lock()
-            self.depth = 0
-            self.generation = generation
-        self.lock.acquire()
-        self.owner = me
-        self.depth = 1
+        if self.must_wait(me, purpose):
+            self.wait(me, purpose)
+        self.inside[me] = 1
+        if purpose == LEARN:
+            self.is_alone, self.learner = True, me
 
     cdef leave(self):
-        self.depth -= 1
-        if not self.depth:
-            self.lock.release()
+        cdef unsigned long me = PyThread_get_thread_ident()
+        self.mind_forks(me)
+        self.inside[me] -= 1
+        if self.inside[me]:
+            return
+        del self.inside[me]
+        if self.is_alone:
+            self.is_alone = False
+            self.due += len(self.waiting) - len(self.learners)
+        if self.waiting:
+            self.wake()
+
+    cdef bint must_wait(self, unsigned long me, int purpose):
+        if purpose == LEARN:
+            return len(self.inside) > 0 or self.due > 0
+        # A handler that interrupts a thread which waits to learn must not wait for it.
+        return self.is_alone or len(self.learners) > 0 and me not in self.learners
+
+    cdef wait(self, unsigned long me, int purpose):
+        """Until there is a turn; everybody is woken and looks again, as nobody may be woken too little."""
+        cdef bint is_due
+        while True:
+            lock = allocate_lock()
+            lock.acquire()
+            self.waiting.append(lock)
+            if purpose == LEARN:
+                self.learners.append(me)
+            try:
+                lock.acquire()
+            except BaseException:               # Ctrl-C
+                if lock in self.waiting:
+                    self.waiting.remove(lock)
+                elif purpose != LEARN and self.due:
+                    self.due -= 1
+                if purpose == LEARN:
+                    self.learners.remove(me)
+                self.wake()
+                raise
+            if purpose == LEARN:
+                self.learners.remove(me)
+                if not self.must_wait(me, purpose):
+                    return
+            else:
+                is_due = self.due > 0
+                if is_due:
+                    self.due -= 1
+                if not self.is_alone and (is_due or not self.must_wait(me, purpose)):
+                    return
+
+    cdef wake(self):
+        waiting, self.waiting = self.waiting, []
+        for lock in waiting:
+            lock.release()
+
+    cdef mind_forks(self, unsigned long me):
+        """After a fork: the threads that were in are not in this process."""
+        if self.generation == generation:
+            return
+        self.generation = generation
+        self.inside = {me: self.inside[me]} if me in self.inside else {}
+        self.is_alone = self.is_alone and self.learner == me
+        self.waiting, self.learners, self.due = [], [], 0
 
 
 cdef class TakesTurns:

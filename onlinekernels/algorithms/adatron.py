@@ -69,12 +69,12 @@ class Adatron(TwoClasses):
                 raise FloatingPointError(
                     f"The coefficients diverge: step * k(x, x) should be below 2 for all rows of X. Got step={self.step!r}."
                 )
-            if state.engine.expansion.weights is None:
-                start = X, (alpha * y)[None]
-            else:
+            if state.function.keeps == "weights":
                 start = None, ((alpha * y) @ points)[None]
-            state.engine.begin_from(np.zeros(1), *start)
-            state.engine.t = self.epochs * len(y)
+            else:
+                start = X, (alpha * y)[None]
+            state.hypothesis.begin_from(np.zeros(1), *start)
+            state.hypothesis.t = self.epochs * len(y)
             self._state = state
         return self
 

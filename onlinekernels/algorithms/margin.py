@@ -190,5 +190,5 @@ class VotedPerceptron(TwoClasses):
             raise ValueError("A voted Perceptron starts from 0: initial cannot say which hypotheses there were.")
         return super()._checked(state, X, y, classes, sample_weight, start, balanced)
 
-    def _decide(self, state, **examples):
-        return super()._decide(state, votes=1 if check_flag(self, "vote") else 2, **examples)
+    def _decide(self, state, examples, **how):
+        return super()._decide(state, examples, votes=1 if check_flag(self, "vote") else 2, **how)

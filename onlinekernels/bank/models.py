@@ -293,11 +293,9 @@ class Bank(Parameterized):
             points, alpha = self._models.terms(number)
             start = points if len(points) else np.zeros((1, self._plan.n_features), dtype=self._models.dtype)
             state = State.first(self._plan.plan, start, self._labels)
-            state.engine.begin_from(np.array([learned["offset"]]), points, alpha[None])
-            engine = state.engine.state()
-            if "gap" in learned:
-                engine["meta"][-2:] = learned["gap"], learned["gap_weight"]
-            state.engine.restore({**engine, "t": int(learned["t"]), "scalar": float(learned["scalar"])})
+            state.hypothesis.begin_from(np.array([learned["offset"]]), points, alpha[None])
+            numbers = {name: float(learned[name]) for name in ("scalar", "gap", "gap_weight") if name in learned}
+            state.hypothesis.restore({**state.hypothesis.state(), "t": int(learned["t"]), **numbers})
             model._state = state
             return model
 

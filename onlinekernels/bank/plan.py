@@ -47,13 +47,15 @@ class BankPlan:
 
     def core(self):
         """Arguments for `Models`."""
-        step, rule = self.plan.settings()
         gaussian = isinstance(self.plan.kernel, Gaussian)
         return {
             "loss": self.loss.core(),
-            "step": step,
-            "rule": rule,
-            "budget": self.plan.budget.core(),
+            "step": self.plan.step.core(),
+            "implicit": self.plan.rule == "implicit",
+            "regularization": self.plan.regularization,
+            "penalty": self.plan.penalty,
+            "recent": isinstance(self.plan.budget, Recent),
+            "slots": int(self.plan.budget.size),
             "offset": self.plan.offset,
             "gamma": self.plan.kernel.ops()[0]["a"] if gaussian else None,
             "n_features": self.n_features,

@@ -135,7 +135,7 @@ def judged_labels(state, scores, y, margins, before):
 
 
 def _measure_loss(out, state, scores, y, margins):
-    structure = SimpleNamespace(outputs=lambda: state.engine.expansion.outputs)
+    structure = SimpleNamespace(outputs=lambda: state.function.outputs)
     extra = {"labels": structure} if state.loss.structured else {}
     out[:, 2] = _over_targets(_loss_values(state.loss, scores, y, margins, extra))
     out[:, 3] = _over_targets(_margin_errors(state.loss, scores, y, margins, extra))

@@ -91,7 +91,7 @@ class Prompt:
     def condition(self):
         model = self.model
         has_margin = model._current_loss().scalar_name is not None
-        return model.n_terms_, model.step_, model._state.engine.scalar() if has_margin else math.nan
+        return model.n_terms_, model.step_, model._state.hypothesis.scalar() if has_margin else math.nan
 
 
 class _RowByRow:
@@ -148,12 +148,12 @@ class Late(_RowByRow, Prompt):
     def predict(self, row):
         """(scores of all outputs that there are, margin)."""
         model = self.model
-        with model._turn.alone:
+        with model._turn.shared:
             state = model._state
             if state is None:
                 loss = model._current_loss()
                 return np.zeros(0), 0.0 if loss.scalar_name is None else getattr(loss, loss.scalar_name)
-            return model._scores(state, row)[0], state.engine.scalar()
+            return model._scores(state, row)[0], state.hypothesis.scalar()
 
     def learn(self, row, label):
         self.model.partial_fit(row, label, classes=self.classes)

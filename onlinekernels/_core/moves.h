@@ -1,8 +1,8 @@
 /* The steps that both the engine and a bank of many models make, in the one dimension that rules see.
- * rules.pxd declares them for Cython and has all other rules.
+ * moves.pxd declares them for Cython and has all others.
  */
-#ifndef ONLINEKERNELS_RULES_H
-#define ONLINEKERNELS_RULES_H
+#ifndef ONLINEKERNELS_MOVES_H
+#define ONLINEKERNELS_MOVES_H
 
 #include "losses.h"
 

@@ -1,0 +1,39 @@
+"""Budgets: which terms of a function stay."""
+from onlinekernels._core.coefficients cimport Budget, Coefficients
+
+
+cdef class Unlimited(Budget):
+    pass
+
+
+cdef class Queue(Budget):
+    cdef object order_array
+    cdef Py_ssize_t* order              # slots in a circle, the oldest term's at `first`
+    cdef Py_ssize_t room, first, n
+
+    cdef Py_ssize_t oldest(self) noexcept nogil
+
+
+cdef class Recent(Queue):
+    pass
+
+
+cdef class Window(Queue):
+    cdef readonly long long steps
+
+    cdef long long length(self, long long t) noexcept nogil
+
+
+cdef class Sublinear(Window):
+    cdef readonly double exponent
+
+
+cdef class Smallest(Budget):
+    cdef object key_array, heap_array
+    cdef double* key                    # of each slot: size of its stored coefficient, which only a fold changes
+    cdef Py_ssize_t* heap               # slots, the smallest (key, birthday) first
+    cdef Py_ssize_t n
+
+    cdef bint goes_before(self, Coefficients terms, Py_ssize_t a, Py_ssize_t b) noexcept nogil
+    cdef void sift_up(self, Coefficients terms, Py_ssize_t i) noexcept nogil
+    cdef void sift_down(self, Coefficients terms, Py_ssize_t i) noexcept nogil

@@ -1,0 +1,62 @@
+"""Coefficients of terms, in the slots of a dictionary and the coordinates of a frame, under a budget."""
+from onlinekernels._core.dictionary cimport Dictionary, Table, Tenant
+from onlinekernels._core.frame cimport Frame
+from onlinekernels._core.workspace cimport Term, Workspace
+
+cdef enum:
+    NOBODY = -1         # no slot: there is room, or nothing expires
+    NEWCOMER = -2       # it is the newcomer itself that goes
+
+
+cdef class Coefficients(Tenant)
+
+
+cdef class Budget:
+    cdef readonly long long most            # terms at most
+    cdef readonly bint looks_at_rows        # whether `hand_on` wants kernel values
+
+    cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil
+    cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil
+    cdef void hand_on(self, Coefficients terms, Workspace w, Py_ssize_t slot) noexcept nogil
+    cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
+    cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
+    cdef void changed(self, Coefficients terms) noexcept nogil
+    cdef int arrange(self, Coefficients terms, slots) except -1
+
+
+cdef class Coefficients(Tenant):
+    cdef readonly Dictionary dictionary
+    cdef readonly Budget budget
+    cdef readonly int channels
+    cdef readonly Py_ssize_t rows           # numbers stored per channel
+    cdef readonly Py_ssize_t count          # slots held: terms
+    cdef readonly Table stored              # (channels * rows, capacity), in frame coordinates; 0 where there is no term
+    cdef readonly Table mine                # uint8: whether a slot is held
+    cdef bint stale                         # a coefficient has faded to 0: settle soon
+
+    # Depends on how coefficients spread over labels
+    cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil
+    cdef void read(self, Py_ssize_t slot, Term* term) noexcept nogil
+    cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil
+    cdef void add_up_carefully(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil
+    cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m, double* totals) noexcept nogil
+
+    # The same for all
+    cdef double* column(self, Py_ssize_t slot) noexcept nogil
+    cdef bint holds(self, Py_ssize_t slot) noexcept nogil
+    cdef double size_of(self, Py_ssize_t slot) noexcept nogil
+    cdef bint is_zero(self, Py_ssize_t slot) noexcept nogil
+    cdef void put(self, Py_ssize_t slot, const Term* term) noexcept nogil
+    cdef void drop(self, Py_ssize_t slot) noexcept nogil
+    cdef void clear(self) noexcept nogil
+    cdef void fold(self, const Frame* frame) noexcept nogil
+
+
+cdef class Full(Coefficients):
+    pass
+
+
+cdef class Paired(Coefficients):
+    cdef readonly Table pairs               # (2, capacity) int32: the label that has the coefficient, and its negative
+
+    cdef int* pair(self, Py_ssize_t slot) noexcept nogil

@@ -1,0 +1,65 @@
+"""Dictionaries: the points that functions stand on, in slots, and tables of numbers per slot."""
+from onlinekernels._core.workspace cimport Piece, Workspace
+
+
+cdef class Table:
+    cdef readonly object array          # (rows, capacity)
+    cdef char* data                     # of the array; renewed whenever it moves
+    cdef Py_ssize_t capacity
+    cdef Table next                     # another table that is cleared with a slot
+
+    cdef void clear(self, Py_ssize_t slot) noexcept nogil
+    cdef set_array(self, array)
+
+
+cdef class SquareTable(Table):
+    pass
+
+
+cdef class Tenant:
+    cdef readonly long long most        # slots that it will ever hold at a time
+
+    cdef int settle(self) except -1
+    cdef int moved(self) except -1
+
+
+cdef class Dictionary:
+    cdef readonly Py_ssize_t capacity       # slots allocated
+    cdef readonly Py_ssize_t start          # slots in use lie in [start, stop)
+    cdef readonly Py_ssize_t stop
+    cdef readonly Py_ssize_t held           # slots that somebody holds
+    cdef readonly Table birthdays           # int64: the t at which each point was admitted
+    cdef readonly Table holders             # int32: how many functions hold each slot
+    cdef Table hole_table                   # intp: slots within [start, stop) that nobody holds, the latest last
+    cdef Py_ssize_t n_holes
+    cdef readonly list tables               # all tables, which move with the slots
+    cdef Table cleared                      # the first of those that are cleared with a slot
+    cdef readonly list tenants              # who holds slots
+    cdef readonly object dtype              # of points
+    cdef readonly Py_ssize_t n_features
+    cdef bint needs_inner                   # what kernels want of a piece
+    cdef bint needs_l1
+
+    # To be implemented
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
+    cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    cdef const char* point(self, Py_ssize_t slot) noexcept nogil
+    cdef double square_of(self, Py_ssize_t slot) noexcept nogil
+    cdef double tilt_of(self, Py_ssize_t slot) noexcept nogil
+    cdef void slot_row(self, Workspace w, Py_ssize_t slot) noexcept nogil
+    cdef move_points(self, slots, Py_ssize_t capacity)
+
+    # The same for all
+    cdef Py_ssize_t size(self) noexcept nogil
+    cdef long long born(self, Py_ssize_t slot) noexcept nogil
+    cdef Py_ssize_t admit(self, Piece* piece, Py_ssize_t i, long long t) noexcept nogil
+    cdef void patch(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    cdef void hold(self, Py_ssize_t slot) noexcept nogil
+    cdef void release(self, Py_ssize_t slot) noexcept nogil
+    cdef void trim(self) noexcept nogil
+    cdef add_table(self, Table table)
+    cdef int reserve(self, Py_ssize_t newcomers) except -1
+    cdef int tidy(self) except -1
+    cdef pack(self, Py_ssize_t capacity)
+    cdef Py_ssize_t piece_rows(self)
+    cdef Py_ssize_t rows_to_evaluate(self)

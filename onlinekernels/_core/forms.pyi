@@ -1,0 +1,26 @@
+from typing import Any
+
+class Form:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def set_order(self, *args: Any, **kwargs: Any) -> Any: ...
+    rule: Any
+    outputs: Any
+    custom_loss: Any
+    targets: Any
+
+class OneOutput(Form):
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+class Targets(Form):
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+class ManyLabels(Form):
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def set_order(self, *args: Any, **kwargs: Any) -> Any: ...
+    structured: Any
+
+class LabelPair(ManyLabels):
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+class AllLabels(ManyLabels):
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...

@@ -1,0 +1,220 @@
+"""Moves in one direction: how a score and a label change the hypothesis. Each formula exists here, or in moves.h, and nowhere
+else.
+
+A move is a linear transform of all old coefficients, the true coefficients of one new term, a change of the offset and a
+new value of the loss's scalar.  Nothing here carries it out.
+
+The formulas see one dimension.  With one output that is the output itself.  With the hinges of many
+outputs it is the direction e_y - e_r from the runner-up r to the label y: the score is the margin
+f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas are the same.
+"""
+from libc.math cimport fmax, sqrt
+from onlinekernels._core.frame cimport MAX_CHANNELS
+from onlinekernels._core.losses cimport INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_implicit
+
+cdef extern from "moves.h" nogil:
+    ctypedef struct Shift "ok_shift":
+        double shrink
+        double alpha
+        double offset
+
+    double gradient_shrink "ok_gradient_shrink"(double eta, double regularization) noexcept
+    Shift gradient_shift "ok_gradient_shift"(double shrink, double eta, double derivative) noexcept
+    double implicit_shrink "ok_implicit_shrink"(double eta, double regularization) noexcept
+    Shift implicit_shift "ok_implicit_shift"(const Loss* loss, double shrink, double size, double offsets, double z,
+                                             double y, double k) noexcept
+    double scalar_step "ok_scalar_step"(const Loss* loss, double shared, double weight, double gradient, double compared,
+                                        double* gap, double* gap_weight) noexcept
+
+cdef enum StepCode:
+    FIXED = 0
+    INVERSE_SQRT = 1
+    DECAYING = 2
+    ADAPTED = 3         # MetaDescent: the rate is where it begins
+
+cdef struct Step:
+    int code
+    double rate         # eta_0
+    double delay        # tau of V (59)
+    double meta_rate    # mu of V (33)
+    double memory       # lambda of V (34)
+
+cdef struct Pace:
+    # How fast the scalar of a nu-loss moves that has a step of its own.
+    double gap          # running mean of the distance between what the loss compares and its scalar
+    double weight       # sum of the weights in that mean
+
+cdef struct Norms:
+    # Of f and of the gradient trace v, for rules and balls that need them.
+    double square       # |f|^2
+    double product      # <f, v>
+    double peak         # largest |f|^2 since it was last computed from scratch
+
+cdef struct Standing:
+    # Numbers of a hypothesis that move with the examples, beside f and the offsets.
+    long long t         # examples learned
+    Loss loss           # with the current value of its scalar
+    Pace pace
+    Norms norms
+    bint has_offset     # whether offsets are learned
+    bint keeps_square   # whether |f|^2 follows every move
+
+cdef struct View:
+    # An example in the one dimension that the formulas see.
+    double score        # f(x) + b
+    double bare         # f(x)
+    double trace        # v(x)
+    double target       # y, or Delta(y, r)
+    double weight       # of the example: multiplies its loss
+    double k            # k(x, x)
+    double offsets      # squared length of the direction in the space of offsets: 1, for a pair 2
+    double derivative   # of the loss at the score, times the weight
+    double curvature
+    double scalar_gradient
+    double compared     # what a nu-loss holds its scalar against
+
+cdef struct Move:
+    double transform[MAX_CHANNELS][MAX_CHANNELS]    # acts on the old coefficients, lower triangular
+    double alpha[MAX_CHANNELS]                      # true coefficients of the new term, along the direction
+    double offset                                   # change of the offset along the direction
+    double scalar                                   # new scalar of the loss,
+    double compared                                 # what a nu-loss held the old one against,
+    Pace pace                                       # and what its own step becomes
+    Norms norms                                     # of the hypothesis after the move
+
+
+cdef inline double step_size(const Step* step, long long t) noexcept nogil:
+    """eta_t; t counts examples from 1."""
+    if step.code == INVERSE_SQRT:
+        return step.rate / sqrt(<double> t)                                 # K Thm 4
+    if step.code == DECAYING:
+        return step.rate * sqrt(step.delay / (step.delay + <double> t))     # V (59)
+    return step.rate
+
+
+cdef inline double gain(double mu, double product) noexcept nogil:
+    """Factor of an adapted step: max(1/2, 1 - mu <g, v>)."""
+    cdef double factor = 1.0 - mu * product
+    return factor if factor > 0.5 else 0.5
+
+
+cdef inline double capped(double eta, double stiffness) noexcept nogil:
+    """Keep 0 <= 1 - eta stiffness."""
+    return 1.0 / stiffness if eta * stiffness > 1.0 else eta
+
+
+cdef inline void move_scalar(const Loss* loss, const Pace* pace, double shared, double weight, double gradient,
+                             double compared, Move* move) noexcept nogil:
+    move.compared = compared
+    move.pace = pace[0]
+    move.scalar = scalar_step(loss, shared, weight, gradient, compared, &move.pace.gap, &move.pace.weight)
+
+
+cdef inline void shift_by(const Shift* shift, Move* move) noexcept nogil:
+    move.transform[0][0] = shift.shrink
+    move.alpha[0] = shift.alpha
+    move.offset = shift.offset
+
+
+cdef inline void gradient_move(const Loss* loss, const Pace* pace, double eta, double regularization, const View* view,
+                               Move* move) noexcept nogil:
+    cdef Shift shift = gradient_shift(gradient_shrink(eta, regularization), eta, view.derivative)
+    shift_by(&shift, move)
+    move_scalar(loss, pace, eta, view.weight, view.scalar_gradient, view.compared, move)
+
+
+cdef inline double adapted_step(double eta, double mu, double c, double f_v, double product,
+                                double stiffness) noexcept nogil:
+    """V (33) with <g, v> = c <f, v> + product: the step is adapted before it is used.
+
+    It is capped at 1 / (c + stiffness): past that, it would overshoot the minimum of the example's own risk.
+    """
+    return capped(eta * gain(mu, c * f_v + product), c + stiffness)
+
+
+cdef inline void meta_transform(double eta, double c, double memory, Move* move) noexcept nogil:
+    """What a step does to the old coefficients of f and v: V (32), (40)."""
+    move.transform[0][0] = 1.0 - eta * c
+    move.transform[1][0] = -eta * c
+    # A memory of 0 would make the frame singular; 1e-12 of v is nothing.
+    move.transform[1][1] = (1.0 - eta * c) * (memory if memory > 1e-12 else 1e-12)
+
+
+cdef inline void meta_norms(double eta, double c, double memory, double xi_f, double xi_kxi,
+                            double chi_f, double xi_v_next, const Norms* old, Norms* new) noexcept nogil:
+    """V (46)-(49): <f, v> and |f|^2 after the step.
+
+    xi_f, xi_kxi, chi_f are xi'f(x), xi'K xi, chi'f(x); xi_v_next is xi'v_{t+1}(x).
+    """
+    cdef double shrink = 1.0 - eta * c
+    cdef double f_g = c * old.square + xi_f                                 # (48)
+    cdef double f_v = shrink * memory * old.product - eta * f_g - eta * memory * chi_f  # (47), erratum
+    new.product = shrink * f_v - eta * xi_v_next                            # (46)
+    new.square = shrink * shrink * old.square - 2.0 * eta * shrink * xi_f + eta * eta * xi_kxi  # (49)
+    if new.square < 0.0:
+        new.square = 0.0
+
+
+cdef inline void implicit_move(const Loss* loss, const Pace* pace, double eta, double regularization, double penalty,
+                               bint has_offset, const View* view, Move* move) noexcept nogil:
+    """`view.score` is the score that the shrunk hypothesis gives."""
+    cdef Shift shift = implicit_shift(loss, implicit_shrink(eta, regularization), eta * penalty * view.weight,
+                                      view.offsets if has_offset else 0.0, view.score, view.target, view.k)
+    shift_by(&shift, move)
+    # The scalar of a nu-loss moves explicitly, by its gradient at f_t.
+    move_scalar(loss, pace, eta * penalty, view.weight, view.scalar_gradient, view.compared, move)
+
+
+cdef inline void aggressive_move(const Loss* loss, double penalty, bint squared, bint has_offset, const View* view,
+                                 Move* move) noexcept nogil:
+    """Passive-aggressive: the implicit hinge step without regularization.
+
+    PA has no cap (penalty infinite), PA-I the cap C, PA-II (`squared`) none but a kernel larger by 1 / (2 C).
+    """
+    cdef double k = view.k + (view.offsets if has_offset else 0.0)
+    cdef double size = penalty * view.weight
+    cdef Loss constraint = loss[0]
+    if loss.code == SQUARED_INSENSITIVE:
+        constraint.code = INSENSITIVE                                       # the same tube to reach
+    move.transform[0][0] = 1.0
+    if squared:
+        k += 0.5 / size if size > 0.0 else 1e300
+        size = 1e308
+    move.alpha[0] = 0.0
+    if k > 0.0 and view.weight > 0.0:
+        move.alpha[0] = loss_implicit(&constraint, view.score, view.target, k, size)
+    move.offset = move.alpha[0]
+
+
+cdef inline void moved_square(const Norms* norms, const View* view, Move* move) noexcept nogil:
+    """|f|^2 after a move: H 2.5, with the old terms shrunk."""
+    cdef double shrink = move.transform[0][0], alpha = move.alpha[0]
+    cdef double old = shrink * shrink * norms.square, new = alpha * alpha * view.k
+    move.norms.square = fmax(0.0, old + 2.0 * shrink * alpha * view.bare + new)
+    move.norms.peak = fmax(shrink * shrink * norms.peak, fmax(old, new))
+
+
+cdef inline void stand_still(Move* move) noexcept nogil:
+    move.transform[0][0] = 1.0
+    move.alpha[0] = move.offset = 0.0
+
+
+cdef inline void relaxed_move(bint aggressive, double square, const View* view, Move* move) noexcept nogil:
+    """ROMMA (Li and Long): the shortest w with y w.x >= 1 and w.w_t >= |w_t|^2.
+
+    Both constraints are met with equality, w = c w_t + d x, unless the first alone implies the other (or, for w
+    parallel to x, there is nothing to solve): then w = y x / |x|^2.  So it is where nothing separates the examples,
+    and |w| |x| would exceed 1e5: the error of |w|^2 is about 1e-16 |w|^2 |x|^2 of it.
+    """
+    cdef double y = view.target, f = view.bare, product = view.k * square, rest = product - f * f, c, d
+    stand_still(move)
+    # Within 1e-12 of the margin there is only rounding to make good for.
+    if view.k <= 0.0 or view.weight <= 0.0 or (y * f >= 1.0 - 1e-12 if aggressive else y * f > 0.0):
+        return
+    if y * f < product and rest > 1e-12 * product:
+        c, d = (product - y * f) / rest, square * (y - f) / rest
+        if (c * c * square + 2.0 * c * d * f + d * d * view.k) * view.k <= 1e10:
+            move.transform[0][0], move.alpha[0] = c, d
+            return
+    move.transform[0][0] = 0.0
+    move.alpha[0] = y / view.k

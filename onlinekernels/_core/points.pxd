@@ -1,0 +1,26 @@
+"""Points that are rows of numbers, and points that are Python objects."""
+from onlinekernels._core.dictionary cimport Dictionary
+from onlinekernels._core.workspace cimport Piece, Workspace
+
+
+cdef class DensePoints(Dictionary):
+    cdef readonly object points             # (capacity, n_features)
+    cdef char* point_data
+    cdef Py_ssize_t point_bytes             # bytes of one point
+    cdef bint single                        # points are float32
+    cdef readonly object origin             # that points are kept about, in their precision; or None
+    cdef const char* origin_data
+
+    cdef double precise_dot(self, const char* x, const char* z) noexcept nogil
+    cdef int inner_row(self, Workspace w) except -1
+    cdef int inner_products(self, Workspace w, bint learning) except -1
+    cdef int turned_products(self, Workspace w) except -1
+    cdef int l1_distances(self, Workspace w, bint learning) except -1
+    cdef void l1_block(self, const char* x, Py_ssize_t m, const char* points, Py_ssize_t n, double* out,
+                       Py_ssize_t stride) noexcept nogil
+
+
+cdef class Objects(Dictionary):
+    cdef readonly list objects              # an entry for each slot
+
+    cdef keep(self, const Piece* piece, x)

@@ -1,0 +1,18 @@
+"""Functions that are weight vectors."""
+from onlinekernels._core.function cimport Function
+from onlinekernels._core.workspace cimport Workspace
+
+
+cdef class Weights(Function):
+    cdef readonly object weights        # (channels * width, n_features) in frame coordinates
+    cdef double* data
+    cdef double scale                   # k(x, z) = scale <x, z>
+
+    cdef double dot(self, Workspace w, Py_ssize_t i, const double* weights) noexcept nogil
+    cdef double own_square(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef void add_to(self, Workspace w, Py_ssize_t i, double c, double* weights) noexcept nogil
+    cdef set_weights(self, weights)
+
+
+cdef class SparseWeights(Weights):
+    pass

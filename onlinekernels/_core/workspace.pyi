@@ -1,0 +1,5 @@
+from typing import Any
+
+class Workspace:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    next: Any

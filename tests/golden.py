@@ -1,0 +1,434 @@
+"""Golden traces: numbers that the package computed once, so that a rewritten core can be held against them.
+
+    PYTHONPATH=. python tests/golden.py --compare     # how near is the package to golden.npz, case by case?
+    PYTHONPATH=. python tests/golden.py --write       # trace its cases anew: the package has changed on purpose
+    PYTHONPATH=. python tests/golden.py --choose      # choose cases anew as well (minutes)
+
+A trace is a handful of numbers that stand for everything a model shows: random projections of scores, steps,
+margins, labels, predictions, coefficients and points, and scalars as they are.  Any change beyond rounding changes
+some of them.  Cases are chosen so that any two values of two dimensions (rule, loss, kernel, budget, ...) that go
+together occur together, and so that rounding is not blown up: a change of the last bits of all rows moves a trace
+by less than the tolerances here.  golden.npz also holds model files, written half-way through a stream.
+"""
+import argparse
+import collections
+import itertools
+import json
+import pathlib
+import pickle
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+from golden_cases import DIMENSIONS, FEATURES, LABELS, LARGE, Stream, model_of
+
+import onlinekernels as ok
+
+PATH = pathlib.Path(__file__).with_name("golden.npz")
+BLOCKS = 4  # of the stream, so that a difference says where it begins
+FIELDS = [*(f"scores {block}" for block in range(BLOCKS)), "steps", "margins", "labels", "decision", "answers",
+          "probabilities", "coefficients", "points", "weights", "knots", "component", "intercept", "scalar", "norm",
+          "step", "terms", "t"]
+# (to be written, on the machine that wrote them, anywhere): relative to the size of what is projected.
+TOLERANCES = {np.dtype(np.float64): (2e-12, 1e-13, 1e-9), np.dtype(np.float32): (1e-4, 1e-6, 1e-3)}
+REFUSED = (TypeError, ValueError, AttributeError, FloatingPointError, ok.LearningWarning)
+Number = collections.namedtuple("Number", "value size largest")
+WEIGHTS = np.random.default_rng(7).normal(size=(4096, 64))
+
+
+def digest(values, first=0):
+    """A random projection of an array, the size that rounding is relative to, and its largest part."""
+    values = np.asarray(values, dtype=float)
+    if values.size == 0:
+        return Number(0.0, 0.0, 0.0)
+    if values.ndim == 0:
+        return Number(float(values), abs(float(values)), abs(float(values)))
+    values = values.reshape(len(values), -1)
+    parts = WEIGHTS[(first + np.arange(len(values))) % len(WEIGHTS), : values.shape[1]] * values
+    return Number(float(parts.sum()), float(np.abs(parts).sum()), float(np.abs(parts).max(initial=0.0)))
+
+
+def together(one, two):
+    """Two digests as one."""
+    return two if one is None else Number(one.value + two.value, one.size + two.size, max(one.largest, two.largest))
+
+
+class Trace:
+    """What a model shows while it learns, as numbers by name."""
+
+    def __init__(self, spec, stream):
+        self.spec, self.stream = spec, stream
+        self.numbers = {}
+
+    def add(self, name, number):
+        self.numbers[name] = together(self.numbers.get(name), number)
+
+    def learned(self, rows, scores, steps, margins, labels):
+        """One chunk."""
+        blocks = np.arange(rows.start, rows.stop) * BLOCKS // self.stream.n
+        for block in range(blocks[0], blocks[-1] + 1):
+            inside = np.flatnonzero(blocks == block)
+            self.add(f"scores {block}", digest(scores[inside], rows.start + inside[0]))
+        self.add("steps", digest(steps, rows.start))
+        self.add("margins", digest(margins, rows.start))
+        self.add("labels", digest(self.coded(labels), rows.start))
+
+    @staticmethod
+    def coded(labels):
+        """Labels as numbers; None, before any has joined, as -1."""
+        if np.asarray(labels).dtype.kind in "if":
+            return labels
+        return [-1 if label is None else LABELS.index(label) if label in LABELS else int(label) for label in labels]
+
+    def finish(self, model):
+        """What there is to see at the end."""
+        new = self.stream.new
+        for name in ("score_samples", "decision_function"):
+            if hasattr(model, name):
+                self.add("decision", digest(getattr(model, name)(new)))
+        self.add("answers", digest(self.coded(model.predict(new))))
+        if hasattr(model, "predict_proba"):
+            self.add("probabilities", digest(model.predict_proba(new)))
+        if hasattr(model, "dual_coef_"):
+            self.add("coefficients", digest(model.dual_coef_.T))
+        for field, name in (("points", "support_vectors_"), ("weights", "coef_"),
+                            ("intercept", "intercept_"), ("scalar", "margin_"), ("scalar", "width_"),
+                            ("norm", "norm_"), ("step", "step_"), ("terms", "n_terms_"), ("t", "t_")):
+            if hasattr(model, name):
+                self.add(field, digest(self.as_numbers(getattr(model, name))))
+        if hasattr(model, "knots_"):
+            self.add("knots", digest(np.concatenate(model.knots_)))
+        if hasattr(model, "component"):
+            for j in range(FEATURES):
+                self.add("component", digest(model.component(j, np.linspace(0.5, 1.5, 7)), j))
+        return self.numbers
+
+    @staticmethod
+    def as_numbers(value):
+        """Points may be sparse, or words."""
+        if hasattr(value, "toarray"):
+            return value.toarray()
+        if isinstance(value, list) or np.asarray(value).dtype.kind in "OU":
+            return [ord(word[0]) + len(word) if isinstance(word, str) else digest(word).value for word in value]
+        return value
+
+
+def learn(trace, model, begin, end):
+    """Learn rows begin to end in chunks as the spec says."""
+    spec, stream, chunk = trace.spec, trace.stream, trace.spec["chunk"]
+    size = 1 if chunk == "one" else chunk
+    for first in range(begin, end, size):
+        rows = slice(first, min(first + size, end))
+        y = None if stream.y is None else stream.y[rows]
+        if chunk == "one" and first % 8:
+            row = stream.X[first]
+            model.learn_one(row, None if y is None else y[0] if spec["targets"] > 1 else y.tolist()[0])
+            continue
+        named = stream.classes(spec) if first == 0 else {}
+        weights = None if stream.w is None else stream.w[rows]
+        scores = model.progressive(stream.X[rows], y, sample_weight=weights, return_steps=True, return_margins=True,
+                                   return_labels=True, **named)
+        trace.learned(rows, *scores)
+
+
+def half_of(spec, stream):
+    """The end of a chunk near the middle of the stream."""
+    size = 1 if isinstance(spec["chunk"], str) else spec["chunk"]
+    return min(stream.n, max(1, stream.n // 2 // size) * size)
+
+
+def saved(model):
+    """A model file in memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "model.npz"
+        without = [name for name in ("kernel", "loss") if is_code(model.get_params(deep=False).get(name))]
+        model.save(path, without=without)
+        return path.read_bytes()
+
+
+def loaded(content, spec, stream):
+    """The model in a file, which may lack a kernel or loss in Python."""
+    fresh = model_of(spec, stream).get_params(deep=False)
+    code = {name: fresh[name] for name in ("kernel", "loss") if is_code(fresh.get(name))}
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "model.npz"
+        path.write_bytes(content)
+        return ok.load(path, **code)
+
+
+def is_code(noun):
+    return noun is not None and not type(noun).__module__.startswith("onlinekernels")
+
+
+def changed(model, spec, stream):
+    """The model with which to go on after the middle."""
+    if spec["midway"] == "save":
+        return loaded(saved(model), spec, stream)
+    if spec["midway"] == "pickle":
+        return pickle.loads(pickle.dumps(model))
+    if spec["midway"] == "parameters":
+        name = "penalty" if "penalty" in model.get_params(deep=False) else "regularization"
+        return model.set_params(**{name: getattr(model, name) * 0.5})
+    return model
+
+
+def traced(spec, wiggle=None, file=None):
+    """(numbers by name, the model file of the middle); from that middle on, if a file is given."""
+    spec = complete(spec)
+    stream = Stream(spec, wiggle)
+    trace, model = Trace(spec, stream), model_of(spec, stream)
+    if spec["chunk"] == "fit":
+        if spec["weights"] or spec["midway"] in ("initial", "parameters"):
+            raise ValueError("fit takes no weights, and has no middle")
+        model.fit(stream.X, *([] if stream.y is None else [stream.y]), **stream.classes(spec))
+        return trace.finish(changed(model, spec, stream)), None
+    if spec["chunk"] == "one" and spec["weights"]:
+        raise ValueError("learn_one takes no weights")
+    half = half_of(spec, stream)
+    if file is None:
+        learn(trace, model, 0, half)
+        file = saved(model) if spec.get("file") else None
+        model = changed(model, spec, stream)
+    else:
+        model = loaded(file, spec, stream)
+    if spec["midway"] == "initial":
+        first = slice(half, half + 5)
+        rest = [None if stream.y is None else stream.y[first]]
+        model = model_of(spec, stream).partial_fit(stream.X[first], *rest, initial=model, **stream.classes(spec))
+        half += 5
+    learn(trace, model, half, stream.n)
+    return trace.finish(model), file
+
+
+def traced_bank(spec):
+    """Numbers of a bank of nine models in 60 frames."""
+    rng = np.random.default_rng(5)
+    frames = rng.uniform(0.1, 2.0, size=(60, 9, 3)).astype(spec["rows"])
+    numbers = np.sin(3 * frames[..., 0]) + frames[..., 1]
+    task = ok.losses.LOSSES[spec["loss"]]().task
+    bank = ok.Bank(3, spec["loss"], spec["kernel"], n_models=9, rule=spec["bank"], budget=7, offset=spec["offset"])
+    total = {}
+    for t, (X, z) in enumerate(zip(frames[:-1], numbers)):
+        y = {"binary": np.where(z > 1, 1, -1), "regression": z}.get(task)
+        name = f"scores {t // 15}"
+        total[name] = together(total.get(name), digest(bank.progressive(X, y), t))
+    total["decision"] = digest(bank.scores(frames[-1]))
+    total["answers"] = digest(bank.predict(frames[-1]))
+    total["terms"] = digest(bank.n_terms_)
+    total["t"] = digest(bank.t_)
+    return total
+
+
+def complete(spec):
+    """A spec with all its dimensions."""
+    return {**{name: values[0] for name, values in DIMENSIONS.items()}, **spec}
+
+
+def numbers_of(spec, wiggle=None):
+    """All numbers of a case."""
+    return traced_bank(spec) if "bank" in spec else traced(spec, wiggle)[0]
+
+
+def precision(spec):
+    return np.dtype(np.float32 if spec.get("rows") == "float32" else np.float64)
+
+
+def difference(numbers, expected):
+    """The largest difference to a stored row of values, relative to sizes, and where it is; counts must be equal."""
+    worst, where = 0.0, ""
+    general = max(number.largest for name, number in numbers.items() if name.startswith(("scores", "decision", "answers")))
+    for name, value in zip(FIELDS, expected):
+        if (name not in numbers) != np.isnan(value):
+            return np.inf, name
+        if name in numbers and numbers[name].value != value:
+            gap, size = abs(numbers[name].value - value), max(numbers[name].size, general)
+            fine = np.isfinite(gap) and size > 0 and name not in ("terms", "t")
+            relative = gap / size if fine else np.inf
+            if relative > worst:
+                worst, where = relative, name
+    return worst, where
+
+
+def as_row(numbers):
+    return np.array([numbers[name].value if name in numbers else np.nan for name in FIELDS])
+
+
+# ---- Choosing the cases -----------------------------------------------------------------------------------------
+
+
+def pairs_of(spec):
+    """Pairs of values of two dimensions that occur in a case."""
+    return set(itertools.combinations(sorted(complete(spec).items(), key=lambda item: item[0]), 2))
+
+
+def is_possible(spec):
+    """Whether the library takes the first rows of such a model."""
+    try:
+        spec = complete(spec)
+        stream = Stream(spec)
+        model = model_of(spec, stream)
+        if spec["chunk"] == "fit" and (spec["weights"] or spec["midway"] in ("initial", "parameters")):
+            return False
+        if spec["chunk"] == "one" and spec["weights"]:
+            return False
+        if spec["midway"] == "parameters" and not {"penalty", "regularization"} & set(model.get_params(deep=False)):
+            return False
+        first = slice(0, 3)
+        rest = [] if stream.y is None else [stream.y[first]]
+        learning = model.fit if spec["chunk"] == "fit" else model.partial_fit
+        learning(stream.X[first], *rest, **stream.classes(spec))
+    except REFUSED:
+        return False
+    return True
+
+
+def is_stable(spec):
+    """Whether a change of last bits moves the numbers within the tolerance."""
+    try:
+        row = as_row(numbers_of(spec))
+        return np.isfinite(row[~np.isnan(row)]).all() and all(
+            difference(numbers_of(spec, wiggle=seed), row)[0] <= TOLERANCES[precision(spec)][0] for seed in (1, 2, 3)
+        )
+    except REFUSED:
+        return False
+
+
+def shortened(spec):
+    """A spec without what it leaves at the first value."""
+    return {name: value for name, value in spec.items() if name not in DIMENSIONS or value != DIMENSIONS[name][0]}
+
+
+def chosen(seed=0, tries=40):
+    """Cases that cover every pair of values that can be had together, found greedily."""
+    rng = np.random.default_rng(seed)
+    names = sorted(DIMENSIONS)
+    open_pairs = [
+        ((a, x), (b, y)) for a, b in itertools.combinations(names, 2) for x in DIMENSIONS[a] for y in DIMENSIONS[b]
+    ]
+    rng.shuffle(open_pairs)
+    open_pairs = {(tuple(map(_plain, one)), tuple(map(_plain, two))): None for one, two in open_pairs}
+    cases, hopeless = [], 0
+    while open_pairs:
+        (a, x), (b, y) = next(iter(open_pairs))
+        candidates = []
+        for attempt in range(12 * tries):
+            spec = {name: values[rng.integers(len(values))] for name, values in DIMENSIONS.items()}
+            if attempt > tries:  # be modest: most things as they are by default
+                spec = {name: value if rng.random() < 0.3 else DIMENSIONS[name][0] for name, value in spec.items()}
+                spec["loss"] = DIMENSIONS["loss"][rng.integers(len(DIMENSIONS["loss"]))]
+                spec["rule"] = DIMENSIONS["rule"][rng.integers(len(DIMENSIONS["rule"]))]
+            spec = {**spec, a: x, b: y}
+            if is_possible(spec):
+                candidates.append((-len(pairs_of(spec) & open_pairs.keys()), len(candidates), spec))
+            if len(candidates) == tries // 2:
+                break
+        found = next((spec for _, _, spec in sorted(candidates)[:8] if is_stable(spec)), None)
+        if found is None:
+            hopeless += 1
+            del open_pairs[(a, x), (b, y)]
+            continue
+        cases.append(shortened(found))
+        for pair in pairs_of(found):
+            open_pairs.pop(pair, None)
+        if len(cases) % 25 == 0:
+            print(len(cases), "cases,", len(open_pairs), "pairs to go,", hopeless, "cannot be had", flush=True)
+    print(len(cases), "cases,", hopeless, "pairs cannot be had")
+    return cases
+
+
+def _plain(value):
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def banks():
+    """Every loss of one output, both rules, kernels and precisions in turn."""
+    losses = sorted(name for name, loss in ok.losses.LOSSES.items() if loss().task != "multiclass")
+    return [
+        {"bank": rule, "loss": loss, "kernel": ["gaussian", "linear"][(i + j) % 3 == 0], "offset": "novelty" not in loss and i % 2 == 0,
+         "rows": ["float64", "float32"][(i + j) % 2]}
+        for i, loss in enumerate(losses) for j, rule in enumerate(("silk", "norma"))
+    ]
+
+
+# ---- The file ---------------------------------------------------------------------------------------------------
+
+
+def with_files(cases):
+    """Mark one case of each rule whose model file is kept, small ones on rows of different kinds."""
+    for rule in DIMENSIONS["rule"]:
+        fine = [
+            case for case in cases
+            if case.get("rule", DIMENSIONS["rule"][0]) == rule and "bank" not in case and "n" not in case
+            and case.get("chunk") not in ("fit", "one", 200) and "midway" not in case and case.get("loss") not in ("own", "own many")
+            and (case.get("budget", "none") != "none" or case.get("kernel") in ("linear", "half linear"))
+        ]
+        if fine:
+            fine[len(rule) % len(fine)]["file"] = True
+    return cases
+
+
+def write(choose):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cases = [*chosen(), *LARGE, *banks()] if choose else [{k: v for k, v in case.items() if k != "file"} for case in read()[0]]
+        cases = with_files([case for case in cases if is_stable(case)])
+        contents = {}
+        rows = []
+        for i, case in enumerate(cases):
+            if case.get("file"):
+                numbers, content = traced(case)
+                contents[f"file {i}"] = np.frombuffer(content, dtype=np.uint8)
+                contents[f"after {i}"] = as_row(traced(case, file=content)[0])
+            else:
+                numbers = numbers_of(case)
+            rows.append(as_row(numbers))
+    np.savez_compressed(
+        PATH, cases=np.frombuffer(json.dumps(cases).encode(), dtype=np.uint8), fields=FIELDS, numbers=np.array(rows), **contents
+    )
+    print(f"{len(cases)} cases, {len(contents) // 2} model files, {PATH.stat().st_size} bytes")
+
+
+def read():
+    """(cases, their numbers, model files and the numbers after them)."""
+    with np.load(PATH) as file:
+        arrays = dict(file)
+    cases = json.loads(arrays["cases"].tobytes())
+    assert arrays["fields"].tolist() == FIELDS
+    files = {i: (arrays[f"file {i}"].tobytes(), arrays[f"after {i}"]) for i, case in enumerate(cases) if case.get("file")}
+    return cases, arrays["numbers"], files
+
+
+def title(case):
+    """A case in a line."""
+    return ", ".join(f"{name}={value}" for name, value in case.items())
+
+
+def compare():
+    cases, rows, files = read()
+    equal, beyond = 0, collections.Counter()
+    for case, row in zip(cases, rows):
+        numbers = numbers_of(case)
+        gap, where = difference(numbers, row)
+        equal += bool(np.array_equal(as_row(numbers), row, equal_nan=True))
+        for name, tolerance in zip(("strict", "anywhere"), TOLERANCES[precision(case)][1:]):
+            beyond[name] += not gap <= tolerance
+        if not gap <= TOLERANCES[precision(case)][1]:
+            print(f"{gap:8.1e} in {where:12}: {title(case)}")
+    print(f"{equal} of {len(cases)} cases are equal to the bit; {beyond['strict']} are beyond the strict tolerance, "
+          f"{beyond['anywhere']} beyond that for other machines")
+    return 1 if beyond["anywhere"] else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--compare", action="store_true", help="compare the package with golden.npz")
+    what.add_argument("--write", action="store_true", help="trace the same cases anew, and write golden.npz")
+    what.add_argument("--choose", action="store_true", help="choose other cases before")
+    arguments = parser.parse_args()
+    return compare() if arguments.compare else write(arguments.choose)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""The package against its golden traces; golden.py says what they are.
+
+On the machine that wrote them ONLINEKERNELS_GOLDEN=strict asks for 1e-13; elsewhere processors and matrix products
+round in other places, and the tolerance is 1e-9 (for rows in single precision 1e-6 and 1e-3).
+"""
+import os
+
+import pytest
+from golden import TOLERANCES, difference, numbers_of, precision, read, title, traced
+
+CASES, ROWS, FILES = read()
+STRICT = os.environ.get("ONLINEKERNELS_GOLDEN") == "strict"
+
+
+def assert_near(case, numbers, expected):
+    gap, where = difference(numbers, expected)
+    tolerance = TOLERANCES[precision(case)][1 if STRICT else 2]
+    assert gap <= tolerance, f"{where} differs by {gap:.1e}, and {tolerance:.0e} is allowed"
+
+
+def need(case):
+    if case.get("rows") == "csr":
+        pytest.importorskip("scipy")
+
+
+@pytest.mark.parametrize("place", range(len(CASES)), ids=map(title, CASES))
+def test_trace(place):
+    need(CASES[place])
+    assert_near(CASES[place], numbers_of(CASES[place]), ROWS[place])
+
+
+@pytest.mark.parametrize("place", FILES, ids=[title(CASES[place]) for place in FILES])
+def test_old_model_files_go_on(place):
+    need(CASES[place])
+    content, expected = FILES[place]
+    assert_near(CASES[place], traced(CASES[place], file=content)[0], expected)
