@@ -141,7 +141,7 @@ DIMENSIONS = {
     "rows": ["float64", "float32", "csr", "far", "few"],
     "chunk": [7, 1, 48, 200, "one", "fit"],
     "offset": [False, True],
-    "scale": [False, True, 0.99],
+    "scale": [False, True, "memory"],
     "scale_target": [False, True],
     "targets": [1, TARGETS],
     "weights": [False, True],
@@ -170,11 +170,16 @@ def task_of(spec):
     return LOSSES[spec["loss"]]().task
 
 
+def has_loss(rule):
+    """Whether an algorithm leaves the loss to the user."""
+    return RULES[rule][0] in (ok.NORMA, ok.ILK, ok.SILK, ok.SVMD, ok.PassiveAggressive, ok.Projection)
+
+
 def model_of(spec, stream):
     """The model of a spec; TypeError or ValueError, now or at the first fit, if there is no such thing."""
     cls, keywords = RULES[spec["rule"]]
     keywords = dict(keywords)
-    if (cls in (ok.NORMA, ok.ILK, ok.SILK, ok.SVMD, ok.PassiveAggressive, ok.Projection)) != (spec["loss"] != "given"):
+    if has_loss(spec["rule"]) != (spec["loss"] != "given"):
         raise ValueError("a loss is given by the algorithm, or is not")
     if spec["loss"] != "given":
         keywords["loss"] = LOSSES[spec["loss"]]()
@@ -185,7 +190,7 @@ def model_of(spec, stream):
         keywords["labels"] = STRUCTURES[spec["labels"]]()
     for name in ("offset", "scale", "scale_target"):
         if spec[name]:
-            keywords[name] = spec[name]
+            keywords[name] = ok.RunningScaler(0.99) if spec[name] == "memory" else spec[name]
     return cls(**keywords)
 
 
