@@ -1,56 +1,75 @@
-"""Build the compiled core.  Everything else about the package is in pyproject.toml."""
+"""Build the compiled core.  Everything else about the package is in pyproject.toml.
+
+Cython runs when something is compiled, and only then: metadata and the sdist need no generated C.  ONLINEKERNELS_CFLAGS
+and ONLINEKERNELS_LDFLAGS come after all other flags.
+"""
+import glob
 import os
 
-from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-MODULES = [
-    "vecmath", "losses", "kernels", "ring", "tree", "outputs", "rules", "dense", "expansion", "forest", "sparse", "adatron",
-    "scaling", "turns", "hypothesis", "decider", "engine", "bank",
-]
+CORE = "onlinekernels/_core"
+SHARED = "onlinekernels._core._cython"  # what Cython would otherwise put into each module
 
-# Portable code: no -march, no fast-math.  vecmath.h chooses vector instructions at load time.
-FLAGS = {
-    "unix": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
-    "mingw32": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
-    "msvc": ["/O2", "/fp:precise"],
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "cdivision": True,
+    "auto_pickle": False,
 }
 
+# Portable code: no -march, no fast-math.  vecmath.h chooses vector instructions at load time.  Python's own flags may ask
+# for debug information, which is most of what they produce.
+UNIX = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g0"]
+FLAGS = {"unix": UNIX, "mingw32": UNIX, "msvc": ["/O2", "/fp:precise"]}
 
-class BuildWithFlags(build_ext):
-    """Choose the flags when the compiler is known."""
+
+def cores():
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class BuildCore(build_ext):
+    """Run Cython and choose the flags, now that the compiler is known; use all cores."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = self.parallel or cores()
 
     def build_extensions(self):
+        self.run_cython()
         for extension in self.extensions:
             extension.extra_compile_args += FLAGS.get(self.compiler.compiler_type, [])
             extension.extra_compile_args += os.environ.get("ONLINEKERNELS_CFLAGS", "").split()
             extension.extra_link_args += os.environ.get("ONLINEKERNELS_LDFLAGS", "").split()
         super().build_extensions()
 
+    def run_cython(self):
+        """Replace the sources of all extensions by generated C in build/."""
+        from Cython.Build import cythonize
 
-extensions = [
-    Extension(
-        f"onlinekernels._core.{name}",
-        [f"onlinekernels/_core/{name}.pyx"],
-        include_dirs=["onlinekernels/_core"],
-        depends=["onlinekernels/_core/vecmath.h", "onlinekernels/_core/additive.h"],
-    )
-    for name in MODULES
-]
+        generated = cythonize(
+            list(self.extensions),
+            build_dir="build",
+            nthreads=self.parallel,
+            force=bool(self.force),
+            shared_utility_qualified_name=SHARED,
+            compiler_directives=DIRECTIVES,
+        )
+        for extension, made in zip(self.extensions, generated, strict=True):
+            extension.sources = made.sources
 
-setup(
-    ext_modules=cythonize(
-        extensions,
-        build_dir="build",
-        compiler_directives={
-            "language_level": 3,
-            "boundscheck": False,
-            "wraparound": False,
-            "initializedcheck": False,
-            "cdivision": True,
-            "auto_pickle": False,
-        },
-    ),
-    cmdclass={"build_ext": BuildWithFlags},
-)
+
+def extensions():
+    """A module for each .pyx, the largest first, so that no core waits for it at the end."""
+    yield Extension(SHARED, [])  # Cython writes its source
+    for path in sorted(glob.glob(f"{CORE}/*.pyx"), key=os.path.getsize, reverse=True):
+        name = path.removesuffix(".pyx").replace(os.sep, "/").replace("/", ".")
+        yield Extension(name, [path], include_dirs=[CORE], depends=glob.glob(f"{CORE}/*.h"))
+
+
+if __name__ == "__main__":  # Cython's processes may import this file
+    setup(ext_modules=list(extensions()), cmdclass={"build_ext": BuildCore})
