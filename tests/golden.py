@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python tests/golden.py --compare     # how near is the package to golden.npz, case by case?
     PYTHONPATH=. python tests/golden.py --write       # trace its cases anew: the package has changed on purpose
-    PYTHONPATH=. python tests/golden.py --choose      # add cases for pairs of values that are not there yet, too (minutes)
+    PYTHONPATH=. python tests/golden.py --choose      # and add cases for pairs that are missing (minutes)
 
 A trace is a handful of numbers that stand for everything a model shows: random projections of scores, steps,
 margins, labels, predictions, coefficients and points, and scalars as they are.  Any change beyond rounding changes
@@ -237,7 +237,8 @@ def precision(spec):
 def difference(numbers, expected):
     """The largest difference to a stored row of values, relative to sizes, and where it is; counts must be equal."""
     worst, where = 0.0, ""
-    general = max(number.largest for name, number in numbers.items() if name.startswith(("scores", "decision", "answers")))
+    shown = ("scores", "decision", "answers")
+    general = max(number.largest for name, number in numbers.items() if name.startswith(shown))
     for name, value in zip(FIELDS, expected):
         if (name not in numbers) != np.isnan(value):
             return np.inf, name
@@ -303,7 +304,9 @@ def chosen(cases, seed=0, tries=40):
     """Cases that cover, with the given ones, every pair of values that can be had together; found greedily."""
     rng = np.random.default_rng(seed)
     names = sorted(DIMENSIONS)
-    pairs = [((a, x), (b, y)) for a, b in itertools.combinations(names, 2) for x in DIMENSIONS[a] for y in DIMENSIONS[b]]
+    pairs = [
+        ((a, x), (b, y)) for a, b in itertools.combinations(names, 2) for x in DIMENSIONS[a] for y in DIMENSIONS[b]
+    ]
     covered = set().union(*(pairs_of(case) for case in cases))
     missing = dict.fromkeys(pairs[i] for i in rng.permutation(len(pairs)) if pairs[i] not in covered)
     cases, hopeless = list(cases), 0
@@ -334,7 +337,8 @@ def random_spec(rng, boldness, given):
     """A spec with these values, and others at random; less bold ones leave more at the default."""
     spec = {name: values[rng.integers(len(values))] for name, values in DIMENSIONS.items()}
     spec = {
-        name: value if name in ("rule", "loss") or rng.random() < boldness else DIMENSIONS[name][0] for name, value in spec.items()
+        name: value if name in ("rule", "loss") or rng.random() < boldness else DIMENSIONS[name][0]
+        for name, value in spec.items()
     }
     spec.update(given)
     if "loss" not in given and not has_loss(spec["rule"]):
@@ -348,8 +352,8 @@ def banks():
     """Every loss of one output, both rules, kernels and precisions in turn."""
     losses = sorted(name for name, loss in ok.losses.LOSSES.items() if loss().task != "multiclass")
     return [
-        {"bank": rule, "loss": loss, "kernel": ["gaussian", "linear"][(i + j) % 3 == 0], "offset": "novelty" not in loss and i % 2 == 0,
-         "rows": ["float64", "float32"][(i + j) % 2]}
+        {"bank": rule, "loss": loss, "kernel": ["gaussian", "linear"][(i + j) % 3 == 0],
+         "offset": "novelty" not in loss and i % 2 == 0, "rows": ["float64", "float32"][(i + j) % 2]}
         for i, loss in enumerate(losses) for j, rule in enumerate(("silk", "norma"))
     ]
 
@@ -363,7 +367,8 @@ def with_files(cases):
         fine = [
             case for case in cases
             if case.get("rule", DIMENSIONS["rule"][0]) == rule and "bank" not in case and "n" not in case
-            and case.get("chunk") not in ("fit", "one", 200) and "midway" not in case and case.get("loss") not in ("own", "own many")
+            and case.get("chunk") not in ("fit", "one", 200) and "midway" not in case
+            and case.get("loss") not in ("own", "own many")
             and (case.get("budget", "none") != "none" or case.get("kernel") in ("linear", "half linear"))
         ]
         if fine:
@@ -374,7 +379,8 @@ def with_files(cases):
 def write(choose):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        known = [{name: value for name, value in case.items() if name != "file"} for case in read()[0]] if PATH.exists() else []
+        known = read()[0] if PATH.exists() else []
+        known = [{name: value for name, value in case.items() if name != "file"} for case in known]
         others = [*LARGE, *banks()]
         cases = [case for case in known if case not in others]
         cases = [*(chosen(cases) if choose else cases), *others]
@@ -390,7 +396,11 @@ def write(choose):
                 numbers = numbers_of(case)
             rows.append(as_row(numbers))
     np.savez_compressed(
-        PATH, cases=np.frombuffer(json.dumps(cases).encode(), dtype=np.uint8), fields=FIELDS, numbers=np.array(rows), **contents
+        PATH,
+        cases=np.frombuffer(json.dumps(cases).encode(), dtype=np.uint8),
+        fields=FIELDS,
+        numbers=np.array(rows),
+        **contents,
     )
     print(f"{len(cases)} cases, {len(contents) // 2} model files, {PATH.stat().st_size} bytes")
 
@@ -401,7 +411,8 @@ def read():
         arrays = dict(file)
     cases = json.loads(arrays["cases"].tobytes())
     assert arrays["fields"].tolist() == FIELDS
-    files = {i: (arrays[f"file {i}"].tobytes(), arrays[f"after {i}"]) for i, case in enumerate(cases) if case.get("file")}
+    marked = [i for i, case in enumerate(cases) if case.get("file")]
+    files = {i: (arrays[f"file {i}"].tobytes(), arrays[f"after {i}"]) for i in marked}
     return cases, arrays["numbers"], files
 
 

@@ -153,13 +153,16 @@ LARGE = [
     {"rule": "norma", "loss": "hinge", "budget": "recent", "chunk": 700, "n": 1500, "d": 40},
     {"rule": "norma strong", "loss": "squared", "chunk": 200, "n": 1200},
     {"rule": "norma average", "loss": "logistic", "chunk": 700, "n": 1500, "d": 20},
-    {"rule": "silk", "loss": "many logistic", "budget": "smallest", "rows": "float32", "chunk": 700, "n": 1500, "d": 40},
+    {"rule": "silk", "loss": "many logistic", "budget": "smallest", "rows": "float32", "chunk": 700, "n": 1500,
+     "d": 40},
     {"rule": "silk", "loss": "hinge", "budget": "smallest", "kernel": "default", "scale": True, "chunk": 48, "n": 1500},
     {"rule": "svmd norms", "loss": "many hinge", "budget": "window", "chunk": 700, "n": 1500, "d": 40},
     {"rule": "ilk exact", "loss": "many hinge", "kernel": "linear", "rows": "csr", "chunk": 200, "n": 1200, "d": 60},
     {"rule": "norma", "loss": "huber", "kernel": "spline", "chunk": 700, "n": 2500},
-    {"rule": "norma", "loss": "absolute", "kernel": "matern", "budget": "window", "rows": "few", "chunk": 200, "n": 1500},
-    {"rule": "projection ball", "loss": "graph hinge", "labels": "taxonomy", "budget": "recent", "chunk": 200, "n": 900},
+    {"rule": "norma", "loss": "absolute", "kernel": "matern", "budget": "window", "rows": "few", "chunk": 200,
+     "n": 1500},
+    {"rule": "projection ball", "loss": "graph hinge", "labels": "taxonomy", "budget": "recent", "chunk": 200,
+     "n": 900},
 ]
 
 
@@ -248,7 +251,8 @@ class Stream:
     def _targets(self, spec, u, v, noise):
         u, v, noise = u[: self.n], v[: self.n], noise[: self.n]
         task = task_of(spec)
-        if spec["targets"] > 1 and task != "regression" or spec["classes"] == "named" and task not in ("binary", "multiclass"):
+        has_classes = task in ("binary", "multiclass")
+        if spec["targets"] > 1 and task != "regression" or spec["classes"] == "named" and not has_classes:
             raise ValueError("targets are numbers, and classes have names")
         if task == "novelty":
             return None

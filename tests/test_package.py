@@ -119,7 +119,8 @@ def test_metadata_needs_no_cython(tmp_path):
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)
     listed = (tmp_path / "onlinekernels.egg-info" / "SOURCES.txt").read_text().split()
-    assert {f"onlinekernels/_core/{path.name}" for path in (tmp_path / "onlinekernels" / "_core").glob("*.py[xdi]")} <= set(listed)
+    sources = (tmp_path / "onlinekernels" / "_core").glob("*.py[xdi]")
+    assert {f"onlinekernels/_core/{path.name}" for path in sources} <= set(listed)
     assert not [name for name in listed if name.endswith((".c", ".so"))]
     assert not list(tmp_path.rglob("*.c"))
 

@@ -48,7 +48,8 @@ def serve():
 
     import onlinekernels
 
-    print(json.dumps({"from": os.path.dirname(os.path.dirname(onlinekernels.__file__)), "names": list(WORKLOADS)}), flush=True)
+    folder = os.path.dirname(os.path.dirname(onlinekernels.__file__))
+    print(json.dumps({"from": folder, "names": list(WORKLOADS)}), flush=True)
     prepared = {}
     for line in sys.stdin:
         name = json.loads(line)
@@ -131,8 +132,8 @@ def counter():
     for count, tool in ((perf, "perf"), (valgrind, "valgrind")):
         if shutil.which(tool):
             try:
-                probe = ["perf", "stat", "-x", ",", "-e", "instructions:u", "true"] if tool == "perf" else [tool, "true"]
-                done = subprocess.run(probe, capture_output=True, text=True, check=True)
+                options = ["stat", "-x", ",", "-e", "instructions:u"] if tool == "perf" else []
+                done = subprocess.run([tool, *options, "true"], capture_output=True, text=True, check=True)
             except (OSError, subprocess.CalledProcessError):
                 continue
             if tool != "perf" or re.search(r"^\d+,", done.stderr, re.MULTILINE):
