@@ -7,7 +7,7 @@ The formulas see one dimension.  With one output that is the output itself.  Wit
 outputs it is the direction e_y - e_r from the runner-up r to the label y: the score is the margin
 f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas are the same.
 """
-from libc.math cimport exp, fabs, fmax, sqrt
+from libc.math cimport fabs, fmax, sqrt
 from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.losses cimport (INSENSITIVE, NU_HINGE, NU_PAIR_HINGE, SQUARED_INSENSITIVE, Loss, loss_has_width,
                                          loss_implicit, loss_moved_scalar)
