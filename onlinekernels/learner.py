@@ -203,7 +203,11 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 self._partial_fit(self._row(state, x), None if y is None else [y])
                 return self
             state.engine.mind_forks()
-            x, target = self._checked_one(state, x), self._checked_target(y)
+            x = self._checked_one(state, x)
+            if state.plan.scale and not state.takes_without_check(x):
+                self._partial_fit(x[None], None if y is None else [y])
+                return self
+            target = self._checked_target(y)
             try:
                 self._state.engine.learn_one(x, target)
             except BaseException as error:
@@ -311,7 +315,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         """Scores of all rows, shape (n, outputs)."""
         if state.plan.takes_objects:
             return self._decide(state, validation.check_objects(X))
-        if state.scaler is not None:
+        if state.plan.scale:
             return self._decide(state, state.scaled(self._checked_points(state, X)), trusted=True)
         points = self._checked_points(state, X, finite=not state.function.notices_bad_points)
         try:
@@ -393,7 +397,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             x = validation.check_point(x, n_features=state.n_features, dtype=function.dtype, owner=type(self).__name__)
         if state.plan.copies_one:
             x = x.copy()
-        if state.plan.restricts and state.scaler is None:
+        if state.plan.restricts and not state.plan.scale:
             state.kernel.check_domain(x[None])
         return x
 
@@ -419,11 +423,11 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             X = X.copy()  # out of reach of the user's loss
         try:
             self._state = state
-            rows, numbers = X, y
+            numbers = y
             if state.scales():
-                rows, numbers, known = state.begin_scaling(X, y, weights)
+                numbers, known = state.begin_scaling(X, y, weights)
             state.make_ready()
-            engine.learn(rows, numbers, weights=weights, **trace)
+            engine.learn(X, numbers, weights=weights, **trace)
             state.end_scaling()
         except BaseException as error:
             state.end_scaling()

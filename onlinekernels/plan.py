@@ -12,6 +12,7 @@ from onlinekernels._core.hypothesis import Hypothesis
 from onlinekernels._core.kernels import Program
 from onlinekernels._core.outputs import Outputs
 from onlinekernels._core.points import DensePoints, Objects
+from onlinekernels._core.scaling import Scaler
 from onlinekernels._core import rules
 from onlinekernels._core.sparse import SparsePoints
 from onlinekernels._core.terms import CompiledTerms, ObjectTerms
@@ -363,4 +364,5 @@ class Plan:
             targets=targets,
             growing=labels is not None and self.form != "one" and not labels.fixed,
             leaves_out=self.leaves_out,
+            scaler=Scaler(n_features, self.scale, sparse, hypothesis.function.dtype) if self.scale else None,
         )

@@ -31,9 +31,8 @@ class State:
         self.targets = targets  # numbers that y has for each example
         self.form = plan.form_for(targets)
         self.feature_names = None  # of the data frame that came first
-        self.scaler = RunningScaler(plan.scale) if plan.scale else None
         self.target_scaler = TargetScaler(targets, plan.scale_target) if plan.scale_target else None
-        self.under_way = None  # (rows, targets, weights) that are being learned and both scalers after all of them
+        self.under_way = None  # (targets, weights) that are being learned, and their scaler after all of them
         self.rows = None  # that `fit` was given, for defaults
         self.warned = False  # that learning goes wrong
         self.stale = False  # a parameter was set since the plan was made
@@ -67,50 +66,60 @@ class State:
     def kernel(self):
         return self.plan.kernel
 
+    @property
+    def scaler(self):
+        """The scaler of features as it belongs to the hypothesis, between any two examples; a copy, None without one."""
+        if not self.plan.scale:
+            return None
+        scaler = RunningScaler(self.plan.scale)
+        mean, square, count = self.engine.scaler_state()
+        if count:
+            scaler._state = mean, square, count, None
+        return scaler
+
+    def load_scaler(self, scaler):
+        """Go on from what a scaler has learned."""
+        if scaler._state is not None:
+            self.engine.scaler.load(*scaler._state[:3])
+
     def scales(self):
         """Whether features or targets are scaled."""
-        return self.scaler is not None or self.target_scaler is not None
+        return bool(self.plan.scale) or self.target_scaler is not None
 
     def begin_scaling(self, X, y, weights):
-        """(rows, targets, means and deviations of the targets before each row or None), scaled one after another.
+        """(targets, their means and deviations before each row or None), scaled one after another.
 
-        The scalers move on when the rows are learned.
+        X is scaled while it is learned, and here is seen whether that will do. The scaler of targets moves on when the rows
+        are learned.
         """
-        ahead = target_ahead = known = None
-        rows = X
-        if self.target_scaler is not None:
-            target_ahead, scaled, *known = self.target_scaler.advanced(y, weights)
-        if self.scaler is not None:
-            ahead, rows = self._advanced(X)
-            rows = self._in_domain(rows, X.dtype)
+        if self.plan.scale and not self.takes_without_check(X.data if self.sparse else X):
+            self._in_domain(self.scaler.advanced(X if self.sparse else X.astype(float, copy=False))[1], X.dtype)
         self.engine.done = 0
-        self.under_way = (X, y, weights), (ahead, target_ahead)
-        return rows, y if known is None else scaled, known
+        if self.target_scaler is None:
+            return y, None
+        ahead, scaled, *known = self.target_scaler.advanced(y, weights)
+        self.under_way = (y, weights), ahead
+        return scaled, known
+
+    def takes_without_check(self, values):
+        """Whether rows with these values can be scaled, and the kernel is defined for what they become."""
+        return not self.plan.restricts and self.engine.scaler.is_tame(values)
 
     def end_scaling(self):
-        """The scalers have seen as many rows as the engine."""
+        """The scaler of targets has seen as many rows as the engine."""
         if self.under_way is not None:
             rows, ahead = self.under_way
-            is_whole = self.engine.done == len(rows[0])
-            self.scaler, self.target_scaler = ahead if is_whole else (self.current_scaler(), self.current_target_scaler())
+            is_whole = self.engine.done * self.targets == len(rows[0])
+            self.target_scaler = ahead if is_whole else self.current_target_scaler()
             self.under_way = None
 
-    def current_scaler(self):
-        """The scaler as it belongs to the engine, between any two examples."""
-        if self.scaler is None or self.under_way is None or not self.engine.done:
-            return self.scaler
-        return self._advanced(self.under_way[0][0][: self.engine.done])[0]
-
     def current_target_scaler(self):
-        """The scaler of targets, likewise."""
+        """The scaler of targets as it belongs to the hypothesis, between any two examples."""
         if self.target_scaler is None or self.under_way is None or not self.engine.done:
             return self.target_scaler
-        _, y, weights = self.under_way[0]
+        y, weights = self.under_way[0]
         part = None if weights is None else weights[: self.engine.done]
         return self.target_scaler.advanced(y[: self.engine.done * self.targets], part)[0]
-
-    def _advanced(self, X):
-        return self.scaler.advanced(X if self.sparse else X.astype(float, copy=False))
 
     def _in_domain(self, X, dtype):
         """Scaled rows in the points' precision, if the kernel is defined for them."""
@@ -121,7 +130,7 @@ class State:
 
     def scaled(self, X):
         """X by what the scaler knows; X itself without one."""
-        return X if self.scaler is None else self._in_domain(self.scaler.transform(X), X.dtype)
+        return self._in_domain(self.scaler.transform(X), X.dtype) if self.plan.scale else X
 
     def with_targets(self, n, y, classes):
         """(state, y as float64): a state with the labels that y shows, self if nothing is new."""
@@ -185,7 +194,7 @@ class State:
 
     def is_special(self):
         """Whether an example must go the long way, through `partial_fit`."""
-        return self.stale or self.sparse or self.targets > 1 or self.scales()
+        return self.stale or self.sparse or self.targets > 1 or self.target_scaler is not None
 
     def keep_learned(self, before, y):
         """After an error: only the labels that were there before, or in the targets y that were learned."""
@@ -250,11 +259,10 @@ class State:
         ):
             if not same_parameters(mine, other):
                 raise ValueError(f"initial must have {name} of this model, {mine!r}. Got {other!r} instead.")
-        if self.scaler is not None:
+        if self.plan.scale:
             if (start.scaler._state is not None) and (start.scaler._state[0] is None) != self.sparse:
                 raise ValueError("initial scales another kind of rows, sparse or dense, than this model.")
-            self.scaler = copy.copy(start.scaler)
-            self.scaler.memory = self.plan.scale
+            self.load_scaler(start.scaler)
         if self.target_scaler is not None:
             self.target_scaler = copy.copy(start.target_scaler)
             self.target_scaler.memory = self.plan.scale_target
@@ -378,8 +386,8 @@ class State:
         if not isinstance(j, numbers.Integral) or isinstance(j, bool) or not 0 <= j < self.n_features:
             raise IndexError(f"There is no coordinate {j!r}: the model has {self.n_features} features.")
         kernel = self.kernel.coordinate(j)
-        if self.scaler is not None:
-            grid = self.current_scaler().transform_column(j, grid)
+        if self.plan.scale:
+            grid = self.scaler.transform_column(j, grid)
         kernel.check_domain(grid[:, None], "grid")
         if self.plan.trees is not None:
             return self.hypothesis.component(j, grid)
@@ -425,7 +433,7 @@ class State:
         learned = self.to_dict()
         extra = width - self.n_features
         function = dict(learned["learned"])
-        if self.scaler is not None:
+        if self.plan.scale:
             learned["scaler"] = self.scaler.widened(extra, fill).to_dict()
             fill = 0.0  # what a scaler has always seen is scaled to 0
         if fill and "origin" not in function:
@@ -446,7 +454,7 @@ class State:
             "rows": self.rows,
             "n_features": self.n_features,
             "feature_names": self.feature_names,
-            "scaler": None if self.scaler is None else self.current_scaler().to_dict(),
+            "scaler": self.scaler.to_dict() if self.plan.scale else None,
             "target_scaler": None if self.target_scaler is None else self.current_target_scaler().to_dict(),
             "dtype": self.function.dtype.str,
             "sparse": self.sparse,
@@ -494,10 +502,14 @@ class State:
         state.rows = learned["rows"]
         if not (state.rows is None or type(state.rows) is int and state.rows > 0):
             raise ValueError("the number of rows makes no sense")
-        if (learned["scaler"] is None) != (state.scaler is None):
+        if (learned["scaler"] is None) != (not plan.scale):
             raise ValueError("the scaler does not fit the parameters")
-        if state.scaler is not None:
-            state.scaler.restore(learned["scaler"], n_features)
+        if plan.scale:
+            scaler = RunningScaler(plan.scale)
+            scaler.restore(learned["scaler"], n_features)
+            if scaler._state is not None and (scaler._state[0] is None) != sparse:
+                raise ValueError("the scaler is for another kind of rows")
+            state.load_scaler(scaler)
         if (learned["target_scaler"] is None) != (state.target_scaler is None):
             raise ValueError("the scaler of targets does not fit the parameters")
         if state.target_scaler is not None:

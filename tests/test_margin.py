@@ -792,3 +792,19 @@ def test_a_saved_adatron_answers_as_before(tmp_path):
         for twin in (ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
             np.testing.assert_array_equal(twin.decision_function(X), model.decision_function(X))
             np.testing.assert_array_equal(twin.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("algorithm", [ok.ROMMA, ok.ALMA, ok.VotedPerceptron], ids=lambda cls: cls.__name__)
+def test_an_object_of_weight_zero_takes_nobodys_place(algorithm):
+    """It is left out, and the example that entered before it stays what it is."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    y, weights = np.where(X[:, 0] * X[:, 1] > 0, 1, -1), rng.integers(0, 3, 60).astype(float)
+    gaussian = ok.Gaussian(np.sqrt(0.5))
+    model = algorithm(lambda x, z: float(np.exp(-np.sum((np.asarray(x) - np.asarray(z)) ** 2))))
+    compiled = algorithm(gaussian)
+    for i in range(60):
+        for each in (model, compiled):
+            each.partial_fit(X[i : i + 1], y[i : i + 1], classes=[-1, 1], sample_weight=weights[i : i + 1])
+    np.testing.assert_array_equal(np.array(model.support_vectors_), compiled.support_vectors_)
+    np.testing.assert_allclose(model.dual_coef_, compiled.dual_coef_, rtol=1e-9)

@@ -38,6 +38,44 @@ class TestTurns:
             assert not wrong, f"{{len(wrong)}} of 120 predictions were wrong"
         """)
 
+    def test_predictions_run_side_by_side(self):
+        """Each of two predictions waits, in the middle of it, for the other one."""
+        run_apart("""
+            barrier, meeting = threading.Barrier(2, timeout=60), [False]
+            def kernel(a, b):
+                if meeting[0]:
+                    barrier.wait()
+                return float(np.exp(-abs(a - b)))
+            model = ok.NORMA("squared", kernel).partial_fit([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+            expected = model.predict([0.5, 1.5])
+            meeting[0], seen = True, []
+            threads = [threading.Thread(target=lambda: seen.append(model.predict([0.5, 1.5]))) for _ in range(2)]
+            [thread.start() for thread in threads], [thread.join() for thread in threads]
+            assert len(seen) == 2 and all((scores == expected).all() for scores in seen)
+        """)
+
+    def test_readers_and_learners_all_have_their_turn(self):
+        """Threads that never pause: nobody waits for ever."""
+        run_apart("""
+            sys.setswitchinterval(1e-5)
+            X = np.random.default_rng(0).normal(size=(60, 3))
+            model, done = ok.NORMA("squared", budget=20).partial_fit(X, X[:, 0]), threading.Event()
+            turns = {name: 0 for name in ("look", "predict", "learn", "learn too")}
+            work = {"look": lambda: model.norm_, "predict": lambda: model.predict(X), "learn": lambda: model.partial_fit(X, X[:, 0]),
+                    "learn too": lambda: model.learn_one(X[0], 0.0)}
+            def run(name):
+                while not done.is_set():
+                    work[name]()
+                    turns[name] += 1
+            threads = [threading.Thread(target=run, args=(name,)) for name in [*turns, "predict", "look"]]
+            [thread.start() for thread in threads]
+            end = time.monotonic() + 60
+            while min(turns.values()) < 50 and time.monotonic() < end:
+                time.sleep(0.01)
+            done.set(); [thread.join(60) for thread in threads]
+            assert not any(thread.is_alive() for thread in threads) and min(turns.values()) >= 50, turns
+        """)
+
     def test_learning_in_two_threads_takes_turns(self):
         run_apart("""
             rng = np.random.default_rng(0)

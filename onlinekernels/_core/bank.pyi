@@ -14,14 +14,17 @@ class Models:
         *,
         loss: tuple,
         step: tuple,
-        rule: tuple,
-        budget: tuple,
+        implicit: bool,
+        regularization: float,
+        penalty: float,
+        recent: bool,
+        slots: int,
         offset: bool,
         gamma: float | None,
         n_features: int,
         dtype: Any,
     ) -> None: ...
-    def configure(self, step: tuple, rule: tuple) -> None: ...
+    def configure(self, step: tuple, regularization: float, penalty: float) -> None: ...
     def grow(self, n: int) -> None: ...
     def visit(
         self,

@@ -137,19 +137,37 @@ cdef class Smallest(Budget):
 
     cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
         """Among equals the oldest goes, not the newcomer."""
+        self.close(terms)
         if self.n < self.most:
             return NOBODY
         return NEWCOMER if size < self.key[self.heap[0]] else self.heap[0]
 
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         self.key[slot] = terms.size_of(slot)
+        if self.vacant:
+            self.vacant = False
+            self.heap[0] = slot
+            self.sift_down(terms, 0)
+            return
         self.heap[self.n] = slot
         self.n += 1
         self.sift_up(terms, self.n - 1)
 
+    cdef void close(self, Coefficients terms) noexcept nogil:
+        """Nobody has come for the first place: the last takes it."""
+        if self.vacant:
+            self.vacant = False
+            self.n -= 1
+            self.heap[0] = self.heap[self.n]
+            self.sift_down(terms, 0)
+
     cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
-        """Nearly always the first; the last takes its place."""
+        """Nearly always the first, for a newcomer; if another one, the last takes its place."""
         cdef Py_ssize_t i = 0
+        self.close(terms)
+        if self.heap[0] == slot:
+            self.vacant = True
+            return
         while self.heap[i] != slot:
             i += 1
         self.n -= 1
@@ -160,6 +178,7 @@ cdef class Smallest(Budget):
 
     cdef void changed(self, Coefficients terms) noexcept nogil:
         cdef Py_ssize_t i
+        self.close(terms)
         for i in range(self.n):
             self.key[self.heap[i]] = terms.size_of(self.heap[i])
         for i in range(self.n // 2 - 1, -1, -1):
@@ -171,7 +190,7 @@ cdef class Smallest(Budget):
         self.heap_array[:len(slots)] = slots
         self.key = <double*> array_data(self.key_array)
         self.heap = <Py_ssize_t*> array_data(self.heap_array)
-        self.n = len(slots)
+        self.n, self.vacant = len(slots), False
         self.changed(terms)
         return 0
 
@@ -202,6 +221,7 @@ cdef class Smallest(Budget):
 
     def _check(self, Coefficients terms):
         Budget._check(self, terms)
+        self.close(terms)
         heap = self.heap_array[:self.n].tolist()
         assert sorted(heap) == np.flatnonzero(terms.mine.array[0]).tolist()
         for i in range(1, self.n):

@@ -11,6 +11,7 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.function cimport Function
 from onlinekernels._core.hypothesis cimport Hypothesis
 from onlinekernels._core.outputs cimport Outputs
+from onlinekernels._core.scaling cimport Scaler
 from onlinekernels._core.turns cimport begin_piece, end_piece, generation
 from onlinekernels._core.workspace cimport DERIVATIVE, MOVE, NONE, POINT, PYTHON, SCORE, Workspace
 
@@ -47,6 +48,8 @@ cdef class Engine:
         Whether labels join as they appear.
     leaves_out : bool
         Whether an example of weight 0 is left out altogether, and not counted.
+    scaler : Scaler or None
+        Rows are learned behind it.
 
     One thread at a time may learn, and nobody predicts meanwhile, which the model's `Turn` sees to.
     """
@@ -59,12 +62,16 @@ cdef class Engine:
     cdef public Py_ssize_t done         # rows of the latest call that are learned
     cdef list spare                     # workspaces that no call has at present
     cdef Py_ssize_t n_hypotheses
+    cdef readonly Scaler scaler
+    cdef bint scaled                    # whether the scaler has taken in a piece that is not learned yet,
+    cdef Py_ssize_t first               # which begins with this row of the call
     # In the middle of a piece, by the thread `runner`; and the process in which that was last looked at.
     cdef bint halfway
     cdef unsigned long runner
     cdef long long generation
 
-    def __init__(self, Hypothesis hypothesis, *, Py_ssize_t targets=1, bint growing=False, bint leaves_out=False):
+    def __init__(self, Hypothesis hypothesis, *, Py_ssize_t targets=1, bint growing=False, bint leaves_out=False,
+                 Scaler scaler=None):
         self.hypothesis = hypothesis
         self.function, self.outputs = hypothesis.function, hypothesis.function.outputs
         if growing and not self.outputs.can_grow():
@@ -72,6 +79,7 @@ cdef class Engine:
         self.targets = targets
         self.growing = growing
         self.leaves_out = leaves_out
+        self.scaler = scaler
         self.spare = []
         self.generation = generation
         while hypothesis is not None:
@@ -132,6 +140,8 @@ cdef class Engine:
         while hypothesis is not None:
             hypothesis.function.make_ready(w)
             hypothesis.function.attach(w, examples)
+            if self.scaler is not None:
+                self.scaler.attach(w)
             hypothesis, w = hypothesis.next, w.next
         return 0
 
@@ -197,7 +207,14 @@ cdef class Engine:
         """Learn a few rows."""
         cdef Py_ssize_t learned
         self.hypothesis.mind_rounding_from_python()
-        self.open(w, first, rows, True, -1)
+        try:
+            if self.scaler is not None:
+                self.first, self.scaled = first, True
+                self.scaler.open(w, first, rows)
+            self.open(w, 0 if self.scaler is not None and not self.scaler.sparse else first, rows, True, -1)
+        except BaseException:
+            self.end_scaling(0, rows)
+            raise
         # A piece begins, which a fork must not find half learned.
         begin_piece()
         self.runner = PyThread_get_thread_ident()
@@ -205,11 +222,23 @@ cdef class Engine:
         with nogil:
             learned = self.run(w, y, weights, trace)
         self.function.close(w)
+        self.end_scaling(learned, rows)
         self.halfway = False
         end_piece()
         if learned < rows:
             self.raise_failure(w, first + learned)
         return 0
+
+    cdef int end_scaling(self, Py_ssize_t learned, Py_ssize_t rows) except -1:
+        """The scaler has seen as many rows as have been learned."""
+        if self.scaled and learned < rows:
+            self.scaler.go_back(learned)
+        self.scaled = False
+        return 0
+
+    def scaler_state(self):
+        """(mean, sum of squares, count) of the scaler as it belongs to the hypothesis, between any two examples."""
+        return self.scaler.learned_after(self.done - self.first) if self.scaled else self.scaler.learned()
 
     cdef raise_failure(self, Workspace w, Py_ssize_t row):
         while w.failure == NONE:

@@ -10,7 +10,7 @@ from libc.string cimport memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.dense cimport mistake_gradient, softmax
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.losses cimport (MULTICLASS_LOGISTIC, PROPORTIONAL_MISTAKE, UNIFORM_MISTAKE, loss_compared,
+from onlinekernels._core.losses cimport (MULTICLASS_LOGISTIC, PROPORTIONAL_MISTAKE, loss_compared,
                                          loss_curvature, loss_derivative, loss_scalar_gradient)
 from onlinekernels._core.moves cimport Standing, View
 from onlinekernels._core.outputs cimport Outputs

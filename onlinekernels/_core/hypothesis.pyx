@@ -11,7 +11,7 @@ from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.coefficients cimport NEWCOMER, NOBODY
 from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.losses cimport Loss
-from onlinekernels._core.moves cimport Norms, Pace, Standing
+from onlinekernels._core.moves cimport Norms, Pace
 from onlinekernels._core.watch cimport new_watch, watch_scalar, watch_score, watch_step
 from onlinekernels._core.workspace cimport MOVE, POINT, SCORE, Workspace
 

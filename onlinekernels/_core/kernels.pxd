@@ -56,7 +56,6 @@ cdef class Program:
     cdef void additive_row(self, const Op* op, const char* x, const char* points, Py_ssize_t n,
                            double* out) noexcept nogil
     cdef Py_ssize_t index(self, const char* x) noexcept nogil
-    cdef void center(self, const char* x, char* out) noexcept nogil
     cdef double precise_dot(self, const char* x, const char* z) noexcept nogil
     cdef double facts_from(self, const char* x, double square, double tilt, double* facts,
                            Py_ssize_t stride) noexcept nogil

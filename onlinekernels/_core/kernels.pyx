@@ -116,13 +116,6 @@ cdef class Program:
         far = rate * square > (8.0 if first_row.dtype == np.float32 else 450.0)
         return first_row if far and square < np.inf else None       # a row that is too large is no origin: it is refused
 
-    cdef void center(self, const char* x, char* out) noexcept nogil:
-        """x about the origin."""
-        if self.single:
-            ok_subtract_f(<const float*> x, <const float*> self.origin_data, <float*> out, self.n_features)
-        else:
-            ok_subtract(<const double*> x, <const double*> self.origin_data, <double*> out, self.n_features)
-
     cdef double facts(self, const char* x, double* facts, Py_ssize_t stride) noexcept nogil:
         """Compute what is kept with a point; return k(x, x)."""
         cdef double square = 0.0, tilt = 0.0

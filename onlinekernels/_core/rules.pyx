@@ -5,7 +5,7 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.dense cimport hinge_step, softmax_hessian_times, softmax_step
 from onlinekernels._core.losses cimport MULTICLASS_LOGISTIC, loss_grows_like_square, loss_moved_scalar
-from onlinekernels._core.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Move, Standing, Step, View, adapted_step,
+from onlinekernels._core.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Standing, Step, View, adapted_step,
                                         aggressive_move, capped, gain, gradient_move, implicit_move, implicit_shrink,
                                         meta_norms, meta_transform, move_scalar, moved_square, relaxed_move, stand_still,
                                         step_size)

@@ -8,10 +8,9 @@ from onlinekernels._core.frame cimport MAX_CHANNELS, frame_reset, frame_row
 from onlinekernels._core.function cimport Function
 from onlinekernels._core.kernels cimport MAX_OPS, SQUARE, TILT, Program
 from onlinekernels._core.outputs cimport Outputs
-from onlinekernels._core.points cimport Objects
 from onlinekernels._core.vecmath cimport ok_widen
 from onlinekernels._core.workspace cimport (FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, TOTALS, WIDENED, WORK, Piece,
-                                            Workspace, apart)
+                                            Workspace)
 
 
 cdef class Terms(Function):

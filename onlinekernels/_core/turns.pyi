@@ -1,14 +1,12 @@
 from typing import Any
 
-class Alone:
-    def __enter__(self) -> None: ...
-    def __exit__(self, *error: Any) -> None: ...
+class Way:
+    pass
 
 class Turn:
-    alone: Alone
-    def __init__(self) -> None: ...
-    def __enter__(self) -> None: ...
-    def __exit__(self, *error: Any) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    alone: Any
+    shared: Any
 
 class TakesTurns:
-    _turn: Turn
+    pass

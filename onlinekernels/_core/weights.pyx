@@ -6,7 +6,7 @@ from onlinekernels._core.arrays import check_array
 from onlinekernels._core.frame cimport MAX_CHANNELS, frame_reset, frame_row
 from onlinekernels._core.function cimport Function
 from onlinekernels._core.outputs cimport Outputs
-from onlinekernels._core.sparse cimport Rows, attach_rows
+from onlinekernels._core.sparse cimport attach_rows
 from onlinekernels._core.vecmath cimport ok_axpy, ok_dot
 from onlinekernels._core.workspace cimport OWN, Workspace
 

@@ -82,7 +82,8 @@ cdef class Workspace:
     cdef readonly Workspace next        # of the next function that the same call is about
     # The call: what it learns or evaluates
     cdef object source                  # an array, sparse rows or a list of objects
-    cdef const char* source_data        # of an array
+    cdef const char* source_data        # of an array, or of a piece of it behind a scaler
+    cdef const char* raw                # of the array, if there is a scaler
     cdef object example                 # the object that is being learned
     cdef object kept                    # keeps alive what the piece points to
     cdef Piece own_piece
