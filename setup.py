@@ -21,8 +21,8 @@ DIRECTIVES = {
     "auto_pickle": False,
 }
 
-# Portable code: no -march, no fast-math.  vecmath.h chooses vector instructions at load time.  Python's own flags may ask
-# for debug information, which is most of what they produce.
+# Portable code: no -march, no fast-math.  vecmath.h chooses vector instructions at load time.  Python's own flags may
+# ask for debug information, which is most of what they produce.
 UNIX = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g0"]
 FLAGS = {"unix": UNIX, "mingw32": UNIX, "msvc": ["/O2", "/fp:precise"]}
 

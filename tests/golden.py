@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python tests/golden.py --compare     # how near is the package to golden.npz, case by case?
     PYTHONPATH=. python tests/golden.py --write       # trace its cases anew: the package has changed on purpose
-    PYTHONPATH=. python tests/golden.py --choose      # choose cases anew as well (minutes)
+    PYTHONPATH=. python tests/golden.py --choose      # and add cases for pairs that are missing (minutes)
 
 A trace is a handful of numbers that stand for everything a model shows: random projections of scores, steps,
 margins, labels, predictions, coefficients and points, and scalars as they are.  Any change beyond rounding changes
@@ -21,7 +21,7 @@ import tempfile
 import warnings
 
 import numpy as np
-from golden_cases import DIMENSIONS, FEATURES, LABELS, LARGE, Stream, model_of
+from golden_cases import DIMENSIONS, FEATURES, LABELS, LARGE, Stream, has_loss, model_of
 
 import onlinekernels as ok
 
@@ -237,7 +237,8 @@ def precision(spec):
 def difference(numbers, expected):
     """The largest difference to a stored row of values, relative to sizes, and where it is; counts must be equal."""
     worst, where = 0.0, ""
-    general = max(number.largest for name, number in numbers.items() if name.startswith(("scores", "decision", "answers")))
+    shown = ("scores", "decision", "answers")
+    general = max(number.largest for name, number in numbers.items() if name.startswith(shown))
     for name, value in zip(FIELDS, expected):
         if (name not in numbers) != np.isnan(value):
             return np.inf, name
@@ -299,54 +300,60 @@ def shortened(spec):
     return {name: value for name, value in spec.items() if name not in DIMENSIONS or value != DIMENSIONS[name][0]}
 
 
-def chosen(seed=0, tries=40):
-    """Cases that cover every pair of values that can be had together, found greedily."""
+def chosen(cases, seed=0, tries=40):
+    """Cases that cover, with the given ones, every pair of values that can be had together; found greedily."""
     rng = np.random.default_rng(seed)
     names = sorted(DIMENSIONS)
-    open_pairs = [
+    pairs = [
         ((a, x), (b, y)) for a, b in itertools.combinations(names, 2) for x in DIMENSIONS[a] for y in DIMENSIONS[b]
     ]
-    rng.shuffle(open_pairs)
-    open_pairs = {(tuple(map(_plain, one)), tuple(map(_plain, two))): None for one, two in open_pairs}
-    cases, hopeless = [], 0
-    while open_pairs:
-        (a, x), (b, y) = next(iter(open_pairs))
+    covered = set().union(*(pairs_of(case) for case in cases))
+    missing = dict.fromkeys(pairs[i] for i in rng.permutation(len(pairs)) if pairs[i] not in covered)
+    cases, hopeless = list(cases), 0
+    while missing:
+        one, two = next(iter(missing))
         candidates = []
         for attempt in range(12 * tries):
-            spec = {name: values[rng.integers(len(values))] for name, values in DIMENSIONS.items()}
-            if attempt > tries:  # be modest: most things as they are by default
-                spec = {name: value if rng.random() < 0.3 else DIMENSIONS[name][0] for name, value in spec.items()}
-                spec["loss"] = DIMENSIONS["loss"][rng.integers(len(DIMENSIONS["loss"]))]
-                spec["rule"] = DIMENSIONS["rule"][rng.integers(len(DIMENSIONS["rule"]))]
-            spec = {**spec, a: x, b: y}
+            spec = random_spec(rng, 1.0 if attempt < tries else 0.3 if attempt < 4 * tries else 0.1, dict((one, two)))
             if is_possible(spec):
-                candidates.append((-len(pairs_of(spec) & open_pairs.keys()), len(candidates), spec))
+                candidates.append((-len(pairs_of(spec) & missing.keys()), len(candidates), spec))
             if len(candidates) == tries // 2:
                 break
         found = next((spec for _, _, spec in sorted(candidates)[:8] if is_stable(spec)), None)
         if found is None:
             hopeless += 1
-            del open_pairs[(a, x), (b, y)]
+            del missing[one, two]
             continue
         cases.append(shortened(found))
         for pair in pairs_of(found):
-            open_pairs.pop(pair, None)
+            missing.pop(pair, None)
         if len(cases) % 25 == 0:
-            print(len(cases), "cases,", len(open_pairs), "pairs to go,", hopeless, "cannot be had", flush=True)
-    print(len(cases), "cases,", hopeless, "pairs cannot be had")
+            print(f"{len(cases)} cases, {len(missing)} pairs to go, {hopeless} cannot be had", flush=True)
+    print(f"{len(cases)} cases, {hopeless} pairs cannot be had")
     return cases
 
 
-def _plain(value):
-    return value.item() if isinstance(value, np.generic) else value
+def random_spec(rng, boldness, given):
+    """A spec with these values, and others at random; less bold ones leave more at the default."""
+    spec = {name: values[rng.integers(len(values))] for name, values in DIMENSIONS.items()}
+    spec = {
+        name: value if name in ("rule", "loss") or rng.random() < boldness else DIMENSIONS[name][0]
+        for name, value in spec.items()
+    }
+    spec.update(given)
+    if "loss" not in given and not has_loss(spec["rule"]):
+        spec["loss"] = "given"
+    if "chunk" not in given and spec["rule"] == "adatron":
+        spec["chunk"] = "fit"
+    return spec
 
 
 def banks():
     """Every loss of one output, both rules, kernels and precisions in turn."""
     losses = sorted(name for name, loss in ok.losses.LOSSES.items() if loss().task != "multiclass")
     return [
-        {"bank": rule, "loss": loss, "kernel": ["gaussian", "linear"][(i + j) % 3 == 0], "offset": "novelty" not in loss and i % 2 == 0,
-         "rows": ["float64", "float32"][(i + j) % 2]}
+        {"bank": rule, "loss": loss, "kernel": ["gaussian", "linear"][(i + j) % 3 == 0],
+         "offset": "novelty" not in loss and i % 2 == 0, "rows": ["float64", "float32"][(i + j) % 2]}
         for i, loss in enumerate(losses) for j, rule in enumerate(("silk", "norma"))
     ]
 
@@ -360,7 +367,8 @@ def with_files(cases):
         fine = [
             case for case in cases
             if case.get("rule", DIMENSIONS["rule"][0]) == rule and "bank" not in case and "n" not in case
-            and case.get("chunk") not in ("fit", "one", 200) and "midway" not in case and case.get("loss") not in ("own", "own many")
+            and case.get("chunk") not in ("fit", "one", 200) and "midway" not in case
+            and case.get("loss") not in ("own", "own many")
             and (case.get("budget", "none") != "none" or case.get("kernel") in ("linear", "half linear"))
         ]
         if fine:
@@ -371,7 +379,11 @@ def with_files(cases):
 def write(choose):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cases = [*chosen(), *LARGE, *banks()] if choose else [{k: v for k, v in case.items() if k != "file"} for case in read()[0]]
+        known = read()[0] if PATH.exists() else []
+        known = [{name: value for name, value in case.items() if name != "file"} for case in known]
+        others = [*LARGE, *banks()]
+        cases = [case for case in known if case not in others]
+        cases = [*(chosen(cases) if choose else cases), *others]
         cases = with_files([case for case in cases if is_stable(case)])
         contents = {}
         rows = []
@@ -384,7 +396,11 @@ def write(choose):
                 numbers = numbers_of(case)
             rows.append(as_row(numbers))
     np.savez_compressed(
-        PATH, cases=np.frombuffer(json.dumps(cases).encode(), dtype=np.uint8), fields=FIELDS, numbers=np.array(rows), **contents
+        PATH,
+        cases=np.frombuffer(json.dumps(cases).encode(), dtype=np.uint8),
+        fields=FIELDS,
+        numbers=np.array(rows),
+        **contents,
     )
     print(f"{len(cases)} cases, {len(contents) // 2} model files, {PATH.stat().st_size} bytes")
 
@@ -395,7 +411,8 @@ def read():
         arrays = dict(file)
     cases = json.loads(arrays["cases"].tobytes())
     assert arrays["fields"].tolist() == FIELDS
-    files = {i: (arrays[f"file {i}"].tobytes(), arrays[f"after {i}"]) for i, case in enumerate(cases) if case.get("file")}
+    marked = [i for i, case in enumerate(cases) if case.get("file")]
+    files = {i: (arrays[f"file {i}"].tobytes(), arrays[f"after {i}"]) for i in marked}
     return cases, arrays["numbers"], files
 
 
@@ -425,7 +442,7 @@ def main():
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--compare", action="store_true", help="compare the package with golden.npz")
     what.add_argument("--write", action="store_true", help="trace the same cases anew, and write golden.npz")
-    what.add_argument("--choose", action="store_true", help="choose other cases before")
+    what.add_argument("--choose", action="store_true", help="the same, with cases for pairs of values that are missing")
     arguments = parser.parse_args()
     return compare() if arguments.compare else write(arguments.choose)
 

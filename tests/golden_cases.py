@@ -141,7 +141,7 @@ DIMENSIONS = {
     "rows": ["float64", "float32", "csr", "far", "few"],
     "chunk": [7, 1, 48, 200, "one", "fit"],
     "offset": [False, True],
-    "scale": [False, True, 0.99],
+    "scale": [False, True, "memory"],
     "scale_target": [False, True],
     "targets": [1, TARGETS],
     "weights": [False, True],
@@ -153,13 +153,16 @@ LARGE = [
     {"rule": "norma", "loss": "hinge", "budget": "recent", "chunk": 700, "n": 1500, "d": 40},
     {"rule": "norma strong", "loss": "squared", "chunk": 200, "n": 1200},
     {"rule": "norma average", "loss": "logistic", "chunk": 700, "n": 1500, "d": 20},
-    {"rule": "silk", "loss": "many logistic", "budget": "smallest", "rows": "float32", "chunk": 700, "n": 1500, "d": 40},
+    {"rule": "silk", "loss": "many logistic", "budget": "smallest", "rows": "float32", "chunk": 700, "n": 1500,
+     "d": 40},
     {"rule": "silk", "loss": "hinge", "budget": "smallest", "kernel": "default", "scale": True, "chunk": 48, "n": 1500},
     {"rule": "svmd norms", "loss": "many hinge", "budget": "window", "chunk": 700, "n": 1500, "d": 40},
     {"rule": "ilk exact", "loss": "many hinge", "kernel": "linear", "rows": "csr", "chunk": 200, "n": 1200, "d": 60},
     {"rule": "norma", "loss": "huber", "kernel": "spline", "chunk": 700, "n": 2500},
-    {"rule": "norma", "loss": "absolute", "kernel": "matern", "budget": "window", "rows": "few", "chunk": 200, "n": 1500},
-    {"rule": "projection ball", "loss": "graph hinge", "labels": "taxonomy", "budget": "recent", "chunk": 200, "n": 900},
+    {"rule": "norma", "loss": "absolute", "kernel": "matern", "budget": "window", "rows": "few", "chunk": 200,
+     "n": 1500},
+    {"rule": "projection ball", "loss": "graph hinge", "labels": "taxonomy", "budget": "recent", "chunk": 200,
+     "n": 900},
 ]
 
 
@@ -170,11 +173,16 @@ def task_of(spec):
     return LOSSES[spec["loss"]]().task
 
 
+def has_loss(rule):
+    """Whether an algorithm leaves the loss to the user."""
+    return RULES[rule][0] in (ok.NORMA, ok.ILK, ok.SILK, ok.SVMD, ok.PassiveAggressive, ok.Projection)
+
+
 def model_of(spec, stream):
     """The model of a spec; TypeError or ValueError, now or at the first fit, if there is no such thing."""
     cls, keywords = RULES[spec["rule"]]
     keywords = dict(keywords)
-    if (cls in (ok.NORMA, ok.ILK, ok.SILK, ok.SVMD, ok.PassiveAggressive, ok.Projection)) != (spec["loss"] != "given"):
+    if has_loss(spec["rule"]) != (spec["loss"] != "given"):
         raise ValueError("a loss is given by the algorithm, or is not")
     if spec["loss"] != "given":
         keywords["loss"] = LOSSES[spec["loss"]]()
@@ -185,7 +193,7 @@ def model_of(spec, stream):
         keywords["labels"] = STRUCTURES[spec["labels"]]()
     for name in ("offset", "scale", "scale_target"):
         if spec[name]:
-            keywords[name] = spec[name]
+            keywords[name] = ok.RunningScaler(0.99) if spec[name] == "memory" else spec[name]
     return cls(**keywords)
 
 
@@ -243,7 +251,8 @@ class Stream:
     def _targets(self, spec, u, v, noise):
         u, v, noise = u[: self.n], v[: self.n], noise[: self.n]
         task = task_of(spec)
-        if spec["targets"] > 1 and task != "regression" or spec["classes"] == "named" and task not in ("binary", "multiclass"):
+        has_classes = task in ("binary", "multiclass")
+        if spec["targets"] > 1 and task != "regression" or spec["classes"] == "named" and not has_classes:
             raise ValueError("targets are numbers, and classes have names")
         if task == "novelty":
             return None

@@ -1,8 +1,10 @@
 """The package as a whole: layers, stubs, imports, the sdist's promise."""
 import ast
 import importlib
+import importlib.machinery
 import importlib.resources
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -11,7 +13,10 @@ import pytest
 import onlinekernels
 
 PACKAGE = pathlib.Path(onlinekernels.__file__).parent
-MODULES = sorted(path.stem for path in (PACKAGE / "_core").glob("*.pyi"))
+SETUP = pathlib.Path(__file__).parent.parent / "setup.py"
+COMPILED = sorted({path.name.split(".")[0] for suffix in importlib.machinery.EXTENSION_SUFFIXES
+                   for path in (PACKAGE / "_core").glob(f"*{suffix}")})
+MODULES = [name for name in COMPILED if name != "_cython"]  # that one is Cython's own
 # Each layer may import the ones before it, and modules of its own layer only where named.
 LAYERS = [
     ["_core"],
@@ -97,7 +102,27 @@ def test_stubs_of_compiled_modules_are_in_step(name):
     for node in stub.body:
         if isinstance(node, ast.ClassDef):
             cls = getattr(module, node.name)
-            assert {n for n in names(node.body) if not n.endswith("__")} == public(cls)
+            assert {n for n in names(node.body) if not n.startswith("_") or n == "_check"} == public(cls)
+
+
+@pytest.mark.skipif(not (SETUP.parent / "onlinekernels" / "_core").is_dir(), reason="needs the sources")
+def test_metadata_needs_no_cython(tmp_path):
+    """Neither metadata nor the sdist's list of files may translate anything: Cython runs when C is compiled."""
+    pytest.importorskip("setuptools")
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
+        shutil.copy(SETUP.with_name(name), tmp_path)
+    shutil.copytree(SETUP.parent / "onlinekernels", tmp_path / "onlinekernels",
+                    ignore=shutil.ignore_patterns("*.so", "*.pyd", "*.c", "__pycache__"))
+    code = (
+        "import sys, runpy; sys.modules['Cython'] = None; sys.argv = ['setup.py', '--quiet', 'egg_info']; "
+        "runpy.run_path('setup.py', run_name='__main__')"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)
+    listed = (tmp_path / "onlinekernels.egg-info" / "SOURCES.txt").read_text().split()
+    sources = (tmp_path / "onlinekernels" / "_core").glob("*.py[xdi]")
+    assert {f"onlinekernels/_core/{path.name}" for path in sources} <= set(listed)
+    assert not [name for name in listed if name.endswith((".c", ".so"))]
+    assert not list(tmp_path.rglob("*.c"))
 
 
 def test_all_public_names_exist_and_have_docstrings():
