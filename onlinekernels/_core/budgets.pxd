@@ -1,7 +1,9 @@
 """Budgets: which terms of a function stay."""
+cimport cython
 from onlinekernels._core.coefficients cimport Budget, Coefficients
 
 
+@cython.final
 cdef class Unlimited(Budget):
     pass
 
@@ -14,6 +16,7 @@ cdef class Queue(Budget):
     cdef Py_ssize_t oldest(self) noexcept nogil
 
 
+@cython.final
 cdef class Recent(Queue):
     pass
 
@@ -24,10 +27,12 @@ cdef class Window(Queue):
     cdef long long length(self, long long t) noexcept nogil
 
 
+@cython.final
 cdef class Sublinear(Window):
     cdef readonly double exponent
 
 
+@cython.final
 cdef class Smallest(Budget):
     cdef object key_array, heap_array
     cdef double* key                    # of each slot: size of its stored coefficient, which only a fold changes

@@ -1,4 +1,5 @@
 """Coefficients of terms, in the slots of a dictionary and the coordinates of a frame, under a budget."""
+cimport cython
 from onlinekernels._core.dictionary cimport Dictionary, Table, Tenant
 from onlinekernels._core.frame cimport Frame
 from onlinekernels._core.workspace cimport Term, Workspace
@@ -42,20 +43,28 @@ cdef class Coefficients(Tenant):
     cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m, double* totals) noexcept nogil
 
     # The same for all
+    @cython.final
     cdef double* column(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
     cdef bint holds(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
     cdef double size_of(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
     cdef bint is_zero(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
     cdef void put(self, Py_ssize_t slot, const Term* term) noexcept nogil
+    @cython.final
     cdef void drop(self, Py_ssize_t slot) noexcept nogil
     cdef void clear(self) noexcept nogil
     cdef void fold(self, const Frame* frame) noexcept nogil
 
 
+@cython.final
 cdef class Full(Coefficients):
     pass
 
 
+@cython.final
 cdef class Paired(Coefficients):
     cdef readonly Table pairs               # (2, capacity) int32: the label that has the coefficient, and its negative
 

@@ -225,7 +225,7 @@ cdef class Coefficients(Tenant):
         stored = self.stored.array.reshape(self.channels, self.rows, n)
         stored[:, :rows] = state["coefficients"].reshape(self.channels, rows, n)
         self.mine.array[:] = 1
-        self.count, self.stale = n, False
+        self.count, self.stale = n, True        # saved in the middle of a call, a term may have faded to 0
         for slot in range(n):
             self.dictionary.hold(slot)
         self.budget.arrange(self, np.argsort(state["birthdays"], kind="stable"))

@@ -1,4 +1,5 @@
 """Dictionaries: the points that functions stand on, in slots, and tables of numbers per slot."""
+cimport cython
 from onlinekernels._core.workspace cimport Piece, Workspace
 
 
@@ -50,12 +51,19 @@ cdef class Dictionary:
     cdef move_points(self, slots, Py_ssize_t capacity)
 
     # The same for all
+    @cython.final
     cdef Py_ssize_t size(self) noexcept nogil
+    @cython.final
     cdef long long born(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
     cdef Py_ssize_t admit(self, Piece* piece, Py_ssize_t i, long long t) noexcept nogil
+    @cython.final
     cdef void patch(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    @cython.final
     cdef void hold(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
     cdef void release(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
     cdef void trim(self) noexcept nogil
     cdef add_table(self, Table table)
     cdef int reserve(self, Py_ssize_t newcomers) except -1

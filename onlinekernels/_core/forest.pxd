@@ -1,10 +1,12 @@
 """Functions on trees, for additive kernels."""
+cimport cython
 from onlinekernels._core.function cimport Function
 from onlinekernels._core.terms cimport Terms
 from onlinekernels._core.tree cimport Tree
 from onlinekernels._core.workspace cimport Term, Workspace
 
 
+@cython.final
 cdef class Forest:
     cdef readonly Tree tree
     cdef object description             # the kernel, as `Tree` takes it
@@ -24,10 +26,12 @@ cdef class Forest:
     cdef void take(self, Workspace w, const double* x, const Term* term) noexcept nogil
 
 
+@cython.final
 cdef class Trees(Function):
     cdef readonly Forest forest
 
 
+@cython.final
 cdef class BudgetedTrees(Terms):
     cdef readonly Forest forest
 

@@ -1,4 +1,5 @@
 """Forms: what of an example's scores a rule looks at, and on which labels its move falls."""
+cimport cython
 from onlinekernels._core.moves cimport Standing
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.rules cimport Rule
@@ -16,10 +17,12 @@ cdef class Form:
     cdef bint differentiate(self, const Standing* now, Workspace w) noexcept nogil
 
 
+@cython.final
 cdef class OneOutput(Form):
     pass
 
 
+@cython.final
 cdef class Targets(Form):
     pass
 
@@ -38,9 +41,11 @@ cdef class ManyLabels(Form):
                                  Workspace w) noexcept nogil
 
 
+@cython.final
 cdef class LabelPair(ManyLabels):
     pass
 
 
+@cython.final
 cdef class AllLabels(ManyLabels):
     cdef bint differentiate_all(self, const Standing* now, Py_ssize_t y, double weight, Workspace w) noexcept nogil

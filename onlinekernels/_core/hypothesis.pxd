@@ -1,4 +1,5 @@
 """The hypothesis: a function with offsets, a loss and a rule."""
+cimport cython
 from onlinekernels._core.forms cimport Form
 from onlinekernels._core.function cimport Function
 from onlinekernels._core.moves cimport Norms, Standing
@@ -7,6 +8,7 @@ from onlinekernels._core.watch cimport Watch
 from onlinekernels._core.workspace cimport Workspace
 
 
+@cython.final
 cdef class Hypothesis:
     cdef readonly Function function
     cdef readonly Rule rule

@@ -1,8 +1,10 @@
 """Points that are rows of numbers, and points that are Python objects."""
+cimport cython
 from onlinekernels._core.dictionary cimport Dictionary
 from onlinekernels._core.workspace cimport Piece, Workspace
 
 
+@cython.final
 cdef class DensePoints(Dictionary):
     cdef readonly object points             # (capacity, n_features)
     cdef char* point_data
@@ -20,6 +22,7 @@ cdef class DensePoints(Dictionary):
                        Py_ssize_t stride) noexcept nogil
 
 
+@cython.final
 cdef class Objects(Dictionary):
     cdef readonly list objects              # an entry for each slot
 

@@ -1,4 +1,5 @@
 """Rules: what an example does to a function."""
+cimport cython
 from onlinekernels._core.moves cimport Standing, Step, View
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.workspace cimport Workspace
@@ -21,10 +22,12 @@ cdef class Rule:
     cdef void follow(self, Workspace w) noexcept nogil
 
 
+@cython.final
 cdef class Gradient(Rule):
     cdef readonly double regularization         # lambda of K
 
 
+@cython.final
 cdef class Implicit(Rule):
     cdef readonly double regularization         # lambda of I
     cdef readonly double penalty                # C of I
@@ -33,15 +36,18 @@ cdef class Implicit(Rule):
                               Workspace w) noexcept nogil
 
 
+@cython.final
 cdef class Aggressive(Rule):
     cdef readonly double penalty
     cdef readonly bint squared                  # PA-II
 
 
+@cython.final
 cdef class Relaxed(Rule):
     cdef readonly bint aggressive               # below margin 1, not after mistakes only
 
 
+@cython.final
 cdef class Approximate(Rule):
     cdef readonly double threshold              # (1 - alpha) B
     cdef readonly double penalty                # C
@@ -56,6 +62,7 @@ cdef struct Adapted:
     double scalar_trace
 
 
+@cython.final
 cdef class MetaDescent(Rule):
     cdef readonly double regularization         # c of V
     cdef Adapted adapted

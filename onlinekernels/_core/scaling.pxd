@@ -1,8 +1,10 @@
 """Running mean and variance of features, advanced row by row."""
+cimport cython
 from onlinekernels._core.sparse cimport Rows
 from onlinekernels._core.workspace cimport Workspace
 
 
+@cython.final
 cdef class Scaler:
     cdef readonly bint sparse               # rows are divided by root mean squares, and not centred
     cdef readonly bint single               # dense rows are float32

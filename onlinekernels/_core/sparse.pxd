@@ -1,4 +1,5 @@
 """Sparse examples: rows of indices and values, and dictionaries of them."""
+cimport cython
 from onlinekernels._core.dictionary cimport Dictionary, Table
 from onlinekernels._core.workspace cimport Piece, Workspace
 
@@ -16,6 +17,7 @@ cdef class Rows:
 cdef int attach_rows(Piece* piece, Rows rows, Py_ssize_t first) except -1
 
 
+@cython.final
 cdef class SparsePoints(Dictionary):
     cdef readonly Table spans           # (2, capacity) int64: where the non-zeros of each point begin and end in the arena
     cdef object index_array, value_array        # the arena: non-zeros of all points, and of dropped ones

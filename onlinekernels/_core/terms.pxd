@@ -1,4 +1,5 @@
 """Functions that are sums over terms: a kernel's program over the rows of a dictionary, and coefficients."""
+cimport cython
 from onlinekernels._core.coefficients cimport Coefficients
 from onlinekernels._core.dictionary cimport Dictionary, Table
 from onlinekernels._core.function cimport Function
@@ -16,6 +17,7 @@ cdef class Terms(Function):
     cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
 
 
+@cython.final
 cdef class CompiledTerms(Terms):
     cdef readonly Program program
     cdef readonly Table facts           # (n_facts, capacity): what the kernel keeps with each point
@@ -24,6 +26,7 @@ cdef class CompiledTerms(Terms):
     cdef int add_up_by_slots(self, Workspace w, int last) except -1
 
 
+@cython.final
 cdef class ObjectTerms(Terms):
     cdef readonly object kernel         # Python kernel on objects
     cdef Objects objects                # the dictionary

@@ -1,4 +1,5 @@
 """Functions that are weight vectors."""
+cimport cython
 from onlinekernels._core.function cimport Function
 from onlinekernels._core.workspace cimport Workspace
 
@@ -14,5 +15,6 @@ cdef class Weights(Function):
     cdef set_weights(self, weights)
 
 
+@cython.final
 cdef class SparseWeights(Weights):
     pass

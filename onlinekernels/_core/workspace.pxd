@@ -1,4 +1,5 @@
 """Scratch of one call: nothing that belongs to a call lives in the model."""
+cimport cython
 from onlinekernels._core.moves cimport Move, View
 
 cdef enum Failure:
@@ -75,6 +76,7 @@ cdef struct Term:
     bint enters                 # whether there is a new term at all
 
 
+@cython.final
 cdef class Workspace:
     cdef list memory
     cdef char* data[N_BUFFERS]
