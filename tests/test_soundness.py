@@ -302,6 +302,19 @@ def test_an_example_of_weight_zero_is_left_out(make):
     assert model.t_ == without.t_ == weights.sum()
 
 
+@pytest.mark.parametrize("algorithm", [ok.VotedPerceptron, ok.ALMA, ok.ROMMA])
+def test_an_object_of_weight_zero_is_left_out(algorithm):
+    X = RNG.normal(size=(50, 2))
+    y = np.where(X[:, 0] + 0.5 * RNG.normal(size=50) > 0, 1, -1)
+    weights = RNG.integers(0, 3, 50).astype(float)
+    objects = [tuple(x) for x in X.tolist()]
+    model = algorithm(lambda a, b: float(np.exp(-np.sum(np.subtract(a, b) ** 2) / 2)))
+    model.partial_fit(objects, y, sample_weight=weights)
+    same = algorithm(ok.Gaussian(1.0)).partial_fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(model.decision_function(objects), same.decision_function(X), rtol=1e-10, atol=1e-12)
+    assert model.n_terms_ == same.n_terms_ and model.t_ == same.t_
+
+
 # ---- One row -----------------------------------------------------------------------------------------------------------
 
 
