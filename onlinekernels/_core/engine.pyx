@@ -3,6 +3,7 @@
 `Engine.learn` cuts a stream into pieces; for each piece one loop without the interpreter takes the examples in order, and
 lets each hypothesis evaluate, decide and carry out.
 """
+cimport cython
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pythread cimport PyThread_get_thread_ident
@@ -35,6 +36,7 @@ cdef struct Trace:
     double* scalars         # the loss's margin or width
 
 
+@cython.final
 cdef class Engine:
     """The loop that advances hypotheses, and its door to Python.
 

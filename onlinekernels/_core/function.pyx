@@ -189,8 +189,9 @@ cdef class Function:
                 stored[channel] = w.sums[channel * self.width + y]
             for channel in range(last + 1):
                 out[channel * self.width + y] = frame_row(&self.frame, channel, stored)
-        for channel in range(last + 1):
-            self.outputs.apply(out + channel * self.width, w.nodes)
+        if self.outputs.n_nodes:                # otherwise kappa is the identity
+            for channel in range(last + 1):
+                self.outputs.apply(out + channel * self.width, w.nodes)
 
     # ---- For Python ---------------------------------------------------------------------------
 
@@ -199,7 +200,8 @@ cdef class Function:
         cdef Workspace w = Workspace()
         cdef Py_ssize_t i, k, slot, n
         alpha = np.asarray(alpha, dtype=float)
-        kept, total = np.flatnonzero((alpha != 0).any(axis=0)), alpha.shape[1]
+        total = alpha.shape[1]
+        kept = np.arange(total) if self.keeps == "knots" else np.flatnonzero((alpha != 0).any(axis=0))
         n = len(kept)
         self.make_ready(w)
         points = self.open_start(w, points, kept)
