@@ -7,18 +7,23 @@ and takes in a new term, in O(d log m) instead of O(d m).
 import numpy as np
 
 from onlinekernels.kernels import KERNELS, Kernel
-from onlinekernels.validation import bad_parameter, check_flag, check_integer, check_real
+from onlinekernels.validation import Real, bad_parameter, check_flag, check_integer, check_positive
 
 __all__ = ["AdditiveExponential", "AdditiveMatern", "AdditiveSpline", "plot_components"]
 
 
 class _Additive(Kernel):
-    """Base: sum_j K(x_j, z_j)."""
+    """Base: sum_j K(x_j, z_j).
+
+    Parameters
+    ----------
+    rate : float
+        How fast K falls with the distance, sigma of H; positive.
+    tree : bool
+        Run on trees. With False the kernel is evaluated term by term, like any other.
+    """
 
     bounds = None
-
-    def validate(self):
-        check_flag(self, "tree")
 
     def _core(self):
         """K as the compiled core takes it."""
@@ -48,14 +53,21 @@ class AdditiveSpline(_Additive):
     bounds : (low, high) or None
         The kernel lives on (0, inf). Bounds map low to 0 and high to 1; values above high are fine. Numbers,
         or arrays with one entry per feature.
-    tree : bool
-        Run on trees. With False the kernel is evaluated term by term, like any other.
+    {tree}
 
+    References
+    ----------
+    {H}
+
+    Examples
+    --------
     >>> AdditiveSpline(order=1)([[1.0]], [[1.0], [2.0]])
     array([[2.33333333, 3.83333333]])
     >>> AdditiveSpline(order=1, bounds=(-5, 5))([[0.0, 1.0]], [[5.0, -5.0]]).round(4)
     array([[2.6042]])
     """
+
+    _values = {"order": lambda kernel, name: check_integer(kernel, name, 0, 3), "tree": check_flag}
 
     def __init__(self, order=1, bounds=None, tree=True):
         self.order = order
@@ -64,8 +76,6 @@ class AdditiveSpline(_Additive):
 
     def validate(self):
         super().validate()
-        if check_integer(self, "order", 0) > 3:
-            raise bad_parameter(self, "order", "an integer from 0 to 3", self.order)
         if self.bounds is None:
             return
         try:
@@ -116,17 +126,26 @@ class AdditiveSpline(_Additive):
 class AdditiveExponential(_Additive):
     """sum_j exp(-rate |x_j - z_j|): the continuous, rough kernel of H Fig. 1 (minus sign by erratum).
 
+    Parameters
+    ----------
+    {rate}
+    {tree}
+
+    References
+    ----------
+    {H}
+
+    Examples
+    --------
     >>> AdditiveExponential(rate=1.0)([[0.0, 3.0]], [[1.0, 3.0]]).round(4)
     array([[1.3679]])
     """
 
+    _values = {"rate": check_positive, "tree": check_flag}
+
     def __init__(self, rate=1.0, tree=True):
         self.rate = rate
         self.tree = tree
-
-    def validate(self):
-        super().validate()
-        check_real(self, "rate", "a positive number", lambda value: value > 0)
 
     def _core(self):
         return "exponential", float(self.rate)
@@ -135,19 +154,29 @@ class AdditiveExponential(_Additive):
 class AdditiveMatern(_Additive):
     """sum_j of (1 + r) exp(-r), or (1 + r + r^2/3) exp(-r) for smoothness 2.5; r = rate |x_j - z_j|.
 
+    Parameters
+    ----------
+    {rate}
+    smoothness : float
+        1.5 or 2.5: f_j has one continuous derivative, or two.
+    {tree}
+
+    Examples
+    --------
     >>> AdditiveMatern(rate=1.0)([[0.0]], [[1.0]]).round(4)
     array([[0.7358]])
     """
+
+    _values = {
+        "rate": check_positive,
+        "smoothness": Real("1.5 or 2.5", lambda value: value in (1.5, 2.5)),
+        "tree": check_flag,
+    }
 
     def __init__(self, rate=1.0, smoothness=1.5, tree=True):
         self.rate = rate
         self.smoothness = smoothness
         self.tree = tree
-
-    def validate(self):
-        super().validate()
-        check_real(self, "rate", "a positive number", lambda value: value > 0)
-        check_real(self, "smoothness", "1.5 or 2.5", lambda value: value in (1.5, 2.5))
 
     def _core(self):
         return "matern", float(self.rate), float(self.smoothness)

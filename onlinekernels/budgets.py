@@ -3,20 +3,25 @@ import numbers
 
 from onlinekernels._core import budgets as core
 from onlinekernels.params import Parameterized
-from onlinekernels.validation import bad_parameter, check_integer, check_real
+from onlinekernels.validation import bad_parameter, check_count, check_share
 
 __all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear"]
 
 
 class Budget(Parameterized):
-    """Base of all budgets."""
+    """Base of all budgets.
+
+    Parameters
+    ----------
+    size : int
+        How many terms stay, omega in I and V; at least 1.
+    """
 
     _size = None  # the parameter that counts terms or examples
 
     def validate(self):
         """Raise ValueError for a parameter out of range."""
-        if self._size is not None:
-            check_integer(self, self._size, 1)
+        self._check_values()
 
     def core(self):
         """A new one for the engine."""
@@ -24,7 +29,12 @@ class Budget(Parameterized):
 
 
 class Unlimited(Budget):
-    """Every term stays: the expansion grows with the stream (K (10))."""
+    """Every term stays: the expansion grows with the stream (K (10)).
+
+    References
+    ----------
+    {K}
+    """
 
     def __init__(self):
         pass
@@ -37,9 +47,18 @@ class Recent(Budget):
     """A circular buffer of the `size` most recent terms (V 5.5).
 
     Only examples that got a coefficient count. O(1) per step.
+
+    Parameters
+    ----------
+    {size}
+
+    References
+    ----------
+    {V}
     """
 
     _size = "size"
+    _values = {"size": check_count}
 
     def __init__(self, size):
         self.size = size
@@ -59,9 +78,19 @@ class Window(_Latest):
     """The terms among the last `steps` examples, whether or not those made terms (K Fig. 1).
 
     f_t uses examples t - steps, ..., t - 1. The truncation error is bounded by K Prop. 1.
+
+    Parameters
+    ----------
+    steps : int
+        How many of the latest examples count, tau in K; at least 1.
+
+    References
+    ----------
+    {K}
     """
 
     _size = "steps"
+    _values = {"steps": check_count}
 
     def __init__(self, steps):
         self.steps = steps
@@ -75,9 +104,18 @@ class Smallest(Budget):
 
     A newcomer is appended; then the term with the smallest absolute coefficient goes, the oldest
     among equals, which may be the newcomer itself. O(log size) per step.
+
+    Parameters
+    ----------
+    {size}
+
+    References
+    ----------
+    {I}
     """
 
     _size = "size"
+    _values = {"size": check_count}
 
     def __init__(self, size):
         self.size = size
@@ -93,6 +131,19 @@ class Sublinear(_Latest):
     step * regularization is small (0.5: 14,457 at exponent 0.75; 0.1: 2e8). The printed window
     would shrink after t_0; this one never shrinks.
 
+    Parameters
+    ----------
+    exponent : float
+        In (0, 1].
+    start : int
+        The window of the first examples; at least 1.
+
+    References
+    ----------
+    {K}
+
+    Examples
+    --------
     >>> Sublinear(exponent=0.5, start=3).length(100)
     10
     >>> Sublinear(exponent=0.5, start=3).length([4, 16, 100])
@@ -100,6 +151,7 @@ class Sublinear(_Latest):
     """
 
     _size = "start"
+    _values = {"start": check_count, "exponent": check_share}
 
     def __init__(self, exponent=0.6, start=1):
         self.exponent = exponent
@@ -107,10 +159,6 @@ class Sublinear(_Latest):
 
     def core(self):
         return core.Sublinear(int(self.start), float(self.exponent))
-
-    def validate(self):
-        super().validate()
-        check_real(self, "exponent", "a number in (0, 1]", lambda value: 0 < value <= 1)
 
 
 def as_budget(value, owner, of_int=Recent):

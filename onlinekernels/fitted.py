@@ -65,7 +65,10 @@ class Fitted:
 
     @learned
     def support_vectors_(self, state):
-        """Points of the terms, oldest first: an array, or a list of objects."""
+        """Points of the terms, oldest first: an array, or a list of objects.
+
+        f(x) is sum_i dual_coef_[0, i] k(support_vectors_[i], x) + intercept_[0].
+        """
         return self._terms(state)[0]
 
     @learned
@@ -171,7 +174,7 @@ class Fitted:
 
     @learned
     def step_(self, state):
-        """Step size of the latest example."""
+        """Step size of the latest example; ``progressive(..., return_steps=True)`` gives the history."""
         return state.hypothesis.step_size()
 
     @learned
@@ -181,12 +184,12 @@ class Fitted:
 
     @learned
     def regularization_(self, state):
-        """The regularization in force."""
+        """The regularization in force; the call chooses one that is None."""
         return state.plan.regularization
 
     @learned
     def budget_(self, state):
-        """The budget in force."""
+        """The budget in force; the call chooses one that is "auto"."""
         return copy.deepcopy(state.plan.budget)
 
     @learned
@@ -205,19 +208,19 @@ class Fitted:
 
     @learned
     def classes_(self, state):
-        """The labels; of two, the second is the positive one."""
+        """The labels of a classifier; of two, the second is the positive one."""
         if state.labels is None:
             raise AttributeError("classes_ exists for classifiers only.")
         return (state.labels.classes if state.form == "one" else state.labels.classes[: state.joined()]).copy()
 
     @learned
     def margin_(self, state):
-        """Current margin rho of the loss."""
+        """Current margin rho of a loss that has one."""
         return self._scalar(state, "margin")
 
     @learned
     def width_(self, state):
-        """Current width (epsilon, sigma) of the loss."""
+        """Current width (epsilon, sigma) of a loss that has one."""
         return self._scalar(state, "width")
 
     @learned

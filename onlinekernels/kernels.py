@@ -19,9 +19,10 @@ from onlinekernels.validation import (
     as_csr,
     bad_parameter,
     check_integer,
+    check_not_negative,
     check_objects,
     check_points,
-    check_real,
+    check_positive,
     check_sparse,
     is_sparse,
     refuse_masked,
@@ -86,6 +87,7 @@ class Kernel(Parameterized):
         cls = type(self)
         if cls.ops is Kernel.ops and cls.pair is Kernel.pair and cls.row is Kernel.row:
             raise ValueError(f"{cls.__name__} is a kernel of your own and must define pair(x, z).")
+        self._check_values()
 
     def ops(self):
         """Operations for the compiled core in postfix order; None if only Python can evaluate it."""
@@ -216,6 +218,8 @@ class Linear(Kernel):
 
     With an unlimited budget a model keeps its weight vector instead of terms: O(features) per step.
 
+    Examples
+    --------
     >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
     array([[11.]])
     """
@@ -236,16 +240,26 @@ class Gaussian(Kernel):
     Distances come from inner products taken about an origin, so that a large offset in the data
     costs no digits; k(x, x) is exactly 1.
 
+    Parameters
+    ----------
+    width : float
+        The distance at which examples cease to resemble each other, sigma of V; positive.
+
+    References
+    ----------
+    {V}
+
+    Examples
+    --------
     >>> Gaussian(width=1.0)([[0.0], [1e6]], [[0.0], [1e6 + 1]]).round(4)
     array([[1.    , 0.    ],
            [0.    , 0.6065]])
     """
 
+    _values = {"width": check_positive}
+
     def __init__(self, width=1.0):
         self.width = width
-
-    def validate(self):
-        check_real(self, "width", "a positive number", lambda value: value > 0)
 
     def ops(self):
         # Below a width of 1e-150 all examples but equal ones are far apart; the limit keeps 0 * a at 0.
@@ -256,44 +270,76 @@ class Gaussian(Kernel):
 class Polynomial(Kernel):
     """(scale <x, z> + bias)^degree, V (61).
 
+    Parameters
+    ----------
+    degree : int
+        From 1 to 1000.
+    scale : float
+        Factor of the inner product; positive.
+    bias : float
+        What is added to it; at least 0.
+
+    References
+    ----------
+    {V}
+
+    Examples
+    --------
     >>> Polynomial(degree=2)([[1.0, 2.0]], [[3.0, 4.0]])
     array([[144.]])
     """
+
+    _values = {
+        "degree": lambda kernel, name: check_integer(kernel, name, 1, 1000),
+        "scale": check_positive,
+        "bias": check_not_negative,
+    }
 
     def __init__(self, degree=3, scale=1.0, bias=1.0):
         self.degree = degree
         self.scale = scale
         self.bias = bias
 
-    def validate(self):
-        if check_integer(self, "degree", 1) > 1000:
-            raise bad_parameter(self, "degree", "an integer of at most 1000", self.degree)
-        check_real(self, "scale", "a positive number", lambda value: value > 0)
-        check_real(self, "bias", "a number of at least 0", lambda value: value >= 0)
-
     def ops(self):
         return [{"op": "linear", "a": float(self.scale), "b": float(self.bias), "degree": int(self.degree)}]
 
 
 class Laplacian(Kernel):
-    """exp(-rate |x - z|_1)."""
+    """exp(-rate |x - z|_1), with the sum of the coordinates' distances.
+
+    Parameters
+    ----------
+    rate : float
+        How fast k(x, z) falls with the distance; positive.
+
+    Examples
+    --------
+    >>> Laplacian(rate=2.0)([[0.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]]).round(4)
+    array([[1.    , 0.0183]])
+    """
+
+    _values = {"rate": check_positive}
 
     def __init__(self, rate=1.0):
         self.rate = rate
-
-    def validate(self):
-        check_real(self, "rate", "a positive number", lambda value: value > 0)
 
     def ops(self):
         return [{"op": "laplacian", "a": float(self.rate)}]
 
 
 class _Valued(Kernel):
+    """A kernel of one value.
+
+    Parameters
+    ----------
+    value : float
+        At least 0.
+    """
+
+    _values = {"value": check_not_negative}
+
     def __init__(self, value=1.0):
         self.value = value
-
-    def validate(self):
-        check_real(self, "value", "a number of at least 0", lambda value: value >= 0)
 
     def ops(self):
         return [{"op": self._op, "a": float(self.value)}]
@@ -303,7 +349,17 @@ class _Valued(Kernel):
 
 
 class Constant(_Valued):
-    """The same value for all pairs: an offset that is regularized like the rest of f."""
+    """The same value for all pairs: an offset that is regularized like the rest of f.
+
+    Parameters
+    ----------
+    {value}
+
+    Examples
+    --------
+    >>> Constant(2.0)([[0.0]], [[1.0], [5.0]])
+    array([[2., 2.]])
+    """
 
     _op = "constant"
 
@@ -317,6 +373,16 @@ class Noise(_Valued):
     Identity, not equality, decides: a later example with the same features is another example. So
     ``kernel(X)`` is value times the identity matrix, and ``kernel(X, Z)`` is 0.
 
+    Parameters
+    ----------
+    {value}
+
+    References
+    ----------
+    {H}
+
+    Examples
+    --------
     >>> Noise(0.5)([[1.0], [1.0]])
     array([[0.5, 0. ],
            [0. , 0.5]])
@@ -331,6 +397,13 @@ class Noise(_Valued):
 class Normalized(Kernel):
     """k(x, z) / sqrt(k(x, x) k(z, z)), and 0 where k(x, x) or k(z, z) is 0.
 
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        k: a kernel, its name, or any callable k(x, z).
+
+    Examples
+    --------
     >>> Normalized(Polynomial(2))([[1.0]], [[1.0], [-1.0], [3.0]]).round(3)
     array([[1. , 0. , 0.8]])
     """
@@ -366,6 +439,13 @@ class Normalized(Kernel):
 class Precomputed(Kernel):
     """Entries of a Gram matrix: X is a column of indices into it.
 
+    Parameters
+    ----------
+    gram : array of shape (n, n)
+        Symmetric, of finite numbers. It must be given: None is not a matrix.
+
+    Examples
+    --------
     >>> gram = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> Precomputed(gram)([[0]], [[1]])
     array([[0.5]])
@@ -400,15 +480,23 @@ class Precomputed(Kernel):
 
 
 class _Pair(Kernel):
-    """Two kernels and an operation."""
+    """Two kernels and an operation.
+
+    Parameters
+    ----------
+    left, right : Kernel
+    """
 
     def __init__(self, left, right):
         self.left = left
         self.right = right
 
     def validate(self):
-        self.left.validate()
-        self.right.validate()
+        for name in ("left", "right"):
+            kernel = getattr(self, name)
+            if not isinstance(kernel, Kernel):
+                raise bad_parameter(self, name, "a kernel", kernel)
+            kernel.validate()
 
     def parts(self):
         return self.left, self.right
@@ -424,7 +512,12 @@ class _Pair(Kernel):
 
 
 class Sum(_Pair):
-    """left + right."""
+    """left + right.
+
+    Parameters
+    ----------
+    {left}
+    """
 
     _with_constant, _with_row = "shift", "add"
 
@@ -444,7 +537,12 @@ class Sum(_Pair):
 
 
 class Product(_Pair):
-    """left * right."""
+    """left * right.
+
+    Parameters
+    ----------
+    {left}
+    """
 
     _with_constant, _with_row = "scale", "multiply"
 
@@ -488,6 +586,13 @@ class Product(_Pair):
 class Custom(Kernel):
     """Any callable k(x, z) on any objects: strings, sets, graphs.
 
+    Parameters
+    ----------
+    function : callable
+        Gives the number k(x, z) for two examples. It must be symmetric, and positive semidefinite.
+
+    Examples
+    --------
     >>> shared = lambda a, b: len(a & b)
     >>> Custom(shared)([{1, 2}, {2, 3}])
     array([[2., 1.],
@@ -496,6 +601,10 @@ class Custom(Kernel):
 
     def __init__(self, function):
         self.function = function
+
+    def validate(self):
+        if not callable(self.function):
+            raise bad_parameter(self, "function", "a callable k(x, z)", self.function)
 
     def pair(self, x, z):
         return float(self.function(x, z))

@@ -33,7 +33,49 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     """Base of all algorithms: everything but the rule.
 
     A subclass has an ``__init__`` that stores its parameters and a ``_plan`` that validates them. `_turn.alone` is to learn,
-    `_turn.shared` to predict, `_turn` to look.
+    `_turn.shared` to predict, `_turn` to look. What several algorithms have in common is described here, and in
+    the docstrings of those that have it; see `onlinekernels.docstrings`.
+
+    Parameters
+    ----------
+    loss : Loss, str or None
+        What to minimize, or its name; it decides the task. None is `Hinge()`.
+    kernel : Kernel, str, callable or None
+        How examples resemble each other: a kernel, its name, or any callable k(x, z). None is a `Gaussian` whose width
+        follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for numbers, sqrt(d) for novelty. That is
+        for features of the size of 1, as behind ``scale=True``. `kernel_` is the kernel in force.
+    average : bool
+        Predict with the average of all hypotheses (K Cor. 5), at no cost per step. Needs an unlimited budget.
+    budget : Budget, int or None
+        Which terms stay; an integer means `Recent`, None all of them.
+    offset : bool
+        Learn an offset b beside f; it is not regularized.
+    labels : Taxonomy, LabelGraph or None
+        Structure of the labels, for losses of many classes.
+    class_weight : dict, "balanced" or None
+        {label: weight}; multiplies the loss of its examples, 1 for labels that are not named. "balanced" gives
+        every class the same total, and needs `fit`, which sees them all.
+    scale : bool or RunningScaler
+        Scale the features by running means and deviations first; they are learned and saved with the model.
+        Points and weights of the model are then in scaled units.
+    scale_target : bool or RunningScaler
+        Numbers to predict: scale them by their running mean and deviation, learned and saved with the model. Predictions
+        and progressive scores are in your units; coefficients, the intercept and the width of the loss in scaled ones.
+    epochs : int
+        Passes that `fit` makes; at least 1.
+
+    {Attributes}
+
+    Notes
+    -----
+    Formulas have the letters of the papers. f_t is the function before example t = 1, 2, ... with its label or target
+    y_t, and |f| its norm in the space of the kernel. eta_t is the step, lambda the regularization (c in V), C the
+    penalty, b the offset, omega the size of the budget. rho is the margin of a loss, epsilon or sigma its width, nu the
+    fraction of examples that a nu-loss leaves outside. kappa and Delta are the kernel and the distance of labels.
+    Implicit steps have tau_t = eta_t lambda / (1 + eta_t lambda), adapted steps the meta step mu and the trace v, norm
+    balls the radius gamma. K, I, V and H are papers, and a number in parentheses is an equation there.
+
+    {References}
     """
 
     _budget_of_int = Recent

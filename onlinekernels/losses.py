@@ -9,7 +9,7 @@ import numpy as np
 from onlinekernels._core import losses as _core
 from onlinekernels._core.dense import mistake_gradients, probabilities
 from onlinekernels.params import Parameterized
-from onlinekernels.validation import bad_parameter, check_real
+from onlinekernels.validation import bad_parameter, check_finite, check_fraction, check_not_negative, check_positive
 
 __all__ = [
     "Loss",
@@ -89,6 +89,7 @@ class Loss(Parameterized):
                 f"{type(self).__name__} has a derivative of its own and cannot adapt its {self.scalar_name}; "
                 f"derive it from a loss without nu."
             )
+        self._check_values()
 
     def value(self, score, y=None, *, scalar=None):
         """l(score, y), over arrays; `scalar`, a number or array, in place of the loss's own margin or width."""
@@ -117,41 +118,56 @@ class Loss(Parameterized):
         return function(code, own if scalar is None else scalar, nu, score, 0.0 if y is None else y)
 
 
-class _Margin(Loss):
+class _WithScalar(Loss):
+    """A loss with a scalar, its margin rho or its width, which the nu-losses adapt.
+
+    Parameters
+    ----------
+    nu : float
+        The fraction of the examples that the adapted scalar leaves outside, in (0, 1).
+    margin_step : float or None
+        The step of the adapted scalar, relative to a running mean of the distance between it and what is held against
+        it; positive, and then the scalar stays above 0. None is the papers': it shares the step of f. That can be as
+        large as f itself, and then the errors come like a clock.
+    """
+
+
+class _Margin(_WithScalar):
+    """A loss with a margin.
+
+    Parameters
+    ----------
+    margin : float
+        rho, what a score should exceed; at least 0.
+    """
+
     scalar_name = "margin"
-
-    def validate(self):
-        super().validate()
-        if self.adapts:
-            check_nu(self)
-            check_real(self, "margin", "a finite number", lambda value: True)
-        else:
-            check_real(self, "margin", "a number of at least 0", lambda value: value >= 0)
+    _values = {"margin": check_not_negative}
 
 
-class _Width(Loss):
+class _Width(_WithScalar):
+    """A loss with a width."""
+
     scalar_name = "width"
-    divides = False  # whether the width divides and so must be positive
-
-    def validate(self):
-        super().validate()
-        if self.adapts:
-            check_nu(self)
-        if self.divides:
-            check_real(self, "width", "a positive number", lambda value: value > 0)
-        else:
-            check_real(self, "width", "a number of at least 0", lambda value: value >= 0)
+    _values = {"width": check_not_negative}
 
 
-def check_nu(loss):
-    check_real(loss, "nu", "a number in (0, 1)", lambda value: 0 < value < 1)
-    if loss.margin_step is not None:
-        check_real(loss, "margin_step", "a positive number or None", lambda value: value > 0)
+NU_VALUES = {"nu": check_fraction, "margin_step": check_positive.or_none}
 
 
 class Hinge(_Margin):
-    """Soft margin loss max(0, margin - y f), K (13); margin is rho.
+    """Soft margin loss max(0, margin - y f), K (13).
 
+    Parameters
+    ----------
+    {margin}
+
+    References
+    ----------
+    {K}
+
+    Examples
+    --------
     >>> Hinge().value([2.0, 0.5, -1.0], 1).tolist()
     [0.0, 0.5, 2.0]
     >>> Hinge().derivative([2.0, 1.0, 0.0], 1).tolist()
@@ -167,23 +183,26 @@ class Hinge(_Margin):
 class NuHinge(_Margin):
     """max(0, rho - y f) - nu rho with the margin rho adapted, K (19).
 
-    A fraction nu of the examples comes to lie within the margin. `margin` is where rho starts.
-    K prints rho + eta (sigma - nu), which runs away; rho moves by -eta (sigma - nu) here.
+    A fraction nu of the examples comes to lie within the margin.
+    K prints rho + eta (sigma - nu), which runs away; rho moves by -eta (sigma - nu) here, where eta is the step and
+    sigma is 1 for a margin error and 0 otherwise.
 
     Parameters
     ----------
-    nu : float
-        In (0, 1), and above the fraction of examples that cannot be told apart: below that, no margin is left.
+    {nu}
+        It should be above the fraction of examples that cannot be told apart: below that, no margin is left.
     margin : float
         Where rho starts.
-    margin_step : float or None
-        The step of rho, relative to a running mean of the distance between rho and the scores that are held
-        against it. None is the papers': rho shares the step of f. That can be as large as f itself, and then the
-        errors come like a clock. With a number, rho stays above 0.
+    {margin_step}
+
+    References
+    ----------
+    {K}
     """
 
     task = "binary"
     adapts = True
+    _values = {**NU_VALUES, "margin": check_finite}
 
     def __init__(self, nu=0.3, margin=1.0, margin_step=0.1):
         self.nu = nu
@@ -194,6 +213,8 @@ class NuHinge(_Margin):
 class Logistic(Loss):
     """log(1 + exp(-y f)); expit(f) is the probability of the second class.
 
+    Examples
+    --------
     >>> round(Logistic().value(0.0, 1), 4)
     0.6931
     """
@@ -206,7 +227,21 @@ class Logistic(Loss):
 
 
 class Novelty(_Margin):
-    """max(0, margin - f): an example with f < margin is novel (K III-B)."""
+    """max(0, margin - f): an example with f < margin is novel (K III-B).
+
+    Parameters
+    ----------
+    {margin}
+
+    References
+    ----------
+    {K}
+
+    Examples
+    --------
+    >>> Novelty(margin=1.0).value([0.25, 1.5]).tolist()
+    [0.75, 0.0]
+    """
 
     task = "novelty"
 
@@ -221,17 +256,20 @@ class NuNovelty(_Margin):
 
     Parameters
     ----------
-    nu : float
-        In (0, 1).
+    {nu}
     margin : float
         Where rho starts.
-    margin_step : float or None
-        The step of rho, as in `NuHinge`. With a number, `fit` knows all rows, and in the end puts rho where a fraction
-        nu of them is below it.
+    {margin_step}
+        With a number, `fit`, which knows all rows, in the end puts rho where a fraction nu of them is below it.
+
+    References
+    ----------
+    {K}
     """
 
     task = "novelty"
     adapts = True
+    _values = {**NU_VALUES, "margin": check_finite}
 
     def __init__(self, nu=0.01, margin=1.0, margin_step=0.1):
         self.nu = nu
@@ -240,21 +278,48 @@ class NuNovelty(_Margin):
 
 
 class Squared(Loss):
-    """1/2 (y - f)^2, K (21)."""
+    """1/2 (y - f)^2, K (21).
+
+    References
+    ----------
+    {K}
+
+    Examples
+    --------
+    >>> Squared().value([0.0, 2.0], 1.0).tolist()
+    [0.5, 0.5]
+    """
 
     def __init__(self):
         pass
 
 
 class Absolute(Loss):
-    """|y - f|."""
+    """|y - f|.
+
+    Examples
+    --------
+    >>> Absolute().value([0.0, 3.0], 1.0).tolist()
+    [1.0, 2.0]
+    """
 
     def __init__(self):
         pass
 
 
 class Insensitive(_Width):
-    """max(0, |y - f| - width); width is epsilon."""
+    """max(0, |y - f| - width).
+
+    Parameters
+    ----------
+    width : float
+        epsilon, the error that costs nothing; at least 0.
+
+    Examples
+    --------
+    >>> Insensitive(width=0.5).value([0.75, 3.0], 1.0).tolist()
+    [0.0, 1.5]
+    """
 
     def __init__(self, width=0.1):
         self.width = width
@@ -263,10 +328,22 @@ class Insensitive(_Width):
 class NuInsensitive(_Width):
     """max(0, |y - f| - epsilon) + nu epsilon with epsilon adapted, K (22).
 
-    A fraction nu of the examples comes to lie outside the tube. `width` is where epsilon starts.
+    A fraction nu of the examples comes to lie outside the tube.
+
+    Parameters
+    ----------
+    {nu}
+    width : float
+        Where epsilon starts; at least 0.
+    {margin_step}
+
+    References
+    ----------
+    {K}
     """
 
     adapts = True
+    _values = {**NU_VALUES, "width": check_not_negative}
 
     def __init__(self, nu=0.1, width=1.0, margin_step=0.1):
         self.nu = nu
@@ -275,16 +352,46 @@ class NuInsensitive(_Width):
 
 
 class SquaredInsensitive(_Width):
-    """max(0, |y - f| - width)^2, H (6), without a factor 1/2."""
+    """max(0, |y - f| - width)^2, H (6), without a factor 1/2.
+
+    Parameters
+    ----------
+    width : float
+        epsilon, the error that costs nothing; at least 0.
+
+    References
+    ----------
+    {H}
+
+    Examples
+    --------
+    >>> SquaredInsensitive(width=0.5).value([0.75, 3.0], 1.0).tolist()
+    [0.0, 2.25]
+    """
 
     def __init__(self, width=0.1):
         self.width = width
 
 
 class Huber(_Width):
-    """|y - f| - width/2 outside, (y - f)^2 / (2 width) inside, K (23); width is sigma."""
+    """|y - f| - width/2 outside, (y - f)^2 / (2 width) inside, K (23).
 
-    divides = True
+    Parameters
+    ----------
+    width : float
+        sigma, the error up to which the loss is quadratic; positive.
+
+    References
+    ----------
+    {K}
+
+    Examples
+    --------
+    >>> Huber(width=1.0).value([0.5, 3.0], 1.0).tolist()
+    [0.125, 1.5]
+    """
+
+    _values = {"width": check_positive}
 
     def __init__(self, width=1.0):
         self.width = width
@@ -293,12 +400,23 @@ class Huber(_Width):
 class NuHuber(_Width):
     """Huber's loss with sigma adapted so that a fraction nu lies outside (K III-C).
 
-    sigma moves by +eta (1 - nu) outside and -eta nu inside, and stays positive. That is a quantile
-    rule, not the gradient of a loss; `value` is Huber's loss at the current width.
+    sigma moves by +eta (1 - nu) outside and -eta nu inside, where eta is the step, and stays positive. That is a
+    quantile rule, not the gradient of a loss; `value` is Huber's loss at the current width.
+
+    Parameters
+    ----------
+    {nu}
+    width : float
+        Where sigma starts; positive.
+    {margin_step}
+
+    References
+    ----------
+    {K}
     """
 
     adapts = True
-    divides = True
+    _values = {**NU_VALUES, "width": check_positive}
 
     def __init__(self, nu=0.1, width=1.0, margin_step=0.1):
         self.nu = nu
@@ -351,6 +469,17 @@ def _at(scores, index):
 class MulticlassHinge(_Runner):
     """max(0, margin + max_{l != y} f(x, l) - f(x, y)), V (16).
 
+    Parameters
+    ----------
+    margin : float
+        rho, what the label's score should be above that of any other; at least 0.
+
+    References
+    ----------
+    {V}
+
+    Examples
+    --------
     >>> MulticlassHinge().value([[2.0, 0.5, 0.0]], [0])
     array([0.])
     >>> MulticlassHinge().derivative([[1.2, 0.5, 0.0]], [0])
@@ -362,9 +491,22 @@ class MulticlassHinge(_Runner):
 
 
 class NuMulticlassHinge(_Runner):
-    """The multiclass hinge with rho adapted: max(0, rho + max_l f(x, l) - f(x, y)) - nu rho, V 6.2.1."""
+    """The multiclass hinge with rho adapted: max(0, rho + max_l f(x, l) - f(x, y)) - nu rho, V 6.2.1.
+
+    Parameters
+    ----------
+    {nu}
+    margin : float
+        Where rho starts.
+    {margin_step}
+
+    References
+    ----------
+    {V}
+    """
 
     adapts = True
+    _values = {**NU_VALUES, "margin": check_finite}
 
     def __init__(self, nu=0.3, margin=1.0, margin_step=0.1):
         self.nu = nu
@@ -373,10 +515,25 @@ class NuMulticlassHinge(_Runner):
 
 
 class GraphHinge(_Runner):
-    """max(0, max_l [Delta(y, l) + f(x, l)] - f(x, y)), V (25); Delta comes from the model's `labels`."""
+    """max(0, max_l [Delta(y, l) + f(x, l)] - f(x, y)), V (25).
+
+    Delta, the distance between labels, comes from the model's `labels`; without them it is 1.
+
+    References
+    ----------
+    {V}
+
+    Examples
+    --------
+    >>> from onlinekernels import LabelGraph
+    >>> line = LabelGraph([("low", "middle", 1.0), ("middle", "high", 1.0)])
+    >>> GraphHinge().value([[0.0, 0.0, 0.0]], [0], labels=line)
+    array([2.])
+    """
 
     scalar_name = None
     structured = True
+    _values = {}
 
     def __init__(self):
         pass
@@ -384,15 +541,28 @@ class GraphHinge(_Runner):
     def core(self):
         return self._code(), 1.0, 0.0, 0.0
 
-    def validate(self):
-        Loss.validate(self)
-
 
 class NuGraphHinge(_Runner):
-    """The graph hinge with a scale: max(0, max_l [rho Delta(y, l) + f(x, l)] - f(x, y)) - nu rho."""
+    """The graph hinge with a scale: max(0, max_l [rho Delta(y, l) + f(x, l)] - f(x, y)) - nu rho.
+
+    Delta, the distance between labels, comes from the model's `labels`; without them it is 1. It is the loss of V 6.2.1
+    where Delta is 1.
+
+    Parameters
+    ----------
+    {nu}
+    margin : float
+        Where rho starts.
+    {margin_step}
+
+    References
+    ----------
+    {V}
+    """
 
     adapts = True
     structured = True
+    _values = {**NU_VALUES, "margin": check_finite}
 
     def __init__(self, nu=0.3, margin=1.0, margin_step=0.1):
         self.nu = nu
@@ -403,6 +573,12 @@ class NuGraphHinge(_Runner):
 class MulticlassLogistic(Loss):
     """log sum_l exp f(x, l) - f(x, y), V (20); the softmax of the scores are probabilities.
 
+    References
+    ----------
+    {V}
+
+    Examples
+    --------
     >>> MulticlassLogistic().value([[0.0, 0.0]], [0]).round(4)
     array([0.6931])
     """
@@ -432,6 +608,12 @@ class Mistake(Loss):
     Its derivative is the ultraconservative update of Crammer and Singer (2003): -1 at the label, and 1 shared by all
     labels that do as well, "uniform" or "proportional" to their lead. Not a choice of its own: see `Perceptron`.
 
+    Parameters
+    ----------
+    update : "uniform" or "proportional"
+
+    Examples
+    --------
     >>> Mistake("uniform").derivative([[0.0, 2.0, 1.0]], [0])
     array([[-1. ,  0.5,  0.5]])
     >>> Mistake("proportional").derivative([[0.0, 3.0, 1.0]], [0])

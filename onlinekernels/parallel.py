@@ -65,7 +65,7 @@ def combine(models, weights=None, budget=None):
     result.budget = roomy(states) if budget is None else budget
     if getattr(result, "average", False):
         result.average = False
-    result._state = combined(result._plan(), states, weights)
+    result._state = combined(result._plan().settled(states[0].n_features, states[0].rows), states, weights)
     return result
 
 
@@ -76,8 +76,10 @@ def checked_state(model):
     state = getattr(model, "_state", None)
     if state is None:
         raise ValueError(f"models must be fitted models of this library. Got {model!r}.")
-    if state.scaler is not None:
-        raise ValueError("Models with scale= have units of their own. Scale the data before, by one scaler for all parts.")
+    if state.scales():
+        raise ValueError(
+            "Models with scale= or scale_target= have units of their own. Scale the data before, by one scaler for all parts."
+        )
     if state.function.keeps == "knots":
         raise ValueError("Models that keep knots cannot be combined; give them a budget.")
     if state.sparse and state.function.keeps == "terms":
@@ -88,10 +90,10 @@ def checked_state(model):
 def check_alike(first, other):
     """Refuse what is no function of the same kind."""
     for name, mine, others in (
+        ("number of features", first.n_features, other.n_features),
         ("kernel", first.kernel, other.kernel),
         ("kind of budget", type(first.plan.budget).__name__, type(other.plan.budget).__name__),
         ("loss", type(first.loss).__name__, type(other.loss).__name__),
-        ("number of features", first.n_features, other.n_features),
         ("number of targets", first.targets, other.targets),
         ("offset", first.plan.offset, other.plan.offset),
         ("form", first.form, other.form),
@@ -147,6 +149,7 @@ def combined(plan, states, weights):
     if state.labels is not None and state.form != "one":
         state.make_ready()
         state.function.outputs.n = max(other.joined() for other in states)
+    state.rows = first.rows
     offset = sum(weight * other.hypothesis.intercept() for weight, other in zip(weights, states))
     state.hypothesis.begin_from(offset, *function)
     if plan.exact_norms:

@@ -5,11 +5,39 @@ touched there: constructors and `set_params` never raise on a value, the first f
 """
 import inspect
 
+from onlinekernels import docstrings
+
 __all__ = ["Parameterized", "same_parameters"]
 
 
 class Parameterized:
-    """get_params, set_params and repr from the signature of ``__init__``."""
+    """get_params, set_params and repr from the signature of ``__init__``.
+
+    The papers that docstrings cite by a letter, with a number in parentheses for an equation; see
+    `onlinekernels.docstrings` for how the docstrings get them.
+
+    References
+    ----------
+    K
+        Kivinen, Smola and Williamson, "Online Learning with Kernels", 2004.
+    I
+        Cheng, Vishwanathan, Schuurmans, Wang and Caelli, "Implicit Online Learning with Kernels", 2006.
+    V
+        Vishwanathan, Schraudolph and Smola, "Step Size Adaptation in Reproducing Kernel Hilbert Space", 2006.
+    H
+        Herbster, "Learning Additive Models Online with Fast Evaluating Kernels", 2001.
+    """
+
+    _values = {}  # {parameter: check(self, name)} of the values that it takes
+
+    def __init_subclass__(cls, **keywords):
+        super().__init_subclass__(**keywords)
+        docstrings.fill(cls)
+
+    def _check_values(self):
+        """Raise ValueError for a parameter whose value is not one that it takes."""
+        for name, check in self._values.items():
+            check(self, name)
 
     @classmethod
     def _signature(cls):

@@ -167,7 +167,7 @@ class RunningScaler(Parameterized, TakesTurns):
         return validation.check_points(X, n_features=n_features, dtype=np.dtype(float), owner=owner)
 
     def _check_memory(self):
-        validation.check_real(self, "memory", "a number in (0, 1]", lambda value: 0 < value <= 1)
+        validation.check_share(self, "memory")
 
     def _fitted(self):
         if self._state is None:

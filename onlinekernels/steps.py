@@ -1,23 +1,28 @@
 """Steps: the learning rate eta_t of example t = 1, 2, ..."""
-import numbers
-
 from onlinekernels._core.rules import STEP_CODES, step_sizes
 from onlinekernels.params import Parameterized, nearest
-from onlinekernels.validation import bad_parameter, check_real
+from onlinekernels.validation import as_number, bad_parameter, check_memory, check_not_negative, check_positive
 
 __all__ = ["Step", "Fixed", "InverseSqrt", "Decaying", "MetaDescent"]
 
 
 class Step(Parameterized):
-    """Base of all steps."""
+    """Base of all steps.
 
+    Parameters
+    ----------
+    rate : float
+        How large the steps eta_t are; positive.
+    """
+
+    _values = {"rate": check_positive}
     delay = 1.0
     meta_rate = 0.0
     memory = 0.0
 
     def validate(self):
         """Raise ValueError for a parameter out of range."""
-        check_real(self, "rate", "a positive number", lambda value: value > 0)
+        self._check_values()
 
     def core(self):
         """(code, rate, delay, meta_rate, memory) for the engine."""
@@ -31,8 +36,14 @@ class Step(Parameterized):
 
 
 class Fixed(Step):
-    """eta_t = rate.
+    """The same step for every example: eta_t = rate.
 
+    Parameters
+    ----------
+    {rate}
+
+    Examples
+    --------
     >>> Fixed(0.5).size(100)
     0.5
     """
@@ -44,6 +55,17 @@ class Fixed(Step):
 class InverseSqrt(Step):
     """eta_t = rate / sqrt(t), the step of the convergence theorems (K Thms 4 and 6).
 
+    Parameters
+    ----------
+    {rate}
+        eta_1, the step of the first example.
+
+    References
+    ----------
+    {K}
+
+    Examples
+    --------
     >>> InverseSqrt(0.5).size([1, 4, 100])
     array([0.5 , 0.25, 0.05])
     """
@@ -57,17 +79,28 @@ class Decaying(Step):
 
     About constant for `delay` examples, then falling like 1/sqrt(t).
 
+    Parameters
+    ----------
+    {rate}
+        eta_0 of V.
+    delay : float
+        tau of V: how many examples it takes until the step falls; positive.
+
+    References
+    ----------
+    {V}
+
+    Examples
+    --------
     >>> Decaying(rate=1.0, delay=3).size(1)
     0.866...
     """
 
+    _values = {"rate": check_positive, "delay": check_positive}
+
     def __init__(self, rate=0.1, delay=100):
         self.rate = rate
         self.delay = delay
-
-    def validate(self):
-        super().validate()
-        check_real(self, "delay", "a positive number", lambda value: value > 0)
 
 
 class MetaDescent(Step):
@@ -80,22 +113,30 @@ class MetaDescent(Step):
     Parameters
     ----------
     rate : float
-        eta_0, the first step. SVMD is not sensitive to it.
+        eta_0, the first step; positive. SVMD is not sensitive to it.
     meta_rate : float
-        mu.
+        mu, how fast the step adapts; at least 0.
     memory : float
         lambda in V (34), in [0, 1]: how long the trace remembers; 0 looks one step back only.
+
+    References
+    ----------
+    {V}
+
+    Examples
+    --------
+    >>> from onlinekernels import NORMA
+    >>> model = NORMA("squared", "linear", step=MetaDescent(rate=0.01)).fit([[1.0]] * 20, [1.0] * 20)
+    >>> bool(model.step_ > 0.01)        # all gradients agree: the step has grown
+    True
     """
+
+    _values = {"rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory}
 
     def __init__(self, rate=0.1, meta_rate=0.1, memory=0.99):
         self.rate = rate
         self.meta_rate = meta_rate
         self.memory = memory
-
-    def validate(self):
-        super().validate()
-        check_real(self, "meta_rate", "a number of at least 0", lambda value: value >= 0)
-        check_real(self, "memory", "a number in [0, 1]", lambda value: 0 <= value <= 1)
 
     def size(self, t):
         """eta_0: the steps after it depend on the stream."""
@@ -110,7 +151,7 @@ def as_step(value, owner):
             raise ValueError(f"{type(value).__name__} must derive from one of {', '.join(STEP_CODES)}.")
         value.validate()
         return value
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        if value > 0 and value < float("inf"):
-            return Fixed(float(value))
+    rate = as_number(value)
+    if rate is not None and rate > 0:
+        return Fixed(rate)
     raise bad_parameter(owner, "step", "a positive number or a step such as InverseSqrt(0.1)", value)

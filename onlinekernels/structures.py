@@ -4,7 +4,7 @@ import heapq
 import numpy as np
 
 from onlinekernels._core.outputs import GraphOutputs, TaxonomyOutputs
-from onlinekernels.labels import label_key, shown_list
+from onlinekernels.labelvalues import label_key, shown_list
 from onlinekernels.params import Parameterized
 
 __all__ = ["LabelStructure", "Taxonomy", "LabelGraph"]
@@ -35,6 +35,10 @@ class Taxonomy(LabelStructure):
         {child: parent}; the node that is no child is the root.
     labels : list or None
         The nodes that y may hold, in order; None means the leaves.
+
+    References
+    ----------
+    {V}
 
     Examples
     --------
@@ -107,7 +111,8 @@ class Taxonomy(LabelStructure):
 
     def _check_labels(self, nodes):
         labels = self.labels
-        if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__") or not _are_hashable(labels):
+        is_list = hasattr(labels, "__len__") and not isinstance(labels, (str, bytes))
+        if not is_list or len(labels) == 0 or not _are_hashable(labels):
             raise ValueError(f"The 'labels' parameter of Taxonomy must be None or a list of nodes. Got {labels!r}.")
         _check_known(labels, nodes, "Taxonomy")
         seen = set()
@@ -150,6 +155,10 @@ class LabelGraph(LabelStructure):
     ----------
     edges : list of (a, b, weight)
         Undirected; weights are not negative; the graph is connected.
+
+    References
+    ----------
+    {V}
 
     Examples
     --------

@@ -34,15 +34,18 @@ class Background:
     height, width : int
         Size of a frame.
     rule : "silk" or "norma"
+        Implicit steps, as `SILK` makes them, or gradient steps, as `NORMA` does.
     kernel_width : float
         Of the Gaussian on colours, in the units of the frames: how far apart two colours of one surface are.
     budget : int
         omega, the terms of each pixel.
     step, regularization, penalty : float or None
-        As in `Bank`. The defaults let a colour become ordinary within ten to twenty frames.
+        How far a frame moves the models, how fast they forget, and how much a loss counts against staying; "norma" has no
+        penalty. The defaults, for None, let a colour become ordinary within ten to twenty frames.
     channels : int
         Numbers of a pixel: 3 for colours, 1 for grey.
     threads : int
+        Threads that share the pixels of a frame.
 
     Attributes
     ----------

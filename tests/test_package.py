@@ -1,9 +1,12 @@
 """The package as a whole: layers, stubs, imports, the sdist's promise."""
 import ast
+import collections
+import graphlib
 import importlib
 import importlib.machinery
 import importlib.resources
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -17,9 +20,9 @@ SETUP = pathlib.Path(__file__).parent.parent / "setup.py"
 COMPILED = sorted({path.name.split(".")[0] for suffix in importlib.machinery.EXTENSION_SUFFIXES
                    for path in (PACKAGE / "_core").glob(f"*{suffix}")})
 MODULES = [name for name in COMPILED if name != "_cython"]  # that one is Cython's own
-# Each layer may import the ones before it, and modules of its own layer only where named.
+# Each layer may import the ones before it, at the top of a file and inside functions.
 LAYERS = [
-    ["_core"],
+    ["_core", "docstrings"],
     ["params", "validation", "archive", "trouble"],
     ["labelvalues"],
     ["kernels", "losses", "steps", "budgets", "labels"],
@@ -38,28 +41,115 @@ LAYERS = [
 ]
 
 
+# Imports inside functions that go up: a method that hands its model to a function above.
+GOES_UP = {("learner", "modelfile")}
+# Libraries that are optional, and who may import them at the top of a file; functions may.
+OPTIONAL = {"river": "compat.river"}
+
+
+BY_NAME = ("importlib.import_module", "import_module", "__import__")
+
+
 def layer_of(module):
     return next(i for i, layer in enumerate(LAYERS) if module.split(".")[0] in layer)
 
 
-def imported_by(path):
-    """Modules of the package that a file imports when it is imported itself."""
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "onlinekernels":
-            rest = node.module.split(".")[1:]
-            yield from [".".join(rest)] if rest else [alias.name for alias in node.names]
+def files():
+    """(module, its syntax tree) of all files of the package, without what is for pytest alone."""
+    for path in PACKAGE.rglob("*.py"):
+        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        if path.name != "conftest.py":
+            yield module, ast.parse(path.read_text())
+
+
+def is_module(name):
+    """Whether a dotted name is that of a module of the package."""
+    path = PACKAGE.parent / name.replace(".", "/")
+    return path.is_dir() or any(path.parent.glob(path.name + ".*"))
+
+
+def imported_by(tree):
+    """(module, whether the import is at the top of the file) of all imports, those inside functions too."""
+    top = [node for node in tree.body if not isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    at_the_top = {id(inner) for node in top for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if is_module(name) else node.module for name in whole]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in BY_NAME:
+            names = [node.args[0].value] if isinstance(node.args[0], ast.Constant) else []
+        yield from ((name, id(node) in at_the_top) for name in names)
+
+
+def imported_modules(tree):
+    """Modules of the package among them."""
+    for name, at_the_top in imported_by(tree):
+        first, _, rest = name.partition(".")
+        if first == "onlinekernels":
+            yield rest or "__init__", at_the_top
 
 
 def test_dependencies_point_one_way():
-    for path in PACKAGE.rglob("*.py"):
-        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
-        if module in ("__main__",):
-            continue
-        for other in imported_by(path):
-            if module.split(".")[0] == other.split(".")[0]:
+    went_up = set()
+    for module, tree in files():
+        for other, at_the_top in imported_modules(tree):
+            if module == "__main__" or module.split(".")[0] == other.split(".")[0]:
                 continue
-            allowed = layer_of(other) < layer_of(module) or (module, other) in {("validation", "params")}
-            assert allowed, f"{module} imports {other}"
+            if (module, other) in GOES_UP and not at_the_top:
+                went_up.add((module, other))
+            else:
+                assert layer_of(other) < layer_of(module), f"{module} imports {other}"
+    assert went_up == GOES_UP
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = {}
+    for module, tree in files():
+        graph[module] = {other for other, _ in imported_modules(tree) if (module, other) not in GOES_UP}
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_optional_libraries_are_imported_inside_functions():
+    for module, tree in files():
+        for name, at_the_top in imported_by(tree):
+            library = name.split(".")[0]
+            is_there = library in sys.stdlib_module_names or library in ("onlinekernels", "numpy")
+            may = is_there or not at_the_top or module.startswith(OPTIONAL.get(library, "nobody"))
+            assert may, f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("source, expected", [
+    ("from onlinekernels.plan import Plan", [("plan", True)]),
+    ("def f():\n    from onlinekernels.plan import Plan", [("plan", False)]),
+    ("class C:\n    def f(self):\n        import onlinekernels.plan", [("plan", False)]),
+    ("if True:\n    from onlinekernels import plan, SILK", [("plan", True), ("__init__", True)]),
+    ("def f():\n    return importlib.import_module('onlinekernels.evaluate')", [("evaluate", False)]),
+])
+def test_imports_are_seen_wherever_they_stand(source, expected):
+    assert list(imported_modules(ast.parse(source))) == expected
+
+
+def test_private_names_and_imports_are_used():
+    """A function, class, constant or import that nobody names again is dead."""
+    text = {path: path.read_text() for path in PACKAGE.rglob("*.p*") if path.suffix in (".py", ".pyx", ".pxd")}
+    everywhere = collections.Counter(word for content in text.values() for word in re.findall(r"\w+", content))
+    for path in (path for path in text if path.suffix == ".py"):
+        here = collections.Counter(re.findall(r"\w+", text[path]))
+        for node in ast.walk(ast.parse(text[path])):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and re.match(r"_[^_]", node.name):
+                assert everywhere[node.name] > 1, f"{path.name} defines {node.name}, which is not used"
+            elif isinstance(node, ast.Assign):
+                for name in (target.id for target in node.targets if isinstance(target, ast.Name)):
+                    used = everywhere[name] > 1 or name == "collect_ignore"  # pytest's
+                    assert used, f"{path.name} sets {name}, which is not used"
+            elif isinstance(node, (ast.Import, ast.ImportFrom)) and path.name != "__init__.py":
+                for name in ((alias.asname or alias.name).split(".")[0] for alias in node.names):
+                    if f"import {name}  # noqa" not in text[path] and f"{name}.sparse  # noqa" not in text[path]:
+                        assert here[name] > 1, f"{path.name} imports {name}, which is not used"
 
 
 def test_importing_needs_numpy_only():

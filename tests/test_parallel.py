@@ -92,6 +92,7 @@ class TestCombine:
         ([ok.NORMA("squared").fit(X, TARGETS), ok.NORMA("squared", offset=True).fit(X, TARGETS)], "same offset"),
         ([ok.NORMA().fit(X, LABELS), ok.NORMA().fit(X, LABELS == "same")], "same classes"),
         ([ok.NORMA("squared", scale=True).fit(X, TARGETS)] * 2, "units of their own"),
+        ([ok.NORMA("squared", scale_target=True).fit(X, TARGETS)] * 2, "units of their own"),
         ([ok.VotedPerceptron().fit(X, LABELS)] * 2, "VotedPerceptron cannot be combined"),
         ([ok.NORMA("squared", ok.AdditiveExponential()).fit(X, TARGETS)] * 2, "keep knots"),
     ])

@@ -234,12 +234,6 @@ OK_STATIC OK_CLONES ptrdiff_t ok_count_below(const double *keys, double x, ptrdi
 OK_DEFINE_ADDITIVE_ROW(double, )
 OK_DEFINE_ADDITIVE_ROW(float, _f)
 
-#if defined(__GNUC__) || defined(__clang__)
-#define OK_PREFETCH(address) __builtin_prefetch(address)
-#else
-#define OK_PREFETCH(address) ((void)0)
-#endif
-
 /* Bring a block into the cache while other work goes on. */
 OK_INLINE void ok_prefetch(const double *block, ptrdiff_t numbers)
 {

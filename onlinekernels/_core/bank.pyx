@@ -5,19 +5,23 @@ vector instruction serves all of them: points are [block][slot][feature][lane], 
 that holds no term has coefficient 0.  Each model has a frame of its own (the factor that its stored coefficients have to
 be multiplied by), an offset, the scalar of its loss, and its number of examples.
 
-The scores of a block come from one loop over slots.  Then each of its models makes its move by the same formulas as
-the engine's: ``losses`` and ``rules`` have them.  With at most MAX_SLOTS terms the smallest is found by looking at all.
+The scores of a block come from one loop over slots.  Then all of its models make their moves in one loop over lanes, by
+the same formulas as the engine's: losses.h and rules.h have them.  With at most MAX_SLOTS terms the smallest is found by
+looking at all.  One by one go only the terms that are stored, and what is rare.
 """
 import numpy as np
 from libc.math cimport fabs, isfinite
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
-from onlinekernels._core.losses cimport Loss, loss_compared, loss_derivative, loss_scalar_gradient
-from onlinekernels._core.moves cimport (Move, Pace, Step, View, gradient_move, implicit_move, implicit_shrink, step_size)
-from onlinekernels._core.tree cimport ok_prefetch
-from onlinekernels._core.vecmath cimport (OK_LANES, ok_lanes_gaussian, ok_lanes_gaussian_f, ok_lanes_linear,
-                                          ok_lanes_linear_f, ok_lanes_smallest, ok_lanes_smallest_f)
+from onlinekernels._core.lanes cimport (Lanes, LanesRule, ok_lanes_entering, ok_lanes_entering_f, ok_lanes_gaussian,
+                                        ok_lanes_gaussian_f, ok_lanes_linear, ok_lanes_linear_f, ok_lanes_move,
+                                        ok_lanes_scores, ok_lanes_scores_f, ok_lanes_smallest, ok_lanes_smallest_f,
+                                        ok_lanes_turn, ok_lanes_turn_f)
+from onlinekernels._core.losses cimport Loss
+from onlinekernels._core.moves cimport FIXED, Step, gradient_shrink, implicit_shrink, step_size
+from onlinekernels._core.vecmath cimport OK_LANES
 from onlinekernels._core.workspace cimport MOVE, NONE, POINT, SCORE
 
 LANES_CODES = {"lanes": OK_LANES, "most slots": MAX_SLOTS}
@@ -31,25 +35,20 @@ ctypedef fused real:
     double
 
 cdef struct Store:
-    Loss loss           # its scalar is the one to start with
+    LanesRule rule      # the scalar of its loss is the one to start with
     Step step
-    bint implicit       # the rule: implicit steps, or gradient steps
     double regularization
-    double penalty
-    bint has_offset
     bint linear         # the kernel: linear, or Gaussian exp(-gamma |x - z|^2)
     double gamma
     bint recent         # the budget: the latest terms, or the largest
     Py_ssize_t slots    # terms of a model, at most
     Py_ssize_t d        # features
-    double range        # largest number of the points' precision
-    double dust         # see `decide`
     # Of each model
     int64_t* t          # examples learned
     double* frame       # true coefficient = frame * stored
     double* offset
     double* scalar      # current margin or width of the loss
-    double* gap         # of a scalar with a step of its own, otherwise NULL: see `Pace`
+    double* gap         # of a scalar with a step of its own, otherwise NULL: see `ok_scalar_step`
     double* gap_weight
     unsigned char* count        # slots in use: the first ones
     unsigned char* clock        # Recent: the slot of the oldest term, once all are used; Smallest: the next birthday
@@ -73,30 +72,11 @@ cdef struct Outcome:
     int reason
 
 
-cdef struct Decision:
-    # What is left of a move that one output and a gradient or implicit step make.
-    double shrink       # factor of the old coefficients
-    double alpha        # true coefficient of the new term; 0: there is none
-    double offset       # change of the offset
-    double scalar       # new scalar of the loss
-    double gap          # and of its running mean
-    double gap_weight
-
-
 # ---- One model ------------------------------------------------------------------------------------------
-
-cdef inline double largest(real sample) noexcept nogil:
-    """Stored coefficients beyond this are folded, so that sums of them stay finite."""
-    return 1e30 if real is float else 1e150
-
 
 cdef inline double smallest(real sample) noexcept nogil:
     """Numbers below it lose digits: folded to 0."""
     return 1.1754943508222875e-38 if real is float else 2.2250738585072014e-308
-
-
-cdef inline double least_frame(real sample) noexcept nogil:
-    return 1e-20 if real is float else 1e-100
 
 
 cdef void fold(Store* store, real* coef, Py_ssize_t m, Py_ssize_t lane) noexcept nogil:
@@ -124,12 +104,8 @@ cdef void renumber(Store* store, unsigned char* born, Py_ssize_t m, Py_ssize_t l
     store.clock[m] = store.count[m]
 
 
-cdef Py_ssize_t vacate(Store* store, const real* coef, unsigned char* born, Py_ssize_t m, Py_ssize_t lane,
-                       real newcomer, int smallest) noexcept nogil:
-    """A slot for a newcomer's stored coefficient, under the budget; -1 if it is the newcomer that goes.
-
-    `smallest` is the slot of a full model's smallest term.
-    """
+cdef Py_ssize_t vacate(Store* store, unsigned char* born, Py_ssize_t m, Py_ssize_t lane, int smallest) noexcept nogil:
+    """A slot for a new term, under the budget; `smallest` is the slot of a full model's smallest term."""
     cdef Py_ssize_t slot
     if store.recent:
         slot = (store.clock[m] + store.count[m]) % store.slots
@@ -138,86 +114,15 @@ cdef Py_ssize_t vacate(Store* store, const real* coef, unsigned char* born, Py_s
         else:
             store.count[m] += 1
         return slot
+    slot = smallest
     if store.count[m] < store.slots:
         slot = store.count[m]
         store.count[m] += 1
-    else:
-        slot = smallest
-        if fabs(newcomer) < fabs(coef[slot * OK_LANES + lane]):
-            return -1
     born[slot * OK_LANES + lane] = store.clock[m]
     store.clock[m] += 1
     if store.clock[m] == LAST_TICK:
         renumber(store, born, m, lane)
     return slot
-
-
-cdef void append(Store* store, real* points, real* coef, unsigned char* born, const real* x, Py_ssize_t m,
-                 Py_ssize_t lane, double alpha, int smallest) noexcept nogil:
-    """A new term at the model's x, with the true coefficient alpha, under the budget."""
-    cdef Py_ssize_t slot, j
-    cdef real stored
-    if fabs(alpha) >= largest(x[0]) * store.frame[m]:
-        fold(store, coef, m, lane)
-    stored = <real> (alpha / store.frame[m])
-    slot = vacate(store, coef, born, m, lane, stored, smallest)
-    if slot < 0:
-        return
-    coef[slot * OK_LANES + lane] = stored
-    for j in range(store.d):
-        points[(slot * store.d + j) * OK_LANES + lane] = x[j * OK_LANES + lane]
-
-
-cdef int decide(const Store* store, Py_ssize_t m, double bare, double own, double y, Decision* decision) noexcept nogil:
-    """What the rule makes of an example of model m; a reason if it cannot."""
-    cdef double eta = step_size(&store.step, store.t[m] + 1)
-    cdef Loss loss = store.loss
-    cdef View view
-    cdef Move move
-    cdef Pace pace = Pace(0.0, 0.0)
-    loss.scalar = store.scalar[m]
-    view.bare, view.score = bare, bare + store.offset[m]
-    view.target, view.weight, view.k, view.offsets, view.trace = y, 1.0, own, 1.0, 0.0
-    view.scalar_gradient = loss_scalar_gradient(&loss, view.score, y)
-    if store.gap != NULL:
-        view.compared = loss_compared(&loss, view.score, y)
-        pace = Pace(store.gap[m], store.gap_weight[m])
-    else:
-        view.compared = 0.0
-    if not store.implicit:
-        view.derivative = loss_derivative(&loss, view.score, y)
-        gradient_move(&loss, &pace, eta, store.regularization, &view, &move)
-    else:
-        view.score += (implicit_shrink(eta, store.regularization) - 1.0) * bare
-        implicit_move(&loss, &pace, eta, store.regularization, store.penalty, store.has_offset, &view, &move)
-        # In float32, a change of f(x) below the rounding of f(x) itself is no reason for a term.
-        if fabs(move.alpha[0]) * own < store.dust * (fabs(view.score) + fabs(y) + fabs(loss.scalar)):
-            move.alpha[0] = 0.0
-    decision.shrink = move.transform[0][0]
-    decision.alpha = move.alpha[0] if own != 0.0 else 0.0
-    decision.offset = move.offset if store.has_offset else 0.0
-    decision.scalar = move.scalar
-    if store.gap != NULL:
-        decision.gap, decision.gap_weight = move.pace.gap, move.pace.weight
-    if fabs(move.alpha[0]) <= store.range and fabs(move.alpha[0] * own) <= store.range \
-            and isfinite(decision.offset) and isfinite(move.scalar):
-        return NONE
-    return MOVE
-
-
-cdef void carry_out(Store* store, real* points, real* coef, unsigned char* born, const real* x, Py_ssize_t m,
-                    Py_ssize_t lane, const Decision* decision, int smallest) noexcept nogil:
-    """Shrink the old terms of model m, append the new one, move its offset and its loss's scalar."""
-    store.t[m] += 1
-    store.offset[m] += decision.offset
-    store.frame[m] *= decision.shrink
-    if fabs(store.frame[m]) < least_frame(x[0]):
-        fold(store, coef, m, lane)
-    if decision.alpha != 0.0:
-        append(store, points, coef, born, x, m, lane, decision.alpha, smallest)
-    store.scalar[m] = decision.scalar
-    if store.gap != NULL:
-        store.gap[m], store.gap_weight[m] = decision.gap, decision.gap_weight
 
 
 cdef double own_value(const Store* store, const real* x, Py_ssize_t lane) noexcept nogil:
@@ -247,104 +152,190 @@ cdef double evaluate_carefully(const Store* store, const real* points, const rea
 # ---- A block --------------------------------------------------------------------------------------------
 
 cdef void evaluate(const Store* store, const real* points, const real* coef, const real* x, Py_ssize_t slots,
-                   real* sums) noexcept nogil:
+                   Py_ssize_t ahead, real* sums) noexcept nogil:
     """Sums of stored coefficients times kernel values, for all models of a block."""
     if real is float:
         if store.linear:
-            ok_lanes_linear_f(points, coef, x, slots, store.d, sums)
+            ok_lanes_linear_f(points, coef, x, slots, store.d, ahead, sums)
         else:
-            ok_lanes_gaussian_f(points, coef, x, slots, store.d, <float> store.gamma, sums)
+            ok_lanes_gaussian_f(points, coef, x, slots, store.d, ahead, <float> store.gamma, sums)
     else:
         if store.linear:
-            ok_lanes_linear(points, coef, x, slots, store.d, sums)
+            ok_lanes_linear(points, coef, x, slots, store.d, ahead, sums)
         else:
-            ok_lanes_gaussian(points, coef, x, slots, store.d, store.gamma, sums)
+            ok_lanes_gaussian(points, coef, x, slots, store.d, ahead, store.gamma, sums)
 
 
-cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssize_t following, const int64_t* rows,
-                real* x, const Examples* examples, unsigned char* failed, Outcome* outcome) noexcept nogil:
-    """One example for each model of a block that has one (rows[lane] >= 0): its score and, if asked, its move.
-
-    `following` is the block that will be visited next.
-    """
-    cdef real sums[OK_LANES]
-    cdef Py_ssize_t lane, j, m, slots = 0, d = store.d, size = store.slots * OK_LANES
-    cdef unsigned char* born = store.born + block * size
-    cdef const unsigned char* count = store.count + block * OK_LANES
-    cdef const double* frame = store.frame + block * OK_LANES
-    cdef const double* offset = store.offset + block * OK_LANES
-    cdef int victims[OK_LANES]
-    cdef int reason
-    cdef Decision decision
-    cdef double bare, own, y
+cdef Py_ssize_t receive(const Store* store, const int64_t* rows, bint whole, const Examples* examples, real* x,
+                        Lanes* lanes) noexcept nogil:
+    """Turn rows of X to the layout of a block; how many there are.  `whole`: all, and they follow each other."""
+    cdef Py_ssize_t lane, j, d = store.d, n = 0
     cdef const real* row
-    cdef const real* points_ahead = points + following * size * d
-    cdef const real* coef_ahead = coef + following * size
-    points += block * size * d
-    coef += block * size
     for lane in range(OK_LANES):
-        slots = max(slots, <Py_ssize_t> count[lane])
+        lanes.active[lane] = 1.0 if rows[lane] >= 0 else 0.0
+        n += rows[lane] >= 0
+        if examples.y != NULL and rows[lane] >= 0:
+            lanes.target[lane] = examples.y[rows[lane]]
+    if whole:
+        if real is float:
+            ok_lanes_turn_f(<const float*> examples.X + rows[0] * d, d, x)
+        else:
+            ok_lanes_turn(<const double*> examples.X + rows[0] * d, d, x)
+        return n
+    for lane in range(OK_LANES):
         if rows[lane] >= 0:                     # other lanes may hold what they held
             row = <const real*> examples.X + rows[lane] * d
             for j in range(d):
                 x[j * OK_LANES + lane] = row[j]
-    evaluate(store, points, coef, x, slots, sums)
-    if examples.learning and not store.recent and slots == store.slots:
-        if real is float:
-            ok_lanes_smallest_f(coef, born, slots, victims)
-        else:
-            ok_lanes_smallest(coef, born, slots, victims)
+    return n
+
+
+cdef void score(const Store* store, const real* points, const real* coef, Py_ssize_t block, Py_ssize_t following,
+                Py_ssize_t slots, const int64_t* rows, const real* x, Lanes* lanes) noexcept nogil:
+    """f(x) and the score of each model that has an example."""
+    cdef real sums[OK_LANES]
+    cdef const double* frame = store.frame + block * OK_LANES
+    cdef const double* offset = store.offset + block * OK_LANES
+    cdef Py_ssize_t lane
+    evaluate(store, points, coef, x, slots, (following - block) * store.slots * OK_LANES, sums)
+    if store.linear:
+        for lane in range(OK_LANES):
+            lanes.own[lane] = own_value(store, x, lane)
+            if rows[lane] >= 0 and not isfinite(sums[lane]):
+                sums[lane] = evaluate_carefully(store, points, coef, x, lane)
+    if real is float:
+        ok_lanes_scores_f(sums, frame, offset, lanes)
+    else:
+        ok_lanes_scores(sums, frame, offset, lanes)
+
+
+cdef void size_step(const Store* store, Py_ssize_t lane, int64_t t, Lanes* lanes) noexcept nogil:
+    """Step of example t, and what it leaves of old coefficients."""
+    cdef double eta = step_size(&store.step, t)
+    lanes.eta[lane] = eta
+    lanes.shrink[lane] = implicit_shrink(eta, store.regularization) if store.rule.implicit \
+        else gradient_shrink(eta, store.regularization)
+
+
+cdef void move(Store* store, real* coef, Py_ssize_t block, Lanes* lanes) noexcept nogil:
+    """Shrink old terms, move offsets and scalars; decide about new terms."""
+    cdef Py_ssize_t lane, first = block * OK_LANES
+    cdef double* gap = lanes.no_gap
+    cdef double* gap_weight = lanes.no_weight
+    if store.gap != NULL:
+        gap, gap_weight = store.gap + first, store.gap_weight + first
+    if store.step.code != FIXED:
+        for lane in range(OK_LANES):
+            size_step(store, lane, store.t[first + lane] + 1, lanes)
+    ok_lanes_move(&store.rule, lanes, store.t + first, store.frame + first, store.offset + first, store.scalar + first,
+                  gap, gap_weight)
+    if lanes.n_folds > 0:
+        for lane in range(OK_LANES):
+            if lanes.folds[lane] > 0.0:
+                fold(store, coef, first + lane, lane)
+                lanes.stored[lane] = lanes.alpha[lane]
+
+
+cdef void append(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssize_t slots, const real* x,
+                 const Lanes* lanes) noexcept nogil:
+    """Store the new terms, under the budget: a term smaller than all of a full model's does not enter."""
+    cdef int entering[OK_LANES]
+    cdef int victims[OK_LANES]
+    cdef real least[OK_LANES]
+    cdef Py_ssize_t i, lane, slot, j, n, d = store.d
+    cdef unsigned char* born = store.born + block * store.slots * OK_LANES
+    cdef const unsigned char* count = store.count + block * OK_LANES
     for lane in range(OK_LANES):
-        # While models move one by one, memory has time to bring what follows.
-        ok_prefetch(<const double*> (points_ahead + lane * slots * d), slots * d * sizeof(real) // 8)
-        ok_prefetch(<const double*> (coef_ahead + lane * slots), slots * sizeof(real) // 8)
+        least[lane] = 0
+        victims[lane] = 0
+    if not store.recent and slots == store.slots:
+        if real is float:
+            ok_lanes_smallest_f(coef, born, slots, victims, least)
+        else:
+            ok_lanes_smallest(coef, born, slots, victims, least)
+    if real is float:
+        n = ok_lanes_entering_f(lanes, count, store.slots, least, entering)
+    else:
+        n = ok_lanes_entering(lanes, count, store.slots, least, entering)
+    for i in range(n):
+        lane = entering[i]
+        slot = vacate(store, born, block * OK_LANES + lane, lane, victims[lane])
+        coef[slot * OK_LANES + lane] = <real> lanes.stored[lane]
+        for j in range(d):
+            points[(slot * d + j) * OK_LANES + lane] = x[j * OK_LANES + lane]
+
+
+cdef void report(const int64_t* rows, const Lanes* lanes, bint learning, unsigned char* failed,
+                 Outcome* outcome) noexcept nogil:
+    """Which examples could not be learned, and why."""
+    cdef Py_ssize_t lane
+    for lane in range(OK_LANES):
         if rows[lane] < 0:
             continue
-        m = block * OK_LANES + lane
-        bare, own = frame[lane] * sums[lane], 1.0
-        if store.linear:
-            own = own_value(store, x, lane)
-            if not isfinite(bare):
-                bare = frame[lane] * evaluate_carefully(store, points, coef, x, lane)
-        examples.scores[rows[lane]] = bare + offset[lane]
-        reason = NONE
-        if not isfinite(bare + offset[lane]):
-            reason = SCORE
-        elif examples.learning and not isfinite(own):
-            reason = POINT
-        elif examples.learning:
-            y = 0.0 if examples.y == NULL else examples.y[rows[lane]]
-            reason = decide(store, m, bare, own, y, &decision)
-            if reason == NONE:
-                carry_out(store, points, coef, born, x, m, lane, &decision, victims[lane])
-        if reason == NONE:
+        if (lanes.moved[lane] if learning else lanes.active[lane]) > 0.0:
             outcome.learned += 1
             continue
         failed[lane] = True
         if outcome.row < 0 or rows[lane] < outcome.row:
-            outcome.row, outcome.reason = rows[lane], reason
+            outcome.row = rows[lane]
+            outcome.reason = SCORE if not isfinite(lanes.score[lane]) else POINT if not isfinite(lanes.own[lane]) else MOVE
+
+
+cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssize_t following, const int64_t* rows,
+                bint whole, real* x, Lanes* lanes, const Examples* examples, unsigned char* failed,
+                Outcome* outcome) noexcept nogil:
+    """One example for each model of a block that has one (rows[lane] >= 0): its score and, if asked, its move.
+
+    `following` is the block that will be visited next.  `whole`: all models have one, and the rows follow each other.
+    """
+    cdef Py_ssize_t lane, n, slots = 0, size = store.slots * OK_LANES
+    cdef const unsigned char* count = store.count + block * OK_LANES
+    points += block * size * store.d
+    coef += block * size
+    for lane in range(OK_LANES):
+        slots = max(slots, <Py_ssize_t> count[lane])
+    n = receive(store, rows, whole, examples, x, lanes)
+    score(store, points, coef, block, following, slots, rows, x, lanes)
+    if whole:
+        memcpy(examples.scores + rows[0], lanes.score, sizeof(lanes.score))
+    else:
+        for lane in range(OK_LANES):
+            if rows[lane] >= 0:
+                examples.scores[rows[lane]] = lanes.score[lane]
+    if examples.learning:
+        move(store, coef, block, lanes)
+        if lanes.n_terms > 0:
+            append(store, points, coef, block, slots, x, lanes)
+        if lanes.n_moved == n:
+            outcome.learned += n
+            return
+    report(rows, lanes, examples.learning, failed, outcome)
 
 
 cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first, Py_ssize_t last, real* x,
-                       const Examples* examples, Outcome* outcome) noexcept nogil:
+                       Lanes* lanes, const Examples* examples, Outcome* outcome) noexcept nogil:
     """All examples of some blocks, those of each model in their order; a model stops at an example that it cannot learn."""
     cdef int64_t rows[OK_LANES]
     cdef int64_t next[OK_LANES]
     cdef unsigned char failed[OK_LANES]
     cdef Py_ssize_t place, lane, m
-    cdef bint more
+    cdef bint more, whole
     cdef const int64_t* starts
+    for lane in range(OK_LANES):
+        lanes.own[lane], lanes.target[lane] = 1.0, 0.0
+        lanes.no_gap[lane] = lanes.no_weight[lane] = 0.0
+        size_step(store, lane, 1, lanes)        # for good, if all steps are alike
     for place in range(first, last):
         for lane in range(OK_LANES):
             failed[lane] = False
-        more = False
         if examples.blocks == NULL:
+            more, whole = False, examples.active == NULL and (place + 1) * OK_LANES <= examples.n
             for lane in range(OK_LANES):
                 m = place * OK_LANES + lane
-                rows[lane] = m if m < examples.n and (examples.active == NULL or examples.active[m]) else -1
+                rows[lane] = m if whole or (m < examples.n and (examples.active == NULL or examples.active[m])) else -1
                 more |= rows[lane] >= 0
             if more:
-                visit(store, points, coef, place, min(place + 1, last - 1), rows, x, examples, failed, outcome)
+                visit(store, points, coef, place, min(place + 1, last - 1), rows, whole, x, lanes, examples, failed, outcome)
             continue
         starts = examples.starts + place * (OK_LANES + 1)
         for lane in range(OK_LANES):
@@ -359,8 +350,8 @@ cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first,
                     more = True
             if not more:
                 break
-            visit(store, points, coef, examples.blocks[place], examples.blocks[min(place + 1, last - 1)], rows, x,
-                  examples, failed, outcome)
+            visit(store, points, coef, examples.blocks[place], examples.blocks[min(place + 1, last - 1)], rows, False, x,
+                  lanes, examples, failed, outcome)
 
 
 # ---- From Python ----------------------------------------------------------------------------------------
@@ -393,22 +384,25 @@ cdef class Models:
 
     def __init__(self, *, loss, step, bint implicit, double regularization, double penalty, bint recent, Py_ssize_t slots,
                  bint offset, gamma, Py_ssize_t n_features, dtype):
-        self.store.loss = Loss(loss[0], loss[1], loss[2], loss[3])
-        self.store.has_offset = offset
+        code, scalar, nu, own_step = loss
+        self.store.rule.loss = Loss(code, scalar, nu, own_step)
+        self.store.rule.has_offset = offset
         self.store.linear = gamma is None
         self.store.gamma = 0.0 if gamma is None else gamma
-        self.store.implicit, self.store.recent, self.store.slots = implicit, recent, slots
+        self.store.rule.implicit, self.store.recent, self.store.slots = implicit, recent, slots
         self.store.d = n_features
         self.dtype = np.dtype(dtype)
-        self.store.range = np.finfo(self.dtype).max
-        self.store.dust = 1e-6 if self.dtype == np.float32 else 0.0
+        single = self.dtype == np.float32
+        self.store.rule.range = np.finfo(self.dtype).max
+        self.store.rule.dust = 1e-6 if single else 0.0
+        self.store.rule.least_frame, self.store.rule.most = (1e-20, 1e30) if single else (1e-100, 1e150)
         self.configure(step, regularization, penalty)
         self.allocate(0)
 
     def configure(self, step, double regularization, double penalty):
         """Set what may change between calls."""
         self.store.step = Step(step[0], step[1], step[2], step[3], step[4])
-        self.store.regularization, self.store.penalty = regularization, penalty
+        self.store.regularization, self.store.rule.penalty = regularization, penalty
 
     cdef allocate(self, Py_ssize_t blocks):
         """Move to arrays of so many blocks, at least as many as are in use."""
@@ -416,9 +410,9 @@ cdef class Models:
         shapes = {"points": (self.dtype, (slots, self.store.d)), "coefficients": (self.dtype, (slots,)),
                   "born": (np.uint8, (slots,)), "t": (np.int64, ()), "frame": (np.float64, ()),
                   "offset": (np.float64, ()), "scalar": (np.float64, ()), "count": (np.uint8, ()), "clock": (np.uint8, ())}
-        if self.store.loss.step > 0.0:
+        if self.store.rule.loss.step > 0.0:
             shapes.update(gap=(np.float64, ()), gap_weight=(np.float64, ()))
-        starts = {"frame": 1.0, "scalar": self.store.loss.scalar}
+        starts = {"frame": 1.0, "scalar": self.store.rule.loss.scalar}
         moved = {}
         for name, (dtype, shape) in shapes.items():
             moved[name] = zeros((blocks, *shape, OK_LANES), np.dtype(dtype))
@@ -458,6 +452,7 @@ cdef class Models:
         learned, row, reason : how many rows went well; the first that did not (-1: none), and why
         """
         cdef Examples examples
+        cdef Lanes lanes
         cdef Outcome outcome = Outcome(0, -1, NONE)
         cdef const int64_t[::1] blocks, order
         cdef const int64_t[:, ::1] starts
@@ -486,9 +481,9 @@ cdef class Models:
         cdef bint single = self.dtype == np.float32
         with nogil:
             if single:
-                visit_blocks[float](&self.store, <float*> points, <float*> coef, first, last, <float*> x, &examples, &outcome)
+                visit_blocks[float](&self.store, <float*> points, <float*> coef, first, last, <float*> x, &lanes, &examples, &outcome)
             else:
-                visit_blocks[double](&self.store, <double*> points, <double*> coef, first, last, <double*> x, &examples, &outcome)
+                visit_blocks[double](&self.store, <double*> points, <double*> coef, first, last, <double*> x, &lanes, &examples, &outcome)
         return outcome.learned, outcome.row, outcome.reason
 
     def values(self, name):

@@ -40,7 +40,8 @@ cdef class Hypothesis:
     def __init__(self, *, Function function, Form form, loss, bint offset, bint average, double radius=0.0,
                  bint exact_norms=False, bint regression=False, Hypothesis next=None):
         self.function, self.form, self.rule = function, form, form.rule
-        self.now.loss = Loss(loss[0], loss[1], loss[2], loss[3])
+        code, scalar, nu, own_step = loss
+        self.now.loss = Loss(code, scalar, nu, own_step)
         self.now.has_offset = offset
         self.now.keeps_square = exact_norms
         self.averages = average

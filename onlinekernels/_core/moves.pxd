@@ -7,10 +7,23 @@ The formulas see one dimension.  With one output that is the output itself.  Wit
 outputs it is the direction e_y - e_r from the runner-up r to the label y: the score is the margin
 f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas are the same.
 """
-from libc.math cimport fabs, fmax, sqrt
+from libc.math cimport fmax, sqrt
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.losses cimport (INSENSITIVE, NU_HINGE, NU_PAIR_HINGE, SQUARED_INSENSITIVE, Loss, loss_has_width,
-                                         loss_implicit, loss_moved_scalar)
+from onlinekernels._core.losses cimport INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_implicit
+
+cdef extern from "rules.h" nogil:
+    ctypedef struct Shift "ok_shift":
+        double shrink
+        double alpha
+        double offset
+
+    double gradient_shrink "ok_gradient_shrink"(double eta, double regularization) noexcept
+    Shift gradient_shift "ok_gradient_shift"(double shrink, double eta, double derivative) noexcept
+    double implicit_shrink "ok_implicit_shrink"(double eta, double regularization) noexcept
+    Shift implicit_shift "ok_implicit_shift"(const Loss* loss, double shrink, double size, double offsets, double z,
+                                             double y, double k) noexcept
+    double scalar_step "ok_scalar_step"(const Loss* loss, double shared, double weight, double gradient, double compared,
+                                        double* gap, double* gap_weight) noexcept
 
 cdef enum StepCode:
     FIXED = 0
@@ -91,33 +104,20 @@ cdef inline double capped(double eta, double stiffness) noexcept nogil:
 
 cdef inline void move_scalar(const Loss* loss, const Pace* pace, double shared, double weight, double gradient,
                              double compared, Move* move) noexcept nogil:
-    """The scalar of a nu-loss goes down its gradient: by f's step, or by a step of its own.
+    move.compared, move.pace = compared, pace[0]
+    move.scalar = scalar_step(loss, shared, weight, gradient, compared, &move.pace.gap, &move.pace.weight)
 
-    Its own step is relative to the running mean of |compared - scalar|. Far away it goes fast; near the
-    quantile it moves by a small part of the scores' spread. f's step may be as large as all of f, and then the
-    scalar swings like a clock, whatever comes. But a margin and an f that only just reaches it could fade away
-    together, so the scale of a margin is not below a part of f's step. Where more than nu of the examples cannot be
-    told apart, the margin of classes would go below 0 and mistakes would not be learned: it stays above.
-    """
-    cdef double step = shared, memory = 0.999, least = 0.0 if loss_has_width(loss) else 0.3 * shared
-    cdef bint own = loss.step > 0.0 and weight > 0.0
-    move.compared = compared
-    move.pace = pace[0]
-    if own:
-        move.pace.weight = memory * pace.weight + weight
-        move.pace.gap += weight / move.pace.weight * (fabs(compared - loss.scalar) - pace.gap)
-        step = loss.step * fmax(move.pace.gap, least)
-    move.scalar = loss_moved_scalar(loss, loss.scalar - step * weight * gradient)
-    if own and loss.code in (NU_HINGE, NU_PAIR_HINGE):
-        move.scalar = fmax(move.scalar, 0.1 * shared)
+
+cdef inline void shift_by(const Shift* shift, Move* move) noexcept nogil:
+    move.transform[0][0] = shift.shrink
+    move.alpha[0] = shift.alpha
+    move.offset = shift.offset
 
 
 cdef inline void gradient_move(const Loss* loss, const Pace* pace, double eta, double regularization, const View* view,
                                Move* move) noexcept nogil:
-    """f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .): K (9), (11), (12), with eta_t in both places."""
-    move.transform[0][0] = 1.0 - eta * regularization
-    move.alpha[0] = -eta * view.derivative
-    move.offset = move.alpha[0]                                             # K (16): never decayed
+    cdef Shift shift = gradient_shift(gradient_shrink(eta, regularization), eta, view.derivative)
+    shift_by(&shift, move)
     move_scalar(loss, pace, eta, view.weight, view.scalar_gradient, view.compared, move)
 
 
@@ -153,27 +153,12 @@ cdef inline void meta_norms(double eta, double c, double memory, double xi_f, do
         new.square = 0.0
 
 
-cdef inline double implicit_shrink(double eta, double regularization) noexcept nogil:
-    """1 - tau of I (11): what an implicit step leaves of old coefficients."""
-    return 1.0 / (1.0 + eta * regularization)
-
-
 cdef inline void implicit_move(const Loss* loss, const Pace* pace, double eta, double regularization, double penalty,
                                bint has_offset, const View* view, Move* move) noexcept nogil:
-    """f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)), I (8)-(12).
-
-    An offset is one more coordinate without regularization, so the same arg-min is over (f, b):
-    along the direction it adds its length to the kernel.  `view.score` is the score that the
-    shrunk hypothesis gives.
-    """
-    cdef double shrink = implicit_shrink(eta, regularization)
-    cdef double size = shrink * eta * penalty * view.weight
-    cdef double k = view.k
-    if has_offset:
-        k += view.offsets / shrink
-    move.transform[0][0] = shrink                                           # (11)
-    move.alpha[0] = loss_implicit(loss, view.score, view.target, k, size) if k > 0.0 else 0.0
-    move.offset = move.alpha[0] / shrink
+    """`view.score` is the score that the shrunk hypothesis gives."""
+    cdef Shift shift = implicit_shift(loss, implicit_shrink(eta, regularization), eta * penalty * view.weight,
+                                      view.offsets if has_offset else 0.0, view.score, view.target, view.k)
+    shift_by(&shift, move)
     # The scalar of a nu-loss moves explicitly, by its gradient at f_t.
     move_scalar(loss, pace, eta * penalty, view.weight, view.scalar_gradient, view.compared, move)
 

@@ -26,9 +26,11 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define OK_INLINE static inline __attribute__((always_inline, unused))
 #define OK_STATIC static __attribute__((unused))
+#define OK_PREFETCH(address) __builtin_prefetch(address)
 #else
 #define OK_INLINE static __forceinline
 #define OK_STATIC static
+#define OK_PREFETCH(address) ((void)0)
 #endif
 
 #if defined(_MSC_VER)
@@ -357,67 +359,5 @@ OK_STATIC OK_CLONES void ok_scale_row(double *OK_RESTRICT row, double by, ptrdif
     ptrdiff_t j;
     for (j = 0; j < n; j++) row[j] *= by;
 }
-
-/* ---- Many models side by side: lane l of every row belongs to model l of a block ---------------- */
-
-/* sums[l] = sum over slots of coef[slot][l] k(x[.][l], points[slot][.][l]).  Slots without a term have
- * coefficient 0.  Gaussian distances come from differences: they need no origin. */
-#define OK_DEFINE_LANES(TYPE, SUFFIX, EXP)                                                         \
-    OK_STATIC OK_CLONES void ok_lanes_gaussian##SUFFIX(                                            \
-        const TYPE *OK_RESTRICT points, const TYPE *OK_RESTRICT coef, const TYPE *OK_RESTRICT x,   \
-        ptrdiff_t slots, ptrdiff_t d, TYPE gamma, TYPE *OK_RESTRICT sums)                          \
-    {                                                                                              \
-        ptrdiff_t slot, j, l;                                                                      \
-        for (l = 0; l < OK_LANES; l++) sums[l] = 0;                                                \
-        for (slot = 0; slot < slots; slot++) {                                                     \
-            TYPE distance[OK_LANES] = {0};                                                         \
-            for (j = 0; j < d; j++, points += OK_LANES)                                            \
-                for (l = 0; l < OK_LANES; l++) {                                                   \
-                    TYPE gap = x[j * OK_LANES + l] - points[l];                                    \
-                    distance[l] += gap * gap;                                                      \
-                }                                                                                  \
-            for (l = 0; l < OK_LANES; l++)                                                         \
-                sums[l] += coef[slot * OK_LANES + l] * EXP(-gamma * distance[l]);                  \
-        }                                                                                          \
-    }                                                                                              \
-    OK_STATIC OK_CLONES void ok_lanes_linear##SUFFIX(                                              \
-        const TYPE *OK_RESTRICT points, const TYPE *OK_RESTRICT coef, const TYPE *OK_RESTRICT x,   \
-        ptrdiff_t slots, ptrdiff_t d, TYPE *OK_RESTRICT sums)                                      \
-    {                                                                                              \
-        ptrdiff_t slot, j, l;                                                                      \
-        for (l = 0; l < OK_LANES; l++) sums[l] = 0;                                                \
-        for (slot = 0; slot < slots; slot++) {                                                     \
-            TYPE inner[OK_LANES] = {0};                                                            \
-            for (j = 0; j < d; j++, points += OK_LANES)                                            \
-                for (l = 0; l < OK_LANES; l++) inner[l] += x[j * OK_LANES + l] * points[l];        \
-            for (l = 0; l < OK_LANES; l++) sums[l] += coef[slot * OK_LANES + l] * inner[l];        \
-        }                                                                                          \
-    }                                                                                              \
-    /* victim[l]: the slot with the smallest coefficient, the one born first among equals. */      \
-    OK_STATIC OK_CLONES void ok_lanes_smallest##SUFFIX(                                            \
-        const TYPE *OK_RESTRICT coef, const unsigned char *OK_RESTRICT born, ptrdiff_t slots,      \
-        int32_t *OK_RESTRICT victim)                                                               \
-    {                                                                                              \
-        TYPE least[OK_LANES];                                                                      \
-        int32_t oldest[OK_LANES];                                                                  \
-        ptrdiff_t slot, l;                                                                         \
-        for (l = 0; l < OK_LANES; l++) {                                                           \
-            least[l] = coef[l] < 0 ? -coef[l] : coef[l];                                           \
-            oldest[l] = born[l];                                                                   \
-            victim[l] = 0;                                                                         \
-        }                                                                                          \
-        for (slot = 1; slot < slots; slot++)                                                       \
-            for (l = 0; l < OK_LANES; l++) {                                                       \
-                TYPE c = coef[slot * OK_LANES + l], size = c < 0 ? -c : c;                         \
-                int32_t day = born[slot * OK_LANES + l];                                           \
-                int goes = (size < least[l]) | ((size == least[l]) & (day < oldest[l]));           \
-                least[l] = goes ? size : least[l];                                                 \
-                oldest[l] = goes ? day : oldest[l];                                                \
-                victim[l] = goes ? (int32_t)slot : victim[l];                                      \
-            }                                                                                      \
-    }
-
-OK_DEFINE_LANES(double, , ok_exp)
-OK_DEFINE_LANES(float, _f, ok_exp_f)
 
 #endif

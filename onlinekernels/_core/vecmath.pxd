@@ -33,13 +33,3 @@ cdef extern from "vecmath.h" nogil:
     void ok_multiply_row(double* into, const double* row, Py_ssize_t n) noexcept
     void ok_shift_row(double* row, double by, Py_ssize_t n) noexcept
     void ok_scale_row(double* row, double by, Py_ssize_t n) noexcept
-    void ok_lanes_gaussian(const double* points, const double* coef, const double* x, Py_ssize_t slots,
-                           Py_ssize_t d, double gamma, double* sums) noexcept
-    void ok_lanes_gaussian_f(const float* points, const float* coef, const float* x, Py_ssize_t slots,
-                             Py_ssize_t d, float gamma, float* sums) noexcept
-    void ok_lanes_linear(const double* points, const double* coef, const double* x, Py_ssize_t slots,
-                         Py_ssize_t d, double* sums) noexcept
-    void ok_lanes_linear_f(const float* points, const float* coef, const float* x, Py_ssize_t slots,
-                           Py_ssize_t d, float* sums) noexcept
-    void ok_lanes_smallest(const double* coef, const unsigned char* born, Py_ssize_t slots, int* victim) noexcept
-    void ok_lanes_smallest_f(const float* coef, const unsigned char* born, Py_ssize_t slots, int* victim) noexcept

@@ -18,7 +18,7 @@ def never(model):
 
 
 class Adatron(TwoClasses):
-    """Kernel-Adatron (Friess, Cristianini and Campbell 1998), V section 3.
+    """Kernel-Adatron (Friess, Cristianini and Campbell 1998), as V section 3 has it.
 
     f = sum_i alpha_i y_i k(x_i, .), all alpha_i start at 1, and each pass visits the examples in their order::
 
@@ -30,12 +30,17 @@ class Adatron(TwoClasses):
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or None
-        Default as in `NORMA`. Additive kernels run on trees.
+    {kernel}
+        Additive kernels run on trees.
     step : float
-        eta.
-    epochs : int
-        Passes.
+        eta: how far an example moves its coefficient; positive.
+    {epochs}
+
+    {Attributes}
+
+    References
+    ----------
+    {V}
 
     Examples
     --------

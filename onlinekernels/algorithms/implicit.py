@@ -15,26 +15,40 @@ class ILK(OnlineLearner):
 
         f <- argmin 1/2 |f - f_t|^2 + eta_t (lambda/2 |f|^2 + C L(f(x_t), y_t))
 
-    The solution shrinks the old coefficients by 1 - tau = 1 / (1 + eta lambda) and appends one term,
+    The solution shrinks the old coefficients by 1 - tau_t = 1 / (1 + eta_t lambda) and appends one term,
     whose coefficient the loss decides: in closed form, or by a bracketed iteration for the logistic
     losses. A step can never overshoot, so large steps are safe.
 
     Parameters
     ----------
-    loss, kernel, budget, labels, class_weight, scale, scale_target, epochs
-        As in `NORMA`. Losses of your own have no implicit step.
+    {loss}
+        A loss of your own has no implicit step.
+    {kernel}
     step : float, Step or None
-        eta_t. None is 1 on a stream, and ``InverseSqrt(5.0)`` in `fit`, which means a world that stands still.
+        eta_t: how far an example moves f; a number means `Fixed`. None is 1 on a stream, and ``InverseSqrt(5.0)`` in
+        `fit`, which means a world that stands still.
     regularization : float or None
-        lambda. None is 3e-3 for classes and 1e-3 for numbers on a stream, 1 / rows in `fit`, and nu / 200 for
-        `NuNovelty`.
+        lambda: how fast old coefficients decay; at least 0. None is 3e-3 for classes and 1e-3 for numbers on a stream,
+        1 / rows in `fit`, and nu / 200 for `NuNovelty`.
     penalty : float
-        C: how much a loss counts against staying where f is; caps the coefficients of the hinges.
+        C: how much a loss counts against staying where f is; positive. It caps the coefficients of the hinges.
     exact : bool
-        For the hinges of many classes. False is the paper's step (17)-(18), which looks at the best
+        For the hinges of many classes. False is the paper's step, I (17)-(18), which looks at the best
         runner-up only; True is the arg-min over all labels (not with a `Taxonomy`).
+    {budget}
     offset : bool
         Learn offsets b as further coordinates of the same arg-min, without regularization.
+    {labels}
+    {class_weight}
+    {scale}
+    {scale_target}
+    {epochs}
+
+    {Attributes}
+
+    {Notes}
+
+    {References}
 
     Examples
     --------
@@ -67,18 +81,46 @@ class ILK(OnlineLearner):
             kernel=self.kernel,
             step=self.step,
             rule="implicit",
-            regularization=None if self.regularization is None else check_not_negative(self, "regularization"),
+            regularization=check_not_negative.or_none(self, "regularization"),
             penalty=check_positive(self, "penalty"),
             exact=check_flag(self, "exact"),
         )
 
 
 class SILK(ILK):
-    """Sparse ILK: the terms with the largest coefficients stay (I 2.1).
+    """Sparse implicit online learning with kernels: the terms with the largest coefficients stay (I 2.1).
 
-    `ILK` with a budget; an integer means `Smallest`, and "auto" is 512 terms on a stream and 4096 in `fit`. Other
-    parameters as there. The defaults are for features of the size of 1, as behind a running scaler, ``scale=True``.
-    A world that changes fast wants more regularization.
+    It is `ILK` with a budget. Each step minimizes, over all functions, the distance to the old one plus the regularized
+    loss of the example, evaluated at the *new* function::
+
+        f <- argmin 1/2 |f - f_t|^2 + eta_t (lambda/2 |f|^2 + C L(f(x_t), y_t))
+
+    The defaults are for features of the size of 1, as behind a running scaler, ``scale=True``. A world that changes fast
+    wants more regularization.
+
+    Parameters
+    ----------
+    {loss}
+    {kernel}
+    {step}
+    {regularization}
+    {penalty}
+    {exact}
+    budget : Budget, int, None or "auto"
+        Which terms stay; an integer means `Smallest`, None all of them. "auto" is 512 terms on a stream and 4096 in
+        `fit`.
+    {offset}
+    {labels}
+    {class_weight}
+    {scale}
+    {scale_target}
+    {epochs}
+
+    {Attributes}
+
+    {Notes}
+
+    {References}
 
     Examples
     --------
@@ -108,12 +150,26 @@ class PassiveAggressive(OnlineLearner):
 
     Parameters
     ----------
-    loss : Loss, str or None
-        `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
+    {loss}
+        Here it is `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
+    {kernel}
     penalty : float
-        C, the aggressiveness of PA-I and PA-II.
-    kernel, budget, offset, labels, class_weight, scale, scale_target, epochs
-        As in `NORMA`.
+        C, the aggressiveness of PA-I and PA-II; positive.
+    variant : "PA", "PA-I" or "PA-II"
+        How far an example may move f: as far as it takes, up to a cap, or against a squared loss.
+    {budget}
+    {offset}
+    {labels}
+    {class_weight}
+    {scale}
+    {scale_target}
+    {epochs}
+
+    {Attributes}
+
+    {Notes}
+
+    {References}
 
     Examples
     --------

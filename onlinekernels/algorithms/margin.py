@@ -1,17 +1,31 @@
-"""The margin classics: ALMA, ROMMA, the voted Perceptron and the Adatron."""
+"""The margin classics: ALMA, ROMMA and the voted Perceptron."""
 import numpy as np
 
 from onlinekernels.kernels import Normalized, as_kernel
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.losses import Hinge
 from onlinekernels.plan import Plan
-from onlinekernels.validation import check_flag, check_real
+from onlinekernels.validation import check_flag, check_positive, check_share
 
 __all__ = ["ALMA", "ROMMA", "VotedPerceptron"]
 
 
 class TwoClasses(OnlineLearner):
-    """A learner of two classes without a choice of loss or an offset."""
+    """A learner of two classes without a choice of loss or an offset.
+
+    Parameters
+    ----------
+    {kernel}
+    {budget}
+        |f| is kept exact when a term is dropped.
+    {scale}
+    {epochs}
+
+    Notes
+    -----
+    f(x) is written w.x here, as in the papers about these algorithms, and |f| is |w|. A sample weight of 0 leaves an
+    example out.
+    """
 
     offset = False
     budget = None
@@ -31,14 +45,22 @@ class ALMA(TwoClasses):
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or None
-        Default as in `NORMA`. f lives in the space of `Normalized(kernel)`.
+    {kernel}
+        f lives in the space of `Normalized(kernel)`.
     alpha : float
-        In (0, 1]; 1 asks for no margin at all.
-    B, C : float or None
-        Default sqrt(8) / alpha and sqrt(2), as in the original.
-    budget, scale, epochs
-        As in `NORMA`. A sample weight of 0 leaves an example out, other weights make no difference.
+        How much of the largest margin may be given away, in (0, 1]; 1 asks for no margin at all.
+    B : float or None
+        The margin that is asked for, times sqrt(k) / (1 - alpha); positive. None is sqrt(8) / alpha, as in the original.
+    C : float or None
+        The step, times sqrt(k); positive. None is sqrt(2), as in the original.
+    {budget}
+    {scale}
+    {epochs}
+
+    {Attributes}
+
+    {Notes}
+    Other weights make no difference.
 
     Examples
     --------
@@ -61,10 +83,9 @@ class ALMA(TwoClasses):
         self.epochs = epochs
 
     def _plan(self):
-        alpha = check_real(self, "alpha", "a number in (0, 1]", lambda value: 0 < value <= 1)
-        positive = "a positive number or None"
-        B = np.sqrt(8.0) / alpha if self.B is None else check_real(self, "B", positive, lambda value: value > 0)
-        C = np.sqrt(2.0) if self.C is None else check_real(self, "C", positive, lambda value: value > 0)
+        alpha = check_share(self, "alpha")
+        B = check_positive.or_none(self, "B") or np.sqrt(8.0) / alpha
+        C = check_positive.or_none(self, "C") or np.sqrt(2.0)
         return Plan.of(
             self,
             loss=self.loss,
@@ -90,12 +111,17 @@ class ROMMA(TwoClasses):
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or None
-        Default as in `NORMA`.
+    {kernel}
     aggressive : bool
-    budget, scale, epochs
-        As in `NORMA`. |w| is kept exact when a budget drops terms. A sample weight of 0 leaves an example out, other
-        weights make no difference.
+        Move whenever y w.x < 1, not only after mistakes.
+    {budget}
+    {scale}
+    {epochs}
+
+    {Attributes}
+
+    {Notes}
+    Other weights make no difference.
 
     Examples
     --------
@@ -131,11 +157,15 @@ class VotedPerceptron(TwoClasses):
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or None
-        Default as in `NORMA`.
+    {kernel}
     vote : bool
-    scale, epochs
-        As in `NORMA`.
+        Predict with the majority of the hypotheses; False is their average.
+    {scale}
+    {epochs}
+
+    {Attributes}
+
+    {Notes}
 
     Examples
     --------

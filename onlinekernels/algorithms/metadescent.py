@@ -2,7 +2,7 @@
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.plan import Plan
 from onlinekernels.steps import MetaDescent
-from onlinekernels.validation import check_flag, check_not_negative
+from onlinekernels.validation import check_flag, check_memory, check_not_negative, check_positive
 
 __all__ = ["SVMD"]
 
@@ -16,26 +16,34 @@ class SVMD(OnlineLearner):
 
     Parameters
     ----------
-    loss, kernel, offset, labels, class_weight, scale, scale_target, epochs
-        As in `NORMA`.
-    budget : Budget, int, None or "auto"
-        As in `NORMA`; "auto" is 512 terms on a stream and 4096 in `fit`.
+    {loss}
+    {kernel}
     step : float
-        eta_0, the first step.
+        eta_0, the first step; positive.
     meta_step : float
-        mu, how fast the step adapts.
+        mu, how fast the step adapts; at least 0.
     memory : float
-        lambda of V (34), in [0, 1].
+        lambda of V (34), in [0, 1]: how long the trace v remembers; 0 looks one step back only.
     regularization : float
-        c. step * regularization must not exceed 1; an adapted step is capped there.
+        c of V, lambda elsewhere: how fast old coefficients decay; at least 0. step * regularization must not exceed 1;
+        an adapted step is capped there.
     exact_norms : bool
         False is the paper: <f, v> and |f|^2 as if no term had ever been dropped. True corrects them
         at each drop, for the price of one more kernel row.
+    budget : Budget, int, None or "auto"
+        Which terms stay; an integer means `Recent`, None all of them. "auto" is 512 terms on a stream and 4096 in `fit`.
+    {offset}
+    {labels}
+    {class_weight}
+    {scale}
+    {scale_target}
+    {epochs}
 
-    Attributes
-    ----------
-    step_ : float
-        The current step size; ``progressive(..., return_steps=True)`` gives its history.
+    {Attributes}
+
+    {Notes}
+
+    {References}
 
     Examples
     --------
@@ -72,7 +80,9 @@ class SVMD(OnlineLearner):
             self,
             loss=self.loss,
             kernel=self.kernel,
-            step=MetaDescent(self.step, self.meta_step, self.memory),
+            step=MetaDescent(
+                check_positive(self, "step"), check_not_negative(self, "meta_step"), check_memory(self, "memory")
+            ),
             regularization=check_not_negative(self, "regularization"),
             exact_norms=check_flag(self, "exact_norms"),
         )

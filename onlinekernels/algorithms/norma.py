@@ -19,45 +19,26 @@ class NORMA(OnlineLearner):
 
     Parameters
     ----------
-    loss : Loss, str or None
-        What to minimize; it decides the task. Default `Hinge()`.
-    kernel : Kernel, str, callable or None
-        None is a `Gaussian` whose width follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for
-        numbers, sqrt(d) for novelty. That is for features of the size of 1, as behind ``scale=True``. `kernel_` is the
-        kernel in force.
+    {loss}
+    {kernel}
     step : float or Step
-        eta_t; a number means `Fixed`. step * regularization must not exceed 1.
+        eta_t: how far an example moves f; a number means `Fixed`. step * regularization must not exceed 1.
     regularization : float
-        lambda: how fast old coefficients decay.
-    average : bool
-        Predict with the average of all hypotheses (K Cor. 5), at no cost per step. Needs an
-        unlimited budget.
-    budget : Budget, int or None
-        Which terms stay; an integer means `Recent`, None all of them.
-    offset : bool
-        Learn an offset b beside f; it is not regularized.
-    labels : Taxonomy, LabelGraph or None
-        Structure of the labels, for losses of many classes.
-    class_weight : dict, "balanced" or None
-        {label: weight}; multiplies the loss of its examples, 1 for labels that are not named. "balanced" gives
-        every class the same total, and needs `fit`, which sees them all.
-    scale : bool or RunningScaler
-        Scale the features by running means and deviations first; they are learned and saved with the model.
-        Points and weights of the model are then in scaled units.
-    scale_target : bool or RunningScaler
-        Numbers to predict: scale them by their running mean and deviation, learned and saved with the model. Predictions
-        and progressive scores are in your units; coefficients, the intercept and the width of the loss in scaled ones.
-    epochs : int
-        Passes that `fit` makes.
+        lambda: how fast old coefficients decay; at least 0.
+    {average}
+    {budget}
+    {offset}
+    {labels}
+    {class_weight}
+    {scale}
+    {scale_target}
+    {epochs}
 
-    Attributes
-    ----------
-    support_vectors_, dual_coef_, intercept_, n_terms_, coef_
-        The function: sum_i dual_coef_[0, i] k(support_vectors_[i], x) + intercept_[0].
-    t_, step_, norm_, classes_, n_features_in_, margin_ or width_
-        Examples learned, latest step size, |f|, labels, features, the loss's current scalar.
-    kernel_, regularization_, budget_
-        What is in force, where the call chose it.
+    {Attributes}
+
+    {Notes}
+
+    {References}
 
     Examples
     --------
@@ -104,20 +85,29 @@ class NORMA(OnlineLearner):
 class Perceptron(OnlineLearner):
     """The kernel Perceptron: on a mistake, y f(x) <= 0, add y k(x, .).
 
-    It is NORMA with a zero margin, no regularization and step 1.
+    It is `NORMA` with a zero margin, no regularization and step 1.
 
     With many classes a mistake is a label that does as well as the right one. The update is ultraconservative (Crammer
     and Singer 2003): it adds k(x, .) to the right label and takes as much away in all from those that did as well.
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or None
-        Default `Gaussian()`.
+    {kernel}
     update : "runner-up", "uniform", "proportional" or None
         For many classes, what is taken from whom: all from the best of the wrong labels, the same from each, or in
         proportion to their lead. None is two classes or, if the first call shows or names more, "runner-up".
-    average, budget, offset, class_weight, scale, epochs
-        As in `NORMA`.
+    {average}
+    {budget}
+    {offset}
+    {class_weight}
+    {scale}
+    {epochs}
+
+    {Attributes}
+
+    {Notes}
+
+    {References}
 
     Examples
     --------

@@ -1,9 +1,11 @@
 """Projections onto what an example demands, with an optional norm ball (H part 2)."""
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.plan import Plan
-from onlinekernels.validation import bad_parameter, check_real
+from onlinekernels.validation import Real
 
 __all__ = ["Projection"]
+
+check_radius = Real("a number from 1e-100 to 1e100", lambda value: 1e-100 < value < 1e100)
 
 
 class Projection(OnlineLearner):
@@ -17,13 +19,26 @@ class Projection(OnlineLearner):
 
     Parameters
     ----------
-    loss : Loss, str or None
-        `Hinge`, `Insensitive`, `SquaredInsensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
+    {loss}
+        Here it is `Hinge`, `Insensitive`, `SquaredInsensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
+        Weights of examples, unless they are 0, make no difference to a projection.
+    {kernel}
     radius : float or None
-        gamma. The ball is kept at O(1) per step; a budget that drops a term costs one more kernel row.
-    kernel, budget, offset, labels, scale, scale_target, epochs
-        As in `NORMA`. Offsets are not part of |f|. Weights of examples, unless they are 0, make no difference to a
-        projection.
+        gamma, from 1e-100 to 1e100. The ball is kept at O(1) per step; a budget that drops a term costs one more kernel
+        row. None is no ball.
+    {budget}
+    {offset}
+        It is not part of |f|.
+    {labels}
+    {scale}
+    {scale_target}
+    {epochs}
+
+    {Attributes}
+
+    {Notes}
+
+    {References}
 
     Examples
     --------
@@ -47,11 +62,7 @@ class Projection(OnlineLearner):
         self.epochs = epochs
 
     def _plan(self):
-        radius = 0.0
-        if self.radius is not None:
-            radius = check_real(self, "radius", "a positive number or None", lambda value: value > 0)
-            if not 1e-100 < radius < 1e100:
-                raise bad_parameter(self, "radius", "a number from 1e-100 to 1e100 or None", self.radius)
+        radius = check_radius.or_none(self, "radius") or 0.0
         return Plan.of(
             self,
             loss=self.loss,

@@ -32,21 +32,29 @@ class Bank(Parameterized):
     Parameters
     ----------
     n_features : int
+        Length of a row; at least 1.
     loss : Loss, str or None
-        A loss of one output: two classes, regression or novelty. Default as for `SILK`.
+        A loss of one output: two classes, regression or novelty. None is `Hinge()`.
     kernel : Gaussian, Linear, their names, or None
-        Default as for the rule.
+        None is a `Gaussian` whose width follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for
+        numbers, sqrt(d) for novelty.
     n_models : int or None
         So many models, numbered from 0. None: models have keys.
     rule : "silk" or "norma"
         Implicit steps, as `SILK` makes them, or gradient steps, as `NORMA` does.
     budget : int, Recent or Smallest
         At most 64 terms for each model. An integer means `Smallest` for "silk" and `Recent` for "norma".
-    step, regularization, penalty : as for `SILK` or `NORMA`
-        None is the default there. "norma" has no penalty.
+    step : float, Step or None
+        How far an example moves its model; not `MetaDescent`. None is 1 for "silk" and 0.1 for "norma".
+    regularization : float or None
+        How fast old coefficients decay; at least 0. None is, for "silk", 3e-3 for classes, 1e-3 for numbers and nu / 200
+        for `NuNovelty`, and 1e-3 for "norma".
+    penalty : float or None
+        For "silk", how much a loss counts against staying where the function is; positive. None is 1. "norma" has none.
     offset : bool
+        Learn an offset beside each function; it is not regularized.
     threads : int
-        Threads that share the models of a call.
+        Threads that share the models of a call; at least 1.
 
     Attributes
     ----------
@@ -150,7 +158,7 @@ class Bank(Parameterized):
 
     def _run(self, X, y, numbers, active, learning):
         """Scores of checked rows, which are learned if `learning`."""
-        scores = np.full(len(X), np.nan)
+        scores = np.empty(len(X)) if numbers is None and active is None else np.full(len(X), np.nan)
         if numbers is None:
             groups, places = None, -(-len(X) // LANES)
         else:

@@ -6,6 +6,7 @@ from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.budgets import Recent, Smallest
 from onlinekernels.kernels import Gaussian, Linear
 from onlinekernels.params import same_parameters
+from onlinekernels.validation import bad_parameter
 
 __all__ = ["BankPlan"]
 
@@ -36,8 +37,8 @@ class BankPlan:
     def blank(self):
         """An ordinary model with these parameters that has learned nothing."""
         params = copy.deepcopy(self.params)
-        if params["rule"] not in RULES:
-            raise ValueError(f"The 'rule' parameter of Bank must be 'silk' or 'norma'. Got {params['rule']!r} instead.")
+        if params["rule"] not in tuple(RULES):
+            raise bad_parameter("Bank", "rule", "'silk' or 'norma'", params["rule"])
         if params["rule"] == "norma" and params["penalty"] is not None:
             raise ValueError("penalty is for rule='silk'; rule='norma' has none.")
         given = {name: params[name] for name in ("step", "regularization", "penalty") if params[name] is not None}

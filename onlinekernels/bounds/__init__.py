@@ -1,25 +1,9 @@
 """What the theorems promise about a stream, and the parameters that they prescribe.
 
 A bound compares the learner with functions g that may know the whole stream. The arguments have the
-same names and meanings in all functions:
-
-================  =====================================================================================
-radius            X in K and I, R in H and V: k(x, x) <= radius^2 for all examples
-margin            mu, the margin at which the comparison functions are judged
-loss              K, their cumulative hinge loss at that margin: sum_t max(0, mu - y_t g_t(x_t))
-norm              B, the largest |g_t|
-path              D1, the way that the comparison functions travel: sum_t |g_{t+1} - g_t|
-squared_path      D2, sum_t |g_{t+1} - g_t|^2
-examples          m in K, T in I: the length of the stream
-step              eta, the learning rate of the algorithm (of InverseSqrt: its rate)
-regularization    lambda
-learner_margin    rho, the margin of the algorithm's own hinge loss
-lipschitz         c, the largest |l'(f, y)|: 1 for the hinges, logistic, absolute, insensitive and Huber
-penalty           C of ILK
-================  =====================================================================================
-
-The first seven describe a comparison; `comparison` computes them, and its answer fits the functions on
-mistakes and their tunings:
+same names and meanings in all functions; the docstring of each says what its arguments are. `radius`, `margin`, `loss`,
+`norm`, `path`, `squared_path` and `examples` describe a comparison; `comparison` computes them, and its answer fits the
+functions on mistakes and their tunings:
 
 >>> from onlinekernels import NORMA
 >>> X, y = [[0.0], [1.0], [0.2], [0.9]], [1, -1, 1, -1]

@@ -14,17 +14,20 @@ def comparison(kernel, X, y, coefficients, *, margin, points=None):
     Parameters
     ----------
     kernel : Kernel, str or callable
-    X, y : the stream; y holds -1 and +1
-    coefficients : array of shape (n_points,) for one function g, or (n_examples, n_points) for one
-        function g_t per example
+        That of the model.
+    X, y : array of shape (n_examples, n_features), and n_examples signs
+        The stream; y holds -1 and +1.
+    coefficients : array of shape (n_points,) or (n_examples, n_points)
+        Those of one function g, or of one function g_t per example.
     margin : float
         mu. The bounds depend on g / mu only: 2 g at the margin 2 mu is the same comparison.
-    points : where the functions have their terms; None means X itself
+    points : array of shape (n_points, n_features) or None
+        Where the functions have their terms; None means X itself.
 
     Returns
     -------
     dict
-        radius, margin, loss, norm, path, squared_path and examples, as the module describes them.
+        radius, margin, loss, norm, path, squared_path and examples, as the bounds take them.
 
     Examples
     --------

@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 
+from onlinekernels.docstrings import like
 from onlinekernels.evaluate.checks import check_model, check_models, checked_count
 from onlinekernels.evaluate.chunks import n_rows, opened, pieces
 from onlinekernels.evaluate.confusions import Tally
@@ -45,8 +46,8 @@ def progressive(
     chunk : int, default=200
         Number of examples between two records of the history.
     classes : labels, default=None
-        As for the method `progressive`. Estimators of scikit-learn need all labels at the start; they are taken from y
-        if it is given as a whole.
+        All labels, where the first chunk does not show them. Estimators of scikit-learn need all at the start; they are
+        taken from y if it is given as a whole.
     delay : int, default=0
         For labels that come late: an example is learned when `delay` more have been predicted. It is judged then, too,
         and the last ones when the stream has ended. Each prediction is one call, which takes its time.
@@ -92,6 +93,7 @@ def progressive(
     return run.report()
 
 
+@like(progressive)
 def compare(
     models, stream, *, window=1000, chunk=_CHUNK, classes=None, delay=0, novel=None, auc=True, progress=None
 ):
@@ -101,8 +103,15 @@ def compare(
     ----------
     models : dict
         {name: model}, all for the same task. Each learns on from where it is.
-    stream, window, chunk, classes, delay, novel, auc, progress
-        As for `progressive`. A generator will do: each chunk goes to all models.
+    {stream}
+        A generator will do: each chunk goes to all models.
+    {window}
+    {chunk}
+    {classes}
+    {delay}
+    {novel}
+    {auc}
+    {progress}
 
     Returns
     -------

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import nullcontext
 from dataclasses import fields
 
+from onlinekernels.docstrings import like
 from onlinekernels.evaluate.checks import check_model, checked_count
 from onlinekernels.evaluate.chunks import kept
 from onlinekernels.evaluate.measures import rank
@@ -23,6 +24,7 @@ from onlinekernels.validation import bad_parameter
 _MOST = ("f1", "auc", "window_f1", "window_auc")
 
 
+@like(progressive)
 def tune(
     model,
     grid,
@@ -47,14 +49,14 @@ def tune(
 
     Parameters
     ----------
-    model : as for `progressive`
+    {model}
         Its parameters hold where a setting says nothing.
     grid : dict or list of dict
         {name: list of values} means all combinations; a list holds the settings themselves. Names may be nested,
         as in "kernel__width". With `n_iter`, values may also be drawn: by ``scipy.stats.loguniform(0.1, 10)`` or
         anything that has `rvs`, or by a function of a NumPy random generator.
-    stream : as for `progressive`
-        An iterable is read once and kept. Executors in other processes send the stream with every setting: for
+    {stream}
+        Here, an iterable is read once and kept. Executors in other processes send the stream with every setting: for
         a large one, give a function that opens it there.
     n_iter : int or None, default=None
         Random search: try so many settings, drawn from the grid, none twice. Where values are drawn, each setting is
@@ -68,8 +70,15 @@ def tune(
     metric : str or callable, default="error"
         A numeric attribute of `Report`, of which the least is best (the most of `auc`, `f1` and those over the window),
         or a function of a report that gives a number, the least of which is best.
-    window, chunk, classes, delay, novel, progress
-        As for `progressive`; the bar counts settings. Chunks are longer here, to leave more to the compiled core.
+    {window}
+    chunk : int, default=1000
+        Number of examples between two records of the history; more than in `progressive`, to leave more to the compiled
+        core.
+    {classes}
+    {delay}
+    {novel}
+    {progress}
+        The bar counts settings.
 
     Returns
     -------

@@ -34,11 +34,12 @@ def untuned(task, **given):
     --------
     >>> from onlinekernels.experiments import untuned
     >>> untuned("multiclass")
-    SILK(loss='multiclasshinge')
+    SILK(loss='multiclasshinge', budget=512, scale=True)
     """
     if task == "video":
         return Background(**given)
-    return SILK(_LOSSES[task], **given)
+    settings = {"budget": 512, "scale": True, "scale_target": task == "regression"}
+    return SILK(_LOSSES[task], **{**settings, **given})
 
 
 def mistakes(model, X, y, classes=None):

@@ -19,14 +19,9 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
 
     Parameters
     ----------
-    model
-        A model of this library. A copy learns, `learner`, and the model itself stays as it is; if it is fitted,
-        wrapper and clones go on from there.
-    features
-        Names of the first columns, in order. Needed for models that were fitted to arrays without names, and for
-        additive kernels if the first example does not show all names; otherwise they get columns as they come.
-    fill
-        Value of a missing feature.
+    {model}
+    {features}
+    {fill}
     classes
         The negative and the positive label of a two-class loss, or all labels of a multiclass loss. None takes
         them as they come: of two, 1 and True are positive, 0, -1 and False negative, and any others are

@@ -20,8 +20,9 @@ class RiverDetector(Wrapper, AnomalyDetector):
 
     Parameters
     ----------
-    model, features, fill
-        As for `RiverClassifier`.
+    {model}
+    {features}
+    {fill}
     relative
         Whether scores are ``offset_ - f(x)``, relative to the threshold, which may move, in place of ``-f(x)``: above 0
         where `predict` of the model says -1, novel.

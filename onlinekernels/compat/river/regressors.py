@@ -17,8 +17,9 @@ class RiverRegressor(Wrapper, base.MiniBatchRegressor):
 
     Parameters
     ----------
-    model, features, fill
-        As for `RiverClassifier`.
+    {model}
+    {features}
+    {fill}
 
     Examples
     --------
@@ -69,8 +70,9 @@ class RiverMultiTargetRegressor(Wrapper, base.MultiTargetRegressor):
 
     Parameters
     ----------
-    model, features, fill
-        As for `RiverClassifier`.
+    {model}
+    {features}
+    {fill}
     targets
         Names of the targets, in order. None takes those of the first example. Needed for models that are fitted.
 

@@ -5,6 +5,7 @@ import numbers
 
 import numpy as np
 
+from onlinekernels import docstrings
 from onlinekernels.compat.river.features import column_numbers, numbers_of
 from onlinekernels.kernels import as_kernel
 from onlinekernels.learner import OnlineLearner
@@ -18,7 +19,23 @@ def task_of(model):
 
 
 class Wrapper:
-    """What all wrappers share: the copy of the model that learns, and the columns of the named features."""
+    """What all wrappers share: the copy of the model that learns, and the columns of the named features.
+
+    Parameters
+    ----------
+    model
+        A model of this library. A copy learns, `learner`, and the model itself stays as it is; if it is fitted,
+        wrapper and clones go on from there.
+    features
+        Names of the first columns, in order. Needed for models that were fitted to arrays without names, and for
+        additive kernels if the first example does not show all names; otherwise they get columns as they come.
+    fill
+        Value of a missing feature.
+    """
+
+    def __init_subclass__(cls, **keywords):
+        super().__init_subclass__(**keywords)
+        docstrings.fill(cls)
 
     _tasks = ()
     _labels = None  # of a two-class loss

@@ -1,0 +1,279 @@
+/* The losses of one output: each formula exists here and nowhere else.
+ *
+ * z is the score f(x) + b, y is the label (-1 or +1) or the target, and novelty ignores it.  The
+ * functions are inlined: where the code is a constant of a loop over many models, only its own
+ * formula is left, and the compiler makes vector code of it.  losses.pxd declares them for Cython.
+ */
+#ifndef ONLINEKERNELS_LOSSES_H
+#define ONLINEKERNELS_LOSSES_H
+
+#include "vecmath.h"
+
+enum {
+    OK_CUSTOM = 0, /* a Python object; the engine calls back */
+    OK_HINGE = 1,
+    OK_NU_HINGE = 2,
+    OK_LOGISTIC = 3,
+    OK_NOVELTY = 4,
+    OK_NU_NOVELTY = 5,
+    OK_SQUARED = 6,
+    OK_ABSOLUTE = 7,
+    OK_INSENSITIVE = 8,
+    OK_NU_INSENSITIVE = 9,
+    OK_SQUARED_INSENSITIVE = 10,
+    OK_HUBER = 11,
+    OK_NU_HUBER = 12,
+    /* Many outputs.  For the pair hinges z is the margin f(x, y) - f(x, r) over the runner-up r, and
+     * the target is Delta(y, r): V (16), (25). */
+    OK_PAIR_HINGE = 13,
+    OK_NU_PAIR_HINGE = 14,
+    OK_MULTICLASS_LOGISTIC = 15,
+    /* Mistakes of many outputs: the update is shared among all labels that do as well as the right one. */
+    OK_UNIFORM_MISTAKE = 16,
+    OK_PROPORTIONAL_MISTAKE = 17
+};
+
+typedef struct {
+    int code;
+    double scalar; /* margin rho, tube width epsilon or Huber's sigma: the current value */
+    double nu;     /* fraction of margin errors or outliers that an adapted scalar aims at */
+    double step;   /* of the adapted scalar, relative to how far scores are from it; 0: it shares f's step */
+} ok_loss;
+
+OK_INLINE double ok_sign(double x)
+{
+    return x > 0 ? 1.0 : (x < 0 ? -1.0 : 0.0);
+}
+
+/* 1 / (1 + exp(-z)) without overflow. */
+OK_INLINE double ok_expit(double z)
+{
+    double e;
+    if (z >= 0) return 1.0 / (1.0 + exp(-z));
+    e = exp(z);
+    return e / (1.0 + e);
+}
+
+/* Two comparisons in turn, each a vector minimum or maximum; a NaN stays. */
+OK_INLINE double ok_clip(double x, double low, double high)
+{
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+
+OK_INLINE double ok_loss_value(const ok_loss *loss, double z, double y)
+{
+    const int code = loss->code;
+    const double s = loss->scalar;
+    double margin, delta;
+    if (code == OK_HINGE || code == OK_NU_HINGE) { /* K (13), (19) */
+        margin = s - y * z;
+        return (margin > 0 ? margin : 0.0) - (code == OK_NU_HINGE ? loss->nu * s : 0.0);
+    }
+    if (code == OK_LOGISTIC) {
+        margin = y * z;
+        return margin > 0 ? log1p(exp(-margin)) : log1p(exp(margin)) - margin;
+    }
+    if (code == OK_NOVELTY || code == OK_NU_NOVELTY) { /* K III-B */
+        margin = s - z;
+        return (margin > 0 ? margin : 0.0) - (code == OK_NU_NOVELTY ? loss->nu * s : 0.0);
+    }
+    if (code == OK_PAIR_HINGE || code == OK_NU_PAIR_HINGE) {
+        margin = s * y - z;
+        return (margin > 0 ? margin : 0.0) - (code == OK_NU_PAIR_HINGE ? loss->nu * s : 0.0);
+    }
+    delta = fabs(y - z);
+    if (code == OK_SQUARED) return 0.5 * delta * delta; /* K (21) */
+    if (code == OK_ABSOLUTE) return delta;
+    if (code == OK_INSENSITIVE) return delta > s ? delta - s : 0.0;
+    if (code == OK_NU_INSENSITIVE) /* K, above (22) */
+        return (delta > s ? delta - s : 0.0) + loss->nu * s;
+    if (code == OK_SQUARED_INSENSITIVE) /* H (6) */
+        return delta > s ? (delta - s) * (delta - s) : 0.0;
+    /* K (23).  The nu-form moves sigma by a quantile rule that is not the gradient of a loss, so its
+     * value is plain Huber at the current sigma. */
+    return delta >= s ? delta - 0.5 * s : 0.5 * delta * delta / s;
+}
+
+/* dl/dz, with the library's convention at kinks. */
+OK_INLINE double ok_loss_derivative(const ok_loss *loss, double z, double y)
+{
+    const int code = loss->code;
+    const double s = loss->scalar;
+    double delta, size;
+    if (code == OK_HINGE || code == OK_NU_HINGE) /* K (14): a tie is a margin error */
+        return y * z <= s ? -y : 0.0;
+    if (code == OK_LOGISTIC) return -y * ok_expit(-y * z);
+    if (code == OK_NOVELTY || code == OK_NU_NOVELTY) /* K (20): only below */
+        return z < s ? -1.0 : 0.0;
+    if (code == OK_PAIR_HINGE || code == OK_NU_PAIR_HINGE) /* V (17), (26): only a positive loss */
+        return z < s * y ? -1.0 : 0.0;
+    delta = z - y;
+    if (code == OK_SQUARED) return delta;
+    size = fabs(delta);
+    if (code == OK_ABSOLUTE) return ok_sign(delta);
+    if (code == OK_INSENSITIVE || code == OK_NU_INSENSITIVE) /* K (22): only outside */
+        return size <= s ? 0.0 : ok_sign(delta);
+    if (code == OK_SQUARED_INSENSITIVE) return size <= s ? 0.0 : 2.0 * (delta - s * ok_sign(delta));
+    /* K (24) with its erratum: delta / sigma in the quadratic branch */
+    return size <= s ? delta / s : ok_sign(delta);
+}
+
+/* Whether gradients have no bound, or may have none, so that a step can be too large for every example. */
+OK_INLINE int ok_loss_grows_like_square(const ok_loss *loss)
+{
+    return loss->code == OK_SQUARED || loss->code == OK_SQUARED_INSENSITIVE || loss->code == OK_CUSTOM;
+}
+
+/* d2l/dz2 where it exists, and the derivative's side of a kink otherwise. */
+OK_INLINE double ok_loss_curvature(const ok_loss *loss, double z, double y)
+{
+    const int code = loss->code;
+    if (code == OK_LOGISTIC) return ok_expit(z) * ok_expit(-z); /* never the printed quotient: nan for large |z| */
+    if (code == OK_SQUARED) return 1.0;
+    if (code == OK_SQUARED_INSENSITIVE) return fabs(y - z) > loss->scalar ? 2.0 : 0.0;
+    if (code == OK_HUBER || code == OK_NU_HUBER)
+        return fabs(y - z) <= loss->scalar ? 1.0 / loss->scalar : 0.0;
+    return 0.0;
+}
+
+/* dl/dscalar of the nu-losses, so that the scalar moves by -eta times it.
+ *
+ * Errata of K: descent on max(0, rho - y g) - nu rho moves rho by -eta (sigma - nu), the printed
+ * sign runs away; the text under (22) has the two moves of epsilon exchanged, (22) is right.
+ *
+ * Implicit steps bring scores to the margin itself.  A margin with a step of its own may stand still
+ * at its lowest value, so there what is a tie up to rounding counts as one. */
+OK_INLINE double ok_loss_scalar_gradient(const ok_loss *loss, double z, double y)
+{
+    const int code = loss->code;
+    const double s = loss->scalar, rounding = loss->step > 0.0 ? 1e-12 * fabs(s) : 0.0;
+    if (code == OK_NU_HINGE) return (y * z <= s + rounding ? 1.0 : 0.0) - loss->nu;
+    if (code == OK_NU_NOVELTY) return (z < s - rounding ? 1.0 : 0.0) - loss->nu;
+    if (code == OK_NU_PAIR_HINGE) return (z < (s - rounding) * y ? y : 0.0) - loss->nu;
+    if (code == OK_NU_INSENSITIVE || code == OK_NU_HUBER)
+        return loss->nu - (fabs(y - z) > s ? 1.0 : 0.0);
+    return 0.0;
+}
+
+/* Whether the scalar is adapted: a nu-loss. */
+OK_INLINE int ok_loss_adapts(const ok_loss *loss)
+{
+    return loss->code == OK_NU_HINGE || loss->code == OK_NU_NOVELTY || loss->code == OK_NU_PAIR_HINGE ||
+           loss->code == OK_NU_INSENSITIVE || loss->code == OK_NU_HUBER;
+}
+
+/* Whether the scalar of a nu-loss is a width, which y gives its size, and not a margin, which f gives it. */
+OK_INLINE int ok_loss_has_width(const ok_loss *loss)
+{
+    return loss->code == OK_NU_INSENSITIVE || loss->code == OK_NU_HUBER;
+}
+
+/* What a nu-loss holds its scalar against, in the scalar's units: y f, f, the margin per Delta, or |y - f|. */
+OK_INLINE double ok_loss_compared(const ok_loss *loss, double z, double y)
+{
+    const int code = loss->code;
+    if (code == OK_NU_HINGE) return y * z;
+    if (code == OK_NU_NOVELTY) return z;
+    if (code == OK_NU_PAIR_HINGE) return y > 0.0 ? z / y : z;
+    return fabs(y - z);
+}
+
+/* A new value of the scalar brought back into its domain: Huber's sigma divides. */
+OK_INLINE double ok_loss_moved_scalar(const ok_loss *loss, double scalar)
+{
+    return loss->code == OK_NU_HUBER && scalar < 1e-12 ? 1e-12 : scalar;
+}
+
+/* ---- Implicit steps, I (8)-(16): alpha = -size l'(score + alpha k) ------------------------------ */
+
+typedef struct {
+    /* A root of a rising function between low and high. */
+    double low;
+    double high;
+    double step; /* the latest step, and the one before it */
+    double last;
+    int rounds;
+    int done;
+} ok_bracket;
+
+OK_INLINE void ok_bracket_start(ok_bracket *bracket, double low, double high)
+{
+    bracket->low = low;
+    bracket->high = high;
+    bracket->step = bracket->last = high - low;
+    bracket->rounds = 0;
+    bracket->done = !(high > low);
+}
+
+/* The next x: Newton's, or the middle where Newton leaves the bracket or is slower than halving. */
+OK_INLINE double ok_bracket_next(ok_bracket *bracket, double x, double value, double slope)
+{
+    const double newton = x - value / slope;
+    if (fabs(newton - x) <= 2e-16 * fabs(x)) {
+        bracket->done = 1;
+        return x;
+    }
+    if (value > 0.0) bracket->high = x;
+    else bracket->low = x;
+    if (bracket->low < newton && newton < bracket->high && fabs(2.0 * value) <= fabs(bracket->last * slope)) {
+        bracket->last = bracket->step;
+        bracket->step = x - newton;
+        x = newton;
+    } else {
+        bracket->last = bracket->step;
+        bracket->step = 0.5 * (bracket->high - bracket->low);
+        x = bracket->low + bracket->step;
+    }
+    bracket->rounds += 1;
+    bracket->done = fabs(bracket->step) <= 2e-16 * fabs(x) || bracket->rounds == 300;
+    return x;
+}
+
+/* u >= 0 with u = size expit(-(margin + u k)): Newton in s = margin + u k, kept in its bracket.
+ *
+ * A fixed-point iteration and plain Newton cycle; here the root of s - margin - k size expit(-s),
+ * which rises with slope >= 1, stays bracketed. */
+OK_INLINE double ok_logistic_step(double margin, double k, double size)
+{
+    ok_bracket bracket;
+    double s = margin;
+    ok_bracket_start(&bracket, margin, margin + k * size * ok_expit(-margin));
+    while (!bracket.done)
+        s = ok_bracket_next(&bracket, s, s - margin - k * size * ok_expit(-s),
+                            1.0 + k * size * ok_expit(s) * ok_expit(-s));
+    return size * ok_expit(-s);
+}
+
+/* The alpha that minimizes alpha^2 k / 2 + size l(z + alpha k, y); k > 0, size >= 0.
+ *
+ * z is the score after the shrinking, (1 - tau) f(x) + b, and size = (1 - tau) eta C: I prints the
+ * cap (1 - tau) C, which is right for eta = 1 only. */
+OK_INLINE double ok_loss_implicit(const ok_loss *loss, double z, double y, double k, double size)
+{
+    const int code = loss->code;
+    const double s = loss->scalar, delta = y - z, away = fabs(delta);
+    double alpha, natural;
+    if (code == OK_SQUARED) return size * delta / (1.0 + size * k); /* I (13) */
+    if (code == OK_SQUARED_INSENSITIVE)
+        return away <= s ? 0.0 : 2.0 * size * (delta - s * ok_sign(delta)) / (1.0 + 2.0 * size * k);
+    if (code == OK_HINGE || code == OK_NU_HINGE) /* I (16) */
+        alpha = y * ok_clip((s - y * z) / k, 0.0, size);
+    else if (code == OK_NOVELTY || code == OK_NU_NOVELTY)
+        alpha = ok_clip((s - z) / k, 0.0, size);
+    else if (code == OK_PAIR_HINGE || code == OK_NU_PAIR_HINGE) /* I (17), (18) */
+        alpha = ok_clip((s * y - z) / k, 0.0, size);
+    else if (code == OK_LOGISTIC)
+        alpha = y * ok_logistic_step(y * z, k, size);
+    else if (code == OK_ABSOLUTE)
+        alpha = ok_clip(delta / k, -size, size);
+    else if (code == OK_INSENSITIVE || code == OK_NU_INSENSITIVE) /* an adapted width may be negative */
+        alpha = ok_sign(delta) * ok_clip((away - (s > 0 ? s : 0.0)) / k, 0.0, size);
+    else
+        alpha = away <= s + size * k ? size * delta / (s + size * k) : size * ok_sign(delta);
+    /* Rounding dust makes no term; a step without a cap is measured by what it has to make good for. */
+    natural = size < 1e300 ? size : (fabs(s) + fabs(y)) / k;
+    return fabs(alpha) > 1e-12 * natural ? alpha : 0.0;
+}
+
+#endif

@@ -1,0 +1,121 @@
+"""Docstrings that share what they say: what a base class describes, derived classes point to.
+
+A line ``{name}`` of its own, in the docstring of a class, stands for the entry of that name in the docstring of the
+nearest base that has one: the entry's line, and its description below.  Further lines below the name add to the
+description.  ``{Notes}``, or the name of another section, stands for that whole section; ``{Attributes}`` for the
+public properties that end in an underscore, each with its own docstring.  A name that no base describes stays as it is.
+
+`Parameterized` does this for every class that derives from it, when the class is made; so `help`, Sphinx and doctest
+see the whole text.  `like` does it for a function, or a class without such a base, by what another one says.
+
+>>> from onlinekernels import Laplacian
+>>> class Sharp(Laplacian):
+...     '''A Laplacian kernel.
+...
+...     Parameters
+...     ----------
+...     {rate}
+...         Large is sharp.
+...     '''
+>>> print(inspect.cleandoc(Sharp.__doc__))
+A Laplacian kernel.
+<BLANKLINE>
+Parameters
+----------
+rate : float
+    How fast k(x, z) falls with the distance; positive.
+    Large is sharp.
+"""
+import functools
+import inspect
+import re
+
+__all__ = ["LINES_ADDED", "entries", "fill", "like"]
+
+_PLACE = re.compile(r"( *)\{(\w+)\}")
+_ENTRY = re.compile(r"([\w]+(?:, \w+)*)(?: : .*)?")
+LINES_ADDED = {}  # {name of a class or function: lines that its docstring has more than in the file}
+
+
+def fill(cls):
+    """Put what the bases say into the docstring of a class."""
+    _fill(cls, lambda name: _said_by_bases(cls, name))
+
+
+def like(*others):
+    """A decorator that puts what others say into the docstring of a function or class."""
+    said = {name: lines for other in others for name, lines in entries(other.__doc__).items()}
+
+    def filled(thing):
+        _fill(thing, said.get)
+        return thing
+
+    return filled
+
+
+def _fill(thing, said):
+    """Put `said(name)` in the places of names; nothing without a docstring, as under ``python -OO``."""
+    lines = (thing.__doc__ or "").split("\n")
+    whole = []
+    for line in lines:
+        place = _PLACE.fullmatch(line)
+        found = said(place[2]) if place else None
+        whole += [line] if found is None else [place[1] + part if part else part for part in found]
+    if whole != lines:
+        thing.__doc__ = "\n".join(whole)
+        LINES_ADDED[f"{thing.__module__}.{thing.__qualname__}"] = len(whole) - len(lines)
+
+
+@functools.cache
+def entries(doc):
+    '''{name: lines} of the sections of a docstring and of the entries in them; an entry may have several names.
+
+    >>> entries("""A ring.
+    ...
+    ... Parameters
+    ... ----------
+    ... size : int
+    ...     How many.
+    ... """)["size"]
+    ['size : int', '    How many.']
+    '''
+    found, section, entry = {}, [], []
+    lines = inspect.cleandoc(doc or "").split("\n")
+    for line, below in zip(lines, [*lines[1:], ""]):
+        if line and below and not below.strip("-"):  # a heading
+            section, entry = [], []
+            found[line] = section
+        elif line and line[0] not in " -":  # not within an entry
+            entry, names = [], _ENTRY.fullmatch(line)
+            if names and found:
+                found.update(dict.fromkeys(names[1].split(", "), entry))
+        section.append(line)
+        entry.append(line)
+    return {name: _without_last_blanks(said) for name, said in found.items()}
+
+
+def _said_by_bases(cls, name):
+    """Lines of an entry or a section; None if no base has it."""
+    if name == "Attributes":
+        return _attributes(cls)
+    found = (entries(vars(base).get("__doc__")).get(name) for base in cls.__mro__[1:-1])
+    return next((said for said in found if said is not None), None)
+
+
+def _attributes(cls):
+    """The section about attributes, from the docstrings of properties."""
+    properties = {}
+    for base in reversed(cls.__mro__):
+        properties.update({name: value for name, value in vars(base).items() if isinstance(value, property)})
+    section = ["Attributes", "----------"]
+    for name, value in properties.items():
+        if name.endswith("_") and not name.startswith("_"):
+            lines = inspect.cleandoc(value.__doc__ or "").split("\n")
+            section += [name, *("    " + line for line in lines if line)]
+    return section if len(section) > 2 else None
+
+
+def _without_last_blanks(lines):
+    while lines and not lines[-1]:
+        lines = lines[:-1]
+    return lines

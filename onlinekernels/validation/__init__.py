@@ -1,0 +1,75 @@
+"""Every input check and every error sentence.
+
+All checks run before anything is learned, so that a refused call changes nothing.
+"""
+from onlinekernels.validation.errors import NotFittedError, not_fitted, tell
+from onlinekernels.validation.parameters import (
+    Real,
+    as_number,
+    bad_parameter,
+    check_class_weight,
+    check_count,
+    check_finite,
+    check_flag,
+    check_fraction,
+    check_integer,
+    check_memory,
+    check_not_negative,
+    check_positive,
+    check_share,
+)
+from onlinekernels.validation.points import (
+    as_csr,
+    check_feature_names,
+    check_objects,
+    check_one_row,
+    check_point,
+    check_points,
+    check_sparse,
+    feature_names,
+    is_sparse,
+    refuse_masked,
+)
+from onlinekernels.validation.targets import (
+    as_array_once,
+    check_column,
+    check_length,
+    check_targets,
+    check_weights,
+    count_targets,
+)
+
+__all__ = [
+    "NotFittedError",
+    "Real",
+    "as_array_once",
+    "as_csr",
+    "as_number",
+    "bad_parameter",
+    "check_class_weight",
+    "check_column",
+    "check_count",
+    "check_feature_names",
+    "check_finite",
+    "check_flag",
+    "check_fraction",
+    "check_integer",
+    "check_length",
+    "check_memory",
+    "check_not_negative",
+    "check_objects",
+    "check_one_row",
+    "check_point",
+    "check_points",
+    "check_positive",
+    "check_share",
+    "check_sparse",
+    "check_targets",
+    "check_weights",
+    "count_targets",
+    "feature_names",
+    "is_sparse",
+    "not_fitted",
+    "refuse_masked",
+    "tell",
+]

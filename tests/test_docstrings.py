@@ -1,0 +1,278 @@
+"""Signature, docstring and check of every parameter say the same; what docstrings share is whole where it is shown."""
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from onlinekernels import algorithms, bounds, docstrings, kernels
+from onlinekernels.budgets import Budget
+from onlinekernels.losses import Mistake
+from onlinekernels.params import Parameterized
+from onlinekernels.steps import Step
+from onlinekernels.structures import LabelStructure
+
+# ---- The classes, and how the first fit of each looks ----------------------------------------------------------
+
+X = np.random.default_rng(0).uniform(0.1, 0.9, size=(12, 2))
+SIGNS = np.where(X[:, 0] > 0.5, 1, -1)
+NUMBERS = X[:, 1]
+LETTERS = np.array(list("abc"))[np.arange(12) % 3]
+LINE = ok.LabelGraph([("a", "b", 1.0), ("b", "c", 1.0)])
+Y = {"binary": SIGNS, "multiclass": LETTERS, "regression": NUMBERS, "novelty": None}
+# Parameters without a default
+NEEDED = {
+    "Recent": {"size": 5},
+    "Smallest": {"size": 5},
+    "Window": {"steps": 5},
+    "Normalized": {"kernel": "gaussian"},
+    "Precomputed": {"gram": np.eye(12)},
+    "Sum": {"left": ok.Gaussian(), "right": ok.Linear()},
+    "Product": {"left": ok.Gaussian(), "right": ok.Linear()},
+    "Custom": {"function": np.dot},
+    "Taxonomy": {"parents": {"a": "r", "b": "r", "c": "r"}},
+    "LabelGraph": {"edges": LINE.edges},
+    "Bank": {"n_features": 2},
+}
+CLASSES = [
+    *(thing for thing in (getattr(ok, name) for name in ok.__all__)
+      if isinstance(thing, type) and issubclass(thing, Parameterized) and thing not in (ok.Loss, ok.Kernel)),
+    kernels.Sum, kernels.Product, kernels.Custom,
+]
+PARAMETERS = [(cls, parameter.name) for cls in CLASSES for parameter in cls._signature()]
+
+
+def fit(cls, **params):
+    """The first fit of a model of this class, or with a noun of this class."""
+    thing = cls(**{**NEEDED.get(cls.__name__, {}), **params})
+    if isinstance(thing, ok.Bank):
+        return thing.partial_fit(X, SIGNS, keys=None if thing.n_models is not None else [0] * 12)
+    if cls.__name__ in algorithms.__all__:
+        thing.set_params(**{"loss": "insensitive"} if params.get("scale_target") is True else {})
+        return thing.fit(X, NUMBERS if params.get("scale_target") is True else SIGNS)
+    if isinstance(thing, ok.Loss):
+        return ok.NORMA(thing, labels=LINE if thing.structured else None).fit(X, Y[thing.task])
+    if isinstance(thing, ok.Precomputed):
+        return ok.NORMA("squared", thing).fit(np.arange(12)[:, None], NUMBERS)
+    if isinstance(thing, LabelStructure):
+        return ok.NORMA("graph_hinge", labels=thing).fit(X, LETTERS)
+    for kind, name in ((ok.Kernel, "kernel"), (Step, "step"), (Budget, "budget"), (ok.RunningScaler, "scale")):
+        if isinstance(thing, kind):
+            return ok.NORMA("squared", **{name: thing}).fit(X, NUMBERS)
+    raise AssertionError(f"no way to fit {cls}")
+
+
+def described(cls):
+    """{parameter: (kind, text)} of the section about parameters, each of several names by itself."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n|\Z)", inspect.getdoc(cls), re.M | re.S)
+    found, names = {}, []
+    for line in section[1].split("\n") if section else []:
+        if not line.startswith(" "):
+            names, _, kind = line.partition(" : ")
+            names = names.split(", ")
+            found.update({name: [kind, ""] for name in names})
+        else:
+            for name in names:
+                found[name][1] += line.strip() + " "
+    return {name: tuple(said) for name, said in found.items()}
+
+
+# ---- Signature and docstring -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_each_parameter_is_described_in_the_order_of_the_signature(cls):
+    assert list(described(cls)) == [parameter.name for parameter in cls._signature()]
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_the_kind_of_a_parameter_is_named_and_has_the_default_among_it(cls):
+    for parameter in cls._signature():
+        kind, text = described(cls)[parameter.name]
+        assert kind, parameter.name
+        default = parameter.default
+        if default is not parameter.empty and (cls, parameter.name) != (ok.Precomputed, "gram"):
+            words = {str: f'"{default}"', type(None): r"\bNone\b", int: r"\b(int|float)\b"}
+            assert re.search(words.get(type(default), rf"\b{type(default).__name__}\b"), kind), (parameter.name, kind)
+        for named in re.findall(r"\b[Dd]efault(?: is|s to|=|:)? ([\w.\"'-]+[\w\"'])", text):
+            assert named == repr(default), f"{parameter.name}: the text says {named}"
+
+
+# ---- Docstring and check ---------------------------------------------------------------------------------------
+
+PROBES = {"None": None, "bool": True, "float": 0.37, "int": 3, "str": "no such name", "object": object(), "list": []}
+NEVER = ("str", "object", "list")  # even where a parameter takes names or lists
+
+
+@pytest.mark.parametrize("probe", PROBES)
+@pytest.mark.parametrize("cls, name", PARAMETERS)
+def test_a_value_of_another_kind_is_refused_at_the_first_fit_by_name(cls, name, probe):
+    kind = described(cls)[name][0]
+    taken = "int|float" if probe == "int" else probe
+    if taken not in NEVER and re.search(rf"\b({taken})\b", kind):
+        if probe in ("None", "bool"):
+            fit(cls, **{name: PROBES[probe]})  # what the docstring says is true
+        return
+    with pytest.raises((ValueError, TypeError), match=rf"'{name}'"):
+        fit(cls, **{name: PROBES[probe]})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400, 1j], ids=["nan", "inf", "10**400", "1j"])
+@pytest.mark.parametrize("cls, name", [(c, n) for c, n in PARAMETERS if re.search("float|int", described(c)[n][0])])
+def test_a_number_that_is_none_is_refused_at_the_first_fit_by_name(cls, name, value):
+    with pytest.raises((ValueError, TypeError), match=rf"'{name}'"):
+        fit(cls, **{name: value})
+
+
+RANGES = r"at least|positive|[Ii]n [\(\[]"
+
+
+@pytest.mark.parametrize("cls, name", [(c, n) for c, n in PARAMETERS if re.search(RANGES, described(c)[n][1])])
+def test_a_number_out_of_the_range_that_the_docstring_names_is_refused(cls, name):
+    kind, text = described(cls)[name]
+    least = re.search(r"at least (\d+)", text)
+    outside = [-0.5, -3] if least is None else [int(least[1]) - 1, -7]
+    if "positive" in text:
+        outside.append(0)
+    bounds = re.search(r"in ([(\[])0, 1([)\]])", text, re.I)
+    if bounds is not None:
+        outside += [1.5, *([0] if bounds[1] == "(" else []), *([1] if bounds[2] == ")" else [])]
+    for value in outside:
+        with pytest.raises(ValueError, match=rf"'{name}'"):
+            fit(cls, **{name: value})
+
+
+def test_an_own_mistake_is_refused_too():
+    for value in (*PROBES.values(), "runner-up"):
+        with pytest.raises(ValueError, match="'update'"):
+            Mistake(value).validate()
+
+
+# ---- Letters ---------------------------------------------------------------------------------------------------
+
+CITED = re.compile(r"\b([KIVH]) (?=\(\d|\d|[IVX]+-|Thm|Cor|Fig|Prop|Algorithm|section)")
+GREEK = ["eta", "lambda", "rho", "nu", "tau", "omega", "mu", "epsilon", "sigma", "gamma", "kappa", "Delta"]
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_papers_that_are_cited_are_named(cls):
+    doc = inspect.getdoc(cls)
+    references = re.search(r"^References\n-+\n(.*?)(?=\n\n|\Z)", doc, re.M | re.S)
+    named = re.findall(r"^(\w)$", references[1], re.M) if references else []
+    assert set(CITED.findall(doc)) <= set(named)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_letters_are_explained(cls):
+    """A letter is explained by a parameter, in the notes, or where it stands: "eta is the step", "margin rho"."""
+    doc = inspect.getdoc(cls).split("\nExamples\n")[0]
+    notes = re.search(r"^Notes\n-+\n(.*?)(?=\n\n|\Z)", doc, re.M | re.S)
+    explained = " ".join(text for _, text in described(cls).values()) + (notes[1] if notes else "")
+    own = {p.name for p in cls._signature()}
+    for letter in re.findall(rf"\b({'|'.join(GREEK)})(?:_\w+)?\b", doc):
+        before = rf"(margin|width|distance|kernel)( \(epsilon,)? \(?{letter}\b"
+        after = rf"\b{letter}(_\w+)?(, the| is| adapted)\b"
+        in_place = re.search(before, doc) or re.search(after, doc)
+        assert letter in own or re.search(rf"\b{letter}(_\w+)?\b", explained) or in_place, letter
+
+
+@pytest.mark.parametrize("name", bounds.__all__)
+def test_bounds_say_what_their_arguments_are_and_name_the_papers(name):
+    function = getattr(bounds, name)
+    doc = inspect.getdoc(function)
+    assert list(described(function)) == list(inspect.signature(function).parameters)
+    assert all(kind and text for kind, text in described(function).values())
+    assert set(CITED.findall(doc)) <= set(re.findall(r"^([KIVH])$", doc, re.M))
+
+
+@pytest.mark.parametrize("name", ["progressive", "compare", "tune"])
+def test_evaluations_describe_their_arguments_and_name_the_defaults(name):
+    function = getattr(ok.evaluate, name)
+    parameters = inspect.signature(function).parameters
+    assert list(described(function)) == list(parameters)
+    for name, (kind, text) in described(function).items():
+        default = re.search(r"default=(.+)$", kind)
+        if default is not None or parameters[name].default is not inspect.Parameter.empty:
+            assert default and repr(parameters[name].default).replace("'", '"') == default[1], name
+
+
+def test_wrappers_of_river_describe_their_parameters():
+    pytest.importorskip("river")
+    river = importlib.import_module("onlinekernels.compat.river")
+    for name in ("RiverClassifier", "RiverRegressor", "RiverMultiTargetRegressor", "RiverDetector"):
+        cls = getattr(river, name)
+        assert list(re.findall(r"^(\w+)$", inspect.getdoc(cls).split("\nExamples\n")[0], re.M))[1:] == [
+            name for name in inspect.signature(cls).parameters]
+
+
+# ---- The mechanism ---------------------------------------------------------------------------------------------
+
+
+def all_classes():
+    for module in pkgutil.walk_packages(ok.__path__, "onlinekernels."):
+        if not any(part in module.name for part in ("__main__", "conftest", "river", "_core")):
+            for thing in vars(importlib.import_module(module.name)).values():
+                if isinstance(thing, type) and thing.__module__ == module.name:
+                    yield thing
+
+
+def test_nothing_is_left_to_fill_in_and_nothing_is_described_elsewhere():
+    for cls in all_classes():
+        doc = inspect.getdoc(cls) or ""
+        assert not re.search(r"^ *\{\w+\}$", doc, re.M), cls
+        if cls in CLASSES:
+            assert not re.search(r"\b[Aa]s (in|for) `[A-Z]", doc), cls
+
+
+@pytest.mark.parametrize("name", algorithms.__all__)
+def test_the_docstring_of_an_algorithm_has_every_attribute(name):
+    cls = getattr(ok, name)
+    section = re.search(r"^Attributes\n-+\n(.*?)(?=\n\n[A-Z]\w+\n--)", inspect.getdoc(cls), re.M | re.S)[1]
+    shown = re.findall(r"^(\w+_)\n +\S", section, re.M)
+    assert sorted(shown) == sorted(n for n in dir(cls) if re.fullmatch(r"[a-z]\w*_", n))
+    assert {"support_vectors_", "dual_coef_", "coef_", "classes_", "t_", "norm_"} <= set(shown)
+
+
+def test_a_subclass_adds_to_what_its_base_says():
+    class Wide(ok.Gaussian):
+        """A wide one.
+
+        Parameters
+        ----------
+        {width}
+            Take it large.
+        {height}
+        """
+
+    lines = inspect.getdoc(Wide).split("\n")
+    assert lines[4:] == [*docstrings.entries(ok.Gaussian.__doc__)["width"], "    Take it large.", "{height}"]
+    assert docstrings.entries(ok.Gaussian.__doc__)["width"][0] == "width : float"
+
+
+def test_a_class_without_a_docstring_has_none():
+    class Bare(ok.SILK):
+        pass
+
+    assert Bare.__doc__ is None
+
+
+@pytest.mark.parametrize("name", ["NORMA", "SILK", "ALMA", "Gaussian", "NuHinge", "Decaying", "Sublinear", "Taxonomy"])
+def test_doctests_can_tell_their_lines(name):
+    cls = getattr(ok, name)
+    test, = doctest.DocTestFinder(recurse=False, exclude_empty=False).find(cls, f"{cls.__module__}.{name}")
+    lines = inspect.getsource(sys.modules[cls.__module__]).split("\n")
+    for example in test.examples:
+        line = lines[test.lineno + example.lineno - docstrings.LINES_ADDED[test.name]]
+        assert line.strip() == ">>> " + example.source.split("\n")[0]
+
+
+def test_it_works_without_docstrings():
+    code = "import onlinekernels as ok; print(ok.SILK.__doc__, ok.bounds.norma_mistakes.__doc__, ok.evaluate.tune.__doc__)"
+    out = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == "None None None\n"
