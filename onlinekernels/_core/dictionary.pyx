@@ -11,7 +11,7 @@ dictionary; a slot is free when none of them holds it.
 import numpy as np
 from libc.math cimport sqrt
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import check_array
+from onlinekernels._core.arrays import aligned_empty, check_array
 
 cdef enum:
     MOST_ROWS = 256     # of a piece that is only evaluated
@@ -41,8 +41,9 @@ cdef class Table:
             old[:, :n] = old[:, slots]
             old[:, n:] = 0
             return
-        new = np.zeros((old.shape[0], capacity), dtype=old.dtype)
+        new = aligned_empty((old.shape[0], capacity), old.dtype)
         new[:, :n] = old[:, slots]
+        new[:, n:] = 0
         self.set_array(new)
 
     cdef void clear(self, Py_ssize_t slot) noexcept nogil:

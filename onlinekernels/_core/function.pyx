@@ -170,6 +170,11 @@ cdef class Function:
         cdef double one[MAX_CHANNELS]
         cdef bint small = True
         cdef int channel
+        if self.frame.channels == 1:            # the same, and many labels feel the difference
+            for k in range(n):
+                w.term.stored[k] = w.term.alpha[k] / self.frame.p[0][0]
+                small &= reach * fabs(w.term.stored[k]) < LARGE
+            return small
         for k in range(n):
             for channel in range(self.frame.channels):
                 true[channel] = w.term.alpha[channel * n + k]

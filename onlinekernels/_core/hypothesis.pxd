@@ -42,6 +42,7 @@ cdef class Hypothesis:
     cdef bint square_is_worn(self) noexcept nogil
     cdef void renew_square(self, double square) noexcept nogil
     cdef void mind_rounding(self, Workspace w) noexcept nogil
+    cdef int mind_rounding_from_python(self) except -1
     # The function that predicts
     cdef int channel(self) noexcept nogil
     cdef averaged(self, true)

@@ -220,12 +220,13 @@ cdef class Hypothesis:
             if isfinite(square):
                 self.renew_square(square)
 
-    def mind_rounding_from_python(self):
+    cdef int mind_rounding_from_python(self) except -1:
         """The same between two examples."""
         if self.exact_norms and self.square_is_worn():
             square = self.function.square_from_python()
             if square is not None:
                 self.renew_square(square)
+        return 0
 
     cdef void forget(self, Workspace w, Py_ssize_t slot, double k_new) noexcept nogil:
         """<f, v> and |f|^2 without the term in a slot (V's erratum: the paper ignores what is dropped).

@@ -222,13 +222,13 @@ cdef class Objects(Dictionary):
 
     cdef keep(self, const Piece* piece, x):
         """The example that a piece was about, if it was admitted; what nobody holds any more is let go."""
-        cdef Py_ssize_t slot
+        cdef Py_ssize_t slot, i
         if piece.slot >= 0 and (<int*> self.holders.data)[piece.slot]:
             self.objects[piece.slot] = x
         for slot in range(piece.first, self.start):
             self.objects[slot] = None
-        for slot in self.hole_table.array[0, :self.n_holes]:
-            self.objects[slot] = None
+        for i in range(self.n_holes):
+            self.objects[(<Py_ssize_t*> self.hole_table.data)[i]] = None
 
     def in_use(self):
         """Objects of all slots in use."""
