@@ -6,7 +6,7 @@ that holds no term has coefficient 0.  Each model has a frame of its own (the fa
 be multiplied by), an offset, the scalar of its loss, and its number of examples.
 
 The scores of a block come from one loop over slots.  Then all of its models make their moves in one loop over lanes, by
-the same formulas as the engine's: losses.h and rules.h have them.  With at most MAX_SLOTS terms the smallest is found by
+the same formulas as the engine's: losses.h and moves.h have them.  With at most MAX_SLOTS terms the smallest is found by
 looking at all.  One by one go only the terms that are stored, and what is rare.
 """
 import numpy as np
