@@ -14,9 +14,11 @@ cdef char* array_data(array) except? NULL:
 
 def aligned_empty(shape, dtype):
     """np.empty that starts at a cache line: vector loads that straddle two lines take half as long again."""
-    size = int(np.prod(shape)) * dtype.itemsize
+    cdef Py_ssize_t size = dtype.itemsize, n, start
+    for n in shape:
+        size *= n
     memory = np.empty(size + 64, dtype=np.uint8)
-    start = -memory.ctypes.data % 64
+    start = -<Py_ssize_t> array_data(memory) & 63
     return memory[start:start + size].view(dtype).reshape(shape)
 
 

@@ -31,12 +31,15 @@ cdef class Queue(Budget):
     cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         """Nearly always the first; the others close ranks."""
         cdef Py_ssize_t i = 0
-        while self.order[(self.first + i) % self.room] != slot:
-            i += 1
-        while i > 0:
-            self.order[(self.first + i) % self.room] = self.order[(self.first + i - 1) % self.room]
-            i -= 1
-        self.first = (self.first + 1) % self.room
+        if self.order[self.first] != slot:
+            while self.order[(self.first + i) % self.room] != slot:
+                i += 1
+            while i > 0:
+                self.order[(self.first + i) % self.room] = self.order[(self.first + i - 1) % self.room]
+                i -= 1
+        self.first += 1
+        if self.first == self.room:
+            self.first = 0
         self.n -= 1
 
     cdef Py_ssize_t oldest(self) noexcept nogil:
