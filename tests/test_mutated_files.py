@@ -28,7 +28,6 @@ def test_a_changed_file_is_refused_or_gives_a_model_that_works(tmp_path):
     storm(MINUTES, tmp_path, 400)
 
 
-@pytest.mark.xfail(reason="the core crashes on sparse terms whose coefficients a file says are 0", strict=True)
 def test_arrays_of_zeros_and_of_enormous_numbers_are_refused_or_work(tmp_path):
     storm(0, tmp_path, 0)
 
