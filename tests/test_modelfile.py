@@ -645,6 +645,7 @@ NAN, INF = float("nan"), float("inf")
 INCONSISTENT = {
     # Numbers
     "frame singular": in_array("frame", lambda a: 0 * a),
+    "frame due for a fold": in_array("frame", lambda a: 1e-200 * a),
     "birthdays out of order": in_array("birthdays", lambda a: a[::-1].copy()),
     "birthdays equal": in_array("birthdays", lambda a: 0 * a + 3),
     "birthdays in the future": in_array("birthdays", lambda a: a + 10**6),

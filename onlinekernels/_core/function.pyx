@@ -8,7 +8,7 @@ from libc.math cimport NAN, fabs
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.coefficients cimport NEWCOMER, NOBODY
-from onlinekernels._core.frame cimport (MAX_CHANNELS, frame_advance, frame_is_bad, frame_reset, frame_row, frame_store)
+from onlinekernels._core.frame cimport (Frame, MAX_CHANNELS, frame_advance, frame_is_bad, frame_reset, frame_row, frame_store)
 
 # Stored coordinates beyond this are folded, so that sums of them stay finite.
 cdef double LARGE = 1e150
@@ -261,10 +261,14 @@ cdef class Function:
 
     def check_frame(self, state):
         """ValueError unless the frame and the number of labels of a state fit."""
-        cdef int c = self.frame.channels
+        cdef int i, j, c = self.frame.channels
+        cdef Frame found = self.frame
         frame = check_array(state["frame"], "frame", np.float64, (c, c))
-        if not np.diag(frame).all() or np.triu(frame, 1).any():
-            raise ValueError("the frame is not a regular triangular matrix")
+        for i in range(c):
+            for j in range(c):
+                found.p[i][j] = frame[i, j]
+        if not np.diag(frame).all() or np.triu(frame, 1).any() or frame_is_bad(&found):
+            raise ValueError("the frame is not a regular triangular matrix that would not have been folded")
         if type(state["labels"]) is not int or not 0 <= state["labels"] <= self.width:
             raise ValueError("the number of labels does not fit")
         if not self.outputs.can_grow() and state["labels"] != self.outputs.n:
