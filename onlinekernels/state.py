@@ -492,6 +492,10 @@ class State:
         _check_sizes(plan, learned["learned"], n_features, sparse, n_targets)
         state = cls(plan, n_features, dtype, origin, labels, sparse, n_targets)
         state._make_room(learned["learned"])
+        if plan.restricts and "points" in learned["learned"]:  # before the kernel looks at them
+            points = check_array(learned["learned"]["points"], "points", dtype, (-1, n_features))
+            if len(points):
+                plan.kernel.check_input(points if origin is None else points + origin)
         state.hypothesis.restore(learned["learned"])
         state.take_labels(labels)
         if kind is ManyLabels:
@@ -519,8 +523,6 @@ class State:
             names = state.feature_names
             if len(names) != n_features or not all(isinstance(name, str) for name in names):
                 raise ValueError("the feature names do not fit the number of features")
-        if plan.restricts and state.function.keeps == "terms" and len(state.function.slots()):
-            plan.kernel.check_input(state.function.points())
         return state
 
     def _make_room(self, learned):
