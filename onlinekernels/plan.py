@@ -9,13 +9,14 @@ from onlinekernels._core.engine import Engine
 from onlinekernels._core.forest import BudgetedTrees, Forest, Trees
 from onlinekernels._core.forms import AllLabels, LabelPair, OneOutput, Targets
 from onlinekernels._core.hypothesis import Hypothesis
+from onlinekernels._core.kernelrows import CompiledRows, ObjectRows
 from onlinekernels._core.kernels import Program
 from onlinekernels._core.outputs import Outputs
 from onlinekernels._core.points import DensePoints, Objects
 from onlinekernels._core.scaling import Scaler
 from onlinekernels._core import rules
 from onlinekernels._core.sparse import SparsePoints
-from onlinekernels._core.terms import CompiledTerms, ObjectTerms
+from onlinekernels._core.terms import KernelTerms
 from onlinekernels._core.weights import SparseWeights, Weights
 from onlinekernels.budgets import Budget, Unlimited, as_budget
 from onlinekernels.kernels import Gaussian, Kernel, as_kernel
@@ -315,17 +316,22 @@ class Plan:
             return BudgetedTrees(
                 forest=forest, terms=self._terms(DensePoints(n_features, np.float64), channels, outputs, targets), outputs=outputs
             )
-        if n_features is None:
-            return ObjectTerms(kernel=self.kernel, terms=self._terms(Objects(), channels, outputs, targets), outputs=outputs)
-        points = SparsePoints(n_features) if sparse else DensePoints(n_features, dtype, origin)
-        program = self.program(n_features)
-        program.start(n_features, points.dtype, origin)
-        return CompiledTerms(
-            program=program,
-            terms=self._terms(points, channels, outputs, targets),
+        rows = self._rows(n_features, dtype, origin, sparse)
+        return KernelTerms(
+            rows=rows,
+            terms=self._terms(rows.dictionary, channels, outputs, targets),
             outputs=outputs,
             evaluates_slots=self.exact_norms,
         )
+
+    def _rows(self, n_features, dtype, origin, sparse):
+        """The kernel over a dictionary without points."""
+        if n_features is None:
+            return ObjectRows(Objects(), self.kernel)
+        points = SparsePoints(n_features) if sparse else DensePoints(n_features, dtype, origin)
+        program = self.program(n_features)
+        program.start(n_features, points.dtype, origin)
+        return CompiledRows(points, program)
 
     def _terms(self, dictionary, channels, outputs, targets):
         """Coefficients on a dictionary, under the budget."""

@@ -14,11 +14,12 @@ from onlinekernels._core.coefficients import Full
 from onlinekernels._core.engine import Engine
 from onlinekernels._core.forms import OneOutput
 from onlinekernels._core.hypothesis import Hypothesis
+from onlinekernels._core.kernelrows import CompiledRows
 from onlinekernels._core.kernels import Program
 from onlinekernels._core.outputs import Outputs
 from onlinekernels._core.points import DensePoints
 from onlinekernels._core.rules import Gradient
-from onlinekernels._core.terms import CompiledTerms
+from onlinekernels._core.terms import KernelTerms
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(150, 3))
@@ -30,7 +31,7 @@ def hypothesis(points, width, budget, rule, next=None, loss="squared"):
     """f with one output and a Gaussian kernel, on a dictionary."""
     outputs, program = Outputs(1), Program(ok.Gaussian(width).ops())
     program.start(points.n_features, points.dtype, None)
-    function = CompiledTerms(program=program, terms=Full(points, budget, 1, 1), outputs=outputs)
+    function = KernelTerms(rows=CompiledRows(points, program), terms=Full(points, budget, 1, 1), outputs=outputs)
     loss = ok.losses.as_loss(loss, "test").core()
     return Hypothesis(function=function, form=OneOutput(rule, outputs), loss=loss, offset=False, average=False, next=next)
 

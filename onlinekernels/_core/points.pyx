@@ -217,7 +217,7 @@ cdef class Objects(Dictionary):
         self.objects[:] = kept + [None] * (capacity - len(kept))
 
     cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
-        """The kernel values have been put into the piece already; see `ObjectTerms`."""
+        """The kernel values have been put into the piece already; see `ObjectRows`."""
         return 0
 
     cdef keep(self, const Piece* piece, x):

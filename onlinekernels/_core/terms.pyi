@@ -17,13 +17,8 @@ class Terms(Function):
     dictionary: Any
     terms: Any
 
-class CompiledTerms(Terms):
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-    def restore(self, state: Any) -> Any: ...
-    program: Any
-    facts: Any
-
-class ObjectTerms(Terms):
+class KernelTerms(Terms):
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     def square_from_python(self) -> Any: ...
-    kernel: Any
+    def restore(self, state: Any) -> Any: ...
+    rows: Any

@@ -1,16 +1,13 @@
-"""Functions that are sums over terms: a kernel's program over the rows of a dictionary, and coefficients."""
+"""Functions that are sums over terms: a kernel over the rows of a dictionary, and coefficients."""
 import numpy as np
-from libc.math cimport fabs, fmax, isfinite
+from libc.math cimport NAN, fabs, fmax
 from libc.string cimport memset
-from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.coefficients cimport Coefficients
 from onlinekernels._core.frame cimport MAX_CHANNELS, frame_reset, frame_row
 from onlinekernels._core.function cimport Function
-from onlinekernels._core.kernels cimport MAX_OPS, SQUARE, TILT, Program
+from onlinekernels._core.kernelrows cimport KernelRows
 from onlinekernels._core.outputs cimport Outputs
-from onlinekernels._core.vecmath cimport ok_widen
-from onlinekernels._core.workspace cimport (FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, TOTALS, WIDENED, WORK, Piece,
-                                            Workspace)
+from onlinekernels._core.workspace cimport TOTALS, Workspace
 
 
 cdef class Terms(Function):
@@ -22,6 +19,8 @@ cdef class Terms(Function):
         The A_i, and the budget; they know the dictionary.
     outputs
         As for `Function`.
+
+    How it is evaluated is for others to say.
     """
 
     def __init__(self, Coefficients terms, Outputs outputs):
@@ -29,54 +28,6 @@ cdef class Terms(Function):
         self.keeps = "terms"
         self.terms = terms
         self.dictionary = terms.dictionary
-
-    cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        """Kernel values of example i with the slots in use."""
-        return NULL
-
-    cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil:
-        """Kernel values of a slot's point with the slots in use, into w.slot_work; return k(x, x) there."""
-        return 0.0
-
-    cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
-        """Example i has entered a slot."""
-        pass
-
-    cdef void evaluate(self, Workspace w, Py_ssize_t i, int last, double* out) noexcept nogil:
-        cdef Py_ssize_t y
-        cdef int channel
-        if self.dictionary.size() == 0:
-            for y in range((last + 1) * self.width):
-                out[y] = 0.0
-            return
-        if w.totals != NULL:
-            for y in range((last + 1) * self.width):
-                w.sums[y] = w.totals[y * w.piece.rows + i]
-        else:
-            w.values = self.values(w, i)
-            for channel in range(last + 1):
-                self.terms.add_up(w.values, channel, self.outputs.n, w.sums + channel * self.width)
-        self.make_true(w, last, out)
-
-    cdef double value_with(self, Workspace w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
-        return w.values[slot - self.dictionary.start]
-
-    cdef double vote(self, Workspace w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
-        """sum over all hypotheses of a Perceptron of sign(w . x), or of w . x, times what each survived.
-
-        A term makes a new hypothesis: the prefix sum that ends with it.
-        """
-        cdef Py_ssize_t slot, start = self.dictionary.start, stop = self.dictionary.stop
-        cdef double total = 0.0, votes = 0.0, survived
-        cdef const double* values
-        if start == stop:
-            return 0.0
-        values = self.values(w, i)
-        for slot in range(start, stop):
-            total += self.frame.p[0][0] * self.terms.column(slot)[0] * values[slot - start]
-            survived = <double> ((self.dictionary.born(slot + 1) if slot + 1 < stop else t + 1) - self.dictionary.born(slot))
-            votes += survived * (((total > 0) - (total < 0)) if signs else total)
-        return votes
 
     # ---- Changing -----------------------------------------------------------------------------
 
@@ -92,15 +43,17 @@ cdef class Terms(Function):
         return self.terms.budget.expiring(self.terms, t)
 
     cdef void drop(self, Workspace w, Py_ssize_t slot) noexcept nogil:
-        if self.terms.budget.looks_at_rows:
-            self.slot_values(w, slot)
         self.terms.budget.hand_on(self.terms, w, slot)
         self.terms.drop(slot)
 
     cdef void add(self, Workspace w, Py_ssize_t i, long long t) noexcept nogil:
         cdef Py_ssize_t slot = self.dictionary.admit(w.piece, i, t)
-        self.keep_facts(w, i, slot)
+        self.entered(w, i, slot)
         self.terms.put(slot, &w.term)
+
+    cdef void entered(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        """Example i has entered a slot."""
+        pass
 
     cdef void fold(self, Workspace w) noexcept nogil:
         if self.frame.channels == 1 and self.frame.p[0][0] == 0.0:
@@ -131,12 +84,6 @@ cdef class Terms(Function):
     cdef int tidy(self) except -1:
         self.dictionary.tidy()
         return 0
-
-    cdef Py_ssize_t piece_rows(self):
-        return self.dictionary.piece_rows()
-
-    cdef Py_ssize_t rows_to_evaluate(self):
-        return self.dictionary.rows_to_evaluate()
 
     # ---- For Python ---------------------------------------------------------------------------
 
@@ -200,218 +147,128 @@ cdef class Terms(Function):
         self.terms._check()
 
 
-cdef class CompiledTerms(Terms):
-    """Terms of a compiled kernel.
+cdef class KernelTerms(Terms):
+    """Terms of a kernel: f is a sum over its row of values.
 
     Parameters
     ----------
-    program : Program
-        The kernel; it has been started with the points' precision and origin.
+    rows : KernelRows
+        The kernel over the dictionary of the terms.
     terms, outputs
         As for `Terms`.
     evaluates_slots : bool
         Whether f at the points of terms will be needed.
     """
 
-    def __init__(self, *, Program program, Coefficients terms, Outputs outputs, bint evaluates_slots=False):
+    def __init__(self, *, KernelRows rows, Coefficients terms, Outputs outputs, bint evaluates_slots=False):
         Terms.__init__(self, terms, outputs)
-        self.program = program
-        self.notices_bad_points = program.needs_inner
-        self.evaluates_slots = evaluates_slots or terms.budget.looks_at_rows
-        self.facts = self.dictionary.new_table(program.n_facts)
-        self.dictionary.ask_for(program.needs_inner, program.needs_l1)
+        self.rows = rows
+        self.takes_objects, self.notices_bad_points = rows.takes_objects, rows.notices_bad_points
+        if evaluates_slots or terms.budget.looks_at_rows:
+            rows.look_at_slots()
 
     cdef int attach(self, Workspace w, examples) except -1:
-        w.source = examples
-        w.source_data = array_data(examples) if isinstance(examples, np.ndarray) else NULL
-        return 0
+        return self.rows.attach(w, examples)
 
     cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        cdef Py_ssize_t i, size = self.n_features * self.dtype.itemsize
-        cdef Py_ssize_t room
-        cdef const char* x
-        if w.piece == &w.own_piece:             # no other function on this dictionary has opened it
-            self.dictionary.open(w, first, m, learning, by_slots >= 0)
-        w.facts = <double*> w.buffer(FACTS, self.program.n_facts * m * sizeof(double))
-        w.own = <double*> w.buffer(OWN, m * sizeof(double))
-        room = w.piece.stride
-        w.work = <double*> w.buffer(WORK, self.program.depth * room * sizeof(double))
-        if w.piece.narrow:
-            w.widened = <double*> w.buffer(WIDENED, room * sizeof(double))
-        if self.evaluates_slots:
-            w.slot_inner = <double*> w.buffer(SLOT_INNER, room * sizeof(double))
-            w.slot_l1 = <double*> w.buffer(SLOT_L1, room * sizeof(double))
-            w.slot_work = <double*> w.buffer(SLOT_WORK, self.program.depth * room * sizeof(double))
-        with nogil:
-            for i in range(m):
-                x = NULL if w.piece.x == NULL else w.piece.x + i * size
-                w.own[i] = self.program.facts_from(x, w.piece.square[i], w.piece.tilt[i], w.facts + i, m)
+        self.rows.open(w, first, m, learning, by_slots >= 0)
         if w.piece.turned:
             self.add_up_by_slots(w, by_slots)
         return 0
 
-    cdef open_start(self, Workspace w, points, kept):
-        points = self.dictionary.chosen(points, kept)
-        self.attach(w, points)
-        self.open(w, 0, len(kept), False, -1)
-        w.piece.inner, w.piece.l1 = NULL, NULL          # nobody will ask for them
-        return points
+    cdef int close(self, Workspace w) except -1:
+        return self.rows.close(w)
 
     cdef int add_up_by_slots(self, Workspace w, int last) except -1:
-        """Sums of stored coefficients times kernel values, slot after slot, for all examples of a piece.
-
-        A kernel is symmetric: a slot's row over the examples takes the place of an example's row over the slots.
-        """
-        cdef Piece* piece = w.piece
-        cdef Py_ssize_t m = piece.rows, slot, item = self.dtype.itemsize
-        cdef Py_ssize_t capacity = self.facts.capacity, start = self.dictionary.start
-        cdef double* facts = <double*> self.facts.data
-        cdef const double* row
+        """Sums of stored coefficients times kernel values, slot after slot, for all examples of a piece."""
+        cdef Py_ssize_t slot, m = w.piece.rows
+        cdef const double* values
         cdef int channel
         w.totals = <double*> w.buffer(TOTALS, (last + 1) * self.width * m * sizeof(double))
         with nogil:
             memset(w.totals, 0, (last + 1) * self.width * m * sizeof(double))
-            for slot in range(start, self.dictionary.stop):
-                row = <const double*> (piece.inner + (slot - start) * piece.stride * item)
-                if piece.narrow:
-                    ok_widen(<const float*> row, w.widened, m)
-                    row = w.widened
-                self.program.row(row, NULL, self.dictionary.point(slot), facts + slot, capacity, piece.x, w.facts, m, m,
-                                 w.work)
+            for slot in range(self.dictionary.start, self.dictionary.stop):
+                values = self.rows.slot_over_piece(w, slot)
                 for channel in range(last + 1):
-                    self.terms.add_slot(slot, channel, w.work, m, w.totals + channel * self.width * m)
+                    self.terms.add_slot(slot, channel, values, m, w.totals + channel * self.width * m)
         return 0
 
-    cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        cdef Piece* piece = w.piece
-        cdef Py_ssize_t start = self.dictionary.start, n = self.dictionary.stop - start
-        cdef Py_ssize_t place = i * piece.stride + start - piece.first
-        cdef double* facts = <double*> self.facts.data
-        cdef const double* inner = NULL
-        cdef const char* x = NULL
-        if piece.inner != NULL:
-            if piece.narrow:
-                ok_widen(<const float*> piece.inner + place, w.widened, n)
-                inner = w.widened
-            else:
-                inner = <const double*> piece.inner + place
-        if piece.x != NULL:
-            x = piece.x + i * (self.n_features * (4 if self.program.single else 8))
-        self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place, x, w.facts + i, piece.rows,
-                         self.dictionary.point(start), facts + start, self.facts.capacity, n, w.work)
-        return w.work
-
     cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        return isfinite(w.piece.square[i])
+        return self.rows.point_is_finite(w, i)
 
-    cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
-        cdef Py_ssize_t fact
-        for fact in range(self.program.n_facts):
-            (<double*> self.facts.data)[fact * self.facts.capacity + slot] = w.facts[fact * w.piece.rows + i]
+    cdef void evaluate(self, Workspace w, Py_ssize_t i, int last, double* out) noexcept nogil:
+        cdef Py_ssize_t y
+        cdef int channel
+        if self.dictionary.size() == 0:
+            for y in range((last + 1) * self.width):
+                out[y] = 0.0
+            return
+        if w.totals != NULL:
+            for y in range((last + 1) * self.width):
+                w.sums[y] = w.totals[y * w.piece.rows + i]
+        else:
+            w.values = self.rows.values(w, i)
+            for channel in range(last + 1):
+                self.terms.add_up(w.values, channel, self.outputs.n, w.sums + channel * self.width)
+        self.make_true(w, last, out)
 
-    cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil:
-        cdef Py_ssize_t start = self.dictionary.start, capacity = self.facts.capacity
-        cdef double* facts = <double*> self.facts.data
-        cdef const char* x = self.dictionary.point(slot)
-        cdef double unused[2 * MAX_OPS]         # two, and one for each NORMALIZE
-        cdef double own
-        self.dictionary.slot_row(w, slot)
-        self.program.row(w.slot_inner, w.slot_l1, x, facts + slot, capacity, self.dictionary.point(start), facts + start,
-                         capacity, self.dictionary.size(), w.slot_work)
-        own = self.program.facts_from(x, facts[SQUARE * capacity + slot], facts[TILT * capacity + slot], unused, 1)
-        w.slot_work[slot - start] = own         # the same example: noise counts
-        return own
+    cdef double value_with(self, Workspace w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
+        return w.values[slot - self.dictionary.start]
+
+    cdef double vote(self, Workspace w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
+        """sum over all hypotheses of a Perceptron of sign(w . x), or of w . x, times what each survived.
+
+        A term makes a new hypothesis: the prefix sum that ends with it.
+        """
+        cdef Py_ssize_t slot, start = self.dictionary.start, stop = self.dictionary.stop
+        cdef double total = 0.0, votes = 0.0, survived
+        cdef const double* values
+        if start == stop:
+            return 0.0
+        values = self.rows.values(w, i)
+        for slot in range(start, stop):
+            total += self.frame.p[0][0] * self.terms.column(slot)[0] * values[slot - start]
+            survived = <double> ((self.dictionary.born(slot + 1) if slot + 1 < stop else t + 1) - self.dictionary.born(slot))
+            votes += survived * (((total > 0) - (total < 0)) if signs else total)
+        return votes
+
+    cdef void entered(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        self.rows.keep_facts(w, i, slot)
+
+    cdef void drop(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+        if self.terms.budget.looks_at_rows:
+            self.rows.slot_values(w, slot)
+        Terms.drop(self, w, slot)
 
     cdef void evaluate_slot(self, Workspace w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
         cdef int channel
-        own[0] = self.slot_values(w, slot)
+        own[0] = self.rows.slot_values(w, slot)
         for channel in range(last + 1):
             self.terms.add_up(w.slot_work, channel, self.outputs.n, w.sums + channel * self.width)
         self.make_true(w, last, out)
 
     cdef double square(self, Workspace w) noexcept nogil:
-        return self.square_over(w, self.dictionary.start, self.dictionary.stop)
-
-    def restore(self, state):
-        cdef Py_ssize_t slot
-        Terms.restore(self, state)
-        for slot in range(self.dictionary.capacity):
-            self.program.facts_from(self.dictionary.point(slot), self.dictionary.square_of(slot),
-                                    self.dictionary.tilt_of(slot), <double*> self.facts.data + slot, self.facts.capacity)
-
-
-cdef class ObjectTerms(Terms):
-    """Terms of a kernel on Python objects.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    terms, outputs
-        As for `Terms`; the dictionary is one of objects.
-    """
-
-    def __init__(self, *, kernel, Coefficients terms, Outputs outputs):
-        Terms.__init__(self, terms, outputs)
-        self.kernel = kernel
-        self.objects = terms.dictionary
-        self.takes_objects = True
-
-    cdef int attach(self, Workspace w, examples) except -1:
-        w.source = examples
-        return 0
-
-    cdef Py_ssize_t piece_rows(self):
-        """One at a time: its kernel row comes from Python."""
-        return 1
-
-    cdef Py_ssize_t rows_to_evaluate(self):
-        return 1
-
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        w.example = x = w.source[first]
-        if learning:
-            self.dictionary.reserve(1)
-        w.kept = self.row(x)
-        w.own = <double*> w.buffer(OWN, sizeof(double))
-        w.own[0] = self.kernel.self_value(x) if learning else 1.0
-        w.begin_piece(1)
-        w.piece.first = self.dictionary.start
-        w.piece.values = <const double*> array_data(w.kept)
-        return 0
-
-    cdef row(self, x):
-        """Kernel values of an object with the points, checked to be as many numbers."""
-        points = self.objects.in_use()
-        row = np.ascontiguousarray(self.kernel.row(x, points), dtype=np.float64)
-        if row.shape != (len(points),):
-            raise ValueError(f"The kernel gave an array of shape {row.shape} for one example and "
-                             f"{len(points)} terms; expected shape {(len(points),)}.")
-        return row
-
-    cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        return w.piece.values
-
-    cdef int close(self, Workspace w) except -1:
-        self.objects.keep(w.piece, w.example)
-        w.example = None
-        return 0
-
-    cdef open_start(self, Workspace w, points, kept):
-        self.dictionary.reserve(len(kept))
-        w.begin_piece(0)
-        w.own = <double*> w.buffer(OWN, max(1, len(kept)) * sizeof(double))
-        return [points[i] for i in kept]
-
-    cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1:
-        self.objects.keep(w.piece, points[i])
-        return 0
+        return self.square_over(w, self.dictionary.start, self.dictionary.stop) if self.rows.looks_back else NAN
 
     def square_from_python(self):
-        """|f|^2 of one output, from kernel values anew."""
-        terms, alpha = self.points(), self.coefficients(0)[0]
-        square = 0.0
-        for i, x in enumerate(terms):
-            row = np.array(self.kernel.row(x, terms), dtype=np.float64)
-            row[i] = self.kernel.self_value(x)
-            square += alpha[i] * np.dot(alpha, row)
-        return float(square)
+        """|f|^2 of one output, from kernel values anew; None where a loop can do that."""
+        if self.rows.looks_back:
+            return None
+        alpha = self.coefficients(0)[0]
+        return float(alpha @ self.rows.gram(self.points()) @ alpha)
+
+    cdef Py_ssize_t piece_rows(self):
+        return self.rows.piece_rows()
+
+    cdef Py_ssize_t rows_to_evaluate(self):
+        return self.rows.rows_to_evaluate()
+
+    cdef open_start(self, Workspace w, points, kept):
+        return self.rows.open_start(w, points, kept)
+
+    cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1:
+        return self.rows.settle_start(w, points, i)
+
+    def restore(self, state):
+        Terms.restore(self, state)
+        self.rows.restore()

@@ -1,0 +1,298 @@
+"""Kernel rows: values of a kernel between examples and the points of a dictionary.
+
+A function that stands on a dictionary looks at an example through one row of numbers, its kernel values with all slots in
+use.  They come from a compiled program over inner products, or from Python.
+"""
+import numpy as np
+from libc.math cimport isfinite
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.dictionary cimport Dictionary
+from onlinekernels._core.kernels cimport MAX_OPS, SQUARE, TILT, Program
+from onlinekernels._core.vecmath cimport ok_widen
+from onlinekernels._core.workspace cimport FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, WIDENED, WORK, Piece, Workspace
+
+
+cdef class KernelRows:
+    """A kernel over a dictionary.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+
+    A kind implements
+
+    `attach(workspace, examples)`
+        what a call is about;
+    `open(workspace, first, m, learning, turned)`
+        get ready for rows first, ..., first + m - 1 of it: k(x, x) into w.own, room for m points if they are to be learned;
+    `values(workspace, i)`
+        kernel values of example i with the slots in use, valid until the next call;
+
+    and may implement `own_values` (with the examples of its piece), `slot_over_piece` and `slot_values` (of a slot's point
+    with the examples, with the slots), `keep_facts` (example i has entered a slot).
+    """
+
+    def __init__(self, Dictionary dictionary):
+        self.dictionary = dictionary
+
+    def look_at_slots(self):
+        """Points of slots will be evaluated."""
+        self.evaluates_slots = True
+
+    cdef int attach(self, Workspace w, examples) except -1:
+        raise NotImplementedError
+
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        raise NotImplementedError
+
+    cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        return NULL
+
+    cdef const double* own_values(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        """Kernel values of example i with all examples of its piece; NULL if the piece has only one."""
+        return NULL
+
+    cdef const double* slot_over_piece(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+        """Kernel values of a slot's point with the examples of a piece that is turned."""
+        return NULL
+
+    cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+        """Kernel values of a slot's point with the slots in use, into w.slot_work; return k(x, x) there."""
+        return 0.0
+
+    cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        """Example i has entered a slot."""
+        pass
+
+    cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        """Whether an example is small enough for the kernel's arithmetic."""
+        return True
+
+    cdef int close(self, Workspace w) except -1:
+        """The piece has been learned."""
+        return 0
+
+    cdef open_start(self, Workspace w, points, kept):
+        """Open those points of another model that are kept, without inner products; return them."""
+        raise NotImplementedError
+
+    cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1:
+        """Point i has been added."""
+        return 0
+
+    cdef Py_ssize_t piece_rows(self):
+        """Rows that are learned at a time."""
+        return self.dictionary.piece_rows()
+
+    cdef Py_ssize_t rows_to_evaluate(self):
+        """Rows that are evaluated at a time."""
+        return self.dictionary.rows_to_evaluate()
+
+    def restore(self):
+        """The points of the dictionary have been restored: let what is kept with them follow."""
+
+    def gram(self, points):
+        """Kernel values of some points with each other, from Python."""
+        raise NotImplementedError
+
+
+cdef class CompiledRows(KernelRows):
+    """A compiled kernel.
+
+    Parameters
+    ----------
+    dictionary
+        As for `KernelRows`.
+    program : Program
+        The kernel; it has been started with the points' precision and origin.
+    """
+
+    def __init__(self, Dictionary dictionary, Program program):
+        KernelRows.__init__(self, dictionary)
+        self.program = program
+        self.looks_back = True
+        self.notices_bad_points = program.needs_inner
+        self.facts = dictionary.new_table(program.n_facts)
+        dictionary.ask_for(program.needs_inner, program.needs_l1)
+
+    cdef int attach(self, Workspace w, examples) except -1:
+        w.source = examples
+        w.source_data = array_data(examples) if isinstance(examples, np.ndarray) else NULL
+        return 0
+
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        cdef Py_ssize_t i, room, size = self.dictionary.n_features * self.dictionary.dtype.itemsize
+        cdef const char* x
+        if w.piece == &w.own_piece:             # no other function on this dictionary has opened it
+            self.dictionary.open(w, first, m, learning, turned)
+        w.facts = <double*> w.buffer(FACTS, self.program.n_facts * m * sizeof(double))
+        w.own = <double*> w.buffer(OWN, m * sizeof(double))
+        room = max(w.piece.stride, m)
+        w.work = <double*> w.buffer(WORK, self.program.depth * room * sizeof(double))
+        if w.piece.narrow:
+            w.widened = <double*> w.buffer(WIDENED, room * sizeof(double))
+        if self.evaluates_slots:
+            w.slot_inner = <double*> w.buffer(SLOT_INNER, room * sizeof(double))
+            w.slot_l1 = <double*> w.buffer(SLOT_L1, room * sizeof(double))
+            w.slot_work = <double*> w.buffer(SLOT_WORK, self.program.depth * room * sizeof(double))
+        with nogil:
+            for i in range(m):
+                x = NULL if w.piece.x == NULL else w.piece.x + i * size
+                w.own[i] = self.program.facts_from(x, w.piece.square[i], w.piece.tilt[i], w.facts + i, m)
+        return 0
+
+    cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        cdef Piece* piece = w.piece
+        cdef Py_ssize_t start = self.dictionary.start, n = self.dictionary.stop - start
+        cdef Py_ssize_t place = i * piece.stride + start - piece.first
+        cdef double* facts = <double*> self.facts.data
+        cdef const double* inner = NULL
+        cdef const char* x = NULL
+        if piece.inner != NULL:
+            if piece.narrow:
+                ok_widen(<const float*> piece.inner + place, w.widened, n)
+                inner = w.widened
+            else:
+                inner = <const double*> piece.inner + place
+        if piece.x != NULL:
+            x = piece.x + i * (self.dictionary.n_features * (4 if self.program.single else 8))
+        self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place, x, w.facts + i, piece.rows,
+                         self.dictionary.point(start), facts + start, self.facts.capacity, n, w.work)
+        return w.work
+
+    cdef const double* own_values(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        cdef Piece* piece = w.piece
+        cdef Py_ssize_t m = piece.rows, place = i * m
+        cdef const double* inner = NULL
+        cdef const char* x = NULL
+        if m == 1:
+            return NULL
+        if piece.own_inner != NULL:
+            if piece.narrow:
+                ok_widen(<const float*> piece.own_inner + place, w.widened, m)
+                inner = w.widened
+            else:
+                inner = <const double*> piece.own_inner + place
+        if piece.x != NULL:
+            x = piece.x + i * (self.dictionary.n_features * (4 if self.program.single else 8))
+        self.program.row(inner, NULL if piece.own_l1 == NULL else piece.own_l1 + place, x, w.facts + i, m, piece.x, w.facts,
+                         m, m, w.work)
+        w.work[i] = w.own[i]                    # the same example: noise counts
+        return w.work
+
+    cdef const double* slot_over_piece(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+        """A kernel is symmetric: a slot's row over the examples takes the place of an example's row over the slots."""
+        cdef Piece* piece = w.piece
+        cdef Py_ssize_t m = piece.rows, item = 4 if piece.narrow else 8
+        cdef const double* row = <const double*> (piece.inner + (slot - self.dictionary.start) * piece.stride * item)
+        if piece.narrow:
+            ok_widen(<const float*> row, w.widened, m)
+            row = w.widened
+        self.program.row(row, NULL, self.dictionary.point(slot), <double*> self.facts.data + slot, self.facts.capacity, piece.x,
+                         w.facts, m, m, w.work)
+        return w.work
+
+    cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        return isfinite(w.piece.square[i])
+
+    cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        cdef Py_ssize_t fact
+        for fact in range(self.program.n_facts):
+            (<double*> self.facts.data)[fact * self.facts.capacity + slot] = w.facts[fact * w.piece.rows + i]
+
+    cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+        cdef Py_ssize_t start = self.dictionary.start, capacity = self.facts.capacity
+        cdef double* facts = <double*> self.facts.data
+        cdef const char* x = self.dictionary.point(slot)
+        cdef double unused[2 * MAX_OPS]         # two, and one for each NORMALIZE
+        cdef double own
+        self.dictionary.slot_row(w, slot)
+        self.program.row(w.slot_inner, w.slot_l1, x, facts + slot, capacity, self.dictionary.point(start), facts + start,
+                         capacity, self.dictionary.size(), w.slot_work)
+        own = self.program.facts_from(x, facts[SQUARE * capacity + slot], facts[TILT * capacity + slot], unused, 1)
+        w.slot_work[slot - start] = own         # the same example: noise counts
+        return own
+
+    cdef open_start(self, Workspace w, points, kept):
+        points = self.dictionary.chosen(points, kept)
+        self.attach(w, points)
+        self.open(w, 0, len(kept), False, False)
+        w.piece.inner, w.piece.l1 = NULL, NULL          # nobody will ask for them
+        return points
+
+    def restore(self):
+        cdef Py_ssize_t slot
+        for slot in range(self.dictionary.capacity):
+            self.program.facts_from(self.dictionary.point(slot), self.dictionary.square_of(slot),
+                                    self.dictionary.tilt_of(slot), <double*> self.facts.data + slot, self.facts.capacity)
+
+
+cdef class ObjectRows(KernelRows):
+    """A kernel on Python objects; its values come one row at a time.
+
+    Parameters
+    ----------
+    dictionary : Objects
+    kernel : Kernel
+    """
+
+    def __init__(self, Objects dictionary, kernel):
+        KernelRows.__init__(self, dictionary)
+        self.kernel = kernel
+        self.objects = dictionary
+        self.takes_objects = True
+
+    cdef int attach(self, Workspace w, examples) except -1:
+        w.source = examples
+        return 0
+
+    cdef Py_ssize_t piece_rows(self):
+        return 1
+
+    cdef Py_ssize_t rows_to_evaluate(self):
+        return 1
+
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        w.example = x = w.source[first]
+        if learning:
+            self.dictionary.reserve(1)
+        w.kept = self.row(x)
+        w.own = <double*> w.buffer(OWN, sizeof(double))
+        w.own[0] = self.kernel.self_value(x) if learning else 1.0
+        w.begin_piece(1)
+        w.piece.first = self.dictionary.start
+        w.piece.values = <const double*> array_data(w.kept)
+        return 0
+
+    cdef row(self, x):
+        """Kernel values of an object with the points, checked to be as many numbers."""
+        points = self.objects.in_use()
+        row = np.ascontiguousarray(self.kernel.row(x, points), dtype=np.float64)
+        if row.shape != (len(points),):
+            raise ValueError(f"The kernel gave an array of shape {row.shape} for one example and "
+                             f"{len(points)} terms; expected shape {(len(points),)}.")
+        return row
+
+    cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        return w.piece.values
+
+    cdef int close(self, Workspace w) except -1:
+        self.objects.keep(w.piece, w.example)
+        w.example = None
+        return 0
+
+    cdef open_start(self, Workspace w, points, kept):
+        self.dictionary.reserve(len(kept))
+        w.begin_piece(0)
+        w.own = <double*> w.buffer(OWN, max(1, len(kept)) * sizeof(double))
+        return [points[i] for i in kept]
+
+    cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1:
+        self.objects.keep(w.piece, points[i])
+        return 0
+
+    def gram(self, points):
+        """Kernel values of some objects with each other; each is the same example as itself."""
+        table = np.array([self.kernel.row(x, points) for x in points], dtype=np.float64).reshape(len(points), len(points))
+        np.fill_diagonal(table, [self.kernel.self_value(x) for x in points])
+        return table
