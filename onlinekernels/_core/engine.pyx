@@ -7,7 +7,7 @@ cimport cython
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pythread cimport PyThread_get_thread_ident
-from libc.math cimport NAN, isfinite
+from libc.math cimport NAN, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.function cimport Function
 from onlinekernels._core.hypothesis cimport Hypothesis
@@ -34,6 +34,11 @@ cdef struct Trace:
     double* scores          # `width` numbers for each example
     double* steps
     double* scalars         # the loss's margin or width
+    double* deviations      # of f
+    double* reaches         # half the widths of intervals, of each target,
+    int level               # of this coverage: see `level_of`
+    double share
+    double quantile
 
 
 @cython.final
@@ -107,6 +112,12 @@ cdef class Engine:
                     trace.scores[i * width + l] = w.scores[l] if l < self.outputs.n else 0.0
             if trace.scalars != NULL:
                 trace.scalars[i] = self.hypothesis.now.loss.scalar
+            if trace.deviations != NULL:
+                trace.deviations[i] = sqrt(w.variance)
+            if trace.reaches != NULL:
+                for l in range(self.targets):
+                    trace.reaches[i * self.targets + l] = self.hypothesis.rule.reach(w, l, trace.level, trace.share,
+                                                                                     trace.quantile)
             if weight == 0.0 and self.leaves_out:
                 self.done += 1
                 continue
@@ -161,16 +172,18 @@ cdef class Engine:
     # ---- Learning -----------------------------------------------------------------------------
 
     def learn(self, examples, const double[::1] y, *, const double[::1] weights=None, double[::1] scores=None,
-              double[::1] steps=None, double[::1] scalars=None):
+              double[::1] steps=None, double[::1] scalars=None, double[::1] deviations=None, double[::1] reaches=None,
+              coverage=(0, 0.0, 0.0)):
         """Learn all rows of an array (C-contiguous, the points' precision), sparse rows, or all objects of a list.
 
-        `scores` takes one row of `width` numbers per example, `steps` and `scalars` take one.  An error, or
-        Ctrl-C, stops after the last complete row; the exception says how many rows that were.
+        `scores` takes one row of `width` numbers per example, `steps`, `scalars` and `deviations` take one, and `reaches`,
+        for the `coverage` that `level_of` has found, one for each target.  An error, or Ctrl-C, stops after the last complete row; the exception says how many rows that were.
         """
         cdef Py_ssize_t n = y.shape[0] // self.targets, width = self.function.width, first
         cdef const double* weight_data
         cdef Trace trace
         cdef Workspace w = self.lend()
+        trace.level, trace.share, trace.quantile = coverage
         self.done = 0
         try:
             self.attach(w, examples)
@@ -180,6 +193,8 @@ cdef class Engine:
                 trace.scores = NULL if scores is None else &scores[first * width]
                 trace.steps = NULL if steps is None else &steps[first]
                 trace.scalars = NULL if scalars is None else &scalars[first]
+                trace.deviations = NULL if deviations is None else &deviations[first]
+                trace.reaches = NULL if reaches is None else &reaches[first * self.targets]
                 self.learn_piece(w, first, min(n - first, self.function.piece_rows()), &y[first * self.targets],
                                  weight_data, trace)
                 PyErr_CheckSignals()
@@ -196,7 +211,7 @@ cdef class Engine:
         self.done = 0
         try:
             self.attach(w, [x] if self.function.takes_objects else x)
-            self.learn_piece(w, 0, 1, &y, NULL, Trace(NULL, NULL, NULL))
+            self.learn_piece(w, 0, 1, &y, NULL, Trace(NULL, NULL, NULL, NULL, NULL, 0, 0.0, 0.0))
             self.tidy()
         except BaseException as error:
             self.tidy()

@@ -12,6 +12,7 @@ cdef class KernelRows:
     cdef readonly bint notices_bad_points       # whether `point_is_finite` tells
     cdef readonly bint looks_back               # whether points of slots can be evaluated in a loop: `slot_values`
     cdef bint evaluates_slots                   # whether that will be needed
+    cdef bint evaluates_own                     # whether k(x, x) will be needed of examples that are not learned
 
     # To be implemented
     cdef int attach(self, Workspace w, examples) except -1

@@ -39,6 +39,10 @@ cdef class KernelRows:
         """Points of slots will be evaluated."""
         self.evaluates_slots = True
 
+    def look_at_own(self):
+        """k(x, x) will be needed of examples that are only predicted, too."""
+        self.evaluates_own = True
+
     cdef int attach(self, Workspace w, examples) except -1:
         raise NotImplementedError
 
@@ -258,7 +262,7 @@ cdef class ObjectRows(KernelRows):
             self.dictionary.reserve(1)
         w.kept = self.row(x)
         w.own = <double*> w.buffer(OWN, sizeof(double))
-        w.own[0] = self.kernel.self_value(x) if learning else 1.0
+        w.own[0] = self.kernel.self_value(x) if learning or self.evaluates_own else 1.0
         w.begin_piece(1)
         w.piece.first = self.dictionary.start
         w.piece.values = <const double*> array_data(w.kept)

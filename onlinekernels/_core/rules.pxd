@@ -20,6 +20,7 @@ cdef class Rule:
     cdef bint is_finite(self) noexcept nogil
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil
     cdef void follow(self, Workspace w) noexcept nogil
+    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double quantile) noexcept nogil
 
 
 @cython.final

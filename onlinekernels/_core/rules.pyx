@@ -1,6 +1,6 @@
 """Rules: what an example does to a function. `Rule` has the contract; the formulas are in ``moves`` and ``dense``."""
 import numpy as np
-from libc.math cimport exp, fmax, isfinite, sqrt
+from libc.math cimport NAN, exp, fmax, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.dense cimport hinge_step, softmax_hessian_times, softmax_step
@@ -83,6 +83,10 @@ cdef class Rule:
     cdef void follow(self, Workspace w) noexcept nogil:
         """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere."""
         pass
+
+    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double quantile) noexcept nogil:
+        """How far y may be from the score that was just evaluated, in the interval of a coverage: see `level_of`."""
+        return NAN
 
     def grow(self, Py_ssize_t width):
         """Make room for more labels."""

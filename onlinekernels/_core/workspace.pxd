@@ -33,6 +33,9 @@ cdef enum Buffer:
     SLOT_L1
     SLOT_WORK
     SUMS
+    CROSS               # second order: what the rows of a piece have to do with those that wait,
+    MEANS               # and what was known of them at the last place
+    FEATURES            # rows as features
     DESCENT             # trees: where each coordinate's descent is
     TOUCHED             # trees: rows that a term touches,
     TOUCHED_VALUES      # what they get,
@@ -88,6 +91,7 @@ cdef class Workspace:
     cdef const char* raw                # of the array, if there is a scaler
     cdef object example                 # the object that is being learned
     cdef object kept                    # keeps alive what the piece points to
+    cdef object kept_too                # and what `coefficients` does
     cdef Piece own_piece
     cdef Piece* piece                   # its own, or that of the function before it on the same dictionary
     # One function on the piece
@@ -103,6 +107,10 @@ cdef class Workspace:
     cdef double* slot_work
     cdef double* sums                   # channels * width
     cdef double* nodes
+    cdef const double* coefficients     # of the mean, while a posterior predicts; NULL while it learns
+    cdef double* cross                  # (rows, PLACE)
+    cdef double* means                  # (rows, columns)
+    cdef double* features               # (rows, features)
     cdef double* dense_row
     cdef int* descent
     cdef int* touched
@@ -117,6 +125,9 @@ cdef class Workspace:
     cdef double* probability            # of each label; or curvature at each target
     cdef bint diagonal                  # whether it is curvatures
     cdef double* spare
+    cdef Py_ssize_t row                 # that a posterior has evaluated,
+    cdef double variance                # that of f there,
+    cdef double deviation               # and the deviation of y
     cdef View view
     cdef Move move
     cdef const double* targets          # y of the example

@@ -77,7 +77,7 @@ cdef class Workspace:
 
     cdef int let_go(self) except -1:
         """The call is over: hold on to nothing that was its own."""
-        self.source = self.kept = self.example = None
+        self.source = self.kept = self.kept_too = self.example = None
         if self.next is not None:
             self.next.let_go()
         return 0

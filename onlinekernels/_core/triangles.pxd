@@ -1,0 +1,11 @@
+"""Declarations of triangles.h: triangular systems of some hundred rows."""
+
+cdef extern from "triangles.h" nogil:
+    void ok_times_rows(const double* S, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t d, const double* x, double* out) noexcept
+    void ok_solve_rows(const double* L, Py_ssize_t stride, Py_ssize_t n, double* X, Py_ssize_t x_stride,
+                       Py_ssize_t m) noexcept
+    void ok_solve_block(const double* L, Py_ssize_t stride, Py_ssize_t n, double* B, Py_ssize_t b_stride,
+                        Py_ssize_t m) noexcept
+    void ok_solve_transposed(const double* L, Py_ssize_t stride, Py_ssize_t n, double* B, Py_ssize_t b_stride,
+                             Py_ssize_t m) noexcept
+    void ok_invert_lower(const double* L, Py_ssize_t stride, Py_ssize_t n, double* Z, Py_ssize_t z_stride) noexcept
