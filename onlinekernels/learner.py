@@ -8,7 +8,6 @@ import copyreg
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.dense import probabilities
 from onlinekernels._core.turns import TakesTurns
 from onlinekernels._core.vecmath import all_finite
 from onlinekernels.budgets import Recent, as_budget
@@ -275,7 +274,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
 
     @only_if(
         lambda model: model._current_loss().probabilistic,
-        ' Probabilities come with the loss "logistic" for two classes, "multiclass_logistic" for many.',
+        ' Probabilities come with the loss "logistic" for two classes, "multiclass_logistic" or "multiclass_squared" for many.',
     )
     def predict_proba(self, X):
         """Probabilities of the classes, shape (n, n_classes)."""
@@ -283,14 +282,10 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state = self._fitted()
             scores = self._scores(state, X)
             if state.loss.task == "multiclass":
-                shown = state.shown(probabilities(scores).T).T
+                shown = state.shown(state.loss.probabilities(scores).T).T
                 return first_among_equals(shown, state.labels.first_of_best(scores))
         scores = scores[:, 0]
-        tail = np.exp(-np.abs(scores))
-        likely, rare = 1.0 / (1.0 + tail), tail / (1.0 + tail)
-        positive = np.where(scores > 0, likely, rare)
-        negative = np.where(scores > 0, rare, likely)
-        return first_among_equals(np.column_stack([negative, positive]), (scores > 0).astype(np.intp))
+        return first_among_equals(state.loss.probabilities(scores), (scores > 0).astype(np.intp))
 
     @only_if(_task_is("binary", "multiclass", "regression"))
     def score(self, X, y, sample_weight=None):

@@ -20,6 +20,7 @@ __all__ = [
     "NuNovelty",
     "Squared",
     "Absolute",
+    "Quantile",
     "Insensitive",
     "NuInsensitive",
     "SquaredInsensitive",
@@ -28,6 +29,7 @@ __all__ = [
     "MulticlassHinge",
     "NuMulticlassHinge",
     "MulticlassLogistic",
+    "MulticlassSquared",
     "GraphHinge",
     "NuGraphHinge",
 ]
@@ -56,6 +58,8 @@ class Loss(Parameterized):
     task = "regression"
     probabilistic = False  # whether the scores give probabilities
     structured = False  # whether the labels' distances matter
+    over_all_labels = False  # whether each example moves the scores of all labels
+    starts_as_wrong = False  # whether a label that joins has been a wrong label before
     scalar_name = None  # the margin or width, if the loss has one
     nu = 0.0
     margin_step = None  # the scalar's own step; None shares f's
@@ -102,6 +106,15 @@ class Loss(Parameterized):
     def curvature(self, score, y=None):
         """Second derivative, over arrays; 0 for piecewise linear losses."""
         return self._evaluate(_core.curvature, score, y)
+
+    def probabilities(self, scores):
+        """What scores say about the classes, shape (n, classes): expit of scores (n,), softmax of scores (n, classes)."""
+        scores = np.asarray(scores, dtype=float)
+        if self.task == "multiclass":
+            return probabilities(scores)
+        tail = np.exp(-np.abs(scores))
+        likely, rare = 1.0 / (1.0 + tail), tail / (1.0 + tail)
+        return np.column_stack([np.where(scores > 0, rare, likely), np.where(scores > 0, likely, rare)])
 
     def scalar_gradient(self, score, y=None):
         """dl/dscalar of a nu-loss, over arrays: the scalar moves by -eta times this."""
@@ -305,6 +318,33 @@ class Absolute(Loss):
 
     def __init__(self):
         pass
+
+
+class Quantile(Loss):
+    """The pinball loss, level (y - f) below y and (1 - level) (f - y) above: f becomes that quantile of y.
+
+    The derivative is 0 where f = y. The level 0.5, the median, is half of `Absolute`.
+
+    Parameters
+    ----------
+    level : float
+        The fraction of the y that should lie below f, in (0, 1).
+
+    Examples
+    --------
+    >>> Quantile(level=0.75).value([0.0, 3.0], 1.0).tolist()
+    [0.75, 0.5]
+    >>> Quantile(level=0.75).derivative([0.0, 1.0, 3.0], 1.0).tolist()
+    [-0.75, 0.0, 0.25]
+    """
+
+    _values = {"level": check_fraction}
+
+    def __init__(self, level=0.5):
+        self.level = level
+
+    def core(self):
+        return self._code(), float(self.level), 0.0, 0.0
 
 
 class Insensitive(_Width):
@@ -585,6 +625,7 @@ class MulticlassLogistic(Loss):
 
     task = "multiclass"
     probabilistic = True
+    over_all_labels = True
 
     def __init__(self):
         pass
@@ -600,6 +641,66 @@ class MulticlassLogistic(Loss):
         scores = np.asarray(scores, dtype=float)
         flat = probabilities(scores.reshape(-1, scores.shape[-1]))
         return flat.reshape(scores.shape) - np.eye(scores.shape[-1])[y]
+
+
+class MulticlassSquared(Loss):
+    """1/2 sum_l (target_l - f(x, l))^2, where the target is +1 for the label and -1 for all others.
+
+    For two or many classes. f(x, l) estimates 2 p - 1, where p is the probability of the label l at x. So (1 + f) / 2,
+    kept within [1e-6, 1] and brought to the sum 1, are probabilities.
+
+    A class that joins later has been one of the others before: it starts from what 'always -1' has learned.
+
+    Examples
+    --------
+    >>> loss = MulticlassSquared()
+    >>> loss.value([[0.5, -1.0, 0.0]], [0])
+    array([0.625])
+    >>> loss.derivative([[0.5, -1.0, 0.0]], [0])
+    array([[-0.5,  0. ,  1. ]])
+    >>> loss.probabilities([[0.5, -0.5, -1.0]]).round(4)
+    array([[0.75, 0.25, 0.  ]])
+    """
+
+    task = "multiclass"
+    probabilistic = True
+    over_all_labels = True
+    starts_as_wrong = True
+
+    def __init__(self):
+        pass
+
+    @staticmethod
+    def targets(y, classes):
+        """+1 at the class index y and -1 elsewhere, shape (..., classes).
+
+        >>> MulticlassSquared.targets([1, 0], 3)
+        array([[-1.,  1., -1.],
+               [ 1., -1., -1.]])
+        """
+        return 2.0 * np.eye(classes)[np.asarray(y, dtype=np.intp)] - 1.0
+
+    def value(self, scores, y):
+        """Loss of score vectors, shape (..., classes), for class indices y; a score of -inf is a class that is not there."""
+        scores = np.asarray(scores, dtype=float)
+        there = scores > -np.inf
+        parts = self._evaluate(_core.value, np.where(there, scores, 0.0), self.targets(y, scores.shape[-1]))
+        return np.where(there, parts, 0.0).sum(axis=-1)
+
+    def derivative(self, scores, y):
+        """f(x, l) - target_l."""
+        scores = np.asarray(scores, dtype=float)
+        return self._evaluate(_core.derivative, scores, self.targets(y, scores.shape[-1]))
+
+    def curvature(self, scores, y):
+        """The diagonal of the second derivative, the identity."""
+        scores = np.asarray(scores, dtype=float)
+        return self._evaluate(_core.curvature, scores, self.targets(y, scores.shape[-1]))
+
+    def probabilities(self, scores):
+        """(1 + f) / 2 within [1e-6, 1], brought to the sum 1, for scores of shape (n, classes)."""
+        likely = np.clip(0.5 * (1.0 + np.asarray(scores, dtype=float)), 1e-6, 1.0)
+        return likely / likely.sum(axis=-1, keepdims=True)
 
 
 class Mistake(Loss):
@@ -621,6 +722,7 @@ class Mistake(Loss):
     """
 
     task = "multiclass"
+    over_all_labels = True
 
     def __init__(self, update="uniform"):
         self.update = update

@@ -148,17 +148,19 @@ def combined(plan, states, weights):
         state = State.first(plan, sample, first.labels, first.targets)
     if state.labels is not None and state.form != "one":
         state.make_ready()
-        state.function.outputs.n = max(other.joined() for other in states)
+        outputs = state.function.outputs
+        outputs.set_kept(max(other.joined() for other in states) + outputs.ahead)
     state.rows = first.rows
-    offset = sum(weight * other.hypothesis.intercept() for weight, other in zip(weights, states))
+    ahead = first._ahead_of(first)
+    offset = sum(weight * other.hypothesis.intercept(ahead) for weight, other in zip(weights, states))
     state.hypothesis.begin_from(offset, *function)
-    if plan.exact_norms:
-        state.hypothesis.begin_with_square(state.norm() ** 2)
+    state.begin_with_norms()
     state.hypothesis.restore({
         **state.hypothesis.state(),
         "t": sum(int(other.hypothesis.t) for other in states),
         "scalar": float(sum(weight * other.hypothesis.scalar() for weight, other in zip(weights, states))),
     })
+    state.make_ready()
     return state
 
 

@@ -21,7 +21,7 @@ from onlinekernels._core.weights import SparseWeights, Weights
 from onlinekernels.budgets import Budget, Unlimited, as_budget
 from onlinekernels.kernels import Gaussian, Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, ManyLabels
-from onlinekernels.losses import Loss, Mistake, MulticlassLogistic, as_loss
+from onlinekernels.losses import Loss, as_loss
 from onlinekernels.params import same_parameters
 from onlinekernels.scaling import as_memory
 from onlinekernels.steps import MetaDescent, Step, as_step
@@ -206,8 +206,7 @@ class Plan:
                     f"{type(loss).__name__} cannot be used with MetaDescent: it needs one output and a method "
                     "curvature(score, y)."
                 )
-        over_all_labels = self.exact or isinstance(loss, MulticlassLogistic)
-        if self.rule == "implicit" and over_all_labels and isinstance(self.labels, Taxonomy):
+        if self.rule == "implicit" and (self.exact or loss.over_all_labels) and isinstance(self.labels, Taxonomy):
             raise ValueError(
                 f"The exact implicit step of {loss!r} needs the delta kernel between labels; a Taxonomy has another."
             )
@@ -240,7 +239,7 @@ class Plan:
         """How the coefficients of a term look."""
         if self.loss.task != "multiclass":
             return "one"
-        dense = isinstance(self.loss, (MulticlassLogistic, Mistake)) or not self.loss.is_compiled()
+        dense = self.loss.over_all_labels or not self.loss.is_compiled()
         return "dense" if dense or self.rule == "implicit" and self.exact else "pair"
 
     @property
@@ -285,7 +284,9 @@ class Plan:
         """The labels, or targets, for the engine."""
         if targets > 1 or self.form == "one":
             return Outputs(targets)
-        return Outputs(len(labels.order)) if self.labels is None else self.labels.outputs(labels.order)
+        if self.labels is not None:
+            return self.labels.outputs(labels.order)
+        return Outputs(len(labels.order), self.loss.starts_as_wrong and self.loss.is_compiled() and not labels.fixed)
 
     def settings(self):
         """What may change between calls, as rules of the core take it."""

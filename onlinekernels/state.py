@@ -203,7 +203,7 @@ class State:
 
     def joined(self):
         """Number of outputs, labels that have not been learned left out."""
-        return self.function.outputs.n
+        return self.function.outputs.joined
 
     def answers(self, scores, rho=None):
         """Labels, targets, or +1 and -1 of a detector, by the threshold rho if it is not that in force."""
@@ -243,8 +243,11 @@ class State:
         if self.configured is not self.plan:
             self.hypothesis.rule.configure(**self.plan.settings())
             self.configured = self.plan
-        if self.labels is not None and self.form != "one" and len(self.labels.order) > self.function.width:
-            self.hypothesis.grow(len(self.labels.order))
+        if self.labels is not None and self.form != "one":
+            outputs = self.function.outputs
+            needed = len(self.labels.order) + outputs.ahead
+            if needed > (outputs.n if outputs.ahead else self.function.width):
+                self.hypothesis.grow(needed)
 
     def begin_from(self, start):
         """Start from the function of another state, which the plan has checked (`Plan.check_start`)."""
@@ -267,15 +270,25 @@ class State:
             self.target_scaler = copy.copy(start.target_scaler)
             self.target_scaler.memory = self.plan.scale_target
         places = self._places_of(start)
-        intercept = start.hypothesis.intercept()
+        intercept = start.hypothesis.intercept(self._ahead_of(start))
         if places is not None:
             self.make_ready()
             intercept = self._moved(intercept, places)
             if not self.labels.fixed:
-                self.function.outputs.n = others.outputs.n
+                self.function.outputs.set_joined(start.joined())
         self.hypothesis.begin_from(intercept, *self._start(start, places))
+        self.begin_with_norms()
+
+    def begin_with_norms(self):
+        """Norms of the function that this one starts from, where they are kept."""
         if self.plan.exact_norms:
-            self.hypothesis.begin_with_square(self.norm() ** 2)
+            square = self.norm() ** 2
+            ahead = self.norm(ahead=True) ** 2 - square if self.function.outputs.ahead else 0.0
+            self.hypothesis.begin_with_square(square, max(0.0, ahead))
+
+    def _ahead_of(self, start):
+        """Whether labels to join are ahead in another state, and in this one."""
+        return self.function.outputs.ahead and start.function.outputs.ahead
 
     def _places_of(self, start):
         """Places of another state's labels among those of this one; None where there is one output, or targets."""
@@ -290,9 +303,11 @@ class State:
         return np.array(places, dtype=np.intp)
 
     def _moved(self, rows, places):
-        """Rows over another state's labels to the places of this one's."""
+        """Rows over another state's labels to the places of this one's; one more row is for all labels to join."""
         moved = np.zeros((self.function.width, *np.shape(rows)[1:]))
-        moved[places] = rows
+        if len(rows) > len(places):
+            moved[:] = rows[-1]
+        moved[places] = rows[: len(places)]
         return moved
 
     def _start(self, start, places=None):
@@ -300,10 +315,10 @@ class State:
 
         `places` are those of its labels here, None if they are the same.
         """
-        mine, others = self.function, start.function
+        mine, others, ahead = self.function, start.function, self._ahead_of(start)
         moved = (lambda rows: rows) if places is None else (lambda rows: self._moved(rows, places))
         if others.keeps == "terms":
-            points, alpha = start.terms()
+            points, alpha = start.terms(ahead)
             if mine.keeps == "weights":
                 return None, moved(alpha @ points.astype(float))
             pairs = others.pairs()
@@ -314,9 +329,9 @@ class State:
         if others.keeps == "knots":
             if mine.keeps == "terms":
                 raise ValueError("initial keeps knots of additive functions, which cannot become terms of a budget.")
-            knots = [start.hypothesis.knots(j) for j in range(self.n_features)]
+            knots = [start.hypothesis.knots(j, ahead) for j in range(self.n_features)]
             return None, [(keys, counts, moved(true), sizes) for keys, counts, true, sizes in knots]
-        weights = start.hypothesis.coefficients()
+        weights = start.hypothesis.coefficients(ahead)
         if mine.keeps == "weights":
             return None, moved(weights)
         if self.form != "one":
@@ -324,14 +339,17 @@ class State:
         # A weight vector is one term at the point w.
         return self._start_points(weights), np.array([[1.0 if weights.any() else 0.0]])
 
-    def terms(self):
-        """(points or objects, coefficients of shape (outputs, terms)), oldest first; f must be kept as terms."""
+    def terms(self, ahead=False):
+        """(points or objects, coefficients of shape (outputs, terms)), oldest first; f must be kept as terms.
+
+        With `ahead`, the last row is what labels to join have learned.
+        """
         points = self.function.points()
         if self.sparse:
             points = validation.as_csr(points)
         elif self.plan.takes_objects:
             points = validation.check_objects(points, empty=True)
-        return points, self.hypothesis.coefficients()
+        return points, self.hypothesis.coefficients(ahead)
 
     def contributions(self, row, points, alpha, top, label):
         """What each term contributes to a score of one example, the largest first; see `Fitted.contributions`."""
@@ -366,15 +384,15 @@ class State:
             raise ValueError(f"{label!r} is not a label of this model.")
         return int(place)
 
-    def norm(self):
+    def norm(self, ahead=False):
         """|f| in the kernel's Hilbert space; O(terms^2) kernel values unless there are weights or trees."""
         if self.plan.trees is not None:
-            square = self.hypothesis.square_on_trees()
+            square = self.hypothesis.square_on_trees(ahead)
         elif self.function.keeps == "weights":
-            weights = self.hypothesis.coefficients()
+            weights = self.hypothesis.coefficients(ahead)
             square = np.sum(weights * self.with_label_kernel(weights)) * self.kernel.linear_scale()
         else:
-            points, alpha = self.terms()
+            points, alpha = self.terms(ahead)
             gram = self.kernel(points) if alpha.shape[1] else np.zeros((0, 0))
             square = np.sum((alpha @ gram) * self.with_label_kernel(alpha))
         if not np.isfinite(square):
@@ -498,6 +516,7 @@ class State:
                 plan.kernel.check_input(points if origin is None else points + origin)
         state.hypothesis.restore(learned["learned"])
         state.take_labels(labels)
+        state.make_ready()
         if kind is ManyLabels:
             excess = state.joined() - len(labels.order)
             if excess > 0 or labels.fixed and excess:

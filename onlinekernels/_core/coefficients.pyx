@@ -253,6 +253,11 @@ cdef class Full(Coefficients):
         self.stored.set_array(wider.reshape(self.channels * rows, capacity))
         self.rows = rows
 
+    def copy_last(self, Py_ssize_t n):
+        """Outputs from the n-th on become what the one before them is."""
+        stored = self.stored.array.reshape(self.channels, self.rows, self.stored.capacity)
+        stored[:, n:] = stored[:, n - 1:n]
+
     cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil:
         cdef int channel
         cdef Py_ssize_t k

@@ -102,14 +102,14 @@ cdef class Engine:
         for i in range(w.piece.rows):
             weight = 1.0 if weights == NULL else weights[i]
             w.piece.slot = -1
-            joined = self.outputs.n
+            joined = self.outputs.joined
             if self.growing and joined <= <Py_ssize_t> y[i]:
-                self.outputs.n = <Py_ssize_t> y[i] + 1          # the label joins at its own row
+                self.hypothesis.let_join(<Py_ssize_t> y[i] + 1)     # at its own row
             if not self.hypothesis.evaluate_all(w, i):
                 return self.stop_at(i, joined)
             if trace.scores != NULL:
                 for l in range(width):
-                    trace.scores[i * width + l] = w.scores[l] if l < self.outputs.n else 0.0
+                    trace.scores[i * width + l] = w.scores[l] if l < self.outputs.joined else 0.0
             if trace.scalars != NULL:
                 trace.scalars[i] = self.hypothesis.now.loss.scalar
             if trace.deviations != NULL:
@@ -132,7 +132,7 @@ cdef class Engine:
     cdef Py_ssize_t stop_at(self, Py_ssize_t i, Py_ssize_t joined) noexcept nogil:
         """Row i cannot be learned: its label has not joined either."""
         if self.growing:
-            self.outputs.n = joined
+            self.hypothesis.undo_joining(joined)
         return i
 
     # ---- Workspaces ---------------------------------------------------------------------------
@@ -293,7 +293,7 @@ cdef class Engine:
         """
         cdef Hypothesis hypothesis = self.hypothesis
         cdef Function function = self.function
-        cdef Py_ssize_t done = 0, rows, i, n = len(examples), labels = self.outputs.n
+        cdef Py_ssize_t done = 0, rows, i, n = len(examples), labels = self.outputs.joined
         cdef Py_ssize_t most = function.rows_to_evaluate()
         cdef bint checks = function.notices_bad_points and not trusted
         cdef Workspace w = self.lend()

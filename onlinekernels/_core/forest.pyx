@@ -48,14 +48,24 @@ cdef class Forest:
 
     def widen(self, Py_ssize_t width):
         """Make room for more outputs."""
+        self.plant_anew(width, self.width, self.width)
+
+    def copy_last(self, Py_ssize_t n):
+        """Outputs from the n-th on become what the one before them is."""
+        self.plant_anew(self.width, n, n - 1)
+
+    def plant_anew(self, Py_ssize_t width, Py_ssize_t n, Py_ssize_t source):
+        """Trees with the first n outputs, and behind them up to `width` what output `source` is, 0 if there is none."""
         cdef Py_ssize_t j
-        wider = self.empty(width)
+        planted = self.empty(width)
         for j in range(self.n_features):
             keys, counts, values, sizes = self.tree.contents(j)
+            values = values.reshape(self.channels, self.width, len(keys))
             moved = np.zeros((self.channels, width, len(keys)))
-            moved[:, :self.width] = values.reshape(self.channels, self.width, len(keys))
-            wider.load(j, keys, counts, moved.reshape(self.channels * width, len(keys)), sizes)
-        self.tree, self.width = wider, width
+            moved[:, n:] = values[:, source:source + 1] if source < self.width else 0.0
+            moved[:, :n] = values[:, :n]
+            planted.load(j, keys, counts, moved.reshape(self.channels * width, len(keys)), sizes)
+        self.tree, self.width = planted, width
 
     # ---- In the loop --------------------------------------------------------------------------
 
@@ -252,6 +262,9 @@ cdef class Trees(Function):
     def widen(self, Py_ssize_t width):
         self.forest.widen(width)
 
+    def copy_last(self, Py_ssize_t n):
+        self.forest.copy_last(n)
+
     def begin_from(self, points, alpha, pairs=None):
         """Start from f_1 = sum_i alpha_i k(points_i, .); or, for points=None, from the knots `alpha`."""
         if points is None:
@@ -261,7 +274,7 @@ cdef class Trees(Function):
 
     def state(self):
         """Named numbers and arrays; no scratch."""
-        return {**self.frame_state(), **self.forest.state(self.outputs.n)}
+        return {**self.frame_state(), **self.forest.state(self.outputs.kept())}
 
     def check_state(self, state):
         """ValueError unless a state fits."""
@@ -370,8 +383,12 @@ cdef class BudgetedTrees(Terms):
         Terms.widen(self, width)
         self.forest.widen(width)
 
+    def copy_last(self, Py_ssize_t n):
+        Terms.copy_last(self, n)
+        self.forest.copy_last(n)
+
     def state(self):
-        return {**Terms.state(self), **self.forest.state(self.outputs.n)}
+        return {**Terms.state(self), **self.forest.state(self.outputs.kept())}
 
     def check_state(self, state):
         Terms.check_state(self, state)

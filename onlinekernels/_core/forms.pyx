@@ -2,7 +2,7 @@
 
 Losses of one score, and of a score for each target, are moves in one dimension.  So are the hinges of many labels, along
 the direction from the best wrong label to the right one.  All labels move at once with the multiclass logistic loss,
-exact hinges, shared mistakes and Python losses of many labels.
+the multiclass squared loss, exact hinges, shared mistakes and Python losses of many labels.
 """
 import numpy as np
 from libc.math cimport isfinite
@@ -10,7 +10,7 @@ from libc.string cimport memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.dense cimport mistake_gradient, softmax
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.losses cimport (MULTICLASS_LOGISTIC, PROPORTIONAL_MISTAKE, loss_compared,
+from onlinekernels._core.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, PROPORTIONAL_MISTAKE, loss_compared,
                                          loss_curvature, loss_derivative, loss_scalar_gradient)
 from onlinekernels._core.moves cimport Standing, View
 from onlinekernels._core.outputs cimport Outputs
@@ -234,7 +234,7 @@ cdef class LabelPair(ManyLabels):
 
 
 cdef class AllLabels(ManyLabels):
-    """A coefficient for every label: multiclass logistic, exact hinges, shared mistakes, Python losses."""
+    """A coefficient for every label: multiclass logistic and squared, exact hinges, shared mistakes, Python losses."""
 
     cdef bint decide(self, const Standing* now, const double* offset, const double* y, double weight, double k,
                      Workspace w) noexcept nogil:
@@ -253,13 +253,20 @@ cdef class AllLabels(ManyLabels):
         return all_finite(w, n, k)
 
     cdef bint differentiate_all(self, const Standing* now, Py_ssize_t y, double weight, Workspace w) noexcept nogil:
-        """w.xi = weight dl/dscores; for the logistic loss also the probabilities."""
+        """w.xi = weight dl/dscores; for the logistic loss also the probabilities, for the squared one the curvatures."""
         cdef Py_ssize_t l, n = self.outputs.n
+        cdef double target
         if self.custom_loss is None:
             if now.loss.code == MULTICLASS_LOGISTIC:
                 softmax(w.scores, n, w.probability)
                 for l in range(n):
                     w.xi[l] = w.probability[l] - (1.0 if l == y else 0.0)                   # V (21)
+            elif now.loss.code == MULTICLASS_SQUARED:
+                w.diagonal = True
+                for l in range(n):
+                    target = 1.0 if l == y else -1.0
+                    w.xi[l] = loss_derivative(&now.loss, w.scores[l], target)
+                    w.probability[l] = weight * loss_curvature(&now.loss, w.scores[l], target)
             else:
                 mistake_gradient(w.scores, y, n, now.loss.code == PROPORTIONAL_MISTAKE, w.xi)
             for l in range(n):

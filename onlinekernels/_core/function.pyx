@@ -39,7 +39,8 @@ cdef class Function:
         multiply the frame into what is stored and reset it;
 
     and, if a budget can take terms out again, `victim`, `expiring` and `drop`, and what exact norms need of them. For
-    Python it implements `grow`, `begin_from`, `state`, `restore` and `_check`.
+    Python it implements `widen` (more outputs, which are 0), `copy_last` (outputs from the n-th on become what the one
+    before them is), `begin_from`, `state`, `restore` and `_check`.
     """
 
     def __init__(self, Py_ssize_t n_features, dtype, int channels, Outputs outputs):
@@ -241,12 +242,14 @@ cdef class Function:
 
     def grow(self, Py_ssize_t width):
         """Make room for more outputs."""
-        if width <= self.width:
-            return
-        if not self.outputs.can_grow():
-            raise ValueError("the labels of a structure are fixed")
-        self.widen(width)
-        self.width = width
+        if width > self.width:
+            if not self.outputs.can_grow():
+                raise ValueError("the labels of a structure are fixed")
+            self.widen(width)
+            self.width = width
+        if self.outputs.ahead and self.outputs.n < self.width:
+            self.copy_last(self.outputs.n)
+            self.outputs.set_copies(self.width)
 
     def true_rows(self, stored, int channel):
         """Stored coordinates (channels, ...) to true ones of a channel."""
@@ -257,7 +260,7 @@ cdef class Function:
         """The frame and the number of labels."""
         cdef int i, j, c = self.frame.channels
         return {"frame": np.array([[self.frame.p[i][j] for j in range(c)] for i in range(c)]),
-                "labels": int(self.outputs.n)}
+                "labels": int(self.outputs.kept())}
 
     def check_frame(self, state):
         """ValueError unless the frame and the number of labels of a state fit."""
@@ -269,14 +272,14 @@ cdef class Function:
                 found.p[i][j] = frame[i, j]
         if not np.diag(frame).all() or np.triu(frame, 1).any() or frame_is_bad(&found):
             raise ValueError("the frame is not a regular triangular matrix that would not have been folded")
-        if type(state["labels"]) is not int or not 0 <= state["labels"] <= self.width:
+        if type(state["labels"]) is not int or not self.outputs.ahead <= state["labels"] <= self.width:
             raise ValueError("the number of labels does not fit")
         if not self.outputs.can_grow() and state["labels"] != self.outputs.n:
             raise ValueError("the labels of a structure are fixed")
 
     def restore_frame(self, state):
         cdef int i, j, c = self.frame.channels
-        self.outputs.n = state["labels"]
+        self.outputs.set_kept(state["labels"])
         for i in range(c):
             for j in range(c):
                 self.frame.p[i][j] = state["frame"][i, j]
@@ -284,4 +287,4 @@ cdef class Function:
     def _check(self):
         """Assert every invariant."""
         assert not frame_is_bad(&self.frame)
-        assert self.outputs.n <= self.width
+        assert self.outputs.kept() <= self.outputs.n <= self.width

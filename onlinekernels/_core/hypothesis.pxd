@@ -20,6 +20,8 @@ cdef class Hypothesis:
     cdef readonly double radius         # |f| stays within this; 0 for no bound
     cdef Watch watch                    # signs that learning goes wrong
     cdef Norms without_newcomer         # exact norms: what the norms become if the newcomer does not come
+    cdef Norms ahead_without_newcomer
+    cdef Norms before_joining           # the norms before the latest label joined
     cdef readonly object offsets        # rows: b, its sum over time
     cdef double* offset
     cdef double* offset_sum
@@ -34,11 +36,14 @@ cdef class Hypothesis:
     cdef bint decide_all(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil
     cdef void carry_out_all(self, Workspace w, Py_ssize_t i) noexcept nogil
     # Parts of them
+    cdef void let_join(self, Py_ssize_t joined) noexcept nogil
+    cdef void undo_joining(self, Py_ssize_t joined) noexcept nogil
     cdef void add_average(self, Workspace w) noexcept nogil
     cdef void append(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef void let_expire(self, Workspace w) noexcept nogil
     cdef void stay_in_ball(self, Workspace w) noexcept nogil
     cdef void forget(self, Workspace w, Py_ssize_t slot, double k_new) noexcept nogil
+    cdef void lose(self, Norms* norms, Workspace w, Py_ssize_t first, Py_ssize_t stop, double own) noexcept nogil
     cdef bint square_is_worn(self) noexcept nogil
     cdef void renew_square(self, double square) noexcept nogil
     cdef void mind_rounding(self, Workspace w) noexcept nogil

@@ -11,7 +11,7 @@ from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.coefficients cimport NEWCOMER, NOBODY
 from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.losses cimport Loss
-from onlinekernels._core.moves cimport Norms, Pace
+from onlinekernels._core.moves cimport Norms, Pace, without_term
 from onlinekernels._core.watch cimport new_watch, watch_scalar, watch_score, watch_step
 from onlinekernels._core.workspace cimport MOVE, POINT, SCORE, Workspace
 
@@ -51,7 +51,7 @@ cdef class Hypothesis:
         self.next = next
         self.watch = new_watch(self.now.loss.nu)
         self.set_offsets(np.zeros((2, function.width)))
-        self.rule.grow(function.width)
+        self.rule.grow(function.width, 1, function.outputs.ahead)
 
     cdef set_offsets(self, offsets):
         self.offsets = offsets
@@ -59,13 +59,30 @@ cdef class Hypothesis:
         self.offset_sum = self.offset + <Py_ssize_t> offsets.shape[1]
 
     def grow(self, Py_ssize_t width):
-        """Make room for labels that will join."""
+        """Make room for labels that will join; those that learn ahead go on from the last output."""
+        outputs = self.function.outputs
+        known = outputs.n if outputs.ahead else self.offsets.shape[1]
         self.function.grow(width)
-        self.rule.grow(width)
-        if width > self.offsets.shape[1]:
-            wider = np.zeros((2, width))
-            wider[:, :self.offsets.shape[1]] = self.offsets
-            self.set_offsets(wider)
+        self.rule.grow(self.function.width, known, outputs.ahead)
+        wider = np.zeros((2, self.function.width))
+        wider[:, :known] = self.offsets[:, :known]
+        if outputs.ahead:
+            wider[:, known:] = wider[:, known - 1:known]
+        self.set_offsets(wider)
+
+    cdef void let_join(self, Py_ssize_t joined) noexcept nogil:
+        """There are so many labels now; what new ones have learned ahead belongs to f from now on."""
+        cdef double newcomers = <double> (joined - self.function.outputs.joined)
+        self.before_joining = self.now.norms
+        self.now.norms.square += newcomers * self.now.ahead.square
+        self.now.norms.product += newcomers * self.now.ahead.product
+        self.function.outputs.let_join(joined)
+
+    cdef void undo_joining(self, Py_ssize_t joined) noexcept nogil:
+        """The labels after these have not joined: their example cannot be learned."""
+        if self.function.outputs.joined != joined:
+            self.now.norms = self.before_joining
+            self.function.outputs.let_join(joined)
 
     # ---- Evaluate -----------------------------------------------------------------------------
 
@@ -88,7 +105,7 @@ cdef class Hypothesis:
     cdef bint decide(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil:
         """The rule's move and the new term into the workspace; False if there is none that is finite."""
         w.move.scalar = w.move.compared = self.now.loss.scalar
-        w.move.pace, w.move.norms = self.now.pace, self.now.norms
+        w.move.pace, w.move.norms, w.move.ahead = self.now.pace, self.now.norms, self.now.ahead
         w.targets = y
         w.term.change = NULL
         w.all_labels = False
@@ -115,7 +132,6 @@ cdef class Hypothesis:
     cdef void carry_out(self, Workspace w, Py_ssize_t i) noexcept nogil:
         """Move the offsets, transform the old terms, append the new one, move the scalar, apply the budget."""
         cdef Py_ssize_t l, k, labels = self.function.outputs.n
-        cdef double decay = w.move.transform[0][0]
         self.now.t += 1
         if self.regression:
             for l in range(labels):
@@ -127,12 +143,9 @@ cdef class Hypothesis:
                 self.offset[w.term.labels[k]] += w.term.offset[k]
         self.rule.accept(&self.now, labels, self.offset, w)
         if self.exact_norms:                    # of the hypothesis that is transformed only
-            self.without_newcomer = w.move.norms
-            self.without_newcomer.square = decay * decay * self.now.norms.square
-            if self.rule.has_trace:
-                self.without_newcomer.product = decay * (w.move.transform[1][0] * self.now.norms.square
-                                                         + w.move.transform[1][1] * self.now.norms.product)
-        self.now.norms = w.move.norms
+            self.without_newcomer = without_term(&self.now.norms, &w.move.norms, &w.move, self.rule.has_trace)
+            self.ahead_without_newcomer = without_term(&self.now.ahead, &w.move.ahead, &w.move, self.rule.has_trace)
+        self.now.norms, self.now.ahead = w.move.norms, w.move.ahead
         self.function.transform(w, &w.move.transform[0][0])
         if w.term.change != NULL:
             self.function.spread(w)
@@ -157,7 +170,7 @@ cdef class Hypothesis:
         victim = self.function.victim(w)
         if victim == NEWCOMER:
             if self.exact_norms:
-                self.now.norms = self.without_newcomer
+                self.now.norms, self.now.ahead = self.without_newcomer, self.ahead_without_newcomer
             return
         if victim != NOBODY:
             if self.exact_norms:
@@ -236,11 +249,10 @@ cdef class Hypothesis:
         """
         cdef Py_ssize_t l, k, labels = self.function.outputs.n, width = self.function.width, n = w.term.n
         cdef int channel, last = self.rule.has_trace
+        cdef Py_ssize_t joined = self.function.outputs.joined
         cdef double own = 0.0
-        cdef Norms* norms = &self.now.norms
         cdef double* f = w.bare                     # f at the term's point, and v behind it
         cdef double* a = w.xi                       # the term's true coefficients in f, over labels
-        cdef double* b = w.chi                      # and in v
         cdef double* spare = w.spare
         self.function.evaluate_slot(w, slot, last, f, &own)
         if w.newcomer:
@@ -256,16 +268,26 @@ cdef class Hypothesis:
         for l in range(labels):
             spare[l] = a[l]
         self.function.outputs.apply(spare, w.nodes)             # kappa a
-        for l in range(labels):
-            norms.peak = fmax(norms.peak, fmax(norms.square, fabs(own * a[l] * spare[l])))
-            norms.square += a[l] * (own * spare[l] - 2.0 * f[l])
+        if last:
+            self.function.coefficients_of(w, slot, 1, w.chi)
+        self.lose(&self.now.norms, w, 0, joined, own)
+        if self.function.outputs.ahead:
+            self.lose(&self.now.ahead, w, joined, joined + 1, own)
+
+    cdef void lose(self, Norms* norms, Workspace w, Py_ssize_t first, Py_ssize_t stop, double own) noexcept nogil:
+        """Norms of some outputs without the term that `forget` has looked at."""
+        cdef Py_ssize_t l, width = self.function.width
+        cdef double* f = w.bare
+        cdef double* a = w.xi
+        cdef double* b = w.chi                      # the term's true coefficients in v
+        for l in range(first, stop):
+            norms.peak = fmax(norms.peak, fmax(norms.square, fabs(own * a[l] * w.spare[l])))
+            norms.square += a[l] * (own * w.spare[l] - 2.0 * f[l])
         if norms.square < 0.0:
             norms.square = 0.0
-        if last == 0:
-            return
-        self.function.coefficients_of(w, slot, 1, b)
-        for l in range(labels):
-            norms.product += b[l] * (own * spare[l] - f[l]) - a[l] * f[width + l]
+        if self.rule.has_trace:
+            for l in range(first, stop):
+                norms.product += b[l] * (own * w.spare[l] - f[l]) - a[l] * f[width + l]
 
     # ---- The function that predicts -----------------------------------------------------------
 
@@ -282,43 +304,43 @@ cdef class Hypothesis:
         cdef Py_ssize_t l, width = self.function.width
         cdef int channel = self.channel()
         self.function.evaluate(w, i, channel, w.bare)
-        for l in range(self.function.outputs.n):
+        for l in range(self.function.outputs.joined):
             out[l] = w.bare[l] + self.offset[l]
             if channel:
                 out[l] = (w.bare[channel * width + l] + self.offset_sum[l]) / self.now.t
 
-    def intercept(self):
-        """b, shape (labels,); of the averaged hypothesis if this one averages."""
-        rows = self.offsets[:, :self.function.outputs.n]
+    def intercept(self, bint ahead=False):
+        """b, shape (labels,); of the averaged hypothesis if this one averages. With the output ahead of them, if asked."""
+        rows = self.offsets[:, :self.function.outputs.joined + ahead]
         return rows[1] / self.now.t if self.averages and self.now.t else rows[0].copy()
 
-    def coefficients(self):
+    def coefficients(self, bint ahead=False):
         """True coefficients of the function that predicts: (labels, terms), or weights (labels, n_features)."""
-        return self.averaged(self.function.coefficients(self.channel()))
+        return self.averaged(self.function.coefficients(self.channel())[:self.function.outputs.joined + ahead])
 
-    def knots(self, Py_ssize_t j):
+    def knots(self, Py_ssize_t j, bint ahead=False):
         """(keys, counts, coefficients, sizes) of a coordinate's tree, of the function that predicts."""
         keys, counts, stored, sizes = self.function.forest.tree.contents(j)
-        stored = self.function.forest.by_channel(stored, self.function.outputs.n)
+        stored = self.function.forest.by_channel(stored, self.function.outputs.joined + ahead)
         return keys, counts, self.averaged(self.function.true_rows(stored, self.channel())), sizes
 
     def component(self, Py_ssize_t j, points):
         """f_j at values of coordinate j, shape (len(points), labels)."""
         return self.component_at(j, self.function.forest.mapped(j, points))
 
-    def component_at(self, Py_ssize_t j, keys):
+    def component_at(self, Py_ssize_t j, keys, bint ahead=False):
         """f_j at keys of the tree of coordinate j."""
         forest, outputs = self.function.forest, self.function.outputs
-        stored = forest.by_channel(forest.tree.component(j, keys).T, outputs.n)
+        stored = forest.by_channel(forest.tree.component(j, keys).T, outputs.joined + ahead)
         true = self.averaged(forest.scale * self.function.true_rows(stored, self.channel()).T)
         return np.array([outputs.kappa_times(row) for row in true]).reshape(true.shape)
 
-    def square_on_trees(self):
+    def square_on_trees(self, bint ahead=False):
         """|f|^2 = sum_j sum_p a_jp f_j(p) over the knots p of each coordinate."""
         total = 0.0
         for j in range(self.function.n_features):
-            keys, _, true, _ = self.knots(j)
-            total += np.sum(true.T * self.component_at(j, keys))
+            keys, _, true, _ = self.knots(j, ahead)
+            total += np.sum(true.T * self.component_at(j, keys, ahead))
         return float(total)
 
     # ---- For Python ---------------------------------------------------------------------------
@@ -353,11 +375,12 @@ cdef class Hypothesis:
         """(<f, v>, |f|^2) as they are kept for SVMD, norm balls, ROMMA and ALMA."""
         return self.now.norms.product, self.now.norms.square
 
-    def begin_with_square(self, double square):
-        """Say what |f|^2 of the function is that this hypothesis starts from."""
+    def begin_with_square(self, double square, double ahead=0.0):
+        """Say what |f|^2 of the function is that this hypothesis starts from, and that of the output ahead of the labels."""
         cdef Workspace w = Workspace()
         self.function.make_ready(w)
         self.now.norms.square = self.now.norms.peak = square
+        self.now.ahead.square = self.now.ahead.peak = ahead
         if self.radius > 0.0:
             self.stay_in_ball(w)
 
@@ -368,7 +391,8 @@ cdef class Hypothesis:
 
     def state(self):
         """Everything that learning has changed, as named numbers and arrays; no scratch."""
-        labels = self.function.outputs.n
+        labels = self.function.outputs.kept()
+        ahead = self.now.ahead
         return {
             "t": int(self.now.t),
             "offset": self.offsets[0, :labels].copy(),
@@ -379,6 +403,7 @@ cdef class Hypothesis:
             "square": self.now.norms.square,
             "product": self.now.norms.product,
             "peak": self.now.norms.peak,
+            **({"ahead": np.array([ahead.square, ahead.product, ahead.peak])} if self.function.outputs.ahead else {}),
             **self.rule.state(labels),
             **self.function.state(),
         }
@@ -393,6 +418,9 @@ cdef class Hypothesis:
         self.function.check_state(state)
         labels = state["labels"]
         offset, offset_sum = (check_array(state[name], name, np.float64, (labels,)) for name in ("offset", "offset_sum"))
+        square, product, peak = (check_array(state["ahead"], "ahead", np.float64, (3,)).tolist()
+                                 if self.function.outputs.ahead else (0.0, 0.0, 0.0))
+        check_number(min(square, peak), "ahead", 0.0)
         self.rule.check_state(state)
         self.function.restore(state)
         self.rule.restore(state)
@@ -400,9 +428,13 @@ cdef class Hypothesis:
         self.now.loss.scalar = state["scalar"]
         self.now.pace = Pace(state["gap"], state["gap_weight"])
         self.now.norms = Norms(state["square"], state["product"], state["peak"])
+        self.now.ahead = Norms(square, product, peak)
         self.offsets[0, :labels], self.offsets[1, :labels] = offset, offset_sum
 
     def _check(self):
         """Assert every invariant."""
         assert self.now.t >= 0 and np.isfinite(self.offsets).all()
         self.function._check()
+        if self.function.outputs.ahead:
+            copies = self.offsets[:, self.function.outputs.joined:self.function.outputs.n]
+            assert (copies == copies[:, :1]).all(), "outputs ahead of the labels differ"

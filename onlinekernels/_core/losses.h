@@ -30,12 +30,14 @@ enum {
     OK_MULTICLASS_LOGISTIC = 15,
     /* Mistakes of many outputs: the update is shared among all labels that do as well as the right one. */
     OK_UNIFORM_MISTAKE = 16,
-    OK_PROPORTIONAL_MISTAKE = 17
+    OK_PROPORTIONAL_MISTAKE = 17,
+    OK_MULTICLASS_SQUARED = 18, /* for each label the squared loss, with the target +1 or -1 */
+    OK_QUANTILE = 19            /* the scalar is its level */
 };
 
 typedef struct {
     int code;
-    double scalar; /* margin rho, tube width epsilon or Huber's sigma: the current value */
+    double scalar; /* margin rho, tube width epsilon or Huber's sigma: the current value; a quantile's level */
     double nu;     /* fraction of margin errors or outliers that an adapted scalar aims at */
     double step;   /* of the adapted scalar, relative to how far scores are from it; 0: it shares f's step */
 } ok_loss;
@@ -83,7 +85,8 @@ OK_INLINE double ok_loss_value(const ok_loss *loss, double z, double y)
         return (margin > 0 ? margin : 0.0) - (code == OK_NU_PAIR_HINGE ? loss->nu * s : 0.0);
     }
     delta = fabs(y - z);
-    if (code == OK_SQUARED) return 0.5 * delta * delta; /* K (21) */
+    if (code == OK_SQUARED || code == OK_MULTICLASS_SQUARED) return 0.5 * delta * delta; /* K (21) */
+    if (code == OK_QUANTILE) return (z < y ? s : 1.0 - s) * delta;
     if (code == OK_ABSOLUTE) return delta;
     if (code == OK_INSENSITIVE) return delta > s ? delta - s : 0.0;
     if (code == OK_NU_INSENSITIVE) /* K, above (22) */
@@ -109,7 +112,8 @@ OK_INLINE double ok_loss_derivative(const ok_loss *loss, double z, double y)
     if (code == OK_PAIR_HINGE || code == OK_NU_PAIR_HINGE) /* V (17), (26): only a positive loss */
         return z < s * y ? -1.0 : 0.0;
     delta = z - y;
-    if (code == OK_SQUARED) return delta;
+    if (code == OK_SQUARED || code == OK_MULTICLASS_SQUARED) return delta;
+    if (code == OK_QUANTILE) return delta < 0 ? -s : (delta > 0 ? 1.0 - s : 0.0);
     size = fabs(delta);
     if (code == OK_ABSOLUTE) return ok_sign(delta);
     if (code == OK_INSENSITIVE || code == OK_NU_INSENSITIVE) /* K (22): only outside */
@@ -122,7 +126,8 @@ OK_INLINE double ok_loss_derivative(const ok_loss *loss, double z, double y)
 /* Whether gradients have no bound, or may have none, so that a step can be too large for every example. */
 OK_INLINE int ok_loss_grows_like_square(const ok_loss *loss)
 {
-    return loss->code == OK_SQUARED || loss->code == OK_SQUARED_INSENSITIVE || loss->code == OK_CUSTOM;
+    return loss->code == OK_SQUARED || loss->code == OK_SQUARED_INSENSITIVE || loss->code == OK_MULTICLASS_SQUARED ||
+           loss->code == OK_CUSTOM;
 }
 
 /* d2l/dz2 where it exists, and the derivative's side of a kink otherwise. */
@@ -130,7 +135,7 @@ OK_INLINE double ok_loss_curvature(const ok_loss *loss, double z, double y)
 {
     const int code = loss->code;
     if (code == OK_LOGISTIC) return ok_expit(z) * ok_expit(-z); /* never the printed quotient: nan for large |z| */
-    if (code == OK_SQUARED) return 1.0;
+    if (code == OK_SQUARED || code == OK_MULTICLASS_SQUARED) return 1.0;
     if (code == OK_SQUARED_INSENSITIVE) return fabs(y - z) > loss->scalar ? 2.0 : 0.0;
     if (code == OK_HUBER || code == OK_NU_HUBER)
         return fabs(y - z) <= loss->scalar ? 1.0 / loss->scalar : 0.0;
@@ -254,7 +259,7 @@ OK_INLINE double ok_loss_implicit(const ok_loss *loss, double z, double y, doubl
     const int code = loss->code;
     const double s = loss->scalar, delta = y - z, away = fabs(delta);
     double alpha, natural;
-    if (code == OK_SQUARED) return size * delta / (1.0 + size * k); /* I (13) */
+    if (code == OK_SQUARED || code == OK_MULTICLASS_SQUARED) return size * delta / (1.0 + size * k); /* I (13) */
     if (code == OK_SQUARED_INSENSITIVE)
         return away <= s ? 0.0 : 2.0 * size * (delta - s * ok_sign(delta)) / (1.0 + 2.0 * size * k);
     if (code == OK_HINGE || code == OK_NU_HINGE) /* I (16) */
@@ -267,6 +272,8 @@ OK_INLINE double ok_loss_implicit(const ok_loss *loss, double z, double y, doubl
         alpha = y * ok_logistic_step(y * z, k, size);
     else if (code == OK_ABSOLUTE)
         alpha = ok_clip(delta / k, -size, size);
+    else if (code == OK_QUANTILE)
+        alpha = ok_clip(delta / k, -(1.0 - s) * size, s * size);
     else if (code == OK_INSENSITIVE || code == OK_NU_INSENSITIVE) /* an adapted width may be negative */
         alpha = ok_sign(delta) * ok_clip((away - (s > 0 ? s : 0.0)) / k, 0.0, size);
     else

@@ -20,6 +20,8 @@ cdef extern from "losses.h" nogil:
         MULTICLASS_LOGISTIC "OK_MULTICLASS_LOGISTIC"
         UNIFORM_MISTAKE "OK_UNIFORM_MISTAKE"
         PROPORTIONAL_MISTAKE "OK_PROPORTIONAL_MISTAKE"
+        MULTICLASS_SQUARED "OK_MULTICLASS_SQUARED"
+        QUANTILE "OK_QUANTILE"
 
     ctypedef struct Loss "ok_loss":
         int code

@@ -19,6 +19,8 @@ CODES = {
     "GraphHinge": PAIR_HINGE,
     "NuGraphHinge": NU_PAIR_HINGE,
     "MulticlassLogistic": MULTICLASS_LOGISTIC,
+    "MulticlassSquared": MULTICLASS_SQUARED,
+    "Quantile": QUANTILE,
     "uniform": UNIFORM_MISTAKE,
     "proportional": PROPORTIONAL_MISTAKE,
 }

@@ -56,6 +56,7 @@ cdef struct Standing:
     Loss loss           # with the current value of its scalar
     Pace pace
     Norms norms
+    Norms ahead         # the same of the output ahead of the labels, which is none of f's
     bint has_offset     # whether offsets are learned
     bint keeps_square   # whether |f|^2 follows every move
 
@@ -81,6 +82,7 @@ cdef struct Move:
     double compared                                 # what a nu-loss held the old one against,
     Pace pace                                       # and what its own step becomes
     Norms norms                                     # of the hypothesis after the move
+    Norms ahead
 
 
 cdef inline double step_size(const Step* step, long long t) noexcept nogil:
@@ -192,6 +194,16 @@ cdef inline void moved_square(const Norms* norms, const View* view, Move* move) 
     cdef double old = shrink * shrink * norms.square, new = alpha * alpha * view.k
     move.norms.square = fmax(0.0, old + 2.0 * shrink * alpha * view.bare + new)
     move.norms.peak = fmax(shrink * shrink * norms.peak, fmax(old, new))
+
+
+cdef inline Norms without_term(const Norms* norms, const Norms* moved, const Move* move, bint has_trace) noexcept nogil:
+    """What `moved` would be of the hypothesis that a move transforms, if its new term did not come."""
+    cdef double decay = move.transform[0][0]
+    cdef Norms rest = moved[0]
+    rest.square = decay * decay * norms.square
+    if has_trace:
+        rest.product = decay * (move.transform[1][0] * norms.square + move.transform[1][1] * norms.product)
+    return rest
 
 
 cdef inline void stand_still(Move* move) noexcept nogil:

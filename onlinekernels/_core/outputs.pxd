@@ -2,9 +2,12 @@
 
 
 cdef class Outputs:
-    cdef public Py_ssize_t n                # labels that there are now: the one place that knows
+    cdef readonly Py_ssize_t joined         # labels that there are now: the one place that knows
+    cdef readonly Py_ssize_t n              # outputs that move: the labels and, if they learn ahead, those to join next
+    cdef readonly bint ahead                # whether labels learn before they join
     cdef readonly Py_ssize_t n_nodes        # numbers of scratch that `apply` and `distances` want
 
+    cdef void let_join(self, Py_ssize_t joined) noexcept nogil
     cdef void apply(self, double* scores, double* nodes) noexcept nogil
     cdef void distances(self, Py_ssize_t y, double* out, double* nodes) noexcept nogil
     cdef double kappa(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil

@@ -15,14 +15,40 @@ cdef class Outputs:
     ----------
     n : int
         Number of labels.
+    ahead : bool
+        Labels learn before they join, all the same: each is wrong at every example so far. One output more than there
+        are labels, the next one to join, knows what all of them know. There may be several, which are copies of it, so
+        that labels can join without the interpreter.
     """
 
-    def __init__(self, Py_ssize_t n):
-        self.n = n
+    def __init__(self, Py_ssize_t n, bint ahead=False):
+        self.ahead = ahead
+        self.set_kept(n + ahead)
 
     def can_grow(self):
         """Whether labels may join: those of a structure cannot."""
         return True
+
+    def kept(self):
+        """Outputs that know something of their own: the labels, and the one that is ahead of them."""
+        return self.joined + self.ahead
+
+    def set_kept(self, Py_ssize_t kept):
+        """There are so many, and no copies."""
+        self.n, self.joined = kept, kept - self.ahead
+
+    def set_joined(self, Py_ssize_t joined):
+        """So many labels have joined."""
+        self.let_join(joined)
+
+    def set_copies(self, Py_ssize_t n):
+        """There are n outputs now, the last ones copies of the one that is ahead."""
+        self.n = n
+
+    cdef void let_join(self, Py_ssize_t joined) noexcept nogil:
+        self.joined = joined
+        if not self.ahead:
+            self.n = joined
 
     cdef void apply(self, double* scores, double* nodes) noexcept nogil:
         """scores <- kappa @ scores."""

@@ -11,7 +11,7 @@ cdef enum:
 
 cdef class Posterior(Function):
     cdef readonly double memory             # what is left of f after one example: sqrt(memory)
-    cdef readonly bint classes              # outputs are labels: one more column is a label that has not come yet
+    cdef readonly bint classes              # outputs are labels: y is +1 for one and -1 for all others
     cdef readonly Py_ssize_t n              # coordinates of u
     cdef readonly Py_ssize_t waiting        # examples since the last place
     cdef readonly Py_ssize_t columns        # outputs that are learned

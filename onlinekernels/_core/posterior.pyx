@@ -40,7 +40,7 @@ cdef class Posterior(Function):
     memory : float
         f fades to sqrt(memory) f with every example, and the prior fills up what is lost.
     classes : bool
-        Outputs are labels, of which more may join: a label that has not come yet has always been -1.
+        Outputs are labels: y is +1 for one and -1 for all others.
 
     A kind implements
 
@@ -64,10 +64,10 @@ cdef class Posterior(Function):
             self.fade[k] = memory ** (0.5 * k)
         self.gram, self.root = np.zeros((PLACE, PLACE)), np.zeros((PLACE, PLACE))
         self.K, self.LC = <double*> array_data(self.gram), <double*> array_data(self.root)
-        self.set_room(0, self.width + classes)
+        self.set_room(0, self.width)
 
     cdef set_room(self, Py_ssize_t capacity, Py_ssize_t columns):
-        """Room for so many coordinates and outputs; what there is stays, and new outputs are what the last one is."""
+        """Room for so many coordinates and outputs; what there is stays."""
         n, p, double = self.n, self.waiting, np.dtype(np.float64)
         # Rows of an odd number of cache lines, so that columns spread over the whole cache
         room = 8 * (((capacity + 7) // 8) | 1) if capacity else 0
@@ -83,8 +83,6 @@ cdef class Posterior(Function):
             for name, k in (("mean", n), ("errors", p)):
                 old = getattr(self, name)
                 parts[name][:k, :old.shape[1]] = old[:k]
-                if old.shape[1]:
-                    parts[name][:k, old.shape[1]:] = old[:k, old.shape[1] - 1:]
         self.mean, self.covariance, self.errors = parts["mean"], parts["covariance"], parts["errors"]
         self.coordinates, self.news = parts["coordinates"], parts["news"]
         self.U, self.S, self.E = (<double*> array_data(self.mean), <double*> array_data(self.covariance),
@@ -273,29 +271,31 @@ cdef class Posterior(Function):
 
     def widen(self, Py_ssize_t width):
         self.expansion = None
-        self.set_room(self.capacity, width + self.classes)
+        self.set_room(self.capacity, width)
+
+    def copy_last(self, Py_ssize_t known):
+        """Outputs behind those that are known are what the last of these is."""
+        self.expansion = None
+        for array in (self.mean, self.errors):
+            array[:, known:] = array[:, known - 1:known]
 
     def begin_from(self, *function):
         """A posterior is more than a function."""
         raise ValueError("KRLS cannot start from the function of another model: it would not know how sure that is. "
                          "Copy or load the model to go on from it.")
 
-    def saved_columns(self, Py_ssize_t labels):
-        """Columns that mean something: those of the labels that have joined, and of one that has not."""
-        return [*range(labels), *([self.columns - 1] if self.classes else [])]
-
     def state(self):
         """Named numbers and arrays; no scratch."""
-        n, p, columns = self.n, self.waiting, self.saved_columns(self.outputs.n)
-        return {**self.frame_state(), "mean": self.mean[:n, columns], "covariance": self.covariance[:n, :n].copy(),
+        n, p, kept = self.n, self.waiting, self.outputs.kept()
+        return {**self.frame_state(), "mean": self.mean[:n, :kept].copy(), "covariance": self.covariance[:n, :n].copy(),
                 "waiting_coordinates": self.coordinates[:p, :n].copy(), "waiting_news": self.news[:p, :n].copy(),
                 "waiting_gram": np.tril(self.gram[:p, :p]), "waiting_root": np.tril(self.root[:p, :p]),
-                "waiting_errors": self.errors[:p, columns]}
+                "waiting_errors": self.errors[:p, :kept].copy()}
 
     def check_known(self, state):
         """(coordinates, waiting examples) of a state; ValueError unless U, S and the waiting examples fit."""
         self.check_frame(state)
-        labels = state["labels"] + self.classes
+        labels = state["labels"]
         n, p = len(state["mean"]), len(state["waiting_root"])
         if p >= PLACE:
             raise ValueError(f"{p} examples wait, and {PLACE} would be a place")
@@ -312,17 +312,12 @@ cdef class Posterior(Function):
     def restore_known(self, state):
         """Take over U, S and the waiting examples, which have been checked."""
         cdef Py_ssize_t n = len(state["mean"]), p = len(state["waiting_root"])
-        columns = self.saved_columns(state["labels"])
         self.restore_frame(state)
         self.expansion = None
         self.n = self.waiting = 0
         self.set_room(n, self.columns)
         self.n, self.waiting = n, p
-        for name in ("mean", "errors"):         # outputs without a label are all the same
-            saved = state[name if name == "mean" else "waiting_errors"]
-            full = np.repeat(saved[:, len(columns) - 1:], self.columns, axis=1) if len(columns) else 0.0
-            getattr(self, name)[:len(saved)] = full
-            getattr(self, name)[:len(saved), columns] = saved
+        self.mean[:n, :state["labels"]], self.errors[:p, :state["labels"]] = state["mean"], state["waiting_errors"]
         self.covariance[:n, :n] = state["covariance"]
         self.coordinates[:p, :n], self.news[:p, :n] = state["waiting_coordinates"], state["waiting_news"]
         self.gram[:p, :p], self.root[:p, :p] = state["waiting_gram"], state["waiting_root"]
@@ -330,7 +325,7 @@ cdef class Posterior(Function):
     def _check(self):
         Function._check(self)
         n, p = self.n, self.waiting
-        assert 0 <= p < PLACE and self.columns == self.width + self.classes
+        assert 0 <= p < PLACE and self.columns == self.width
         check_covariance(self.covariance[:n, :n])
         assert (np.diag(self.root)[:p] > 0.0).all()
         for array in (self.mean[:n], self.coordinates[:p, :n], self.news[:p, :n], self.gram[:p, :p], self.errors[:p]):
@@ -485,7 +480,7 @@ cdef class PointsPosterior(Posterior):
         queue = np.array([self.residents.queue[s] for s in joining], dtype=np.intp)
         slots = np.concatenate([[self.residents.order[r] for r in range(n)], queue]).astype(np.intp)
         if size > self.most:
-            kept = self.removed(factor, mean[:, :self.outputs.n], slots, size - self.most)
+            kept = self.removed(factor, mean[:, :self.outputs.joined], slots, size - self.most)
             slots = slots[kept]
             factor, mean, covariance = marginal(factor, mean, covariance, kept)
         self.set_known(mean, covariance)

@@ -63,7 +63,7 @@ cdef class Recursive(Rule):
         self.ratios = ratios
         self.ratio = <double*> array_data(ratios)
 
-    def grow(self, Py_ssize_t width):
+    def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
         cdef Py_ssize_t old = self.ratios.shape[1]
         if width > old:
             ratios = np.ones((LEVELS, width))
@@ -81,6 +81,7 @@ cdef class Recursive(Rule):
             w.term.alpha[c] = w.term.alpha[c] / w.deviation if weight > 0.0 else 0.0
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
+        labels = self.posterior.outputs.joined
         if w.view.weight > 0.0 and labels > 0:
             if not self.posterior.classes:
                 self.follow_coverage(labels, w)

@@ -1,6 +1,6 @@
 """Rules: what an example does to a function."""
 cimport cython
-from onlinekernels._core.moves cimport Standing, Step, View
+from onlinekernels._core.moves cimport Norms, Standing, Step, View
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.workspace cimport Workspace
 
@@ -75,8 +75,11 @@ cdef class MetaDescent(Rule):
     cdef double* offset_eta
     cdef double* offset_trace
 
+    cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const Norms* old, Norms* new,
+                         Workspace w) noexcept nogil
     cdef void move_scalar(self, const Standing* now, const View* view, Workspace w) noexcept nogil
     cdef set_offset_steps(self, array)
 
 
+cdef double stiffness_along(Workspace w, const double* K_xi, Outputs outputs, double k, double offsets) noexcept nogil
 cdef void hessian_times(Workspace w, const double* vector, Py_ssize_t n, double weight) noexcept nogil

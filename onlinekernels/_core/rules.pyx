@@ -4,8 +4,9 @@ from libc.math cimport NAN, exp, fmax, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.dense cimport hinge_step, softmax_hessian_times, softmax_step
-from onlinekernels._core.losses cimport MULTICLASS_LOGISTIC, loss_grows_like_square, loss_moved_scalar
-from onlinekernels._core.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Standing, Step, View, adapted_step,
+from onlinekernels._core.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, loss_grows_like_square, loss_implicit,
+                                         loss_moved_scalar)
+from onlinekernels._core.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Norms, Standing, Step, View, adapted_step,
                                         aggressive_move, capped, gain, gradient_move, implicit_move, implicit_shrink,
                                         meta_norms, meta_transform, move_scalar, moved_square, relaxed_move, stand_still,
                                         step_size)
@@ -88,8 +89,8 @@ cdef class Rule:
         """How far y may be from the score that was just evaluated, in the interval of a coverage: see `level_of`."""
         return NAN
 
-    def grow(self, Py_ssize_t width):
-        """Make room for more labels."""
+    def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
+        """Make room for more labels than are known; those that learn ahead go on from the last one."""
 
     def current_step(self, long long t):
         """eta of example t, the latest one."""
@@ -172,7 +173,7 @@ cdef class Implicit(Rule):
         move_scalar(&now.loss, &now.pace, eta * self.penalty, weight, w.view.scalar_gradient, w.view.compared, &w.move)
         if now.has_offset:
             k += 1.0 / shrink
-        if n >= 2 and k > 0.0 and size > 0.0:
+        if k > 0.0 and size > 0.0:
             self.over_all_labels(now, n, y, k, size, w)
         for l in range(n):
             w.term.offset[l] = 1.0 / shrink * w.term.alpha[l]
@@ -181,6 +182,12 @@ cdef class Implicit(Rule):
                               Workspace w) noexcept nogil:
         """The arg-min over all labels, for the delta kernel; w.xi has their distances from y, w.spare their shrunk scores."""
         cdef Py_ssize_t l
+        if now.loss.code == MULTICLASS_SQUARED:
+            for l in range(n):
+                w.term.alpha[l] = loss_implicit(&now.loss, w.spare[l], 1.0 if l == y else -1.0, k, size)
+            return
+        if n < 2:                                   # a single label so far: nothing to tell apart
+            return
         if now.loss.code == MULTICLASS_LOGISTIC:
             softmax_step(w.spare, y, n, k, size, w.chi, w.term.alpha)
             return
@@ -307,13 +314,13 @@ cdef class MetaDescent(Rule):
         self.offset_eta = <double*> array_data(array)
         self.offset_trace = self.offset_eta + width
 
-    def grow(self, Py_ssize_t width):
-        old = self.offset_steps
-        if width > old.shape[1]:
-            new = np.zeros((2, width))
-            new[0] = self.step.rate
-            new[:, :old.shape[1]] = old
-            self.set_offset_steps(new)
+    def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
+        new = np.zeros((2, width))
+        new[0] = self.step.rate
+        new[:, :known] = self.offset_steps[:, :known]
+        if ahead:
+            new[:, known:] = new[:, known - 1:known]
+        self.set_offset_steps(new)
 
     cdef double step_at(self, long long t) noexcept nogil:
         return self.next.eta
@@ -360,19 +367,19 @@ cdef class MetaDescent(Rule):
                        Workspace w) noexcept nogil:
         """All labels at once: V (37), (38), (44)."""
         cdef Py_ssize_t l, n = outputs.n
-        cdef double* f = w.bare
         cdef double* v = w.bare + w.width
         cdef double* K_new = w.spare                # kappa times what enters v
         cdef double* K_xi = w.spare + w.width       # kappa xi
-        cdef double c = self.regularization, memory = self.step.memory, eta
-        cdef double xi_v = 0.0, xi_f = 0.0, xi_kxi = 0.0, chi_f = 0.0, xi_v_next = 0.0
+        cdef double c = self.regularization, memory = self.step.memory, eta, xi_v = 0.0
         hessian_times(w, v, n, weight)
         for l in range(n):
+            K_xi[l] = w.xi[l]
+        outputs.apply(K_xi, w.nodes)
+        for l in range(outputs.joined):
             xi_v += w.xi[l] * v[l]
         self.stiffness = 0.0
         if w.diagonal and loss_grows_like_square(&now.loss):
-            for l in range(n):
-                self.stiffness = fmax(self.stiffness, w.probability[l] * (k + (1.0 if now.has_offset else 0.0)))
+            self.stiffness = stiffness_along(w, K_xi, outputs, k, 1.0 if now.has_offset else 0.0)
         self.next = self.adapted
         self.next.eta = eta = adapted_step(self.adapted.eta, self.step.meta_rate, c, now.norms.product, xi_v, self.stiffness)
         self.curvature = weight
@@ -381,16 +388,28 @@ cdef class MetaDescent(Rule):
             w.term.alpha[l] = -eta * w.xi[l]
             w.term.alpha[n + l] = -eta * (w.xi[l] + memory * w.chi[l])
             w.term.offset[l] = 0.0
-            K_xi[l] = w.xi[l]
             K_new[l] = w.xi[l] + memory * w.chi[l]
-        outputs.apply(K_xi, w.nodes)
         outputs.apply(K_new, w.nodes)
-        for l in range(n):
+        self.norms_over(0, outputs.joined, k, &now.norms, &w.move.norms, w)
+        if outputs.ahead:
+            self.norms_over(outputs.joined, outputs.joined + 1, k, &now.ahead, &w.move.ahead, w)
+
+    cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const Norms* old, Norms* new,
+                         Workspace w) noexcept nogil:
+        """<f, v> and |f|^2 of some outputs after the move that `move_all` has decided."""
+        cdef Py_ssize_t l
+        cdef double* f = w.bare
+        cdef double* v = w.bare + w.width
+        cdef double* K_new = w.spare
+        cdef double* K_xi = w.spare + w.width
+        cdef double c = self.regularization, memory = self.step.memory, eta = self.next.eta
+        cdef double xi_f = 0.0, xi_kxi = 0.0, chi_f = 0.0, xi_v_next = 0.0
+        for l in range(first, stop):
             xi_f += w.xi[l] * f[l]
             chi_f += w.chi[l] * f[l]
             xi_kxi += k * w.xi[l] * K_xi[l]
             xi_v_next += w.xi[l] * ((1.0 - eta * c) * memory * v[l] - eta * (c * f[l] + k * K_new[l]))
-        meta_norms(eta, c, memory, xi_f, xi_kxi, chi_f, xi_v_next, &now.norms, &w.move.norms)
+        meta_norms(eta, c, memory, xi_f, xi_kxi, chi_f, xi_v_next, old, new)
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
         """Each offset has a step of its own, and a trace: V (50)-(52)."""
@@ -426,6 +445,24 @@ cdef class MetaDescent(Rule):
         self.adapted = Adapted(state["eta"], state["scalar_eta"], state["scalar_trace"])
         self.offset_steps[0, :state["labels"]] = state["offset_eta"]
         self.offset_steps[1, :state["labels"]] = state["offset_trace"]
+
+
+cdef double stiffness_along(Workspace w, const double* K_xi, Outputs outputs, double k, double offsets) noexcept nogil:
+    """Curvature of squared losses along the step, per length of it; K_xi = kappa xi.
+
+    Scores move by (k kappa + offsets) xi. Where kappa is the identity, the largest of all labels' is taken.
+    """
+    cdef Py_ssize_t l
+    cdef double moved, bend = 0.0, length = 0.0, largest = 0.0
+    if outputs.n_nodes == 0:
+        for l in range(outputs.n):
+            largest = fmax(largest, w.probability[l] * (k + offsets))
+        return largest
+    for l in range(outputs.n):
+        moved = k * K_xi[l] + offsets * w.xi[l]
+        bend += w.probability[l] * moved * moved
+        length += w.xi[l] * moved
+    return bend / length if length > 0.0 else 0.0
 
 
 cdef void hessian_times(Workspace w, const double* vector, Py_ssize_t n, double weight) noexcept nogil:

@@ -90,6 +90,9 @@ cdef class Terms(Function):
     def widen(self, Py_ssize_t width):
         self.terms.widen(width)
 
+    def copy_last(self, Py_ssize_t n):
+        self.terms.copy_last(n)
+
     def slots(self):
         """Slots with a term, oldest first."""
         return self.terms.slots()
@@ -125,7 +128,7 @@ cdef class Terms(Function):
     def state(self):
         """Named numbers and arrays; no scratch. Terms are in the order in which they are added up."""
         slots = self.dictionary.saved_slots()
-        return {**self.frame_state(), **self.dictionary.state(slots), **self.terms.state(slots, self.outputs.n),
+        return {**self.frame_state(), **self.dictionary.state(slots), **self.terms.state(slots, self.outputs.kept()),
                 "birthdays": self.dictionary.birthdays.array[0, slots]}
 
     def check_state(self, state):

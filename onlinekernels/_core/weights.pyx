@@ -98,6 +98,10 @@ cdef class Weights(Function):
         weights[:, :self.width] = self.weights.reshape(channels, self.width, self.n_features)
         self.set_weights(weights.reshape(channels * width, self.n_features))
 
+    def copy_last(self, Py_ssize_t n):
+        weights = self.weights.reshape(self.frame.channels, self.width, self.n_features)
+        weights[:, n:] = weights[:, n - 1:n]
+
     def coefficients(self, int channel):
         """True weights of a channel, (labels, n_features)."""
         return self.true_rows(self.by_channel(), channel)
@@ -108,7 +112,7 @@ cdef class Weights(Function):
 
     def state(self):
         """Named numbers and arrays; no scratch."""
-        weights = self.by_channel()
+        weights = self.by_channel()[:, :self.outputs.kept()]
         return {**self.frame_state(), "weights": weights.reshape(-1, self.n_features).copy()}
 
     def check_state(self, state):
