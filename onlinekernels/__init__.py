@@ -20,6 +20,7 @@ from onlinekernels.additive import AdditiveExponential, AdditiveMatern, Additive
 from onlinekernels.algorithms import (
     ALMA,
     ILK,
+    KRLS,
     NORMA,
     ROMMA,
     SILK,
@@ -81,6 +82,7 @@ __all__ = [
     "Adatron",
     "Bank",
     "ILK",
+    "KRLS",
     "NORMA",
     "PassiveAggressive",
     "Perceptron",

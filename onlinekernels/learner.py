@@ -8,6 +8,7 @@ import copyreg
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core.recursive import level_of
 from onlinekernels._core.turns import TakesTurns
 from onlinekernels._core.vecmath import all_finite
 from onlinekernels.budgets import Recent, as_budget
@@ -170,6 +171,12 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         >>> labels.tolist()
         [None, 'a', 'a', 'b']
         """
+        wanted = {"steps": return_steps, "margins": return_margins, "labels": return_labels}
+        return self._progressive((X, y, classes, sample_weight, initial), {name for name in wanted if wanted[name]})
+
+    def _progressive(self, call, wanted, coverage=None):
+        """`progressive`, with what is `wanted` beside the scores: in the order of the list below."""
+        X, y, classes, sample_weight, initial = call
         start = _start(initial)
         with self._turn.alone:
             before = self._state
@@ -177,17 +184,29 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state.make_ready()
             joined = state.joined()
             scores = np.zeros((len(X), state.function.width))
-            trace = {"steps": return_steps, "scalars": return_margins or return_labels}
+            trace = {"steps": "steps" in wanted, "scalars": wanted & {"margins", "labels"}, "deviations": "std" in wanted}
             trace = {name: np.zeros(len(X)) for name, is_wanted in trace.items() if is_wanted}
+            if coverage is not None:
+                trace["reaches"] = np.zeros(len(X) * state.targets)
+                trace["coverage"] = level_of(coverage)
             known = self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **trace)
-            scores, margins = scores[:, : state.joined()], trace.pop("scalars", None)
+            scores, margins = scores[:, : state.joined()], trace.get("scalars")
+            units = 1.0
             if known is not None:  # means and deviations of the targets, before each row
-                scores = scores * known[1] + known[0]
-                margins = None if margins is None else margins * known[1][:, 0]
-            others = [*trace.values(), *([margins] if return_margins else [])]
-            if return_labels:
-                others.append(state.answers_of_their_time(scores, y, joined, margins))
+                scores, units = scores * known[1] + known[0], known[1]
+                margins = None if margins is None else margins * units[:, 0]
+            found = {"steps": trace.get("steps"), "margins": margins}
+            if "std" in wanted:
+                found["std"] = state.in_units(trace["deviations"], units)
+            if coverage is not None:
+                reach = trace["reaches"].reshape(len(X), -1) * units
+                found["interval"] = np.stack([state._numbers(scores - reach), state._numbers(scores + reach)])
+            if wanted & {"proba", "labels"}:
+                found["labels"] = state.answers_of_their_time(scores, y, joined, margins)
+                if "proba" in wanted:
+                    found["proba"] = state.probabilities_of_their_time(scores, y, joined)
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
+        others = [found[name] for name in ("steps", "margins", "std", "interval", "proba", "labels") if name in wanted]
         return (scores, *others) if others else scores
 
     def learn_one(self, x, y=None):

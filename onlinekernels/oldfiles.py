@@ -17,6 +17,8 @@ def upgraded(header, arrays):
         _from_first(header)
     if header["version"] == 2:
         _from_second(header, arrays)
+    if header["version"] == 3:
+        _from_third(header)
     return header, arrays
 
 
@@ -82,3 +84,10 @@ def _from_second(header, arrays):
         del learned["points"]
         put("sparse_sizes", sizes)
     state["learned"] = learned
+
+
+def _from_third(header):
+    """Version 4 knows learners of second order; whoever was there before is of the first."""
+    header["version"] = 4
+    if header["state"] is not None:
+        header["state"]["plan"].setdefault("second_order", None)

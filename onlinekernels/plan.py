@@ -13,6 +13,8 @@ from onlinekernels._core.kernelrows import CompiledRows, ObjectRows
 from onlinekernels._core.kernels import Program
 from onlinekernels._core.outputs import Outputs
 from onlinekernels._core.points import DensePoints, Objects
+from onlinekernels._core.posterior import PointsPosterior, WeightsPosterior
+from onlinekernels._core.recursive import Innovations, Recursive
 from onlinekernels._core.scaling import Scaler
 from onlinekernels._core import rules
 from onlinekernels._core.sparse import SparsePoints
@@ -42,7 +44,11 @@ RULES = {
     "relaxed": (rules.Relaxed, {}),
     "relaxed aggressive": (rules.Relaxed, {"aggressive": True}),
     "approximate": (rules.Approximate, {}),
+    "recursive": (Recursive, {}),
 }
+
+SECOND_ORDER_LOSSES = {"Squared", "MulticlassSquared"}
+MOST_WEIGHTS = 8192  # of second order: their covariance has the square of that
 
 
 class Plan:
@@ -69,10 +75,12 @@ class Plan:
     offset, average : bool
     scale, scale_target : float
         Memory of the running scalers of features and of targets; 0 for none.
+    second_order : dict or None
+        What a posterior is: its noise, whether that is estimated, memory, tolerance, and size, which is 0 for all points.
     """
 
     PARTS = ("loss", "kernel", "budget", "step", "labels", "rule", "regularization", "penalty", "radius",
-             "threshold", "exact", "exact_norms", "keeps_terms", "offset", "average", "scale", "scale_target")
+             "threshold", "exact", "exact_norms", "keeps_terms", "offset", "average", "scale", "scale_target", "second_order")
     MAY_CHANGE = {"step", "regularization", "penalty"}  # between calls, on a fitted model
     pending = {}  # {part: how to choose it}, for the parts that the user left to the call; see `settled`
 
@@ -89,18 +97,18 @@ class Plan:
         if type(self.budget) is Unlimited and not self.keeps_terms:
             self.weight_scale = self.kernel.linear_scale()
         # What the trees of an additive kernel are; otherwise None
-        self.trees = None if self.keeps_terms else self.kernel.additive()
+        self.trees = None if self.keeps_terms or self.second_order else self.kernel.additive()
         self._check()
 
     @classmethod
     def of(cls, learner, *, loss, kernel, step, rule="gradient", regularization=0.0, penalty=1.0,
-           radius=0.0, threshold=0.0, exact=False, exact_norms=False, keeps_terms=False, average=False):
+           radius=0.0, threshold=0.0, exact=False, exact_norms=False, keeps_terms=False, average=False, second_order=None):
         """The plan of a learner, from parameters as users give them."""
         validation.check_integer(learner, "epochs", 1)
         labels = learner.labels
         if labels is not None and not isinstance(labels, LabelStructure):
             raise validation.bad_parameter(learner, "labels", "None, a Taxonomy or a LabelGraph", labels)
-        pending, budget = {}, learner.budget
+        pending, budget = {}, None if second_order else learner.budget
         if kernel is None:
             pending["kernel"], kernel = defaults.kernel, Gaussian()
         if regularization is None:
@@ -123,10 +131,11 @@ class Plan:
             exact=exact,
             exact_norms=exact_norms,
             keeps_terms=keeps_terms,
-            offset=validation.check_flag(learner, "offset"),
+            offset=not second_order and validation.check_flag(learner, "offset"),
             average=average,
             scale=as_memory(learner.scale, learner),
             scale_target=as_memory(learner.scale_target, learner, "scale_target"),
+            second_order=second_order,
         )
         plan.pending = pending
         return plan
@@ -159,6 +168,10 @@ class Plan:
             validation.check_flag(self, name)
         if self.rule not in RULES:
             raise ValueError(f"there is no rule {self.rule!r}")
+        if (self.second_order is not None) != (self.rule == "recursive"):
+            raise ValueError("the rule does not fit the order")
+        if self.second_order is not None:
+            _check_second_order(self.second_order)
 
     # ---- Combinations that make no sense are refused here, each in one sentence ----
 
@@ -190,7 +203,13 @@ class Plan:
                 f"step * regularization must be at most 1, so that old coefficients shrink and do not change "
                 f"sign. Got {largest:g} * {self.regularization:g} = {largest * self.regularization:g} instead."
             )
-        if self.rule != "gradient":
+        if self.rule == "recursive":
+            if type(loss).__name__ not in SECOND_ORDER_LOSSES or not loss.is_compiled():
+                raise ValueError(f"{loss!r} has no posterior that is Gaussian. Use 'squared' for numbers, 'multiclass_squared' "
+                                 "for classes.")
+            if self.labels is not None:
+                raise ValueError("KRLS knows no structure of labels.")
+        elif self.rule != "gradient":
             if self.adapts_step:
                 raise ValueError("step=MetaDescent adapts explicit gradient steps: use it with NORMA.")
             if not loss.is_compiled():
@@ -218,6 +237,9 @@ class Plan:
 
     def check_start(self, start):
         """Raise ValueError unless a model of this plan can start from another state's function."""
+        if self.second_order:
+            raise ValueError("KRLS cannot start from the function of another model: it would not know how sure that is. "
+                             "Copy or load the model to go on from it.")
         if self.loss.task != start.loss.task:
             raise ValueError(f"initial is for {start.loss.task}, and this model for {self.loss.task}.")
         if not same_parameters(self.kernel, start.kernel):
@@ -290,8 +312,11 @@ class Plan:
 
     def settings(self):
         """What may change between calls, as rules of the core take it."""
-        return {"step": self.step.core(), "regularization": self.regularization, "penalty": self.penalty,
-                "threshold": self.threshold}
+        settings = {"step": self.step.core(), "regularization": self.regularization, "penalty": self.penalty,
+                    "threshold": self.threshold}
+        if self.second_order is not None:
+            settings |= {name: self.second_order[name] for name in ("noise", "estimates")}
+        return settings
 
     def form_for(self, targets):
         """`form`, if y has so many numbers for each example."""
@@ -307,6 +332,8 @@ class Plan:
     def _function(self, n_features, dtype, origin, outputs, sparse, targets):
         """f, before it has learned anything."""
         channels = 1 + self.adapts_step + self.average
+        if self.second_order is not None:
+            return self._posterior(n_features, dtype, origin, outputs, sparse)
         if self.weight_scale is not None:
             kind = SparseWeights if sparse else Weights
             return kind(scale=self.weight_scale, n_features=n_features, channels=channels, outputs=outputs)
@@ -325,6 +352,23 @@ class Plan:
             evaluates_slots=self.exact_norms,
         )
 
+    def _posterior(self, n_features, dtype, origin, outputs, sparse):
+        """What is known of f before the first example."""
+        common = {"outputs": outputs, "memory": self.second_order["memory"], "classes": self.loss.task == "multiclass"}
+        if self.weight_scale is None:
+            return PointsPosterior(
+                rows=self._rows(n_features, dtype, origin, sparse),
+                budget=self.second_order["size"] or None,
+                tolerance=self.second_order["tolerance"],
+                **common,
+            )
+        if n_features > MOST_WEIGHTS:
+            raise ValueError(
+                f"KRLS with {self.kernel!r} keeps the covariance of all weights, and X has {n_features} features; at most "
+                f"{MOST_WEIGHTS} will do. A kernel such as Linear() + Constant(0) keeps points instead, as many as the budget says."
+            )
+        return WeightsPosterior(scale=self.weight_scale, n_features=n_features, sparse=sparse, **common)
+
     def _rows(self, n_features, dtype, origin, sparse):
         """The kernel over a dictionary without points."""
         if n_features is None:
@@ -340,8 +384,11 @@ class Plan:
             return Paired(dictionary, self.budget.core(), channels)
         return Full(dictionary, self.budget.core(), channels, max(1, outputs.n))
 
-    def _form(self, outputs, targets):
+    def _form(self, function, targets):
         """What the rule looks at; it has a rule of its own."""
+        outputs = function.outputs
+        if self.second_order is not None:
+            return Innovations(Recursive(posterior=function, **self.settings()), outputs, targets)
         kind, settings = (rules.MetaDescent, {}) if self.adapts_step else RULES[self.rule]
         rule = kind(**self.settings(), **settings)
         custom_loss = None if self.loss.is_compiled() else self.loss
@@ -356,9 +403,10 @@ class Plan:
         """The engine of a model that has learned nothing."""
         self.form_for(targets)
         outputs = self.outputs(labels, targets)
+        function = self._function(n_features, dtype, origin, outputs, sparse, targets)
         hypothesis = Hypothesis(
-            function=self._function(n_features, dtype, origin, outputs, sparse, targets),
-            form=self._form(outputs, targets),
+            function=function,
+            form=self._form(function, targets),
             loss=self.loss.core() if self.loss.is_compiled() else (0, self.loss.core()[1], 0.0, 0.0),
             offset=self.offset,
             average=self.average,
@@ -373,3 +421,13 @@ class Plan:
             leaves_out=self.leaves_out,
             scaler=Scaler(n_features, self.scale, sparse, hypothesis.function.dtype) if self.scale else None,
         )
+
+
+def _check_second_order(parts):
+    """ValueError unless this is what describes a posterior."""
+    kinds = {"noise": float, "estimates": bool, "memory": float, "tolerance": float, "size": int}
+    if not isinstance(parts, dict) or {name: type(part) for name, part in parts.items()} != kinds:
+        raise ValueError("second_order does not name the parts of a posterior")
+    fits = parts["noise"] > 0 and 0 < parts["memory"] <= 1 and 0 <= parts["tolerance"] < 1 and 0 <= parts["size"] < 2**31
+    if not fits or not np.isfinite(parts["noise"]):
+        raise ValueError("second_order has numbers that make no sense")

@@ -226,6 +226,18 @@ class State:
             return self.labels.decode_before(scores, self.labels.joined_before(y, joined))
         return self._numbers(scores) if self.loss.task == "regression" else self.answers(scores, rho)
 
+    def probabilities_of_their_time(self, scores, y, joined):
+        """Probabilities of the classes just before each example, in the order of `classes_`; 0 for those that join later."""
+        there = np.arange(scores.shape[1]) < self.labels.joined_before(y, joined)[:, None]
+        likely = np.where(there, self.loss.probabilities(scores), 0.0)
+        return self.shown((likely / np.maximum(likely.sum(axis=1, keepdims=True), 1e-300)).T).T
+
+    def in_units(self, deviations, units):
+        """Deviations of f, which all outputs share, in units (n, targets) of each; one column where that is all there is."""
+        if np.ndim(units) == 0:
+            return deviations
+        return self._numbers(deviations[:, None] * units)
+
     def detected(self, scores, rho=None):
         """(f, rho) of a detector; f is rho where it is that up to rounding, as implicit steps leave it."""
         scores, rho = scores[:, 0], self.hypothesis.scalar() if rho is None else rho

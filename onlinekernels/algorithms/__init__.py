@@ -5,11 +5,13 @@ from onlinekernels.algorithms.margin import ALMA, ROMMA, VotedPerceptron
 from onlinekernels.algorithms.metadescent import SVMD
 from onlinekernels.algorithms.norma import NORMA, Perceptron
 from onlinekernels.algorithms.projection import Projection
+from onlinekernels.algorithms.recursive import KRLS
 
 __all__ = [
     "ALMA",
     "Adatron",
     "ILK",
+    "KRLS",
     "NORMA",
     "PassiveAggressive",
     "Perceptron",

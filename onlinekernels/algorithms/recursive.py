@@ -1,0 +1,263 @@
+"""Kernel recursive least squares: second order."""
+import numpy as np
+
+from onlinekernels._core import scaling
+from onlinekernels.fitted import learned, only_if
+from onlinekernels.labels import label_column
+from onlinekernels.learner import OnlineLearner
+from onlinekernels.plan import Plan
+from onlinekernels.validation import bad_parameter, check_count, check_positive, check_targets
+from onlinekernels.validation.parameters import Real, check_share
+
+__all__ = ["KRLS"]
+
+check_tolerance = Real("a number in [0, 1)", lambda value: 0 <= value < 1)
+
+
+def _is_regression(model):
+    return model._current_loss().task == "regression"
+
+
+class KRLS(OnlineLearner):
+    """Kernel recursive least squares: it keeps what it knows of f, and how well it knows it.
+
+    Each prediction is that of a Gaussian process, f ~ GP(0, k) and y = f(x) + noise, given all examples so far, as far as
+    `budget` points can hold it. So an example is used for all that it says, and every prediction has a standard deviation.
+
+    With ``memory < 1`` f fades, f <- sqrt(memory) f, and what is lost is filled up from the prior. That is the Gaussian process
+    with the kernel k(x, x') memory^(\\|t - t'\\| / 2) over examples t.
+
+    After every 64 examples those that f cannot express yet join the points, and those that f would miss least leave. Between
+    two such places examples wait, and are used in full, so results do not depend on how a stream is cut into calls.
+
+    Parameters
+    ----------
+    loss : Squared, MulticlassSquared, or a name
+        "squared" for numbers, one or several, "multiclass_squared" for two or many classes.
+    {kernel}
+        Prior knowledge: k(x, x) is the variance of f before anything is known. Add `Constant` if f is not about 0. `Linear()`
+        keeps weights and no points: Bayesian linear regression.
+    noise : float or "auto"
+        The variance of y about f; positive. "auto" starts at 0.1 and follows the innovations.
+    memory : float
+        What is left of f's variance after one example, in (0, 1]; 1 forgets nothing.
+    budget : int or None
+        How many points may stay; None all of them. Up to 63 examples wait beside them.
+    tolerance : float
+        A point joins if its variance, given f at all other points, exceeds this times k(x, x); in [0, 1). Without a budget
+        use 1e-12 for the exact process.
+    {class_weight}
+    {scale}
+    {scale_target}
+    epochs : int
+        Passes that `fit` makes; at least 1. Each counts as new evidence.
+
+    {Attributes}
+    noise_
+        The variance of y about f that is in force.
+
+    {Notes}
+
+    References
+    ----------
+    Engel, Mannor and Meir, "The kernel recursive least-squares algorithm", 2004. Csato and Opper, "Sparse on-line Gaussian
+    processes", 2002. Van Vaerenbergh, Lazaro-Gredilla and Santamaria, "Kernel recursive least-squares tracker for
+    time-varying regression", 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import KRLS, Gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(300, 1))
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=300)
+    >>> model = KRLS(kernel=Gaussian(0.7), noise=0.01).fit(X, y)
+    >>> mean, std = model.predict([[0.5], [9.0]], return_std=True)
+    >>> mean.round(1), std.round(1)                     # it knows what it does not know
+    (array([0.8, 0. ]), array([0., 1.]))
+    """
+
+    def __init__(self, loss="squared", kernel=None, *, noise=0.1, memory=1.0, budget=150, tolerance=1e-3,
+                 class_weight=None, scale=False, scale_target=False, epochs=1):
+        self.loss = loss
+        self.kernel = kernel
+        self.noise = noise
+        self.memory = memory
+        self.budget = budget
+        self.tolerance = tolerance
+        self.class_weight = class_weight
+        self.scale = scale
+        self.scale_target = scale_target
+        self.epochs = epochs
+
+    def _plan(self):
+        estimates = isinstance(self.noise, str) and self.noise == "auto"
+        if isinstance(self.noise, str) and not estimates:
+            raise bad_parameter(self, "noise", 'a positive number or "auto"', self.noise)
+        return Plan.of(
+            self,
+            loss=self.loss,
+            kernel=self.kernel,
+            step=1.0,
+            rule="recursive",
+            second_order={
+                "noise": 0.1 if estimates else check_positive(self, "noise"),
+                "estimates": estimates,
+                "memory": check_share(self, "memory"),
+                "tolerance": check_tolerance(self, "tolerance"),
+                "size": 0 if self.budget is None else check_count(self, "budget"),
+            },
+        )
+
+    # ---- What it knows ------------------------------------------------------------------------
+
+    def progressive(self, X, y=None, classes=None, sample_weight=None, *, return_std=False, return_interval=None,
+                    return_proba=False, return_labels=False):
+        """Test, then train: learn like `partial_fit` and return the scores just before each update, and what else is asked for.
+
+        Returns
+        -------
+        scores : array of shape (n,), or (n, n_classes) for classes, (n, n_targets) for many targets
+        std : array of shape (n,), with return_std=True
+            Standard deviations of f.
+        interval : array of shape (2, n), with return_interval=0.9, say
+            Lower and upper ends of intervals that have covered so large a part of late. See `predict_interval`.
+        proba : array of shape (n, n_classes), with return_proba=True
+            Probabilities of the classes; 0 for those that join later.
+        labels : array of length n, with return_labels=True
+            The predictions.
+
+        Examples
+        --------
+        >>> from onlinekernels import KRLS
+        >>> scores, std = KRLS(kernel="gaussian").progressive([[0.0], [0.0]], [1.0, 1.0], return_std=True)
+        >>> scores.round(2), std.round(2)
+        (array([0.  , 0.91]), array([1. , 0.3]))
+        """
+        wanted = {"std": return_std, "interval": return_interval is not None, "proba": return_proba, "labels": return_labels}
+        coverage = None
+        if return_interval is not None:
+            if not _is_regression(self):
+                raise ValueError("return_interval is for numbers; classes have return_proba=True.")
+            coverage = _checked_coverage(return_interval)
+        if return_proba and _is_regression(self):
+            raise ValueError("return_proba is for classes; numbers have return_std and return_interval.")
+        return self._progressive((X, y, classes, sample_weight, None), {name for name in wanted if wanted[name]}, coverage)
+
+    def predict(self, X, return_std=False):
+        """Targets or labels for the rows of X, as of the next example; with return_std=True also standard deviations of f.
+
+        These are without the noise of y, as in scikit-learn's GaussianProcessRegressor.
+        """
+        if not return_std:
+            return super().predict(X)
+        with self._turn.shared:
+            state, _, scores, deviations = self._known(X)
+            return state.answers(scores), state.in_units(deviations, _units(state, len(scores)))
+
+    @only_if(_is_regression, " Classes have predict_proba.")
+    def predict_interval(self, X, coverage=0.9):
+        """Intervals for the targets of the rows of X: array (2, n), lower and upper ends; (2, n, n_targets) for several targets.
+
+        Half their width is the standard deviation of y, noise included, times a factor. A Gaussian would have one factor for
+        each coverage. Data is seldom Gaussian, so the factor is tracked while learning: it grows when an example was outside of the
+        interval, and shrinks when it was inside, so that as many have been inside of late as `coverage` says.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or objects
+        coverage : float
+            The part of targets that shall lie inside, in (0, 1).
+        """
+        coverage = _checked_coverage(coverage)
+        with self._turn.shared:
+            state, rule, scores, deviations = self._known(X)
+            reach = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.reaches(coverage)[: state.targets]
+            return np.stack([state.answers(scores - reach), state.answers(scores + reach)])
+
+    def log_density(self, X, y):
+        """Logarithms of the predictive density of targets y, or of the probability of labels y, shape (n,).
+
+        The density is that of N(f, variance + noise), summed over several targets.
+        """
+        with self._turn.shared:
+            state, rule, scores, deviations = self._known(X)
+            if state.loss.task != "regression":
+                places = state.labels.places_of(label_column(y, len(scores)))
+                likely = state.loss.probabilities(scores)
+                known = [place is not None and place < likely.shape[1] for place in places]
+                if not all(known):
+                    raise ValueError(f"{y[known.index(False)]!r} is not a label of this model.")
+                return np.log(likely[np.arange(len(scores)), np.array(places, dtype=np.intp)])
+            y = check_targets(y, len(scores), state.targets).reshape(len(scores), -1)
+            units = _units(state, len(scores))
+            variance = (deviations**2 + rule.noise)[:, None] * units**2
+            mean = np.reshape(state.answers(scores), y.shape)
+            return -0.5 * np.sum((y - mean) ** 2 / variance + np.log(2.0 * np.pi * variance), axis=1)
+
+    def sample_y(self, X, n_samples=1, random_state=0):
+        """Draw functions: values of f at the rows of X, shape (n, n_samples); (n, n_outputs, n_samples) for several outputs.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or objects
+        n_samples : int
+        random_state : int, numpy Generator or None
+        """
+        check_count(_Count(n_samples), "n_samples")
+        rng = np.random.default_rng(random_state)
+        with self._turn.shared:
+            state, _, scores, _ = self._known(X)
+            examples = self._examples(state, X)
+            left, right = state.function.uncertainty(examples, True)
+            covariance = state.gram(examples) + left @ right.T
+            units = _units(state, len(scores))
+            mean = np.reshape(state.answers(scores), scores.shape) if state.loss.task == "regression" else state.shown(scores.T).T
+        values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        draws = root @ rng.standard_normal((mean.shape[1], len(mean), n_samples))
+        draws = np.moveaxis(draws, 0, 1) * np.reshape(units, (*np.shape(units), 1)) + mean[:, :, None]
+        return draws[:, 0] if mean.shape[1] == 1 else draws
+
+    @learned
+    def noise_(self, state):
+        """The variance of y about f that is in force, in scaled units where targets are scaled."""
+        return state.hypothesis.rule.noise
+
+    @learned
+    def budget_(self, state):
+        """How many points may stay; None for all."""
+        return state.plan.second_order["size"] or None
+
+    def _examples(self, state, X):
+        """Rows of X as the engine takes them, scaled."""
+        points = self._checked_points(state, X)
+        return points if state.plan.takes_objects else state.scaled(points)
+
+    def _known(self, X):
+        """(state, rule, scores, deviations of f) for the rows of X."""
+        state = self._fitted()
+        examples = self._examples(state, X)
+        scores = self._decide(state, examples, trusted=True)
+        return state, state.hypothesis.rule, scores, np.sqrt(state.function.uncertainty(examples))
+
+
+class _Count:
+    """A number that is checked like a parameter."""
+
+    def __init__(self, n_samples):
+        self.n_samples = n_samples
+
+
+def _units(state, n):
+    """What deviations of each target are multiplied by, shape (n, targets); 1 where targets are not scaled."""
+    if state.target_scaler is None:
+        return 1.0
+    scaler = state.target_scaler
+    return np.tile(scaling.target_deviations(scaler.mean, scaler.square, scaler.count), (n, 1))
+
+
+def _checked_coverage(coverage):
+    if not (isinstance(coverage, (int, float, np.floating)) and 0 < coverage < 1):
+        raise ValueError(f"coverage must be a number in (0, 1). Got {coverage!r} instead.")
+    return float(coverage)
