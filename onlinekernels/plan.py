@@ -11,9 +11,10 @@ from onlinekernels._core.forms import AllLabels, LabelPair, OneOutput, Targets
 from onlinekernels._core.hypothesis import Hypothesis
 from onlinekernels._core.kernelrows import CompiledRows, ObjectRows
 from onlinekernels._core.kernels import Program
+from onlinekernels._core.knownpoints import PointsPosterior
 from onlinekernels._core.outputs import Outputs
 from onlinekernels._core.points import DensePoints, Objects
-from onlinekernels._core.posterior import PointsPosterior, WeightsPosterior
+from onlinekernels._core.posterior import WeightsPosterior
 from onlinekernels._core.recursive import Innovations, Recursive
 from onlinekernels._core.scaling import Scaler
 from onlinekernels._core import rules

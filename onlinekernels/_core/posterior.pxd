@@ -1,8 +1,6 @@
 """Posteriors: what a second-order learner knows of f, and how well."""
 cimport cython
-from onlinekernels._core.dictionary cimport Dictionary, Table, Tenant
 from onlinekernels._core.function cimport Function
-from onlinekernels._core.kernelrows cimport KernelRows
 from onlinekernels._core.workspace cimport Workspace
 
 cdef enum:
@@ -14,16 +12,15 @@ cdef class Posterior(Function):
     cdef readonly bint classes              # outputs are labels: y is +1 for one and -1 for all others
     cdef readonly Py_ssize_t n              # coordinates of u
     cdef readonly Py_ssize_t waiting        # examples since the last place
-    cdef readonly Py_ssize_t columns        # outputs that are learned
     cdef Py_ssize_t capacity                # coordinates that there is room for
-    cdef readonly object mean               # U (capacity, columns)
+    cdef readonly object mean               # U, a row for each output (width, capacity)
     cdef readonly object covariance         # S (capacity, capacity)
     # Of the examples since the last place
     cdef readonly object coordinates        # a, rows of A^T (PLACE, capacity)
     cdef readonly object news               # (S - I) a
     cdef readonly object gram               # k(x_s, x_r) for r <= s (PLACE, PLACE); 0 with those that are left out
     cdef readonly object root               # L_C
-    cdef readonly object errors             # e (PLACE, columns)
+    cdef readonly object errors             # e, a row for each output (width, PLACE)
     cdef double* U
     cdef double* S
     cdef double* a
@@ -38,42 +35,13 @@ cdef class Posterior(Function):
     cdef int open_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
     cdef int read(self, Workspace w, Py_ssize_t m) except -1
     cdef void admit(self, Workspace w, Py_ssize_t i) noexcept nogil
-    cdef int conclude(self) except -1
+    cdef int conclude(self, Workspace w) except -1
     cdef void evaluate_mean(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil
     # The same for all
-    cdef set_room(self, Py_ssize_t capacity, Py_ssize_t columns)
-    cdef set_known(self, mean, covariance)
+    cdef int set_room(self, Py_ssize_t capacity, Py_ssize_t width) except -1
     cdef int relate(self, Workspace w, Py_ssize_t m) except -1
     cdef void absorb(self, Workspace w) noexcept nogil
-
-
-cdef class Residents(Tenant)
-
-
-@cython.final
-cdef class PointsPosterior(Posterior):
-    cdef readonly KernelRows rows
-    cdef readonly Dictionary dictionary
-    cdef readonly Residents residents
-    cdef readonly long long most            # points that stay at a place
-    cdef readonly double tolerance
-    cdef readonly object factor             # L (capacity, capacity)
-    cdef double* L
-    cdef long long born                     # of the latest example
-
-    cdef set_factor(self, factor)
-    cdef newcomers(self)
-    cdef removed(self, factor, mean, slots, Py_ssize_t count)
-
-
-cdef class Residents(Tenant):
-    cdef Dictionary dictionary
-    cdef readonly Table places              # int64: 1 + the coordinate of a point, -1 - s of example s since the last place, else 0
-    cdef object order_array
-    cdef Py_ssize_t* order                  # slots of the coordinates,
-    cdef Py_ssize_t* queue                  # and of the examples since the last place
-
-    cdef int settle_down(self, slots) except -1
+    cdef int take_in(self, Workspace w, const double* V, Py_ssize_t joining) except -1
 
 
 @cython.final

@@ -77,7 +77,7 @@ cdef class Recursive(Rule):
         stand_still(&w.move)
         w.view.weight = weight
         w.deviation = sqrt(w.variance + (self.noise / weight if weight > 0.0 else 0.0))
-        for c in range(self.posterior.columns):
+        for c in range(self.posterior.width):
             w.term.alpha[c] = w.term.alpha[c] / w.deviation if weight > 0.0 else 0.0
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
@@ -155,14 +155,14 @@ cdef class Innovations(Form):
 
     cdef bint decide(self, const Standing* now, const double* offset, const double* y, double weight, double k,
                      Workspace w) noexcept nogil:
-        cdef Py_ssize_t c, columns = self.posterior.columns
+        cdef Py_ssize_t c, width = self.posterior.width
         cdef Py_ssize_t label = <Py_ssize_t> y[0] if self.posterior.classes else -1
         cdef bint finite = True
         w.all_labels, w.term.n, w.term.enters = True, 0, False
-        for c in range(columns):
+        for c in range(width):
             w.term.alpha[c] = ((1.0 if c == label else -1.0) if self.posterior.classes else y[c]) - w.bare[c]
         self.rule.move_all(now, self.outputs, label, k, weight, w)
-        for c in range(columns):
+        for c in range(width):
             finite &= isfinite(w.term.alpha[c])
         if not finite:
             w.failure = MOVE

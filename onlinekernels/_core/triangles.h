@@ -8,58 +8,94 @@
 
 #include "vecmath.h"
 
+/* Sum of all lanes, in a tree, so that no addition waits for all others. */
+OK_INLINE double ok_sum_of_lanes(double *lane)
+{
+    ptrdiff_t l, width;
+    for (width = OK_LANES / 2; width; width /= 2)
+        for (l = 0; l < width; l++) lane[l] += lane[l + width];
+    return lane[0];
+}
+
+/* sums_r = <row r, x> for four rows, or <row, x_r> for four vectors: what they share is loaded once. */
+OK_INLINE void ok_four_dots(const double *a, const double *b, const double *c, const double *e, const double *x,
+                            ptrdiff_t n, double *sums)
+{
+    double la[OK_LANES] = {0}, lb[OK_LANES] = {0}, lc[OK_LANES] = {0}, le[OK_LANES] = {0};
+    ptrdiff_t j, l;
+    for (j = 0; j + OK_LANES <= n; j += OK_LANES)
+        for (l = 0; l < OK_LANES; l++) {
+            double v = x[j + l];
+            la[l] += a[j + l] * v;
+            lb[l] += b[j + l] * v;
+            lc[l] += c[j + l] * v;
+            le[l] += e[j + l] * v;
+        }
+    for (l = 0; j + l < n; l++) {
+        double v = x[j + l];
+        la[l] += a[j + l] * v;
+        lb[l] += b[j + l] * v;
+        lc[l] += c[j + l] * v;
+        le[l] += e[j + l] * v;
+    }
+    sums[0] = ok_sum_of_lanes(la);
+    sums[1] = ok_sum_of_lanes(lb);
+    sums[2] = ok_sum_of_lanes(lc);
+    sums[3] = ok_sum_of_lanes(le);
+}
+
+OK_INLINE double ok_one_dot(const double *a, const double *x, ptrdiff_t n)
+{
+    double lane[OK_LANES] = {0};
+    ptrdiff_t j, l;
+    for (j = 0; j + OK_LANES <= n; j += OK_LANES)
+        for (l = 0; l < OK_LANES; l++) lane[l] += a[j + l] * x[j + l];
+    for (l = 0; j + l < n; l++) lane[l] += a[j + l] * x[j + l];
+    return ok_sum_of_lanes(lane);
+}
+
 /* out_i = <row i of S, x>, for n rows of length d. */
 OK_STATIC OK_CLONES void ok_times_rows(const double *S, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t d,
                                        const double *OK_RESTRICT x, double *OK_RESTRICT out)
 {
-    ptrdiff_t i;
-    for (i = 0; i < n; i++) out[i] = ok_dot_inline(S + i * stride, x, d);
+    ptrdiff_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const double *a = S + i * stride;
+        ok_four_dots(a, a + stride, a + 2 * stride, a + 3 * stride, x, d, out + i);
+    }
+    for (; i < n; i++) out[i] = ok_one_dot(S + i * stride, x, d);
 }
 
-/* L x = b in place, for one vector. */
+/* L x = b in place, for one vector: four rows at a time, first what is known of x, then the corner. */
 OK_INLINE void ok_solve_one(const double *L, ptrdiff_t stride, ptrdiff_t n, double *x)
 {
-    ptrdiff_t i;
-    for (i = 0; i < n; i++) {
-        const double *row = L + i * stride;
-        x[i] = (x[i] - ok_dot_inline(row, x, i)) / row[i];
+    ptrdiff_t i = 0, r, j;
+    double sums[4];
+    for (; i + 4 <= n; i += 4) {
+        const double *a = L + i * stride;
+        ok_four_dots(a, a + stride, a + 2 * stride, a + 3 * stride, x, i, sums);
+        for (r = 0; r < 4; r++) {
+            double rest = x[i + r] - sums[r];
+            for (j = i; j < i + r; j++) rest -= a[r * stride + j] * x[j];
+            x[i + r] = rest / a[r * stride + i + r];
+        }
     }
+    for (; i < n; i++) x[i] = (x[i] - ok_one_dot(L + i * stride, x, i)) / L[i * stride + i];
 }
 
-/* The same for four vectors, which share what is loaded of L; each has the sums that it has alone. */
-OK_INLINE void ok_solve_four(const double *L, ptrdiff_t stride, ptrdiff_t n, double *OK_RESTRICT x,
-                             double *OK_RESTRICT y, double *OK_RESTRICT z, double *OK_RESTRICT u)
+/* L x = b in place, for four vectors. */
+OK_INLINE void ok_solve_four(const double *L, ptrdiff_t stride, ptrdiff_t n, double *x, double *y, double *z, double *u)
 {
-    ptrdiff_t i, j, l;
+    ptrdiff_t i;
+    double sums[4];
     for (i = 0; i < n; i++) {
         const double *row = L + i * stride;
-        double lx[OK_LANES] = {0}, ly[OK_LANES] = {0}, lz[OK_LANES] = {0}, lu[OK_LANES] = {0};
-        double tx = 0, ty = 0, tz = 0, tu = 0;
-        for (j = 0; j + OK_LANES <= i; j += OK_LANES)
-            for (l = 0; l < OK_LANES; l++) {
-                double v = row[j + l];
-                lx[l] += v * x[j + l];
-                ly[l] += v * y[j + l];
-                lz[l] += v * z[j + l];
-                lu[l] += v * u[j + l];
-            }
-        for (l = 0; j + l < i; l++) {
-            double v = row[j + l];
-            lx[l] += v * x[j + l];
-            ly[l] += v * y[j + l];
-            lz[l] += v * z[j + l];
-            lu[l] += v * u[j + l];
-        }
-        for (l = 0; l < OK_LANES; l++) {
-            tx += lx[l];
-            ty += ly[l];
-            tz += lz[l];
-            tu += lu[l];
-        }
-        x[i] = (x[i] - tx) / row[i];
-        y[i] = (y[i] - ty) / row[i];
-        z[i] = (z[i] - tz) / row[i];
-        u[i] = (u[i] - tu) / row[i];
+        const double scale = 1.0 / row[i];
+        ok_four_dots(x, y, z, u, row, i, sums);
+        x[i] = (x[i] - sums[0]) * scale;
+        y[i] = (y[i] - sums[1]) * scale;
+        z[i] = (z[i] - sums[2]) * scale;
+        u[i] = (u[i] - sums[3]) * scale;
     }
 }
 
@@ -118,21 +154,32 @@ OK_STATIC OK_CLONES void ok_solve_transposed(const double *L, ptrdiff_t stride, 
     }
 }
 
-/* Z = L^-1, of which the part above the diagonal is left as it is. */
+/* Z = L^-1, of which the part above the diagonal is 0. */
 OK_STATIC OK_CLONES void ok_invert_lower(const double *L, ptrdiff_t stride, ptrdiff_t n, double *Z, ptrdiff_t z_stride)
 {
     ptrdiff_t i, j, s;
     for (i = 0; i < n; i++) {
-        double *OK_RESTRICT row = Z + i * z_stride;
+        double *row = Z + i * z_stride;
         const double scale = 1.0 / L[i * stride + i];
-        for (j = 0; j < i; j++) row[j] = 0.0;
-        for (s = 0; s < i; s++) {
-            const double c = L[i * stride + s];
-            const double *OK_RESTRICT other = Z + s * z_stride;
-            for (j = 0; j <= s; j++) row[j] -= c * other[j];
+        for (j = 0; j < n; j++) row[j] = 0.0;
+        /* Rows of Z are as long as their number, so blocks of them have the length of their last. */
+        for (s = 0; s < i; s += 32) {
+            ptrdiff_t count = i - s < 32 ? i - s : 32;
+            ok_subtract_rows(row, Z + s * z_stride, z_stride, L + i * stride + s, count, s + count);
         }
         for (j = 0; j < i; j++) row[j] *= scale;
         row[i] = scale;
+    }
+}
+
+/* S <- c S + d I - W, for symmetric matrices of n rows. */
+OK_STATIC OK_CLONES void ok_shrink_and_subtract(double *OK_RESTRICT S, ptrdiff_t stride, ptrdiff_t n, double c, double d,
+                                                const double *OK_RESTRICT W, ptrdiff_t w_stride)
+{
+    ptrdiff_t i, j;
+    for (i = 0; i < n; i++) {
+        for (j = 0; j < n; j++) S[i * stride + j] = c * S[i * stride + j] - W[i * w_stride + j];
+        S[i * stride + i] += d;
     }
 }
 

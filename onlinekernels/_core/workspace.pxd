@@ -36,6 +36,10 @@ cdef enum Buffer:
     CROSS               # second order: what the rows of a piece have to do with those that wait,
     MEANS               # and what was known of them at the last place
     FEATURES            # rows as features
+    TAKEN               # what is taken in at a place,
+    PRODUCTS            # its products,
+    JOINING             # what those that join have in common with the others,
+    INVERSE             # and what tells who leaves
     DESCENT             # trees: where each coordinate's descent is
     TOUCHED             # trees: rows that a term touches,
     TOUCHED_VALUES      # what they get,
@@ -109,7 +113,7 @@ cdef class Workspace:
     cdef double* nodes
     cdef const double* coefficients     # of the mean, while a posterior predicts; NULL while it learns
     cdef double* cross                  # (rows, PLACE)
-    cdef double* means                  # (rows, columns)
+    cdef double* means                  # (rows, outputs)
     cdef double* features               # (rows, features)
     cdef double* dense_row
     cdef int* descent

@@ -1,0 +1,32 @@
+"""A posterior on points: f is known at some points, which come and go."""
+cimport cython
+from onlinekernels._core.dictionary cimport Dictionary, Table, Tenant
+from onlinekernels._core.kernelrows cimport KernelRows
+from onlinekernels._core.posterior cimport Posterior
+from onlinekernels._core.workspace cimport Workspace
+
+
+cdef class Residents(Tenant):
+    cdef Dictionary dictionary
+    cdef readonly Table places              # int64: 1 + the coordinate of a point, -1 - s of example s since the last place, else 0
+    cdef object order_array
+    cdef Py_ssize_t* order                  # slots of the coordinates,
+    cdef Py_ssize_t* queue                  # and of the examples since the last place
+
+    cdef int settle_down(self, const Py_ssize_t* slots, Py_ssize_t n) except -1
+
+
+@cython.final
+cdef class PointsPosterior(Posterior):
+    cdef readonly KernelRows rows
+    cdef readonly Dictionary dictionary
+    cdef readonly Residents residents
+    cdef readonly long long most            # points that stay at a place
+    cdef readonly double tolerance
+    cdef readonly object factor             # L (capacity, capacity)
+    cdef double* L
+    cdef long long born                     # of the latest example
+
+    cdef int make_room(self, Py_ssize_t n) except -1
+    cdef Py_ssize_t find_newcomers(self, Workspace w, double* V, Py_ssize_t* joining) except -1
+    cdef int choose(self, Workspace w, const long long* births, Py_ssize_t count, unsigned char* gone) except -1
