@@ -1,8 +1,8 @@
 """Losses: value, derivative, curvature, and the scalar that some of them adapt.
 
 Conventions at kinks: the two-class hinges count a tie y f = margin as a margin error (K (14)); novelty
-only f < margin; the regression losses only |y - f| > width; the hinges of many classes only a positive
-loss (V (17)), and the runner-up is the first label in class order among equals.
+only f < margin; the regression losses only |y - f| > width, or f other than y; the hinges of many classes
+only a positive loss (V (17)), and the runner-up is the first label in class order among equals.
 """
 import numpy as np
 
@@ -108,7 +108,7 @@ class Loss(Parameterized):
         return self._evaluate(_core.curvature, score, y)
 
     def probabilities(self, scores):
-        """What scores say about the classes, shape (n, classes): expit of scores (n,), softmax of scores (n, classes)."""
+        """Probabilities of the classes, shape (n, classes): expit of scores (n,), softmax of scores (n, classes)."""
         scores = np.asarray(scores, dtype=float)
         if self.task == "multiclass":
             return probabilities(scores)
@@ -681,7 +681,7 @@ class MulticlassSquared(Loss):
         return 2.0 * np.eye(classes)[np.asarray(y, dtype=np.intp)] - 1.0
 
     def value(self, scores, y):
-        """Loss of score vectors, shape (..., classes), for class indices y; a score of -inf is a class that is not there."""
+        """Loss of score vectors, shape (..., classes), for class indices y; a class whose score is -inf is not there."""
         scores = np.asarray(scores, dtype=float)
         there = scores > -np.inf
         parts = self._evaluate(_core.value, np.where(there, scores, 0.0), self.targets(y, scores.shape[-1]))

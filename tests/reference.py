@@ -115,6 +115,8 @@ def starting_scalar(params):
 
 def loss_value(name, params, scalar, score, y):
     """l(score, y); nu-losses include their -nu rho (K (19)) or +nu epsilon, NuHuber has no such term."""
+    if name == "Quantile":  # the pinball loss: level above f, 1 - level below it
+        return max(params["level"] * (y - score), (params["level"] - 1.0) * (y - score))
     value = _plain_value(_plain_name(name), scalar, score, y)
     if name in ("NuHinge", "NuNovelty"):
         return value - params["nu"] * scalar
@@ -165,6 +167,8 @@ def loss_derivative(name, params, scalar, score, y):
         return -delta
     if name == "Absolute":
         return -_sign(delta)
+    if name == "Quantile":  # 0 at the kink
+        return 0.0 if delta == 0 else -params["level"] if delta > 0 else 1.0 - params["level"]
     if name == "Insensitive":  # K (22)
         return -_sign(delta) if abs(delta) > scalar else 0.0
     if name == "SquaredInsensitive":
@@ -177,7 +181,7 @@ def loss_derivative(name, params, scalar, score, y):
 def loss_curvature(name, params, scalar, score, y):
     """The second derivative of l in score; on a kink, that of the side which gives the derivative."""
     name = _plain_name(name)
-    if name in ("Hinge", "Novelty", "Absolute", "Insensitive"):
+    if name in ("Hinge", "Novelty", "Absolute", "Quantile", "Insensitive"):
         return 0.0
     if name == "Logistic":
         return _expit(y * score) * _expit(-y * score)

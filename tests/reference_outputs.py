@@ -10,11 +10,14 @@ kappa = 1, so the three learners take every loss of either kind:
 
 ==========  =======================================================================================
 loss        as in `reference.py`, or ``("MulticlassHinge", {"margin": 1.0})``, ``("NuMulticlassHinge", {"nu": 0.1,
-            "margin": 1.0})``, ``("MulticlassLogistic", {})``, ``("GraphHinge", {})``, ``("NuGraphHinge", {"nu":
-            0.1, "margin": 1.0})``
+            "margin": 1.0})``, ``("MulticlassLogistic", {})``, ``("MulticlassSquared", {})``, ``("GraphHinge", {})``,
+            ``("NuGraphHinge", {"nu": 0.1, "margin": 1.0})``
 labels      `delta(...)`, `taxonomy(...)` or `label_graph(...)`; None for a loss with one output
 growing     True: `labels` (perhaps None) is where the set starts, with the delta kernel. A label joins at its
             first row, last in the order and with score 0, before the prediction of that row counts
+joins       True: `labels` learn from the start, and joins says when they are seen: each at its first row. So it is with
+            MulticlassSquared, whose labels to join have the target -1 like all others. Scores of those are shown as 0,
+            and they have no part in <f, v>, |f| and the step of SVMD
 step        as in `reference.py`; for SVMD ``("MetaDescent", {"rate": 0.1, "meta_rate": 0.1, "memory": 0.99})``
 ==========  =======================================================================================
 
@@ -33,9 +36,9 @@ from reference import (ADAPTIVE, ScalarStep, compared, kernel_value, loss_curvat
                        lowest, scalar_gradient, starting_scalar, step_size, surviving, tie)
 
 #: Losses with one output per label; losses whose scalar is learned as well; losses whose slope has no bound.
-MULTI = ("MulticlassHinge", "NuMulticlassHinge", "MulticlassLogistic", "GraphHinge", "NuGraphHinge")
+MULTI = ("MulticlassHinge", "NuMulticlassHinge", "MulticlassLogistic", "MulticlassSquared", "GraphHinge", "NuGraphHinge")
 NU = ADAPTIVE + ("NuMulticlassHinge", "NuGraphHinge")
-UNCAPPED = ("Squared", "SquaredInsensitive")
+UNCAPPED = ("Squared", "SquaredInsensitive", "MulticlassSquared")
 
 #: A coefficient below this part of its natural size is zero.
 DUST = 1e-12
@@ -105,6 +108,8 @@ def value_of(loss, scalar, scores, y, Delta):
     if name == "MulticlassLogistic":
         top = np.max(scores)
         return float(top + math.log(np.sum(np.exp(scores - top))) - scores[y])
+    if name == "MulticlassSquared":
+        return math.fsum(0.5 * ((1.0 if l == y else -1.0) - score) ** 2 for l, score in enumerate(scores))
     value = max(0.0, _excess(name, scalar, scores, y, Delta)[1])
     return value - params["nu"] * scalar if name in NU else value
 
@@ -116,6 +121,8 @@ def gradient_of(loss, scalar, scores, y, Delta):
         return np.array([loss_derivative(name, params, scalar, scores[0], y)])
     if name == "MulticlassLogistic":  # V (21)
         return _softmax(scores) - np.eye(len(scores))[y]
+    if name == "MulticlassSquared":
+        return np.array([score - (1.0 if l == y else -1.0) for l, score in enumerate(scores)])
     xi = np.zeros(len(scores))
     rival, excess = _excess(name, scalar, scores, y, Delta)
     if excess > 0.0:  # V (17), (26)
@@ -131,6 +138,8 @@ def hessian_of(loss, scalar, scores, y, Delta):
     if name == "MulticlassLogistic":
         p = _softmax(scores)
         return np.diag(p) - np.outer(p, p)
+    if name == "MulticlassSquared":
+        return np.eye(len(scores))
     return np.zeros((len(scores), len(scores)))
 
 
@@ -211,12 +220,14 @@ def _kept(budget, rows, t):
 class _Outputs:
     """A hypothesis f(x, .) + b over labels that may grow, with everything about it but how it learns."""
 
-    def __init__(self, *, loss, kernel, step, regularization, labels=None, growing=False,
+    def __init__(self, *, loss, kernel, step, regularization, labels=None, growing=False, joins=False,
                  budget=("Unlimited", {}), offset=False):
         self.loss, self.kernel, self.step, self.budget = loss, kernel, step, budget
         self.regularization, self.offset, self.growing = regularization, offset, growing
         self.many = loss[0] in MULTI
         self.labels, self.kappa, self.Delta = labels or delta([] if self.many else [None])
+        self.here = np.full(len(self.labels), not joins)  # labels that have been seen
+        self.joins = joins
         self.scalar = starting_scalar(loss[1])
         self.scalar_step = ScalarStep(loss[1])
         self.rows = []
@@ -234,6 +245,8 @@ class _Outputs:
         for i in range(len(X)):
             weight = 1.0 if weights is None else weights[i]
             made.append(self.learn(X[i], None if y is None else y[i], weight))
+            if self.joins:
+                made[-1] = np.where(self.here, made[-1], 0.0)
         if not self.many:
             return np.array([scores[0] for scores in made], dtype=float)
         return np.array([np.append(s, np.zeros(len(self.labels) - len(s))) for s in made], dtype=float)
@@ -243,8 +256,8 @@ class _Outputs:
         if not self.rows:
             return 0.0
         K = np.array([[self._gram(row, column) for column in self.rows] for row in self.rows])
-        left, right = ([getattr(row, name) for row in self.rows] for name in (one, other))
-        return float(np.sum(K * (np.array(left) @ self.kappa @ np.array(right).T)))
+        left, right = (np.array([getattr(row, name) for row in self.rows])[:, self.here] for name in (one, other))
+        return float(np.sum(K * (left @ self.kappa[self.here][:, self.here] @ right.T)))
 
     def norm(self):
         """|f|, without the offset."""
@@ -258,11 +271,13 @@ class _Outputs:
             if not self.growing:
                 raise ValueError(f"unknown label {y!r}")
             self._join(y)
+        self.here[self.labels.index(y)] = True
         return self.labels.index(y)
 
     def _join(self, label):
         """One more label, at the end, with zero coefficients everywhere."""
         self.labels, self.kappa, self.Delta = delta(self.labels + [label])
+        self.here = np.append(self.here, True)
         for row in self.rows:
             row.alpha, row.beta = np.append(row.alpha, 0.0), np.append(row.beta, 0.0)
         self.b = np.append(self.b, 0.0)
@@ -335,7 +350,7 @@ class ReferenceILK(_Outputs):
     - A nu-loss holds its scalar while f moves; then the scalar moves by eta_t C weight times its gradient at the
       prediction f_t(x_t) + b. sigma of NuHuber is kept positive, rho and epsilon have no floor.
     - The multiclass and graph hinges take I (17)-(18), one runner-up y*, erratum: at the shrunk scores m, not at
-      f_t. `exact=True` gives the arg-min itself. That and MulticlassLogistic need kappa = identity.
+      f_t. `exact=True` gives the arg-min itself. That, MulticlassLogistic and MulticlassSquared need kappa = identity.
     - k = 0 makes no term, but b moves.
     - A row with all entries below 1e-12 S is zero: no term, no move of b. The two squared losses have no cap and
       so no such threshold.
@@ -344,7 +359,7 @@ class ReferenceILK(_Outputs):
     def __init__(self, *, penalty=1.0, exact=False, **shared):
         super().__init__(**shared)
         self.penalty, self.exact = penalty, exact
-        alone = exact or self.loss[0] == "MulticlassLogistic"
+        alone = exact or self.loss[0] in ("MulticlassLogistic", "MulticlassSquared")
         if alone and not np.array_equal(self.kappa, np.eye(len(self.labels))):
             raise ValueError("this implicit step needs the delta kernel")
 
@@ -369,7 +384,7 @@ def implicit_row(loss, scalar, m, y, k, S, Delta, kappa, exact=False, grip=0.0):
     """The r of the class above for any loss; `exact` is for the hinges over labels, `grip` for offsets."""
     if k + grip == 0.0 or S == 0.0:
         return np.zeros(len(m))
-    if loss[0] in MULTI and loss[0] != "MulticlassLogistic" and not exact:
+    if loss[0] in MULTI and loss[0] not in ("MulticlassLogistic", "MulticlassSquared") and not exact:
         kappa = k * kappa + grip * np.eye(len(m))
         k = 1.0
     else:
@@ -378,6 +393,9 @@ def implicit_row(loss, scalar, m, y, k, S, Delta, kappa, exact=False, grip=0.0):
         row = np.array([implicit_coefficient(loss, scalar, m[0], y, k, S)])
     elif loss[0] == "MulticlassLogistic":
         row = implicit_logistic(loss, m, y, k, S)
+    elif loss[0] == "MulticlassSquared":  # labels have nothing to do with each other
+        row = np.array([implicit_coefficient(("Squared", {}), None, score, 1.0 if l == y else -1.0, k, S)
+                        for l, score in enumerate(m)])
     else:
         row = (implicit_hinge if exact else implicit_runner_up)(loss, scalar, m, y, k, S, Delta, kappa)
     dust = loss[0] not in UNCAPPED and np.max(np.abs(row)) < DUST * S
@@ -536,7 +554,8 @@ class ReferenceSVMD(_Outputs):
     Decisions
     ---------
     - eta is adapted by (33) with <g_t, v_t> before it is used, from the first example on (where v = 0), then
-      capped at 1/(c + h) (erratum), also eta_0; h = l'' (k(x, x) + 1 with an offset) for squared losses, else 0. At
+      capped at 1/(c + h) (erratum), also eta_0; h = l'' (k(x, x) + 1 with an offset) for squared losses, else 0. (Over
+      labels, h is the curvature along the step: u'H u / (xi'u) with u = (k kappa + 1 with an offset) xi.) At
       the cap 1/c, 1 - eta c counts as exactly 0: f forgets all terms, while v keeps them with -alpha_i. eta_b is
       capped at 1/h, eta_eps is not. All three have the floor 1/2 per step, the same mu (`meta_rate`) and the same
       lambda (`memory`); eta_b starts at eta_0, for a label that joins later too.
@@ -583,7 +602,10 @@ class ReferenceSVMD(_Outputs):
 
         k = kernel_value(self.kernel, x, x, same=True)
         stiffness = H[0, 0] * (k + self.offset) if self.loss[0].startswith("Squared") else 0.0
-        decay = self._adapt_step(float(xi @ v), stiffness)
+        if self.loss[0] == "MulticlassSquared":
+            u = (k * self.kappa + self.offset * np.eye(len(xi))) @ xi
+            stiffness = float(u @ H @ u) / float(xi @ u)
+        decay = self._adapt_step(float(xi[self.here] @ v[self.here]), stiffness)
         self.eta_b = self.eta_b * np.maximum(0.5, 1.0 - self.mu * xi * self.v_b)  # (51)
         if stiffness > 0.0:
             self.eta_b = np.minimum(self.eta_b, 1.0 / stiffness)

@@ -10,7 +10,7 @@ TARGETS = np.sin(X[:, 0]) + X[:, 1]
 NEW = RNG.normal(size=(15, 3))
 GRAM = X @ X.T
 BINARY = ["hinge", "nuhinge", "logistic"]
-REGRESSION = ["squared", "absolute", "insensitive", "nuinsensitive", "squaredinsensitive", "huber", "nuhuber"]
+REGRESSION = ["squared", "absolute", "quantile", "insensitive", "nuinsensitive", "squaredinsensitive", "huber", "nuhuber"]
 NOVELTY = ["novelty", "nunovelty"]
 
 

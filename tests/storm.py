@@ -50,6 +50,7 @@ ALGORITHMS = {
     "taxonomy": (lambda kernel: ok.NORMA("graph_hinge", kernel, labels=ok.Taxonomy(TREE), budget=ok.Window(20)), MANY),
     "svmd": (lambda kernel: ok.SVMD("nunovelty", kernel, budget=20), None),
     "multinomial": (lambda kernel: ok.NORMA("multiclass_logistic", kernel, budget=ok.Smallest(20)), MANY),
+    "many squared": (lambda kernel: ok.SILK("multiclass_squared", kernel, budget=20, offset=True), MANY),
     "projection": (lambda kernel: ok.Projection("hinge", kernel, radius=3.0), TWO),
     "perceptron": (lambda kernel: ok.Perceptron(kernel), TWO),
     "alma": (lambda kernel: ok.ALMA(kernel), TWO),

@@ -12,7 +12,7 @@ from onlinekernels import Bank
 from onlinekernels._core import vecmath
 
 BINARY = ["hinge", "nuhinge", "logistic"]
-REGRESSION = ["squared", "absolute", "insensitive", "nuinsensitive", "squaredinsensitive", "huber", "nuhuber"]
+REGRESSION = ["squared", "absolute", "quantile", "insensitive", "nuinsensitive", "squaredinsensitive", "huber", "nuhuber"]
 NOVELTY = ["novelty", "nunovelty"]
 ALGORITHMS = {"silk": ok.SILK, "norma": ok.NORMA}
 

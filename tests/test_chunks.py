@@ -33,6 +33,8 @@ MODELS = {
     "norma window": (lambda k: ok.NORMA("nuhuber", k, step=0.2, budget=ok.Window(70)), NUMBERS),
     "norma targets": (lambda k: ok.NORMA("squared", k, step=0.2, budget=60), SEVERAL),
     "norma logistic": (lambda k: ok.NORMA("multiclass_logistic", k, step=0.3, budget=ok.Smallest(60), offset=True), MANY),
+    "norma many squared": (lambda k: ok.NORMA("multiclass_squared", k, step=0.1, budget=ok.Smallest(60), offset=True), MANY),
+    "svmd many squared": (lambda k: ok.SVMD("multiclass_squared", k, budget=60, offset=True), MANY),
     "norma graph": (lambda k: ok.NORMA("graph_hinge", k, step=0.3, labels=GRAPH, budget=ok.Sublinear(0.7)), MANY),
     "silk": (lambda k: ok.SILK("insensitive", k, budget=50), NUMBERS),
     "silk many": (lambda k: ok.SILK("multiclass_hinge", k, budget=55, regularization=1e-3), MANY),

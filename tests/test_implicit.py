@@ -39,6 +39,8 @@ def precise_value(loss, z, y):
         return delta**2 / 2
     if name == "Absolute":
         return delta
+    if name == "Quantile":
+        return max(s * (y - z), (s - 1) * (y - z))
     if name == "Insensitive":
         return max(0, delta - s)
     if name == "SquaredInsensitive":

@@ -246,7 +246,7 @@ class TestTies:
 
     FAR = np.array([[1e3], [-1e3]])
 
-    @pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic"])
+    @pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
     @pytest.mark.parametrize("y", [["c", "b", "a", "c"], [3, 1, 2, 3], ["b", "a", "b", "a"]], ids=str)
     def test_after_fit(self, loss, y):
         model = ok.NORMA(loss, ok.Gaussian(0.5), step=0.5).fit(X[:4], y)
@@ -260,7 +260,7 @@ class TestTies:
         labels = ManyLabels(["b", "c", "a"], False, [2, 0, 1])
         assert labels.decode(np.zeros((1, 2))).tolist() == ["b"] and labels.chosen(np.zeros((1, 2))).tolist() == [0]
 
-    @pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic", "hinge", "logistic"])
+    @pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared", "hinge", "logistic"])
     def test_scores_probabilities_and_predictions_agree(self, loss):
         rng = np.random.default_rng(0)
         for seed in range(30):
@@ -272,7 +272,7 @@ class TestTies:
             scores = model.decision_function(grid)
             best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
             assert (model.classes_[best] == model.predict(grid)).all()
-            if "logistic" in loss:
+            if model._current_loss().probabilistic:
                 p = model.predict_proba(grid)
                 assert (model.classes_[p.argmax(axis=1)] == model.predict(grid)).all()
                 np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)

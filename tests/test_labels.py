@@ -79,6 +79,9 @@ def test_structures_that_make_no_sense_are_refused_at_the_first_fit(labels, word
 @pytest.mark.parametrize("build, words", [
     (lambda: ok.NORMA(ok.Hinge(), labels=TREE).partial_fit(X, Y), "many classes"),
     (lambda: ok.ILK(ok.MulticlassLogistic(), labels=TREE).partial_fit(X, Y), "delta kernel"),
+    (lambda: ok.SILK(ok.MulticlassSquared(), labels=TREE).partial_fit(X, Y), "delta kernel"),
+    (lambda: ok.PassiveAggressive(ok.MulticlassSquared()).partial_fit(X, Y), "passive-aggressive"),
+    (lambda: ok.PassiveAggressive(ok.Quantile()).partial_fit(X, X[:, 0]), "passive-aggressive"),
     (lambda: ok.ILK(ok.GraphHinge(), exact=True, labels=TREE).partial_fit(X, Y), "delta kernel"),
     (lambda: ok.ILK(step=ok.MetaDescent()).partial_fit(X, Y == "a"), "MetaDescent"),
     (lambda: ok.PassiveAggressive(ok.Logistic()).partial_fit(X, Y == "a"), "passive-aggressive"),
@@ -102,6 +105,7 @@ def test_combinations_that_make_no_sense_are_refused_in_a_sentence(build, words)
     ok.NORMA(ok.GraphHinge(), labels=TREE, budget=5),
     ok.SILK(ok.MulticlassHinge(), budget=5),
     ok.SVMD(ok.MulticlassLogistic(), budget=5, offset=True),
+    ok.SVMD(ok.MulticlassSquared(), budget=5, offset=True),
     ok.ILK(ok.MulticlassHinge(), exact=True),
     ok.NORMA(ok.NuGraphHinge(), "linear", labels=ok.LabelGraph([("a", "b", 1.0), ("b", "c", 2.0)])),
 ], ids=repr)
@@ -142,7 +146,8 @@ def test_probabilities_of_many_classes():
 def test_multiclass_losses_against_finite_differences():
     rng = np.random.default_rng(3)
     scores, y, h = rng.normal(size=(20, 3)), rng.integers(0, 3, 20), 1e-6
-    for loss in (ok.MulticlassHinge(), ok.MulticlassLogistic(), ok.GraphHinge(), ok.NuMulticlassHinge(0.2)):
+    for loss in (ok.MulticlassHinge(), ok.MulticlassLogistic(), ok.MulticlassSquared(), ok.GraphHinge(),
+                 ok.NuMulticlassHinge(0.2)):
         slopes = [(loss.value(scores + h * e, y) - loss.value(scores - h * e, y)) / (2 * h) for e in np.eye(3)]
         np.testing.assert_allclose(loss.derivative(scores, y), np.array(slopes).T, atol=1e-6)
 
@@ -183,7 +188,7 @@ def test_a_loss_of_many_classes_that_fails_stops_before_its_row():
     assert copy.deepcopy(model).predict(X).tolist() == model.predict(X).tolist()
 
 
-@pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic"])
+@pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
 @pytest.mark.parametrize("scale", [False, True])
 def test_labels_of_rows_that_were_not_learned_do_not_stay(loss, scale, tmp_path):
     model = ok.NORMA(loss, "linear", scale=scale).partial_fit([[0.0], [1.0]], ["a", "b"])
@@ -324,7 +329,7 @@ def test_a_fit_that_fails_keeps_its_own_labels():
     assert model.t_ == 2 and model.classes_.tolist() == ["a", "b"] and model.predict([[1.0]]).tolist() == ["b"]
 
 
-@pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic"])
+@pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
 def test_scores_have_as_many_columns_as_there_are_classes_after_an_error(loss):
     model = ok.NORMA(loss).partial_fit([[1.0], [2.0]], ["a", "b"])
     with pytest.raises(FloatingPointError):

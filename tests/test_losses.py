@@ -59,6 +59,7 @@ def test_kinks_are_where_the_conventions_put_them():
     assert ok.Novelty(0.5).derivative([0.5, np.nextafter(0.5, 0)]).tolist() == [0.0, -1.0]
     assert ok.NuNovelty(0.1, 0.5).scalar_gradient(0.5) == -0.1
     assert ok.Absolute().derivative(1.0, 1.0) == 0.0
+    assert ok.Quantile(0.3).derivative(1.0, 1.0) == 0.0
     assert ok.Insensitive(0.5).derivative([0.5, 0.75], 0.0).tolist() == [0.0, 1.0]
     assert ok.SquaredInsensitive(0.5).derivative([0.5, 1.0], 0.0).tolist() == [0.0, 1.0]
     assert ok.Huber(0.5).derivative([0.5, 1.0, 0.25], 0.0).tolist() == [1.0, 1.0, 0.5]
@@ -135,7 +136,7 @@ def test_one_step_of_norma_is_a_gradient_step(loss):
         {"classes": [-1, 1]} if loss.task == "binary" else {}))
     engine = model._state.hypothesis
     state = engine.state()
-    state.update(weights=w[None], frame=np.eye(1), t=0, scalar=scalar_of(loss) or 0.0)
+    state.update(weights=w[None], frame=np.eye(1), t=0, scalar=loss.core()[1])
     state["offset"][0] = b
     engine.restore(state)
     model.partial_fit(x[None], [int(y)] if loss.task == "binary" else [y])
@@ -146,7 +147,8 @@ def test_one_step_of_norma_is_a_gradient_step(loss):
     np.testing.assert_allclose(end, start - eta * moved, atol=1e-7)
 
 
-@pytest.mark.parametrize("loss", [ok.MulticlassHinge(), ok.MulticlassLogistic(), ok.NuMulticlassHinge(0.3)], ids=repr)
+@pytest.mark.parametrize("loss", [ok.MulticlassHinge(), ok.MulticlassLogistic(), ok.MulticlassSquared(),
+                                  ok.NuMulticlassHinge(0.3)], ids=repr)
 def test_score_vectors_of_any_shape(loss):
     rng = np.random.default_rng(0)
     scores, y = rng.normal(size=(2, 3, 4)), rng.integers(4, size=(2, 3))

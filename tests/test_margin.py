@@ -711,7 +711,7 @@ NAN = float("nan")
 BAD = [
     *[(ok.Projection, {"radius": value}, "radius") for value in (0.0, -1.0, NAN, float("inf"), "big", True)],
     *[(ok.Projection, {"loss": loss}, "ogistic") for loss in ("logistic", ok.MulticlassLogistic())],
-    *[(ok.Projection, {"loss": loss}, "quared") for loss in ("squared", ok.Squared())],
+    *[(ok.Projection, {"loss": loss}, "quared") for loss in ("squared", ok.Squared(), "multiclass_squared")],
     (ok.Projection, {"loss": ok.NuHinge()}, "NuHinge"),
     (ok.Projection, {"offset": "yes"}, "offset"),
     *[(ok.ALMA, {"alpha": value}, "alpha") for value in (0.0, -0.5, 1.5, NAN, None, "x")],

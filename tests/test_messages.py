@@ -11,7 +11,7 @@ MANY = np.array(["a", "b", "c"])[RNG.integers(0, 3, 40)]
 
 
 def test_probabilities_name_the_losses_that_have_them():
-    with pytest.raises(AttributeError, match='"logistic" for two classes, "multiclass_logistic" for many'):
+    with pytest.raises(AttributeError, match='"logistic" for two classes, "multiclass_logistic" or "multiclass_squared" for many'):
         ok.SILK().fit(X, TWO).predict_proba
 
 

@@ -69,8 +69,8 @@ def part(y, rows):
 
 
 LOSSES = [ok.Hinge(0.7), ok.NuHinge(0.3, 0.5), ok.Logistic(), ok.Novelty(0.4), ok.NuNovelty(0.2, 0.3), ok.Squared(),
-          ok.Absolute(), ok.Insensitive(0.2), ok.NuInsensitive(0.3, 0.5), ok.SquaredInsensitive(0.3), ok.Huber(0.7),
-          ok.NuHuber(0.3, 0.4)]
+          ok.Absolute(), ok.Quantile(0.8), ok.Insensitive(0.2), ok.NuInsensitive(0.3, 0.5), ok.SquaredInsensitive(0.3),
+          ok.Huber(0.7), ok.NuHuber(0.3, 0.4)]
 KERNELS = [ok.Linear(), 0.5 * ok.Linear(), ok.Gaussian(1.3), ok.Polynomial(3, 0.3, 1.0), ok.Laplacian(0.7), ok.Constant(0.7),
            ok.Gaussian(0.9) + ok.Noise(0.5), ok.Normalized(ok.Polynomial(2)), ok.Normalized("laplacian"),
            ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(), ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5)]
@@ -898,7 +898,7 @@ def test_a_file_with_more_outputs_than_labels_is_refused(tmp_path, kernel):
 
 def test_a_model_with_room_for_labels_that_did_not_join_goes_on_bit_for_bit(tmp_path):
     for kernel in ("linear", "gaussian"):
-        for loss in ("multiclass_hinge", "multiclass_logistic"):
+        for loss in ("multiclass_hinge", "multiclass_logistic", "multiclass_squared"):
             model = ok.NORMA(loss, kernel, offset=True).partial_fit(np.eye(3), ["a", "b", "c"])
             with pytest.raises(FloatingPointError):
                 model.partial_fit(np.full((2, 3), 1e200), ["d", "e"])

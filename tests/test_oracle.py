@@ -30,6 +30,7 @@ LOSSES = [
     ok.NuNovelty(0.2, 0.3, 0.1),
     ok.Squared(),
     ok.Absolute(),
+    ok.Quantile(0.3),
     ok.Insensitive(0.2),
     ok.NuInsensitive(0.3, 0.5, None),
     ok.NuInsensitive(0.3, 0.5, 0.3),

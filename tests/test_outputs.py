@@ -32,6 +32,7 @@ MULTI = [
     ok.NuMulticlassHinge(0.2, 0.6, None),
     ok.NuMulticlassHinge(0.2, 0.6, 0.2),
     ok.MulticlassLogistic(),
+    ok.MulticlassSquared(),
     ok.GraphHinge(),
     ok.NuGraphHinge(0.3, 0.7, None),
     ok.NuGraphHinge(0.3, 0.7, 0.1),
@@ -95,6 +96,8 @@ def test_labels_join_at_their_own_row(loss, kernel, algorithm):
     for seed, offset in itertools.product(range(6), [False, True]):
         X, y, _, rng = data(loss, seed)
         shared = dict(loss=describe(loss), kernel=describe(kernel), growing=True, offset=offset)
+        if isinstance(loss, ok.MulticlassSquared):      # a label that joins has been wrong at all examples before
+            shared.update(growing=False, joins=True, labels=delta(list(dict.fromkeys(y.tolist()))))
         if algorithm == "norma":
             model = ok.NORMA(loss, kernel, step=0.2, regularization=0.05, offset=offset)
             oracle = ReferenceMulti(step=("Fixed", {"rate": 0.2}), regularization=0.05, **shared)
@@ -123,7 +126,7 @@ def test_ilk(loss, kernel):
     for seed, (step, budget, offset, exact, structure) in enumerate(combinations):
         if offset and loss.task == "novelty" or exact and loss.task != "multiclass":
             continue
-        if structure == "taxonomy" and (exact or isinstance(loss, ok.MulticlassLogistic)):
+        if structure == "taxonomy" and (exact or loss.over_all_labels):
             continue
         if loss.task == "multiclass" and seed % 4:      # many combinations: a quarter of them
             continue
@@ -157,7 +160,7 @@ def test_svmd(loss, kernel):
 
 
 @pytest.mark.parametrize("loss", [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.NuNovelty(0.3, 0.5), ok.MulticlassHinge(),
-                                  ok.MulticlassLogistic()], ids=repr)
+                                  ok.MulticlassLogistic(), ok.MulticlassSquared()], ids=repr)
 @pytest.mark.parametrize("budget", BUDGETS[1:], ids=repr)
 def test_svmd_with_budgets(loss, budget):
     for seed in range(4):
@@ -169,7 +172,7 @@ def test_svmd_with_budgets(loss, budget):
 
 
 @pytest.mark.parametrize("loss", [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.MulticlassHinge(), ok.GraphHinge(),
-                                  ok.MulticlassLogistic()], ids=repr)
+                                  ok.MulticlassLogistic(), ok.MulticlassSquared()], ids=repr)
 @pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Gaussian(1.0) + ok.Noise(0.3),
                                     0.5 * ok.Laplacian(0.7) + 0.2 * ok.Linear()], ids=repr)
 @pytest.mark.parametrize("budget", BUDGETS[1:], ids=repr)

@@ -36,6 +36,7 @@ class TestCombine:
         (lambda: ok.NORMA("multiclass_hinge", step=0.3), CLASSES, [0, 1, 2]),
         (lambda: ok.NORMA("multiclass_logistic", "linear", offset=True), CLASSES, [0, 1, 2]),
         (lambda: ok.ILK("multiclass_hinge", exact=True), CLASSES, [0, 1, 2]),
+        (lambda: ok.ILK("multiclass_squared", offset=True), CLASSES, [0, 1, 2]),
         (lambda: ok.NORMA("squared"), np.column_stack([TARGETS, -TARGETS]), None),
         (lambda: ok.Projection("insensitive", radius=2.0), TARGETS, None),
         (lambda: ok.NORMA("squared", dot, step=0.01), TARGETS, None),

@@ -32,7 +32,7 @@ from onlinekernels.compat.river import RiverClassifier, RiverDetector, RiverRegr
 from onlinekernels.compat.river.features import numbers_of
 
 LOSSES = ["hinge", "logistic", "multiclasshinge", "multiclasslogistic", "insensitive", "squared", "novelty"]
-LOSSES += ["nunovelty"]
+LOSSES += ["nunovelty", "multiclasssquared", "quantile"]
 CHECKED = {
     NORMA: ["hinge", "logistic", "insensitive", "nunovelty"],
     SILK: ["multiclasslogistic", "squared", "novelty"],

@@ -88,7 +88,7 @@ class TestStartOfManyLabels:
         """)
 
     @pytest.mark.parametrize("kernel", ["gaussian", "linear", ok.AdditiveExponential()], ids=str)
-    @pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic"])
+    @pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
     @pytest.mark.parametrize("budget", [None, 30])
     @pytest.mark.parametrize("labels", [None, ok.LabelGraph([("c", "a", 1.0), ("a", "d", 2.0), ("d", "b", 1.0)])],
                              ids=["classes", "graph"])

@@ -33,6 +33,7 @@ def algorithms(kernel, budget):
     yield ok.NORMA("squared", kernel, step=0.01, average=budget is None, budget=budget)
     yield ok.SILK("multiclass_hinge", kernel, budget=budget)
     yield ok.SVMD("multiclass_logistic", kernel, step=0.05, budget=budget, exact_norms=True)
+    yield ok.NORMA("multiclass_squared", kernel, step=0.01, budget=budget, offset=True)
     yield ok.Projection("hinge", kernel, radius=0.8, budget=budget)
     yield ok.ALMA(kernel, budget=budget)
 

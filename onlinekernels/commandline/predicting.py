@@ -83,8 +83,8 @@ def _check(arguments, model):
         )
     if arguments.probabilities and not hasattr(model, "predict_proba"):
         raise Usage(
-            f"--probabilities needs a model of a logistic loss (learn with --loss logistic or multiclasslogistic). "
-            f"{arguments.model} has {model._current_loss()!r}."
+            "--probabilities needs a model whose loss has them (learn with --loss logistic, multiclasslogistic or "
+            f"multiclasssquared). {arguments.model} has {model._current_loss()!r}."
         )
 
 
