@@ -23,6 +23,7 @@ cdef class CompiledTerms(Terms):
     cdef readonly Table facts           # (n_facts, capacity): what the kernel keeps with each point
     cdef bint evaluates_slots           # whether `evaluate_slot` will be needed
 
+    cdef void find_facts(self, Workspace w) noexcept nogil
     cdef int add_up_by_slots(self, Workspace w, int last) except -1
 
 

@@ -227,9 +227,7 @@ cdef class CompiledTerms(Terms):
         return 0
 
     cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        cdef Py_ssize_t i, size = self.n_features * self.dtype.itemsize
         cdef Py_ssize_t room
-        cdef const char* x
         if w.piece == &w.own_piece:             # no other function on this dictionary has opened it
             self.dictionary.open(w, first, m, learning, by_slots >= 0)
         w.facts = <double*> w.buffer(FACTS, self.program.n_facts * m * sizeof(double))
@@ -242,13 +240,22 @@ cdef class CompiledTerms(Terms):
             w.slot_inner = <double*> w.buffer(SLOT_INNER, room * sizeof(double))
             w.slot_l1 = <double*> w.buffer(SLOT_L1, room * sizeof(double))
             w.slot_work = <double*> w.buffer(SLOT_WORK, self.program.depth * room * sizeof(double))
-        with nogil:
-            for i in range(m):
-                x = NULL if w.piece.x == NULL else w.piece.x + i * size
-                w.own[i] = self.program.facts_from(x, w.piece.square[i], w.piece.tilt[i], w.facts + i, m)
+        if m == 1:
+            self.find_facts(w)                  # to let others go on meanwhile would take longer
+        else:
+            with nogil:
+                self.find_facts(w)
         if w.piece.turned:
             self.add_up_by_slots(w, by_slots)
         return 0
+
+    cdef void find_facts(self, Workspace w) noexcept nogil:
+        """What the kernel wants to know of the examples of a piece, and k(x, x)."""
+        cdef Py_ssize_t i, m = w.piece.rows, size = self.n_features * (4 if self.program.single else 8)
+        cdef const char* x
+        for i in range(m):
+            x = NULL if w.piece.x == NULL else w.piece.x + i * size
+            w.own[i] = self.program.facts_from(x, w.piece.square[i], w.piece.tilt[i], w.facts + i, m)
 
     cdef open_start(self, Workspace w, points, kept):
         points = self.dictionary.chosen(points, kept)
