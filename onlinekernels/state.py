@@ -37,6 +37,8 @@ class State:
         self.warned = False  # that learning goes wrong
         self.stale = False  # a parameter was set since the plan was made
         self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
+        self.hypothesis = self.engine.hypothesis  # f with its offsets, the loss's scalar and the rule, as they are now
+        self.function = self.hypothesis.function  # f as it is kept
 
     @classmethod
     def first(cls, plan, X, labels, targets=1):
@@ -47,16 +49,6 @@ class State:
             return cls(plan, X.n_features, X.dtype, labels=labels, sparse=True, targets=targets)
         program = None if plan.scale else plan.program(X.shape[1])  # what is scaled is not far from 0
         return cls(plan, X.shape[1], X.dtype, program and program.choose_origin(X[0]), labels, False, targets)
-
-    @property
-    def hypothesis(self):
-        """f with its offsets, the loss's scalar and the rule, as they are now."""
-        return self.engine.hypothesis
-
-    @property
-    def function(self):
-        """f as it is kept."""
-        return self.engine.hypothesis.function
 
     @property
     def loss(self):

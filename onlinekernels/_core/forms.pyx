@@ -49,24 +49,28 @@ cdef class Form:
         """Derivatives of the loss at the score of w.view; False if a Python loss fails."""
         cdef View* view = &w.view
         view.scalar_gradient = view.curvature = view.compared = 0.0
-        if self.custom_loss is None:
-            view.derivative = view.weight * loss_derivative(&now.loss, view.score, view.target)
-            view.scalar_gradient = loss_scalar_gradient(&now.loss, view.score, view.target)
-            view.compared = loss_compared(&now.loss, view.score, view.target)
+        if self.custom_loss is not None:
+            return self.ask_custom_loss(w)
+        view.derivative = view.weight * loss_derivative(&now.loss, view.score, view.target)
+        view.scalar_gradient = loss_scalar_gradient(&now.loss, view.score, view.target)
+        view.compared = loss_compared(&now.loss, view.score, view.target)
+        if self.rule.has_trace:
+            view.curvature = view.weight * loss_curvature(&now.loss, view.score, view.target)
+        return True
+
+    cdef bint ask_custom_loss(self, Workspace w) noexcept with gil:
+        """The same for a Python loss, apart: where Python objects are, the interpreter's lock is taken whatever happens."""
+        cdef View* view = &w.view
+        call_out()
+        try:
+            view.derivative = view.weight * self.custom_loss.derivative(view.score, view.target)
             if self.rule.has_trace:
-                view.curvature = view.weight * loss_curvature(&now.loss, view.score, view.target)
-            return True
-        with gil:
-            call_out()
-            try:
-                view.derivative = view.weight * self.custom_loss.derivative(view.score, view.target)
-                if self.rule.has_trace:
-                    view.curvature = view.weight * self.custom_loss.curvature(view.score, view.target)
-            except BaseException as error:
-                w.error, w.failure = error, PYTHON
-                return False
-            finally:
-                come_back()
+                view.curvature = view.weight * self.custom_loss.curvature(view.score, view.target)
+        except BaseException as error:
+            w.error, w.failure = error, PYTHON
+            return False
+        finally:
+            come_back()
         if not (isfinite(view.derivative) and isfinite(view.curvature)):
             w.failure = DERIVATIVE
             return False
@@ -256,36 +260,40 @@ cdef class AllLabels(ManyLabels):
         """w.xi = weight dl/dscores; for the logistic loss also the probabilities, for the squared one the curvatures."""
         cdef Py_ssize_t l, n = self.outputs.n
         cdef double target
-        if self.custom_loss is None:
-            if now.loss.code == MULTICLASS_LOGISTIC:
-                softmax(w.scores, n, w.probability)
-                for l in range(n):
-                    w.xi[l] = w.probability[l] - (1.0 if l == y else 0.0)                   # V (21)
-            elif now.loss.code == MULTICLASS_SQUARED:
-                w.diagonal = True
-                for l in range(n):
-                    target = 1.0 if l == y else -1.0
-                    w.xi[l] = loss_derivative(&now.loss, w.scores[l], target)
-                    w.probability[l] = weight * loss_curvature(&now.loss, w.scores[l], target)
-            else:
-                mistake_gradient(w.scores, y, n, now.loss.code == PROPORTIONAL_MISTAKE, w.xi)
+        if self.custom_loss is not None:
+            return self.ask_for_all(y, weight, w)
+        if now.loss.code == MULTICLASS_LOGISTIC:
+            softmax(w.scores, n, w.probability)
             for l in range(n):
-                w.xi[l] *= weight
-            return True
-        with gil:
-            call_out()
-            try:
-                scores = np.array([w.scores[l] for l in range(n)])
-                slopes = np.asarray(self.custom_loss.derivative(scores, y), dtype=float)
-                if slopes.shape != (n,):
-                    raise ValueError(f"The loss gave a derivative of shape {slopes.shape} for {n} scores.")
-                for l in range(n):
-                    w.xi[l] = weight * <double> slopes[l]
-            except BaseException as error:
-                w.error, w.failure = error, PYTHON
-                return False
-            finally:
-                come_back()
+                w.xi[l] = w.probability[l] - (1.0 if l == y else 0.0)                       # V (21)
+        elif now.loss.code == MULTICLASS_SQUARED:
+            w.diagonal = True
+            for l in range(n):
+                target = 1.0 if l == y else -1.0
+                w.xi[l] = loss_derivative(&now.loss, w.scores[l], target)
+                w.probability[l] = weight * loss_curvature(&now.loss, w.scores[l], target)
+        else:
+            mistake_gradient(w.scores, y, n, now.loss.code == PROPORTIONAL_MISTAKE, w.xi)
+        for l in range(n):
+            w.xi[l] *= weight
+        return True
+
+    cdef bint ask_for_all(self, Py_ssize_t y, double weight, Workspace w) noexcept with gil:
+        """The same for a Python loss; False if it fails."""
+        cdef Py_ssize_t l, n = self.outputs.n
+        call_out()
+        try:
+            scores = np.array([w.scores[l] for l in range(n)])
+            slopes = np.asarray(self.custom_loss.derivative(scores, y), dtype=float)
+            if slopes.shape != (n,):
+                raise ValueError(f"The loss gave a derivative of shape {slopes.shape} for {n} scores.")
+            for l in range(n):
+                w.xi[l] = weight * <double> slopes[l]
+        except BaseException as error:
+            w.error, w.failure = error, PYTHON
+            return False
+        finally:
+            come_back()
         for l in range(n):
             if not isfinite(w.xi[l]):
                 w.failure = DERIVATIVE
