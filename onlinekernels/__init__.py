@@ -65,6 +65,7 @@ from onlinekernels.losses import (
     Squared,
     SquaredInsensitive,
 )
+from onlinekernels.maps import Nystroem, RandomFourier
 from onlinekernels.modelfile import load
 from onlinekernels.parallel import combine
 from onlinekernels.scaling import RunningScaler
@@ -106,6 +107,8 @@ __all__ = [
     "Precomputed",
     "poly",
     "rbf",
+    "Nystroem",
+    "RandomFourier",
     "LabelGraph",
     "Taxonomy",
     "Absolute",

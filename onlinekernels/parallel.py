@@ -103,6 +103,15 @@ def check_alike(first, other):
     ):
         if not same_parameters(mine, others):
             raise ValueError(f"Models to be combined must have the same {name}. Got {mine!r} and {others!r}.")
+    if first.plan.features is not None and not same_features(first.function, other.function):
+        raise ValueError("Models to be combined must have the same features, and these have other landmarks. Let one model see "
+                         "enough rows first, and start the others with initial=.")
+
+
+def same_features(first, other):
+    """Whether weights of two models are about the same features."""
+    mine, others = first.map.state(), other.map.state()
+    return mine.keys() == others.keys() and all(same_parameters(mine[name], others[name]) for name in mine)
 
 
 def classes(state):
@@ -149,6 +158,8 @@ def combined(plan, states, weights):
     if state.labels is not None and state.form != "one":
         state.make_ready()
         state.function.outputs.n = max(other.joined() for other in states)
+    if plan.features is not None:
+        state.function.take_map(first.function)
     state.rows = first.rows
     offset = sum(weight * other.hypothesis.intercept() for weight, other in zip(weights, states))
     state.hypothesis.begin_from(offset, *function)

@@ -10,13 +10,14 @@ from onlinekernels._core.forest import BudgetedTrees, Forest, Trees
 from onlinekernels._core.forms import AllLabels, LabelPair, OneOutput, Targets
 from onlinekernels._core.hypothesis import Hypothesis
 from onlinekernels._core.kernels import Program
+from onlinekernels._core.maps import feature_map
 from onlinekernels._core.outputs import Outputs
 from onlinekernels._core.points import DensePoints, Objects
 from onlinekernels._core.scaling import Scaler
 from onlinekernels._core import rules
 from onlinekernels._core.sparse import SparsePoints
 from onlinekernels._core.terms import CompiledTerms, ObjectTerms
-from onlinekernels._core.weights import SparseWeights, Weights
+from onlinekernels._core.weights import MappedWeights, SparseWeights, Weights
 from onlinekernels.budgets import Budget, Unlimited, as_budget
 from onlinekernels.kernels import Gaussian, Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, ManyLabels
@@ -78,14 +79,16 @@ class Plan:
     def __init__(self, **parts):
         self.__dict__.update(copy.deepcopy({name: parts[name] for name in self.PARTS}))
         self._check_parts()
-        self.takes_objects = self.kernel.ops() is None
+        self.takes_objects = self.kernel.takes_objects()
         self.restricts = self.kernel.restricts()
         # Whether a single row must be out of reach of the user's code and threads before it is checked
         self.copies_one = not self.takes_objects and (self.kernel.takes_indices() or not self.loss.is_compiled())
         self.adapts_step = isinstance(self.step, MetaDescent)
-        # c if the expansion is kept as weights, k(x, z) = c <x, z>; otherwise None
-        self.weight_scale = None
-        if type(self.budget) is Unlimited and not self.keeps_terms:
+        # Parts of a feature map, over whose features f is weights, whatever the budget; otherwise None
+        self.features = self._checked_features() if self.kernel.has_map() else None
+        # c if the expansion is kept as weights, k(x, z) = c <x, z>, or of features; otherwise None
+        self.weight_scale = None if self.features is None else 1.0
+        if self.features is None and type(self.budget) is Unlimited and not self.keeps_terms:
             self.weight_scale = self.kernel.linear_scale()
         # What the trees of an additive kernel are; otherwise None
         self.trees = None if self.keeps_terms else self.kernel.additive()
@@ -165,7 +168,7 @@ class Plan:
         self._check_rule()
         if self.offset and self.loss.task == "novelty":
             raise ValueError("offset=True makes no sense with a novelty loss: the offset alone would fit everything.")
-        if self.average and type(self.budget) is not Unlimited:
+        if self.average and type(self.budget) is not Unlimited and self.features is None:
             raise ValueError(
                 f"average=True cannot be combined with budget={self.budget!r}: the average of terms that were "
                 "dropped cannot be kept. Use budget=None."
@@ -215,6 +218,17 @@ class Plan:
                 f"MetaDescent adapts the logarithm of the {loss.scalar_name}, which must start above 0. "
                 f"Got {loss.core()[1]:g} instead."
             )
+
+    def _checked_features(self):
+        if self.keeps_terms:
+            raise ValueError(f"This algorithm keeps its examples, and {self.kernel!r} is a feature map, which keeps weights only.")
+        features = self.kernel.features()
+        if features is None:
+            raise ValueError(
+                f"{self.kernel!r} is no feature map as a whole: add only Linear, Constant or other maps to one, and "
+                "multiply it by positive numbers only."
+            )
+        return features
 
     def check_start(self, start):
         """Raise ValueError unless a model of this plan can start from another state's function."""
@@ -305,6 +319,8 @@ class Plan:
     def _function(self, n_features, dtype, origin, outputs, sparse, targets):
         """f, before it has learned anything."""
         channels = 1 + self.adapts_step + self.average
+        if self.features is not None:
+            return MappedWeights(map=feature_map(self.features, n_features, sparse), channels=channels, outputs=outputs)
         if self.weight_scale is not None:
             kind = SparseWeights if sparse else Weights
             return kind(scale=self.weight_scale, n_features=n_features, channels=channels, outputs=outputs)

@@ -7,6 +7,7 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.arrays import check_array
+from onlinekernels._core.maps import NystroemMap, check_sizes
 from onlinekernels._core.sparse import Rows
 from onlinekernels.labels import BinaryLabels, ManyLabels, label_column
 from onlinekernels.params import same_parameters
@@ -250,7 +251,7 @@ class State:
         """Start from the function of another state, which the plan has checked (`Plan.check_start`)."""
         others = start.function
         rows = ("sparse" if self.sparse else "dense"), ("sparse" if start.sparse else "dense")
-        has_terms = others.keeps == "terms" and len(others.slots()) > 0
+        has_terms = others.keeps == "terms" and len(others.slots()) > 0 or self.plan.features is not None
         for name, mine, other in (
             ("the number of features", self.n_features, start.n_features),
             ("the form of coefficients", self.form, start.form),
@@ -266,6 +267,8 @@ class State:
         if self.target_scaler is not None:
             self.target_scaler = copy.copy(start.target_scaler)
             self.target_scaler.memory = self.plan.scale_target
+        if self.plan.features is not None:
+            self.function.take_map(others)
         places = self._places_of(start)
         intercept = start.hypothesis.intercept()
         if places is not None:
@@ -325,13 +328,20 @@ class State:
         return self._start_points(weights), np.array([[1.0 if weights.any() else 0.0]])
 
     def terms(self):
-        """(points or objects, coefficients of shape (outputs, terms)), oldest first; f must be kept as terms."""
-        points = self.function.points()
+        """(points or objects, coefficients of shape (outputs, terms)), oldest first; f must be kept as terms, or be exact."""
+        exact = self.exact_map()
+        points = self.function.points() if exact is None else exact.points()
         if self.sparse:
             points = validation.as_csr(points)
         elif self.plan.takes_objects:
             points = validation.check_objects(points, empty=True)
-        return points, self.hypothesis.coefficients()
+        coefficients = self.hypothesis.coefficients()
+        return points, coefficients if exact is None else exact.dual(coefficients)
+
+    def exact_map(self):
+        """The map of a Nystroem kernel whose landmarks are not complete, so that they are all there is; otherwise None."""
+        whole = self.function.map if self.plan.features is not None else None
+        return whole if isinstance(whole, NystroemMap) and whole.inverse is None else None
 
     def contributions(self, row, points, alpha, top, label):
         """What each term contributes to a score of one example, the largest first; see `Fitted.contributions`."""
@@ -372,7 +382,7 @@ class State:
             square = self.hypothesis.square_on_trees()
         elif self.function.keeps == "weights":
             weights = self.hypothesis.coefficients()
-            square = np.sum(weights * self.with_label_kernel(weights)) * self.kernel.linear_scale()
+            square = np.sum(weights * self.with_label_kernel(weights)) * self.plan.weight_scale
         else:
             points, alpha = self.terms()
             gram = self.kernel(points) if alpha.shape[1] else np.zeros((0, 0))
@@ -436,6 +446,9 @@ class State:
         if self.plan.scale:
             learned["scaler"] = self.scaler.widened(extra, fill).to_dict()
             fill = 0.0  # what a scaler has always seen is scaled to 0
+        if self.plan.features is not None:
+            return State.from_dict({**learned, "n_features": width, "feature_names": None,
+                                    "learned": {**function, **self.function.widened(extra, fill)}})
         if fill and "origin" not in function:
             # Points, and what is kept with them, are about the origin: about `fill`, new columns are 0.
             function["origin"] = np.zeros(self.n_features, dtype=self.function.dtype)
@@ -533,7 +546,9 @@ class State:
 
 def _check_sizes(plan, learned, n_features, sparse, n_targets):
     """What is about to be allocated must be as large as arrays that are there; ValueError if it is not."""
-    if plan.weight_scale is not None:
+    if plan.features is not None:
+        check_sizes(plan.features, n_features, learned)
+    elif plan.weight_scale is not None:
         check_array(learned["weights"], "weights", np.float64, (-1, n_features))
     elif plan.trees is not None:  # each feature has a tree
         if np.ndim(learned["tree_levels"]) != 1 or len(learned["tree_levels"]) < n_features:

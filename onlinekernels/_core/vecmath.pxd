@@ -6,6 +6,7 @@ cdef extern from "vecmath.h" nogil:
     double ok_exp(double x) noexcept
     float ok_exp_f(float x) noexcept
     void ok_exp_array(const double* x, double* out, Py_ssize_t n) noexcept
+    void ok_fourier_row(double* row, double* sines, double scale, Py_ssize_t n) noexcept
     double ok_dot(const double* a, const double* b, Py_ssize_t n) noexcept
     void ok_axpy(double a, const double* x, double* y, Py_ssize_t n) noexcept
     void ok_widen(const float* x, double* out, Py_ssize_t n) noexcept

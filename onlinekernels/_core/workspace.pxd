@@ -37,6 +37,7 @@ cdef enum Buffer:
     TOUCHED             # trees: rows that a term touches,
     TOUCHED_VALUES      # what they get,
     KNOTS               # and the term's point
+    FEATURES            # examples behind a feature map
     NODES               # taxonomies: a number for each node
     # Of one example
     EXAMPLE
@@ -82,6 +83,7 @@ cdef class Workspace:
     cdef char* data[N_BUFFERS]
     cdef Py_ssize_t bytes[N_BUFFERS]
     cdef readonly Workspace next        # of the next function that the same call is about
+    cdef readonly Workspace under       # of the feature map that a function stands on
     # The call: what it learns or evaluates
     cdef object source                  # an array, sparse rows or a list of objects
     cdef const char* source_data        # of an array, or of a piece of it behind a scaler
