@@ -275,7 +275,7 @@ class Plan:
                     "Convert it with X.toarray()."
                 )
             return validation.check_sparse(X, n_features=n_features, owner=owner)
-        if self.weight_scale is not None or self.trees is not None or self.kernel.takes_indices():
+        if self.weight_scale is not None and self.features is None or self.trees is not None or self.kernel.takes_indices():
             dtype = np.float64
         if self.scale:  # the kernel sees other numbers
             return validation.check_points(X, n_features=n_features, dtype=dtype, finite=finite, owner=owner)
@@ -320,7 +320,7 @@ class Plan:
         """f, before it has learned anything."""
         channels = 1 + self.adapts_step + self.average
         if self.features is not None:
-            return MappedWeights(map=feature_map(self.features, n_features, sparse), channels=channels, outputs=outputs)
+            return MappedWeights(map=feature_map(self.features, n_features, sparse, dtype), channels=channels, outputs=outputs)
         if self.weight_scale is not None:
             kind = SparseWeights if sparse else Weights
             return kind(scale=self.weight_scale, n_features=n_features, channels=channels, outputs=outputs)

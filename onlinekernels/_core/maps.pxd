@@ -11,6 +11,9 @@ cdef class FeatureMap:
     cdef readonly Py_ssize_t n_features     # of examples
     cdef readonly Py_ssize_t size           # features that they become
     cdef readonly bint sparse               # examples are sparse rows
+    cdef readonly bint single               # examples are float32
+    cdef readonly object dtype              # the same
+    cdef Py_ssize_t row_bytes               # of a dense one
     cdef readonly Py_ssize_t depth          # workspaces below the call's that it needs
 
     cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
@@ -37,6 +40,7 @@ cdef class ConstantMap(FeatureMap):
 cdef class FourierMap(FeatureMap):
     cdef object draw                        # frequencies of so many columns
     cdef readonly object frequencies        # (n_features, size / 2)
+    cdef object of_rows                     # the same in the precision of rows
     cdef readonly object phases             # (size / 2,): added to those of every example
     cdef const double* frequency
     cdef const double* phase
@@ -60,6 +64,9 @@ cdef class NystroemMap(FeatureMap):
     cdef Py_ssize_t capacity
     cdef readonly object inverse            # of L once the landmarks are fixed; None while they come
     cdef const double* inverse_data
+    cdef object of_rows                     # the inverse in the precision of rows
+    cdef double dependent                   # residual variances, of k(x, x), of what landmarks span
+    cdef double nearly_dependent
     cdef double scale                       # of features
     cdef bint tells_examples_apart          # Noise: an equal row is another example
     cdef str name

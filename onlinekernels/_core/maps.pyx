@@ -12,13 +12,14 @@ from onlinekernels._core.dictionary cimport Dictionary, Tenant
 from onlinekernels._core.kernels cimport MAX_OPS, Program
 from onlinekernels._core.points cimport DensePoints
 from onlinekernels._core.sparse cimport Rows, SparsePoints
-from onlinekernels._core.vecmath cimport ok_add_row, ok_axpy, ok_dot, ok_fourier_row, ok_scale_row
-from onlinekernels._core.workspace cimport FACTS, OWN, WORK, Piece, Workspace
+from onlinekernels._core.vecmath cimport ok_add_row, ok_axpy, ok_dot, ok_fourier_row, ok_scale_row, ok_widen
+from onlinekernels._core.workspace cimport FACTS, OWN, SLOT_WORK, WIDENED, WORK, Piece, Workspace
 
-DOUBLE = np.dtype(np.float64)
+DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
 # Residual variances, of k(x, x), up to which a row counts as a combination of landmarks: while they come, where rounding of
 # the kernel is all that is left, and when they are fixed, so that features do not amplify that rounding.
+# For rows of float32 the same is 1e-7 and 1e-6.
 cdef double DEPENDENT = 1e-13
 cdef double NEARLY_DEPENDENT = 1e-10
 
@@ -31,17 +32,16 @@ cdef class FeatureMap:
 
     Parameters
     ----------
-    n_features : int
-        Of examples: rows of float64, or sparse rows.
+    examples : tuple
+        (number of features, whether rows are sparse, whether they are float32); otherwise they are float64.
     size : int
-    sparse : bool
 
     It knows nothing of weights. Who uses it calls `make_ready(w)` once for a workspace, says what the call is about
     (w.source, and for dense rows w.source_data), and then for each piece of rows
 
     `map_rows(w, first, m, learning, out, stride)`
         features of rows first, ..., first + m - 1 of the call's source into out[i * stride], ..., all `size` of them.
-        out must have room for m + 1 rows. Features of rows that are too large for the kernel are not finite.
+        out must have room for m + 1 rows. They are doubles, from products in the precision of the rows. Features of rows that are too large for the kernel are not finite.
 
     A map may choose its features by the examples that it meets. As long as it `grows()`, pieces that are learned must
     have one row, and
@@ -56,10 +56,11 @@ cdef class FeatureMap:
     For Python there are `state`, `check_state` and `restore`, of names that begin with "map".
     """
 
-    def __init__(self, Py_ssize_t n_features, Py_ssize_t size, bint sparse):
-        self.n_features = n_features
+    def __init__(self, examples, Py_ssize_t size):
+        self.n_features, self.sparse, self.single = examples
+        self.row_bytes = self.n_features * (4 if self.single else 8)
+        self.dtype = SINGLE if self.single else DOUBLE
         self.size = size
-        self.sparse = sparse
 
     cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
@@ -93,15 +94,16 @@ cdef class FeatureMap:
     def __call__(self, examples):
         """Features of all rows of an array, or of sparse rows, shape (n, size); the map learns nothing."""
         cdef Workspace w = Workspace()
-        cdef Py_ssize_t n = len(examples)
+        cdef Py_ssize_t n = len(examples), first
+        cdef double* out
         features = np.zeros((n + 1, self.size))
+        out = <double*> array_data(features)
         self.make_ready(w)
         w.source = examples
         if not self.sparse:
             w.source_data = array_data(examples)
-        if n:
-            with np.errstate(over="ignore", invalid="ignore"):
-                self.map_rows(w, 0, n, False, <double*> array_data(features), self.size)
+        for first in range(0, n, 256):
+            self.map_rows(w, first, min(256, n - first), False, out + first * self.size, self.size)
         return features[:n]
 
     def leaves(self):
@@ -133,8 +135,8 @@ cdef class FeatureMap:
 cdef class LinearMap(FeatureMap):
     """sqrt(scale) x."""
 
-    def __init__(self, Py_ssize_t n_features, bint sparse, double scale):
-        FeatureMap.__init__(self, n_features, n_features, sparse)
+    def __init__(self, examples, double scale):
+        FeatureMap.__init__(self, examples, examples[0])
         self.factor = sqrt(scale)
 
     def places(self, Py_ssize_t extra):
@@ -144,7 +146,6 @@ cdef class LinearMap(FeatureMap):
                       Py_ssize_t stride) except -1:
         cdef Py_ssize_t i, k
         cdef Rows rows
-        cdef const double* x
         if self.sparse:
             rows = w.source
             for i in range(m):
@@ -152,9 +153,11 @@ cdef class LinearMap(FeatureMap):
                 for k in range(rows.start[first + i], rows.start[first + i + 1]):
                     out[i * stride + rows.index[k]] = self.factor * rows.value[k]
             return 0
-        x = <const double*> w.source_data + first * self.n_features
         for i in range(m):
-            memcpy(out + i * stride, x + i * self.n_features, self.size * sizeof(double))
+            if self.single:
+                ok_widen(<const float*> (w.source_data + (first + i) * self.row_bytes), out + i * stride, self.size)
+            else:
+                memcpy(out + i * stride, w.source_data + (first + i) * self.row_bytes, self.row_bytes)
             if self.factor != 1.0:
                 ok_scale_row(out + i * stride, self.factor, self.size)
         return 0
@@ -163,8 +166,8 @@ cdef class LinearMap(FeatureMap):
 cdef class ConstantMap(FeatureMap):
     """sqrt(value)."""
 
-    def __init__(self, Py_ssize_t n_features, bint sparse, double value):
-        FeatureMap.__init__(self, n_features, 1, sparse)
+    def __init__(self, examples, double value):
+        FeatureMap.__init__(self, examples, 1)
         self.value = sqrt(value)
 
     cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
@@ -173,6 +176,17 @@ cdef class ConstantMap(FeatureMap):
         for i in range(m):
             out[i * stride] = self.value
         return 0
+
+
+cdef multiply(Workspace w, left, right, out):
+    """left @ right into an array of doubles, by a product in the precision of `right`."""
+    cdef Py_ssize_t rows = left.shape[0], columns = right.shape[1]
+    if right.dtype == DOUBLE:
+        np.matmul(left, right, out=out)
+        return
+    product = w.array(w.buffer(WIDENED, rows * columns * 4), rows, columns, SINGLE)
+    np.matmul(left, right, out=product)
+    out[:] = product
 
 
 def draw_frequencies(law, double rate, Py_ssize_t n_features, Py_ssize_t n, seed):
@@ -190,7 +204,7 @@ cdef class FourierMap(FeatureMap):
 
     Parameters
     ----------
-    n_features, sparse
+    examples
         As for `FeatureMap`.
     scale : float
     law : str
@@ -203,10 +217,11 @@ cdef class FourierMap(FeatureMap):
         What names in the state begin with.
     """
 
-    def __init__(self, Py_ssize_t n_features, bint sparse, double scale, law, double rate, Py_ssize_t size, seed, str name):
-        FeatureMap.__init__(self, n_features, size, sparse)
+    def __init__(self, examples, double scale, law, double rate, Py_ssize_t size, seed, str name):
+        FeatureMap.__init__(self, examples, size)
         self.draw = lambda columns: draw_frequencies(law, rate, columns, size // 2, seed)
-        self.frequencies = self.draw(n_features)
+        self.frequencies = self.draw(self.n_features)
+        self.of_rows = self.frequencies.astype(self.dtype, copy=False)
         self.frequency = <const double*> array_data(self.frequencies)
         self.factor = sqrt(2.0 * scale / size)
         self.name = name
@@ -223,9 +238,9 @@ cdef class FourierMap(FeatureMap):
         cdef Py_ssize_t i, n = self.size // 2
         cdef bint by_row = self.sparse or m == 1
         if not by_row:
-            examples = w.array(<char*> w.source_data + first * self.n_features * sizeof(double), m, self.n_features, DOUBLE)
+            examples = w.array(<char*> w.source_data + first * self.row_bytes, m, self.n_features, self.dtype)
             with np.errstate(over="ignore", invalid="ignore"):          # what overflows is reported, with its row
-                np.matmul(examples, self.frequencies, out=w.array(<char*> out, m, stride, DOUBLE)[:, :n])
+                multiply(w, examples, self.of_rows, w.array(<char*> out, m, stride, DOUBLE)[:, :n])
         with nogil:
             for i in range(m):
                 if by_row:
@@ -238,16 +253,17 @@ cdef class FourierMap(FeatureMap):
     cdef void row_phases(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
         """<w_j, x_i> for all j, feature by feature."""
         cdef Py_ssize_t j, k, n = self.size // 2
-        cdef const double* x
+        cdef const char* x = w.source_data + i * self.row_bytes
+        cdef double value
         memset(out, 0, n * sizeof(double))
         if self.sparse:
             for k in range((<Rows> w.source).start[i], (<Rows> w.source).start[i + 1]):
                 ok_axpy((<Rows> w.source).value[k], self.frequency + (<Rows> w.source).index[k] * n, out, n)
             return
-        x = <const double*> w.source_data + i * self.n_features
         for j in range(self.n_features):
-            if x[j] != 0.0:
-                ok_axpy(x[j], self.frequency + j * n, out, n)
+            value = (<const float*> x)[j] if self.single else (<const double*> x)[j]
+            if value != 0.0:
+                ok_axpy(value, self.frequency + j * n, out, n)
 
     def state(self):
         """The phases; of the frequencies, which follow from the seed, one to see whether they still do."""
@@ -295,7 +311,7 @@ cdef class NystroemMap(FeatureMap):
 
     Parameters
     ----------
-    n_features, size, sparse
+    examples, size
         As for `FeatureMap`.
     scale : float
     ops : list of dict
@@ -304,8 +320,9 @@ cdef class NystroemMap(FeatureMap):
         What names in the state begin with.
     """
 
-    def __init__(self, Py_ssize_t n_features, bint sparse, double scale, ops, Py_ssize_t size, str name):
-        FeatureMap.__init__(self, n_features, size, sparse)
+    def __init__(self, examples, double scale, ops, Py_ssize_t size, str name):
+        FeatureMap.__init__(self, examples, size)
+        self.dependent, self.nearly_dependent = (1e-7, 1e-6) if self.single else (DEPENDENT, NEARLY_DEPENDENT)
         self.depth = 1
         self.scale = sqrt(scale)
         self.name = name
@@ -319,8 +336,8 @@ cdef class NystroemMap(FeatureMap):
         if self.sparse:
             self.landmarks = self.spread = SparsePoints(self.n_features)
         else:
-            self.landmarks = self.dense = DensePoints(self.n_features, np.float64, origin)
-        self.program.start(self.n_features, DOUBLE, origin)
+            self.landmarks = self.dense = DensePoints(self.n_features, self.dtype, origin)
+        self.program.start(self.n_features, self.landmarks.dtype, origin)
         self.tenant = Tenant()
         self.tenant.most = self.size
         self.landmarks.add_tenant(self.tenant)
@@ -348,8 +365,8 @@ cdef class NystroemMap(FeatureMap):
         v.newcomer = False
         learning = learning and self.grows()
         if learning and self.landmarks.stop == 0 and not self.sparse:
-            self.begin(self.program.choose_origin(w.array(<char*> w.source_data + first * self.n_features * sizeof(double),
-                                                          1, self.n_features, DOUBLE)[0]))
+            row = w.array(<char*> w.source_data + first * self.row_bytes, 1, self.n_features, self.dtype)[0]
+            self.begin(self.program.choose_origin(row))
         self.landmarks.open(v, first, m, learning, False)
         if learning and self.landmarks.capacity > self.capacity:
             wider = np.zeros((self.landmarks.capacity, self.landmarks.capacity))
@@ -376,17 +393,24 @@ cdef class NystroemMap(FeatureMap):
         v.facts = <double*> v.buffer(FACTS, self.program.n_facts * sizeof(double))
         v.own = <double*> v.buffer(OWN, m * sizeof(double))
         v.work = <double*> v.buffer(WORK, ((m + self.program.depth - 1) * n + 1) * sizeof(double))
+        v.widened = <double*> v.buffer(SLOT_WORK, n * sizeof(double))
         return 0
 
     cdef void kernel_row(self, Workspace v, Py_ssize_t i, double* out) noexcept nogil:
         """Kernel values of example i with the landmarks, and with itself into v.own; out has room for depth * n numbers."""
         cdef Piece* piece = v.piece
-        cdef const double* inner = NULL if piece.inner == NULL else <const double*> piece.inner + i * piece.stride
+        cdef Py_ssize_t n = self.landmarks.stop
+        cdef const double* inner = NULL
         cdef const double* l1 = NULL if piece.l1 == NULL else piece.l1 + i * piece.stride
-        cdef const char* x = NULL if piece.x == NULL else piece.x + i * self.n_features * sizeof(double)
+        cdef const char* x = NULL if piece.x == NULL else piece.x + i * self.row_bytes
+        if piece.narrow:
+            ok_widen(<const float*> piece.inner + i * piece.stride, v.widened, n)
+            inner = v.widened
+        elif piece.inner != NULL:
+            inner = <const double*> piece.inner + i * piece.stride
         v.own[i] = self.program.facts_from(x, piece.square[i], piece.tilt[i], v.facts, 1)
         self.program.row(inner, l1, x, v.facts, 1, self.landmarks.point(0), <const double*> self.facts.data,
-                         self.facts.capacity, self.landmarks.stop, out)
+                         self.facts.capacity, n, out)
 
     cdef double solve(self, double* row, Py_ssize_t n) noexcept nogil:
         """row <- L^-1 row; return its square."""
@@ -409,7 +433,7 @@ cdef class NystroemMap(FeatureMap):
                 twin = self.twin(v)
                 if twin >= 0:
                     memcpy(out + i * stride, self.lower + twin * self.capacity, n * sizeof(double))
-                elif n < self.size and rest > DEPENDENT * v.own[i]:
+                elif n < self.size and rest > self.dependent * v.own[i]:
                     v.newcomer = True
                     out[i * stride + n] = v.work[n] = sqrt(rest)
         return 0
@@ -430,7 +454,7 @@ cdef class NystroemMap(FeatureMap):
                         and memcmp(self.spread.value + self.spread.begin(slot), piece.value + piece.start[0],
                                    size * sizeof(double)) == 0):
                     return slot
-            elif memcmp(self.landmarks.point(slot), piece.x, self.n_features * sizeof(double)) == 0:
+            elif memcmp(self.landmarks.point(slot), piece.x, self.row_bytes) == 0:
                 return slot
         return -1
 
@@ -446,9 +470,11 @@ cdef class NystroemMap(FeatureMap):
         if m > 1:
             values, features = v.array(<char*> v.work, m, n, DOUBLE), v.array(<char*> out, m, stride, DOUBLE)
             with np.errstate(over="ignore", invalid="ignore"):
+                if self.single:
+                    values = values.astype(SINGLE)
                 for j in range(0, n, BLOCK):            # the inverse is triangular: blocks above the diagonal are 0
                     last = min(j + BLOCK, n)
-                    np.matmul(values[:, :last], self.inverse[j:last, :last].T, out=features[:, j:last])
+                    multiply(v, values[:, :last], self.of_rows[j:last, :last].T, features[:, j:last])
         return 0
 
     # ---- Landmarks ----------------------------------------------------------------------------
@@ -473,7 +499,7 @@ cdef class NystroemMap(FeatureMap):
         self.landmarks.open(v, first, 1, False, False)
         self.make_work(v, 1)
         self.kernel_row(v, 0, v.work)
-        if self.twin(v) >= 0 or not v.own[0] - self.solve(v.work, self.size) > DEPENDENT * v.own[0]:
+        if self.twin(v) >= 0 or not v.own[0] - self.solve(v.work, self.size) > self.dependent * v.own[0]:
             return None
         return self.fix()
 
@@ -487,7 +513,7 @@ cdef class NystroemMap(FeatureMap):
         for j in range(n):
             row = np.ascontiguousarray(gram[j, kept])
             rest = gram[j, j] - self.solve(<double*> array_data(row), len(kept))
-            if rest > NEARLY_DEPENDENT * gram[j, j]:
+            if rest > self.nearly_dependent * gram[j, j]:
                 factor[len(kept), :len(kept)] = row
                 factor[len(kept), len(kept)] = sqrt(rest)
                 kept.append(j)
@@ -508,6 +534,7 @@ cdef class NystroemMap(FeatureMap):
         """The landmarks are fixed, and L is."""
         self.inverse = solve_lower(self.factor, np.eye(len(self.factor)))
         self.inverse_data = <const double*> array_data(self.inverse)
+        self.of_rows = self.inverse.astype(self.dtype, copy=False)
 
     # ---- For Python ---------------------------------------------------------------------------
 
@@ -527,8 +554,8 @@ cdef class NystroemMap(FeatureMap):
 
     def widened(self, Py_ssize_t extra, double fill):
         state = self.state()
-        origin = state.get(f"{self.name}.origin", np.zeros(self.n_features))
-        state[f"{self.name}.origin"] = np.append(origin, np.full(extra, fill))
+        origin = state.get(f"{self.name}.origin", np.zeros(self.n_features, dtype=self.dtype))
+        state[f"{self.name}.origin"] = np.append(origin, np.full(extra, fill, dtype=self.dtype))
         state[f"{self.name}.points"] = np.pad(state[f"{self.name}.points"], [(0, 0), (0, extra)])
         return state
 
@@ -545,7 +572,7 @@ cdef class NystroemMap(FeatureMap):
         if type(own["fixed"]) is not bool or own["fixed"] and n == 0:
             raise ValueError("it is not said whether the landmarks are fixed")
         if own.get("origin") is not None:
-            check_array(own["origin"], "origin", np.float64, (self.n_features,))
+            check_array(own["origin"], "origin", self.dtype, (self.n_features,))
         self.landmarks.check_state(own, n)
 
     def restore(self, state):
@@ -574,7 +601,7 @@ cdef class NormalizedMap(FeatureMap):
     """sqrt(scale) phi(x) / |phi(x)|, and 0 where that is 0."""
 
     def __init__(self, FeatureMap inner, double scale):
-        FeatureMap.__init__(self, inner.n_features, inner.size, inner.sparse)
+        FeatureMap.__init__(self, (inner.n_features, inner.sparse, inner.single), inner.size)
         self.inner = inner
         self.factor = sqrt(scale)
         self.depth = inner.depth
@@ -622,7 +649,7 @@ cdef class JoinedMap(FeatureMap):
     """Features of two maps, one after the other: the sum of their kernels."""
 
     def __init__(self, FeatureMap left, FeatureMap right):
-        FeatureMap.__init__(self, left.n_features, left.size + right.size, left.sparse)
+        FeatureMap.__init__(self, (left.n_features, left.sparse, left.single), left.size + right.size)
         self.left, self.right = left, right
         self.depth = left.depth + right.depth
 
@@ -682,32 +709,36 @@ cdef class JoinedMap(FeatureMap):
         self.right.restore(state)
 
 
-def feature_map(parts, Py_ssize_t n_features, bint sparse, names=None):
+def feature_map(parts, Py_ssize_t n_features, bint sparse, dtype=DOUBLE):
     """The map of a kernel.
 
     Parameters
     ----------
     parts : list of dict
         What a kernel's `features` gives: maps whose features stand one after the other, each with ``map`` and its numbers.
-    n_features, sparse
+    n_features, sparse, dtype
         Of examples.
     """
-    names = iter(f"map{i}" for i in range(MAX_OPS)) if names is None else names
-    made = [made_map(dict(part), n_features, sparse, names) for part in parts]
+    names = (f"map{i}" for i in range(MAX_OPS))
+    return joined_map(parts, (n_features, sparse, dtype == SINGLE), names)
+
+
+def joined_map(parts, examples, names):
+    made = [made_map(dict(part), examples, names) for part in parts]
     whole = made.pop()
     while made:
         whole = JoinedMap(made.pop(), whole)
     return whole
 
 
-def made_map(part, n_features, sparse, names):
+def made_map(part, examples, names):
     kind = part.pop("map")
     if kind == "normalized":
-        return NormalizedMap(feature_map(part["parts"], n_features, sparse, names), part["scale"])
+        return NormalizedMap(joined_map(part["parts"], examples, names), part["scale"])
     if kind in ("fourier", "nystroem"):
         part["name"] = next(names)
     return {"linear": LinearMap, "constant": ConstantMap, "fourier": FourierMap, "nystroem": NystroemMap}[kind](
-        n_features, sparse, **part)
+        examples, **part)
 
 
 def flattened(parts):

@@ -172,13 +172,13 @@ cdef class MappedWeights(Weights):
     Parameters
     ----------
     map : FeatureMap
-        phi; rows of its examples are float64, or sparse.
+        phi.
     channels, outputs
         As for `Function`.
     """
 
     def __init__(self, *, FeatureMap map, int channels, Outputs outputs):
-        Function.__init__(self, map.n_features, np.float64, channels, outputs)
+        Function.__init__(self, map.n_features, map.dtype, channels, outputs)
         self.map = map
         self.begin(1.0, map.size)
 
