@@ -16,8 +16,9 @@ __all__ = ["RandomFourier", "Nystroem"]
 
 def check_even(kernel, name):
     """A parameter that must be an even number of at least 2."""
-    if check_integer(kernel, name, 2) % 2:
-        raise bad_parameter(kernel, name, "an even number: a cosine and a sine for each frequency", getattr(kernel, name))
+    size = check_integer(kernel, name, 2)
+    if size % 2:
+        raise bad_parameter(kernel, name, "an even number: a cosine and a sine for each frequency", size)
 
 
 class _Map(Kernel):
@@ -47,12 +48,12 @@ class _Map(Kernel):
 class RandomFourier(_Map):
     """Random Fourier features of a Gaussian or Laplacian kernel (Rahimi and Recht, 2007).
 
-    k(x, z) is the mean of cos(<w, x - z>) over frequencies w, whose law is the kernel's Fourier transform. It is
-    replaced by the mean over size / 2 frequencies that are drawn once: an inner product of `size` cosines and sines. The
-    error of a kernel value falls like 1 / sqrt(size).
+    k(x, z) is the mean of cos <w, x - z> over frequencies w, whose law is the kernel's Fourier transform. It is
+    replaced by the mean over size / 2 frequencies that are drawn once: an inner product of `size` cosines and sines.
+    The error of a kernel value falls like 1 / sqrt(size).
 
-    As a kernel of a model it keeps weights over the features, whatever the budget. A sum with `Linear`, `Constant` or another
-    map, and a multiple, is a map again. Called with X and Z it gives the approximate Gram matrix.
+    A model with it keeps weights over the features, whatever the budget. A sum with `Linear`, `Constant` or another
+    map, and a positive multiple, is a map again. Called with X and Z it gives the approximate Gram matrix.
 
     Parameters
     ----------
@@ -108,24 +109,21 @@ class RandomFourier(_Map):
 
     def _features_of(self, X, name, n_features=None):
         """(number of columns, features) of X."""
-        X = check_sparse(X, n_features=n_features, name=name) if is_sparse(X) else self.check_input(X, n_features, name=name)
-        return X.shape[1], feature_map(self.features(), X.shape[1], is_sparse_rows(X))(X)
-
-
-def is_sparse_rows(X):
-    """Whether X is what `check_sparse` gives."""
-    return not isinstance(X, np.ndarray)
+        sparse = is_sparse(X)
+        X = check_sparse(X, n_features=n_features, name=name) if sparse else self.check_input(X, n_features, name=name)
+        return X.shape[1], feature_map(self.features(), X.shape[1], sparse)(X)
 
 
 class Nystroem(_Map):
     """The span of `size` landmarks, the first distinct rows of the stream (Williams and Seeger, 2001).
 
-    k(x, z) becomes k(x, D) K_DD^-1 k(D, z), exact if x or z is a landmark. Until `size` distinct rows have come, nothing is
-    approximated: the model is that of the kernel itself, and has `support_vectors_` and `dual_coef_`. From then on f is
-    weights over the features L^-1 k(D, x), where K_DD = L L^T. A row that the landmarks span already does not become one.
+    k(x, z) becomes k(x, D) K_DD^-1 k(D, z), which is exact if x or z is one of the landmarks D. Until `size` distinct
+    rows have come nothing is approximated: the model is that of the kernel itself, and has `support_vectors_` and
+    `dual_coef_`. From then on f is weights over the features L^-1 k(D, x), where K_DD = L L^T. A row that the
+    landmarks span already does not become one.
 
-    As a kernel of a model it keeps weights whatever the budget. A sum with `Linear`, `Constant` or another map, and a multiple,
-    is a map again. Called with X and Z it is the kernel itself: it has seen no stream.
+    A model with it keeps weights, whatever the budget. A sum with `Linear`, `Constant` or another map, and a positive
+    multiple, is a map again. Called with X and Z it is the kernel itself: it has seen no stream.
 
     Parameters
     ----------

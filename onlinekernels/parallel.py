@@ -104,8 +104,10 @@ def check_alike(first, other):
         if not same_parameters(mine, others):
             raise ValueError(f"Models to be combined must have the same {name}. Got {mine!r} and {others!r}.")
     if first.plan.features is not None and not same_features(first.function, other.function):
-        raise ValueError("Models to be combined must have the same features, and these have other landmarks. Let one model see "
-                         "enough rows first, and start the others with initial=.")
+        raise ValueError(
+            "Models to be combined must have the same landmarks, and these have not. Let one model see enough rows, and "
+            "start the others with initial=."
+        )
 
 
 def same_features(first, other):

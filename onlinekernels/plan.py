@@ -221,7 +221,7 @@ class Plan:
 
     def _checked_features(self):
         if self.keeps_terms:
-            raise ValueError(f"This algorithm keeps its examples, and {self.kernel!r} is a feature map, which keeps weights only.")
+            raise ValueError(f"This algorithm keeps its examples, and {self.kernel!r} is a feature map, which keeps weights.")
         features = self.kernel.features()
         if features is None:
             raise ValueError(
@@ -320,7 +320,8 @@ class Plan:
         """f, before it has learned anything."""
         channels = 1 + self.adapts_step + self.average
         if self.features is not None:
-            return MappedWeights(map=feature_map(self.features, n_features, sparse, dtype), channels=channels, outputs=outputs)
+            features = feature_map(self.features, n_features, sparse, dtype)
+            return MappedWeights(map=features, channels=channels, outputs=outputs)
         if self.weight_scale is not None:
             kind = SparseWeights if sparse else Weights
             return kind(scale=self.weight_scale, n_features=n_features, channels=channels, outputs=outputs)

@@ -1,7 +1,7 @@
 """Feature maps: examples as rows of features, k(x, z) = <phi(x), phi(z)>.
 
-With such a map f is a vector of weights over the features, whatever the number of examples.  Features of many rows come from
-matrix products and one compiled pass; those of a single row do without numpy.
+With such a map f is a vector of weights over the features, whatever the number of examples.  Features of many rows come
+from matrix products and one compiled pass; those of a single row do without numpy.
 """
 import numpy as np
 from libc.math cimport NAN, isfinite, sqrt
@@ -17,11 +17,9 @@ from onlinekernels._core.workspace cimport FACTS, OWN, SLOT_WORK, WIDENED, WORK,
 
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
-# Residual variances, of k(x, x), up to which a row counts as a combination of landmarks: while they come, where rounding of
-# the kernel is all that is left, and when they are fixed, so that features do not amplify that rounding.
-# For rows of float32 the same is 1e-7 and 1e-6.
-cdef double DEPENDENT = 1e-13
-cdef double NEARLY_DEPENDENT = 1e-10
+# Residual variances, of k(x, x), up to which a row counts as a combination of landmarks: while they come, where rounding
+# of the kernel is all that is left, and when they are fixed, so that features do not amplify that rounding. By precision.
+DEPENDENT = {DOUBLE: (1e-13, 1e-10), SINGLE: (1e-7, 1e-6)}
 
 cdef enum:
     BLOCK = 64          # features that are computed together
@@ -41,7 +39,8 @@ cdef class FeatureMap:
 
     `map_rows(w, first, m, learning, out, stride)`
         features of rows first, ..., first + m - 1 of the call's source into out[i * stride], ..., all `size` of them.
-        out must have room for m + 1 rows. They are doubles, from products in the precision of the rows. Features of rows that are too large for the kernel are not finite.
+        out must have room for m + 1 rows. They are doubles, from products in the precision of the rows. Features of
+        rows that are too large for the kernel are not finite.
 
     A map may choose its features by the examples that it meets. As long as it `grows()`, pieces that are learned must
     have one row, and
@@ -283,7 +282,8 @@ cdef class FourierMap(FeatureMap):
         return {f"{self.name}.phases": phases, f"{self.name}.frequency": frequencies[:, 0].copy()}
 
 
-cdef void subtract_rows(const double* lower, Py_ssize_t stride, Py_ssize_t n, double* right, Py_ssize_t columns) noexcept nogil:
+cdef void subtract_rows(const double* lower, Py_ssize_t stride, Py_ssize_t n, double* right,
+                        Py_ssize_t columns) noexcept nogil:
     """right <- L^-1 right, row after row."""
     cdef Py_ssize_t i, j
     for i in range(n):
@@ -305,9 +305,9 @@ def solve_lower(factor, right):
 cdef class NystroemMap(FeatureMap):
     """sqrt(scale) L^-1 k(D, x), where K_DD = L L^T and D are the landmarks: the first rows that are learned.
 
-    While rows come, each that is no combination of landmarks becomes one, until there are `size`: f is exact. The new feature
-    is what the landmark does not share with those before it, so it is 0 for all of them. When there are enough, and
-    another row comes, landmarks that others nearly span are given up, and those that stay are fixed.
+    While rows come, each that is no combination of landmarks becomes one, until there are `size`: f is exact. The new
+    feature is what the landmark does not share with those before it, so it is 0 for all of them. When there are enough,
+    and another row comes, landmarks that others nearly span are given up, and those that stay are fixed.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ cdef class NystroemMap(FeatureMap):
 
     def __init__(self, examples, double scale, ops, Py_ssize_t size, str name):
         FeatureMap.__init__(self, examples, size)
-        self.dependent, self.nearly_dependent = (1e-7, 1e-6) if self.single else (DEPENDENT, NEARLY_DEPENDENT)
+        self.dependent, self.nearly_dependent = DEPENDENT[self.dtype]
         self.depth = 1
         self.scale = sqrt(scale)
         self.name = name
@@ -397,7 +397,7 @@ cdef class NystroemMap(FeatureMap):
         return 0
 
     cdef void kernel_row(self, Workspace v, Py_ssize_t i, double* out) noexcept nogil:
-        """Kernel values of example i with the landmarks, and with itself into v.own; out has room for depth * n numbers."""
+        """Kernel values of example i with the landmarks; out has room for depth * n numbers. k(x, x) into v.own."""
         cdef Piece* piece = v.piece
         cdef Py_ssize_t n = self.landmarks.stop
         cdef const double* inner = NULL
@@ -561,7 +561,8 @@ cdef class NystroemMap(FeatureMap):
 
     def own_state(self, state):
         """Entries of a state that are about this map, without its name."""
-        return {key.removeprefix(self.name + "."): value for key, value in state.items() if key.startswith(self.name + ".")}
+        name = self.name + "."
+        return {key.removeprefix(name): value for key, value in state.items() if key.startswith(name)}
 
     def check_state(self, state):
         own = self.own_state(state)
@@ -583,8 +584,8 @@ cdef class NystroemMap(FeatureMap):
         self.landmarks.restore({**own, "birthdays": np.arange(1, n + 1)})
         for slot in range(n):
             self.landmarks.hold(slot)
-            self.program.facts_from(self.landmarks.point(slot), self.landmarks.square_of(slot), self.landmarks.tilt_of(slot),
-                                    <double*> self.facts.data + slot, self.facts.capacity)
+            self.program.facts_from(self.landmarks.point(slot), self.landmarks.square_of(slot),
+                                    self.landmarks.tilt_of(slot), <double*> self.facts.data + slot, self.facts.capacity)
         self.set_factor(own["factor"].copy())
         if own["fixed"]:
             self.set_inverse()
@@ -715,7 +716,8 @@ def feature_map(parts, Py_ssize_t n_features, bint sparse, dtype=DOUBLE):
     Parameters
     ----------
     parts : list of dict
-        What a kernel's `features` gives: maps whose features stand one after the other, each with ``map`` and its numbers.
+        What a kernel's `features` gives: maps whose features stand one after the other, each with ``map`` and its
+        numbers.
     n_features, sparse, dtype
         Of examples.
     """

@@ -57,7 +57,7 @@ class Adatron(TwoClasses):
     def _plan(self):
         plan = Plan.of(self, loss=self.loss, kernel=self.kernel, step=check_positive(self, "step"))
         if plan.features is not None:
-            raise ValueError(f"The Adatron knows its training set, and {plan.kernel!r} is a feature map: use the kernel itself.")
+            raise ValueError(f"The Adatron keeps its examples, and {plan.kernel!r} is a feature map. Use the kernel itself.")
         return plan
 
     def fit(self, X, y, *, classes=None):
