@@ -90,6 +90,7 @@ class Plan:
         self.weight_scale = None if self.features is None else 1.0
         if self.features is None and type(self.budget) is Unlimited and not self.keeps_terms:
             self.weight_scale = self.kernel.linear_scale()
+        self.per_feature = self.adapts_step and bool(self.step.per_feature)
         # What the trees of an additive kernel are; otherwise None
         self.trees = None if self.keeps_terms else self.kernel.additive()
         self._check()
@@ -166,6 +167,13 @@ class Plan:
 
     def _check(self):
         self._check_rule()
+        if self.per_feature and self.weight_scale is None:
+            raise ValueError(
+                f"per_feature=True is a step for each weight, and {self.kernel!r} with budget={self.budget!r} keeps no weights. "
+                "Use a feature map, or Linear() with budget=None."
+            )
+        if self.per_feature and isinstance(self.labels, Taxonomy):
+            raise ValueError("per_feature=True needs the delta kernel between labels; a Taxonomy has another.")
         if self.offset and self.loss.task == "novelty":
             raise ValueError("offset=True makes no sense with a novelty loss: the offset alone would fit everything.")
         if self.average and type(self.budget) is not Unlimited and self.features is None:
@@ -316,8 +324,14 @@ class Plan:
             )
         return "dense"
 
-    def _function(self, n_features, dtype, origin, outputs, sparse, targets):
+    def _function(self, *examples):
         """f, before it has learned anything."""
+        function = self._representation(*examples)
+        if self.per_feature:
+            function.begin_steps(float(self.step.rate))
+        return function
+
+    def _representation(self, n_features, dtype, origin, outputs, sparse, targets):
         channels = 1 + self.adapts_step + self.average
         if self.features is not None:
             features = feature_map(self.features, n_features, sparse, dtype)
@@ -352,7 +366,7 @@ class Plan:
 
     def _form(self, outputs, targets):
         """What the rule looks at; it has a rule of its own."""
-        kind, settings = (rules.MetaDescent, {}) if self.adapts_step else RULES[self.rule]
+        kind, settings = (rules.MetaDescent, {"per_feature": self.per_feature}) if self.adapts_step else RULES[self.rule]
         rule = kind(**self.settings(), **settings)
         custom_loss = None if self.loss.is_compiled() else self.loss
         if targets > 1:

@@ -187,8 +187,9 @@ class State:
             if name not in Plan.MAY_CHANGE and not same_parameters(getattr(plan, name), getattr(self.plan, name)):
                 before, after = (in_words(name, getattr(part, name)) for part in (self.plan, plan))
                 raise ValueError(f"The {name!r} parameter changed after fitting, from {before} to {after}; call fit to start anew.")
-        if plan.adapts_step != self.plan.adapts_step:
-            raise ValueError("The 'step' parameter changed to or from MetaDescent; call fit to start anew.")
+        if plan.adapts_step != self.plan.adapts_step or plan.per_feature != self.plan.per_feature:
+            what = "MetaDescent" if plan.adapts_step != self.plan.adapts_step else "per_feature=True"
+            raise ValueError(f"The 'step' parameter changed to or from {what}; call fit to start anew.")
         state = copy.copy(self)
         state.plan, state.stale = plan, False
         return state
@@ -243,6 +244,8 @@ class State:
         """Bring the engine up to date with a new plan and new labels, just before learning."""
         if self.configured is not self.plan:
             self.hypothesis.rule.configure(**self.plan.settings())
+            if self.plan.per_feature and self.plan.step.rate != self.configured.step.rate:
+                self.function.begin_steps(float(self.plan.step.rate))
             self.configured = self.plan
         if self.labels is not None and self.form != "one" and len(self.labels.order) > self.function.width:
             self.hypothesis.grow(len(self.labels.order))
@@ -452,7 +455,8 @@ class State:
         if fill and "origin" not in function:
             # Points, and what is kept with them, are about the origin: about `fill`, new columns are 0.
             function["origin"] = np.zeros(self.n_features, dtype=self.function.dtype)
-        for name, value in (("points", 0.0), ("weights", 0.0), ("origin", fill)):
+        rate = self.plan.step.rate
+        for name, value in (("points", 0.0), ("weights", 0.0), ("steps", rate), ("origin", fill)):
             if name in function:
                 sides = [(0, 0)] * (function[name].ndim - 1) + [(0, extra)]
                 function[name] = np.pad(function[name], sides, constant_values=value)

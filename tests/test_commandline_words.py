@@ -120,7 +120,7 @@ def test_show_in_json(data, tmp_path, capsys):
         ("normalized:(0.5*linear + gaussian:3)", Normalized(0.5 * Linear() + Gaussian(3))),
         ("nystroem:linear", Nystroem(Linear())),
         ("fourier:400:gaussian:3 + 0.5*linear", RandomFourier(Gaussian(3), 400) + 0.5 * Linear()),
-        ("random-fourier:40,2:gaussian", RandomFourier(Gaussian(), 40, seed=2)),
+        ("random-fourier:size=40,seed=2:gaussian", RandomFourier(Gaussian(), 40, seed=2)),
         ("2*nystroem:size=30:(gaussian:3+linear)", 2 * Nystroem(Gaussian(3) + Linear(), 30)),
         ("0.5*(linear+gaussian:3) + linear", 0.5 * (Linear() + Gaussian(3)) + Linear()),
     ],

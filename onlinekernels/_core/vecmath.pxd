@@ -9,6 +9,10 @@ cdef extern from "vecmath.h" nogil:
     void ok_fourier_row(double* row, double* sines, double scale, Py_ssize_t n) noexcept
     double ok_dot(const double* a, const double* b, Py_ssize_t n) noexcept
     void ok_axpy(double a, const double* x, double* y, Py_ssize_t n) noexcept
+    double ok_adapt_steps(const double* x, const double* f, const double* v, double* eta, double a, double c, double mu,
+                          Py_ssize_t n) noexcept
+    void ok_descend(const double* x, double* f, double* v, const double* eta, double a, double b, double c, double memory,
+                    Py_ssize_t n) noexcept
     void ok_widen(const float* x, double* out, Py_ssize_t n) noexcept
     double ok_precise_dot(const double* a, const double* b, Py_ssize_t n) noexcept
     double ok_precise_dot_f(const float* a, const float* b, Py_ssize_t n) noexcept

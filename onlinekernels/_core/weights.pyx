@@ -7,10 +7,31 @@ from onlinekernels._core.arrays import check_array
 from onlinekernels._core.frame cimport MAX_CHANNELS, frame_reset, frame_row
 from onlinekernels._core.function cimport Function
 from onlinekernels._core.maps cimport FeatureMap
+from onlinekernels._core.moves cimport Descent
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.sparse cimport attach_rows
-from onlinekernels._core.vecmath cimport ok_axpy, ok_dot
-from onlinekernels._core.workspace cimport FEATURES, OWN, Workspace
+from onlinekernels._core.vecmath cimport ok_adapt_steps, ok_axpy, ok_descend, ok_dot
+from onlinekernels._core.workspace cimport DENSE_ROW, FEATURES, OWN, Workspace
+
+
+cdef void cut_largest(double* eta, const double* x, double curvature, Py_ssize_t n) noexcept nogil:
+    """Let no curvature eta_j x_j^2 exceed a level, such that their sum is 1: the largest are cut, small ones are not."""
+    cdef Py_ssize_t j, above
+    cdef double level = 1.0 / n, last = 0.0, below, part
+    while level > last:                         # from below: it rises until no other one comes under it
+        last, below, above = level, 0.0, 0
+        for j in range(n):
+            part = curvature * eta[j] * x[j] * x[j]
+            if part > level:
+                above += 1
+            else:
+                below += part
+        if above:
+            level = (1.0 - below) / above
+    for j in range(n):
+        part = curvature * eta[j] * x[j] * x[j]
+        if part > level:
+            eta[j] *= level / part
 
 
 cdef class Weights(Function):
@@ -56,6 +77,13 @@ cdef class Weights(Function):
     cdef double own_square(self, Workspace w, Py_ssize_t i) noexcept nogil:
         return self.dot(w, i, <const double*> w.piece.x + i * self.length)
 
+    cdef const double* features_of(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        """x_i with all its zeros, until `done_with_features`."""
+        return <const double*> w.piece.x + i * self.length
+
+    cdef void done_with_features(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        pass
+
     cdef void add_to(self, Workspace w, Py_ssize_t i, double c, double* weights) noexcept nogil:
         """weights += c x_i."""
         ok_axpy(c, <const double*> w.piece.x + i * self.length, weights, self.length)
@@ -82,6 +110,32 @@ cdef class Weights(Function):
                 if c != 0.0:
                     self.add_to(w, i, c, self.data + (channel * self.width + w.term.labels[k]) * self.length)
 
+    cdef double descend(self, Workspace w, Py_ssize_t i, const Descent* descent) noexcept nogil:
+        """SMD, V 2.2; steps that would together overshoot an example's minimum are cut."""
+        cdef Py_ssize_t j, l, k, n = self.length, labels = self.outputs.n
+        cdef const double* x = self.features_of(w, i)
+        cdef double* eta
+        cdef double reached, total = 0.0
+        if self.frame.channels > 2:             # the average has moved the frame
+            self.fold(w)
+        for l in range(labels):
+            w.xi[l] = w.chi[l] = 0.0
+        for k in range(w.term.n):
+            w.xi[w.term.labels[k]], w.chi[w.term.labels[k]] = w.term.alpha[k], w.term.alpha[w.term.n + k]
+        for l in range(labels):
+            eta = self.step_data + l * n
+            reached = descent.curvature * self.scale * ok_adapt_steps(
+                x, self.data + l * n, self.data + (self.width + l) * n, eta, w.xi[l], descent.regularization,
+                self.scale * descent.meta_rate, n)
+            if reached > 1.0:
+                cut_largest(eta, x, descent.curvature * self.scale, n)
+            ok_descend(x, self.data + l * n, self.data + (self.width + l) * n, eta, w.xi[l], w.chi[l],
+                       descent.regularization, descent.memory, n)
+            for j in range(n):
+                total += eta[j]
+        self.done_with_features(w, i)
+        return total / (labels * n)
+
     cdef void fold(self, Workspace w) noexcept nogil:
         cdef Py_ssize_t j, size = self.width * self.length
         cdef int channel
@@ -95,6 +149,15 @@ cdef class Weights(Function):
 
     # ---- For Python ---------------------------------------------------------------------------
 
+    cdef set_steps(self, steps):
+        self.steps = steps
+        self.step_data = <double*> array_data(steps)
+
+    def begin_steps(self, double rate):
+        """A step for each weight; see `descend`."""
+        self.first_step = rate
+        self.set_steps(np.full((self.width, self.length), rate))
+
     def by_channel(self):
         """Stored weights (channels, labels, length)."""
         return self.weights.reshape(self.frame.channels, self.width, self.length)[:, :self.outputs.n]
@@ -104,6 +167,10 @@ cdef class Weights(Function):
         weights = np.zeros((channels, width, self.length))
         weights[:, :self.width] = self.weights.reshape(channels, self.width, self.length)
         self.set_weights(weights.reshape(channels * width, self.length))
+        if self.steps is not None:
+            steps = np.full((width, self.length), self.first_step)
+            steps[:self.width] = self.steps
+            self.set_steps(steps)
 
     def coefficients(self, int channel):
         """True weights of a channel, (labels, length)."""
@@ -116,18 +183,25 @@ cdef class Weights(Function):
     def state(self):
         """Named numbers and arrays; no scratch."""
         weights = self.by_channel()
-        return {**self.frame_state(), "weights": weights.reshape(-1, self.length).copy()}
+        steps = {} if self.steps is None else {"steps": self.steps[:self.outputs.n].copy()}
+        return {**self.frame_state(), "weights": weights.reshape(-1, self.length).copy(), **steps}
 
     def check_state(self, state):
         """ValueError unless a state fits."""
         self.check_frame(state)
         rows = self.frame.channels * state["labels"]
         check_array(state["weights"], "weights", np.float64, (rows, self.length))
+        if self.steps is not None:
+            steps = check_array(state["steps"], "steps", np.float64, (state["labels"], self.length))
+            if (steps < 0).any():
+                raise ValueError("a step is negative")
 
     def restore(self, state):
         """Continue from a state that has been checked."""
         self.restore_frame(state)
         self.by_channel()[:] = state["weights"].reshape(self.frame.channels, state["labels"], self.length)
+        if self.steps is not None:
+            self.steps[:state["labels"]] = state["steps"]
 
 
 cdef class SparseWeights(Weights):
@@ -141,6 +215,8 @@ cdef class SparseWeights(Weights):
         cdef Py_ssize_t i
         w.begin_piece(m)
         attach_rows(w.piece, w.source, first)
+        if self.steps is not None:
+            w.dense_row = <double*> w.buffer(DENSE_ROW, self.length * sizeof(double))
         w.own = <double*> w.buffer(OWN, m * sizeof(double))
         for i in range(m):
             w.own[i] = self.scale * self.own_square(w, i)
@@ -164,6 +240,17 @@ cdef class SparseWeights(Weights):
         cdef Py_ssize_t k
         for k in range(w.piece.start[i], w.piece.start[i + 1]):
             weights[w.piece.index[k]] += c * w.piece.value[k]
+
+    cdef const double* features_of(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t k
+        for k in range(w.piece.start[i], w.piece.start[i + 1]):
+            w.dense_row[w.piece.index[k]] = w.piece.value[k]
+        return w.dense_row
+
+    cdef void done_with_features(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t k
+        for k in range(w.piece.start[i], w.piece.start[i + 1]):
+            w.dense_row[w.piece.index[k]] = 0.0
 
 
 cdef class MappedWeights(Weights):
@@ -207,6 +294,9 @@ cdef class MappedWeights(Weights):
             change = self.map.change(w, first)
             if change is not None:
                 self.set_weights(np.ascontiguousarray(self.weights @ change.T))
+                if self.steps is not None:      # a mean over the old features that a new one is made of
+                    steps = np.where(change.any(axis=1), self.steps @ (change**2).T, self.first_step)
+                    self.set_steps(np.ascontiguousarray(steps))
         features = <double*> w.buffer(FEATURES, (m + 1) * self.length * sizeof(double))
         self.map.map_rows(w, first, m, learning, features, self.length)
         w.begin_piece(m)
@@ -230,7 +320,11 @@ cdef class MappedWeights(Weights):
         places, size = self.map.places(extra)
         weights = np.zeros((self.frame.channels * self.outputs.n, size))
         weights[:, places] = Weights.state(self)["weights"]
-        return {"weights": weights, **self.map.widened(extra, fill)}
+        widened = {"weights": weights, **self.map.widened(extra, fill)}
+        if self.steps is not None:
+            widened["steps"] = np.full((self.outputs.n, size), self.first_step)
+            widened["steps"][:, places] = self.steps[:self.outputs.n]
+        return widened
 
     def state(self):
         return {**Weights.state(self), **self.map.state()}

@@ -122,6 +122,7 @@ cdef class Workspace:
     cdef View view
     cdef Move move
     cdef const double* targets          # y of the example
+    cdef double mean_step               # of all weights, where each has its own
     cdef bint newcomer                  # whether the term is about to enter
     cdef bint all_labels                # whether the term has a coefficient for every output
     cdef Term term                      # the one that the move adds
