@@ -103,8 +103,8 @@ def learner(loss, kernel, average=False, **changes):
 
 def learn(model, X, y, rows):
     classes = [0, 1, 2] if y is CLASSES else None
-    return np.concatenate([np.reshape(model.progressive(X[i : i + rows], y[i : i + rows], classes=classes), (-1, model.coef_.shape[0]))
-                           for i in range(0, X.shape[0], rows)])
+    parts = [model.progressive(X[i : i + rows], y[i : i + rows], classes=classes) for i in range(0, X.shape[0], rows)]
+    return np.concatenate(parts).reshape(X.shape[0], -1)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -144,12 +144,16 @@ def test_a_multiple_of_the_linear_kernel_is_one_of_the_features():
 
 
 def test_features_of_different_sizes_learn_at_the_same_speed():
-    """The smallest feature matters most: one step for all is too small for it."""
-    one, each = (ok.SVMD("squared", "linear", step=0.01, regularization=0.0, budget=None, per_feature=flag)
+    """All features matter alike, in units of their own: one step for all is too large for some and too small for others."""
+    rng, sizes = np.random.default_rng(0), np.array([1.0, 0.3, 2.0, 0.1, 1.0, 0.5])
+    rows = rng.normal(size=(4000, 6))
+    y = rows @ [1, -1, 1, 1, -1, 1] + 0.1 * rng.normal(size=4000)
+    one, each = (ok.SVMD("squared", "linear", step=0.05, regularization=0.0, budget=None, per_feature=flag)
                  for flag in (False, True))
-    stream = np.tile(X, (4, 1)), np.tile(NUMBERS, 4)
-    errors = [np.mean((model.progressive(*stream)[-150:] - NUMBERS) ** 2) for model in (one, each)]
-    assert errors[1] < 0.5 * errors[0]
+    errors = [np.mean((model.progressive(rows * sizes, y) - y)[-1000:] ** 2) for model in (one, each)]
+    assert errors[1] < 0.015 < 0.2 < errors[0]
+    steps = each._state.function.steps[0]
+    assert steps[3] > 10 * steps[0] and steps[1] > 5 * steps[2]
 
 
 @pytest.mark.parametrize("kernel", [ok.Linear(), ok.Nystroem("gaussian", 20)], ids=repr)
