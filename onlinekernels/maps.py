@@ -5,9 +5,12 @@
 >>> model.coef_.shape
 (1, 64)
 """
+import itertools
+
 import numpy as np
 
-from onlinekernels._core.maps import feature_map
+from onlinekernels._core.arrays import check_array
+from onlinekernels._core.maps import ConstantMap, FourierMap, JoinedMap, LinearMap, NormalizedMap, NystroemMap
 from onlinekernels.kernels import Gaussian, Kernel, Laplacian, as_kernel
 from onlinekernels.validation import bad_parameter, check_count, check_integer, check_sparse, is_sparse
 
@@ -163,3 +166,69 @@ class Nystroem(_Map):
 
     def on_inner_products(self):
         return self._inner().on_inner_products()
+
+
+# ---- For the core ------------------------------------------------------------------------------
+
+
+def draw_frequencies(law, rate, columns, n, seed):
+    """Frequencies (columns, n) of a kernel of distances: its Fourier transform is the law of each.
+
+    Those of the first columns do not depend on how many there are.
+    """
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal if law == "gaussian" else rng.standard_cauchy)((columns, n)) * rate
+
+
+def feature_map(parts, n_features, sparse, dtype=np.float64):
+    """The map of a kernel in the core.
+
+    Parameters
+    ----------
+    parts : list of dict
+        What the kernel's `features` gives: maps whose features stand one after the other, each with ``map`` and its
+        numbers.
+    n_features, sparse, dtype
+        Of examples.
+    """
+    return _joined(parts, (n_features, sparse, dtype == np.float32), (f"map{i}" for i in itertools.count()))
+
+
+def _joined(parts, examples, names):
+    *others, whole = [_made(part, examples, names) for part in parts]
+    for other in reversed(others):
+        whole = JoinedMap(other, whole)
+    return whole
+
+
+def _made(part, examples, names):
+    if part["map"] == "normalized":
+        return NormalizedMap(_joined(part["parts"], examples, names), part["scale"])
+    if part["map"] == "linear":
+        return LinearMap(examples, part["scale"])
+    if part["map"] == "constant":
+        return ConstantMap(examples, part["value"])
+    if part["map"] == "nystroem":
+        return NystroemMap(examples, part["scale"], part["ops"], part["size"], next(names))
+
+    def draw(columns):
+        return draw_frequencies(part["law"], part["rate"], columns, part["size"] // 2, part["seed"])
+
+    return FourierMap(examples, part["scale"], part["size"], draw, next(names))
+
+
+def _leaves(parts):
+    """Parts that are not made of others, in order."""
+    for part in parts:
+        yield from _leaves(part["parts"]) if part["map"] == "normalized" else [part]
+
+
+def check_sizes(parts, n_features, state):
+    """ValueError unless arrays of a state are as large as the map that would be made."""
+    size, named = 0, 0
+    for part in _leaves(parts):
+        if part["map"] == "fourier":
+            check_array(state[f"map{named}.frequency"], "frequency", np.float64, (n_features,))
+        named += "size" in part
+        size += part.get("size", n_features if part["map"] == "linear" else 1)
+    check_array(state["weights"], "weights", np.float64, (-1, size))

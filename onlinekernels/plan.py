@@ -10,7 +10,6 @@ from onlinekernels._core.forest import BudgetedTrees, Forest, Trees
 from onlinekernels._core.forms import AllLabels, LabelPair, OneOutput, Targets
 from onlinekernels._core.hypothesis import Hypothesis
 from onlinekernels._core.kernels import Program
-from onlinekernels._core.maps import feature_map
 from onlinekernels._core.outputs import Outputs
 from onlinekernels._core.points import DensePoints, Objects
 from onlinekernels._core.scaling import Scaler
@@ -22,6 +21,7 @@ from onlinekernels.budgets import Budget, Unlimited, as_budget
 from onlinekernels.kernels import Gaussian, Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, ManyLabels
 from onlinekernels.losses import Loss, Mistake, MulticlassLogistic, as_loss
+from onlinekernels.maps import feature_map
 from onlinekernels.params import same_parameters
 from onlinekernels.scaling import as_memory
 from onlinekernels.steps import MetaDescent, Step, as_step

@@ -7,9 +7,10 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.arrays import check_array
-from onlinekernels._core.maps import NystroemMap, check_sizes
+from onlinekernels._core.maps import NystroemMap
 from onlinekernels._core.sparse import Rows
 from onlinekernels.labels import BinaryLabels, ManyLabels, label_column
+from onlinekernels.maps import check_sizes
 from onlinekernels.params import same_parameters
 from onlinekernels.plan import Plan
 from onlinekernels.scaling import RunningScaler

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onlinekernels as ok
-from onlinekernels._core.maps import feature_map
+from onlinekernels.maps import feature_map
 
 scipy_sparse = pytest.importorskip("scipy.sparse")
 

@@ -14,6 +14,7 @@ cdef class FeatureMap:
     cdef readonly bint single               # examples are float32
     cdef readonly object dtype              # the same
     cdef Py_ssize_t row_bytes               # of a dense one
+    cdef readonly str name                  # what names in the state begin with
     cdef readonly Py_ssize_t depth          # workspaces below the call's that it needs
 
     cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
@@ -46,7 +47,6 @@ cdef class FourierMap(FeatureMap):
     cdef const double* phase
     cdef bint shifted                       # whether a phase is not 0
     cdef double factor
-    cdef str name
 
     cdef void row_phases(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil
 
@@ -69,7 +69,6 @@ cdef class NystroemMap(FeatureMap):
     cdef double nearly_dependent
     cdef double scale                       # of features
     cdef bint tells_examples_apart          # Noise: an equal row is another example
-    cdef str name
 
     cdef set_factor(self, factor)
     cdef int begin(self, origin) except -1

@@ -9,7 +9,7 @@ from libc.string cimport memcmp, memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.dictionary cimport Dictionary, Tenant
-from onlinekernels._core.kernels cimport MAX_OPS, Program
+from onlinekernels._core.kernels cimport Program
 from onlinekernels._core.points cimport DensePoints
 from onlinekernels._core.sparse cimport Rows, SparsePoints
 from onlinekernels._core.vecmath cimport ok_add_row, ok_axpy, ok_dot, ok_fourier_row, ok_scale_row, ok_widen
@@ -52,7 +52,8 @@ cdef class FeatureMap:
         the row that was mapped last is being learned. Features of all other examples stay as they are: a new feature is 0
         for those learned before, and so is its weight.
 
-    For Python there are `state`, `check_state` and `restore`, of names that begin with "map".
+    For Python there are `state`, `check_state` and `restore`; a map that has something to save implements them as
+    `own_state`, `check_own` and `restore_own`, and has a name.
     """
 
     def __init__(self, examples, Py_ssize_t size):
@@ -106,29 +107,43 @@ cdef class FeatureMap:
         return features[:n]
 
     def leaves(self):
-        """The maps that this one is made of."""
+        """The maps that this one is made of, in the order of their features."""
         return [self]
-
-    def places(self, Py_ssize_t extra):
-        """(places of these features among those of examples with so many more columns, how many those are)."""
-        return np.arange(self.size), self.size
-
-    def widened(self, Py_ssize_t extra, double fill):
-        """The state for examples with so many more columns, which held the value `fill` in all of them so far."""
-        return self.state()
 
     def state(self):
         """Named numbers and arrays that do not follow from the parameters."""
-        return {}
+        return {f"{leaf.name}.{key}": value for leaf in self.leaves() for key, value in leaf.own_state().items()}
 
     def check_state(self, state):
         """ValueError unless a state fits."""
+        for leaf in self.leaves():
+            leaf.check_own(entries(state, leaf.name))
 
     def restore(self, state):
         """Continue from a state that has been checked."""
+        for leaf in self.leaves():
+            leaf.restore_own(entries(state, leaf.name))
+
+    def own_state(self):
+        """The same of a map that is made of no others."""
+        return {}
+
+    def check_own(self, state):
+        pass
+
+    def restore_own(self, state):
+        pass
+
+    def widen(self, state, Py_ssize_t extra, double fill):
+        """Change its own state to that for examples with so many more columns, which held `fill` in all of them so far."""
 
     def _check(self):
         """Assert every invariant."""
+
+
+def entries(state, name):
+    """Entries of a state that are about one map, without its name."""
+    return {key.removeprefix(f"{name}."): value for key, value in state.items() if key.startswith(f"{name}.")}
 
 
 cdef class LinearMap(FeatureMap):
@@ -137,9 +152,6 @@ cdef class LinearMap(FeatureMap):
     def __init__(self, examples, double scale):
         FeatureMap.__init__(self, examples, examples[0])
         self.factor = sqrt(scale)
-
-    def places(self, Py_ssize_t extra):
-        return np.arange(self.size), self.size + extra
 
     cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
@@ -188,16 +200,6 @@ cdef multiply(Workspace w, left, right, out):
     out[:] = product
 
 
-def draw_frequencies(law, double rate, Py_ssize_t n_features, Py_ssize_t n, seed):
-    """Frequencies (n_features, n) of a kernel of distances: its Fourier transform is the law of each.
-
-    Those of the first features do not depend on how many there are.
-    """
-    rng = np.random.default_rng(seed)
-    draws = rng.standard_normal((n_features, n)) if law == "gaussian" else rng.standard_cauchy((n_features, n))
-    return draws * rate
-
-
 cdef class FourierMap(FeatureMap):
     """sqrt(scale / n) (cos <w_1, x>, ..., cos <w_n, x>, sin <w_1, x>, ..., sin <w_n, x>), Rahimi and Recht.
 
@@ -206,19 +208,17 @@ cdef class FourierMap(FeatureMap):
     examples
         As for `FeatureMap`.
     scale : float
-    law : str
-        "gaussian" or "laplacian": whose frequencies w_j these are.
-    rate : float
-        Of the frequencies.
-    size, seed : int
-        2 n, and what the frequencies are drawn with.
+    size : int
+        2 n.
+    draw : callable
+        Frequencies (columns, n) of examples with so many columns; those of the first do not depend on how many there are.
     name : str
         What names in the state begin with.
     """
 
-    def __init__(self, examples, double scale, law, double rate, Py_ssize_t size, seed, str name):
+    def __init__(self, examples, double scale, Py_ssize_t size, draw, str name):
         FeatureMap.__init__(self, examples, size)
-        self.draw = lambda columns: draw_frequencies(law, rate, columns, size // 2, seed)
+        self.draw = draw
         self.frequencies = self.draw(self.n_features)
         self.of_rows = self.frequencies.astype(self.dtype, copy=False)
         self.frequency = <const double*> array_data(self.frequencies)
@@ -264,22 +264,22 @@ cdef class FourierMap(FeatureMap):
             if value != 0.0:
                 ok_axpy(value, self.frequency + j * n, out, n)
 
-    def state(self):
+    def own_state(self):
         """The phases; of the frequencies, which follow from the seed, one to see whether they still do."""
-        return {f"{self.name}.phases": self.phases.copy(), f"{self.name}.frequency": self.frequencies[:, 0].copy()}
+        return {"phases": self.phases, "frequency": self.frequencies[:, 0].copy()}
 
-    def check_state(self, state):
-        check_array(state[f"{self.name}.phases"], "phases", np.float64, (self.size // 2,))
-        if not np.array_equal(state[f"{self.name}.frequency"], self.frequencies[:, 0]):
+    def check_own(self, state):
+        check_array(state["phases"], "phases", np.float64, (self.size // 2,))
+        if not np.array_equal(state["frequency"], self.frequencies[:, 0]):
             raise ValueError("the random frequencies are not those that the seed gives here")
 
-    def restore(self, state):
-        self.set_phases(state[f"{self.name}.phases"].copy())
+    def restore_own(self, state):
+        self.set_phases(state["phases"].copy())
 
-    def widened(self, Py_ssize_t extra, double fill):
+    def widen(self, state, Py_ssize_t extra, double fill):
         frequencies = self.draw(self.n_features + extra)
-        phases = self.phases - fill * frequencies[self.n_features:].sum(axis=0)
-        return {f"{self.name}.phases": phases, f"{self.name}.frequency": frequencies[:, 0].copy()}
+        state["frequency"] = frequencies[:, 0].copy()
+        state["phases"] = self.phases - fill * frequencies[self.n_features:].sum(axis=0)
 
 
 cdef void subtract_rows(const double* lower, Py_ssize_t stride, Py_ssize_t n, double* right,
@@ -547,48 +547,39 @@ cdef class NystroemMap(FeatureMap):
         n = self.landmarks.stop
         return np.linalg.solve(self.factor[:n, :n].T, weights[:, :n].T).T / self.scale
 
-    def state(self):
-        n, slots = self.landmarks.stop, self.landmarks.slots()
-        points = {f"{self.name}.{key}": value for key, value in self.landmarks.state(slots).items()}
-        return {**points, f"{self.name}.factor": self.factor[:n, :n].copy(), f"{self.name}.fixed": not self.grows()}
+    def own_state(self):
+        n = self.landmarks.stop
+        return {**self.landmarks.state(self.landmarks.slots()), "factor": self.factor[:n, :n].copy(),
+                "fixed": not self.grows()}
 
-    def widened(self, Py_ssize_t extra, double fill):
-        state = self.state()
-        origin = state.get(f"{self.name}.origin", np.zeros(self.n_features, dtype=self.dtype))
-        state[f"{self.name}.origin"] = np.append(origin, np.full(extra, fill, dtype=self.dtype))
-        state[f"{self.name}.points"] = np.pad(state[f"{self.name}.points"], [(0, 0), (0, extra)])
-        return state
-
-    def own_state(self, state):
-        """Entries of a state that are about this map, without its name."""
-        name = self.name + "."
-        return {key.removeprefix(name): value for key, value in state.items() if key.startswith(name)}
-
-    def check_state(self, state):
-        own = self.own_state(state)
-        factor = check_array(own["factor"], "factor", np.float64, (-1, -1))
+    def check_own(self, state):
+        factor = check_array(state["factor"], "factor", np.float64, (-1, -1))
         n = len(factor)
         if factor.shape != (n, n) or n > self.size or np.triu(factor, 1).any() or not (np.diag(factor) > 0).all():
             raise ValueError("the factor is not a regular triangular matrix of the map's size")
-        if type(own["fixed"]) is not bool or own["fixed"] and n == 0:
+        if type(state["fixed"]) is not bool or state["fixed"] and n == 0:
             raise ValueError("it is not said whether the landmarks are fixed")
-        if own.get("origin") is not None:
-            check_array(own["origin"], "origin", self.dtype, (self.n_features,))
-        self.landmarks.check_state(own, n)
+        if "origin" in state:
+            check_array(state["origin"], "origin", self.dtype, (self.n_features,))
+        self.landmarks.check_state(state, n)
 
-    def restore(self, state):
+    def restore_own(self, state):
         cdef Py_ssize_t slot
-        own = self.own_state(state)
-        n = len(own["factor"])
-        self.begin(own.get("origin"))
-        self.landmarks.restore({**own, "birthdays": np.arange(1, n + 1)})
+        n = len(state["factor"])
+        self.begin(state.get("origin"))
+        self.landmarks.restore({**state, "birthdays": np.arange(1, n + 1)})
         for slot in range(n):
             self.landmarks.hold(slot)
             self.program.facts_from(self.landmarks.point(slot), self.landmarks.square_of(slot),
                                     self.landmarks.tilt_of(slot), <double*> self.facts.data + slot, self.facts.capacity)
-        self.set_factor(own["factor"].copy())
-        if own["fixed"]:
+        self.set_factor(state["factor"].copy())
+        if state["fixed"]:
             self.set_inverse()
+
+    def widen(self, state, Py_ssize_t extra, double fill):
+        origin = state.get("origin", np.zeros(self.n_features, dtype=self.dtype))
+        state["origin"] = np.append(origin, np.full(extra, fill, dtype=self.dtype))
+        state["points"] = np.pad(state["points"], [(0, 0), (0, extra)])
 
     def _check(self):
         n = self.landmarks.stop
@@ -629,21 +620,6 @@ cdef class NormalizedMap(FeatureMap):
 
     def leaves(self):
         return self.inner.leaves()
-
-    def places(self, Py_ssize_t extra):
-        return self.inner.places(extra)
-
-    def widened(self, Py_ssize_t extra, double fill):
-        return self.inner.widened(extra, fill)
-
-    def state(self):
-        return self.inner.state()
-
-    def check_state(self, state):
-        self.inner.check_state(state)
-
-    def restore(self, state):
-        self.inner.restore(state)
 
 
 cdef class JoinedMap(FeatureMap):
@@ -689,72 +665,3 @@ cdef class JoinedMap(FeatureMap):
 
     def leaves(self):
         return self.left.leaves() + self.right.leaves()
-
-    def places(self, Py_ssize_t extra):
-        left, size = self.left.places(extra)
-        right, more = self.right.places(extra)
-        return np.append(left, size + right), size + more
-
-    def widened(self, Py_ssize_t extra, double fill):
-        return {**self.left.widened(extra, fill), **self.right.widened(extra, fill)}
-
-    def state(self):
-        return {**self.left.state(), **self.right.state()}
-
-    def check_state(self, state):
-        self.left.check_state(state)
-        self.right.check_state(state)
-
-    def restore(self, state):
-        self.left.restore(state)
-        self.right.restore(state)
-
-
-def feature_map(parts, Py_ssize_t n_features, bint sparse, dtype=DOUBLE):
-    """The map of a kernel.
-
-    Parameters
-    ----------
-    parts : list of dict
-        What a kernel's `features` gives: maps whose features stand one after the other, each with ``map`` and its
-        numbers.
-    n_features, sparse, dtype
-        Of examples.
-    """
-    names = (f"map{i}" for i in range(MAX_OPS))
-    return joined_map(parts, (n_features, sparse, dtype == SINGLE), names)
-
-
-def joined_map(parts, examples, names):
-    made = [made_map(dict(part), examples, names) for part in parts]
-    whole = made.pop()
-    while made:
-        whole = JoinedMap(made.pop(), whole)
-    return whole
-
-
-def made_map(part, examples, names):
-    kind = part.pop("map")
-    if kind == "normalized":
-        return NormalizedMap(joined_map(part["parts"], examples, names), part["scale"])
-    if kind in ("fourier", "nystroem"):
-        part["name"] = next(names)
-    return {"linear": LinearMap, "constant": ConstantMap, "fourier": FourierMap, "nystroem": NystroemMap}[kind](
-        examples, **part)
-
-
-def flattened(parts):
-    """The parts that are not made of others, in order."""
-    for part in parts:
-        yield from flattened(part["parts"]) if part["map"] == "normalized" else [part]
-
-
-def check_sizes(parts, Py_ssize_t n_features, state):
-    """ValueError unless arrays of a state are as large as the map that would be made."""
-    size, named = 0, 0
-    for part in flattened(parts):
-        if part["map"] == "fourier":
-            check_array(state[f"map{named}.frequency"], "frequency", np.float64, (n_features,))
-        named += "size" in part
-        size += part.get("size", n_features if part["map"] == "linear" else 1)
-    check_array(state["weights"], "weights", np.float64, (-1, size))
