@@ -8,7 +8,7 @@ Five nouns say what is learned: a kernel, a loss, a step, a budget and (for many
 algorithm is a rule plus sensible defaults for the nouns.
 
 The layers, each importing only those before it: ``_core`` (compiled: formulas, dictionaries,
-functions, rules, budgets, engine), the nouns (``kernels additive scaling losses steps budgets labels
+functions, rules, budgets, engine), the nouns (``kernels additive maps scaling losses steps budgets labels
 structures``), ``plan``
 (validated parameters) and ``state`` (what is learned), ``learner`` (what all algorithms share), ``algorithms``, and
 what uses them (``modelfile streams bounds evaluate compat``, then ``bank``, then ``parallel video``, and ``commandline``
@@ -68,6 +68,7 @@ from onlinekernels.losses import (
     Squared,
     SquaredInsensitive,
 )
+from onlinekernels.maps import Nystroem, RandomFourier
 from onlinekernels.modelfile import load
 from onlinekernels.parallel import combine
 from onlinekernels.scaling import RunningScaler
@@ -110,6 +111,8 @@ __all__ = [
     "Precomputed",
     "poly",
     "rbf",
+    "Nystroem",
+    "RandomFourier",
     "LabelGraph",
     "Taxonomy",
     "Absolute",

@@ -20,11 +20,12 @@ from onlinekernels._core.scaling import Scaler
 from onlinekernels._core import rules
 from onlinekernels._core.sparse import SparsePoints
 from onlinekernels._core.terms import KernelTerms
-from onlinekernels._core.weights import SparseWeights, Weights
+from onlinekernels._core.weights import MappedWeights, SparseWeights, Weights
 from onlinekernels.budgets import Budget, Unlimited, as_budget
 from onlinekernels.kernels import Gaussian, Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, ManyLabels
 from onlinekernels.losses import Loss, as_loss
+from onlinekernels.maps import feature_map
 from onlinekernels.params import same_parameters
 from onlinekernels.scaling import as_memory
 from onlinekernels.steps import MetaDescent, Step, as_step
@@ -88,15 +89,18 @@ class Plan:
     def __init__(self, **parts):
         self.__dict__.update(copy.deepcopy({name: parts[name] for name in self.PARTS}))
         self._check_parts()
-        self.takes_objects = self.kernel.ops() is None
+        self.takes_objects = self.kernel.takes_objects()
         self.restricts = self.kernel.restricts()
         # Whether a single row must be out of reach of the user's code and threads before it is checked
         self.copies_one = not self.takes_objects and (self.kernel.takes_indices() or not self.loss.is_compiled())
         self.adapts_step = isinstance(self.step, MetaDescent)
-        # c if the expansion is kept as weights, k(x, z) = c <x, z>; otherwise None
-        self.weight_scale = None
-        if type(self.budget) is Unlimited and not self.keeps_terms:
+        # Parts of a feature map, over whose features f is weights, whatever the budget; otherwise None
+        self.features = self._checked_features() if self.kernel.has_map() else None
+        # c if the expansion is kept as weights, k(x, z) = c <x, z>, or of features; otherwise None
+        self.weight_scale = None if self.features is None else 1.0
+        if self.features is None and type(self.budget) is Unlimited and not self.keeps_terms:
             self.weight_scale = self.kernel.linear_scale()
+        self.per_feature = self.adapts_step and bool(self.step.per_feature)
         # What the trees of an additive kernel are; otherwise None
         self.trees = None if self.keeps_terms or self.second_order else self.kernel.additive()
         self._check()
@@ -178,9 +182,16 @@ class Plan:
 
     def _check(self):
         self._check_rule()
+        if self.per_feature and self.weight_scale is None:
+            raise ValueError(
+                f"per_feature=True is a step for each weight, and {self.kernel!r} with budget={self.budget!r} keeps no weights. "
+                "Use a feature map, or Linear() with budget=None."
+            )
+        if self.per_feature and isinstance(self.labels, Taxonomy):
+            raise ValueError("per_feature=True needs the delta kernel between labels; a Taxonomy has another.")
         if self.offset and self.loss.task == "novelty":
             raise ValueError("offset=True makes no sense with a novelty loss: the offset alone would fit everything.")
-        if self.average and type(self.budget) is not Unlimited:
+        if self.average and type(self.budget) is not Unlimited and self.features is None:
             raise ValueError(
                 f"average=True cannot be combined with budget={self.budget!r}: the average of terms that were "
                 "dropped cannot be kept. Use budget=None."
@@ -236,6 +247,17 @@ class Plan:
                 f"Got {loss.core()[1]:g} instead."
             )
 
+    def _checked_features(self):
+        if self.keeps_terms:
+            raise ValueError(f"This algorithm keeps its examples, and {self.kernel!r} is a feature map, which keeps weights.")
+        features = self.kernel.features()
+        if features is None:
+            raise ValueError(
+                f"{self.kernel!r} is no feature map as a whole: add only Linear, Constant or other maps to one, and "
+                "multiply it by positive numbers only."
+            )
+        return features
+
     def check_start(self, start):
         """Raise ValueError unless a model of this plan can start from another state's function."""
         if self.second_order:
@@ -284,7 +306,7 @@ class Plan:
                     "Convert it with X.toarray()."
                 )
             return validation.check_sparse(X, n_features=n_features, owner=owner)
-        if self.weight_scale is not None or self.trees is not None or self.kernel.takes_indices():
+        if self.weight_scale is not None and self.features is None or self.trees is not None or self.kernel.takes_indices():
             dtype = np.float64
         if self.scale:  # the kernel sees other numbers
             return validation.check_points(X, n_features=n_features, dtype=dtype, finite=finite, owner=owner)
@@ -330,11 +352,20 @@ class Plan:
             )
         return "dense"
 
-    def _function(self, n_features, dtype, origin, outputs, sparse, targets):
+    def _function(self, *examples):
         """f, before it has learned anything."""
+        function = self._representation(*examples)
+        if self.per_feature:
+            function.begin_steps(float(self.step.rate))
+        return function
+
+    def _representation(self, n_features, dtype, origin, outputs, sparse, targets):
         channels = 1 + self.adapts_step + self.average
         if self.second_order is not None:
             return self._posterior(n_features, dtype, origin, outputs, sparse)
+        if self.features is not None:
+            features = feature_map(self.features, n_features, sparse, dtype)
+            return MappedWeights(map=features, channels=channels, outputs=outputs)
         if self.weight_scale is not None:
             kind = SparseWeights if sparse else Weights
             return kind(scale=self.weight_scale, n_features=n_features, channels=channels, outputs=outputs)
@@ -363,12 +394,14 @@ class Plan:
                 tolerance=self.second_order["tolerance"],
                 **common,
             )
-        if n_features > MOST_WEIGHTS:
+        parts = self.features or [{"map": "linear", "scale": self.weight_scale}]
+        features = feature_map(parts, n_features, sparse, dtype if self.features else np.float64)
+        if features.size > MOST_WEIGHTS:
             raise ValueError(
-                f"KRLS with {self.kernel!r} keeps the covariance of all weights, and X has {n_features} features; at most "
-                f"{MOST_WEIGHTS} will do. A kernel such as Linear() + Constant(0) keeps points instead, as many as the budget says."
+                f"KRLS with {self.kernel!r} keeps the covariance of all weights, and there are {features.size} features; at "
+                f"most {MOST_WEIGHTS} will do. A sum such as Linear() + Gaussian(1.0) keeps points instead, as many as the budget says."
             )
-        return WeightsPosterior(scale=self.weight_scale, n_features=n_features, sparse=sparse, **common)
+        return WeightsPosterior(map=features, scale=self.weight_scale, **common)
 
     def _rows(self, n_features, dtype, origin, sparse):
         """The kernel over a dictionary without points."""
@@ -390,7 +423,7 @@ class Plan:
         outputs = function.outputs
         if self.second_order is not None:
             return Innovations(Recursive(posterior=function, **self.settings()), outputs, targets)
-        kind, settings = (rules.MetaDescent, {}) if self.adapts_step else RULES[self.rule]
+        kind, settings = (rules.MetaDescent, {"per_feature": self.per_feature}) if self.adapts_step else RULES[self.rule]
         rule = kind(**self.settings(), **settings)
         custom_loss = None if self.loss.is_compiled() else self.loss
         if targets > 1:

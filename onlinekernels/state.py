@@ -7,8 +7,10 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.arrays import check_array
+from onlinekernels._core.maps import NystroemMap
 from onlinekernels._core.sparse import Rows
 from onlinekernels.labels import BinaryLabels, ManyLabels, label_column
+from onlinekernels.maps import check_sizes
 from onlinekernels.params import same_parameters
 from onlinekernels.plan import Plan
 from onlinekernels.scaling import RunningScaler
@@ -178,8 +180,9 @@ class State:
             if name not in Plan.MAY_CHANGE and not same_parameters(getattr(plan, name), getattr(self.plan, name)):
                 before, after = (in_words(name, getattr(part, name)) for part in (self.plan, plan))
                 raise ValueError(f"The {name!r} parameter changed after fitting, from {before} to {after}; call fit to start anew.")
-        if plan.adapts_step != self.plan.adapts_step:
-            raise ValueError("The 'step' parameter changed to or from MetaDescent; call fit to start anew.")
+        if plan.adapts_step != self.plan.adapts_step or plan.per_feature != self.plan.per_feature:
+            what = "MetaDescent" if plan.adapts_step != self.plan.adapts_step else "per_feature=True"
+            raise ValueError(f"The 'step' parameter changed to or from {what}; call fit to start anew.")
         state = copy.copy(self)
         state.plan, state.stale = plan, False
         return state
@@ -246,6 +249,8 @@ class State:
         """Bring the engine up to date with a new plan and new labels, just before learning."""
         if self.configured is not self.plan:
             self.hypothesis.rule.configure(**self.plan.settings())
+            if self.plan.per_feature and self.plan.step.rate != self.configured.step.rate:
+                self.function.begin_steps(float(self.plan.step.rate))
             self.configured = self.plan
         if self.labels is not None and self.form != "one":
             outputs = self.function.outputs
@@ -257,7 +262,7 @@ class State:
         """Start from the function of another state, which the plan has checked (`Plan.check_start`)."""
         others = start.function
         rows = ("sparse" if self.sparse else "dense"), ("sparse" if start.sparse else "dense")
-        has_terms = others.keeps == "terms" and len(others.slots()) > 0
+        has_terms = others.keeps == "terms" and len(others.slots()) > 0 or self.plan.features is not None
         for name, mine, other in (
             ("the number of features", self.n_features, start.n_features),
             ("the form of coefficients", self.form, start.form),
@@ -273,6 +278,8 @@ class State:
         if self.target_scaler is not None:
             self.target_scaler = copy.copy(start.target_scaler)
             self.target_scaler.memory = self.plan.scale_target
+        if self.plan.features is not None:
+            self.function.take_map(others)
         places = self._places_of(start)
         intercept = start.hypothesis.intercept(self._ahead_of(start))
         if places is not None:
@@ -344,16 +351,23 @@ class State:
         return self._start_points(weights), np.array([[1.0 if weights.any() else 0.0]])
 
     def terms(self, ahead=False):
-        """(points or objects, coefficients of shape (outputs, terms)), oldest first; f must be kept as terms.
+        """(points or objects, coefficients of shape (outputs, terms)), oldest first; f must be kept as terms, or be exact.
 
         With `ahead`, the last row is what labels to join have learned.
         """
-        points = self.function.points()
+        exact = self.exact_map()
+        points = self.function.points() if exact is None else exact.points()
         if self.sparse:
             points = validation.as_csr(points)
         elif self.plan.takes_objects:
             points = validation.check_objects(points, empty=True)
-        return points, self.hypothesis.coefficients(ahead)
+        coefficients = self.hypothesis.coefficients(ahead)
+        return points, coefficients if exact is None else exact.dual(coefficients)
+
+    def exact_map(self):
+        """The map of a Nystroem kernel whose landmarks are not complete, so that they are all there is; otherwise None."""
+        whole = self.function.map if self.plan.features is not None else None
+        return whole if isinstance(whole, NystroemMap) and whole.inverse is None else None
 
     def contributions(self, row, points, alpha, top, label):
         """What each term contributes to a score of one example, the largest first; see `Fitted.contributions`."""
@@ -394,7 +408,7 @@ class State:
             square = self.hypothesis.square_on_trees(ahead)
         elif self.function.keeps == "weights":
             weights = self.hypothesis.coefficients(ahead)
-            square = np.sum(weights * self.with_label_kernel(weights)) * self.kernel.linear_scale()
+            square = np.sum(weights * self.with_label_kernel(weights)) * self.plan.weight_scale
         else:
             points, alpha = self.terms(ahead)
             gram = self.kernel(points) if alpha.shape[1] else np.zeros((0, 0))
@@ -458,10 +472,14 @@ class State:
         if self.plan.scale:
             learned["scaler"] = self.scaler.widened(extra, fill).to_dict()
             fill = 0.0  # what a scaler has always seen is scaled to 0
+        if self.plan.features is not None:
+            return State.from_dict({**learned, "n_features": width, "feature_names": None,
+                                    "learned": {**function, **self.function.widened(extra, fill)}})
         if fill and "origin" not in function:
             # Points, and what is kept with them, are about the origin: about `fill`, new columns are 0.
             function["origin"] = np.zeros(self.n_features, dtype=self.function.dtype)
-        for name, value in (("points", 0.0), ("weights", 0.0), ("origin", fill)):
+        rate = self.plan.step.rate
+        for name, value in (("points", 0.0), ("weights", 0.0), ("steps", rate), ("origin", fill)):
             if name in function:
                 sides = [(0, 0)] * (function[name].ndim - 1) + [(0, extra)]
                 function[name] = np.pad(function[name], sides, constant_values=value)
@@ -556,8 +574,11 @@ class State:
 
 def _check_sizes(plan, learned, n_features, sparse, n_targets):
     """What is about to be allocated must be as large as arrays that are there; ValueError if it is not."""
-    if plan.weight_scale is not None:
-        check_array(learned["weights"], "weights", np.float64, (-1, n_features))
+    weights = "weights" if plan.second_order is None else "mean"
+    if plan.features is not None:
+        check_sizes(plan.features, n_features, learned, weights)
+    elif plan.weight_scale is not None:
+        check_array(learned[weights], weights, np.float64, (-1, n_features))
     elif plan.trees is not None:  # each feature has a tree
         if np.ndim(learned["tree_levels"]) != 1 or len(learned["tree_levels"]) < n_features:
             raise ValueError("there are fewer trees than features")

@@ -1,7 +1,7 @@
 """Steps: the learning rate eta_t of example t = 1, 2, ..."""
 from onlinekernels._core.rules import STEP_CODES, step_sizes
 from onlinekernels.params import Parameterized, nearest
-from onlinekernels.validation import as_number, bad_parameter, check_memory, check_not_negative, check_positive
+from onlinekernels.validation import as_number, bad_parameter, check_flag, check_memory, check_not_negative, check_positive
 
 __all__ = ["Step", "Fixed", "InverseSqrt", "Decaying", "MetaDescent"]
 
@@ -19,6 +19,7 @@ class Step(Parameterized):
     delay = 1.0
     meta_rate = 0.0
     memory = 0.0
+    per_feature = False
 
     def validate(self):
         """Raise ValueError for a parameter out of range."""
@@ -118,6 +119,9 @@ class MetaDescent(Step):
         mu, how fast the step adapts; at least 0.
     memory : float
         lambda in V (34), in [0, 1]: how long the trace remembers; 0 looks one step back only.
+    per_feature : bool
+        A step for each weight, V 2.2 (SMD): for features that are not of one size. f must be weights: a feature map,
+        or `Linear` without a budget. `step_` is the mean of all steps.
 
     References
     ----------
@@ -131,12 +135,15 @@ class MetaDescent(Step):
     True
     """
 
-    _values = {"rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory}
+    _values = {
+        "rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory, "per_feature": check_flag,
+    }
 
-    def __init__(self, rate=0.1, meta_rate=0.1, memory=0.99):
+    def __init__(self, rate=0.1, meta_rate=0.1, memory=0.99, per_feature=False):
         self.rate = rate
         self.meta_rate = meta_rate
         self.memory = memory
+        self.per_feature = per_feature
 
     def size(self, t):
         """eta_0: the steps after it depend on the stream."""

@@ -72,6 +72,9 @@ def models():
         (ok.ROMMA(gaussian), SIGNS),
         (ok.Projection("insensitive", gaussian, radius=2.0, budget=7), NUMBERS),
         (ok.PassiveAggressive("hinge", "polynomial", variant="PA-II"), SIGNS),
+        (ok.NORMA("hinge", ok.RandomFourier(gaussian, 8) + ok.Linear(), average=True), SIGNS),
+        (ok.SVMD("multiclass_hinge", 0.5 * ok.Nystroem(gaussian, 7)), LETTERS),
+        (ok.NORMA("squared", ok.Nystroem(gaussian, 500) + ok.Constant()), NUMBERS),
     ]:
         yield model.partial_fit(X, y), X, {}
     yield ok.Adatron(gaussian).fit(X, SIGNS), X, {}

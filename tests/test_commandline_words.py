@@ -11,7 +11,7 @@ import pytest
 from command_line import WAVE, X, Y, learn, reports, write_table
 
 import onlinekernels
-from onlinekernels import SILK, Gaussian, Linear, Normalized, Polynomial, load
+from onlinekernels import SILK, Gaussian, Linear, Normalized, Nystroem, Polynomial, RandomFourier, load
 from onlinekernels.__main__ import main
 from onlinekernels.commandline import specifications
 
@@ -118,6 +118,10 @@ def test_show_in_json(data, tmp_path, capsys):
         ("normalized:polynomial:degree=2,bias=0.5", Normalized(Polynomial(degree=2, bias=0.5))),
         ("2*normalized:linear + gaussian:3", 2 * Normalized(Linear()) + Gaussian(3)),
         ("normalized:(0.5*linear + gaussian:3)", Normalized(0.5 * Linear() + Gaussian(3))),
+        ("nystroem:linear", Nystroem(Linear())),
+        ("fourier:400:gaussian:3 + 0.5*linear", RandomFourier(Gaussian(3), 400) + 0.5 * Linear()),
+        ("random-fourier:size=40,seed=2:gaussian", RandomFourier(Gaussian(), 40, seed=2)),
+        ("2*nystroem:size=30:(gaussian:3+linear)", 2 * Nystroem(Gaussian(3) + Linear(), 30)),
         ("0.5*(linear+gaussian:3) + linear", 0.5 * (Linear() + Gaussian(3)) + Linear()),
     ],
 )
@@ -125,7 +129,8 @@ def test_normalized_kernels_and_parentheses(text, expected):
     assert repr(specifications.kernel(text)) == repr(expected)
 
 
-@pytest.mark.parametrize("text", ["normalized", "normalized:", "(linear", "normalized:nothing"])
+@pytest.mark.parametrize("text", ["normalized", "normalized:", "(linear", "normalized:nothing", "nystroem", "fourier:400",
+                                  "nystroem:300:nothing"])
 def test_kernels_that_are_not_complete(text):
     with pytest.raises(ValueError, match="must|needs"):
         specifications.kernel(text)

@@ -32,6 +32,8 @@ NEEDED = {
     "Smallest": {"size": 5},
     "Window": {"steps": 5},
     "Normalized": {"kernel": "gaussian"},
+    "RandomFourier": {"kernel": "gaussian"},
+    "Nystroem": {"kernel": "gaussian"},
     "Precomputed": {"gram": np.eye(12)},
     "Sum": {"left": ok.Gaussian(), "right": ok.Linear()},
     "Product": {"left": ok.Gaussian(), "right": ok.Linear()},

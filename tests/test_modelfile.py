@@ -73,7 +73,8 @@ LOSSES = [ok.Hinge(0.7), ok.NuHinge(0.3, 0.5), ok.Logistic(), ok.Novelty(0.4), o
           ok.Huber(0.7), ok.NuHuber(0.3, 0.4)]
 KERNELS = [ok.Linear(), 0.5 * ok.Linear(), ok.Gaussian(1.3), ok.Polynomial(3, 0.3, 1.0), ok.Laplacian(0.7), ok.Constant(0.7),
            ok.Gaussian(0.9) + ok.Noise(0.5), ok.Normalized(ok.Polynomial(2)), ok.Normalized("laplacian"),
-           ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(), ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5)]
+           ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(), ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5),
+           ok.RandomFourier(ok.Gaussian(2), 12, seed=3) + ok.Linear(), ok.Nystroem(ok.Gaussian(2), 9), ok.Nystroem("laplacian")]
 STEPS = [0.2, ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5), np.float32(0.25), 1]
 BUDGETS = [None, ok.Unlimited(), 7, ok.Recent(7), ok.Window(9), ok.Smallest(6), ok.Sublinear(0.6, 4)]
 MODELS = {

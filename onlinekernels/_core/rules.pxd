@@ -1,6 +1,6 @@
 """Rules: what an example does to a function."""
 cimport cython
-from onlinekernels._core.moves cimport Norms, Standing, Step, View
+from onlinekernels._core.moves cimport Descent, Norms, Standing, Step, View
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.workspace cimport Workspace
 
@@ -8,6 +8,8 @@ from onlinekernels._core.workspace cimport Workspace
 cdef class Rule:
     cdef Step step
     cdef readonly bint has_trace        # whether the function's second channel is the gradient trace v
+    cdef readonly bint per_feature      # whether each weight has a step of its own, which the function keeps
+    cdef Descent descent                # then: what it needs to know
     cdef readonly bint looks_ahead      # whether it looks at the scores of the hypothesis that it will have shrunk
 
     # To be implemented
@@ -78,6 +80,7 @@ cdef class MetaDescent(Rule):
     cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const Norms* old, Norms* new,
                          Workspace w) noexcept nogil
     cdef void move_scalar(self, const Standing* now, const View* view, Workspace w) noexcept nogil
+    cdef void leave_steps(self, const Standing* now, double curvature, Workspace w) noexcept nogil
     cdef set_offset_steps(self, array)
 
 

@@ -10,6 +10,7 @@ class Rule:
     def restore(self, state: Any) -> Any: ...
     has_trace: Any
     looks_ahead: Any
+    per_feature: Any
 
 class Gradient(Rule):
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...

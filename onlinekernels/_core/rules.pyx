@@ -292,10 +292,14 @@ cdef class MetaDescent(Rule):
     ----------
     step : tuple
     regularization : float
+    per_feature : bool
+        SMD, V 2.2: each weight has a step of its own, which the function keeps. The rule decides as for a step of 1, and
+        `eta` is their mean.
     """
 
-    def __init__(self, step, **others):
+    def __init__(self, step, bint per_feature=False, **others):
         self.has_trace = True
+        self.per_feature = per_feature
         self.adapted = Adapted(step[1], 1.0, 0.0)
         self.step.rate = step[1]
         self.set_offset_steps(np.array([[step[1]], [0.0]]))
@@ -307,6 +311,8 @@ cdef class MetaDescent(Rule):
             self.offset_steps[0] = step[1]
         Rule.configure(self, step)
         self.regularization = regularization
+        self.descent.meta_rate, self.descent.memory = self.step.meta_rate, self.step.memory
+        self.descent.regularization = regularization
 
     cdef set_offset_steps(self, array):
         cdef Py_ssize_t width = array.shape[1]
@@ -350,9 +356,15 @@ cdef class MetaDescent(Rule):
         if loss_grows_like_square(&now.loss):
             self.stiffness = view.curvature * (view.k + (view.offsets if now.has_offset else 0.0))
         self.next = self.adapted
+        chi = view.curvature * view.trace                                   # (43)
+        w.move.offset = 0.0                                                 # `accept` adapts offsets
+        if self.per_feature:
+            self.move_scalar(now, view, w)
+            self.leave_steps(now, view.curvature, w)
+            w.move.alpha[0], w.move.alpha[1] = -xi, -(xi + memory * chi)
+            return
         self.next.eta = eta = adapted_step(self.adapted.eta, self.step.meta_rate, c, now.norms.product, xi * view.trace,
                                            self.stiffness)                  # (33), (45)
-        chi = view.curvature * view.trace                                   # (43)
         self.move_scalar(now, view, w)
         meta_transform(eta, c, memory, &w.move)
         w.move.alpha[0] = -eta * xi                                         # (32)
@@ -361,7 +373,12 @@ cdef class MetaDescent(Rule):
                       - eta * (c * view.bare + (xi + memory * chi) * view.k))       # (39) at x_t
         meta_norms(eta, c, memory, xi * view.bare, xi * xi * view.k, chi * view.bare, xi * trace_next, &now.norms,
                    &w.move.norms)
-        w.move.offset = 0.0                                                 # `accept` adapts offsets
+
+    cdef void leave_steps(self, const Standing* now, double curvature, Workspace w) noexcept nogil:
+        """The function's own steps decay and move f and v; here they stand still."""
+        w.move.transform[0][0] = w.move.transform[1][1] = 1.0
+        w.move.transform[1][0] = 0.0
+        self.descent.curvature = curvature if loss_grows_like_square(&now.loss) else 0.0
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, double weight,
                        Workspace w) noexcept nogil:
@@ -370,7 +387,7 @@ cdef class MetaDescent(Rule):
         cdef double* v = w.bare + w.width
         cdef double* K_new = w.spare                # kappa times what enters v
         cdef double* K_xi = w.spare + w.width       # kappa xi
-        cdef double c = self.regularization, memory = self.step.memory, eta, xi_v = 0.0
+        cdef double c = self.regularization, memory = self.step.memory, eta, xi_v = 0.0, largest = 0.0
         hessian_times(w, v, n, weight)
         for l in range(n):
             K_xi[l] = w.xi[l]
@@ -380,7 +397,15 @@ cdef class MetaDescent(Rule):
         self.stiffness = 0.0
         if w.diagonal and loss_grows_like_square(&now.loss):
             self.stiffness = stiffness_along(w, K_xi, outputs, k, 1.0 if now.has_offset else 0.0)
+            for l in range(n):
+                largest = fmax(largest, w.probability[l])
         self.next = self.adapted
+        if self.per_feature:
+            self.curvature = weight
+            self.leave_steps(now, largest, w)
+            for l in range(n):
+                w.term.alpha[l], w.term.alpha[n + l], w.term.offset[l] = -w.xi[l], -(w.xi[l] + memory * w.chi[l]), 0.0
+            return
         self.next.eta = eta = adapted_step(self.adapted.eta, self.step.meta_rate, c, now.norms.product, xi_v, self.stiffness)
         self.curvature = weight
         meta_transform(eta, c, memory, &w.move)
@@ -430,6 +455,10 @@ cdef class MetaDescent(Rule):
             self.offset_trace[l] = (self.step.memory * self.offset_trace[l]                         # V (52), erratum
                                     - self.offset_eta[l] * (w.xi[l] + self.step.memory * w.chi[l]))
             offset[l] -= self.offset_eta[l] * w.xi[l]                                               # V (50)
+
+    cdef void follow(self, Workspace w) noexcept nogil:
+        if self.per_feature:
+            self.adapted.eta = self.next.eta = w.mean_step
 
     def state(self, Py_ssize_t labels):
         return {"eta": self.adapted.eta, "scalar_eta": self.adapted.scalar_eta, "scalar_trace": self.adapted.scalar_trace,

@@ -80,6 +80,8 @@ cdef class Workspace:
         self.source = self.kept = self.kept_too = self.example = None
         if self.next is not None:
             self.next.let_go()
+        if self.under is not None:
+            self.under.let_go()
         return 0
 
     cdef array(self, char* data, Py_ssize_t rows, Py_ssize_t columns, dtype):

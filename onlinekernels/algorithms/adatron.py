@@ -55,7 +55,10 @@ class Adatron(TwoClasses):
         self.epochs = epochs
 
     def _plan(self):
-        return Plan.of(self, loss=self.loss, kernel=self.kernel, step=check_positive(self, "step"))
+        plan = Plan.of(self, loss=self.loss, kernel=self.kernel, step=check_positive(self, "step"))
+        if plan.features is not None:
+            raise ValueError(f"The Adatron keeps its examples, and {plan.kernel!r} is a feature map. Use the kernel itself.")
+        return plan
 
     def fit(self, X, y, *, classes=None):
         """Forget everything, then make `epochs` passes over X, y; return self."""
