@@ -69,7 +69,7 @@ from onlinekernels.modelfile import load
 from onlinekernels.parallel import combine
 from onlinekernels.scaling import RunningScaler
 from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
-from onlinekernels.structures import LabelGraph, Taxonomy
+from onlinekernels.structures import LabelGraph, Labels, Taxonomy
 from onlinekernels.trouble import LearningWarning
 
 __version__ = "0.1.0"
@@ -107,6 +107,7 @@ __all__ = [
     "poly",
     "rbf",
     "LabelGraph",
+    "Labels",
     "Taxonomy",
     "Absolute",
     "GraphHinge",

@@ -98,7 +98,7 @@ class Plan:
         validation.check_integer(learner, "epochs", 1)
         labels = learner.labels
         if labels is not None and not isinstance(labels, LabelStructure):
-            raise validation.bad_parameter(learner, "labels", "None, a Taxonomy or a LabelGraph", labels)
+            raise validation.bad_parameter(learner, "labels", "None, a Taxonomy, a LabelGraph or Labels", labels)
         pending, budget = {}, learner.budget
         if kernel is None:
             pending["kernel"], kernel = defaults.kernel, Gaussian()
@@ -113,7 +113,7 @@ class Plan:
             kernel=as_kernel(kernel, learner),
             budget=as_budget(budget, learner, learner._budget_of_int),
             step=as_step(step, learner),
-            labels=labels,
+            labels=None if labels is None else labels.settled(),
             rule=rule,
             regularization=regularization,
             penalty=penalty,
@@ -206,9 +206,10 @@ class Plan:
                     "curvature(score, y)."
                 )
         over_all_labels = self.exact or isinstance(loss, MulticlassLogistic)
-        if self.rule == "implicit" and over_all_labels and isinstance(self.labels, Taxonomy):
+        if self.rule == "implicit" and over_all_labels and self.label_kernel is not None:
             raise ValueError(
-                f"The exact implicit step of {loss!r} needs the delta kernel between labels; a Taxonomy has another."
+                f"The exact implicit step of {loss!r} needs the delta kernel between labels; "
+                f"{'a Taxonomy has' if isinstance(self.labels, Taxonomy) else 'these labels have'} another."
             )
         if self.adapts_step and loss.adapts and loss.core()[1] <= 0:
             raise ValueError(
@@ -222,9 +223,10 @@ class Plan:
             raise ValueError(f"initial is for {start.loss.task}, and this model for {self.loss.task}.")
         if not same_parameters(self.kernel, start.kernel):
             raise ValueError(f"initial must have the kernel of this model, {self.kernel!r}. Got {start.kernel!r} instead.")
-        mine, other = (plan.labels if isinstance(plan.labels, Taxonomy) else None for plan in (self, start.plan))
-        if not same_parameters(mine, other):
-            raise ValueError("initial must have the label kernel of this model: the same Taxonomy, or none in both.")
+        if not same_parameters(self.label_kernel, start.plan.label_kernel):
+            raise ValueError(
+                "initial must have the label kernel of this model: the same Taxonomy or the same kernel of Labels, or none in both."
+            )
         if start.hypothesis.intercept().any() and not self.offset:
             raise ValueError("initial has an offset; this model needs offset=True to start from it.")
         if bool(self.scale) != bool(start.plan.scale):
@@ -241,6 +243,11 @@ class Plan:
             return "one"
         dense = isinstance(self.loss, (MulticlassLogistic, Mistake)) or not self.loss.is_compiled()
         return "dense" if dense or self.rule == "implicit" and self.exact else "pair"
+
+    @property
+    def label_kernel(self):
+        """The structure of labels as far as it is their kernel; None for the identity."""
+        return None if self.labels is None else self.labels.kernel_part()
 
     @property
     def leaves_out(self):

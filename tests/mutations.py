@@ -43,6 +43,7 @@ def models():
     """Models of every kind that a file may hold: (model, examples that it takes, what `load` must be given)."""
     tree = ok.Taxonomy({"a": "v", "b": "v", "c": "r", "v": "r"})
     line = ok.LabelGraph([("a", "b", 1.0), ("b", "c", 2.0)])
+    own = ok.Labels(["a", "b", "c"], kernel=np.eye(3) + 1.0)
     gaussian = ok.Gaussian(1.5)
     places = np.arange(ROWS)[:, None]
     for model, y in [
@@ -60,6 +61,7 @@ def models():
         (ok.SILK("multiclass_hinge", gaussian, exact=True, class_weight={"a": 2.0}), LETTERS),
         (ok.NORMA("graph_hinge", gaussian, labels=tree, budget=7), LETTERS),
         (ok.NORMA("graph_hinge", "linear", labels=line), LETTERS),
+        (ok.NORMA("graph_hinge", gaussian, labels=own, budget=6), LETTERS),
         (ok.Perceptron(gaussian, update="proportional"), LETTERS),
         (ok.SVMD("multiclass_logistic", gaussian), LETTERS),
         (ok.SVMD(ok.NuHinge(0.3), gaussian, exact_norms=True, budget=5), SIGNS),

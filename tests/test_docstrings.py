@@ -36,6 +36,7 @@ NEEDED = {
     "Sum": {"left": ok.Gaussian(), "right": ok.Linear()},
     "Product": {"left": ok.Gaussian(), "right": ok.Linear()},
     "Custom": {"function": np.dot},
+    "Labels": {"labels": ["a", "b", "c"]},
     "Taxonomy": {"parents": {"a": "r", "b": "r", "c": "r"}},
     "LabelGraph": {"edges": LINE.edges},
     "Bank": {"n_features": 2},

@@ -6,6 +6,7 @@ import pytest
 
 import onlinekernels as ok
 from reference_outputs import (
+    LabelSet,
     ReferenceILK,
     ReferenceMulti,
     ReferenceSVMD,
@@ -22,10 +23,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:Learning (diverges|has stalled):
 NAMES = ["a", "b", "c", "d", "e"]
 PARENTS = {"a": "v", "b": "v", "c": "w", "d": "w", "v": "root", "w": "root", "e": "root"}
 EDGES = [("a", "b", 0.5), ("b", "c", 1.0), ("c", "d", 0.25), ("d", "e", 2.0), ("e", "a", 1.5)]
+FEATURES = np.random.default_rng(9).normal(size=(5, 3))
+OWN = LabelSet(NAMES, FEATURES @ FEATURES.T, np.abs(np.subtract.outer([0.0, 0.3, 1.0, 1.2, 2.0], [0.0, 0.5, 1.0, 1.7, 2.0]) * (1 - np.eye(5))))
 STRUCTURES = {
     "delta": (None, delta(NAMES)),
     "taxonomy": (ok.Taxonomy(PARENTS), taxonomy(PARENTS, ["a", "b", "c", "d", "e"])),
     "graph": (ok.LabelGraph(EDGES), label_graph(EDGES, NAMES)),
+    "own": (ok.Labels(NAMES, OWN.Delta, OWN.kappa), OWN),
 }
 MULTI = [
     ok.MulticlassHinge(0.8),
@@ -123,7 +127,7 @@ def test_ilk(loss, kernel):
     for seed, (step, budget, offset, exact, structure) in enumerate(combinations):
         if offset and loss.task == "novelty" or exact and loss.task != "multiclass":
             continue
-        if structure == "taxonomy" and (exact or isinstance(loss, ok.MulticlassLogistic)):
+        if structure in ("taxonomy", "own") and (exact or isinstance(loss, ok.MulticlassLogistic)):
             continue
         if loss.task == "multiclass" and seed % 4:      # many combinations: a quarter of them
             continue

@@ -34,7 +34,7 @@ class ILK(OnlineLearner):
         C: how much a loss counts against staying where f is; positive. It caps the coefficients of the hinges.
     exact : bool
         For the hinges of many classes. False is the paper's step, I (17)-(18), which looks at the best
-        runner-up only; True is the arg-min over all labels (not with a `Taxonomy`).
+        runner-up only; True is the arg-min over all labels (not with a kernel between labels).
     {budget}
     offset : bool
         Learn offsets b as further coordinates of the same arg-min, without regularization.
