@@ -53,6 +53,8 @@ def _share_steps(part):
 def _from_second(header, arrays):
     """Version 2 mirrored memory: rows for labels that had not joined, numbers without names, what follows from points."""
     header["version"] = 3
+    if header["algorithm"] == "ILK":
+        header["params"].setdefault("average", False)
     state = header["state"]
     if state is None:
         return
