@@ -43,6 +43,8 @@ RULES = {
     "approximate": (rules.Approximate, {}),
 }
 
+ADAPTIVE_RULES = {"gradient": rules.MetaDescent, "implicit": rules.ImplicitMetaDescent}  # with step=MetaDescent
+
 
 class Plan:
     """Validated parameters in force, ready for an engine: copies, so that later changes do not reach them.
@@ -189,9 +191,17 @@ class Plan:
                 f"step * regularization must be at most 1, so that old coefficients shrink and do not change "
                 f"sign. Got {largest:g} * {self.regularization:g} = {largest * self.regularization:g} instead."
             )
+        if self.adapts_step and self.rule not in ADAPTIVE_RULES:
+            raise ValueError("step=MetaDescent adapts gradient steps and implicit ones: use it with NORMA, ILK or SILK.")
+        if self.adapts_step and self.rule == "implicit":
+            if self.exact and loss.task == "multiclass" and not isinstance(loss, MulticlassLogistic):
+                raise ValueError("step=MetaDescent needs exact=False here: the exact step over all labels has no trace.")
+            if self.step.offset_meta_rate is not None or self.step.offset_memory is not None:
+                raise ValueError(
+                    "offset_meta_rate and offset_memory of MetaDescent are for explicit steps: in an implicit step, offsets "
+                    "share the step of f. Leave both at None."
+                )
         if self.rule != "gradient":
-            if self.adapts_step:
-                raise ValueError("step=MetaDescent adapts explicit gradient steps: use it with NORMA.")
             if not loss.is_compiled():
                 raise ValueError(f"{type(loss).__name__} has no implicit step: a loss of your own works with NORMA only.")
         if self.rule.startswith("aggressive"):
@@ -342,7 +352,7 @@ class Plan:
 
     def _form(self, outputs, targets):
         """What the rule looks at; it has a rule of its own."""
-        kind, settings = (rules.MetaDescent, {}) if self.adapts_step else RULES[self.rule]
+        kind, settings = (ADAPTIVE_RULES[self.rule], {}) if self.adapts_step else RULES[self.rule]
         rule = kind(**self.settings(), **settings)
         custom_loss = None if self.loss.is_compiled() else self.loss
         if targets > 1:

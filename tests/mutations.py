@@ -50,6 +50,7 @@ def models():
         (ok.NORMA(ok.NuHinge(0.3), gaussian, budget=4, offset=True), SIGNS),
         (ok.NORMA("logistic", "linear", average=True), SIGNS),
         (ok.NORMA("hinge", gaussian, average=True, offset=True), SIGNS),
+        (ok.ILK("hinge", gaussian, average=True, step=ok.MetaDescent(), offset=True), SIGNS),
         (ok.NORMA("hinge", gaussian + 0.5 * ok.Normalized("polynomial") + ok.Noise(0.1), budget=ok.Window(9)), SIGNS),
         (ok.NORMA("squared", ok.AdditiveSpline(1, bounds=(-9.0, 9.0))), NUMBERS),
         (ok.NORMA("squared", ok.AdditiveExponential(), budget=5), NUMBERS),
