@@ -16,7 +16,7 @@ on top).
 """
 import importlib
 
-from onlinekernels.additive import AdditiveExponential, AdditiveMatern, AdditiveSpline
+from onlinekernels.additive import Additive, AdditiveExponential, AdditiveMatern, AdditiveSpline
 from onlinekernels.algorithms import (
     ALMA,
     ILK,
@@ -92,6 +92,7 @@ __all__ = [
     "Sublinear",
     "Unlimited",
     "Window",
+    "Additive",
     "AdditiveExponential",
     "AdditiveMatern",
     "AdditiveSpline",

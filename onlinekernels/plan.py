@@ -80,7 +80,11 @@ class Plan:
     def __init__(self, **parts):
         self.__dict__.update(copy.deepcopy({name: parts[name] for name in self.PARTS}))
         self._check_parts()
-        self.takes_objects = self.kernel.ops() is None
+        # What the trees of an additive kernel are; otherwise None
+        self.trees = None if self.keeps_terms else self.kernel.additive()
+        if self.kernel.ops() is None and type(self.budget) is not Unlimited:
+            self.trees = None  # beside trees, terms are for compiled kernels only
+        self.takes_objects = self.kernel.ops() is None and self.trees is None
         self.restricts = self.kernel.restricts()
         # Whether a single row must be out of reach of the user's code and threads before it is checked
         self.copies_one = not self.takes_objects and (self.kernel.takes_indices() or not self.loss.is_compiled())
@@ -89,8 +93,6 @@ class Plan:
         self.weight_scale = None
         if type(self.budget) is Unlimited and not self.keeps_terms:
             self.weight_scale = self.kernel.linear_scale()
-        # What the trees of an additive kernel are; otherwise None
-        self.trees = None if self.keeps_terms else self.kernel.additive()
         self._check()
 
     @classmethod
