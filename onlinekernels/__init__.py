@@ -16,7 +16,7 @@ on top).
 """
 import importlib
 
-from onlinekernels.additive import AdditiveExponential, AdditiveMatern, AdditiveSpline
+from onlinekernels.additive import Additive, AdditiveExponential, AdditiveMatern, AdditiveSpline
 from onlinekernels.algorithms import (
     ALMA,
     ILK,
@@ -73,7 +73,7 @@ from onlinekernels.modelfile import load
 from onlinekernels.parallel import combine
 from onlinekernels.scaling import RunningScaler
 from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
-from onlinekernels.structures import LabelGraph, Taxonomy
+from onlinekernels.structures import LabelGraph, Labels, Taxonomy
 from onlinekernels.trouble import LearningWarning
 
 __version__ = "0.1.0"
@@ -97,6 +97,7 @@ __all__ = [
     "Sublinear",
     "Unlimited",
     "Window",
+    "Additive",
     "AdditiveExponential",
     "AdditiveMatern",
     "AdditiveSpline",
@@ -114,6 +115,7 @@ __all__ = [
     "Nystroem",
     "RandomFourier",
     "LabelGraph",
+    "Labels",
     "Taxonomy",
     "Absolute",
     "GraphHinge",

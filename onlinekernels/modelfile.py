@@ -155,6 +155,7 @@ def _encoded(value, name, arrays):
         return value
     cls = type(value)
     if NOUNS.get(cls.__name__) is cls and cls is not kernels.Custom:
+        value = value.settled() if isinstance(value, structures.Labels) else value
         params = value.get_params(deep=False)
         return {"noun": cls.__name__, "params": {key: _encoded(v, name, arrays) for key, v in params.items()}}
     raise TypeError(

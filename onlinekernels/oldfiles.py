@@ -57,6 +57,8 @@ def _from_second(header, arrays):
     header["version"] = 3
     if header["algorithm"] == "SVMD":
         header["params"].setdefault("per_feature", False)
+    if header["algorithm"] == "ILK":
+        header["params"].setdefault("average", False)
     state = header["state"]
     if state is None:
         return

@@ -100,6 +100,7 @@ def check_alike(first, other):
         ("precision", first.function.dtype.name, other.function.dtype.name),
         ("way to keep f", first.function.keeps, other.function.keeps),
         ("classes", classes(first), classes(other)),
+        ("kernel between labels", first.plan.label_kernel, other.plan.label_kernel),
     ):
         if not same_parameters(mine, others):
             raise ValueError(f"Models to be combined must have the same {name}. Got {mine!r} and {others!r}.")

@@ -38,6 +38,8 @@ NEEDED = {
     "Sum": {"left": ok.Gaussian(), "right": ok.Linear()},
     "Product": {"left": ok.Gaussian(), "right": ok.Linear()},
     "Custom": {"function": np.dot},
+    "Additive": {"left": [np.ones_like], "right": [np.ones_like]},
+    "Labels": {"labels": ["a", "b", "c"]},
     "Taxonomy": {"parents": {"a": "r", "b": "r", "c": "r"}},
     "LabelGraph": {"edges": LINE.edges},
     "Bank": {"n_features": 2},

@@ -44,7 +44,7 @@ cdef class ManyLabels(Form):
 
 @cython.final
 cdef class LabelPair(ManyLabels):
-    pass
+    cdef bint look_at(self, const Standing* now, Py_ssize_t label, Py_ssize_t best, double k, Workspace w) noexcept nogil
 
 
 @cython.final

@@ -89,10 +89,12 @@ cdef class OneOutput(Form):
         view.score, view.bare = w.scores[0], w.bare[0]
         view.trace = w.bare[w.width] if self.rule.has_trace else 0.0
         view.target, view.weight, view.k, view.offsets = y[0], weight, k, 1.0
+        w.term.n, w.term.labels[0] = 1, 0
         if not self.differentiate(now, w):
             return False
+        if self.rule.looks_ahead and self.rule.has_trace:
+            self.rule.look_back(now, view, w)
         self.rule.move(now, view, w)
-        w.term.n, w.term.labels[0] = 1, 0
         w.term.alpha[0], w.term.alpha[1], w.term.alpha[2] = w.move.alpha[0], w.move.alpha[1], 0.0
         w.term.offset[0] = w.move.offset
         w.term.enters = w.move.alpha[0] != 0.0 or self.rule.has_trace and w.move.alpha[1] != 0.0
@@ -203,31 +205,20 @@ cdef class LabelPair(ManyLabels):
 
     cdef bint decide(self, const Standing* now, const double* offset, const double* y, double weight, double k,
                      Workspace w) noexcept nogil:
-        cdef View* view = &w.view
         cdef Py_ssize_t label = <Py_ssize_t> y[0], best
         cdef int channel
         self.distances(label, w, w.spare)
-        best = self.runner_up(now, offset, label, w.spare, self.rule.shrink(now.t + 1), w)
-        view.weight = weight
-        if best < 0:                                # a single label so far: nothing to tell apart
-            best = label
-            view.target = y[0]
-            view.score = view.bare = view.trace = view.k = view.offsets = 0.0
-            view.derivative = view.curvature = 0.0
-            view.scalar_gradient, view.compared = -now.loss.nu, now.loss.scalar
-        else:
-            view.target = w.spare[best]
-            view.score, view.bare = w.scores[label] - w.scores[best], w.bare[label] - w.bare[best]
-            view.trace = w.bare[w.width + label] - w.bare[w.width + best] if self.rule.has_trace else 0.0
-            view.k = k * self.outputs.spread(label, best)
-            view.offsets = 2.0
-            if not self.differentiate(now, w):
+        w.view.weight = weight
+        if self.rule.looks_ahead and self.rule.has_trace:
+            if not self.look_at(now, label, self.runner_up(now, offset, label, w.spare, 1.0, w), k, w):
                 return False
-            if self.rule.looks_ahead:
-                self.look_at_prediction(now, offset, label, w.spare, w)
-        self.rule.move(now, view, w)
-        w.term.n = 2 if best != label else 1
-        w.term.labels[0], w.term.labels[1] = <int> label, <int> best
+            self.rule.look_back(now, &w.view, w)
+        best = self.runner_up(now, offset, label, w.spare, self.rule.shrink(now.t + 1), w)
+        if not self.look_at(now, label, best, k, w):
+            return False
+        if self.rule.looks_ahead and best >= 0:
+            self.look_at_prediction(now, offset, label, w.spare, w)
+        self.rule.move(now, &w.view, w)
         for channel in range(MAX_CHANNELS):
             w.term.alpha[channel * w.term.n] = w.move.alpha[channel] if channel <= self.rule.has_trace else 0.0
             if w.term.n == 2:
@@ -235,6 +226,24 @@ cdef class LabelPair(ManyLabels):
         w.term.offset[0], w.term.offset[1] = w.move.offset, -w.move.offset
         w.term.enters = w.move.alpha[0] != 0.0 or self.rule.has_trace and w.move.alpha[1] != 0.0
         return True
+
+    cdef bint look_at(self, const Standing* now, Py_ssize_t label, Py_ssize_t best, double k, Workspace w) noexcept nogil:
+        """The view along the direction from `best` to the label; w.spare has the distances from it."""
+        cdef View* view = &w.view
+        w.term.n = 2 if best >= 0 else 1
+        w.term.labels[0], w.term.labels[1] = <int> label, <int> best
+        if best < 0:                                # a single label so far: nothing to tell apart
+            view.target = label
+            view.score = view.bare = view.trace = view.k = view.offsets = 0.0
+            view.derivative = view.curvature = 0.0
+            view.scalar_gradient, view.compared = -now.loss.nu, now.loss.scalar
+            return True
+        view.target = w.spare[best]
+        view.score, view.bare = w.scores[label] - w.scores[best], w.bare[label] - w.bare[best]
+        view.trace = w.bare[w.width + label] - w.bare[w.width + best] if self.rule.has_trace else 0.0
+        view.k = k * self.outputs.spread(label, best)
+        view.offsets = 2.0
+        return self.differentiate(now, w)
 
 
 cdef class AllLabels(ManyLabels):
@@ -251,7 +260,7 @@ cdef class AllLabels(ManyLabels):
             self.look_at_prediction(now, offset, label, w.xi, w)
             for l in range(n):
                 w.spare[l] = shrink * w.bare[l] + offset[l]
-        elif not self.differentiate_all(now, label, weight, w):
+        if (self.rule.has_trace or not self.rule.looks_ahead) and not self.differentiate_all(now, label, weight, w):
             return False
         self.rule.move_all(now, self.outputs, label, k, weight, w)
         return all_finite(w, n, k)

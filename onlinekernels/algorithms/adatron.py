@@ -114,5 +114,6 @@ def _passes_on_tree(state, X, y, alpha, epochs):
     tree = Tree(trees["additive"], X.shape[1])
     for point, label in zip(X, y):
         tree.add(point, np.array([label]))
+    X = tree.places(X)
     for _ in range(epochs):
         pass_over_tree(tree, X, trees["scale"], y, alpha, state.plan.step.rate)
