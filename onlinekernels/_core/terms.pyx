@@ -1,6 +1,6 @@
 """Functions that are sums over terms: a kernel's program over the rows of a dictionary, and coefficients."""
 import numpy as np
-from libc.math cimport fabs, fmax, isfinite
+from libc.math cimport fabs, isfinite
 from libc.string cimport memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.coefficients cimport Coefficients
@@ -85,7 +85,7 @@ cdef class Terms(Function):
         cdef Py_ssize_t k
         cdef double size = 0.0
         for k in range(w.term.n):
-            size = fmax(size, fabs(w.term.stored[k]))
+            size = max(size, fabs(w.term.stored[k]))
         return self.terms.budget.victim(self.terms, size)
 
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
