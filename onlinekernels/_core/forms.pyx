@@ -112,7 +112,7 @@ cdef class Targets(Form):
         cdef double shrink = self.rule.shrink(now.t + 1)
         cdef View* view = &w.view
         w.all_labels = w.diagonal = True
-        memset(w.term.alpha, 0, MAX_CHANNELS * n * sizeof(double))
+        memset(w.term.alpha, 0, w.channels * n * sizeof(double))
         view.weight, view.k, view.offsets, view.trace = weight, k, 1.0, 0.0
         for l in range(n):
             view.bare, view.score, view.target = w.bare[l], w.scores[l], y[l]
@@ -254,7 +254,7 @@ cdef class AllLabels(ManyLabels):
         cdef Py_ssize_t l, label = <Py_ssize_t> y[0], n = self.outputs.n
         cdef double shrink = self.rule.shrink(now.t + 1)
         w.all_labels, w.diagonal = True, False
-        memset(w.term.alpha, 0, MAX_CHANNELS * n * sizeof(double))
+        memset(w.term.alpha, 0, w.channels * n * sizeof(double))
         if self.rule.looks_ahead:
             self.distances(label, w, w.xi)
             self.look_at_prediction(now, offset, label, w.xi, w)

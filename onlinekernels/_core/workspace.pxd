@@ -123,6 +123,7 @@ cdef class Workspace:
     cdef double* knots
     # One example: rows of `width` numbers
     cdef Py_ssize_t width
+    cdef int channels                   # of the function
     cdef double* bare                   # f(x, .), then v(x, .)
     cdef double* scores                 # f(x, .) + b, as the rule sees it
     cdef double* xi                     # derivative of the loss, many outputs

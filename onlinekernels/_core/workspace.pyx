@@ -42,6 +42,7 @@ cdef class Workspace:
         cdef double* row
         cdef Py_ssize_t n = max(width, 2)           # a pair of labels
         self.failure = NONE
+        self.channels = channels
         if width == self.width:
             return 0
         row = <double*> self.buffer(EXAMPLE, (7 + 5 * MAX_CHANNELS) * n * sizeof(double))
