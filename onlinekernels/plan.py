@@ -187,8 +187,8 @@ class Plan:
         self._check_rule()
         if self.per_feature and self.weight_scale is None:
             raise ValueError(
-                f"per_feature=True is a step for each weight, and {self.kernel!r} with budget={self.budget!r} keeps no weights. "
-                "Use a feature map, or Linear() with budget=None."
+                f"per_feature=True is a step for each weight, and {self.kernel!r} with budget={self.budget!r} keeps no "
+                "weights. Use a feature map, or Linear() with budget=None."
             )
         if self.per_feature and isinstance(self.labels, Taxonomy):
             raise ValueError("per_feature=True needs the delta kernel between labels; a Taxonomy has another.")
@@ -265,7 +265,9 @@ class Plan:
 
     def _checked_features(self):
         if self.keeps_terms:
-            raise ValueError(f"This algorithm keeps its examples, and {self.kernel!r} is a feature map, which keeps weights.")
+            raise ValueError(
+                f"This algorithm keeps its examples, and {self.kernel!r} is a feature map, which keeps weights."
+            )
         features = self.kernel.features()
         if features is None:
             raise ValueError(
@@ -328,7 +330,8 @@ class Plan:
                     "Convert it with X.toarray()."
                 )
             return validation.check_sparse(X, n_features=n_features, owner=owner)
-        if self.weight_scale is not None and self.features is None or self.trees is not None or self.kernel.takes_indices():
+        linear = self.weight_scale is not None and self.features is None
+        if linear or self.trees is not None or self.kernel.takes_indices():
             dtype = np.float64
         if self.scale:  # the kernel sees other numbers
             return validation.check_points(X, n_features=n_features, dtype=dtype, finite=finite, owner=owner)

@@ -532,10 +532,8 @@ class State:
         _check_sizes(plan, learned["learned"], n_features, sparse, n_targets)
         state = cls(plan, n_features, dtype, origin, labels, sparse, n_targets)
         state._make_room(learned["learned"])
-        if plan.restricts and "points" in learned["learned"]:  # before the kernel looks at them
-            points = check_array(learned["learned"]["points"], "points", dtype, (-1, n_features))
-            if len(points):
-                plan.kernel.check_input(points if origin is None else points + origin)
+        if plan.restricts:  # before the kernel looks at them
+            _check_domain(plan.kernel, learned["learned"], n_features, dtype)
         state.hypothesis.restore(learned["learned"])
         state.take_labels(labels)
         state.make_ready()
@@ -570,6 +568,18 @@ class State:
         """There may be more labels that have joined than are known by name, but not more than there are offsets."""
         if self.form != "one" and self.labels is not None and not self.labels.fixed:
             self.hypothesis.grow(np.size(learned["offset"]))
+
+
+def _check_domain(kernel, learned, n_features, dtype):
+    """Points, and landmarks of maps, must be where the kernel is defined; ValueError if they are not."""
+    for name in learned:
+        map_name, dot, last = name.rpartition(".")
+        if last == "points":
+            points = check_array(learned[name], "points", dtype, (-1, n_features))
+            origin = learned.get(f"{map_name}{dot}origin")
+            if len(points):
+                origin = 0 if origin is None else check_array(origin, "origin", dtype, (n_features,))
+                kernel.check_input(points + origin)
 
 
 def _check_sizes(plan, learned, n_features, sparse, n_targets):

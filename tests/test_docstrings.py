@@ -59,6 +59,7 @@ def fit(cls, **params):
         return thing.partial_fit(X, SIGNS, keys=None if thing.n_models is not None else [0] * 12)
     if cls.__name__ in algorithms.__all__:
         thing.set_params(**{"loss": "insensitive"} if params.get("scale_target") is True else {})
+        thing.set_params(**{"kernel": "linear", "budget": None} if params.get("per_feature") is True else {})
         return thing.fit(X, NUMBERS if params.get("scale_target") is True else SIGNS)
     if isinstance(thing, ok.Loss):
         return ok.NORMA(thing, labels=LINE if thing.structured else None).fit(X, Y[thing.task])
@@ -68,7 +69,8 @@ def fit(cls, **params):
         return ok.NORMA("graph_hinge", labels=thing).fit(X, LETTERS)
     for kind, name in ((ok.Kernel, "kernel"), (Step, "step"), (Budget, "budget"), (ok.RunningScaler, "scale")):
         if isinstance(thing, kind):
-            return ok.NORMA("squared", **{name: thing}).fit(X, NUMBERS)
+            kernel = {"kernel": "linear"} if params.get("per_feature") is True else {}
+            return ok.NORMA("squared", **kernel, **{name: thing}).fit(X, NUMBERS)
     raise AssertionError(f"no way to fit {cls}")
 
 

@@ -70,12 +70,14 @@ def learn(model, X, y, rows):
 
 
 MAPS = {
-    "gaussian": (ok.RandomFourier(ok.Gaussian(1.5), 40, seed=3), lambda X: fourier_features(X, ok.Gaussian(1.5), 40, 3)),
+    "gaussian": (
+        ok.RandomFourier(ok.Gaussian(1.5), 40, seed=3), lambda X: fourier_features(X, ok.Gaussian(1.5), 40, 3)),
     "laplacian": (ok.RandomFourier(ok.Laplacian(0.4), 24), lambda X: fourier_features(X, ok.Laplacian(0.4), 24)),
     "nystroem": (ok.Nystroem(ok.Gaussian(1.0), 30), lambda X: nystroem_features(X, ok.Gaussian(1.0), 30)),
     "nystroem laplacian": (ok.Nystroem("laplacian", 20), lambda X: nystroem_features(X, ok.Laplacian(), 20)),
     "sum": (
-        ok.Constant(0.5) + 2.0 * ok.RandomFourier("gaussian", 16) + 0.1 * ok.Linear() + ok.Nystroem(ok.Laplacian(0.5), 12),
+        (ok.Constant(0.5) + 2.0 * ok.RandomFourier("gaussian", 16) + 0.1 * ok.Linear()
+         + ok.Nystroem(ok.Laplacian(0.5), 12)),
         lambda X: np.hstack([
             np.full((len(X), 1), np.sqrt(0.5)),
             np.sqrt(2.0) * fourier_features(X, ok.Gaussian(), 16),
@@ -110,7 +112,8 @@ class TestFeatures:
         fourier, linear = ok.RandomFourier("laplacian", 10), ok.Linear()
         one, two = fourier(X), linear(X)
         np.testing.assert_allclose((2 * fourier + linear)(X), 2 * one + two, rtol=1e-13, atol=1e-13)
-        np.testing.assert_allclose((fourier * linear + ok.Gaussian())(X), one * two + ok.Gaussian()(X), rtol=1e-13, atol=1e-13)
+        product = fourier * linear + ok.Gaussian()
+        np.testing.assert_allclose(product(X), one * two + ok.Gaussian()(X), rtol=1e-13, atol=1e-13)
         whole = 2 * one + two
         sizes = np.sqrt(np.diag(whole))
         np.testing.assert_allclose(ok.Normalized(2 * fourier + linear)(X), whole / np.outer(sizes, sizes), atol=1e-13)
@@ -141,7 +144,8 @@ class TestFeatures:
     @pytest.mark.parametrize("largest", [1.0, 1e3, 9e5, 1e7, 1e12])
     def test_cosines_and_sines_of_large_phases(self, largest):
         phases = np.random.default_rng(0).uniform(-largest, largest, size=(500, 1))
-        features = feature_map([{"map": "fourier", "law": "gaussian", "rate": 1.0, "size": 8, "seed": 0, "scale": 4.0}], 1, False)
+        part = {"map": "fourier", "law": "gaussian", "rate": 1.0, "size": 8, "seed": 0, "scale": 4.0}
+        features = feature_map([part], 1, False)
         products = phases * features.frequencies
         np.testing.assert_allclose(features(phases), np.hstack([np.cos(products), np.sin(products)]), rtol=0, atol=4e-16)
 
@@ -198,7 +202,8 @@ def test_chunks_do_not_matter(data):
 
 
 class TestNystroem:
-    @pytest.mark.parametrize("base", [ok.Gaussian(1.0), ok.Gaussian(6.0), ok.Laplacian(0.5), ok.Polynomial(3, scale=0.1),
+    @pytest.mark.parametrize("base", [ok.Gaussian(1.0), ok.Gaussian(6.0), ok.Laplacian(0.5),
+                                      ok.Polynomial(3, scale=0.1),
                                       ok.Linear(), ok.Gaussian() + 0.2 * ok.Linear() + ok.Constant(), ok.Normalized(ok.Polynomial(2)),
                                       ok.AdditiveExponential(), ok.Gaussian(1.0) + ok.Noise(0.3)], ids=repr)
     @pytest.mark.parametrize("learner", LEARNERS)
@@ -280,7 +285,8 @@ class TestNystroem:
         assert model.n_terms_ == 5
 
     def test_rows_of_weight_zero_that_are_left_out_are_no_landmarks(self):
-        model = ok.ROMMA(ok.Nystroem("gaussian", 20)).partial_fit(X[:4], SIGNS[:4], sample_weight=[1, 0, 1, 0], classes=[-1, 1])
+        model = ok.ROMMA(ok.Nystroem("gaussian", 20))
+        model.partial_fit(X[:4], SIGNS[:4], sample_weight=[1, 0, 1, 0], classes=[-1, 1])
         np.testing.assert_array_equal(model.support_vectors_, X[[0, 2]])
 
 
@@ -316,8 +322,8 @@ class TestContinuing:
                 part = scipy_sparse.csr_array(rows[i : i + chunk])
                 sparse.partial_fit(part, SIGNS[i : i + chunk], classes=[-1, 1])
             np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-9)
-            np.testing.assert_allclose(sparse.decision_function(scipy_sparse.csr_array(rows)), dense.decision_function(rows),
-                                       atol=1e-9)
+            scores = sparse.decision_function(scipy_sparse.csr_array(rows))
+            np.testing.assert_allclose(scores, dense.decision_function(rows), atol=1e-9)
 
     def test_scaled_rows(self, kernel):
         model = ok.NORMA("hinge", kernel, scale=True)
@@ -357,7 +363,8 @@ class TestContinuing:
 def test_initial_of_another_precision_or_kind_of_rows():
     kernel = ok.Nystroem("gaussian", 20) + ok.Linear()
     first = ok.NORMA("hinge", kernel).partial_fit(X[:50].astype(np.float32), SIGNS[:50])
-    second = ok.NORMA("hinge", kernel).partial_fit(X[50:51], SIGNS[50:51], classes=[-1, 1], initial=first, sample_weight=[0.0])
+    second = ok.NORMA("hinge", kernel)
+    second.partial_fit(X[50:51], SIGNS[50:51], classes=[-1, 1], initial=first, sample_weight=[0.0])
     np.testing.assert_allclose(second.decision_function(X), first.decision_function(X), atol=1e-3)
     with pytest.raises(ValueError, match="kind of rows"):
         ok.NORMA("hinge", kernel).partial_fit(scipy_sparse.csr_array(X), SIGNS, initial=first)
@@ -369,8 +376,8 @@ def test_combine():
     mean = np.mean([model.decision_function(X) for model in fourier], axis=0)
     np.testing.assert_allclose(whole.decision_function(X), mean, atol=1e-12)
     start = ok.NORMA("hinge", ok.Nystroem("gaussian", 20)).partial_fit(X[:25], SIGNS[:25])
-    parts = [ok.NORMA("hinge", ok.Nystroem("gaussian", 20)).partial_fit(X[25 + i :: 2], SIGNS[25 + i :: 2], initial=start)
-             for i in range(2)]
+    rest = [slice(25 + i, None, 2) for i in range(2)]
+    parts = [ok.NORMA("hinge", ok.Nystroem("gaussian", 20)).partial_fit(X[i], SIGNS[i], initial=start) for i in rest]
     mean = np.average([model.decision_function(X) for model in parts], axis=0, weights=[68, 67])
     np.testing.assert_allclose(ok.combine(parts).decision_function(X), mean, atol=1e-12)
     apart = [ok.NORMA("hinge", ok.Nystroem("gaussian", 20)).partial_fit(X[i::2], SIGNS[i::2]) for i in range(2)]
@@ -378,7 +385,8 @@ def test_combine():
         ok.combine(apart)
 
 
-@pytest.mark.parametrize("kernel, fill", [(ok.RandomFourier("gaussian", 20), 0.0), (ok.RandomFourier("laplacian", 20), 2.5),
+@pytest.mark.parametrize("kernel, fill", [(ok.RandomFourier("gaussian", 20), 0.0),
+                                          (ok.RandomFourier("laplacian", 20), 2.5),
                                           (ok.Nystroem("gaussian", 15), 2.5), (ok.Nystroem("gaussian", 500), 0.0),
                                           (ok.Linear() + ok.RandomFourier("gaussian", 8) + ok.Nystroem("laplacian", 9), 0.0)],
                          ids=repr)
@@ -424,7 +432,8 @@ def test_what_makes_no_sense_is_refused(kernel, words):
         ok.NORMA("hinge", kernel).partial_fit(X, SIGNS)
 
 
-@pytest.mark.parametrize("model", [ok.VotedPerceptron(ok.RandomFourier("gaussian")), ok.Adatron(ok.Nystroem("gaussian"))], ids=repr)
+@pytest.mark.parametrize("model", [ok.VotedPerceptron(ok.RandomFourier("gaussian")),
+                                   ok.Adatron(ok.Nystroem("gaussian"))], ids=repr)
 def test_algorithms_that_keep_their_examples(model):
     with pytest.raises(ValueError, match="feature map"):
         model.fit(X, SIGNS)
@@ -435,4 +444,15 @@ def test_a_file_with_other_frequencies_is_refused():
     learned = model._state.to_dict()
     learned["learned"]["map0.frequency"] = learned["learned"]["map0.frequency"] + 1e-9
     with pytest.raises(ValueError, match="seed"):
+        type(model._state).from_dict(learned)
+
+
+def test_a_file_with_landmarks_where_the_kernel_is_not_defined_is_refused():
+    gram = ok.Gaussian()(X[:20])
+    model = ok.NORMA("hinge", ok.Nystroem(ok.Precomputed(gram), 8)).partial_fit(np.arange(20)[:, None], SIGNS[:20])
+    exact = ok.NORMA("hinge", ok.Nystroem("gaussian", 8)).partial_fit(X[:20], SIGNS[:20])
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-10)
+    learned = model._state.to_dict()
+    learned["learned"]["map0.points"] = learned["learned"]["map0.points"] + 100.0
+    with pytest.raises(ValueError, match="indices"):
         type(model._state).from_dict(learned)
