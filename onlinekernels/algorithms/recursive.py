@@ -6,7 +6,7 @@ from onlinekernels.fitted import learned, only_if
 from onlinekernels.labels import label_column
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.plan import Plan
-from onlinekernels.validation import bad_parameter, check_count, check_positive, check_targets
+from onlinekernels.validation import as_csr, bad_parameter, check_count, check_positive, check_targets
 from onlinekernels.validation.parameters import Real, check_share
 
 __all__ = ["KRLS"]
@@ -210,7 +210,7 @@ class KRLS(OnlineLearner):
             state, _, scores, _ = self._known(X)
             examples = self._examples(state, X)
             left, right = state.function.uncertainty(examples, True)
-            covariance = state.gram(examples) + left @ right.T
+            covariance = state.kernel(as_csr(examples) if state.sparse else examples) + left @ right.T
             units = _units(state, len(scores))
             mean = np.reshape(state.answers(scores), scores.shape) if state.loss.task == "regression" else state.shown(scores.T).T
         values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
