@@ -32,8 +32,8 @@ class KRLS(OnlineLearner):
 
     Parameters
     ----------
-    loss : Squared, MulticlassSquared, or a name
-        "squared" for numbers, one or several, "multiclass_squared" for two or many classes.
+    loss : Squared, MulticlassSquared, "squared" or "multiclass_squared"
+        The first is for numbers, one or several, the second for two or many classes.
     {kernel}
         Prior knowledge: k(x, x) is the variance of f before anything is known. Add `Constant` if f is not about 0. `Linear()`
         keeps weights and no points: Bayesian linear regression.
@@ -53,8 +53,6 @@ class KRLS(OnlineLearner):
         Passes that `fit` makes; at least 1. Each counts as new evidence.
 
     {Attributes}
-    noise_
-        The variance of y about f that is in force.
 
     {Notes}
 
