@@ -234,8 +234,10 @@ class Plan:
                 )
         if self.rule == "recursive":
             if type(loss).__name__ not in SECOND_ORDER_LOSSES or not loss.is_compiled():
-                raise ValueError(f"{loss!r} has no posterior that is Gaussian. Use 'squared' for numbers, 'multiclass_squared' "
-                                 "for classes.")
+                raise ValueError(
+                    "The 'loss' parameter of KRLS must be one whose posterior is Gaussian: 'squared' for numbers, "
+                    f"'multiclass_squared' for classes. Got {loss!r} instead."
+                )
             if self.labels is not None:
                 raise ValueError("KRLS knows no structure of labels.")
         elif self.rule != "gradient":

@@ -170,6 +170,20 @@ def test_probabilities(data, tmp_path, capsys):
     np.testing.assert_allclose([[float(cell) for cell in row[1:]] for row in rows], model.predict_proba(X[:5]))
 
 
+def test_deviations_need_second_order(data, tmp_path, capsys):
+    learn(data, "wave", "--loss", "squared", "--limit", 100, "--save", tmp_path / "m")
+    for option in (["--std"], ["--interval", "0.9"]):
+        assert "learn with --algorithm krls" in refused(["predict", tmp_path / "m", data, *option], capsys)
+    learn(data, "word", "--algorithm", "krls", "--loss", "multiclasssquared", "--limit", 100, "--save", tmp_path / "m")
+    assert "MulticlassSquared()" in refused(["predict", tmp_path / "m", data, "--interval", "0.9"], capsys)
+    assert "must be a number in (0, 1). Got 1.5" in refused(["predict", tmp_path / "m", data, "--interval", "1.5"], capsys)
+    arguments = ["learn", data, "--target", "wave", "--algorithm", "krls"]
+    assert "'noise' parameter of KRLS" in refused([*arguments, "--noise", "-1"], capsys)
+    assert "'memory' parameter of KRLS" in refused([*arguments, "--memory", "1.5"], capsys)
+    assert "SILK has no parameter 'noise'" in refused([*arguments[:-2], "--noise", "0.1"], capsys)
+    assert "cannot be given with --model" in refused([*arguments[:-2], "--model", tmp_path / "m.npz", "--noise", "0.1"], capsys)
+
+
 # ---- Errors that name a way out ------------------------------------------------------------------
 
 

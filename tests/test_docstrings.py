@@ -43,6 +43,7 @@ NEEDED = {
     "Taxonomy": {"parents": {"a": "r", "b": "r", "c": "r"}},
     "LabelGraph": {"edges": LINE.edges},
     "Bank": {"n_features": 2},
+    "KRLS": {"loss": "multiclass_squared"},
 }
 CLASSES = [
     *(thing for thing in (getattr(ok, name) for name in ok.__all__)
@@ -58,7 +59,8 @@ def fit(cls, **params):
     if isinstance(thing, ok.Bank):
         return thing.partial_fit(X, SIGNS, keys=None if thing.n_models is not None else [0] * 12)
     if cls.__name__ in algorithms.__all__:
-        thing.set_params(**{"loss": "insensitive"} if params.get("scale_target") is True else {})
+        numbers = "squared" if cls is ok.KRLS else "insensitive"
+        thing.set_params(**{"loss": numbers} if params.get("scale_target") is True else {})
         thing.set_params(**{"kernel": "linear", "budget": None} if params.get("per_feature") is True else {})
         return thing.fit(X, NUMBERS if params.get("scale_target") is True else SIGNS)
     if isinstance(thing, ok.Loss):

@@ -25,7 +25,7 @@ from onlinekernels.kernels import Normalized
 from onlinekernels.losses import LOSSES
 from onlinekernels.maps import Nystroem, RandomFourier
 
-__all__ = ["algorithm", "kernel", "loss", "step", "budget", "assignment", "class_weight", "value"]
+__all__ = ["algorithm", "kernel", "loss", "step", "budget", "noise", "assignment", "class_weight", "value"]
 
 # Adatron learns whole data sets only.
 ALGORITHMS = {name.lower(): getattr(algorithms, name) for name in algorithms.__all__ if name != "Adatron"}
@@ -114,6 +114,15 @@ def budget(text):
         return None
     number = value(text)
     return _made(text, BUDGETS, "budget") if isinstance(number, str) else number
+
+
+def noise(text):
+    """The variance of noise: a number, or ``auto``.
+
+    >>> noise("0.01"), noise("auto")
+    (0.01, 'auto')
+    """
+    return "auto" if text.strip().lower() == "auto" else float(text)
 
 
 def assignment(text):
