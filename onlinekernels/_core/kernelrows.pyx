@@ -8,6 +8,7 @@ from libc.math cimport isfinite
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.dictionary cimport Dictionary
 from onlinekernels._core.kernels cimport MAX_OPS, SQUARE, TILT, Program
+from onlinekernels._core.turns cimport call_out, come_back
 from onlinekernels._core.vecmath cimport ok_widen
 from onlinekernels._core.workspace cimport FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, WIDENED, WORK, Piece, Workspace
 
@@ -268,9 +269,15 @@ cdef class ObjectRows(KernelRows):
         w.example = x = w.source[first]
         if learning:
             self.dictionary.reserve(1)
-        w.kept = self.row(x)
         w.own = <double*> w.buffer(OWN, sizeof(double))
-        w.own[0] = self.kernel.self_value(x) if learning or self.evaluates_own else 1.0
+        if learning:                            # in the middle of a piece
+            call_out()
+        try:
+            w.kept = self.row(x)
+            w.own[0] = self.kernel.self_value(x) if learning or self.evaluates_own else 1.0
+        finally:
+            if learning:
+                come_back()
         w.begin_piece(1)
         w.piece.first = self.dictionary.start
         w.piece.values = <const double*> array_data(w.kept)
