@@ -20,6 +20,7 @@ from onlinekernels.additive import AdditiveExponential, AdditiveMatern, Additive
 from onlinekernels.algorithms import (
     ALMA,
     ILK,
+    LASVM,
     NORMA,
     ROMMA,
     SILK,
@@ -79,6 +80,7 @@ __all__ = [
     "Adatron",
     "Bank",
     "ILK",
+    "LASVM",
     "NORMA",
     "PassiveAggressive",
     "Perceptron",

@@ -5,6 +5,7 @@ import numpy as np
 
 from onlinekernels import defaults, validation
 from onlinekernels._core.coefficients import Full, Paired
+from onlinekernels._core.dual import Pairwise
 from onlinekernels._core.engine import Engine
 from onlinekernels._core.forest import BudgetedTrees, Forest, Trees
 from onlinekernels._core.forms import AllLabels, LabelPair, OneOutput, Targets
@@ -41,6 +42,7 @@ RULES = {
     "relaxed": (rules.Relaxed, {}),
     "relaxed aggressive": (rules.Relaxed, {"aggressive": True}),
     "approximate": (rules.Approximate, {}),
+    "pairwise": (Pairwise, {}),
 }
 
 
@@ -60,7 +62,7 @@ class Plan:
     radius : float
         |f| stays within it; 0 for no bound.
     threshold : float
-        (1 - alpha) B of ALMA.
+        (1 - alpha) B of ALMA, tau of LASVM.
     exact_norms : bool
         |f|^2, and <f, v> of SVMD, corrected whenever a term is dropped.
     keeps_terms : bool
@@ -245,7 +247,7 @@ class Plan:
     @property
     def leaves_out(self):
         """Whether an example of weight 0 is left out altogether: by rules that know no weights, and by votes."""
-        return self.rule.startswith("relaxed") or self.rule == "approximate" or self.keeps_terms
+        return self.rule.startswith("relaxed") or self.rule == "approximate" or self.keeps_terms and self.rule == "gradient"
 
     def checked_points(self, X, n_features=None, dtype=None, finite=True, owner="model", sparse=None):
         """X as the engine takes it: an array of finite numbers, sparse rows, or a list of objects.
@@ -324,7 +326,7 @@ class Plan:
             program=program,
             terms=self._terms(points, channels, outputs, targets),
             outputs=outputs,
-            evaluates_slots=self.exact_norms,
+            evaluates_slots=self.exact_norms or self.rule == "pairwise",
         )
 
     def _terms(self, dictionary, channels, outputs, targets):

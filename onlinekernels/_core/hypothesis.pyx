@@ -52,6 +52,7 @@ cdef class Hypothesis:
         self.watch = new_watch(self.now.loss.nu)
         self.set_offsets(np.zeros((2, function.width)))
         self.rule.grow(function.width)
+        self.rule.stand_on(function)
 
     cdef set_offsets(self, offsets):
         self.offsets = offsets
@@ -406,3 +407,4 @@ cdef class Hypothesis:
         """Assert every invariant."""
         assert self.now.t >= 0 and np.isfinite(self.offsets).all()
         self.function._check()
+        self.rule._check()

@@ -1,5 +1,6 @@
 """Rules: what an example does to a function."""
 cimport cython
+from onlinekernels._core.function cimport Function
 from onlinekernels._core.moves cimport Standing, Step, View
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.workspace cimport Workspace
@@ -20,6 +21,7 @@ cdef class Rule:
     cdef bint is_finite(self) noexcept nogil
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil
     cdef void follow(self, Workspace w) noexcept nogil
+    cdef int stand_on(self, Function function) except -1
 
 
 @cython.final

@@ -4,6 +4,7 @@ from libc.math cimport exp, fmax, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.dense cimport hinge_step, softmax_hessian_times, softmax_step
+from onlinekernels._core.function cimport Function
 from onlinekernels._core.losses cimport MULTICLASS_LOGISTIC, loss_grows_like_square, loss_moved_scalar
 from onlinekernels._core.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Standing, Step, View, adapted_step,
                                         aggressive_move, capped, gain, gradient_move, implicit_move, implicit_shrink,
@@ -43,7 +44,9 @@ cdef class Rule:
         the factor that it will apply to f, if it looks at the scores after that;
     `accept`, `follow`, `state`, `check_state`, `restore`, `grow`
         for a state of its own: before the move is carried out, when it has been, and between calls. Numbers per slot, or
-        per pair of slots, are tables of the dictionary.
+        per pair of slots, are tables of the dictionary;
+    `stand_on(function)`
+        to know the function that it will move.
 
     Parameters
     ----------
@@ -84,6 +87,10 @@ cdef class Rule:
         """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere."""
         pass
 
+    cdef int stand_on(self, Function function) except -1:
+        """This is the function that it will move."""
+        return 0
+
     def grow(self, Py_ssize_t width):
         """Make room for more labels."""
 
@@ -99,7 +106,10 @@ cdef class Rule:
         """ValueError unless a state fits."""
 
     def restore(self, state):
-        """Continue from a state that has been checked."""
+        """Continue from a state that has been checked; the function has been restored."""
+
+    def _check(self):
+        """Assert every invariant."""
 
 
 cdef class Gradient(Rule):

@@ -14,6 +14,7 @@ cdef class Terms(Function):
 
     cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil
+    cdef void newcomers_values(self, Workspace w, Py_ssize_t slot, double own, double* out) noexcept nogil
     cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
 
 
@@ -23,6 +24,7 @@ cdef class CompiledTerms(Terms):
     cdef readonly Table facts           # (n_facts, capacity): what the kernel keeps with each point
     cdef bint evaluates_slots           # whether `evaluate_slot` will be needed
 
+    cdef int make_slot_room(self, Workspace w, Py_ssize_t room) except -1
     cdef int add_up_by_slots(self, Workspace w, int last) except -1
 
 

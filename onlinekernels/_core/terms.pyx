@@ -1,7 +1,7 @@
 """Functions that are sums over terms: a kernel's program over the rows of a dictionary, and coefficients."""
 import numpy as np
 from libc.math cimport fabs, fmax, isfinite
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.coefficients cimport Coefficients
 from onlinekernels._core.frame cimport MAX_CHANNELS, frame_reset, frame_row
@@ -9,7 +9,7 @@ from onlinekernels._core.function cimport Function
 from onlinekernels._core.kernels cimport MAX_OPS, SQUARE, TILT, Program
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.vecmath cimport ok_widen
-from onlinekernels._core.workspace cimport (FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, TOTALS, WIDENED, WORK, Piece,
+from onlinekernels._core.workspace cimport (DENSE_ROW, FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, TOTALS, WIDENED, WORK, Piece,
                                             Workspace)
 
 
@@ -37,6 +37,13 @@ cdef class Terms(Function):
     cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil:
         """Kernel values of a slot's point with the slots in use, into w.slot_work; return k(x, x) there."""
         return 0.0
+
+    cdef void newcomers_values(self, Workspace w, Py_ssize_t slot, double own, double* out) noexcept nogil:
+        """Kernel values of the point in a slot, the latest example, with the slots in use; own: with itself.
+
+        They do not depend on where the slots are, nor on the piece: `values_between` gives the same bits.
+        """
+        pass
 
     cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Example i has entered a slot."""
@@ -140,6 +147,10 @@ cdef class Terms(Function):
 
     # ---- For Python ---------------------------------------------------------------------------
 
+    def values_between(self):
+        """Kernel values of the points of all slots in use, a row for each, with each other."""
+        raise NotImplementedError
+
     def widen(self, Py_ssize_t width):
         self.terms.widen(width)
 
@@ -239,9 +250,7 @@ cdef class CompiledTerms(Terms):
         if w.piece.narrow:
             w.widened = <double*> w.buffer(WIDENED, room * sizeof(double))
         if self.evaluates_slots:
-            w.slot_inner = <double*> w.buffer(SLOT_INNER, room * sizeof(double))
-            w.slot_l1 = <double*> w.buffer(SLOT_L1, room * sizeof(double))
-            w.slot_work = <double*> w.buffer(SLOT_WORK, self.program.depth * room * sizeof(double))
+            self.make_slot_room(w, room)
         with nogil:
             for i in range(m):
                 x = NULL if w.piece.x == NULL else w.piece.x + i * size
@@ -322,6 +331,32 @@ cdef class CompiledTerms(Terms):
         w.slot_work[slot - start] = own         # the same example: noise counts
         return own
 
+    cdef void newcomers_values(self, Workspace w, Py_ssize_t slot, double own, double* out) noexcept nogil:
+        self.slot_values(w, slot)
+        memcpy(out, w.slot_work, self.dictionary.size() * sizeof(double))
+
+    def values_between(self):
+        cdef Workspace w = Workspace()
+        cdef Py_ssize_t i, n = self.dictionary.size()
+        cdef double[:, ::1] values
+        result = np.empty((n, n))
+        if n:
+            values = result
+            self.make_slot_room(w, n)
+            w.dense_row = <double*> w.buffer(DENSE_ROW, self.n_features * sizeof(double))
+            with nogil:
+                for i in range(n):
+                    self.slot_values(w, self.dictionary.start + i)
+                    memcpy(&values[i, 0], w.slot_work, n * sizeof(double))
+        return result
+
+    cdef int make_slot_room(self, Workspace w, Py_ssize_t room) except -1:
+        """Room for the kernel values of a slot's point."""
+        w.slot_inner = <double*> w.buffer(SLOT_INNER, room * sizeof(double))
+        w.slot_l1 = <double*> w.buffer(SLOT_L1, room * sizeof(double))
+        w.slot_work = <double*> w.buffer(SLOT_WORK, self.program.depth * room * sizeof(double))
+        return 0
+
     cdef void evaluate_slot(self, Workspace w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
         cdef int channel
         own[0] = self.slot_values(w, slot)
@@ -390,6 +425,21 @@ cdef class ObjectTerms(Terms):
 
     cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil:
         return w.piece.values
+
+    cdef void newcomers_values(self, Workspace w, Py_ssize_t slot, double own, double* out) noexcept nogil:
+        cdef Py_ssize_t other, first = w.piece.first
+        for other in range(self.dictionary.start, self.dictionary.stop):
+            if other != slot:
+                out[other - self.dictionary.start] = w.piece.values[other - first]
+        out[slot - self.dictionary.start] = own
+
+    def values_between(self):
+        points = self.objects.in_use()
+        values = np.empty((len(points), len(points)))
+        for i, x in enumerate(points):
+            values[i] = self.row(x)
+            values[i, i] = self.kernel.self_value(x)
+        return values
 
     cdef int close(self, Workspace w) except -1:
         self.objects.keep(w.piece, w.example)

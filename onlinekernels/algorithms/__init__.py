@@ -1,6 +1,7 @@
 """The algorithms, one short file per family."""
 from onlinekernels.algorithms.adatron import Adatron
 from onlinekernels.algorithms.implicit import ILK, SILK, PassiveAggressive
+from onlinekernels.algorithms.lasvm import LASVM
 from onlinekernels.algorithms.margin import ALMA, ROMMA, VotedPerceptron
 from onlinekernels.algorithms.metadescent import SVMD
 from onlinekernels.algorithms.norma import NORMA, Perceptron
@@ -10,6 +11,7 @@ __all__ = [
     "ALMA",
     "Adatron",
     "ILK",
+    "LASVM",
     "NORMA",
     "PassiveAggressive",
     "Perceptron",
