@@ -67,6 +67,7 @@ def models():
         (ok.VotedPerceptron(gaussian), SIGNS),
         (ok.ALMA(gaussian, budget=6), SIGNS),
         (ok.ROMMA(gaussian), SIGNS),
+        (ok.LASVM(gaussian), SIGNS),
         (ok.Projection("insensitive", gaussian, radius=2.0, budget=7), NUMBERS),
         (ok.PassiveAggressive("hinge", "polynomial", variant="PA-II"), SIGNS),
     ]:

@@ -45,6 +45,7 @@ MODELS = {
     "perceptron": (lambda k: ok.Perceptron(k), TWO),
     "alma": (lambda k: ok.ALMA(k), TWO),
     "voted": (lambda k: ok.VotedPerceptron(k), TWO),
+    "lasvm": (lambda k: ok.LASVM(k), TWO),
     "scaled": (lambda k: ok.SILK("squared", k, scale=True, budget=70), NUMBERS),
 }
 CUTS = {

@@ -103,6 +103,7 @@ ALGORITHMS = [
     ok.ALMA(),
     ok.ROMMA("linear", aggressive=True),
     ok.VotedPerceptron("linear"),
+    ok.LASVM("linear"),
 ]
 
 

@@ -39,12 +39,13 @@ MODELS = [
     # Scaling classifiers are not tagged as poor scorers: scikit-learn asks them for good ones.
     *[algorithm(loss, scale=True) for algorithm in FREE for loss in ("hinge", "logistic", "multiclass_hinge")],
     *[algorithm(loss, scale=True) for algorithm in CONSTRAINED for loss in ("hinge", "multiclass_hinge")],
-    *[algorithm(scale=True) for algorithm in (ok.Perceptron, ok.ALMA, ok.ROMMA, ok.VotedPerceptron)],
+    *[algorithm(scale=True) for algorithm in (ok.Perceptron, ok.ALMA, ok.ROMMA, ok.VotedPerceptron, ok.LASVM)],
     ok.RunningScaler(),
     ok.Perceptron(),
     ok.ALMA(),
     ok.ROMMA(),
     ok.VotedPerceptron(),
+    ok.LASVM(),
     ok.Adatron(),
 ]
 with warnings.catch_warnings():

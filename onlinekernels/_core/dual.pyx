@@ -199,11 +199,20 @@ cdef class Pairwise(Rule):
         found = self.exchange()
         if found:
             self.look_for_pair()
-        if self.up != NOBODY and self.down != NOBODY:
-            self.offset[0] = 0.5 * (self.gradient()[self.up] + self.gradient()[self.down])
+        self.place_offset()
         if found:
             self.remove_idle()
         return found
+
+    cdef void place_offset(self) noexcept nogil:
+        """Halfway between the two gradients; as long as there is one class, at that one."""
+        cdef double* g = self.gradient()
+        if self.up != NOBODY and self.down != NOBODY:
+            self.offset[0] = 0.5 * (g[self.up] + g[self.down])
+        elif self.up != NOBODY:
+            self.offset[0] = g[self.up]
+        elif self.down != NOBODY:
+            self.offset[0] = g[self.down]
 
     cdef void look_for_pair(self) noexcept nogil:
         """Find `up` and `down`.
