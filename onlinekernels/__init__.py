@@ -26,6 +26,7 @@ from onlinekernels.algorithms import (
     SILK,
     SVMD,
     Adatron,
+    Ballseptron,
     PassiveAggressive,
     Perceptron,
     Projection,
@@ -78,6 +79,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ALMA",
     "Adatron",
+    "Ballseptron",
     "Bank",
     "ILK",
     "LASVM",

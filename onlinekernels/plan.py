@@ -41,9 +41,12 @@ RULES = {
     "aggressive squared": (rules.Aggressive, {"squared": True}),
     "relaxed": (rules.Relaxed, {}),
     "relaxed aggressive": (rules.Relaxed, {"aggressive": True}),
+    "ball": (rules.Ball, {}),
     "approximate": (rules.Approximate, {}),
     "pairwise": (Pairwise, {}),
 }
+
+WEIGHTLESS = {"relaxed", "relaxed aggressive", "ball", "approximate"}  # rules that know no weights of examples
 
 
 class Plan:
@@ -62,7 +65,7 @@ class Plan:
     radius : float
         |f| stays within it; 0 for no bound.
     threshold : float
-        (1 - alpha) B of ALMA, tau of LASVM.
+        (1 - alpha) B of ALMA, the radius of the Ballseptron, tau of LASVM.
     exact_norms : bool
         |f|^2, and <f, v> of SVMD, corrected whenever a term is dropped.
     keeps_terms : bool
@@ -247,7 +250,7 @@ class Plan:
     @property
     def leaves_out(self):
         """Whether an example of weight 0 is left out altogether: by rules that know no weights, and by votes."""
-        return self.rule.startswith("relaxed") or self.rule == "approximate" or self.keeps_terms and self.rule == "gradient"
+        return self.rule in WEIGHTLESS or self.rule == "gradient" and self.keeps_terms
 
     def checked_points(self, X, n_features=None, dtype=None, finite=True, owner="model", sparse=None):
         """X as the engine takes it: an array of finite numbers, sparse rows, or a list of objects.
@@ -291,7 +294,7 @@ class Plan:
     def settings(self):
         """What may change between calls, as rules of the core take it."""
         return {"step": self.step.core(), "regularization": self.regularization, "penalty": self.penalty,
-                "threshold": self.threshold}
+                "threshold": self.threshold, "normalized": getattr(self.step, "normalized", False)}
 
     def form_for(self, targets):
         """`form`, if y has so many numbers for each example."""

@@ -1,7 +1,7 @@
 """Steps: the learning rate eta_t of example t = 1, 2, ..."""
 from onlinekernels._core.rules import STEP_CODES, step_sizes
 from onlinekernels.params import Parameterized, nearest
-from onlinekernels.validation import as_number, bad_parameter, check_memory, check_not_negative, check_positive
+from onlinekernels.validation import as_number, bad_parameter, check_flag, check_memory, check_not_negative, check_positive
 
 __all__ = ["Step", "Fixed", "InverseSqrt", "Decaying", "MetaDescent"]
 
@@ -118,6 +118,9 @@ class MetaDescent(Step):
         mu, how fast the step adapts; at least 0.
     memory : float
         lambda in V (34), in [0, 1]: how long the trace remembers; 0 looks one step back only.
+    normalized : bool
+        False is the paper. True takes <g, v> relative to the running mean of its size, so that the step follows whether
+        gradients agree, and not how large they are: with the squared loss, targets in other units give the same steps.
 
     References
     ----------
@@ -131,12 +134,13 @@ class MetaDescent(Step):
     True
     """
 
-    _values = {"rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory}
+    _values = {"rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory, "normalized": check_flag}
 
-    def __init__(self, rate=0.1, meta_rate=0.1, memory=0.99):
+    def __init__(self, rate=0.1, meta_rate=0.1, memory=0.99, normalized=False):
         self.rate = rate
         self.meta_rate = meta_rate
         self.memory = memory
+        self.normalized = normalized
 
     def size(self, t):
         """eta_0: the steps after it depend on the stream."""

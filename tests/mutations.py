@@ -68,6 +68,8 @@ def models():
         (ok.ALMA(gaussian, budget=6), SIGNS),
         (ok.ROMMA(gaussian), SIGNS),
         (ok.LASVM(gaussian), SIGNS),
+        (ok.Ballseptron(gaussian, budget=6), SIGNS),
+        (ok.SVMD("squared", gaussian, normalized=True, offset=True), NUMBERS),
         (ok.Projection("insensitive", gaussian, radius=2.0, budget=7), NUMBERS),
         (ok.PassiveAggressive("hinge", "polynomial", variant="PA-II"), SIGNS),
     ]:

@@ -12,7 +12,7 @@ from onlinekernels._core.coefficients cimport NEWCOMER, NOBODY
 from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.losses cimport Loss
 from onlinekernels._core.moves cimport Norms, Pace
-from onlinekernels._core.watch cimport new_watch, watch_scalar, watch_score, watch_step
+from onlinekernels._core.watch cimport NO_TROUBLE, new_watch, watch_scalar, watch_score, watch_step
 from onlinekernels._core.workspace cimport MOVE, POINT, SCORE, Workspace
 
 
@@ -127,6 +127,8 @@ cdef class Hypothesis:
             for k in range(w.term.n):
                 self.offset[w.term.labels[k]] += w.term.offset[k]
         self.rule.accept(&self.now, labels, self.offset, w)
+        if self.watch.trouble == NO_TROUBLE:
+            self.watch.trouble = self.rule.trouble
         if self.exact_norms:                    # of the hypothesis that is transformed only
             self.without_newcomer = w.move.norms
             self.without_newcomer.square = decay * decay * self.now.norms.square

@@ -10,6 +10,7 @@ cdef class Rule:
     cdef Step step
     cdef readonly bint has_trace        # whether the function's second channel is the gradient trace v
     cdef readonly bint looks_ahead      # whether it looks at the scores of the hypothesis that it will have shrunk
+    cdef readonly int trouble           # what it has noticed; see `watch`
 
     # To be implemented
     cdef void move(self, const Standing* now, View* view, Workspace w) noexcept nogil
@@ -47,6 +48,12 @@ cdef class Aggressive(Rule):
 @cython.final
 cdef class Relaxed(Rule):
     cdef readonly bint aggressive               # below margin 1, not after mistakes only
+    cdef bint too_long                          # whether the move that has been decided starts anew
+
+
+@cython.final
+cdef class Ball(Rule):
+    cdef readonly double radius
 
 
 @cython.final
@@ -62,20 +69,26 @@ cdef struct Adapted:
     double eta
     double scalar_eta                   # step of the margin's logarithm
     double scalar_trace
+    double scale                        # running mean of |<g, v>|, if products are normalized,
+    double scale_weight                 # and the sum of the weights in it
 
 
 @cython.final
 cdef class MetaDescent(Rule):
     cdef readonly double regularization         # c of V
+    cdef readonly bint normalized               # whether products <g, v> are relative to their running mean
     cdef Adapted adapted
     cdef Adapted next                   # after the move that has been decided
     cdef double xi                      # the derivative that was used, one direction, and the curvature
     cdef double curvature
     cdef double stiffness               # curvature along the step, squared losses: caps adapted steps
-    cdef readonly object offset_steps   # rows: step size of each offset, its trace
+    cdef readonly object offset_steps   # rows: step size of each offset, its trace, the scale of its product, weights in it
     cdef double* offset_eta
     cdef double* offset_trace
+    cdef double* offset_scale
+    cdef double* offset_weight
 
+    cdef void adapt(self, double product) noexcept nogil
     cdef void move_scalar(self, const Standing* now, const View* view, Workspace w) noexcept nogil
     cdef set_offset_steps(self, array)
 

@@ -7,10 +7,11 @@ from onlinekernels._core.dense cimport hinge_step, softmax_hessian_times, softma
 from onlinekernels._core.function cimport Function
 from onlinekernels._core.losses cimport MULTICLASS_LOGISTIC, loss_grows_like_square, loss_moved_scalar
 from onlinekernels._core.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Standing, Step, View, adapted_step,
-                                        aggressive_move, capped, gain, gradient_move, implicit_move, implicit_shrink,
-                                        meta_norms, meta_transform, move_scalar, moved_square, relaxed_move, stand_still,
-                                        step_size)
+                                        aggressive_move, ball_move, capped, gain, gradient_move, implicit_move,
+                                        implicit_shrink, meta_norms, meta_transform, move_scalar, moved_square,
+                                        normalized_product, relaxed_move, stand_still, step_size)
 from onlinekernels._core.outputs cimport Outputs
+from onlinekernels._core.watch cimport RESTARTED
 from onlinekernels._core.workspace cimport Workspace
 
 STEP_CODES = {"Fixed": FIXED, "InverseSqrt": INVERSE_SQRT, "Decaying": DECAYING, "MetaDescent": ADAPTED}
@@ -237,7 +238,34 @@ cdef class Relaxed(Rule):
         Rule.configure(self, step)
 
     cdef void move(self, const Standing* now, View* view, Workspace w) noexcept nogil:
-        relaxed_move(self.aggressive, now.norms.square, view, &w.move)
+        self.too_long = relaxed_move(self.aggressive, now.norms.square, view, &w.move)
+        if now.keeps_square:
+            moved_square(&now.norms, view, &w.move)
+
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
+        if self.too_long:
+            self.trouble = RESTARTED
+
+
+cdef class Ball(Rule):
+    """Ballseptron.
+
+    Parameters
+    ----------
+    step : tuple
+    threshold : float
+        The radius of the ball.
+    """
+
+    def __init__(self, step, **others):
+        self.configure(step, **others)
+
+    def configure(self, step, double threshold, **others):
+        Rule.configure(self, step)
+        self.radius = threshold
+
+    cdef void move(self, const Standing* now, View* view, Workspace w) noexcept nogil:
+        ball_move(self.radius, now.norms.square, view, &w.move)
         if now.keeps_square:
             moved_square(&now.norms, view, &w.move)
 
@@ -291,32 +319,37 @@ cdef class MetaDescent(Rule):
     ----------
     step : tuple
     regularization : float
+    normalized : bool
+        Take products <g, v> relative to their running mean.
     """
 
     def __init__(self, step, **others):
         self.has_trace = True
-        self.adapted = Adapted(step[1], 1.0, 0.0)
+        self.adapted = Adapted(step[1], 1.0, 0.0, 0.0, 0.0)
         self.step.rate = step[1]
-        self.set_offset_steps(np.array([[step[1]], [0.0]]))
+        self.set_offset_steps(np.array([[step[1]], [0.0], [0.0], [0.0]]))
         self.configure(step, **others)
 
-    def configure(self, step, double regularization, **others):
+    def configure(self, step, double regularization, bint normalized=False, **others):
         if step[1] != self.step.rate:               # a new eta_0 starts the adaptation anew
             self.adapted.eta = step[1]
             self.offset_steps[0] = step[1]
         Rule.configure(self, step)
         self.regularization = regularization
+        self.normalized = normalized
 
     cdef set_offset_steps(self, array):
         cdef Py_ssize_t width = array.shape[1]
         self.offset_steps = array
         self.offset_eta = <double*> array_data(array)
         self.offset_trace = self.offset_eta + width
+        self.offset_scale = self.offset_trace + width
+        self.offset_weight = self.offset_scale + width
 
     def grow(self, Py_ssize_t width):
         old = self.offset_steps
         if width > old.shape[1]:
-            new = np.zeros((2, width))
+            new = np.zeros((len(old), width))
             new[0] = self.step.rate
             new[:, :old.shape[1]] = old
             self.set_offset_steps(new)
@@ -329,6 +362,13 @@ cdef class MetaDescent(Rule):
 
     cdef bint is_finite(self) noexcept nogil:
         return isfinite(self.next.eta)
+
+    cdef void adapt(self, double product) noexcept nogil:
+        """The step after <g, v>: V (33)."""
+        self.next = self.adapted
+        if self.normalized:
+            product = normalized_product(product, &self.next.scale, &self.next.scale_weight)
+        self.next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product, self.regularization + self.stiffness)
 
     cdef void move_scalar(self, const Standing* now, const View* view, Workspace w) noexcept nogil:
         """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum)."""
@@ -348,9 +388,8 @@ cdef class MetaDescent(Rule):
         self.xi, self.curvature, self.stiffness = xi, view.curvature, 0.0
         if loss_grows_like_square(&now.loss):
             self.stiffness = view.curvature * (view.k + (view.offsets if now.has_offset else 0.0))
-        self.next = self.adapted
-        self.next.eta = eta = adapted_step(self.adapted.eta, self.step.meta_rate, c, now.norms.product, xi * view.trace,
-                                           self.stiffness)                  # (33), (45)
+        self.adapt(c * now.norms.product + xi * view.trace)                 # (33), (45)
+        eta = self.next.eta
         chi = view.curvature * view.trace                                   # (43)
         self.move_scalar(now, view, w)
         meta_transform(eta, c, memory, &w.move)
@@ -379,8 +418,8 @@ cdef class MetaDescent(Rule):
         if w.diagonal and loss_grows_like_square(&now.loss):
             for l in range(n):
                 self.stiffness = fmax(self.stiffness, w.probability[l] * (k + (1.0 if now.has_offset else 0.0)))
-        self.next = self.adapted
-        self.next.eta = eta = adapted_step(self.adapted.eta, self.step.meta_rate, c, now.norms.product, xi_v, self.stiffness)
+        self.adapt(c * now.norms.product + xi_v)
+        eta = self.next.eta
         self.curvature = weight
         meta_transform(eta, c, memory, &w.move)
         for l in range(n):
@@ -401,6 +440,7 @@ cdef class MetaDescent(Rule):
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
         """Each offset has a step of its own, and a trace: V (50)-(52)."""
         cdef Py_ssize_t l, k
+        cdef double product
         self.adapted = self.next
         if not now.has_offset:
             return
@@ -412,24 +452,39 @@ cdef class MetaDescent(Rule):
             for k in range(w.term.n):               # the second label of a pair has the opposite sign
                 w.xi[w.term.labels[k]] = self.xi if k == 0 else -self.xi
         for l in range(labels):
-            self.offset_eta[l] *= gain(self.step.meta_rate, w.xi[l] * self.offset_trace[l])         # V (51)
+            product = w.xi[l] * self.offset_trace[l]
+            if self.normalized:
+                product = normalized_product(product, self.offset_scale + l, self.offset_weight + l)
+            self.offset_eta[l] *= gain(self.step.meta_rate, product)                                # V (51)
             self.offset_eta[l] = capped(self.offset_eta[l], self.stiffness)
             self.offset_trace[l] = (self.step.memory * self.offset_trace[l]                         # V (52), erratum
                                     - self.offset_eta[l] * (w.xi[l] + self.step.memory * w.chi[l]))
             offset[l] -= self.offset_eta[l] * w.xi[l]                                               # V (50)
 
     def state(self, Py_ssize_t labels):
-        return {"eta": self.adapted.eta, "scalar_eta": self.adapted.scalar_eta, "scalar_trace": self.adapted.scalar_trace,
-                "offset_eta": self.offset_steps[0, :labels].copy(), "offset_trace": self.offset_steps[1, :labels].copy()}
+        state = {"eta": self.adapted.eta, "scalar_eta": self.adapted.scalar_eta, "scalar_trace": self.adapted.scalar_trace,
+                 "offset_eta": self.offset_steps[0, :labels].copy(), "offset_trace": self.offset_steps[1, :labels].copy()}
+        if self.normalized:
+            state.update(scale=self.adapted.scale, scale_weight=self.adapted.scale_weight,
+                         offset_scales=self.offset_steps[2:, :labels].copy())
+        return state
 
     def check_state(self, state):
         for name in ("eta", "scalar_eta", "scalar_trace"):
             check_number(state[name], name)
         for name in ("offset_eta", "offset_trace"):
             check_array(state[name], name, np.float64, (state["labels"],))
+        if self.normalized:
+            for name in ("scale", "scale_weight"):
+                check_number(state[name], name, 0.0)
+            if (check_array(state["offset_scales"], "offset_scales", np.float64, (2, state["labels"])) < 0).any():
+                raise ValueError("offset_scales are negative")
 
     def restore(self, state):
-        self.adapted = Adapted(state["eta"], state["scalar_eta"], state["scalar_trace"])
+        self.adapted = Adapted(state["eta"], state["scalar_eta"], state["scalar_trace"], 0.0, 0.0)
+        if self.normalized:
+            self.adapted.scale, self.adapted.scale_weight = state["scale"], state["scale_weight"]
+            self.offset_steps[2:, :state["labels"]] = state["offset_scales"]
         self.offset_steps[0, :state["labels"]] = state["offset_eta"]
         self.offset_steps[1, :state["labels"]] = state["offset_trace"]
 

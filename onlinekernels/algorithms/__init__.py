@@ -2,7 +2,7 @@
 from onlinekernels.algorithms.adatron import Adatron
 from onlinekernels.algorithms.implicit import ILK, SILK, PassiveAggressive
 from onlinekernels.algorithms.lasvm import LASVM
-from onlinekernels.algorithms.margin import ALMA, ROMMA, VotedPerceptron
+from onlinekernels.algorithms.margin import ALMA, ROMMA, Ballseptron, VotedPerceptron
 from onlinekernels.algorithms.metadescent import SVMD
 from onlinekernels.algorithms.norma import NORMA, Perceptron
 from onlinekernels.algorithms.projection import Projection
@@ -10,6 +10,7 @@ from onlinekernels.algorithms.projection import Projection
 __all__ = [
     "ALMA",
     "Adatron",
+    "Ballseptron",
     "ILK",
     "LASVM",
     "NORMA",
