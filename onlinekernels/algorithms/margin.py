@@ -163,7 +163,8 @@ class ROMMA(TwoClasses):
 
     |w| grows by every update, and 1 / |w| bounds the margin of the examples. On data that no w separates it would
     grow without end. An example that contradicts w, up to rounding, or would take |w| |x| beyond 1e5 starts anew with
-    w = y x / |x|^2; the latter is worth a `LearningWarning`, once. A `cap` keeps w shorter than that, and nothing is lost.
+    w = y x / |x|^2; the latter is worth a `LearningWarning`, once. A `cap` keeps w shorter,
+    so that it never starts anew. Neither makes it a good choice for such data: it believes every example.
 
     Parameters
     ----------
