@@ -852,7 +852,8 @@ def test_the_ballseptron_makes_no_more_mistakes_than_its_bound(kernel, motion, f
 def test_the_ballseptrons_bound_is_the_largest_over_all_numbers_of_updates():
     rng = np.random.default_rng(0)
     for _ in range(60):
-        about = dict(radius=rng.uniform(0.5, 2), margin=rng.uniform(0.3, 2), norm=rng.uniform(0.5, 4), loss=rng.choice([0, rng.uniform(0, 30)]))
+        about = dict(radius=rng.uniform(0.5, 2), margin=rng.uniform(0.3, 2), norm=rng.uniform(0.5, 4))
+        about["loss"] = rng.choice([0.0, rng.uniform(0, 30)])
         r = rng.uniform(0.02, 0.98) * about["margin"] / about["norm"]
         unknown = bounds.ballseptron_mistakes(ball_radius=r, **about)
         known = []

@@ -12,7 +12,9 @@ from test_oracle import describe
 import onlinekernels as ok
 from onlinekernels.algorithms import lasvm
 
-KERNELS = [ok.Gaussian(1.1), ok.Polynomial(2, 0.5, 1.0), ok.Linear() + ok.Gaussian(1.0), ok.Laplacian(0.7), ok.Gaussian(2.0) + ok.Noise(0.1)]
+KERNELS = [
+    ok.Gaussian(1.1), ok.Polynomial(2, 0.5, 1.0), ok.Linear() + ok.Gaussian(1.0), ok.Laplacian(0.7), ok.Gaussian(2.0) + ok.Noise(0.1)
+]
 SIZES = st.integers(2, 60)
 
 
