@@ -55,6 +55,7 @@ ALGORITHMS = {
     "perceptron": (lambda kernel: ok.Perceptron(kernel), TWO),
     "alma": (lambda kernel: ok.ALMA(kernel), TWO),
     "voted": (lambda kernel: ok.VotedPerceptron(kernel), TWO),
+    "lasvm": (lambda kernel: ok.LASVM(kernel), TWO),
     "passive": (lambda kernel: ok.PassiveAggressive("insensitive", kernel, budget=40), NUMBERS),
     "scaled": (lambda kernel: ok.ILK("squared", kernel, scale=True, budget=30), NUMBERS),
 }

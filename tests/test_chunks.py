@@ -47,6 +47,9 @@ MODELS = {
     "perceptron": (lambda k: ok.Perceptron(k), TWO),
     "alma": (lambda k: ok.ALMA(k), TWO),
     "voted": (lambda k: ok.VotedPerceptron(k), TWO),
+    "lasvm": (lambda k: ok.LASVM(k), TWO),
+    "ballseptron": (lambda k: ok.Ballseptron(k, radius=0.2), TWO),
+    "svmd normalized": (lambda k: ok.SVMD("squared", k, normalized=True, offset=True), NUMBERS),
     "scaled": (lambda k: ok.SILK("squared", k, scale=True, budget=70), NUMBERS),
 }
 CUTS = {

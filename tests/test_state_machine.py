@@ -90,6 +90,8 @@ LEARNERS = {
     "perceptron": (ok.Perceptron, {}, "two"),
     "alma": (ok.ALMA, {}, "two"),
     "romma": (ok.ROMMA, {}, "two"),
+    "ballseptron": (ok.Ballseptron, {}, "two"),
+    "svmd normalized": (ok.SVMD, {"loss": "squared", "normalized": True, "offset": True}, "number"),
 }
 ATTRIBUTES = ("support_vectors_", "dual_coef_", "n_terms_", "knots_", "intercept_", "coef_", "norm_", "t_", "step_",
               "n_features_in_", "classes_", "margin_", "width_", "offset_", "feature_names_in_")
@@ -112,7 +114,7 @@ class Models(RuleBasedStateMachine):
         self.kernel = KERNELS[kernel]()
         needs_rows = self.kernel is gaussian or kernel == "precomputed"
         self.keywords = dict(self.keywords, kernel=self.kernel, scale=scale and not needs_rows and kernel != "spline")
-        keeps_norms = self.kernel is gaussian and learner in ("svmd exact", "projection", "alma", "romma")
+        keeps_norms = self.kernel is gaussian and learner in ("svmd exact", "projection", "alma", "romma", "ballseptron")
         self.keywords["budget"] = None if keeps_norms else BUDGETS[budget]()
         self.dtype = np.float32 if single else np.float64
         self.tolerance = 3e-3 if single else 1e-6
