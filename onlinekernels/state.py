@@ -473,6 +473,12 @@ class State:
             if name in function:
                 sides = [(0, 0)] * (function[name].ndim - 1) + [(0, extra)]
                 function[name] = np.pad(function[name], sides, constant_values=value)
+        if self.plan.second_order is not None and self.function.keeps == "weights":
+            for name in ("mean", "waiting_coordinates", "waiting_news"):
+                function[name] = np.pad(function[name], [(0, 0), (0, extra)])
+            function["covariance"] = np.pad(function["covariance"], (0, extra))
+            new = np.arange(self.n_features, width)
+            function["covariance"][new, new] = 1.0
         return State.from_dict({**learned, "n_features": width, "feature_names": None, "learned": function})
 
     def to_dict(self):
@@ -510,6 +516,8 @@ class State:
             raise ValueError("n_features is not a number of features")
         if dtype not in ("<f8", "<f4", np.dtype(float).str, np.dtype(np.float32).str):
             raise ValueError(f"points cannot be of type {dtype!r}")
+        if plan.second_order is not None and dtype[1:] == "f4":
+            raise ValueError("points of a posterior cannot be of single precision")
         dtype = np.dtype(np.float32 if dtype[1:] == "f4" else np.float64)  # the object that numpy shares
         if origin is not None:
             check_array(origin, "origin", dtype, (n_features,))
@@ -565,7 +573,8 @@ class State:
 def _check_sizes(plan, learned, n_features, sparse, n_targets):
     """What is about to be allocated must be as large as arrays that are there; ValueError if it is not."""
     if plan.weight_scale is not None:
-        check_array(learned["weights"], "weights", np.float64, (-1, n_features))
+        name = "weights" if plan.second_order is None else "mean"
+        check_array(learned[name], name, np.float64, (-1, n_features))
     elif plan.trees is not None:  # each feature has a tree
         if np.ndim(learned["tree_levels"]) != 1 or len(learned["tree_levels"]) < n_features:
             raise ValueError("there are fewer trees than features")

@@ -12,7 +12,7 @@ from onlinekernels._core.coefficients import UNBOUNDED
 from onlinekernels._core.dictionary cimport Dictionary, Tenant
 from onlinekernels._core.kernelrows cimport KernelRows
 from onlinekernels._core.outputs cimport Outputs
-from onlinekernels._core.posterior cimport PLACE, Posterior
+from onlinekernels._core.posterior cimport PLACE, ROUNDING, Posterior
 from onlinekernels._core.posterior import solve_rows, solve_transposed
 from onlinekernels._core.triangles cimport ok_invert_lower, ok_solve_rows, ok_times_rows
 from onlinekernels._core.vecmath cimport ok_axpy, ok_dot
@@ -198,7 +198,7 @@ cdef class PointsPosterior(Posterior):
         cdef double* R
         cdef bint any_new = False
         for i in range(PLACE):
-            least[i] = self.tolerance * self.K[i * PLACE + i]
+            least[i] = max(self.tolerance, ROUNDING) * self.K[i * PLACE + i]
             rest[i] = self.K[i * PLACE + i] - ok_dot(self.a + i * room, self.a + i * room, self.n)
             any_new |= rest[i] > least[i]
         if not any_new:

@@ -13,7 +13,7 @@ from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.forms cimport Form
 from onlinekernels._core.moves cimport Standing, stand_still
 from onlinekernels._core.outputs cimport Outputs
-from onlinekernels._core.posterior cimport Posterior
+from onlinekernels._core.posterior cimport ROUNDING, Posterior
 from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.workspace cimport MOVE, Workspace
 
@@ -74,9 +74,12 @@ cdef class Recursive(Rule):
                        Workspace w) noexcept nogil:
         """Innovations in units of their deviation; a weight divides the noise."""
         cdef Py_ssize_t c
+        cdef double noise = self.noise / weight if weight > 0.0 else 0.0
         stand_still(&w.move)
+        if not isfinite(noise):                 # so small a weight says nothing
+            weight = noise = 0.0
         w.view.weight = weight
-        w.deviation = sqrt(w.variance + (self.noise / weight if weight > 0.0 else 0.0))
+        w.deviation = sqrt(w.variance + fmax(noise, fmax(ROUNDING * k, 1e-300)))
         for c in range(self.posterior.width):
             w.term.alpha[c] = w.term.alpha[c] / w.deviation if weight > 0.0 else 0.0
 
