@@ -235,7 +235,7 @@ cdef class Posterior(Function):
         Columns are outputs. It is that of the next example, so faded by one more step.
         """
         n, p = self.n, self.waiting
-        errors = np.ascontiguousarray(self.errors[:, :p].T)
+        errors = np.array(self.errors[:, :p].T, order="C")         # a copy, whatever the shape
         solve_transposed(self.root, errors)
         s = np.arange(1, p + 1)
         coefficients = self.memory ** (0.5 * (p + 1 - s))[:, None] * errors
