@@ -5,6 +5,7 @@ and ONLINEKERNELS_LDFLAGS come after all other flags.
 """
 import glob
 import os
+import sys
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -25,6 +26,8 @@ DIRECTIVES = {
 # ask for debug information, which is most of what they produce.
 UNIX = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g0"]
 FLAGS = {"unix": UNIX, "mingw32": UNIX, "msvc": ["/O2", "/fp:precise"]}
+# No symbols either, a tenth of what is installed, unless somebody wants to look inside.
+STRIP = ["-Wl,-s"] if sys.platform == "linux" and "ONLINEKERNELS_CFLAGS" not in os.environ else []
 
 
 def cores():
@@ -44,6 +47,7 @@ class BuildCore(build_ext):
         for extension in self.extensions:
             extension.extra_compile_args += FLAGS.get(self.compiler.compiler_type, [])
             extension.extra_compile_args += os.environ.get("ONLINEKERNELS_CFLAGS", "").split()
+            extension.extra_link_args += STRIP
             extension.extra_link_args += os.environ.get("ONLINEKERNELS_LDFLAGS", "").split()
         super().build_extensions()
 

@@ -47,7 +47,7 @@ SECTIONS = {
     "In practice": [
         "evaluate", "contributions", "streams", "data", "sparse", "novelty", "bank", "parallel", "video", "commandline", "river",
     ],
-    "Algorithms": ["norma", "implicit", "stepsize", "additive", "projection", "bounds"],
+    "Algorithms": ["norma", "implicit", "stepsize", "second_order", "additive", "maps", "projection", "bounds"],
     "The papers": [
         "experiments", "experiments-norma", "experiments-implicit", "experiments-stepsize", "experiments-additive",
         "errata", "errata-norma", "errata-implicit", "errata-stepsize", "errata-additive",

@@ -8,7 +8,7 @@ Five nouns say what is learned: a kernel, a loss, a step, a budget and (for many
 algorithm is a rule plus sensible defaults for the nouns.
 
 The layers, each importing only those before it: ``_core`` (compiled: formulas, dictionaries,
-functions, rules, budgets, engine), the nouns (``kernels additive scaling losses steps budgets labels
+functions, rules, budgets, engine), the nouns (``kernels additive maps scaling losses steps budgets labels
 structures``), ``plan``
 (validated parameters) and ``state`` (what is learned), ``learner`` (what all algorithms share), ``algorithms``, and
 what uses them (``modelfile streams bounds evaluate compat``, then ``bank``, then ``parallel video``, and ``commandline``
@@ -16,7 +16,7 @@ on top).
 """
 import importlib
 
-from onlinekernels.additive import AdditiveExponential, AdditiveMatern, AdditiveSpline
+from onlinekernels.additive import Additive, AdditiveExponential, AdditiveMatern, AdditiveSpline
 from onlinekernels.algorithms import (
     ALMA,
     ILK,
@@ -68,11 +68,12 @@ from onlinekernels.losses import (
     Squared,
     SquaredInsensitive,
 )
+from onlinekernels.maps import Nystroem, RandomFourier
 from onlinekernels.modelfile import load
 from onlinekernels.parallel import combine
 from onlinekernels.scaling import RunningScaler
 from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
-from onlinekernels.structures import LabelGraph, Taxonomy
+from onlinekernels.structures import LabelGraph, Labels, Taxonomy
 from onlinekernels.trouble import LearningWarning
 
 __version__ = "0.1.0"
@@ -96,6 +97,7 @@ __all__ = [
     "Sublinear",
     "Unlimited",
     "Window",
+    "Additive",
     "AdditiveExponential",
     "AdditiveMatern",
     "AdditiveSpline",
@@ -110,7 +112,10 @@ __all__ = [
     "Precomputed",
     "poly",
     "rbf",
+    "Nystroem",
+    "RandomFourier",
     "LabelGraph",
+    "Labels",
     "Taxonomy",
     "Absolute",
     "GraphHinge",

@@ -9,7 +9,7 @@ import numpy as np
 from onlinekernels.kernels import KERNELS, Kernel
 from onlinekernels.validation import Real, bad_parameter, check_flag, check_integer, check_positive
 
-__all__ = ["AdditiveExponential", "AdditiveMatern", "AdditiveSpline", "plot_components"]
+__all__ = ["Additive", "AdditiveExponential", "AdditiveMatern", "AdditiveSpline", "plot_components"]
 
 
 class _Additive(Kernel):
@@ -49,7 +49,7 @@ class AdditiveSpline(_Additive):
     Parameters
     ----------
     order : int
-        z, from 0 (piecewise linear) to 3.
+        z, from 0 (piecewise linear) to 31.
     bounds : (low, high) or None
         The kernel lives on (0, inf). Bounds map low to 0 and high to 1; values above high are fine. Numbers,
         or arrays with one entry per feature.
@@ -67,7 +67,7 @@ class AdditiveSpline(_Additive):
     array([[2.6042]])
     """
 
-    _values = {"order": lambda kernel, name: check_integer(kernel, name, 0, 3), "tree": check_flag}
+    _values = {"order": lambda kernel, name: check_integer(kernel, name, 0, 31), "tree": check_flag}
 
     def __init__(self, order=1, bounds=None, tree=True):
         self.order = order
@@ -180,6 +180,77 @@ class AdditiveMatern(_Additive):
 
     def _core(self):
         return "matern", float(self.rate), float(self.smoothness)
+
+
+def _check_functions(kernel, name):
+    functions = getattr(kernel, name)
+    fine = isinstance(functions, (list, tuple)) and 1 <= len(functions) <= 32 and all(map(callable, functions))
+    if not fine:
+        raise bad_parameter(kernel, name, "a list of 1 to 32 functions of an array", functions)
+
+
+class Additive(_Additive):
+    """A kernel of your own, summed over coordinates, from its left and right functions (H section 1)::
+
+        K(p, q) = sum_i left_i(p) right_i(q)    for p <= q, and K(q, p) = K(p, q)
+
+    Without a budget it runs on trees, like the other additive kernels. With one, and with ``tree=False``, it is evaluated term
+    by term in Python, which is slow. The trees add up values of the functions, so these should be of moderate size
+    where your data are.
+
+    Parameters
+    ----------
+    left : list of functions
+        Of the smaller number. Each takes an array of numbers and gives as many, or one for all.
+    right : list of functions
+        Of the larger number, as many.
+    {tree}
+
+    References
+    ----------
+    {H}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> brownian = Additive([lambda p: p], [np.ones_like])          # min(p, q), for positive numbers
+    >>> brownian([[1.0], [2.0]])
+    array([[1., 1.],
+           [1., 2.]])
+    >>> from onlinekernels import NORMA
+    >>> NORMA("squared", brownian, step=0.5).fit([[1.0], [0.5]], [1.0, 1.0]).n_terms_
+    2
+    """
+
+    _values = {"left": _check_functions, "right": _check_functions, "tree": check_flag}
+
+    def __init__(self, left, right, tree=True):
+        self.left = left
+        self.right = right
+        self.tree = tree
+
+    def validate(self):
+        super().validate()
+        if len(self.left) != len(self.right):
+            raise bad_parameter(self, "right", f"a list of as many functions as left, {len(self.left)}", self.right)
+
+    def _core(self):
+        return "own", list(self.left), list(self.right)
+
+    def ops(self):
+        return None  # beside the trees, only Python can evaluate it
+
+    def row(self, x, points):
+        if not len(points):
+            return np.zeros(0)
+        points = np.asarray(points, dtype=float)
+        x = np.broadcast_to(np.asarray(x, dtype=float), points.shape)
+        low, high = np.minimum(points, x).ravel(), np.maximum(points, x).ravel()
+        values = sum(left(low) * right(high) for left, right in zip(self.left, self.right))
+        return np.broadcast_to(values, low.shape).reshape(points.shape).sum(axis=1)
+
+    def __deepcopy__(self, memo):
+        return Additive(self.left, self.right, self.tree)  # the same functions, so that models with them can be compared
 
 
 KERNELS.update({kernel.__name__.lower(): kernel for kernel in (AdditiveSpline, AdditiveExponential, AdditiveMatern)})

@@ -58,7 +58,9 @@ class Fitted:
 
     @staticmethod
     def _terms(state):
-        if state.function.keeps != "terms":
+        if state.plan.features is not None and state.exact_map() is None:
+            raise AttributeError(f"{state.kernel!r} keeps weights over features, not terms: see coef_.")
+        if state.plan.features is None and state.function.keeps != "terms":
             instead = "knots, not terms: see knots_" if state.plan.trees else "weights, not terms: see coef_"
             raise AttributeError(f"This kernel with an unlimited budget keeps {instead}.")
         return state.terms()
@@ -82,6 +84,8 @@ class Fitted:
         function = state.function
         if function.keeps == "terms":
             return len(function.slots())
+        if state.exact_map() is not None:
+            return len(state.exact_map().points())
         return int(function.forest.tree.counts(0).sum()) if function.keeps == "knots" else 0
 
     def contributions(self, x, top=5, label=None):
@@ -151,10 +155,10 @@ class Fitted:
 
     @learned
     def coef_(self, state):
-        """Weights of a linear kernel, shape (n_outputs, n_features)."""
-        scale = state.kernel.linear_scale()
+        """Weights of a linear kernel, shape (n_outputs, n_features), or of a map's features, (n_outputs, size)."""
+        scale = state.plan.weight_scale if state.plan.features is not None else state.kernel.linear_scale()
         if scale is None:
-            raise AttributeError("coef_ exists for the linear kernel only.")
+            raise AttributeError("coef_ exists for the linear kernel and feature maps only.")
         if state.function.keeps == "weights":
             weights = state.hypothesis.coefficients()
         else:

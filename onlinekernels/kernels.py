@@ -10,6 +10,7 @@ array([[2.    , 1.8825],
        [1.8825, 2.1   ]])
 """
 import numbers
+import operator
 
 import numpy as np
 
@@ -55,7 +56,7 @@ class Kernel(Parameterized):
         self.validate()
         ops = self.ops()
         if ops is None:
-            return self._gram_of_objects(X, Z)
+            return self._gram_of_maps(X, Z) if self.has_map() else self._gram_of_objects(X, Z)
         if is_sparse(X) or is_sparse(Z):
             return self._gram_of_sparse(X, Z)
         X = self.check_input(X)
@@ -68,6 +69,8 @@ class Kernel(Parameterized):
         """k(x, x) for all x in X."""
         self.validate()
         ops = self.ops()
+        if ops is None and self.has_map():
+            return self._diagonal_of_maps(X)
         if ops is None:
             return np.array([self.self_value(x) for x in check_objects(X)], dtype=float)
         if is_sparse(X):
@@ -122,6 +125,18 @@ class Kernel(Parameterized):
         """The kernel of coordinate j alone if this one is a sum over coordinates; otherwise None."""
         return None
 
+    def has_map(self):
+        """Whether a feature map is among the parts: then f is weights over features."""
+        return any(part.has_map() for part in self.parts())
+
+    def features(self):
+        """The feature map for the core: a list of parts, whose features stand one after the other; None without one."""
+        return None
+
+    def takes_objects(self):
+        """Whether examples are Python objects."""
+        return self.ops() is None and not self.has_map()
+
     # ---- In Python, for objects ----
 
     def pair(self, x, z):
@@ -140,6 +155,8 @@ class Kernel(Parameterized):
 
     def on_inner_products(self):
         """Whether inner products are all that this kernel needs of two examples."""
+        if self.has_map():
+            return all(part.on_inner_products() for part in self.parts())
         ops = self.ops()
         return ops is not None and {op["op"] for op in ops} <= ON_INNER_PRODUCTS
 
@@ -193,6 +210,12 @@ def _as_operand(value):
     return Custom(value) if callable(value) else None
 
 
+def _scaled(part, factor):
+    """A part of a feature map whose kernel is multiplied."""
+    key = "value" if part["map"] == "constant" else "scale"
+    return {**part, key: factor * part[key]}
+
+
 ON_INNER_PRODUCTS = {"linear", "gaussian", "constant", "noise", "add", "multiply", "shift", "scale", "normalize"}
 
 
@@ -232,6 +255,9 @@ class Linear(Kernel):
 
     def linear_scale(self):
         return 1.0
+
+    def features(self):
+        return [{"map": "linear", "scale": 1.0}]
 
 
 class Gaussian(Kernel):
@@ -363,6 +389,9 @@ class Constant(_Valued):
 
     _op = "constant"
 
+    def features(self):
+        return [{"map": "constant", "value": float(self.value)}]
+
     def row(self, x, points):
         return np.full(len(points), float(self.value))
 
@@ -425,6 +454,18 @@ class Normalized(Kernel):
 
     def parts(self):
         return (self._inner(),)
+
+    def features(self):
+        parts = self._inner().features()
+        return None if parts is None else [{"map": "normalized", "parts": parts, "scale": 1.0}]
+
+    def _gram_of_maps(self, X, Z):
+        inner = self._inner()
+        sizes = np.sqrt(np.outer(inner.diagonal(X), inner.diagonal(X if Z is None else Z)))
+        return np.divide(inner(X, Z), sizes, out=np.zeros_like(sizes), where=sizes > 0)
+
+    def _diagonal_of_maps(self, X):
+        return (self._inner().diagonal(X) > 0).astype(float)
 
     def row(self, x, points):
         inner = self._inner()
@@ -510,6 +551,18 @@ class _Pair(Kernel):
                 return [*other, {"op": self._with_constant, "a": float(constant.value)}]
         return [*left, *right, {"op": self._with_row}]
 
+    def _gram_of_maps(self, X, Z):
+        return self._joined(self.left(X, Z), self.right(X, Z))
+
+    def _diagonal_of_maps(self, X):
+        return self._joined(self.left.diagonal(X), self.right.diagonal(X))
+
+    def row(self, x, points):
+        return self._joined(self.left.row(x, points), self.right.row(x, points))
+
+    def self_value(self, x):
+        return self._joined(self.left.self_value(x), self.right.self_value(x))
+
 
 class Sum(_Pair):
     """left + right.
@@ -519,17 +572,15 @@ class Sum(_Pair):
     {left}
     """
 
-    _with_constant, _with_row = "shift", "add"
+    _with_constant, _with_row, _joined = "shift", "add", operator.add
 
     def coordinate(self, j):
         left, right = self.left.coordinate(j), self.right.coordinate(j)
         return None if left is None or right is None else left + right
 
-    def row(self, x, points):
-        return self.left.row(x, points) + self.right.row(x, points)
-
-    def self_value(self, x):
-        return self.left.self_value(x) + self.right.self_value(x)
+    def features(self):
+        left, right = self.left.features(), self.right.features()
+        return None if left is None or right is None else [*left, *right]
 
     def __repr__(self):
         right = f"({self.right!r})" if isinstance(self.right, Sum) else repr(self.right)
@@ -544,13 +595,7 @@ class Product(_Pair):
     {left}
     """
 
-    _with_constant, _with_row = "scale", "multiply"
-
-    def row(self, x, points):
-        return self.left.row(x, points) * self.right.row(x, points)
-
-    def self_value(self, x):
-        return self.left.self_value(x) * self.right.self_value(x)
+    _with_constant, _with_row, _joined = "scale", "multiply", operator.mul
 
     def _multiple(self):
         """(c, kernel) if this is a positive multiple c of a kernel; otherwise (None, None)."""
@@ -563,6 +608,11 @@ class Product(_Pair):
         factor, kernel = self._multiple()
         scale = None if factor is None else kernel.linear_scale()
         return None if scale is None else factor * scale
+
+    def features(self):
+        factor, kernel = self._multiple()
+        parts = None if factor is None else kernel.features()
+        return None if parts is None else [_scaled(part, factor) for part in parts]
 
     def coordinate(self, j):
         factor, kernel = self._multiple()

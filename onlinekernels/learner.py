@@ -50,7 +50,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         Which terms stay; an integer means `Recent`, None all of them.
     offset : bool
         Learn an offset b beside f; it is not regularized.
-    labels : Taxonomy, LabelGraph or None
+    labels : Taxonomy, LabelGraph, Labels or None
         Structure of the labels, for losses of many classes.
     class_weight : dict, "balanced" or None
         {label: weight}; multiplies the loss of its examples, 1 for labels that are not named. "balanced" gives

@@ -11,7 +11,7 @@ import threading
 
 import numpy as np
 
-from onlinekernels import additive, algorithms, budgets, kernels, losses, scaling, steps, structures
+from onlinekernels import additive, algorithms, budgets, kernels, losses, maps, scaling, steps, structures
 from onlinekernels.archive import is_storable, read_arrays
 from onlinekernels.kernels import as_kernel
 from onlinekernels.losses import as_loss
@@ -27,7 +27,7 @@ PLAIN = (bool, int, float, str)  # a subclass, such as an enumeration, would com
 
 NOUNS = {
     name: cls
-    for module in (additive, kernels, losses, steps, budgets, structures, scaling)
+    for module in (additive, kernels, maps, losses, steps, budgets, structures, scaling)
     for name, cls in vars(module).items()
     if isinstance(cls, type) and issubclass(cls, Parameterized) and cls.__module__ == module.__name__
 }
@@ -155,6 +155,7 @@ def _encoded(value, name, arrays):
         return value
     cls = type(value)
     if NOUNS.get(cls.__name__) is cls and cls is not kernels.Custom:
+        value = value.settled() if isinstance(value, structures.Labels) else value
         params = value.get_params(deep=False)
         return {"noun": cls.__name__, "params": {key: _encoded(v, name, arrays) for key, v in params.items()}}
     raise TypeError(

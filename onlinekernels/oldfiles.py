@@ -55,6 +55,10 @@ def _share_steps(part):
 def _from_second(header, arrays):
     """Version 2 mirrored memory: rows for labels that had not joined, numbers without names, what follows from points."""
     header["version"] = 3
+    if header["algorithm"] == "SVMD":
+        header["params"].setdefault("per_feature", False)
+    if header["algorithm"] == "ILK":
+        header["params"].setdefault("average", False)
     state = header["state"]
     if state is None:
         return
@@ -89,5 +93,7 @@ def _from_second(header, arrays):
 def _from_third(header):
     """Version 4 knows learners of second order; whoever was there before is of the first."""
     header["version"] = 4
+    if header["algorithm"] == "ILK":
+        header["params"].setdefault("average", False)
     if header["state"] is not None:
         header["state"]["plan"].setdefault("second_order", None)

@@ -100,9 +100,21 @@ def check_alike(first, other):
         ("precision", first.function.dtype.name, other.function.dtype.name),
         ("way to keep f", first.function.keeps, other.function.keeps),
         ("classes", classes(first), classes(other)),
+        ("kernel between labels", first.plan.label_kernel, other.plan.label_kernel),
     ):
         if not same_parameters(mine, others):
             raise ValueError(f"Models to be combined must have the same {name}. Got {mine!r} and {others!r}.")
+    if first.plan.features is not None and not same_features(first.function, other.function):
+        raise ValueError(
+            "Models to be combined must have the same landmarks, and these have not. Let one model see enough rows, and "
+            "start the others with initial=."
+        )
+
+
+def same_features(first, other):
+    """Whether weights of two models are about the same features."""
+    mine, others = first.map.state(), other.map.state()
+    return mine.keys() == others.keys() and all(same_parameters(mine[name], others[name]) for name in mine)
 
 
 def classes(state):
@@ -150,6 +162,8 @@ def combined(plan, states, weights):
         state.make_ready()
         outputs = state.function.outputs
         outputs.set_kept(max(other.joined() for other in states) + outputs.ahead)
+    if plan.features is not None:
+        state.function.take_map(first.function)
     state.rows = first.rows
     ahead = first._ahead_of(first)
     offset = sum(weight * other.hypothesis.intercept(ahead) for weight, other in zip(weights, states))

@@ -20,11 +20,12 @@ from onlinekernels._core.scaling import Scaler
 from onlinekernels._core import rules
 from onlinekernels._core.sparse import SparsePoints
 from onlinekernels._core.terms import KernelTerms
-from onlinekernels._core.weights import SparseWeights, Weights
+from onlinekernels._core.weights import MappedWeights, SparseWeights, Weights
 from onlinekernels.budgets import Budget, Unlimited, as_budget
 from onlinekernels.kernels import Gaussian, Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, ManyLabels
-from onlinekernels.losses import Loss, as_loss
+from onlinekernels.losses import Loss, MulticlassSquared, as_loss
+from onlinekernels.maps import feature_map
 from onlinekernels.params import same_parameters
 from onlinekernels.scaling import as_memory
 from onlinekernels.steps import MetaDescent, Step, as_step
@@ -50,6 +51,7 @@ RULES = {
 
 SECOND_ORDER_LOSSES = {"Squared", "MulticlassSquared"}
 MOST_WEIGHTS = 8192  # of second order: their covariance has the square of that
+ADAPTIVE_RULES = {"gradient": rules.MetaDescent, "implicit": rules.ImplicitMetaDescent}  # with step=MetaDescent
 
 
 class Plan:
@@ -88,17 +90,22 @@ class Plan:
     def __init__(self, **parts):
         self.__dict__.update(copy.deepcopy({name: parts[name] for name in self.PARTS}))
         self._check_parts()
-        self.takes_objects = self.kernel.ops() is None
+        # What the trees of an additive kernel are; otherwise None
+        self.trees = None if self.keeps_terms or self.second_order else self.kernel.additive()
+        if self.kernel.ops() is None and type(self.budget) is not Unlimited:
+            self.trees = None  # beside trees, terms are for compiled kernels only
+        self.takes_objects = self.kernel.takes_objects() and self.trees is None
         self.restricts = self.kernel.restricts()
         # Whether a single row must be out of reach of the user's code and threads before it is checked
         self.copies_one = not self.takes_objects and (self.kernel.takes_indices() or not self.loss.is_compiled())
         self.adapts_step = isinstance(self.step, MetaDescent)
-        # c if the expansion is kept as weights, k(x, z) = c <x, z>; otherwise None
-        self.weight_scale = None
-        if type(self.budget) is Unlimited and not self.keeps_terms:
+        # Parts of a feature map, over whose features f is weights, whatever the budget; otherwise None
+        self.features = self._checked_features() if self.kernel.has_map() else None
+        # c if the expansion is kept as weights, k(x, z) = c <x, z>, or of features; otherwise None
+        self.weight_scale = None if self.features is None else 1.0
+        if self.features is None and type(self.budget) is Unlimited and not self.keeps_terms:
             self.weight_scale = self.kernel.linear_scale()
-        # What the trees of an additive kernel are; otherwise None
-        self.trees = None if self.keeps_terms or self.second_order else self.kernel.additive()
+        self.per_feature = self.adapts_step and bool(self.step.per_feature)
         self._check()
 
     @classmethod
@@ -108,7 +115,7 @@ class Plan:
         validation.check_integer(learner, "epochs", 1)
         labels = learner.labels
         if labels is not None and not isinstance(labels, LabelStructure):
-            raise validation.bad_parameter(learner, "labels", "None, a Taxonomy or a LabelGraph", labels)
+            raise validation.bad_parameter(learner, "labels", "None, a Taxonomy, a LabelGraph or Labels", labels)
         pending, budget = {}, None if second_order else learner.budget
         if kernel is None:
             pending["kernel"], kernel = defaults.kernel, Gaussian()
@@ -123,7 +130,7 @@ class Plan:
             kernel=as_kernel(kernel, learner),
             budget=as_budget(budget, learner, learner._budget_of_int),
             step=as_step(step, learner),
-            labels=labels,
+            labels=None if labels is None else labels.settled(),
             rule=rule,
             regularization=regularization,
             penalty=penalty,
@@ -178,9 +185,16 @@ class Plan:
 
     def _check(self):
         self._check_rule()
+        if self.per_feature and self.weight_scale is None:
+            raise ValueError(
+                f"per_feature=True is a step for each weight, and {self.kernel!r} with budget={self.budget!r} keeps no "
+                "weights. Use a feature map, or Linear() with budget=None."
+            )
+        if self.per_feature and isinstance(self.labels, Taxonomy):
+            raise ValueError("per_feature=True needs the delta kernel between labels; a Taxonomy has another.")
         if self.offset and self.loss.task == "novelty":
             raise ValueError("offset=True makes no sense with a novelty loss: the offset alone would fit everything.")
-        if self.average and type(self.budget) is not Unlimited:
+        if self.average and type(self.budget) is not Unlimited and self.features is None:
             raise ValueError(
                 f"average=True cannot be combined with budget={self.budget!r}: the average of terms that were "
                 "dropped cannot be kept. Use budget=None."
@@ -204,15 +218,29 @@ class Plan:
                 f"step * regularization must be at most 1, so that old coefficients shrink and do not change "
                 f"sign. Got {largest:g} * {self.regularization:g} = {largest * self.regularization:g} instead."
             )
+        if self.adapts_step and self.rule not in ADAPTIVE_RULES:
+            raise ValueError("step=MetaDescent adapts gradient steps and implicit ones: use it with NORMA, ILK or SILK.")
+        if self.adapts_step and self.rule == "implicit":
+            if self.per_feature:
+                raise ValueError("per_feature=True of MetaDescent is for explicit steps: use it with NORMA or SVMD.")
+            if self.exact and loss.task == "multiclass" and not loss.over_all_labels:
+                raise ValueError("step=MetaDescent needs exact=False here: the exact step over all labels has no trace.")
+            if isinstance(loss, MulticlassSquared):
+                raise ValueError(f"step=MetaDescent does not adapt implicit steps of {loss!r}; it does with NORMA.")
+            if self.step.offset_meta_rate is not None or self.step.offset_memory is not None:
+                raise ValueError(
+                    "offset_meta_rate and offset_memory of MetaDescent are for explicit steps: in an implicit step, offsets "
+                    "share the step of f. Leave both at None."
+                )
         if self.rule == "recursive":
             if type(loss).__name__ not in SECOND_ORDER_LOSSES or not loss.is_compiled():
-                raise ValueError(f"{loss!r} has no posterior that is Gaussian. Use 'squared' for numbers, 'multiclass_squared' "
-                                 "for classes.")
+                raise ValueError(
+                    "The 'loss' parameter of KRLS must be one whose posterior is Gaussian: 'squared' for numbers, "
+                    f"'multiclass_squared' for classes. Got {loss!r} instead."
+                )
             if self.labels is not None:
                 raise ValueError("KRLS knows no structure of labels.")
         elif self.rule != "gradient":
-            if self.adapts_step:
-                raise ValueError("step=MetaDescent adapts explicit gradient steps: use it with NORMA.")
             if not loss.is_compiled():
                 raise ValueError(f"{type(loss).__name__} has no implicit step: a loss of your own works with NORMA only.")
         if self.rule.startswith("aggressive"):
@@ -226,15 +254,29 @@ class Plan:
                     f"{type(loss).__name__} cannot be used with MetaDescent: it needs one output and a method "
                     "curvature(score, y)."
                 )
-        if self.rule == "implicit" and (self.exact or loss.over_all_labels) and isinstance(self.labels, Taxonomy):
+        if self.rule == "implicit" and (self.exact or loss.over_all_labels) and self.label_kernel is not None:
             raise ValueError(
-                f"The exact implicit step of {loss!r} needs the delta kernel between labels; a Taxonomy has another."
+                f"The exact implicit step of {loss!r} needs the delta kernel between labels; "
+                f"{'a Taxonomy has' if isinstance(self.labels, Taxonomy) else 'these labels have'} another."
             )
         if self.adapts_step and loss.adapts and loss.core()[1] <= 0:
             raise ValueError(
                 f"MetaDescent adapts the logarithm of the {loss.scalar_name}, which must start above 0. "
                 f"Got {loss.core()[1]:g} instead."
             )
+
+    def _checked_features(self):
+        if self.keeps_terms:
+            raise ValueError(
+                f"This algorithm keeps its examples, and {self.kernel!r} is a feature map, which keeps weights."
+            )
+        features = self.kernel.features()
+        if features is None:
+            raise ValueError(
+                f"{self.kernel!r} is no feature map as a whole: add only Linear, Constant or other maps to one, and "
+                "multiply it by positive numbers only."
+            )
+        return features
 
     def check_start(self, start):
         """Raise ValueError unless a model of this plan can start from another state's function."""
@@ -245,9 +287,10 @@ class Plan:
             raise ValueError(f"initial is for {start.loss.task}, and this model for {self.loss.task}.")
         if not same_parameters(self.kernel, start.kernel):
             raise ValueError(f"initial must have the kernel of this model, {self.kernel!r}. Got {start.kernel!r} instead.")
-        mine, other = (plan.labels if isinstance(plan.labels, Taxonomy) else None for plan in (self, start.plan))
-        if not same_parameters(mine, other):
-            raise ValueError("initial must have the label kernel of this model: the same Taxonomy, or none in both.")
+        if not same_parameters(self.label_kernel, start.plan.label_kernel):
+            raise ValueError(
+                "initial must have the label kernel of this model: the same Taxonomy or the same kernel of Labels, or none in both."
+            )
         if start.hypothesis.intercept().any() and not self.offset:
             raise ValueError("initial has an offset; this model needs offset=True to start from it.")
         if bool(self.scale) != bool(start.plan.scale):
@@ -264,6 +307,11 @@ class Plan:
             return "one"
         dense = self.loss.over_all_labels or not self.loss.is_compiled()
         return "dense" if dense or self.rule == "implicit" and self.exact else "pair"
+
+    @property
+    def label_kernel(self):
+        """The structure of labels as far as it is their kernel; None for the identity."""
+        return None if self.labels is None else self.labels.kernel_part()
 
     @property
     def leaves_out(self):
@@ -284,7 +332,8 @@ class Plan:
                     "Convert it with X.toarray()."
                 )
             return validation.check_sparse(X, n_features=n_features, owner=owner)
-        if self.weight_scale is not None or self.trees is not None or self.kernel.takes_indices() or self.second_order:
+        linear = self.weight_scale is not None and self.features is None
+        if linear or self.trees is not None or self.kernel.takes_indices() or self.second_order:
             dtype = np.float64  # a posterior is as good as the digits of its kernel
         if self.scale:  # the kernel sees other numbers
             return validation.check_points(X, n_features=n_features, dtype=dtype, finite=finite, owner=owner)
@@ -330,11 +379,20 @@ class Plan:
             )
         return "dense"
 
-    def _function(self, n_features, dtype, origin, outputs, sparse, targets):
+    def _function(self, *examples):
         """f, before it has learned anything."""
+        function = self._representation(*examples)
+        if self.per_feature:
+            function.begin_steps(float(self.step.rate))
+        return function
+
+    def _representation(self, n_features, dtype, origin, outputs, sparse, targets):
         channels = 1 + self.adapts_step + self.average
         if self.second_order is not None:
             return self._posterior(n_features, dtype, origin, outputs, sparse)
+        if self.features is not None:
+            features = feature_map(self.features, n_features, sparse, dtype)
+            return MappedWeights(map=features, channels=channels, outputs=outputs)
         if self.weight_scale is not None:
             kind = SparseWeights if sparse else Weights
             return kind(scale=self.weight_scale, n_features=n_features, channels=channels, outputs=outputs)
@@ -363,12 +421,14 @@ class Plan:
                 tolerance=self.second_order["tolerance"],
                 **common,
             )
-        if n_features > MOST_WEIGHTS:
+        parts = self.features or [{"map": "linear", "scale": self.weight_scale}]
+        features = feature_map(parts, n_features, sparse, dtype if self.features else np.float64)
+        if features.size > MOST_WEIGHTS:
             raise ValueError(
-                f"KRLS with {self.kernel!r} keeps the covariance of all weights, and X has {n_features} features; at most "
-                f"{MOST_WEIGHTS} will do. A kernel such as Linear() + Constant(0) keeps points instead, as many as the budget says."
+                f"KRLS with {self.kernel!r} keeps the covariance of all weights, and there are {features.size} features; at "
+                f"most {MOST_WEIGHTS} will do. A sum such as Linear() + Gaussian(1.0) keeps points instead, as many as the budget says."
             )
-        return WeightsPosterior(scale=self.weight_scale, n_features=n_features, sparse=sparse, **common)
+        return WeightsPosterior(map=features, scale=self.weight_scale, **common)
 
     def _rows(self, n_features, dtype, origin, sparse):
         """The kernel over a dictionary without points."""
@@ -390,7 +450,9 @@ class Plan:
         outputs = function.outputs
         if self.second_order is not None:
             return Innovations(Recursive(posterior=function, **self.settings()), outputs, targets)
-        kind, settings = (rules.MetaDescent, {}) if self.adapts_step else RULES[self.rule]
+        kind, settings = RULES[self.rule]
+        if self.adapts_step:
+            kind, settings = ADAPTIVE_RULES[self.rule], {"per_feature": True} if self.per_feature else {}
         rule = kind(**self.settings(), **settings)
         custom_loss = None if self.loss.is_compiled() else self.loss
         if targets > 1:

@@ -7,8 +7,10 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.arrays import check_array
+from onlinekernels._core.maps import NystroemMap
 from onlinekernels._core.sparse import Rows
 from onlinekernels.labels import BinaryLabels, ManyLabels, label_column
+from onlinekernels.maps import check_sizes
 from onlinekernels.params import same_parameters
 from onlinekernels.plan import Plan
 from onlinekernels.scaling import RunningScaler
@@ -37,6 +39,8 @@ class State:
         self.warned = False  # that learning goes wrong
         self.stale = False  # a parameter was set since the plan was made
         self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
+        self.hypothesis = self.engine.hypothesis  # f with its offsets, the loss's scalar and the rule, as they are now
+        self.function = self.hypothesis.function  # f as it is kept
 
     @classmethod
     def first(cls, plan, X, labels, targets=1):
@@ -47,16 +51,6 @@ class State:
             return cls(plan, X.n_features, X.dtype, labels=labels, sparse=True, targets=targets)
         program = None if plan.scale else plan.program(X.shape[1])  # what is scaled is not far from 0
         return cls(plan, X.shape[1], X.dtype, program and program.choose_origin(X[0]), labels, False, targets)
-
-    @property
-    def hypothesis(self):
-        """f with its offsets, the loss's scalar and the rule, as they are now."""
-        return self.engine.hypothesis
-
-    @property
-    def function(self):
-        """f as it is kept."""
-        return self.engine.hypothesis.function
 
     @property
     def loss(self):
@@ -186,8 +180,9 @@ class State:
             if name not in Plan.MAY_CHANGE and not same_parameters(getattr(plan, name), getattr(self.plan, name)):
                 before, after = (in_words(name, getattr(part, name)) for part in (self.plan, plan))
                 raise ValueError(f"The {name!r} parameter changed after fitting, from {before} to {after}; call fit to start anew.")
-        if plan.adapts_step != self.plan.adapts_step:
-            raise ValueError("The 'step' parameter changed to or from MetaDescent; call fit to start anew.")
+        if plan.adapts_step != self.plan.adapts_step or plan.per_feature != self.plan.per_feature:
+            what = "MetaDescent" if plan.adapts_step != self.plan.adapts_step else "per_feature=True"
+            raise ValueError(f"The 'step' parameter changed to or from {what}; call fit to start anew.")
         state = copy.copy(self)
         state.plan, state.stale = plan, False
         return state
@@ -254,6 +249,8 @@ class State:
         """Bring the engine up to date with a new plan and new labels, just before learning."""
         if self.configured is not self.plan:
             self.hypothesis.rule.configure(**self.plan.settings())
+            if self.plan.per_feature and self.plan.step.rate != self.configured.step.rate:
+                self.function.begin_steps(float(self.plan.step.rate))
             self.configured = self.plan
         if self.labels is not None and self.form != "one":
             outputs = self.function.outputs
@@ -265,7 +262,7 @@ class State:
         """Start from the function of another state, which the plan has checked (`Plan.check_start`)."""
         others = start.function
         rows = ("sparse" if self.sparse else "dense"), ("sparse" if start.sparse else "dense")
-        has_terms = others.keeps == "terms" and len(others.slots()) > 0
+        has_terms = others.keeps == "terms" and len(others.slots()) > 0 or self.plan.features is not None
         for name, mine, other in (
             ("the number of features", self.n_features, start.n_features),
             ("the form of coefficients", self.form, start.form),
@@ -281,6 +278,8 @@ class State:
         if self.target_scaler is not None:
             self.target_scaler = copy.copy(start.target_scaler)
             self.target_scaler.memory = self.plan.scale_target
+        if self.plan.features is not None:
+            self.function.take_map(others)
         places = self._places_of(start)
         intercept = start.hypothesis.intercept(self._ahead_of(start))
         if places is not None:
@@ -352,16 +351,23 @@ class State:
         return self._start_points(weights), np.array([[1.0 if weights.any() else 0.0]])
 
     def terms(self, ahead=False):
-        """(points or objects, coefficients of shape (outputs, terms)), oldest first; f must be kept as terms.
+        """(points or objects, coefficients of shape (outputs, terms)), oldest first; f must be kept as terms, or be exact.
 
         With `ahead`, the last row is what labels to join have learned.
         """
-        points = self.function.points()
+        exact = self.exact_map()
+        points = self.function.points() if exact is None else exact.points()
         if self.sparse:
             points = validation.as_csr(points)
         elif self.plan.takes_objects:
             points = validation.check_objects(points, empty=True)
-        return points, self.hypothesis.coefficients(ahead)
+        coefficients = self.hypothesis.coefficients(ahead)
+        return points, coefficients if exact is None else exact.dual(coefficients)
+
+    def exact_map(self):
+        """The map of a Nystroem kernel whose landmarks are not complete, so that they are all there is; otherwise None."""
+        whole = self.function.map if self.plan.features is not None else None
+        return whole if isinstance(whole, NystroemMap) and whole.inverse is None else None
 
     def contributions(self, row, points, alpha, top, label):
         """What each term contributes to a score of one example, the largest first; see `Fitted.contributions`."""
@@ -402,7 +408,7 @@ class State:
             square = self.hypothesis.square_on_trees(ahead)
         elif self.function.keeps == "weights":
             weights = self.hypothesis.coefficients(ahead)
-            square = np.sum(weights * self.with_label_kernel(weights)) * self.kernel.linear_scale()
+            square = np.sum(weights * self.with_label_kernel(weights)) * self.plan.weight_scale
         else:
             points, alpha = self.terms(ahead)
             gram = self.kernel(points) if alpha.shape[1] else np.zeros((0, 0))
@@ -466,10 +472,14 @@ class State:
         if self.plan.scale:
             learned["scaler"] = self.scaler.widened(extra, fill).to_dict()
             fill = 0.0  # what a scaler has always seen is scaled to 0
+        if self.plan.features is not None:
+            return State.from_dict({**learned, "n_features": width, "feature_names": None,
+                                    "learned": {**function, **self.function.widened(extra, fill)}})
         if fill and "origin" not in function:
             # Points, and what is kept with them, are about the origin: about `fill`, new columns are 0.
             function["origin"] = np.zeros(self.n_features, dtype=self.function.dtype)
-        for name, value in (("points", 0.0), ("weights", 0.0), ("origin", fill)):
+        rate = self.plan.step.rate
+        for name, value in (("points", 0.0), ("weights", 0.0), ("steps", rate), ("origin", fill)):
             if name in function:
                 sides = [(0, 0)] * (function[name].ndim - 1) + [(0, extra)]
                 function[name] = np.pad(function[name], sides, constant_values=value)
@@ -530,10 +540,8 @@ class State:
         _check_sizes(plan, learned["learned"], n_features, sparse, n_targets)
         state = cls(plan, n_features, dtype, origin, labels, sparse, n_targets)
         state._make_room(learned["learned"])
-        if plan.restricts and "points" in learned["learned"]:  # before the kernel looks at them
-            points = check_array(learned["learned"]["points"], "points", dtype, (-1, n_features))
-            if len(points):
-                plan.kernel.check_input(points if origin is None else points + origin)
+        if plan.restricts:  # before the kernel looks at them
+            _check_domain(plan.kernel, learned["learned"], n_features, dtype)
         state.hypothesis.restore(learned["learned"])
         state.take_labels(labels)
         state.make_ready()
@@ -570,11 +578,25 @@ class State:
             self.hypothesis.grow(np.size(learned["offset"]))
 
 
+def _check_domain(kernel, learned, n_features, dtype):
+    """Points, and landmarks of maps, must be where the kernel is defined; ValueError if they are not."""
+    for name in learned:
+        map_name, dot, last = name.rpartition(".")
+        if last == "points":
+            points = check_array(learned[name], "points", dtype, (-1, n_features))
+            origin = learned.get(f"{map_name}{dot}origin")
+            if len(points):
+                origin = 0 if origin is None else check_array(origin, "origin", dtype, (n_features,))
+                kernel.check_input(points + origin)
+
+
 def _check_sizes(plan, learned, n_features, sparse, n_targets):
     """What is about to be allocated must be as large as arrays that are there; ValueError if it is not."""
-    if plan.weight_scale is not None:
-        name = "weights" if plan.second_order is None else "mean"
-        check_array(learned[name], name, np.float64, (-1, n_features))
+    weights = "weights" if plan.second_order is None else "mean"
+    if plan.features is not None:
+        check_sizes(plan.features, n_features, learned, weights)
+    elif plan.weight_scale is not None:
+        check_array(learned[weights], weights, np.float64, (-1, n_features))
     elif plan.trees is not None:  # each feature has a tree
         if np.ndim(learned["tree_levels"]) != 1 or len(learned["tree_levels"]) < n_features:
             raise ValueError("there are fewer trees than features")

@@ -1,17 +1,18 @@
-"""Label structures: `Taxonomy` and `LabelGraph` give labels a distance Delta, a taxonomy also a kernel kappa."""
+"""Label structures: `Taxonomy`, `LabelGraph` and `Labels` give labels a distance Delta and a kernel kappa."""
 import heapq
 
 import numpy as np
 
-from onlinekernels._core.outputs import GraphOutputs, TaxonomyOutputs
-from onlinekernels.labelvalues import label_key, shown_list
+from onlinekernels._core.outputs import GraphOutputs, MatrixOutputs, TaxonomyOutputs
+from onlinekernels.labelvalues import label_key, plain, shown_list
 from onlinekernels.params import Parameterized
+from onlinekernels.validation import bad_parameter
 
-__all__ = ["LabelStructure", "Taxonomy", "LabelGraph"]
+__all__ = ["LabelStructure", "Taxonomy", "LabelGraph", "Labels"]
 
 
 class LabelStructure(Parameterized):
-    """Base of taxonomies and label graphs."""
+    """Base of all label structures."""
 
     def validate(self):
         """Raise ValueError if the structure makes no sense."""
@@ -20,6 +21,14 @@ class LabelStructure(Parameterized):
     def names(self):
         """The labels that y may hold, in order."""
         return self.nodes()
+
+    def kernel_part(self):
+        """What there is to know about its kernel; None if that is the identity."""
+        return None
+
+    def settled(self):
+        """The same structure, of values only."""
+        return self
 
 
 class Taxonomy(LabelStructure):
@@ -115,11 +124,7 @@ class Taxonomy(LabelStructure):
         if not is_list or len(labels) == 0 or not _are_hashable(labels):
             raise ValueError(f"The 'labels' parameter of Taxonomy must be None or a list of nodes. Got {labels!r}.")
         _check_known(labels, nodes, "Taxonomy")
-        seen = set()
-        for label in labels:
-            if label_key(label) in seen:
-                raise ValueError(f"The 'labels' parameter of Taxonomy must hold each label once. Got {label!r} twice.")
-            seen.add(label_key(label))
+        _check_distinct(labels, "Taxonomy")
 
     def names(self):
         nodes = self.nodes()
@@ -136,6 +141,9 @@ class Taxonomy(LabelStructure):
         order = self.names() if order is None else order
         _check_known(order, place, "Taxonomy")
         return TaxonomyOutputs(parent, [place[label] for label in order])
+
+    def kernel_part(self):
+        return self
 
     def distance(self, a, b):
         """Delta(a, b), V (62)."""
@@ -214,6 +222,110 @@ class LabelGraph(LabelStructure):
         return float(self.distances([a, b])[0, 1])
 
 
+class Labels(LabelStructure):
+    """Labels with a distance and a kernel of your own, V 4.2.2.
+
+    A callable is asked once for each pair of labels, at the first fit; the model keeps, and saves, the matrix.
+
+    Parameters
+    ----------
+    labels : list
+        The labels that y may hold, in order.
+    distance : matrix, callable or None
+        Delta: how bad it is to say the label of the column where that of the row is right, or a function of the two. Not
+        negative, and 0 on the diagonal. None is 1 between different labels.
+    kernel : matrix, callable or None
+        kappa: what labels have in common, a symmetric positive semidefinite matrix or a function of two labels. None is
+        the identity.
+
+    References
+    ----------
+    {V}
+
+    Examples
+    --------
+    >>> from onlinekernels import NORMA, Labels
+    >>> sizes = Labels(["S", "M", "L"], distance=[[0, 1, 3], [1, 0, 1], [3, 1, 0]])
+    >>> NORMA("graph_hinge", labels=sizes).fit([[0.0], [1.0], [2.0]], ["S", "M", "L"]).predict([[2.0]])
+    array(['L'], dtype='<U1')
+    >>> tens = Labels([1, 2, 10, 11], kernel=lambda a, b: (a == b) + (a // 10 == b // 10))
+    >>> tens.kernels()
+    array([[2., 1., 0., 0.],
+           [1., 2., 0., 0.],
+           [0., 0., 2., 1.],
+           [0., 0., 1., 2.]])
+    """
+
+    def __init__(self, labels, distance=None, kernel=None):
+        self.labels = labels
+        self.distance = distance
+        self.kernel = kernel
+
+    def nodes(self):
+        """All labels, in order."""
+        labels = self.labels
+        is_list = hasattr(labels, "__len__") and not isinstance(labels, (str, bytes, dict))
+        if not is_list or len(labels) < 2 or not _are_hashable(labels):
+            raise bad_parameter(self, "labels", "a list of at least two labels", labels)
+        _check_distinct(labels, "Labels")
+        return [plain(label) for label in labels]
+
+    def distances(self, order=None):
+        """Matrix of Delta between labels: rows are right, columns are said."""
+        return self._matrix("distance", lambda n: 1.0 - np.eye(n), order)
+
+    def kernels(self, order=None):
+        """Matrix of kappa between labels."""
+        return self._matrix("kernel", np.eye, order)
+
+    def _matrix(self, name, default, order=None):
+        labels, given = self.nodes(), getattr(self, name)
+        n = len(labels)
+        if given is None:
+            matrix = default(n)
+        else:
+            try:
+                values = [[given(a, b) for b in labels] for a in labels] if callable(given) else given
+                matrix = np.array(values, dtype=float)
+            except (TypeError, ValueError) as error:
+                raise bad_parameter(self, name, f"a matrix of {n} x {n} numbers, a callable or None", given) from error
+            if matrix.shape != (n, n) or not np.isfinite(matrix).all():
+                raise bad_parameter(self, name, f"a matrix of {n} x {n} finite numbers, a callable or None", given)
+        if order is None:
+            return matrix
+        place = {label: i for i, label in enumerate(labels)}
+        _check_known(order, place, "Labels")
+        chosen = [place[label] for label in order]
+        return matrix[np.ix_(chosen, chosen)]
+
+    def validate(self):
+        Delta, kappa = self.distances(), self.kernels()
+        if Delta.min() < 0 or Delta.diagonal().any():
+            raise bad_parameter(self, "distance", "at least 0, and 0 from each label to itself", Delta)
+        largest = np.abs(kappa).max()
+        if np.abs(kappa - kappa.T).max() > 1e-10 * largest:
+            raise bad_parameter(self, "kernel", "symmetric", kappa)
+        try:
+            np.linalg.cholesky(kappa + (1e-10 * largest + 1e-300) * np.eye(len(kappa)))
+        except np.linalg.LinAlgError as error:
+            raise bad_parameter(self, "kernel", "positive semidefinite", kappa) from error
+
+    def outputs(self, order=None):
+        """The structure for the engine."""
+        Delta = self.distances(order)
+        return GraphOutputs(Delta) if self.kernel is None else MatrixOutputs(Delta, self.kernels(order))
+
+    def kernel_part(self):
+        return None if self.kernel is None else Labels(self.nodes(), kernel=self.kernels())
+
+    def settled(self):
+        return Labels(
+            self.nodes(),
+            None if self.distance is None else self.distances(),
+            None if self.kernel is None else self.kernels(),
+        )
+
+
 def _names_of_inner_nodes(nodes, taken):
     """A name for each node that is no label: its parts and a slash, and more slashes where another has that name."""
     plain = {node: "/".join(map(str, node)) + "/" for node in nodes}
@@ -233,6 +345,14 @@ def _are_hashable(labels):
         return all(hash(label) is not None for label in labels)
     except TypeError:
         return False
+
+
+def _check_distinct(labels, where):
+    seen = set()
+    for label in labels:
+        if label_key(label) in seen:
+            raise ValueError(f"The 'labels' parameter of {where} must hold each label once. Got {label!r} twice.")
+        seen.add(label_key(label))
 
 
 def _check_known(labels, nodes, where):

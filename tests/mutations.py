@@ -43,12 +43,14 @@ def models():
     """Models of every kind that a file may hold: (model, examples that it takes, what `load` must be given)."""
     tree = ok.Taxonomy({"a": "v", "b": "v", "c": "r", "v": "r"})
     line = ok.LabelGraph([("a", "b", 1.0), ("b", "c", 2.0)])
+    own = ok.Labels(["a", "b", "c"], kernel=np.eye(3) + 1.0)
     gaussian = ok.Gaussian(1.5)
     places = np.arange(ROWS)[:, None]
     for model, y in [
         (ok.NORMA(ok.NuHinge(0.3), gaussian, budget=4, offset=True), SIGNS),
         (ok.NORMA("logistic", "linear", average=True), SIGNS),
         (ok.NORMA("hinge", gaussian, average=True, offset=True), SIGNS),
+        (ok.ILK("hinge", gaussian, average=True, step=ok.MetaDescent(), offset=True), SIGNS),
         (ok.NORMA("hinge", gaussian + 0.5 * ok.Normalized("polynomial") + ok.Noise(0.1), budget=ok.Window(9)), SIGNS),
         (ok.NORMA("squared", ok.AdditiveSpline(1, bounds=(-9.0, 9.0))), NUMBERS),
         (ok.NORMA("squared", ok.AdditiveExponential(), budget=5), NUMBERS),
@@ -60,6 +62,7 @@ def models():
         (ok.SILK("multiclass_hinge", gaussian, exact=True, class_weight={"a": 2.0}), LETTERS),
         (ok.NORMA("graph_hinge", gaussian, labels=tree, budget=7), LETTERS),
         (ok.NORMA("graph_hinge", "linear", labels=line), LETTERS),
+        (ok.NORMA("graph_hinge", gaussian, labels=own, budget=6), LETTERS),
         (ok.Perceptron(gaussian, update="proportional"), LETTERS),
         (ok.SVMD("multiclass_logistic", gaussian), LETTERS),
         (ok.SVMD("multiclass_squared", gaussian, offset=True), LETTERS),
@@ -72,6 +75,9 @@ def models():
         (ok.ROMMA(gaussian), SIGNS),
         (ok.Projection("insensitive", gaussian, radius=2.0, budget=7), NUMBERS),
         (ok.PassiveAggressive("hinge", "polynomial", variant="PA-II"), SIGNS),
+        (ok.NORMA("hinge", ok.RandomFourier(gaussian, 8) + ok.Linear(), average=True), SIGNS),
+        (ok.SVMD("multiclass_hinge", 0.5 * ok.Nystroem(gaussian, 7)), LETTERS),
+        (ok.NORMA("squared", ok.Nystroem(gaussian, 500) + ok.Constant()), NUMBERS),
     ]:
         yield model.partial_fit(X, y), X, {}
     yield ok.Adatron(gaussian).fit(X, SIGNS), X, {}

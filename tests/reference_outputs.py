@@ -557,8 +557,8 @@ class ReferenceSVMD(_Outputs):
       capped at 1/(c + h) (erratum), also eta_0; h = l'' (k(x, x) + 1 with an offset) for squared losses, else 0. (Over
       labels, h is the curvature along the step: u'H u / (xi'u) with u = (k kappa + 1 with an offset) xi.) At
       the cap 1/c, 1 - eta c counts as exactly 0: f forgets all terms, while v keeps them with -alpha_i. eta_b is
-      capped at 1/h, eta_eps is not. All three have the floor 1/2 per step, the same mu (`meta_rate`) and the same
-      lambda (`memory`); eta_b starts at eta_0, for a label that joins later too.
+      capped at 1/h, eta_eps is not. All three have the floor 1/2 per step, and the same mu (`meta_rate`) and lambda
+      (`memory`) unless the offset or the margin has its own; eta_b starts at eta_0, for a label that joins later too.
     - xi, H and dl/deps carry the example's weight, and are taken at the scores f_t(x_t) + b_t and the old eps.
     - The Hessian is block-diagonal: chi = H v(x_t, .) with the trace of f alone, H v_b in (52) (erratum: not
       printed). On kinks H and xi are those of `reference.py`.
@@ -581,6 +581,12 @@ class ReferenceSVMD(_Outputs):
         super().__init__(**shared)
         params = self.step[1]
         self.mu, self.memory = params["meta_rate"], params["memory"]
+
+        def own(name):
+            return params[name.split("_", 1)[1]] if params.get(name) is None else params[name]
+
+        self.mu_b, self.memory_b = own("offset_meta_rate"), own("offset_memory")
+        self.mu_eps, self.memory_eps = own("margin_meta_rate"), own("margin_memory")
         self.exact_norms = exact_norms
         self.eta, self.eta_eps = params["rate"], 1.0
         self.eta_b = np.full(len(self.labels), params["rate"])
@@ -606,14 +612,14 @@ class ReferenceSVMD(_Outputs):
             u = (k * self.kappa + self.offset * np.eye(len(xi))) @ xi
             stiffness = float(u @ H @ u) / float(xi @ u)
         decay = self._adapt_step(float(xi[self.here] @ v[self.here]), stiffness)
-        self.eta_b = self.eta_b * np.maximum(0.5, 1.0 - self.mu * xi * self.v_b)  # (51)
+        self.eta_b = self.eta_b * np.maximum(0.5, 1.0 - self.mu_b * xi * self.v_b)  # (51)
         if stiffness > 0.0:
             self.eta_b = np.minimum(self.eta_b, 1.0 / stiffness)
         chi = H @ v  # (43), (44)
         if self.loss[0] in NU:
             self._adapt_scalar(weight, at_prediction)
         if self.offset:
-            self.v_b = self.memory * self.v_b - self.eta_b * (xi + self.memory * H @ self.v_b)  # (52)
+            self.v_b = self.memory_b * self.v_b - self.eta_b * (xi + self.memory_b * H @ self.v_b)  # (52)
             self.b = self.b - self.eta_b * xi  # (50)
         self._move_functions(x, kernels, f, xi, chi, decay)
         self._apply_budget()
@@ -646,8 +652,8 @@ class ReferenceSVMD(_Outputs):
     def _move_scalar_in_log_space(self, slope):
         """(54)-(58), d/dlog eps = eps dl/deps: its step size, its trace (with the old eps), itself."""
         slope = self.scalar * slope
-        self.eta_eps *= max(0.5, 1.0 - self.mu * self.v_eps * slope)  # (57), with the index t+1 on its right
-        self.v_eps = self.memory * self.v_eps - self.eta_eps * slope * (1.0 + self.memory * self.v_eps)  # (58)
+        self.eta_eps *= max(0.5, 1.0 - self.mu_eps * self.v_eps * slope)  # (57), with the index t+1 on its right
+        self.v_eps = self.memory_eps * self.v_eps - self.eta_eps * slope * (1.0 + self.memory_eps * self.v_eps)  # (58)
         self.scalar *= math.exp(-self.eta_eps * slope)  # (55)
 
     def _move_functions(self, x, kernels, f, xi, chi, decay):
@@ -680,3 +686,74 @@ class ReferenceSVMD(_Outputs):
         self.dropped = self.dropped or dropped
         if dropped and self.exact_norms:
             self.ff, self.fv = self.inner("alpha", "alpha"), self.inner("alpha", "beta")
+
+
+class ReferenceAdaptiveILK(ReferenceSVMD):
+    """ILK with an adapted step, which I section 2 calls straightforward.
+
+    The step f_{t+1} = f_t - eta g(f_{t+1}), g = lambda f + C dl/df of example t, depends on eta by itself and through f_t.
+    Differentiated with respect to log eta, with d f_t = v_t remembered by lambda of V (34):
+
+        v_{t+1} + eta g'(f_{t+1}) v_{t+1} = memory v_t + f_{t+1} - f_t,    g' = lambda + C l'' k(x, .) k(x, .)'
+
+    eta is adapted by <g(f_t), v_t> before it is used, as in V (33). An offset is a coordinate of f without lambda. At a kink
+    that holds the score where it is, l'' is infinite: v_{t+1} is 0 there. The margin of a nu-loss adapts as in V.
+    """
+
+    def __init__(self, *, penalty=1.0, **shared):
+        super().__init__(**shared)
+        self.penalty = penalty
+
+    def learn(self, x, y=None, weight=1.0):
+        """Learn from one example; return the scores made before the update."""
+        self.t += 1
+        y = self._position(y)
+        kernels, C = self._kernels(x), self.penalty
+        f, v = self._evaluate("alpha", kernels), self._evaluate("beta", kernels)
+        scores = f + self.b
+        at_prediction = (self.loss, self.scalar, scores, y, self.Delta)
+        slope = float(C * weight * gradient_of(*at_prediction) @ (v + self.v_b))
+        by_sums, by_recurrence = (self.regularization * fv + slope for fv in (self.inner("alpha", "beta"), self.fv))
+        self.eta *= max(0.5, 1.0 - self.mu * (by_recurrence if self.dropped else by_sums))
+        self.step_history.append(self.eta)
+
+        eta, shrink = self.eta, 1.0 / (1.0 + self.eta * self.regularization)
+        k, S = kernel_value(self.kernel, x, x, same=True), shrink * eta * C * weight
+        grip = 1.0 / shrink if self.offset else 0.0
+        row = implicit_row(self.loss, self.scalar, shrink * f + self.b, y, k, S, self.Delta, self.kappa, False, grip)
+        new_scores = shrink * f + self.b + k * row @ self.kappa + grip * row
+        # What v would be without l'': at x, with offsets; then the row that l'' takes from it.
+        reach = shrink * k * self.kappa + self.offset * np.eye(len(f))
+        start = shrink * (self.memory * v + (shrink - 1.0) * f + k * row @ self.kappa)
+        start = start + self.memory * self.v_b + self.offset * row / shrink
+        taken = self._taken(row, S, eta * C * weight, new_scores, y, reach, start)
+
+        ff, fv, b = self.ff, self.fv, shrink * (row - taken)
+        self.ff = max(0.0, shrink**2 * ff + 2.0 * shrink * float(row @ f) + k * float(row @ self.kappa @ row))
+        self.fv = (shrink**2 * (self.memory * fv + (shrink - 1.0) * ff) + shrink * float(b @ f)
+                   + shrink * float(row @ (self.memory * v + (shrink - 1.0) * f)) + k * float(row @ self.kappa @ b))
+        for old in self.rows:
+            old.beta = shrink * (self.memory * old.beta + (shrink - 1.0) * old.alpha)
+            old.alpha = shrink * old.alpha
+        if k != 0.0:
+            self.rows.append(Row(x, self.t, row, b))
+        if self.offset:
+            self.v_b = self.memory * self.v_b + row / shrink - taken
+            self.b = self.b + row / shrink
+        if self.loss[0] in NU:
+            if self.scalar_step.margin_step is None:
+                self._move_scalar_in_log_space(C * weight * scalar_gradient_of(*at_prediction))
+            else:
+                self.scalar += self._scalar_change(eta * C, weight, at_prediction)
+        self._apply_budget()
+        return scores
+
+    def _taken(self, row, S, size, new_scores, y, reach, start):
+        """g with g = size l'' (start - reach g); for a kink, along the row and such that nothing is left of `start` there."""
+        if self.loss[0] in ("Logistic", "MulticlassLogistic", "Squared", "SquaredInsensitive", "Huber", "NuHuber"):
+            H = size * hessian_of(self.loss, self.scalar, new_scores, y, self.Delta)
+            return np.linalg.solve(np.eye(len(row)) + H @ reach, H @ start)
+        if not 0.0 < np.max(np.abs(row)) < S * (1.0 - 1e-12):
+            return np.zeros(len(row))
+        d = np.sign(row)
+        return d * float(d @ start) / float(d @ reach @ d)

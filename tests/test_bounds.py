@@ -563,10 +563,10 @@ def test_truncation_error_is_not_about_two_runs():
 # ---- K Cor. 5 -----------------------------------------------------------------------------------------------
 
 
-def expected_risk(scores, norm, chances, lam):
+def expected_risk(scores, norm, chances, lam, penalty=1.0):
     """E R_inst of a function with these scores at the points of a finite distribution; `chances` of label +1."""
     losses = chances * ok.Hinge().value(scores, 1) + (1 - chances) * ok.Hinge().value(scores, -1)
-    return float(losses.mean() + lam / 2 * norm ** 2)
+    return float(penalty * losses.mean() + lam / 2 * norm ** 2)
 
 
 def test_average_hypothesis():
@@ -590,6 +590,37 @@ def test_average_hypothesis():
         assert risk <= np.mean(risks[:-1])  # Jensen, for f_1, ..., f_m
         assert risk <= minimum_risk(kernel(X), y, ok.Hinge(), lam) + excess
         assert max(risks) <= limit
+
+
+@pytest.mark.parametrize("penalty", [1.0, 2.5])
+def test_average_of_ilk(penalty):
+    """I 3.2. The excess with failure=0.1 holds with room to spare: what is random here is far from its worst case."""
+    kernel, lam, m = ok.Gaussian(0.7), 0.5, 80
+    numbers = dict(regularization=lam, penalty=penalty)
+    step = bounds.tune_ilk_regret(**numbers)["step"]
+    limit = bounds.hinge_risk_limit(learner_margin=1.0, radius=1.0, **numbers)
+    excess = bounds.ilk_average_excess_risk(examples=m, step=step.rate, radius=1.0, largest_risk=limit, failure=0.1, **numbers)
+    largest = 0.0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        points, chances = rng.normal(size=(6, 2)), rng.random(6)
+        drawn = rng.integers(0, 6, m)
+        X, y = points[drawn], np.where(rng.random(m) < chances[drawn], 1, -1)
+        model, risks, worst = ok.ILK("hinge", kernel, step=step, **numbers), [], 0.0
+        for i, (x, label) in enumerate(zip(X, y)):
+            scores, norm = (model.decision_function(points), model.norm_) if i else (np.zeros(6), 0.0)
+            risks.append(expected_risk(scores, norm, chances, lam, penalty))
+            worst = max(worst, penalty * (1 + np.abs(scores).max()) + lam / 2 * norm**2)
+            model.partial_fit(x[None], [label], classes=[-1, 1])
+        average = ok.ILK("hinge", kernel, step=step, average=True, **numbers).fit(X, y)
+        risk = expected_risk(average.decision_function(points), average.norm_, chances, lam, penalty)
+        assert risk <= np.mean(risks) + 1e-12  # Jensen, for f_1, ..., f_m
+        assert risk <= penalty * minimum_risk(kernel(X), y, ok.Hinge(), lam / penalty) + excess
+        assert worst <= limit
+        largest = max(largest, worst)
+    assert largest > 0.2 * limit  # the limit is about these functions
+    tail = excess - bounds.ilk_regret(examples=m, step=step.rate, radius=1.0, **numbers) / m
+    assert math.exp(-m * tail ** 2 / (2 * limit ** 2)) == pytest.approx(0.1)  # Azuma
 
 
 def test_printed_average_breaks_jensen():

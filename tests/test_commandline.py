@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from command_line import CORNERS, WAVE, WORDS, X, Y, learn, reports, write_table
 
-from onlinekernels import NORMA, SILK, Gaussian, Hinge, load
+from onlinekernels import KRLS, NORMA, SILK, Gaussian, Hinge, load
 from onlinekernels.__main__ import main
 from onlinekernels.commandline import specifications
 
@@ -98,6 +98,7 @@ def test_going_on_with_a_model(data, tmp_path, capsys):
         ("SVMD", ["--step", "0.2", "--set", "meta_step=0.5", "--set", "memory=0.9"]),
         ("Projection", ["--loss", "hinge:0.5", "--set", "radius=3"]),
         ("ILK", ["--budget", "window:50", "--loss", "logistic"]),
+        ("KRLS", ["--loss", "multiclasssquared", "--set", "noise=0.3", "--set", "memory=0.99"]),
     ],
 )
 def test_every_parameter_can_be_set(data, tmp_path, name, options):
@@ -338,6 +339,66 @@ def test_several_targets(data, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["predict", model, str(tmp_path / "new.csv"), "--target", "1"])
     assert "--target must name as many columns as" in capsys.readouterr().err
+
+
+# ---- Second order --------------------------------------------------------------------------------
+
+
+def table(out):
+    """(headings, numbers) of a table of numbers."""
+    headings, *rows = csv.reader(io.StringIO(out))
+    return headings, np.array(rows, dtype=float)
+
+
+def test_deviations_and_intervals(data, tmp_path, capsys):
+    options = "--algorithm krls --noise 0.01 --memory 0.999 --tolerance 0.01 --budget 30 --scale".split()
+    options += ["--kernel", "gaussian:1+constant", "--chunk", 500]
+    assert learn(data, "wave", *options, "--save", tmp_path / "m") == 0
+    expected = KRLS("squared", Gaussian(1) + 1, noise=0.01, memory=0.999, tolerance=0.01, budget=30, scale=True)
+    scores = np.concatenate([expected.progressive(X[i : i + 500], WAVE[i : i + 500]) for i in range(0, 3000, 500)])
+    assert float(reports(capsys.readouterr().out)[-1][1]) == float(f"{np.abs(scores - WAVE).mean():.4g}")
+    assert main(["predict", str(tmp_path / "m"), str(data), "--std", "--interval", "0.8", "--limit", "50"]) == 0
+    headings, rows = table(capsys.readouterr().out)
+    assert headings == ["prediction", "std", "lower", "upper"]
+    mean, std = expected.predict(X[:50], return_std=True)
+    np.testing.assert_array_equal(rows, np.column_stack([mean, std, *expected.predict_interval(X[:50], 0.8)]))
+    assert main(["show", str(tmp_path / "m.npz")]) == 0
+    assert re.search(r"^noise +0\.01$", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("options", [[], ["--set", "scale_target=True"]])
+def test_deviations_of_several_targets(data, tmp_path, capsys, options):
+    learn(data, "wave,sign", "--algorithm", "krls", "--noise", "auto", "--limit", 500, *options, "--save", tmp_path / "m")
+    model = load(tmp_path / "m.npz")
+    assert model.noise == "auto" and model.noise_ != 0.1
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "m"), str(data), "--limit", "9", "--std", "--interval", "0.9"]) == 0
+    headings, rows = table(capsys.readouterr().out)
+    assert headings == [f"{kind} {name}" for kind in ("prediction", "std", "lower", "upper") for name in ("wave", "sign")]
+    mean, std = model.predict(X[:9], return_std=True)
+    np.testing.assert_array_equal(rows[:, 2:4], np.broadcast_to(std.reshape(9, -1), (9, 2)))
+    np.testing.assert_array_equal(rows[:, 4:], np.hstack([*model.predict_interval(X[:9])]))
+    np.testing.assert_array_equal(rows[:, :2], mean)
+
+
+def test_second_order_classes(data, tmp_path, capsys):
+    options = ["--algorithm", "krls", "--loss", "multiclasssquared", "--kernel", "gaussian:1", "--noise", "0.3"]
+    assert learn(data, "corner", *options, "--save", tmp_path / "m") == 0
+    assert float(reports(capsys.readouterr().out)[-1][1].rstrip("%")) < 10
+    assert main(["predict", str(tmp_path / "m"), str(data), "--limit", "9", "--probabilities", "--std"]) == 0
+    headings, *rows = csv.reader(io.StringIO(capsys.readouterr().out))
+    model = load(tmp_path / "m.npz")
+    assert headings == ["prediction", *(f"probability {label}" for label in model.classes_), "std"]
+    labels, std = model.predict(X[:9], return_std=True)
+    assert [row[0] for row in rows] == labels.tolist() and [float(row[-1]) for row in rows] == std.tolist()
+
+
+def test_second_order_goes_on_bit_for_bit(data, tmp_path):
+    options = ["--algorithm", "krls", "--noise", "auto", "--memory", "0.99", "--budget", 40, "--chunk", 100]
+    learn(data, "wave", *options, "--save", tmp_path / "whole", "--limit", 1200)
+    learn(data, "wave", *options, "--save", tmp_path / "parts", "--limit", 700)
+    learn(data, "wave", *options, "--save", tmp_path / "parts", "--limit", 1200, "--resume")
+    assert (tmp_path / "whole.npz").read_bytes() == (tmp_path / "parts.npz").read_bytes()
 
 
 def test_libsvm_data_have_as_many_features_as_the_model(tmp_path, capsys):

@@ -11,7 +11,7 @@ import pytest
 from command_line import WAVE, X, Y, learn, reports, write_table
 
 import onlinekernels
-from onlinekernels import SILK, Gaussian, Linear, Normalized, Polynomial, load
+from onlinekernels import SILK, Gaussian, Linear, Normalized, Nystroem, Polynomial, RandomFourier, load
 from onlinekernels.__main__ import main
 from onlinekernels.commandline import specifications
 
@@ -118,6 +118,10 @@ def test_show_in_json(data, tmp_path, capsys):
         ("normalized:polynomial:degree=2,bias=0.5", Normalized(Polynomial(degree=2, bias=0.5))),
         ("2*normalized:linear + gaussian:3", 2 * Normalized(Linear()) + Gaussian(3)),
         ("normalized:(0.5*linear + gaussian:3)", Normalized(0.5 * Linear() + Gaussian(3))),
+        ("nystroem:linear", Nystroem(Linear())),
+        ("fourier:400:gaussian:3 + 0.5*linear", RandomFourier(Gaussian(3), 400) + 0.5 * Linear()),
+        ("random-fourier:size=40,seed=2:gaussian", RandomFourier(Gaussian(), 40, seed=2)),
+        ("2*nystroem:size=30:(gaussian:3+linear)", 2 * Nystroem(Gaussian(3) + Linear(), 30)),
         ("0.5*(linear+gaussian:3) + linear", 0.5 * (Linear() + Gaussian(3)) + Linear()),
     ],
 )
@@ -125,7 +129,8 @@ def test_normalized_kernels_and_parentheses(text, expected):
     assert repr(specifications.kernel(text)) == repr(expected)
 
 
-@pytest.mark.parametrize("text", ["normalized", "normalized:", "(linear", "normalized:nothing"])
+@pytest.mark.parametrize("text", ["normalized", "normalized:", "(linear", "normalized:nothing", "nystroem", "fourier:400",
+                                  "nystroem:300:nothing"])
 def test_kernels_that_are_not_complete(text):
     with pytest.raises(ValueError, match="must|needs"):
         specifications.kernel(text)
@@ -163,6 +168,20 @@ def test_probabilities(data, tmp_path, capsys):
     heading, *rows = (line.split(",") for line in capsys.readouterr().out.splitlines())
     assert heading == ["prediction", *(f"probability {label}" for label in model.classes_)]
     np.testing.assert_allclose([[float(cell) for cell in row[1:]] for row in rows], model.predict_proba(X[:5]))
+
+
+def test_deviations_need_second_order(data, tmp_path, capsys):
+    learn(data, "wave", "--loss", "squared", "--limit", 100, "--save", tmp_path / "m")
+    for option in (["--std"], ["--interval", "0.9"]):
+        assert "learn with --algorithm krls" in refused(["predict", tmp_path / "m", data, *option], capsys)
+    learn(data, "word", "--algorithm", "krls", "--loss", "multiclasssquared", "--limit", 100, "--save", tmp_path / "m")
+    assert "MulticlassSquared()" in refused(["predict", tmp_path / "m", data, "--interval", "0.9"], capsys)
+    assert "must be a number in (0, 1). Got 1.5" in refused(["predict", tmp_path / "m", data, "--interval", "1.5"], capsys)
+    arguments = ["learn", data, "--target", "wave", "--algorithm", "krls"]
+    assert "'noise' parameter of KRLS" in refused([*arguments, "--noise", "-1"], capsys)
+    assert "'memory' parameter of KRLS" in refused([*arguments, "--memory", "1.5"], capsys)
+    assert "SILK has no parameter 'noise'" in refused([*arguments[:-2], "--noise", "0.1"], capsys)
+    assert "cannot be given with --model" in refused([*arguments[:-2], "--model", tmp_path / "m.npz", "--noise", "0.1"], capsys)
 
 
 # ---- Errors that name a way out ------------------------------------------------------------------

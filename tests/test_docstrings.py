@@ -32,13 +32,18 @@ NEEDED = {
     "Smallest": {"size": 5},
     "Window": {"steps": 5},
     "Normalized": {"kernel": "gaussian"},
+    "RandomFourier": {"kernel": "gaussian"},
+    "Nystroem": {"kernel": "gaussian"},
     "Precomputed": {"gram": np.eye(12)},
     "Sum": {"left": ok.Gaussian(), "right": ok.Linear()},
     "Product": {"left": ok.Gaussian(), "right": ok.Linear()},
     "Custom": {"function": np.dot},
+    "Additive": {"left": [np.ones_like], "right": [np.ones_like]},
+    "Labels": {"labels": ["a", "b", "c"]},
     "Taxonomy": {"parents": {"a": "r", "b": "r", "c": "r"}},
     "LabelGraph": {"edges": LINE.edges},
     "Bank": {"n_features": 2},
+    "KRLS": {"loss": "multiclass_squared"},
 }
 CLASSES = [
     *(thing for thing in (getattr(ok, name) for name in ok.__all__)
@@ -54,7 +59,9 @@ def fit(cls, **params):
     if isinstance(thing, ok.Bank):
         return thing.partial_fit(X, SIGNS, keys=None if thing.n_models is not None else [0] * 12)
     if cls.__name__ in algorithms.__all__:
-        thing.set_params(**{"loss": "insensitive"} if params.get("scale_target") is True else {})
+        numbers = "squared" if cls is ok.KRLS else "insensitive"
+        thing.set_params(**{"loss": numbers} if params.get("scale_target") is True else {})
+        thing.set_params(**{"kernel": "linear", "budget": None} if params.get("per_feature") is True else {})
         return thing.fit(X, NUMBERS if params.get("scale_target") is True else SIGNS)
     if isinstance(thing, ok.Loss):
         return ok.NORMA(thing, labels=LINE if thing.structured else None).fit(X, Y[thing.task])
@@ -64,7 +71,8 @@ def fit(cls, **params):
         return ok.NORMA("graph_hinge", labels=thing).fit(X, LETTERS)
     for kind, name in ((ok.Kernel, "kernel"), (Step, "step"), (Budget, "budget"), (ok.RunningScaler, "scale")):
         if isinstance(thing, kind):
-            return ok.NORMA("squared", **{name: thing}).fit(X, NUMBERS)
+            kernel = {"kernel": "linear"} if params.get("per_feature") is True else {}
+            return ok.NORMA("squared", **kernel, **{name: thing}).fit(X, NUMBERS)
     raise AssertionError(f"no way to fit {cls}")
 
 

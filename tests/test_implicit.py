@@ -151,3 +151,49 @@ def test_logistic_steps_cannot_fail(loss, y, start, size):
         gradient[1] = -p[[0, 2]].sum()
     assert np.isfinite(after).all()
     np.testing.assert_allclose(after - before, -size * gradient, rtol=1e-9, atol=1e-12 * (max(1, abs(start)) + size))  # dust counts as 0
+
+
+HYPER = [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.Huber(0.6), ok.Insensitive(0.2), ok.Novelty(0.5), ok.MulticlassHinge(),
+         ok.GraphHinge(), ok.MulticlassLogistic()]
+
+
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("loss", HYPER, ids=repr)
+def test_the_hypergradient_by_differences(loss, offset):
+    """With memory 1, v is how f depends on the logarithm of all steps, and so is the loss of the next example."""
+    if offset and loss.task == "novelty":
+        pytest.skip("an offset makes no sense there")
+    rng, h, lam, C = np.random.default_rng(3), 1e-6, 0.2, 0.8
+    seen = 0
+    for trial in range(12):
+        n = int(rng.integers(2, 6))
+        X, eta = rng.normal(size=(n, 3)), rng.uniform(0.1, 1.5)
+        y = {"binary": rng.choice([-1, 1], n), "multiclass": rng.choice(list("abc"), n), "regression": rng.normal(size=n),
+             "novelty": None}[loss.task]
+        first = {"binary": {"classes": [-1, 1]}, "multiclass": {"classes": list("abc")}}.get(loss.task, {})
+
+        def learned(step, rows):
+            model = ok.ILK(loss, "linear", step=step, regularization=lam, penalty=C, offset=offset)
+            return model.partial_fit(X[:rows], None if y is None else y[:rows], **first)
+
+        def risk(step):
+            """Of the last example, before it is learned."""
+            model = learned(step, n - 1)
+            W, scores = model.coef_, model.coef_ @ X[-1] + model.intercept_
+            if loss.task == "multiclass":
+                value = loss.value(scores[None], [list("abc").index(y[-1])])[0]
+            else:
+                value = loss.value(scores[0], 0.0 if y is None else y[-1])
+            return C * float(value) + lam / 2 * np.sum(W**2)
+
+        slope = (risk(eta * np.exp(h)) - risk(eta * np.exp(-h))) / (2 * h)
+        mu = 0.01 / (1.0 + abs(slope))
+        model = learned(ok.MetaDescent(eta, 0.0, memory=1.0), n - 1)        # all steps are eta
+        model.set_params(step=ok.MetaDescent(eta, mu, memory=1.0)).partial_fit(X[-1:], None if y is None else y[-1:])
+        np.testing.assert_allclose((1.0 - model.step_ / eta) / mu, slope, rtol=1e-4, atol=1e-6)
+        seen += abs(slope) > 1e-3
+        high, low = (learned(eta * np.exp(sign * h), n - 1).coef_ for sign in (1, -1))
+        model = learned(ok.MetaDescent(eta, 0.0, memory=1.0), n - 1)
+        v = model._state.hypothesis.function.true_rows(model._state.hypothesis.state()["weights"].reshape(2, -1, 3), 1)
+        np.testing.assert_allclose(v, (high - low) / (2 * h), rtol=1e-4, atol=1e-6)
+    assert seen > 5

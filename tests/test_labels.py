@@ -10,6 +10,7 @@ import onlinekernels as ok
 X = np.random.default_rng(0).normal(size=(12, 2))
 Y = np.array(list("abcabcabcabc"))
 TREE = ok.Taxonomy({"a": "v", "b": "v", "c": "root", "v": "root"})
+OWN_DISTANCE = np.array([[0, 1, 2], [1, 0, 3], [0.5, 3, 0]])
 
 
 def test_taxonomy_against_its_definition():
@@ -47,6 +48,70 @@ def test_label_graph_against_floyd_and_warshall():
     np.testing.assert_allclose(ok.LabelGraph(edges).distances(list(range(10))), D, rtol=1e-13)
 
 
+def test_labels_from_matrices_and_callables():
+    names, rng = ["x", 3, "y", 2.5], np.random.default_rng(4)
+    Delta, Phi = rng.uniform(size=(4, 4)) * (1 - np.eye(4)), rng.normal(size=(4, 2))
+    kappa = Phi @ Phi.T                                 # of rank 2
+    asked = []
+
+    def distance(a, b):
+        asked.append((a, b))
+        return Delta[names.index(a), names.index(b)]
+
+    for labels in (ok.Labels(names, Delta, kappa), ok.Labels(names, Delta.tolist(), kappa.tolist()),
+                   ok.Labels(tuple(names), distance, lambda a, b: kappa[names.index(a), names.index(b)])):
+        labels.validate()
+        np.testing.assert_array_equal(labels.distances([2.5, "x"]), Delta[np.ix_([3, 0], [3, 0])])
+        np.testing.assert_array_equal(labels.kernels(), kappa)
+        outputs, scores = labels.outputs(), rng.normal(size=4) * [1, 0, 1, 1]
+        np.testing.assert_allclose(outputs.kappa_times(scores), kappa @ scores, rtol=1e-13)
+        np.testing.assert_array_equal([outputs.distances_from(i) for i in range(4)], Delta)
+        with pytest.raises(ValueError, match="'z'"):
+            labels.outputs(["x", "z"])
+    np.testing.assert_array_equal(ok.Labels(names).distances(), 1 - np.eye(4))
+    np.testing.assert_array_equal(ok.Labels(names).kernels(), np.eye(4))
+    asked.clear()
+    model = ok.NORMA("graph_hinge", labels=ok.Labels(names, distance))
+    for _ in range(3):
+        model.partial_fit(np.eye(3), ["x", "y", 3])
+    assert sorted(asked, key=str) == sorted([(a, b) for a in names for b in names], key=str)    # once
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "linear", ok.AdditiveExponential()], ids=repr)
+@pytest.mark.parametrize("loss", ["graph_hinge", "nu_graph_hinge", "multiclass_hinge", "multiclass_logistic"])
+@pytest.mark.parametrize("given", ["matrices", "callables"])
+def test_a_taxonomy_as_labels_of_ones_own(tmp_path, given, loss, kernel):
+    names = TREE.names()
+    distance, between = TREE.distance, TREE.kernel
+    if given == "matrices":
+        distance, between = ([[of(a, b) for b in names] for a in names] for of in (distance, between))
+    own = ok.Labels(names, distance=distance, kernel=between)
+    rng = np.random.default_rng(5)
+    points, y = rng.normal(size=(60, 2)), rng.choice(names, 60)
+    for make in (lambda labels: ok.NORMA(loss, kernel, step=0.3, labels=labels, offset=True, budget=30),
+                 lambda labels: ok.SVMD(loss, kernel, labels=labels),
+                 lambda labels: ok.SILK(loss, kernel, labels=labels, budget=20)):
+        if loss == "multiclass_logistic" and isinstance(make(own), ok.SILK):
+            continue
+        mine, tree = make(own), make(TREE)
+        np.testing.assert_allclose(mine.progressive(points, y), tree.progressive(points, y), rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(mine.norm_, tree.norm_, rtol=1e-10)
+        mine.save(tmp_path / "m.npz")                   # a callable as the matrix that it gave
+        twin = ok.load(tmp_path / "m.npz")
+        np.testing.assert_array_equal(twin.labels.kernels(), own.kernels())
+        np.testing.assert_array_equal(twin.progressive(points, y), mine.progressive(points, y))
+
+
+def test_a_start_must_have_the_kernel_between_labels():
+    matrix = np.eye(3) + 1
+    start = ok.NORMA("graph_hinge", labels=ok.Labels(list("abc"), kernel=matrix)).fit(np.eye(3), list("abc"))
+    other = ok.Labels(list("abc"), distance=[[0, 1, 2], [1, 0, 1], [2, 1, 0]], kernel=lambda a, b: 1 + (a == b))
+    ok.NORMA("graph_hinge", labels=other).fit(np.eye(3), list("abc"), initial=start)
+    for other in (ok.Labels(list("abc")), ok.Labels(list("abc"), kernel=2 * matrix), None):
+        with pytest.raises(ValueError, match="label kernel"):
+            ok.NORMA("multiclass_hinge", labels=other).fit(np.eye(3), list("abc"), initial=start)
+
+
 @pytest.mark.parametrize("labels, words", [
     (ok.Taxonomy({"a": "b", "b": "a"}), "cycle"),
     (ok.Taxonomy({"a": "r", "b": "c", "c": "b"}), "cycle"),
@@ -66,7 +131,16 @@ def test_label_graph_against_floyd_and_warshall():
     (ok.LabelGraph([]), "at least one edge"),
     (ok.LabelGraph([(["a"], "b", 1.0)]), "list of .a, b, weight."),
     (ok.LabelGraph([("a", "b")]), "weight"),
-    ("tree", "Taxonomy or a LabelGraph"),
+    ("tree", "Taxonomy, a LabelGraph or Labels"),
+    (ok.Labels("abc"), "'labels' parameter of Labels must be a list"),
+    (ok.Labels(["a"]), "at least two"),
+    (ok.Labels(["a", "b", "a"]), "each label once"),
+    (ok.Labels(["a", ["b"]]), "'labels' parameter of Labels must be a list"),
+    (ok.Labels(list("abc"), distance=np.eye(3)), "0 from each label to itself"),
+    (ok.Labels(list("abc"), distance=np.eye(3) - 1), "at least 0"),
+    (ok.Labels(list("abc"), distance=np.zeros((3, 2))), "'distance' parameter of Labels must be a matrix of 3 x 3"),
+    (ok.Labels(list("abc"), kernel=[[1, 2, 0], [2, 1, 0], [0, 0, 1]]), "positive semidefinite"),
+    (ok.Labels(list("abc"), kernel=[[2, 1, 0], [0, 2, 0], [0, 0, 1]]), "symmetric"),
 ], ids=str)
 def test_structures_that_make_no_sense_are_refused_at_the_first_fit(labels, words):
     model = ok.NORMA(ok.GraphHinge(), labels=labels)
@@ -83,7 +157,15 @@ def test_structures_that_make_no_sense_are_refused_at_the_first_fit(labels, word
     (lambda: ok.PassiveAggressive(ok.MulticlassSquared()).partial_fit(X, Y), "passive-aggressive"),
     (lambda: ok.PassiveAggressive(ok.Quantile()).partial_fit(X, X[:, 0]), "passive-aggressive"),
     (lambda: ok.ILK(ok.GraphHinge(), exact=True, labels=TREE).partial_fit(X, Y), "delta kernel"),
-    (lambda: ok.ILK(step=ok.MetaDescent()).partial_fit(X, Y == "a"), "MetaDescent"),
+    (lambda: ok.NORMA(ok.GraphHinge(), labels=ok.Labels(list("abc"), distance=lambda a, b: np.nan)).partial_fit(X, Y),
+     "'distance' parameter of Labels must be .*finite"),
+    (lambda: ok.NORMA(ok.GraphHinge(), labels=ok.Labels(list("abc"), kernel=lambda a, b: "x")).partial_fit(X, Y),
+     "'kernel' parameter of Labels must be"),
+    (lambda: ok.ILK(ok.GraphHinge(), exact=True, labels=ok.Labels(list("abc"), kernel=np.ones((3, 3)))).partial_fit(X, Y),
+     "delta kernel"),
+    (lambda: ok.ILK("multiclass_hinge", exact=True, step=ok.MetaDescent()).partial_fit(X, Y), "exact=False"),
+    (lambda: ok.ILK(step=ok.MetaDescent(offset_memory=0.5), offset=True).partial_fit(X, Y == "a"), "share the step of f"),
+    (lambda: ok.NORMA(step=ok.MetaDescent(margin_memory=2.0)).partial_fit(X, Y == "a"), "margin_memory"),
     (lambda: ok.PassiveAggressive(ok.Logistic()).partial_fit(X, Y == "a"), "passive-aggressive"),
     (lambda: ok.PassiveAggressive(variant="PA-III").partial_fit(X, Y == "a"), "variant"),
     (lambda: ok.SVMD(ok.NuNovelty(margin=-1.0)).partial_fit(X), "above 0"),
@@ -103,6 +185,7 @@ def test_combinations_that_make_no_sense_are_refused_in_a_sentence(build, words)
 
 @pytest.mark.parametrize("model", [
     ok.NORMA(ok.GraphHinge(), labels=TREE, budget=5),
+    ok.NORMA(ok.GraphHinge(), labels=ok.Labels(list("abc"), OWN_DISTANCE, np.ones((3, 3)) + np.eye(3)), budget=5),
     ok.SILK(ok.MulticlassHinge(), budget=5),
     ok.SVMD(ok.MulticlassLogistic(), budget=5, offset=True),
     ok.SVMD(ok.MulticlassSquared(), budget=5, offset=True),

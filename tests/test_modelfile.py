@@ -73,7 +73,8 @@ LOSSES = [ok.Hinge(0.7), ok.NuHinge(0.3, 0.5), ok.Logistic(), ok.Novelty(0.4), o
           ok.Huber(0.7), ok.NuHuber(0.3, 0.4)]
 KERNELS = [ok.Linear(), 0.5 * ok.Linear(), ok.Gaussian(1.3), ok.Polynomial(3, 0.3, 1.0), ok.Laplacian(0.7), ok.Constant(0.7),
            ok.Gaussian(0.9) + ok.Noise(0.5), ok.Normalized(ok.Polynomial(2)), ok.Normalized("laplacian"),
-           ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(), ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5)]
+           ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(), ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5),
+           ok.RandomFourier(ok.Gaussian(2), 12, seed=3) + ok.Linear(), ok.Nystroem(ok.Gaussian(2), 9), ok.Nystroem("laplacian")]
 STEPS = [0.2, ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5), np.float32(0.25), 1]
 BUDGETS = [None, ok.Unlimited(), 7, ok.Recent(7), ok.Window(9), ok.Smallest(6), ok.Sublinear(0.6, 4)]
 MODELS = {
@@ -253,7 +254,7 @@ class TestPaths:
         self.MODEL.save(tmp_path / "m.npz")
         with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
             header = json.loads(file["header"].tobytes())
-        assert (header["version"], header["algorithm"]) == (3, "NORMA")
+        assert (header["version"], header["algorithm"]) == (modelfile.VERSION, "NORMA")
 
 
 class TestAtomicWriting:
@@ -498,10 +499,10 @@ class TestTampering:
         twin = ok.load(rewritten(saved, lambda header, arrays: None))
         assert pickle.dumps(twin) == pickle.dumps(ok.load(saved))
 
-    @pytest.mark.parametrize("version", [4, 99, 0, -1, None, "1", [1], 1.5], ids=repr)
+    @pytest.mark.parametrize("version", [modelfile.VERSION + 1, 99, 0, -1, None, "1", [1], 1.5], ids=repr)
     def test_another_version_is_refused_with_its_number(self, saved, version):
         path = rewritten(saved, lambda header, arrays: header.update(version=version))
-        refused(path, "version", re.escape(str(version)), "versions 1 to 3")
+        refused(path, "version", re.escape(str(version)), f"versions 1 to {modelfile.VERSION}")
 
     @pytest.mark.parametrize("model", [
         ok.NORMA(ok.NuHinge(0.3, margin_step=None), ok.Gaussian(1.5), budget=4, offset=True),
@@ -530,9 +531,10 @@ class TestTampering:
         ok.SILK("multiclass_hinge", ok.Gaussian(1.5), budget=7, offset=True), ok.SVMD("multiclass_logistic", offset=True),
         ok.NORMA("multiclass_logistic", "linear", offset=True), ok.ROMMA(), ok.NORMA(ok.NuHinge(0.3)),
     ], ids=repr)
-    def test_a_file_of_version_2_goes_on_as_it_was(self, model, tmp_path):
+    @pytest.mark.parametrize("version", [2, 3])
+    def test_a_file_of_version_2_or_3_goes_on_as_it_was(self, model, version, tmp_path):
         model.partial_fit(3 * X, LABELS).save(tmp_path / "m.npz")
-        old = ok.load(rewritten(tmp_path / "m.npz", as_version_2))
+        old = ok.load(rewritten(tmp_path / "m.npz", as_version_2 if version == 2 else as_version_3))
         old._state.engine._check()
         for each in (old, model):
             each.partial_fit(X, LABELS)
@@ -572,9 +574,16 @@ class TestTampering:
         refused(rewritten(saved, lambda header, arrays: edit(header), honest=False), "checksum")
 
 
+def as_version_3(header, arrays=None):
+    """What version 3 wrote: it knew learners of first order only."""
+    header["version"] = 3
+    del header["state"]["plan"]["second_order"]
+
+
 def as_version_2(header, arrays, numbers=9):
     """What version 2 wrote, with room for one more label where labels may join; for terms and weights of dense rows."""
     learned, state = header["state"].pop("learned"), header["state"]
+    as_version_3(header)
     header["version"] = 2
     array = lambda name: arrays[learned[name]["array"]]  # noqa: E731
     is_many = state["labels"] is not None and "order" in state["labels"]

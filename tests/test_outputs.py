@@ -6,6 +6,8 @@ import pytest
 
 import onlinekernels as ok
 from reference_outputs import (
+    LabelSet,
+    ReferenceAdaptiveILK,
     ReferenceILK,
     ReferenceMulti,
     ReferenceSVMD,
@@ -22,10 +24,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:Learning (diverges|has stalled):
 NAMES = ["a", "b", "c", "d", "e"]
 PARENTS = {"a": "v", "b": "v", "c": "w", "d": "w", "v": "root", "w": "root", "e": "root"}
 EDGES = [("a", "b", 0.5), ("b", "c", 1.0), ("c", "d", 0.25), ("d", "e", 2.0), ("e", "a", 1.5)]
+FEATURES = np.random.default_rng(9).normal(size=(5, 3))
+OWN = LabelSet(NAMES, FEATURES @ FEATURES.T, np.abs(np.subtract.outer([0.0, 0.3, 1.0, 1.2, 2.0], [0.0, 0.5, 1.0, 1.7, 2.0]) * (1 - np.eye(5))))
 STRUCTURES = {
     "delta": (None, delta(NAMES)),
     "taxonomy": (ok.Taxonomy(PARENTS), taxonomy(PARENTS, ["a", "b", "c", "d", "e"])),
     "graph": (ok.LabelGraph(EDGES), label_graph(EDGES, NAMES)),
+    "own": (ok.Labels(NAMES, OWN.Delta, OWN.kappa), OWN),
 }
 MULTI = [
     ok.MulticlassHinge(0.8),
@@ -39,6 +44,8 @@ MULTI = [
 ]
 STEPS = [ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5)]
 META = [ok.MetaDescent(0.2, 0.3, 0.9), ok.MetaDescent(0.3, 0.1, 0.0), ok.MetaDescent(0.1, 0.5, 1.0)]
+OWN_META = [ok.MetaDescent(0.2, 0.3, 0.9, offset_meta_rate=0.05, offset_memory=0.5, margin_meta_rate=0.7, margin_memory=0.2),
+            ok.MetaDescent(0.2, 0.3, 0.9, offset_memory=0.0, margin_meta_rate=0.0)]
 
 
 def data(loss, seed, n=N):
@@ -126,7 +133,7 @@ def test_ilk(loss, kernel):
     for seed, (step, budget, offset, exact, structure) in enumerate(combinations):
         if offset and loss.task == "novelty" or exact and loss.task != "multiclass":
             continue
-        if structure == "taxonomy" and (exact or loss.over_all_labels):
+        if structure in ("taxonomy", "own") and (exact or loss.over_all_labels):
             continue
         if loss.task == "multiclass" and seed % 4:      # many combinations: a quarter of them
             continue
@@ -143,8 +150,8 @@ def test_ilk(loss, kernel):
 @pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
 def test_svmd(loss, kernel):
     structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
-    for seed, (step, offset, structure) in enumerate(itertools.product(META, [False, True], structures)):
-        if offset and loss.task == "novelty":
+    for seed, (step, offset, structure) in enumerate(itertools.product([*META, *OWN_META], [False, True], structures)):
+        if offset and loss.task == "novelty" or step in OWN_META and not (offset or loss.adapts):
             continue
         labels, reference_labels = STRUCTURES[structure]
         model = ok.NORMA(loss, kernel, step=step, regularization=0.2, offset=offset, labels=labels)
@@ -189,6 +196,75 @@ def test_exact_norms_stay_exact_when_terms_are_dropped(loss, kernel, budget):
         compare(model, oracle, loss, seed, structure, weighted=seed % 2 == 0)
         np.testing.assert_allclose(model._state.hypothesis.norms(),
                                    (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", [*[loss for loss in LOSSES if not isinstance(loss, ok.NuHuber)], *MULTI], ids=repr)
+@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
+def test_adapted_implicit_steps(loss, kernel):
+    structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
+    steps = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_meta_rate=0.7, margin_memory=0.2)]
+    for seed, (step, budget, offset, structure) in enumerate(itertools.product(steps, BUDGETS, [False, True], structures)):
+        if offset and loss.task == "novelty" or loss.task == "multiclass" and seed % 5:     # a fifth of many combinations
+            continue
+        if structure in ("taxonomy", "own") and isinstance(loss, ok.MulticlassLogistic):
+            continue
+        labels, reference_labels = STRUCTURES[structure]
+        model = ok.ILK(loss, kernel, step=step, regularization=0.3, penalty=0.7, budget=budget, offset=offset, labels=labels)
+        extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
+        oracle = ReferenceAdaptiveILK(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.3,
+                                      penalty=0.7, budget=describe(budget), offset=offset, **extra)
+        compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
+        np.testing.assert_allclose(model.step_, oracle.step_history[-1], rtol=1e-9)
+        np.testing.assert_allclose(model._state.hypothesis.norms(), (oracle.fv, oracle.ff), rtol=1e-8, atol=1e-9)
+
+
+def test_adapted_implicit_steps_that_do_not_adapt_are_those_of_ilk():
+    for loss, offset in itertools.product([ok.Hinge(), ok.Logistic(), ok.NuInsensitive(0.3), ok.MulticlassHinge(),
+                                           ok.MulticlassLogistic()], [False, True]):
+        X, y, weights, _ = data(loss, 5)
+        fixed = ok.ILK(loss, ok.Gaussian(1.2), step=0.7, regularization=0.1, offset=offset)
+        meta = ok.ILK(loss, ok.Gaussian(1.2), step=ok.MetaDescent(0.7, 0.0), regularization=0.1, offset=offset)
+        np.testing.assert_allclose(meta.progressive(X, y, sample_weight=weights),
+                                   fixed.progressive(X, y, sample_weight=weights), rtol=1e-10, atol=1e-12)
+
+
+def test_two_targets_adapt_one_implicit_step():
+    for loss, offset in itertools.product([ok.Squared(), ok.Absolute(), ok.Insensitive(0.2), ok.Huber(0.5)], [False, True]):
+        X, y, _, _ = data(loss, 6)
+        one = ok.ILK(loss, step=ok.MetaDescent(0.3, 0.2, 0.9), regularization=0.1, offset=offset)
+        two = ok.ILK(loss, step=ok.MetaDescent(0.3, 0.1, 0.9), regularization=0.1, offset=offset)
+        expected, steps = one.progressive(X, y, return_steps=True)
+        scores, same_steps = two.progressive(X, np.column_stack([y, y]), return_steps=True)     # twice the loss, half of mu
+        np.testing.assert_allclose(same_steps, steps, rtol=1e-9)
+        np.testing.assert_allclose(scores, np.column_stack([expected, expected]), rtol=1e-9, atol=1e-11)
+        assert len(np.unique(steps)) > 5
+
+
+@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear(), ok.AdditiveExponential(0.7)], ids=repr)
+@pytest.mark.parametrize("step", [ok.Fixed(0.6), ok.InverseSqrt(2.0), META[0]], ids=repr)
+@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Squared(), ok.NuNovelty(0.3, 0.5), ok.MulticlassHinge(), ok.MulticlassLogistic()],
+                         ids=repr)
+def test_the_average_of_ilk(loss, step, kernel, tmp_path):
+    """By its definition: the mean of what f_1, ..., f_m say, offsets included."""
+    for seed, regularization in enumerate([0.0, 0.2, 5.0]):
+        X, y, _, rng = data(loss, seed, n=30)
+        queries, params = rng.normal(size=(4, D)), dict(step=step, regularization=regularization, offset=loss.task != "novelty")
+        first = {"binary": {"classes": [-1, 1]}, "multiclass": {"classes": NAMES}}.get(loss.task, {})
+        one = ok.ILK(loss, kernel, **params)
+        total = 0.0
+        for i in range(len(X)):
+            if i:
+                total = total + (one.score_samples if loss.task == "novelty" else one.predict if loss.task == "regression"
+                                 else one.decision_function)(queries)
+            one.partial_fit(X[i:i + 1], None if y is None else y[i:i + 1], **({} if i else first))
+        model = ok.ILK(loss, kernel, average=True, **params)
+        in_chunks(model, X, y, None, rng, **first)
+        answer = {"novelty": "score_samples", "regression": "predict"}.get(loss.task, "decision_function")
+        np.testing.assert_allclose(getattr(model, answer)(queries), total / len(X), rtol=1e-9, atol=1e-10)
+        model.save(tmp_path / "m.npz")
+        np.testing.assert_array_equal(getattr(ok.load(tmp_path / "m.npz"), answer)(queries), getattr(model, answer)(queries))
+    with pytest.raises(ValueError, match="average"):
+        ok.ILK(loss, kernel, average=True, budget=10).fit(X, y)
 
 
 def test_svmd_is_norma_with_meta_descent_and_its_step_history_is_readable():

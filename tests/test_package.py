@@ -26,7 +26,7 @@ LAYERS = [
     ["params", "validation", "archive", "trouble"],
     ["labelvalues"],
     ["kernels", "losses", "steps", "budgets", "labels"],
-    ["additive", "scaling", "target_scaling", "structures", "defaults"],
+    ["additive", "maps", "scaling", "target_scaling", "structures", "defaults"],
     ["plan"],
     ["state", "fitted"],
     ["learner"],

@@ -84,3 +84,21 @@ def test_newsgroups_as_sparse_rows_with_a_taxonomy():
     scores = model.progressive(X, y)
     wrong = model.classes_[scores.argmax(axis=1)] != y
     assert wrong[-1000:].mean() < 0.35 < wrong[:1000].mean()
+
+
+def a9a():
+    """(rows of zeros and ones as float32, labels), in the given order."""
+    data = load("a9a")
+    n = len(data["y_train"])
+    X = np.zeros((n, int(data["n_features"])), dtype=np.float32)
+    X[np.repeat(np.arange(n), np.diff(data["indptr_train"])), data["indices_train"]] = 1.0
+    return X, data["y_train"]
+
+
+@pytest.mark.parametrize("kernel, least", [(ok.Nystroem(ok.Gaussian(np.sqrt(50)), 300), 0.825),
+                                           *((ok.RandomFourier(ok.Gaussian(np.sqrt(50)), 400, seed), 0.82) for seed in range(3))])
+def test_a9a_with_feature_maps(kernel, least):
+    """One pass with 300 or 400 features; 300 terms that can only be dropped reach 76 %."""
+    X, y = a9a()
+    scores = ok.NORMA(ok.Hinge(), kernel, step=0.1, regularization=0.0).progressive(X, y)
+    assert ((scores > 0) == (y > 0)).mean() >= least

@@ -49,7 +49,7 @@ def test_intervals_grow_with_their_coverage():
     model = KRLS(kernel=ok.Gaussian(1.3), budget=40).partial_fit(X, SEVERAL)
     coverages = np.r_[0.001, np.linspace(0.05, 0.95, 19), 0.99, 0.999, 0.999999]
     half = [np.diff(model.predict_interval(NEW, coverage), axis=0)[0] / 2 for coverage in coverages]
-    assert (np.diff(half, axis=0) > 0).all() and (half[0] > 0).all()
+    assert (np.diff(half, axis=0) >= 0).all() and (half[0] > 0).all() and (half[-1] > 20 * half[0]).all()
     low, high = model.predict_interval(NEW)
     np.testing.assert_allclose((low + high) / 2, model.predict(NEW), atol=1e-12)
     assert low.shape == (20, 3)
@@ -212,15 +212,16 @@ def test_the_noise_can_be_estimated(true, targets):
 def test_a_long_stream_stays_sound_and_small():
     rng = np.random.default_rng(2)
     model = KRLS(kernel=ok.Gaussian(0.8) + 1, noise=0.1, budget=25)
-    sizes = set()
+    sizes = []
     for i in range(20):
         rows = rng.normal(size=(10_000, 2)) + 0.2 * i
         y = np.sin(2 * rows[:, 0]) + rows[:, 1] + 0.3 * rng.normal(size=10_000)
         scores, std = model.progressive(rows, y, return_std=True)
         assert np.isfinite(scores).all() and (std > 0).all()
         model._state.engine._check()
-        sizes.add(len(pickle.dumps(model)) // 10_000)
-    assert len(sizes) <= 2 and model.n_terms_ <= 25 + PLACE - 1 and model.t_ == 200_000
+        sizes.append(len(pickle.dumps(model)))
+    assert max(sizes[-4:]) < 1.01 * max(sizes[:4])  # as many wait as four calls before
+    assert model.n_terms_ <= 25 + PLACE - 1 and model.t_ == 200_000
     assert np.mean((scores - y)[-5000:] ** 2) < 0.3
 
 
@@ -235,8 +236,7 @@ HARD = {
 
 
 @pytest.mark.parametrize("data", HARD)
-@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("noise", [1e-8, 0.1])
+@pytest.mark.parametrize("size, noise", [(1e-6, 1e-8), (1.0, 1e-8), (1e6, 1e-8), (1e-6, 0.1), (1e6, 0.1)])
 @pytest.mark.parametrize("keywords", [
     {}, {"budget": 20}, {"budget": None, "tolerance": 0}, {"budget": 20, "tolerance": 1e-12}, {"budget": 15, "memory": 0.9},
     {"budget": 1}, {"budget": 20, "memory": 1e-12},
@@ -320,7 +320,7 @@ BAD = [
     ({"tolerance": -1e-3}, "tolerance"), ({"budget": 0}, "budget"), ({"budget": -3}, "budget"), ({"budget": 2.5}, "budget"),
     ({"budget": ok.Recent(5)}, "budget"), ({"budget": "all"}, "budget"), ({"epochs": 0}, "epochs"), ({"scale": "yes"}, "scale"),
     ({"loss": "hinge"}, "squared"), ({"loss": "novelty"}, "squared"), ({"loss": "quantile"}, "squared"), ({"loss": "nonsense"}, "loss"),
-    ({"kernel": "nonsense"}, "kernel"), ({"scale": True, "kernel": overlap}, "scale"), ({"scale": True, "kernel": ok.Precomputed()}, "scale"),
+    ({"kernel": "nonsense"}, "kernel"), ({"scale": True, "kernel": overlap}, "scale"), ({"scale": True, "kernel": ok.Precomputed(np.eye(3))}, "scale"),
     ({"loss": "multiclass_squared", "scale_target": True}, "scale_target"), ({"class_weight": {1: 2.0}}, "class_weight"),
 ]
 

@@ -13,6 +13,7 @@ pytest.importorskip("river")
 from river import anomaly, checks, compose, datasets, evaluate, metrics, multiclass, preprocessing
 
 from onlinekernels import (
+    KRLS,
     NORMA,
     SILK,
     SVMD,
@@ -38,6 +39,7 @@ CHECKED = {
     SILK: ["multiclasslogistic", "squared", "novelty"],
     SVMD: ["logistic", "squared", "novelty"],
     PassiveAggressive: ["hinge", "insensitive", "novelty"],
+    KRLS: ["squared", "multiclasssquared"],
 }
 MODELS = [algorithm(loss, budget=20) for algorithm, losses in CHECKED.items() for loss in losses]
 

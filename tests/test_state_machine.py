@@ -54,6 +54,8 @@ KERNELS = {
     "spline": lambda: ok.AdditiveSpline(1, bounds=(-1.0, 2.0)),
     "matern": lambda: ok.AdditiveMatern(2.0),
     "precomputed": lambda: ok.Precomputed(GRAM),
+    "fourier": lambda: ok.RandomFourier(ok.Gaussian(0.5), 10),
+    "nystroem": lambda: ok.Nystroem(ok.Gaussian(0.5), 7) + 0.5 * ok.Linear(),
     "callable": lambda: gaussian,
 }
 BUDGETS = {

@@ -1,9 +1,10 @@
-"""Workloads that `forms.py` and `versions.py` share, by name; each needs the public interface alone.
+"""Workloads that `forms.py`, `second_order.py` and `versions.py` share, by name; each needs the public interface alone.
 
 A workload is a function without arguments, which prepares everything and returns (run, examples): `run()` handles so
 many examples, and may be called again and again.  In those that learn, the model is full before the first run and every
 example enters, so that all runs do the same work.
 """
+import itertools
 import os
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -158,6 +159,54 @@ def a_bank():
     for frame in frames:
         bank.partial_fit(frame, y)
     return lambda: bank.partial_fit(frames[0], y), models
+
+
+# ---- What second_order.py looks at -------------------------------------------------------------------------------
+
+KNOWN, PLACE, CHUNK = 150, 64, 500  # points; examples from place to place; rows of a call
+
+
+def standing_points():
+    """(model, X, y): 150 points that stand, and rows that never join, as they are among them."""
+    X = np.random.default_rng(7).normal(size=(3 * PLACE, 8))
+    X[KNOWN:] = X[: len(X) - KNOWN]
+    model = ok.KRLS("squared", ok.Gaussian(0.7 * np.sqrt(8)), noise=0.1, budget=KNOWN, tolerance=1e-6)
+    model.partial_fit(X, np.sin(X[:, 0]))
+    chosen = X[np.random.default_rng(8).integers(0, KNOWN, CHUNK)]
+    return model, chosen, np.sin(chosen[:, 0])
+
+
+@workload
+def second_order_standing():
+    model, X, y = standing_points()
+    return lambda: model.partial_fit(X, y), CHUNK
+
+
+@workload
+def second_order_joining():
+    """Every row joins, and as many leave."""
+    X = np.random.default_rng(9).normal(size=(64 * CHUNK, 8))
+    model = ok.KRLS("squared", ok.Gaussian(0.3 * np.sqrt(8)), noise=0.1, budget=KNOWN)
+    model.partial_fit(X[-512:], np.sin(X[-512:, 0]))
+    chunks = itertools.cycle(np.split(X, 64))
+
+    def run():
+        chunk = next(chunks)
+        model.partial_fit(chunk, np.sin(chunk[:, 0]))
+
+    return run, CHUNK
+
+
+@workload
+def second_order_one_by_one():
+    model, X, y = standing_points()
+    pairs = list(zip(X, y.tolist()))
+
+    def run():
+        for x, target in pairs:
+            model.learn_one(x, target)
+
+    return run, CHUNK
 
 
 # ---- What only forms.py looks at --------------------------------------------------------------------------------

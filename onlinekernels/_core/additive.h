@@ -11,6 +11,9 @@
  *                       sum a_i s_i^k e^-s_i with s_i = rate (high - p_i), for the side left of x, and
  *                       the same with s_i = rate (p_i - low) for the side right of x.  Nothing can
  *                       overflow: all exponents are negative, relative to the block's own keys.
+ *   a kernel of the user's own, K(p, q) = sum_i left_i(p) right_i(q) for p <= q
+ *                       sum a_i left(p_i), for the side left of x, and sum a_i right(p_i).  The values of
+ *                       these functions, the facts of a key, come from Python; they are kept beside the keys.
  *
  * Arrays are (dims, width): all knots or blocks of one sum are neighbours.
  */
@@ -19,32 +22,32 @@
 
 #include "vecmath.h"
 
-enum { OK_SPLINE = 0, OK_MATERN = 1 };
+enum { OK_SPLINE = 0, OK_MATERN = 1, OK_OWN = 2 };
 
-#define OK_MAX_DIMS 8
+#define OK_MAX_ORDER 31
+#define OK_MAX_DIMS (2 * OK_MAX_ORDER + 2)
 #define OK_LARGEST_EXPONENT 1e5 /* e^-s is 0 long before; s^2 e^-s stays a number */
 
 typedef struct {
     int code;
-    int order; /* spline: z; Matern: 0 for the exponential kernel, 1 (3/2), 2 (5/2) */
+    int order; /* spline: z; Matern: 0 for the exponential kernel, 1 (3/2), 2 (5/2); own: functions of a side, less 1 */
     double rate;
-    double c[4]; /* spline: coefficient of p^(2z+1-s) q^s, p <= q, without the powers of pq */
+    double c[OK_MAX_ORDER + 1]; /* spline: coefficient of p^(2z+1-s) q^s, p <= q, without the powers of pq */
 } ok_additive;
 
 OK_STATIC int ok_additive_dims(const ok_additive *k)
 {
-    return k->code == OK_SPLINE ? 2 * k->order + 2 : 2 * (k->order + 1);
+    return 2 * k->order + 2;
 }
 
+/* The integral of (p-t)^z (q-t)^z over t from 0 to p, expanded in q: c_s = (-1)^(z-s) z!^2 / (s! (2z-s+1)!). */
 OK_STATIC void ok_additive_start(ok_additive *k)
 {
-    static const double binomial[4][4] = {{1, 0, 0, 0}, {1, 1, 0, 0}, {1, 2, 1, 0}, {1, 3, 3, 1}};
-    int r, s, z = k->order;
-    for (s = 0; s < 4; s++) k->c[s] = 0.0;
+    int s, z = k->order;
+    for (s = 0; s <= OK_MAX_ORDER; s++) k->c[s] = 0.0;
     if (k->code != OK_SPLINE) return;
-    for (s = 0; s <= z; s++)
-        for (r = s; r <= z; r++)
-            k->c[s] += ((r - s) % 2 ? -1.0 : 1.0) * binomial[z][r] * binomial[r][s] / (2 * z - r + 1);
+    k->c[z] = 1.0 / (z + 1);
+    for (s = z; s > 0; s--) k->c[s - 1] = -k->c[s] * s / (2 * z - s + 2);
 }
 
 /* H (2): sum_r C(z,r) min^(2z-r+1) |q-p|^r / (2z-r+1) + sum_r (pq)^r, all terms positive. */
@@ -55,6 +58,18 @@ OK_INLINE double ok_spline(int order, double p, double q)
     if (order == 1) return low2 * (low / 3.0 + gap / 2.0) + (1.0 + pq);
     if (order == 2)
         return low2 * low * (low2 / 5.0 + gap * (low / 2.0 + gap / 3.0)) + (1.0 + pq * (1.0 + pq));
+    if (order > 3) {
+        double binomial = 1.0, power = 1.0, sum = 1.0 / (2 * order + 1), products = 1.0, ends = low;
+        int r;
+        for (r = 1; r <= order; r++) {
+            binomial = binomial * (order - r + 1) / r;
+            power *= gap;
+            sum = sum * low + binomial * power / (2 * order - r + 1);
+            products = 1.0 + pq * products;
+            ends *= low;
+        }
+        return ends * sum + products;
+    }
     return low4 * (low2 * low / 7.0 + gap * (low2 / 2.0 + gap * (low * 0.6 + gap / 4.0))) +
            (1.0 + pq * (1.0 + pq * (1.0 + pq)));
 }
@@ -84,14 +99,15 @@ OK_STATIC OK_CLONES void ok_additive_values(const ok_additive *k, double x, cons
         (void)gap;                                 \
         out[i] = EXPRESSION;                       \
     }
-    switch (4 * k->code + k->order) {
+    switch (k->code == OK_SPLINE ? k->order : -1 - k->order) {
     case 0: OK_EACH(ok_spline(0, p[i], x)) break;
     case 1: OK_EACH(ok_spline(1, p[i], x)) break;
     case 2: OK_EACH(ok_spline(2, p[i], x)) break;
     case 3: OK_EACH(ok_spline(3, p[i], x)) break;
-    case 4: OK_EACH(ok_matern(0, ok_exponent(rate, gap))) break;
-    case 5: OK_EACH(ok_matern(1, ok_exponent(rate, gap))) break;
-    default: OK_EACH(ok_matern(2, ok_exponent(rate, gap))) break;
+    case -1: OK_EACH(ok_matern(0, ok_exponent(rate, gap))) break;
+    case -2: OK_EACH(ok_matern(1, ok_exponent(rate, gap))) break;
+    case -3: OK_EACH(ok_matern(2, ok_exponent(rate, gap))) break;
+    default: OK_EACH(ok_spline(k->order, p[i], x)) break;
     }
 #undef OK_EACH
 }
@@ -141,7 +157,7 @@ OK_STATIC OK_CLONES void ok_additive_combine(const ok_additive *k, const double 
 {
     ptrdiff_t i;
     int s, side, sides = k->order + 1;
-    if (k->code == OK_SPLINE) {
+    if (k->code != OK_MATERN) {
         for (s = 0; s < 2 * sides; s++) {
             double total = 0.0;
             for (i = 0; i < n; i++) total += sums[s * n + i];
@@ -200,6 +216,43 @@ OK_STATIC OK_CLONES void ok_additive_weights(const ok_additive *k, double x, con
             out[5 * n + i] = right / 3.0;
         }
     }
+}
+
+/* The same three for a kernel of the user's own.  A place is a number x, then left_i(x), then right_i(x); the facts of n
+ * keys are (dims, stride). */
+OK_INLINE double ok_own_value(const ok_additive *k, const double *x, const double *z)
+{
+    const int sides = k->order + 1;
+    const double *left = (x[0] < z[0] ? x : z) + 1, *right = (x[0] < z[0] ? z : x) + 1 + sides;
+    double total = 0.0;
+    int s;
+    for (s = 0; s < sides; s++) total += left[s] * right[s];
+    return total;
+}
+
+OK_STATIC void ok_own_values(const ok_additive *k, const double *x, const double *p, const double *facts,
+                             ptrdiff_t stride, double *OK_RESTRICT out, ptrdiff_t n)
+{
+    const int sides = k->order + 1;
+    ptrdiff_t i;
+    int s;
+    for (i = 0; i < n; i++) out[i] = 0.0;
+    for (s = 0; s < sides; s++)
+        for (i = 0; i < n; i++)
+            out[i] += p[i] < x[0] ? facts[s * stride + i] * x[1 + sides + s] : x[1 + s] * facts[(sides + s) * stride + i];
+}
+
+OK_STATIC void ok_own_weights(const ok_additive *k, const double *x, ptrdiff_t at, ptrdiff_t used,
+                              double *OK_RESTRICT out, ptrdiff_t n)
+{
+    const int sides = k->order + 1;
+    ptrdiff_t i;
+    int s;
+    for (s = 0; s < sides; s++)
+        for (i = 0; i < n; i++) {
+            out[s * n + i] = i < at ? x[1 + sides + s] : 0.0;
+            out[(sides + s) * n + i] = i > at && i < used ? x[1 + s] : 0.0;
+        }
 }
 
 /* How many of n ascending keys (padded with infinity) are below x. */

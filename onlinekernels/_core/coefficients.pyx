@@ -128,10 +128,11 @@ cdef class Coefficients(Tenant):
 
     cdef void drop(self, Py_ssize_t slot) noexcept nogil:
         """The term in a slot goes."""
-        cdef Py_ssize_t row
+        cdef Py_ssize_t row, capacity = self.stored.capacity
+        cdef double* column = self.column(slot)
         self.budget.left(self, slot)
         for row in range(self.channels * self.rows):
-            self.column(slot)[row * self.stored.capacity] = 0.0
+            column[row * capacity] = 0.0
         self.mine.data[slot] = 0
         self.count -= 1
         self.dictionary.release(slot)
@@ -260,11 +261,12 @@ cdef class Full(Coefficients):
 
     cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil:
         cdef int channel
-        cdef Py_ssize_t k
+        cdef Py_ssize_t k, n = term.n, capacity = self.stored.capacity
+        cdef double* column = self.column(slot)
         for channel in range(self.channels):
-            for k in range(term.n):
-                self.column(slot)[(channel * self.rows + term.labels[k]) * self.stored.capacity] = \
-                    term.stored[channel * term.n + k]
+            for k in range(n):
+                column[term.labels[k] * capacity] = term.stored[channel * n + k]
+            column += self.rows * capacity
 
     cdef void read(self, Py_ssize_t slot, Term* term) noexcept nogil:
         cdef Py_ssize_t row

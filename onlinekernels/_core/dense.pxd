@@ -104,6 +104,22 @@ cdef inline void softmax_step(const double* scores, Py_ssize_t y, Py_ssize_t n, 
     alpha[y] = -total                   # the sum over labels is 0
 
 
+cdef inline void softmax_grip_times(const double* p, const double* u, Py_ssize_t n, double k, double size,
+                                    double* out) noexcept nogil:
+    """out = Q (1 + k Q)^-1 u with Q = size (diag(p) - p p'), p the probabilities after a `softmax_step`.
+
+    As in one dimension: if what the step starts from is larger by u at x, the new coefficients are smaller by `out`.
+    """
+    cdef Py_ssize_t i
+    cdef double above = 0.0, below = 0.0
+    for i in range(n):
+        above += p[i] * u[i] / (1.0 + k * size * p[i])
+        below += p[i] / (1.0 + k * size * p[i])
+    for i in range(n):                  # (1 + k Q)^-1 u by Sherman and Morrison
+        out[i] = (u[i] + k * size * p[i] * above / below) / (1.0 + k * size * p[i])
+    softmax_hessian_times(p, out, n, size, out)
+
+
 cdef inline int falling(const void* a, const void* b) noexcept nogil:
     cdef double x = (<const double*> a)[0], y = (<const double*> b)[0]
     return (x < y) - (x > y)

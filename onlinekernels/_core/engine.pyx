@@ -38,7 +38,7 @@ cdef struct Trace:
     double* reaches         # half the widths of intervals, of each target,
     int level               # of this coverage: see `level_of`
     double share
-    double quantile
+    double factor
 
 
 @cython.final
@@ -117,7 +117,7 @@ cdef class Engine:
             if trace.reaches != NULL:
                 for l in range(self.targets):
                     trace.reaches[i * self.targets + l] = self.hypothesis.rule.reach(w, l, trace.level, trace.share,
-                                                                                     trace.quantile)
+                                                                                     trace.factor)
             if weight == 0.0 and self.leaves_out:
                 self.done += 1
                 continue
@@ -183,7 +183,7 @@ cdef class Engine:
         cdef const double* weight_data
         cdef Trace trace
         cdef Workspace w = self.lend()
-        trace.level, trace.share, trace.quantile = coverage
+        trace.level, trace.share, trace.factor = coverage
         self.done = 0
         try:
             self.attach(w, examples)
@@ -222,26 +222,23 @@ cdef class Engine:
     cdef int learn_piece(self, Workspace w, Py_ssize_t first, Py_ssize_t rows, const double* y, const double* weights,
                          Trace trace) except -1:
         """Learn a few rows."""
-        cdef Py_ssize_t learned
+        cdef Py_ssize_t learned = 0
         self.hypothesis.mind_rounding_from_python()
+        begin_piece()                           # which a fork must not find half done
+        self.runner = PyThread_get_thread_ident()
+        self.halfway = True
         try:
             if self.scaler is not None:
                 self.first, self.scaled = first, True
                 self.scaler.open(w, first, rows)
             self.open(w, 0 if self.scaler is not None and not self.scaler.sparse else first, rows, True, -1)
-        except BaseException:
-            self.end_scaling(0, rows)
-            raise
-        # A piece begins, which a fork must not find half learned.
-        begin_piece()
-        self.runner = PyThread_get_thread_ident()
-        self.halfway = True
-        with nogil:
-            learned = self.run(w, y, weights, trace)
-        self.function.close(w)
-        self.end_scaling(learned, rows)
-        self.halfway = False
-        end_piece()
+            with nogil:
+                learned = self.run(w, y, weights, trace)
+            self.function.close(w)
+        finally:
+            self.end_scaling(learned, rows)
+            self.halfway = False
+            end_piece()
         if learned < rows:
             self.raise_failure(w, first + learned)
         return 0
@@ -267,9 +264,15 @@ cdef class Engine:
 
     cdef int tidy(self) except -1:
         cdef Hypothesis hypothesis = self.hypothesis
-        while hypothesis is not None:
-            hypothesis.function.tidy()
-            hypothesis = hypothesis.next
+        begin_piece()                           # slots may move
+        self.halfway = True
+        try:
+            while hypothesis is not None:
+                hypothesis.function.tidy()
+                hypothesis = hypothesis.next
+        finally:
+            self.halfway = False
+            end_piece()
         return 0
 
     def mind_forks(self):

@@ -12,6 +12,7 @@ cdef class Forest:
     cdef object description             # the kernel, as `Tree` takes it
     cdef readonly double scale          # k(x, z) = scale * sum_j K(x_j, z_j)
     cdef readonly Py_ssize_t n_features, width
+    cdef Py_ssize_t span                # numbers of an example as the trees know it
     cdef readonly int channels
     cdef readonly object low, stretch   # a point is mapped to (x - low) * stretch; or None
     cdef double* low_data

@@ -14,6 +14,7 @@ from onlinekernels._core.frame cimport frame_reset
 from onlinekernels._core.function cimport Function
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.terms cimport Terms
+from onlinekernels._core.turns cimport call_out, come_back
 from onlinekernels._core.tree cimport FAN, LEAF, Tree
 from onlinekernels._core.tree import mapping
 from onlinekernels._core.workspace cimport (CENTERED, DESCENT, KNOTS, OWN, PLACES, TOUCHED, TOUCHED_VALUES, Term, Workspace)
@@ -41,6 +42,7 @@ cdef class Forest:
             self.low_data = <double*> array_data(self.low)
             self.stretch_data = <double*> array_data(self.stretch)
         self.tree = self.empty(width)
+        self.span = n_features * self.tree.stride
 
     def empty(self, Py_ssize_t width):
         """Trees without terms."""
@@ -93,13 +95,22 @@ cdef class Forest:
         w.touched_values = <double*> w.buffer(TOUCHED_VALUES, rows * sizeof(double))
         w.knots = <double*> w.buffer(KNOTS, d * sizeof(double))
         w.places = <double*> w.piece.x
-        if self.low_data != NULL:
-            w.places = <double*> w.buffer(PLACES, m * d * sizeof(double))
+        if self.low_data != NULL or self.tree.facts:
+            w.places = <double*> w.buffer(PLACES, m * self.span * sizeof(double))
+        if self.tree.facts:
+            if copies:                          # in the middle of a piece, the user's functions are asked
+                call_out()
+            try:
+                places = self.tree.places(w.array(<char*> w.piece.x, m, d, np.dtype(np.float64)))
+            finally:
+                if copies:
+                    come_back()
+            memcpy(w.places, array_data(places), m * self.span * sizeof(double))
         with nogil:
             for i in range(m):
                 if self.low_data != NULL:
                     self.map_point(<const double*> w.piece.x + i * d, w.places + i * d)
-                w.own[i] = self.value(w.places + i * d, w.places + i * d)
+                w.own[i] = self.value(w.places + i * self.span, w.places + i * self.span)
         return 0
 
     cdef void evaluate(self, Workspace w, const double* x, Py_ssize_t rows) noexcept nogil:
@@ -232,11 +243,11 @@ cdef class Trees(Function):
         return self.forest.open(w, first, m, learning)
 
     cdef void evaluate(self, Workspace w, Py_ssize_t i, int last, double* out) noexcept nogil:
-        self.forest.evaluate(w, w.places + i * self.n_features, (last + 1) * self.width)
+        self.forest.evaluate(w, w.places + i * self.forest.span, (last + 1) * self.width)
         self.make_true(w, last, out)
 
     cdef void add(self, Workspace w, Py_ssize_t i, long long t) noexcept nogil:
-        self.forest.put(w, w.places + i * self.n_features, &w.term)
+        self.forest.put(w, w.places + i * self.forest.span, &w.term)
 
     cdef void fold(self, Workspace w) noexcept nogil:
         if self.frame.channels == 1 and self.frame.p[0][0] == 0.0:
@@ -292,7 +303,7 @@ cdef class Trees(Function):
 
 
 cdef class BudgetedTrees(Terms):
-    """f on trees, with its terms in a dictionary to know what to take out of them.
+    """f on trees, with its terms in a dictionary to know what to take out of them; not for kernels of the user's own.
 
     Parameters
     ----------

@@ -15,6 +15,7 @@ cdef class Form:
     cdef bint decide(self, const Standing* now, const double* offset, const double* y, double weight, double k,
                      Workspace w) noexcept nogil
     cdef bint differentiate(self, const Standing* now, Workspace w) noexcept nogil
+    cdef bint ask_custom_loss(self, Workspace w) noexcept with gil
 
 
 @cython.final
@@ -43,9 +44,10 @@ cdef class ManyLabels(Form):
 
 @cython.final
 cdef class LabelPair(ManyLabels):
-    pass
+    cdef bint look_at(self, const Standing* now, Py_ssize_t label, Py_ssize_t best, double k, Workspace w) noexcept nogil
 
 
 @cython.final
 cdef class AllLabels(ManyLabels):
     cdef bint differentiate_all(self, const Standing* now, Py_ssize_t y, double weight, Workspace w) noexcept nogil
+    cdef bint ask_for_all(self, Py_ssize_t y, double weight, Workspace w) noexcept with gil

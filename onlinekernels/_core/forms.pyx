@@ -49,24 +49,28 @@ cdef class Form:
         """Derivatives of the loss at the score of w.view; False if a Python loss fails."""
         cdef View* view = &w.view
         view.scalar_gradient = view.curvature = view.compared = 0.0
-        if self.custom_loss is None:
-            view.derivative = view.weight * loss_derivative(&now.loss, view.score, view.target)
-            view.scalar_gradient = loss_scalar_gradient(&now.loss, view.score, view.target)
-            view.compared = loss_compared(&now.loss, view.score, view.target)
+        if self.custom_loss is not None:
+            return self.ask_custom_loss(w)
+        view.derivative = view.weight * loss_derivative(&now.loss, view.score, view.target)
+        view.scalar_gradient = loss_scalar_gradient(&now.loss, view.score, view.target)
+        view.compared = loss_compared(&now.loss, view.score, view.target)
+        if self.rule.has_trace:
+            view.curvature = view.weight * loss_curvature(&now.loss, view.score, view.target)
+        return True
+
+    cdef bint ask_custom_loss(self, Workspace w) noexcept with gil:
+        """The same for a Python loss, apart: where Python objects are, the interpreter's lock is taken whatever happens."""
+        cdef View* view = &w.view
+        call_out()
+        try:
+            view.derivative = view.weight * self.custom_loss.derivative(view.score, view.target)
             if self.rule.has_trace:
-                view.curvature = view.weight * loss_curvature(&now.loss, view.score, view.target)
-            return True
-        with gil:
-            call_out()
-            try:
-                view.derivative = view.weight * self.custom_loss.derivative(view.score, view.target)
-                if self.rule.has_trace:
-                    view.curvature = view.weight * self.custom_loss.curvature(view.score, view.target)
-            except BaseException as error:
-                w.error, w.failure = error, PYTHON
-                return False
-            finally:
-                come_back()
+                view.curvature = view.weight * self.custom_loss.curvature(view.score, view.target)
+        except BaseException as error:
+            w.error, w.failure = error, PYTHON
+            return False
+        finally:
+            come_back()
         if not (isfinite(view.derivative) and isfinite(view.curvature)):
             w.failure = DERIVATIVE
             return False
@@ -85,10 +89,12 @@ cdef class OneOutput(Form):
         view.score, view.bare = w.scores[0], w.bare[0]
         view.trace = w.bare[w.width] if self.rule.has_trace else 0.0
         view.target, view.weight, view.k, view.offsets = y[0], weight, k, 1.0
+        w.term.n, w.term.labels[0] = 1, 0
         if not self.differentiate(now, w):
             return False
+        if self.rule.looks_ahead and self.rule.has_trace:
+            self.rule.look_back(now, view, w)
         self.rule.move(now, view, w)
-        w.term.n, w.term.labels[0] = 1, 0
         w.term.alpha[0], w.term.alpha[1], w.term.alpha[2] = w.move.alpha[0], w.move.alpha[1], 0.0
         w.term.offset[0] = w.move.offset
         w.term.enters = w.move.alpha[0] != 0.0 or self.rule.has_trace and w.move.alpha[1] != 0.0
@@ -106,7 +112,7 @@ cdef class Targets(Form):
         cdef double shrink = self.rule.shrink(now.t + 1)
         cdef View* view = &w.view
         w.all_labels = w.diagonal = True
-        memset(w.term.alpha, 0, MAX_CHANNELS * n * sizeof(double))
+        memset(w.term.alpha, 0, w.channels * n * sizeof(double))
         view.weight, view.k, view.offsets, view.trace = weight, k, 1.0, 0.0
         for l in range(n):
             view.bare, view.score, view.target = w.bare[l], w.scores[l], y[l]
@@ -199,31 +205,20 @@ cdef class LabelPair(ManyLabels):
 
     cdef bint decide(self, const Standing* now, const double* offset, const double* y, double weight, double k,
                      Workspace w) noexcept nogil:
-        cdef View* view = &w.view
         cdef Py_ssize_t label = <Py_ssize_t> y[0], best
         cdef int channel
         self.distances(label, w, w.spare)
-        best = self.runner_up(now, offset, label, w.spare, self.rule.shrink(now.t + 1), w)
-        view.weight = weight
-        if best < 0:                                # a single label so far: nothing to tell apart
-            best = label
-            view.target = y[0]
-            view.score = view.bare = view.trace = view.k = view.offsets = 0.0
-            view.derivative = view.curvature = 0.0
-            view.scalar_gradient, view.compared = -now.loss.nu, now.loss.scalar
-        else:
-            view.target = w.spare[best]
-            view.score, view.bare = w.scores[label] - w.scores[best], w.bare[label] - w.bare[best]
-            view.trace = w.bare[w.width + label] - w.bare[w.width + best] if self.rule.has_trace else 0.0
-            view.k = k * self.outputs.spread(label, best)
-            view.offsets = 2.0
-            if not self.differentiate(now, w):
+        w.view.weight = weight
+        if self.rule.looks_ahead and self.rule.has_trace:
+            if not self.look_at(now, label, self.runner_up(now, offset, label, w.spare, 1.0, w), k, w):
                 return False
-            if self.rule.looks_ahead:
-                self.look_at_prediction(now, offset, label, w.spare, w)
-        self.rule.move(now, view, w)
-        w.term.n = 2 if best != label else 1
-        w.term.labels[0], w.term.labels[1] = <int> label, <int> best
+            self.rule.look_back(now, &w.view, w)
+        best = self.runner_up(now, offset, label, w.spare, self.rule.shrink(now.t + 1), w)
+        if not self.look_at(now, label, best, k, w):
+            return False
+        if self.rule.looks_ahead and best >= 0:
+            self.look_at_prediction(now, offset, label, w.spare, w)
+        self.rule.move(now, &w.view, w)
         for channel in range(MAX_CHANNELS):
             w.term.alpha[channel * w.term.n] = w.move.alpha[channel] if channel <= self.rule.has_trace else 0.0
             if w.term.n == 2:
@@ -231,6 +226,24 @@ cdef class LabelPair(ManyLabels):
         w.term.offset[0], w.term.offset[1] = w.move.offset, -w.move.offset
         w.term.enters = w.move.alpha[0] != 0.0 or self.rule.has_trace and w.move.alpha[1] != 0.0
         return True
+
+    cdef bint look_at(self, const Standing* now, Py_ssize_t label, Py_ssize_t best, double k, Workspace w) noexcept nogil:
+        """The view along the direction from `best` to the label; w.spare has the distances from it."""
+        cdef View* view = &w.view
+        w.term.n = 2 if best >= 0 else 1
+        w.term.labels[0], w.term.labels[1] = <int> label, <int> best
+        if best < 0:                                # a single label so far: nothing to tell apart
+            view.target = label
+            view.score = view.bare = view.trace = view.k = view.offsets = 0.0
+            view.derivative = view.curvature = 0.0
+            view.scalar_gradient, view.compared = -now.loss.nu, now.loss.scalar
+            return True
+        view.target = w.spare[best]
+        view.score, view.bare = w.scores[label] - w.scores[best], w.bare[label] - w.bare[best]
+        view.trace = w.bare[w.width + label] - w.bare[w.width + best] if self.rule.has_trace else 0.0
+        view.k = k * self.outputs.spread(label, best)
+        view.offsets = 2.0
+        return self.differentiate(now, w)
 
 
 cdef class AllLabels(ManyLabels):
@@ -241,13 +254,13 @@ cdef class AllLabels(ManyLabels):
         cdef Py_ssize_t l, label = <Py_ssize_t> y[0], n = self.outputs.n
         cdef double shrink = self.rule.shrink(now.t + 1)
         w.all_labels, w.diagonal = True, False
-        memset(w.term.alpha, 0, MAX_CHANNELS * n * sizeof(double))
+        memset(w.term.alpha, 0, w.channels * n * sizeof(double))
         if self.rule.looks_ahead:
             self.distances(label, w, w.xi)
             self.look_at_prediction(now, offset, label, w.xi, w)
             for l in range(n):
                 w.spare[l] = shrink * w.bare[l] + offset[l]
-        elif not self.differentiate_all(now, label, weight, w):
+        if (self.rule.has_trace or not self.rule.looks_ahead) and not self.differentiate_all(now, label, weight, w):
             return False
         self.rule.move_all(now, self.outputs, label, k, weight, w)
         return all_finite(w, n, k)
@@ -256,36 +269,40 @@ cdef class AllLabels(ManyLabels):
         """w.xi = weight dl/dscores; for the logistic loss also the probabilities, for the squared one the curvatures."""
         cdef Py_ssize_t l, n = self.outputs.n
         cdef double target
-        if self.custom_loss is None:
-            if now.loss.code == MULTICLASS_LOGISTIC:
-                softmax(w.scores, n, w.probability)
-                for l in range(n):
-                    w.xi[l] = w.probability[l] - (1.0 if l == y else 0.0)                   # V (21)
-            elif now.loss.code == MULTICLASS_SQUARED:
-                w.diagonal = True
-                for l in range(n):
-                    target = 1.0 if l == y else -1.0
-                    w.xi[l] = loss_derivative(&now.loss, w.scores[l], target)
-                    w.probability[l] = weight * loss_curvature(&now.loss, w.scores[l], target)
-            else:
-                mistake_gradient(w.scores, y, n, now.loss.code == PROPORTIONAL_MISTAKE, w.xi)
+        if self.custom_loss is not None:
+            return self.ask_for_all(y, weight, w)
+        if now.loss.code == MULTICLASS_LOGISTIC:
+            softmax(w.scores, n, w.probability)
             for l in range(n):
-                w.xi[l] *= weight
-            return True
-        with gil:
-            call_out()
-            try:
-                scores = np.array([w.scores[l] for l in range(n)])
-                slopes = np.asarray(self.custom_loss.derivative(scores, y), dtype=float)
-                if slopes.shape != (n,):
-                    raise ValueError(f"The loss gave a derivative of shape {slopes.shape} for {n} scores.")
-                for l in range(n):
-                    w.xi[l] = weight * <double> slopes[l]
-            except BaseException as error:
-                w.error, w.failure = error, PYTHON
-                return False
-            finally:
-                come_back()
+                w.xi[l] = w.probability[l] - (1.0 if l == y else 0.0)                       # V (21)
+        elif now.loss.code == MULTICLASS_SQUARED:
+            w.diagonal = True
+            for l in range(n):
+                target = 1.0 if l == y else -1.0
+                w.xi[l] = loss_derivative(&now.loss, w.scores[l], target)
+                w.probability[l] = weight * loss_curvature(&now.loss, w.scores[l], target)
+        else:
+            mistake_gradient(w.scores, y, n, now.loss.code == PROPORTIONAL_MISTAKE, w.xi)
+        for l in range(n):
+            w.xi[l] *= weight
+        return True
+
+    cdef bint ask_for_all(self, Py_ssize_t y, double weight, Workspace w) noexcept with gil:
+        """The same for a Python loss; False if it fails."""
+        cdef Py_ssize_t l, n = self.outputs.n
+        call_out()
+        try:
+            scores = np.array([w.scores[l] for l in range(n)])
+            slopes = np.asarray(self.custom_loss.derivative(scores, y), dtype=float)
+            if slopes.shape != (n,):
+                raise ValueError(f"The loss gave a derivative of shape {slopes.shape} for {n} scores.")
+            for l in range(n):
+                w.xi[l] = weight * <double> slopes[l]
+        except BaseException as error:
+            w.error, w.failure = error, PYTHON
+            return False
+        finally:
+            come_back()
         for l in range(n):
             if not isfinite(w.xi[l]):
                 w.failure = DERIVATIVE

@@ -1,5 +1,6 @@
 """Functions: what a representation of f must be able to do."""
 from onlinekernels._core.frame cimport Frame
+from onlinekernels._core.moves cimport Descent
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.workspace cimport Workspace
 
@@ -32,6 +33,7 @@ cdef class Function:
     cdef double square_over(self, Workspace w, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
     # Where it makes sense
     cdef void spread(self, Workspace w) noexcept nogil
+    cdef double descend(self, Workspace w, Py_ssize_t i, const Descent* descent) noexcept nogil
     cdef double vote(self, Workspace w, Py_ssize_t i, long long t, bint signs) noexcept nogil
     cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef double reach(self, double own) noexcept nogil

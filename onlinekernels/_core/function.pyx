@@ -129,6 +129,10 @@ cdef class Function:
         """Add w.term.change to the true coefficients of f in all slots in use."""
         pass
 
+    cdef double descend(self, Workspace w, Py_ssize_t i, const Descent* descent) noexcept nogil:
+        """Carry out w.term, coefficients for a step of 1, by a step of each weight's own; return the mean of these."""
+        return NAN
+
     cdef double vote(self, Workspace w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
         """What all hypotheses since the first say together: of functions that keep every term."""
         return NAN

@@ -149,7 +149,9 @@ cdef class Hypothesis:
         self.function.transform(w, &w.move.transform[0][0])
         if w.term.change != NULL:
             self.function.spread(w)
-        if w.term.enters and w.own[i] != 0.0:
+        if self.rule.per_feature:
+            w.mean_step = self.function.descend(w, i, &self.rule.descent)
+        elif w.term.enters and w.own[i] != 0.0:
             self.append(w, i)
         self.now.loss.scalar, self.now.pace = w.move.scalar, w.move.pace
         if self.watch.block:

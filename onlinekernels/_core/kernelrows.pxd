@@ -36,6 +36,8 @@ cdef class CompiledRows(KernelRows):
     cdef readonly Program program
     cdef readonly Table facts           # (n_facts, capacity): what the kernel keeps with each point
 
+    cdef void find_facts(self, Workspace w) noexcept nogil
+
 
 @cython.final
 cdef class ObjectRows(KernelRows):

@@ -8,6 +8,7 @@ from libc.math cimport isfinite
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.dictionary cimport Dictionary
 from onlinekernels._core.kernels cimport MAX_OPS, SQUARE, TILT, Program
+from onlinekernels._core.turns cimport call_out, come_back
 from onlinekernels._core.vecmath cimport ok_widen
 from onlinekernels._core.workspace cimport FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, WIDENED, WORK, Piece, Workspace
 
@@ -125,8 +126,7 @@ cdef class CompiledRows(KernelRows):
         return 0
 
     cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
-        cdef Py_ssize_t i, room, size = self.dictionary.n_features * self.dictionary.dtype.itemsize
-        cdef const char* x
+        cdef Py_ssize_t room
         if w.piece == &w.own_piece:             # no other function on this dictionary has opened it
             self.dictionary.open(w, first, m, learning, turned)
         w.facts = <double*> w.buffer(FACTS, self.program.n_facts * m * sizeof(double))
@@ -139,11 +139,20 @@ cdef class CompiledRows(KernelRows):
             w.slot_inner = <double*> w.buffer(SLOT_INNER, room * sizeof(double))
             w.slot_l1 = <double*> w.buffer(SLOT_L1, room * sizeof(double))
             w.slot_work = <double*> w.buffer(SLOT_WORK, self.program.depth * room * sizeof(double))
-        with nogil:
-            for i in range(m):
-                x = NULL if w.piece.x == NULL else w.piece.x + i * size
-                w.own[i] = self.program.facts_from(x, w.piece.square[i], w.piece.tilt[i], w.facts + i, m)
+        if m == 1:
+            self.find_facts(w)                  # to let others go on meanwhile would take longer
+        else:
+            with nogil:
+                self.find_facts(w)
         return 0
+
+    cdef void find_facts(self, Workspace w) noexcept nogil:
+        """What the kernel wants to know of the examples of a piece, and k(x, x)."""
+        cdef Py_ssize_t i, m = w.piece.rows, size = self.dictionary.n_features * (4 if self.program.single else 8)
+        cdef const char* x
+        for i in range(m):
+            x = NULL if w.piece.x == NULL else w.piece.x + i * size
+            w.own[i] = self.program.facts_from(x, w.piece.square[i], w.piece.tilt[i], w.facts + i, m)
 
     cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil:
         cdef Piece* piece = w.piece
@@ -260,9 +269,15 @@ cdef class ObjectRows(KernelRows):
         w.example = x = w.source[first]
         if learning:
             self.dictionary.reserve(1)
-        w.kept = self.row(x)
         w.own = <double*> w.buffer(OWN, sizeof(double))
-        w.own[0] = self.kernel.self_value(x) if learning or self.evaluates_own else 1.0
+        if learning:                            # in the middle of a piece
+            call_out()
+        try:
+            w.kept = self.row(x)
+            w.own[0] = self.kernel.self_value(x) if learning or self.evaluates_own else 1.0
+        finally:
+            if learning:
+                come_back()
         w.begin_piece(1)
         w.piece.first = self.dictionary.start
         w.piece.values = <const double*> array_data(w.kept)

@@ -4,7 +4,7 @@ At a place of the stream those examples join that f at the points does not deter
 budget allows, those leave that the mean of f would miss least.
 """
 import numpy as np
-from libc.math cimport sqrt
+from libc.math cimport fmax, sqrt
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
@@ -80,7 +80,7 @@ cdef class PointsPosterior(Posterior):
     budget : int or None
         Points that stay at a place; None for all.
     tolerance : float
-        A point joins if its variance, given f at all others, exceeds this times k(x, x).
+        A point joins if its variance, given f at all others, exceeds this, or 1e-12, times k(x, x).
     """
 
     def __init__(self, *, KernelRows rows, Outputs outputs, double memory, bint classes, budget, double tolerance):
@@ -198,7 +198,7 @@ cdef class PointsPosterior(Posterior):
         cdef double* R
         cdef bint any_new = False
         for i in range(PLACE):
-            least[i] = max(self.tolerance, ROUNDING) * self.K[i * PLACE + i]
+            least[i] = fmax(self.tolerance, ROUNDING) * self.K[i * PLACE + i]
             rest[i] = self.K[i * PLACE + i] - ok_dot(self.a + i * room, self.a + i * room, self.n)
             any_new |= rest[i] > least[i]
         if not any_new:

@@ -130,6 +130,13 @@ OK_INLINE int ok_loss_grows_like_square(const ok_loss *loss)
            loss->code == OK_CUSTOM;
 }
 
+/* Whether the loss has a derivative everywhere. */
+OK_INLINE int ok_loss_is_smooth(const ok_loss *loss)
+{
+    return loss->code == OK_LOGISTIC || loss->code == OK_SQUARED || loss->code == OK_SQUARED_INSENSITIVE ||
+           loss->code == OK_HUBER || loss->code == OK_NU_HUBER;
+}
+
 /* d2l/dz2 where it exists, and the derivative's side of a kink otherwise. */
 OK_INLINE double ok_loss_curvature(const ok_loss *loss, double z, double y)
 {

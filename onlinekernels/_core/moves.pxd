@@ -8,9 +8,10 @@ The formulas see one dimension.  With one output that is the output itself.  Wit
 outputs it is the direction e_y - e_r from the runner-up r to the label y: the score is the margin
 f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas are the same.
 """
-from libc.math cimport fmax, sqrt
+from libc.math cimport fabs, fmax, sqrt
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.losses cimport INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_implicit
+from onlinekernels._core.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_curvature, loss_implicit,
+                                         loss_is_smooth)
 
 cdef extern from "moves.h" nogil:
     ctypedef struct Shift "ok_shift":
@@ -38,6 +39,13 @@ cdef struct Step:
     double delay        # tau of V (59)
     double meta_rate    # mu of V (33)
     double memory       # lambda of V (34)
+
+cdef struct Descent:
+    # What a step for each weight needs to know
+    double meta_rate            # mu
+    double memory               # lambda of V (7)
+    double regularization       # c
+    double curvature            # of losses whose gradients have no bound, otherwise 0
 
 cdef struct Pace:
     # How fast the scalar of a nu-loss moves that has a step of its own.
@@ -165,6 +173,38 @@ cdef inline void implicit_move(const Loss* loss, const Pace* pace, double eta, d
     shift_by(&shift, move)
     # The scalar of a nu-loss moves explicitly, by its gradient at f_t.
     move_scalar(loss, pace, eta * penalty, view.weight, view.scalar_gradient, view.compared, move)
+
+
+cdef inline double implicit_grip(const Loss* loss, double size, double alpha, double score, double target,
+                                 double k) noexcept nogil:
+    """How an implicit step gives in: if what it starts from is larger by u at x, the new coefficient is smaller by grip u.
+
+    (1 / q + k)^-1 for the second derivative q of size l at the new score; at a kink that holds it, 1 / k.
+    """
+    cdef double curvature
+    if not loss_is_smooth(loss):
+        return 1.0 / k if 0.0 < fabs(alpha) < size else 0.0
+    curvature = size * loss_curvature(loss, score + alpha * k, target)
+    return 1.0 / (1.0 / curvature + k) if curvature > 0.0 else 0.0
+
+
+cdef inline void trace_transform(double shrink, double memory, Move* move) noexcept nogil:
+    """What an implicit step does to the old coefficients of f and of v, its derivative with respect to log eta.
+
+    f_{t+1} = f_t - eta g(f_{t+1}), where g is the gradient of the example's regularized risk. So
+    v_{t+1} = (1 + eta g')^-1 (memory v_t + f_{t+1} - f_t), and 1 + eta g' is 1 / shrink apart from the direction k(x, .).
+    """
+    move.transform[0][0] = shrink
+    move.transform[1][0] = -shrink * (1.0 - shrink)
+    move.transform[1][1] = shrink * (memory if memory > 1e-12 else 1e-12)
+
+
+cdef inline void moved_norms(const Move* move, double a_f, double a_v, double b_f, double aka, double akb, const Norms* old,
+                             Norms* new) noexcept nogil:
+    """<f, v> and |f|^2 after old coefficients are transformed and the term (a, b) has come, with a'f(x) and so on."""
+    cdef double shrink = move.transform[0][0], mixed = move.transform[1][0], kept = move.transform[1][1]
+    new.product = (shrink * (mixed * old.square + kept * old.product + b_f) + mixed * a_f + kept * a_v + akb)
+    new.square = fmax(0.0, shrink * shrink * old.square + 2.0 * shrink * a_f + aka)
 
 
 cdef inline void aggressive_move(const Loss* loss, double penalty, bint squared, bint has_offset, const View* view,

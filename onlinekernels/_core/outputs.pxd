@@ -23,3 +23,8 @@ cdef class TaxonomyOutputs(Outputs):
 cdef class GraphOutputs(Outputs):
     cdef object table_array
     cdef const double* table                # Delta, (n, n)
+
+
+cdef class MatrixOutputs(GraphOutputs):
+    cdef object kernel_array
+    cdef const double* kernel               # kappa, (n, n)

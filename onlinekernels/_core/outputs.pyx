@@ -5,6 +5,7 @@ never a matrix here: ``kappa @ scores`` is a sweep up the tree (what each subtre
 down it (what the ancestors of each node sum to), O(nodes).
 """
 import numpy as np
+from libc.math cimport fmax
 from onlinekernels._core.arrays cimport array_data
 
 
@@ -66,7 +67,7 @@ cdef class Outputs:
 
     cdef double spread(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
         """|Phi(a) - Phi(b)|^2 = kappa(a, a) + kappa(b, b) - 2 kappa(a, b)."""
-        return self.kappa(a, a) + self.kappa(b, b) - 2.0 * self.kappa(a, b)
+        return fmax(0.0, self.kappa(a, a) + self.kappa(b, b) - 2.0 * self.kappa(a, b))
 
     # ---- For Python ---------------------------------------------------------------------------
 
@@ -184,3 +185,37 @@ cdef class GraphOutputs(Outputs):
         cdef Py_ssize_t i
         for i in range(self.n):
             out[i] = self.table[y * self.n + i]
+
+
+cdef class MatrixOutputs(GraphOutputs):
+    """Labels with distances and a kernel of their own.
+
+    Parameters
+    ----------
+    table : array of shape (n, n)
+        The distances.
+    kernel : array of shape (n, n)
+        kappa, symmetric.
+    """
+
+    def __init__(self, table, kernel):
+        GraphOutputs.__init__(self, table)
+        self.kernel_array = np.ascontiguousarray(kernel, dtype=np.float64)
+        if self.kernel_array.shape != (self.n, self.n):
+            raise ValueError("the kernel needs one row and one column per label")
+        self.kernel = <const double*> array_data(self.kernel_array)
+        self.n_nodes = self.n
+
+    cdef void apply(self, double* scores, double* nodes) noexcept nogil:
+        cdef Py_ssize_t i, j
+        for i in range(self.n):
+            nodes[i] = 0.0
+        for j in range(self.n):                             # many are 0: a pair of labels has two
+            if scores[j] != 0.0:
+                for i in range(self.n):
+                    nodes[i] += scores[j] * self.kernel[j * self.n + i]
+        for i in range(self.n):
+            scores[i] = nodes[i]
+
+    cdef double kappa(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+        return self.kernel[a * self.n + b]

@@ -14,7 +14,7 @@ cdef class DensePoints(Dictionary):
     cdef const char* origin_data
 
     cdef double precise_dot(self, const char* x, const char* z) noexcept nogil
-    cdef int inner_row(self, Workspace w) except -1
+    cdef void inner_row(self, const char* x, double* out) noexcept nogil
     cdef int inner_products(self, Workspace w, bint learning) except -1
     cdef int turned_products(self, Workspace w) except -1
     cdef int l1_distances(self, Workspace w, bint learning) except -1

@@ -58,6 +58,8 @@ cdef class DensePoints(Dictionary):
         piece.tilt = <double*> w.buffer(TILTS, m * sizeof(double))
         if self.origin_data != NULL:
             piece.x = w.buffer(CENTERED, m * size)
+        if self.needs_inner and m == 1:
+            piece.inner = w.buffer(INNER, piece.stride * sizeof(double))
         with nogil:
             for i in range(m):
                 if self.origin_data != NULL and self.single:
@@ -71,11 +73,11 @@ cdef class DensePoints(Dictionary):
                     piece.square[i] = self.precise_dot(piece.x + i * size, piece.x + i * size)
                 if self.origin_data != NULL:
                     piece.tilt[i] = self.precise_dot(piece.x + i * size, self.origin_data)
+            if self.needs_inner and m == 1:
+                self.inner_row(piece.x, <double*> piece.inner)
         if turned and self.needs_inner and not self.needs_l1 and 0 < self.size() < m:
             self.turned_products(w)
-        elif self.needs_inner and m == 1:
-            self.inner_row(w)
-        elif self.needs_inner:
+        elif self.needs_inner and m > 1:
             self.inner_products(w, learning)
         if self.needs_l1:
             self.l1_distances(w, learning)
@@ -86,19 +88,13 @@ cdef class DensePoints(Dictionary):
             return ok_precise_dot_f(<const float*> x, <const float*> z, self.n_features)
         return ok_precise_dot(<const double*> x, <const double*> z, self.n_features)
 
-    cdef int inner_row(self, Workspace w) except -1:
-        """Inner products of a single example with the points."""
-        cdef const char* points = self.point_data + self.start * self.point_bytes
-        cdef Piece* piece = w.piece
-        piece.inner = w.buffer(INNER, piece.stride * sizeof(double))
-        with nogil:
-            if self.single:
-                ok_inner_row_f(<const float*> points, self.size(), self.n_features, <const float*> piece.x,
-                               <double*> piece.inner)
-            else:
-                ok_inner_row(<const double*> points, self.size(), self.n_features, <const double*> piece.x,
-                             <double*> piece.inner)
-        return 0
+    cdef void inner_row(self, const char* x, double* out) noexcept nogil:
+        """Inner products of one example or point with all points."""
+        cdef const char* points = self.point(self.start)
+        if self.single:
+            ok_inner_row_f(<const float*> points, self.size(), self.n_features, <const float*> x, out)
+        else:
+            ok_inner_row(<const double*> points, self.size(), self.n_features, <const double*> x, out)
 
     cdef int inner_products(self, Workspace w, bint learning) except -1:
         """Inner products of a piece with the points and with itself: two matrix products."""
@@ -165,15 +161,11 @@ cdef class DensePoints(Dictionary):
         return self.precise_dot(self.point(slot), self.origin_data) if self.origin_data != NULL else 0.0
 
     cdef void slot_row(self, Workspace w, Py_ssize_t slot) noexcept nogil:
-        cdef const char* points = self.point(self.start)
-        cdef const char* x = self.point(slot)
         cdef Py_ssize_t n = self.size()
-        if self.needs_inner and self.single:
-            ok_inner_row_f(<const float*> points, n, self.n_features, <const float*> x, w.slot_inner)
-        elif self.needs_inner:
-            ok_inner_row(<const double*> points, n, self.n_features, <const double*> x, w.slot_inner)
+        if self.needs_inner:
+            self.inner_row(self.point(slot), w.slot_inner)
         if self.needs_l1:
-            self.l1_block(x, 1, points, n, w.slot_l1, n)
+            self.l1_block(self.point(slot), 1, self.point(self.start), n, w.slot_l1, n)
 
     # ---- For Python ---------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Posteriors: what a second-order learner knows of f, and how well."""
 cimport cython
 from onlinekernels._core.function cimport Function
+from onlinekernels._core.maps cimport FeatureMap
 from onlinekernels._core.workspace cimport Workspace
 
 cdef enum:
@@ -48,5 +49,5 @@ cdef class Posterior(Function):
 
 @cython.final
 cdef class WeightsPosterior(Posterior):
-    cdef readonly double scale              # k(x, z) = scale <x, z>
-    cdef readonly bint sparse
+    cdef readonly FeatureMap map
+    cdef readonly double scale              # weights are shown as those of f = scale <w, x>

@@ -13,19 +13,19 @@ S take all of them in at once, and points come and go.
 """
 import numpy as np
 from libc.math cimport sqrt
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import aligned_empty, check_array
 from onlinekernels._core.function cimport Function
+from onlinekernels._core.maps cimport FeatureMap
 from onlinekernels._core.outputs cimport Outputs
-from onlinekernels._core.sparse cimport Rows
 from onlinekernels._core.triangles cimport (ok_shrink_and_subtract, ok_solve_block, ok_solve_rows, ok_solve_transposed,
                                             ok_times_rows)
 from onlinekernels._core.vecmath cimport ok_dot
 from onlinekernels._core.workspace cimport CROSS, FEATURES, MEANS, OWN, PRODUCTS, TAKEN, Workspace
 
 cdef object DOUBLE = np.dtype(np.float64)
-ROUNDING = 1e-12        # of variances, relative to k(x, x): less than that cannot be told from none
+ROUNDING = 1e-12        # of variances, relative to k(x, x): less may be rounding, never joins, and cannot be told from no noise
 
 
 cdef class Posterior(Function):
@@ -235,7 +235,7 @@ cdef class Posterior(Function):
         Columns are outputs. It is that of the next example, so faded by one more step.
         """
         n, p = self.n, self.waiting
-        errors = np.array(self.errors[:, :p].T, order="C")         # a copy, whatever the shape
+        errors = self.errors[:, :p].T.copy("C")         # which is solved in place
         solve_transposed(self.root, errors)
         s = np.arange(1, p + 1)
         coefficients = self.memory ** (0.5 * (p + 1 - s))[:, None] * errors
@@ -337,61 +337,72 @@ cdef class Posterior(Function):
 
 
 cdef class WeightsPosterior(Posterior):
-    """f known through weights: a(x) = sqrt(scale) x, the classical recursive least squares.
+    """f known through weights over features: a(x) = phi(x), the classical recursive least squares.
 
     Parameters
     ----------
+    map : FeatureMap
+        phi; a linear kernel is the map sqrt(scale) x.
+    outputs, memory, classes
+        As for `Posterior`.
     scale : float
-        k(x, z) = scale <x, z>.
-    n_features, outputs, memory, classes
-        As for `Posterior`; rows are float64.
-    sparse : bool
+        Weights are shown as those of f = scale <w, x>, for a linear kernel.
     """
 
-    def __init__(self, *, double scale, Py_ssize_t n_features, Outputs outputs, double memory, bint classes, bint sparse):
-        Posterior.__init__(self, n_features, np.float64, outputs, memory, classes)
+    def __init__(self, *, FeatureMap map, Outputs outputs, double memory, bint classes, double scale=1.0):
+        Posterior.__init__(self, map.n_features, map.dtype, outputs, memory, classes)
         self.keeps = "weights"
-        self.scale, self.sparse = scale, sparse
-        self.set_room(n_features, self.width)
-        self.n = n_features
-        np.fill_diagonal(self.covariance[:n_features, :n_features], 1.0)
+        self.map, self.scale = map, scale
+        self.set_room(map.size, self.width)
+        self.n = map.size
+        np.fill_diagonal(self.covariance[:self.n, :self.n], 1.0)
+
+    cdef int make_ready(self, Workspace w) except -1:
+        Function.make_ready(self, w)
+        return self.map.make_ready(w)
 
     cdef int attach(self, Workspace w, examples) except -1:
         w.source = examples
-        w.source_data = NULL if self.sparse else array_data(examples)
+        w.source_data = NULL if self.map.sparse else array_data(examples)
         return 0
+
+    cdef Py_ssize_t piece_rows(self):
+        return 1 if self.map.grows() else PLACE - self.waiting
 
     cdef int open_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
-        """Rows as dense features, in w.features."""
-        cdef Py_ssize_t i, k, d = self.n_features
-        cdef double root = sqrt(self.scale)
-        cdef const double* x = <const double*> w.source_data
-        cdef Rows rows
+        """Features into w.features."""
+        cdef Py_ssize_t i, n = self.n
+        if learning and self.map.grows():
+            change = self.map.change(w, first)
+            if change is not None:
+                self.change_coordinates(change)
+        w.features = <double*> w.buffer(FEATURES, (m + 1) * n * sizeof(double))
+        self.map.map_rows(w, first, m, learning, w.features, n)
         w.begin_piece(m)
-        w.features = <double*> w.buffer(FEATURES, m * d * sizeof(double))
         w.own = <double*> w.buffer(OWN, m * sizeof(double))
-        if self.sparse:
-            rows = w.source
-            memset(w.features, 0, m * d * sizeof(double))
-            for i in range(m):
-                for k in range(rows.start[first + i], rows.start[first + i + 1]):
-                    w.features[i * d + rows.index[k]] = root * rows.value[k]
-        else:
-            for k in range(m * d):
-                w.features[k] = root * x[first * d + k]
         for i in range(m):
-            w.own[i] = ok_dot(w.features + i * d, w.features + i * d, d)
+            w.own[i] = ok_dot(w.features + i * n, w.features + i * n, n)
         return 0
 
+    def change_coordinates(self, change):
+        """Features become B phi, and so do weights; of those that are new nothing is known."""
+        n, p = self.n, self.waiting
+        self.mean[:, :n] = self.mean[:, :n] @ change.T
+        self.covariance[:n, :n] = change @ self.covariance[:n, :n] @ change.T + np.eye(n) - change @ change.T
+        self.coordinates[:p, :n] = self.coordinates[:p, :n] @ change.T
+        self.news[:p, :n] = self.coordinates[:p, :n] @ self.covariance[:n, :n] - self.coordinates[:p, :n]
+
     cdef int read(self, Workspace w, Py_ssize_t m) except -1:
-        cdef Py_ssize_t i, j, s, d = self.n_features
+        cdef Py_ssize_t i, s, n = self.n
         with nogil:
             for i in range(m):
                 s = self.waiting + i
-                for j in range(d):
-                    self.a[s * self.capacity + j] = w.features[i * d + j]
-                ok_times_rows(self.a, self.capacity, s + 1, d, w.features + i * d, self.K + s * PLACE)
+                memcpy(self.a + s * self.capacity, w.features + i * n, n * sizeof(double))
+                ok_times_rows(self.a, self.capacity, s + 1, n, w.features + i * n, self.K + s * PLACE)
         return 0
+
+    cdef void admit(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        self.map.admit(w)
 
     cdef int conclude(self, Workspace w) except -1:
         return self.take_in(w, NULL, 0)
@@ -402,27 +413,37 @@ cdef class WeightsPosterior(Posterior):
         return (coordinates + self.coordinates[:self.waiting, :self.n].T @ waiting).T[:self.outputs.n]
 
     cdef void evaluate_mean(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
-        ok_times_rows(w.coefficients, self.n_features, self.outputs.n, self.n_features, w.features + i * self.n_features, out)
+        ok_times_rows(w.coefficients, self.n, self.outputs.n, self.n, w.features + i * self.n, out)
 
     def coordinates_of(self, Workspace w, Py_ssize_t first, Py_ssize_t m):
         """(k(x, x), a(x), kernel values with those that wait) of m rows of the source of a call."""
         self.open_rows(w, first, m, False, False)
-        a = w.array(<char*> w.features, m, self.n_features, DOUBLE).copy()
+        a = w.array(<char*> w.features, m, self.n, DOUBLE).copy()
         return np.einsum("ij,ij->i", a, a), a, a @ self.coordinates[:self.waiting, :self.n].T
 
     def coefficients(self, int channel):
-        """Weights, (labels, n_features): f = scale <w, x>."""
+        """Weights, a row for each output."""
         return self.expanded() / sqrt(self.scale)
+
+    def state(self):
+        return {**Posterior.state(self), **self.map.state()}
 
     def check_state(self, state):
         """ValueError unless a state fits."""
         n, _ = self.check_known(state)
-        if n != self.n_features:
+        if n != self.map.size:
             raise ValueError("there are not as many weights as features")
+        self.map.check_state(state)
 
     def restore(self, state):
         """Continue from a state that has been checked."""
+        self.map.restore(state)
         self.restore_known(state)
+
+    def _check(self):
+        Posterior._check(self)
+        for leaf in self.map.leaves():
+            leaf._check()
 
 
 def solve_rows(factor, double[:, ::1] X):

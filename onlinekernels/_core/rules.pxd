@@ -1,6 +1,6 @@
 """Rules: what an example does to a function."""
 cimport cython
-from onlinekernels._core.moves cimport Norms, Standing, Step, View
+from onlinekernels._core.moves cimport Descent, Norms, Standing, Step, View
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.workspace cimport Workspace
 
@@ -8,6 +8,8 @@ from onlinekernels._core.workspace cimport Workspace
 cdef class Rule:
     cdef Step step
     cdef readonly bint has_trace        # whether the function's second channel is the gradient trace v
+    cdef readonly bint per_feature      # whether each weight has a step of its own, which the function keeps
+    cdef Descent descent                # then: what it needs to know
     cdef readonly bint looks_ahead      # whether it looks at the scores of the hypothesis that it will have shrunk
 
     # To be implemented
@@ -16,11 +18,12 @@ cdef class Rule:
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, double weight,
                        Workspace w) noexcept nogil
     cdef double shrink(self, long long t) noexcept nogil
+    cdef void look_back(self, const Standing* now, const View* view, Workspace w) noexcept nogil
     cdef double step_at(self, long long t) noexcept nogil
     cdef bint is_finite(self) noexcept nogil
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil
     cdef void follow(self, Workspace w) noexcept nogil
-    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double quantile) noexcept nogil
+    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double factor) noexcept nogil
 
 
 @cython.final
@@ -63,9 +66,13 @@ cdef struct Adapted:
     double scalar_trace
 
 
-@cython.final
 cdef class MetaDescent(Rule):
     cdef readonly double regularization         # c of V
+    cdef readonly double penalty                # C of implicit steps, otherwise 1
+    cdef readonly double offset_meta_rate       # mu and lambda of the offsets: V (51), (52)
+    cdef readonly double offset_memory
+    cdef readonly double margin_meta_rate       # and of the margin: V (57), (58)
+    cdef readonly double margin_memory
     cdef Adapted adapted
     cdef Adapted next                   # after the move that has been decided
     cdef double xi                      # the derivative that was used, one direction, and the curvature
@@ -78,7 +85,17 @@ cdef class MetaDescent(Rule):
     cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const Norms* old, Norms* new,
                          Workspace w) noexcept nogil
     cdef void move_scalar(self, const Standing* now, const View* view, Workspace w) noexcept nogil
+    cdef void leave_steps(self, const Standing* now, double curvature, Workspace w) noexcept nogil
     cdef set_offset_steps(self, array)
+
+
+@cython.final
+cdef class ImplicitMetaDescent(MetaDescent):
+    cdef double trace_of_offset         # what the trace of an offset gains along the direction
+
+    cdef double offset_trace_along(self, Workspace w) noexcept nogil
+    cdef void over_targets(self, const Standing* now, Py_ssize_t n, double k, double size, Workspace w) noexcept nogil
+    cdef void over_all_labels(self, Py_ssize_t n, Py_ssize_t y, double k, double size, Workspace w) noexcept nogil
 
 
 cdef double stiffness_along(Workspace w, const double* K_xi, Outputs outputs, double k, double offsets) noexcept nogil

@@ -10,6 +10,7 @@ class Rule:
     def restore(self, state: Any) -> Any: ...
     has_trace: Any
     looks_ahead: Any
+    per_feature: Any
 
 class Gradient(Rule):
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
@@ -52,7 +53,17 @@ class MetaDescent(Rule):
     def check_state(self, state: Any) -> Any: ...
     def restore(self, state: Any) -> Any: ...
     regularization: Any
+    penalty: Any
+    offset_meta_rate: Any
+    offset_memory: Any
+    margin_meta_rate: Any
+    margin_memory: Any
     offset_steps: Any
+
+class ImplicitMetaDescent(MetaDescent):
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def configure(self, step: Any, regularization: Any, penalty: Any, **others: Any) -> Any: ...
+
 STEP_CODES: dict[Any, Any]
 
 def step_sizes(code: Any, rate: Any, delay: Any, meta_rate: Any, memory: Any, t: Any) -> Any: ...

@@ -3,13 +3,14 @@ import numpy as np
 from libc.math cimport NAN, exp, fmax, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
-from onlinekernels._core.dense cimport hinge_step, softmax_hessian_times, softmax_step
-from onlinekernels._core.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, loss_grows_like_square, loss_implicit,
-                                         loss_moved_scalar)
+from onlinekernels._core.dense cimport hinge_step, softmax_grip_times, softmax_hessian_times, softmax_step
+from onlinekernels._core.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, loss_adapts, loss_grows_like_square,
+                                         loss_implicit, loss_moved_scalar)
 from onlinekernels._core.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Norms, Standing, Step, View, adapted_step,
-                                        aggressive_move, capped, gain, gradient_move, implicit_move, implicit_shrink,
-                                        meta_norms, meta_transform, move_scalar, moved_square, relaxed_move, stand_still,
-                                        step_size)
+                                        aggressive_move, capped, gain, gradient_move, implicit_grip, implicit_move,
+                                        implicit_shift, implicit_shrink, meta_norms, meta_transform, move_scalar,
+                                        moved_norms, moved_square, relaxed_move, shift_by, stand_still, step_size,
+                                        trace_transform, Shift)
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.workspace cimport Workspace
 
@@ -42,6 +43,8 @@ cdef class Rule:
         the derivative of the loss, w.xi;
     `shrink(t)`
         the factor that it will apply to f, if it looks at the scores after that;
+    `look_back(now, view, w)`
+        before that, if it has a trace too: the example at f_t itself, along w.term.labels;
     `accept`, `follow`, `state`, `check_state`, `restore`, `grow`
         for a state of its own: before the move is carried out, when it has been, and between calls. Numbers per slot, or
         per pair of slots, are tables of the dictionary.
@@ -49,7 +52,7 @@ cdef class Rule:
     Parameters
     ----------
     step : tuple
-        (code, rate, delay, meta_rate, memory).
+        (code, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of offsets and of the margin.
     """
     def __init__(self, step):
         self.configure(step)
@@ -69,6 +72,10 @@ cdef class Rule:
         """What the rule leaves of old coefficients at example t, if it looks at the scores after that."""
         return 1.0
 
+    cdef void look_back(self, const Standing* now, const View* view, Workspace w) noexcept nogil:
+        """The example as f_t sees it, before the rule is asked how much it will shrink f."""
+        pass
+
     cdef double step_at(self, long long t) noexcept nogil:
         """eta of example t, which has just been decided."""
         return step_size(&self.step, t)
@@ -85,7 +92,7 @@ cdef class Rule:
         """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere."""
         pass
 
-    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double quantile) noexcept nogil:
+    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
         """How far y may be from the score that was just evaluated, in the interval of a coverage: see `level_of`."""
         return NAN
 
@@ -292,10 +299,14 @@ cdef class MetaDescent(Rule):
     ----------
     step : tuple
     regularization : float
+    per_feature : bool
+        SMD, V 2.2: each weight has a step of its own, which the function keeps. The rule decides as for a step of 1, and
+        `eta` is their mean.
     """
 
-    def __init__(self, step, **others):
+    def __init__(self, step, bint per_feature=False, **others):
         self.has_trace = True
+        self.per_feature = per_feature
         self.adapted = Adapted(step[1], 1.0, 0.0)
         self.step.rate = step[1]
         self.set_offset_steps(np.array([[step[1]], [0.0]]))
@@ -306,7 +317,10 @@ cdef class MetaDescent(Rule):
             self.adapted.eta = step[1]
             self.offset_steps[0] = step[1]
         Rule.configure(self, step)
-        self.regularization = regularization
+        self.regularization, self.penalty = regularization, 1.0
+        self.offset_meta_rate, self.offset_memory, self.margin_meta_rate, self.margin_memory = step[5:9]
+        self.descent.meta_rate, self.descent.memory = self.step.meta_rate, self.step.memory
+        self.descent.regularization = regularization
 
     cdef set_offset_steps(self, array):
         cdef Py_ssize_t width = array.shape[1]
@@ -333,15 +347,16 @@ cdef class MetaDescent(Rule):
 
     cdef void move_scalar(self, const Standing* now, const View* view, Workspace w) noexcept nogil:
         """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum)."""
-        cdef double slope = view.weight * now.loss.scalar * view.scalar_gradient        # dl / d log eps
+        cdef double slope = self.penalty * view.weight * now.loss.scalar * view.scalar_gradient     # dl / d log eps
+        cdef double memory = self.margin_memory
         cdef Adapted* next = &self.next
         w.move.compared = view.compared
         if now.loss.step > 0.0:
-            move_scalar(&now.loss, &now.pace, next.eta, view.weight, view.scalar_gradient, view.compared, &w.move)
-        elif view.scalar_gradient != 0.0 and now.loss.scalar > 0.0:
-            next.scalar_eta *= gain(self.step.meta_rate, next.scalar_trace * slope)
-            next.scalar_trace = (self.step.memory * next.scalar_trace
-                                 - next.scalar_eta * slope * (1.0 + self.step.memory * next.scalar_trace))
+            move_scalar(&now.loss, &now.pace, next.eta * self.penalty, view.weight, view.scalar_gradient, view.compared, &w.move)
+        elif loss_adapts(&now.loss) and now.loss.scalar > 0.0:
+            next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope)               # V (57)
+            next.scalar_trace = (memory * next.scalar_trace
+                                 - next.scalar_eta * slope * (1.0 + memory * next.scalar_trace))    # V (58)
             w.move.scalar = loss_moved_scalar(&now.loss, now.loss.scalar * exp(-next.scalar_eta * slope))
 
     cdef void move(self, const Standing* now, View* view, Workspace w) noexcept nogil:
@@ -350,9 +365,15 @@ cdef class MetaDescent(Rule):
         if loss_grows_like_square(&now.loss):
             self.stiffness = view.curvature * (view.k + (view.offsets if now.has_offset else 0.0))
         self.next = self.adapted
+        chi = view.curvature * view.trace                                   # (43)
+        w.move.offset = 0.0                                                 # `accept` adapts offsets
+        if self.per_feature:
+            self.move_scalar(now, view, w)
+            self.leave_steps(now, view.curvature, w)
+            w.move.alpha[0], w.move.alpha[1] = -xi, -(xi + memory * chi)
+            return
         self.next.eta = eta = adapted_step(self.adapted.eta, self.step.meta_rate, c, now.norms.product, xi * view.trace,
                                            self.stiffness)                  # (33), (45)
-        chi = view.curvature * view.trace                                   # (43)
         self.move_scalar(now, view, w)
         meta_transform(eta, c, memory, &w.move)
         w.move.alpha[0] = -eta * xi                                         # (32)
@@ -361,7 +382,12 @@ cdef class MetaDescent(Rule):
                       - eta * (c * view.bare + (xi + memory * chi) * view.k))       # (39) at x_t
         meta_norms(eta, c, memory, xi * view.bare, xi * xi * view.k, chi * view.bare, xi * trace_next, &now.norms,
                    &w.move.norms)
-        w.move.offset = 0.0                                                 # `accept` adapts offsets
+
+    cdef void leave_steps(self, const Standing* now, double curvature, Workspace w) noexcept nogil:
+        """The function's own steps decay and move f and v; here they stand still."""
+        w.move.transform[0][0] = w.move.transform[1][1] = 1.0
+        w.move.transform[1][0] = 0.0
+        self.descent.curvature = curvature if loss_grows_like_square(&now.loss) else 0.0
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, double weight,
                        Workspace w) noexcept nogil:
@@ -370,7 +396,7 @@ cdef class MetaDescent(Rule):
         cdef double* v = w.bare + w.width
         cdef double* K_new = w.spare                # kappa times what enters v
         cdef double* K_xi = w.spare + w.width       # kappa xi
-        cdef double c = self.regularization, memory = self.step.memory, eta, xi_v = 0.0
+        cdef double c = self.regularization, memory = self.step.memory, eta, xi_v = 0.0, largest = 0.0
         hessian_times(w, v, n, weight)
         for l in range(n):
             K_xi[l] = w.xi[l]
@@ -380,7 +406,15 @@ cdef class MetaDescent(Rule):
         self.stiffness = 0.0
         if w.diagonal and loss_grows_like_square(&now.loss):
             self.stiffness = stiffness_along(w, K_xi, outputs, k, 1.0 if now.has_offset else 0.0)
+            for l in range(n):
+                largest = fmax(largest, w.probability[l])
         self.next = self.adapted
+        if self.per_feature:
+            self.curvature = weight
+            self.leave_steps(now, largest, w)
+            for l in range(n):
+                w.term.alpha[l], w.term.alpha[n + l], w.term.offset[l] = -w.xi[l], -(w.xi[l] + memory * w.chi[l]), 0.0
+            return
         self.next.eta = eta = adapted_step(self.adapted.eta, self.step.meta_rate, c, now.norms.product, xi_v, self.stiffness)
         self.curvature = weight
         meta_transform(eta, c, memory, &w.move)
@@ -425,11 +459,15 @@ cdef class MetaDescent(Rule):
             for k in range(w.term.n):               # the second label of a pair has the opposite sign
                 w.xi[w.term.labels[k]] = self.xi if k == 0 else -self.xi
         for l in range(labels):
-            self.offset_eta[l] *= gain(self.step.meta_rate, w.xi[l] * self.offset_trace[l])         # V (51)
+            self.offset_eta[l] *= gain(self.offset_meta_rate, w.xi[l] * self.offset_trace[l])       # V (51)
             self.offset_eta[l] = capped(self.offset_eta[l], self.stiffness)
-            self.offset_trace[l] = (self.step.memory * self.offset_trace[l]                         # V (52), erratum
-                                    - self.offset_eta[l] * (w.xi[l] + self.step.memory * w.chi[l]))
+            self.offset_trace[l] = (self.offset_memory * self.offset_trace[l]                       # V (52), erratum
+                                    - self.offset_eta[l] * (w.xi[l] + self.offset_memory * w.chi[l]))
             offset[l] -= self.offset_eta[l] * w.xi[l]                                               # V (50)
+
+    cdef void follow(self, Workspace w) noexcept nogil:
+        if self.per_feature:
+            self.adapted.eta = self.next.eta = w.mean_step
 
     def state(self, Py_ssize_t labels):
         return {"eta": self.adapted.eta, "scalar_eta": self.adapted.scalar_eta, "scalar_trace": self.adapted.scalar_trace,
@@ -463,6 +501,129 @@ cdef double stiffness_along(Workspace w, const double* K_xi, Outputs outputs, do
         bend += w.probability[l] * moved * moved
         length += w.xi[l] * moved
     return bend / length if length > 0.0 else 0.0
+cdef class ImplicitMetaDescent(MetaDescent):
+    """Implicit steps whose size adapts: eta <- eta max(1/2, 1 - mu <g(f_t), v_t>), then the step of `Implicit`.
+
+    v_t is the derivative of f_t with respect to log eta, see `trace_transform`; offsets are coordinates of the same arg-min,
+    so they share its step and have a part in v. Nothing caps the step: an implicit one cannot overshoot.
+
+    Parameters
+    ----------
+    step : tuple
+    regularization, penalty : float
+    """
+
+    def __init__(self, step, **others):
+        self.looks_ahead = True
+        MetaDescent.__init__(self, step, **others)
+
+    def configure(self, step, double regularization, double penalty, **others):
+        MetaDescent.configure(self, step, regularization)
+        self.penalty = penalty
+
+    cdef double shrink(self, long long t) noexcept nogil:
+        return implicit_shrink(self.next.eta, self.regularization)
+
+    cdef double offset_trace_along(self, Workspace w) noexcept nogil:
+        """The trace of the offsets along the direction of w.term.labels."""
+        cdef double trace = self.offset_trace[w.term.labels[0]]
+        return trace - self.offset_trace[w.term.labels[1]] if w.term.n == 2 else trace
+
+    cdef void look_back(self, const Standing* now, const View* view, Workspace w) noexcept nogil:
+        cdef double trace = view.trace + (self.offset_trace_along(w) if now.has_offset else 0.0)
+        self.next = self.adapted
+        self.next.eta *= gain(self.step.meta_rate, self.regularization * now.norms.product
+                              + self.penalty * view.derivative * trace)
+
+    cdef void move(self, const Standing* now, View* view, Workspace w) noexcept nogil:
+        cdef double shrink = self.shrink(now.t + 1), size = self.next.eta * self.penalty * view.weight
+        cdef double offsets = view.offsets if now.has_offset else 0.0, k = view.k + offsets / shrink, back, a, b
+        cdef Shift shift
+        view.score += (shrink - 1.0) * view.bare
+        shift = implicit_shift(&now.loss, shrink, size, offsets, view.score, view.target, view.k)
+        shift_by(&shift, &w.move)
+        trace_transform(shrink, self.step.memory, &w.move)
+        self.move_scalar(now, view, w)
+        a = shift.alpha
+        back = self.step.memory * view.trace - (1.0 - shrink) * view.bare + a * (view.k + offsets / (shrink * shrink))
+        if now.has_offset:
+            back += self.step.memory * self.offset_trace_along(w) / shrink
+        back *= implicit_grip(&now.loss, shrink * size, a, view.score, view.target, k)
+        w.move.alpha[1] = b = shrink * (a - back)
+        self.trace_of_offset = a / shrink - back
+        moved_norms(&w.move, a * view.bare, a * view.trace, b * view.bare, a * a * view.k, a * b * view.k, &now.norms,
+                    &w.move.norms)
+
+    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, double weight,
+                       Workspace w) noexcept nogil:
+        """All labels at once, or all targets; kappa is the identity. w.xi has the derivatives at f_t, w.chi gets what the
+        traces of the offsets gain."""
+        cdef Py_ssize_t l, n = outputs.n
+        cdef double* f = w.bare
+        cdef double* v = w.bare + w.width
+        cdef double* a = w.term.alpha
+        cdef double* b = w.term.alpha + n
+        cdef double memory = self.step.memory, product = self.regularization * now.norms.product, shrink, size, own
+        cdef double a_f = 0.0, a_v = 0.0, b_f = 0.0, aka = 0.0, akb = 0.0
+        for l in range(n):
+            product += self.penalty * w.xi[l] * (v[l] + (self.offset_trace[l] if now.has_offset else 0.0))
+        self.next = self.adapted
+        self.next.eta *= gain(self.step.meta_rate, product)
+        shrink = self.shrink(now.t + 1)
+        size, own = shrink * self.next.eta * self.penalty * weight, k
+        for l in range(n):
+            w.spare[l] = w.scores[l] + (shrink - 1.0) * f[l]
+        if now.has_offset:
+            own += 1.0 / shrink
+        if own > 0.0 and size > 0.0:
+            if w.diagonal:
+                self.over_targets(now, n, own, size, w)
+            elif n >= 2:
+                softmax_step(w.spare, y, n, own, size, w.chi, a)
+        for l in range(n):              # what v would be at x, if it were not for the loss
+            w.chi[l] = memory * v[l] - (1.0 - shrink) * f[l] + a[l] * k
+            if now.has_offset:
+                w.chi[l] += (memory * self.offset_trace[l] + a[l] / shrink) / shrink
+        if w.diagonal:
+            for l in range(n):
+                w.chi[l] *= implicit_grip(&now.loss, size, a[l], w.spare[l], w.targets[l], own)
+        elif size > 0.0:
+            self.over_all_labels(n, y, own, size, w)
+        trace_transform(shrink, memory, &w.move)
+        for l in range(n):
+            b[l] = shrink * (a[l] - w.chi[l])
+            w.term.offset[l] = a[l] / shrink
+            w.chi[l] = w.term.offset[l] - w.chi[l]
+            a_f += a[l] * f[l]
+            a_v += a[l] * v[l]
+            b_f += b[l] * f[l]
+            aka += a[l] * a[l] * k
+            akb += a[l] * b[l] * k
+        moved_norms(&w.move, a_f, a_v, b_f, aka, akb, &now.norms, &w.move.norms)
+
+    cdef void over_targets(self, const Standing* now, Py_ssize_t n, double k, double size, Workspace w) noexcept nogil:
+        cdef Py_ssize_t l
+        for l in range(n):
+            w.term.alpha[l] = loss_implicit(&now.loss, w.spare[l], w.targets[l], k, size)
+
+    cdef void over_all_labels(self, Py_ssize_t n, Py_ssize_t y, double k, double size, Workspace w) noexcept nogil:
+        """w.chi <- what the coefficients of the logistic loss give back of it."""
+        cdef Py_ssize_t l
+        for l in range(n):
+            w.probability[l] = (1.0 if l == y else 0.0) - w.term.alpha[l] / size
+        softmax_grip_times(w.probability, w.chi, n, k, size, w.chi)
+
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
+        cdef Py_ssize_t l
+        self.adapted = self.next
+        if not now.has_offset:
+            return
+        for l in range(labels):
+            self.offset_trace[l] = self.step.memory * self.offset_trace[l] + (w.chi[l] if w.all_labels else 0.0)
+        if not w.all_labels:
+            self.offset_trace[w.term.labels[0]] += self.trace_of_offset
+            if w.term.n == 2:
+                self.offset_trace[w.term.labels[1]] -= self.trace_of_offset
 
 
 cdef void hessian_times(Workspace w, const double* vector, Py_ssize_t n, double weight) noexcept nogil:

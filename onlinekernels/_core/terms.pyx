@@ -1,6 +1,6 @@
 """Functions that are sums over terms: a kernel over the rows of a dictionary, and coefficients."""
 import numpy as np
-from libc.math cimport NAN, fabs, fmax
+from libc.math cimport NAN, fabs
 from libc.string cimport memset
 from onlinekernels._core.coefficients cimport Coefficients
 from onlinekernels._core.frame cimport MAX_CHANNELS, frame_reset, frame_row
@@ -36,7 +36,7 @@ cdef class Terms(Function):
         cdef Py_ssize_t k
         cdef double size = 0.0
         for k in range(w.term.n):
-            size = fmax(size, fabs(w.term.stored[k]))
+            size = max(size, fabs(w.term.stored[k]))
         return self.terms.budget.victim(self.terms, size)
 
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil:

@@ -6,10 +6,11 @@ cdef extern from "additive.h" nogil:
         int code
         int order
         double rate
-        double c[4]
     enum:
         OK_SPLINE
         OK_MATERN
+        OK_OWN
+        OK_MAX_ORDER
         OK_MAX_DIMS
     int ok_additive_dims(const ok_additive* k) noexcept
     void ok_additive_start(ok_additive* k) noexcept
@@ -22,6 +23,11 @@ cdef extern from "additive.h" nogil:
                              Py_ssize_t stride, Py_ssize_t n) noexcept
     void ok_additive_weights(const ok_additive* k, double x, const double* lows, const double* highs,
                              Py_ssize_t at, Py_ssize_t used, double* out, Py_ssize_t n) noexcept
+    double ok_own_value(const ok_additive* k, const double* x, const double* z) noexcept
+    void ok_own_values(const ok_additive* k, const double* x, const double* p, const double* facts, Py_ssize_t stride,
+                       double* out, Py_ssize_t n) noexcept
+    void ok_own_weights(const ok_additive* k, const double* x, Py_ssize_t at, Py_ssize_t used, double* out,
+                        Py_ssize_t n) noexcept
     Py_ssize_t ok_count_below(const double* keys, double x, Py_ssize_t n) noexcept
     void ok_additive_row(const ok_additive* k, const double* low, const double* scale, const double* x,
                          const double* points, Py_ssize_t n, Py_ssize_t d, double* out) noexcept
@@ -50,7 +56,10 @@ cdef ok_additive additive_kernel(description) except *
 
 cdef class Tree:
     cdef ok_additive kernel
+    cdef object functions                   # of a kernel of the user's own: left, then right ones
     cdef readonly int dims                  # sums per block, output and channel
+    cdef readonly Py_ssize_t facts          # numbers that a leaf keeps beside each key: values of the user's functions
+    cdef readonly Py_ssize_t stride         # numbers of a place: the key and its facts
     cdef readonly Py_ssize_t n_coordinates
     cdef readonly Py_ssize_t rows           # numbers per term: channels * outputs
     cdef Store leaves
@@ -79,14 +88,14 @@ cdef class Tree:
     cdef void free_block(self, Store* store, int i) noexcept nogil
     cdef int size_of(self, int block, int level) noexcept nogil
     # One coordinate
-    cdef void descend(self, Py_ssize_t j, double x, int level, const double* block, Py_ssize_t rows,
+    cdef void descend(self, Py_ssize_t j, const double* x, int level, const double* block, Py_ssize_t rows,
                       double* out, int* at) noexcept nogil
-    cdef void look_into(self, double x, const double* block, Py_ssize_t rows, double* out) noexcept nogil
-    cdef void put_key(self, Py_ssize_t j, double key, const double* values, const int* touched,
+    cdef void look_into(self, const double* x, const double* block, Py_ssize_t rows, double* out) noexcept nogil
+    cdef void put_key(self, Py_ssize_t j, const double* key, const double* values, const int* touched,
                       Py_ssize_t n) noexcept nogil
-    cdef int insert_below(self, int block, int level, double key, const double* values, const int* touched,
+    cdef int insert_below(self, int block, int level, const double* key, const double* values, const int* touched,
                     Py_ssize_t n, bint* everything) noexcept nogil
-    cdef int insert_in_leaf(self, int block, double key, const double* values, const int* touched,
+    cdef int insert_in_leaf(self, int block, const double* key, const double* values, const int* touched,
                             Py_ssize_t n, bint* everything) noexcept nogil
     cdef void insert_child(self, int block, Py_ssize_t at, int child, int level) noexcept nogil
     cdef void remove_below(self, int block, int level, double key, const double* values, const int* touched,

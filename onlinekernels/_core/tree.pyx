@@ -27,7 +27,7 @@ from onlinekernels._core.vecmath cimport ok_dot
 cdef enum:
     KEYS = HEADER                           # leaf: keys, ascending, then infinity
     COUNTS = KEYS + LEAF                    # leaf: int32, terms with this key
-    VALUES = COUNTS + LEAF // 2             # leaf: (rows, LEAF) coefficients
+    VALUES = COUNTS + LEAF // 2             # leaf: (rows, LEAF) coefficients, then (facts, LEAF)
     HIGH = HEADER                           # node: largest key of each child, then infinity
     LOW = HIGH + FAN                        # node: smallest key of each child
     CHILD = LOW + FAN                       # node: int32
@@ -35,15 +35,20 @@ cdef enum:
 
 
 cdef ok_additive additive_kernel(description) except *:
-    """("spline", order), ("exponential", rate) or ("matern", rate, smoothness) for the core."""
+    """("spline", order), ("exponential", rate), ("matern", rate, smoothness) or ("own", left, right) for the core."""
     cdef ok_additive kernel
     name = description[0]
+    if name == "own":
+        kernel.code, kernel.order, kernel.rate = OK_OWN, len(description[1]) - 1, 1.0
+        if len(description[1]) != len(description[2]) or not 0 <= kernel.order <= OK_MAX_ORDER:
+            raise ValueError(f"there is no additive kernel {description!r}")
+        return kernel
     kernel.code = OK_SPLINE if name == "spline" else OK_MATERN
     kernel.order = description[1] if name == "spline" else 0
     kernel.rate = 1.0 if name == "spline" else description[1]
     if name == "matern":
         kernel.order = {1.5: 1, 2.5: 2}[description[2]]
-    elif name not in ("spline", "exponential") or not 0 <= kernel.order <= 3:
+    elif name not in ("spline", "exponential") or not 0 <= kernel.order <= OK_MAX_ORDER:
         raise ValueError(f"there is no additive kernel {description!r}")
     ok_additive_start(&kernel)
     return kernel
@@ -61,7 +66,8 @@ cdef class Tree:
     Parameters
     ----------
     kernel : tuple
-        ("spline", order), ("exponential", rate) or ("matern", rate, smoothness).
+        ("spline", order), ("exponential", rate), ("matern", rate, smoothness) or ("own", left, right) with lists of
+        functions of arrays.
     n_coordinates : int
         Trees; a term has one key in each.
     rows : int
@@ -81,9 +87,12 @@ cdef class Tree:
     def __init__(self, kernel, Py_ssize_t n_coordinates=1, Py_ssize_t rows=1):
         self.kernel = additive_kernel(kernel)
         self.dims = ok_additive_dims(&self.kernel)
+        self.functions = [*kernel[1], *kernel[2]] if kernel[0] == "own" else []
+        self.facts = len(self.functions)
+        self.stride = 1 + self.facts
         self.n_coordinates = n_coordinates
         self.rows = rows
-        self.leaves.block = VALUES + rows * LEAF
+        self.leaves.block = VALUES + (rows + self.facts) * LEAF
         self.nodes.block = SUMS + rows * self.dims * FAN
         self.leaves.capacity = self.nodes.capacity = 0
         self.root_array = np.empty(max(n_coordinates, 1), dtype=np.int32)
@@ -170,7 +179,7 @@ cdef class Tree:
     cdef void evaluate_into(self, const double* x, Py_ssize_t rows, double* out, int* at) noexcept nogil:
         """out[row] = sum_j f_j(x_j) for the first `rows` rows; all coordinates descend together.
 
-        at: scratch, where each coordinate's descent is.
+        x: a place for each coordinate, see `places`. at: scratch, where each coordinate's descent is.
         """
         cdef Py_ssize_t j, row
         cdef int step, highest = 0
@@ -182,37 +191,47 @@ cdef class Tree:
         for step in range(highest + 1):
             for j in range(self.n_coordinates):
                 if step < self.height[j]:
-                    self.descend(j, x[j], self.height[j] - step, self.node(at[j]), rows, out, at)
+                    self.descend(j, x + j * self.stride, self.height[j] - step, self.node(at[j]), rows, out, at)
                 elif step == self.height[j] and at[j] != NOWHERE:
-                    self.look_into(x[j], self.leaf(at[j]), rows, out)
+                    self.look_into(x + j * self.stride, self.leaf(at[j]), rows, out)
 
-    cdef void descend(self, Py_ssize_t j, double x, int level, const double* block, Py_ssize_t rows,
+    cdef void descend(self, Py_ssize_t j, const double* x, int level, const double* block, Py_ssize_t rows,
                       double* out, int* at) noexcept nogil:
         """Add what the children beside x contribute, and go on to the one that x falls into."""
         cdef double weights[OK_MAX_DIMS * FAN]
         cdef Py_ssize_t row, size = (<const int*> block)[0], span = self.dims * FAN
-        cdef Py_ssize_t child = min(ok_count_below(block + HIGH, x, FAN), size - 1)
+        cdef Py_ssize_t child = min(ok_count_below(block + HIGH, x[0], FAN), size - 1)
         at[j] = (<const int*> (block + CHILD))[child]
         if level > 1:
             ok_prefetch(self.node(at[j]), self.nodes.block if self.rows == 1 else SUMS)
         else:
             ok_prefetch(self.leaf(at[j]), self.leaves.block if self.rows == 1 else VALUES)
-        ok_additive_weights(&self.kernel, x, block + LOW, block + HIGH, child, size, weights, FAN)
+        if self.facts:
+            ok_own_weights(&self.kernel, x, child, size, weights, FAN)
+        else:
+            ok_additive_weights(&self.kernel, x[0], block + LOW, block + HIGH, child, size, weights, FAN)
         for row in range(rows):
             out[row] += ok_dot(weights, block + SUMS + row * span, span)
 
-    cdef void look_into(self, double x, const double* block, Py_ssize_t rows, double* out) noexcept nogil:
+    cdef void look_into(self, const double* x, const double* block, Py_ssize_t rows, double* out) noexcept nogil:
         """Add the keys of a leaf, one by one."""
         cdef double values[LEAF]
         cdef Py_ssize_t row, size = (<const int*> block)[0]
-        ok_additive_values(&self.kernel, x, block + KEYS, values, size)
+        if self.facts:
+            ok_own_values(&self.kernel, x, block + KEYS, block + VALUES + self.rows * LEAF, LEAF, values, size)
+        else:
+            ok_additive_values(&self.kernel, x[0], block + KEYS, values, size)
         for row in range(rows):
             out[row] += ok_dot(values, block + VALUES + row * LEAF, size)
 
     cdef double value(self, const double* x, const double* z) noexcept nogil:
         """sum_j K(x_j, z_j)."""
         cdef double total = 0.0
-        if self.n_coordinates:
+        cdef Py_ssize_t j
+        if self.facts:
+            for j in range(self.n_coordinates):
+                total += ok_own_value(&self.kernel, x + j * self.stride, z + j * self.stride)
+        elif self.n_coordinates:
             ok_additive_row(&self.kernel, NULL, NULL, x, z, 1, self.n_coordinates, &total)
         return total
 
@@ -222,9 +241,9 @@ cdef class Tree:
         """Add a term with values[row] for the n rows in `touched`; room has been reserved."""
         cdef Py_ssize_t j
         for j in range(self.n_coordinates):
-            self.put_key(j, x[j], values, touched, n)
+            self.put_key(j, x + j * self.stride, values, touched, n)
 
-    cdef void put_key(self, Py_ssize_t j, double key, const double* values, const int* touched,
+    cdef void put_key(self, Py_ssize_t j, const double* key, const double* values, const int* touched,
                       Py_ssize_t n) noexcept nogil:
         cdef int sibling, above
         cdef bint everything = False
@@ -238,7 +257,7 @@ cdef class Tree:
             self.root[j] = above
             self.height[j] += 1
 
-    cdef int insert_below(self, int block, int level, double key, const double* values, const int* touched,
+    cdef int insert_below(self, int block, int level, const double* key, const double* values, const int* touched,
                     Py_ssize_t n, bint* everything) noexcept nogil:
         """Add to a key below a block; return a new sibling to its right if it had to split.
 
@@ -250,7 +269,7 @@ cdef class Tree:
         if level == 0:
             return self.insert_in_leaf(block, key, values, touched, n, everything)
         node = self.node(block)
-        at = min(ok_count_below(node + HIGH, key, FAN), (<int*> node)[0] - 1)
+        at = min(ok_count_below(node + HIGH, key[0], FAN), (<int*> node)[0] - 1)
         sibling = self.insert_below((<int*> (node + CHILD))[at], level - 1, key, values, touched, n, everything)
         self.refresh(block, at, level - 1, touched, n, everything)
         if sibling == NOWHERE:
@@ -264,10 +283,11 @@ cdef class Tree:
         self.insert_child(block, at + 1, sibling, level - 1)
         return right
 
-    cdef int insert_in_leaf(self, int block, double key, const double* values, const int* touched,
+    cdef int insert_in_leaf(self, int block, const double* place, const double* values, const int* touched,
                             Py_ssize_t n, bint* everything) noexcept nogil:
         cdef double* leaf = self.leaf(block)
         cdef int* counts = <int*> (leaf + COUNTS)
+        cdef double key = place[0]
         cdef Py_ssize_t row, rest, size = (<int*> leaf)[0], at = ok_count_below(leaf + KEYS, key, LEAF)
         cdef int right = NOWHERE
         if at < size and leaf[KEYS + at] == key:
@@ -285,9 +305,9 @@ cdef class Tree:
         rest = size - at
         memmove(leaf + KEYS + at + 1, leaf + KEYS + at, rest * sizeof(double))
         memmove(counts + at + 1, counts + at, rest * sizeof(int))
-        for row in range(self.rows):
+        for row in range(self.rows + self.facts):
             memmove(leaf + VALUES + row * LEAF + at + 1, leaf + VALUES + row * LEAF + at, rest * sizeof(double))
-            leaf[VALUES + row * LEAF + at] = 0.0
+            leaf[VALUES + row * LEAF + at] = 0.0 if row < self.rows else place[1 + row - self.rows]
         leaf[KEYS + at] = key
         counts[at] = 1
         for row in range(n):
@@ -311,7 +331,7 @@ cdef class Tree:
         cdef double* b = self.leaf(target) if level == 0 else self.node(target)
         cdef Py_ssize_t ints = COUNTS if level == 0 else CHILD
         cdef Py_ssize_t rest = VALUES if level == 0 else SUMS
-        rows = self.rows if level == 0 else self.rows * self.dims
+        rows = self.rows + self.facts if level == 0 else self.rows * self.dims
         memcpy(b + HEADER + at, a + HEADER + first, n * sizeof(double))        # KEYS or HIGH
         if level > 0:
             memcpy(b + LOW + at, a + LOW + first, n * sizeof(double))
@@ -349,11 +369,15 @@ cdef class Tree:
         cdef double low = below[KEYS] if level == 0 else below[LOW]
         cdef double high = below[KEYS + size - 1] if level == 0 else below[HIGH + size - 1]
         cdef double work[OK_MAX_DIMS * LEAF]
+        cdef const double* basis = work
+        cdef Py_ssize_t width = size            # of a row of the basis
         cdef double* sums
         everything[0] |= low != node[LOW + at] or high != node[HIGH + at]
         node[LOW + at] = low
         node[HIGH + at] = high
-        if level == 0:
+        if level == 0 and self.facts:
+            basis, width = below + VALUES + self.rows * LEAF, LEAF
+        elif level == 0:
             ok_additive_basis(&self.kernel, low, high, below + KEYS, work, size)
         elif self.kernel.code == OK_MATERN:
             ok_additive_shifts(&self.kernel, low, high, below + LOW, below + HIGH, work, FAN)
@@ -364,7 +388,7 @@ cdef class Tree:
             sums = node + SUMS + row * self.dims * FAN + at
             if level == 0:
                 for s in range(self.dims):
-                    sums[s * FAN] = ok_dot(work + s * size, below + VALUES + row * LEAF, size)
+                    sums[s * FAN] = ok_dot(basis + s * width, below + VALUES + row * LEAF, size)
             else:
                 ok_additive_combine(&self.kernel, work, below + SUMS + row * self.dims * FAN, sums, FAN, FAN)
 
@@ -391,11 +415,11 @@ cdef class Tree:
                 return False
             for level in range(self.height[j], 0, -1):
                 data = self.node(block)
-                at = min(ok_count_below(data + HIGH, x[j], FAN), (<int*> data)[0] - 1)
+                at = min(ok_count_below(data + HIGH, x[j * self.stride], FAN), (<int*> data)[0] - 1)
                 block = (<int*> (data + CHILD))[at]
             data = self.leaf(block)
-            at = ok_count_below(data + KEYS, x[j], LEAF)
-            if at >= (<int*> data)[0] or data[KEYS + at] != x[j]:
+            at = ok_count_below(data + KEYS, x[j * self.stride], LEAF)
+            if at >= (<int*> data)[0] or data[KEYS + at] != x[j * self.stride]:
                 return False
         return True
 
@@ -406,7 +430,7 @@ cdef class Tree:
         cdef bint everything
         for j in range(self.n_coordinates):
             everything = False
-            self.remove_below(self.root[j], self.height[j], x[j], values, touched, n, &everything)
+            self.remove_below(self.root[j], self.height[j], x[j * self.stride], values, touched, n, &everything)
             while self.height[j] > 0 and self.size_of(self.root[j], self.height[j]) == 1:
                 block = self.root[j]
                 self.root[j] = (<int*> (self.node(block) + CHILD))[0]
@@ -453,7 +477,7 @@ cdef class Tree:
         rest = size - at - 1                                    # the key goes, with all that rounding left
         memmove(leaf + KEYS + at, leaf + KEYS + at + 1, rest * sizeof(double))
         memmove(counts + at, counts + at + 1, rest * sizeof(int))
-        for row in range(self.rows):
+        for row in range(self.rows + self.facts):
             memmove(leaf + VALUES + row * LEAF + at, leaf + VALUES + row * LEAF + at + 1, rest * sizeof(double))
             leaf[VALUES + row * LEAF + size - 1] = 0.0
         leaf[KEYS + size - 1] = INFINITY
@@ -553,7 +577,7 @@ cdef class Tree:
     cdef build(self, Py_ssize_t j, keys, counts, values, sizes):
         cdef const double[::1] key = keys
         cdef const int[::1] count = counts
-        cdef const double[:, ::1] value = values
+        cdef const double[:, ::1] value = np.vstack([values, self.facts_of(keys)])
         cdef Py_ssize_t first = 0, size, row
         cdef int block, level
         cdef double* data
@@ -563,7 +587,7 @@ cdef class Tree:
             data = self.leaf(block)
             memcpy(data + KEYS, &key[first], size * sizeof(double))
             memcpy(data + COUNTS, &count[first], size * sizeof(int))
-            for row in range(self.rows):
+            for row in range(self.rows + self.facts):
                 memcpy(data + VALUES + row * LEAF, &value[row, first], size * sizeof(double))
             (<int*> data)[0] = <int> size
             first += size
@@ -582,18 +606,41 @@ cdef class Tree:
 
     # ---- From Python --------------------------------------------------------------------------
 
+    def facts_of(self, x):
+        """Values of the user's functions at an array of numbers, shape (facts, n)."""
+        facts = np.empty((self.facts, len(x)))
+        for i, function in enumerate(self.functions):
+            values = np.asarray(function(x.copy()), dtype=np.float64)
+            if values.shape not in ((), x.shape):
+                raise ValueError(f"The functions of Additive must give one number for each one that they get. For {len(x)} "
+                                 f"numbers, {function!r} gave an array of shape {values.shape}.")
+            facts[i] = values
+        return facts
+
+    def places(self, x):
+        """Rows of numbers, one per coordinate, as rows of places: each number and the facts about it."""
+        x = np.asarray(x, dtype=np.float64)
+        if not self.facts:
+            return np.ascontiguousarray(x)
+        places = np.vstack([x.reshape(1, -1), self.facts_of(x.ravel())]).T
+        return np.ascontiguousarray(places).reshape(x.shape[0], -1)
+
     def add(self, const double[::1] x, const double[::1] values):
         """Add a term: its keys, one per coordinate, and its coefficients, one per row."""
+        cdef const double[:, ::1] place
         self.check_shapes(x, values)
         self.reserve(1)
-        self.put(&x[0], &values[0], self.all_rows, self.rows)
+        place = self.places(np.asarray(x)[None])
+        self.put(&place[0, 0], &values[0], self.all_rows, self.rows)
 
     def remove(self, const double[::1] x, const double[::1] values):
         """Remove a term that was added with the same arguments; KeyError if there is no such key."""
+        cdef const double[:, ::1] place
         self.check_shapes(x, values)
-        if not self.has(&x[0]):
+        place = self.places(np.asarray(x)[None])
+        if not self.has(&place[0, 0]):
             raise KeyError(f"no term has the keys {list(x)}")
-        self.take(&x[0], &values[0], self.all_rows, self.rows)
+        self.take(&place[0, 0], &values[0], self.all_rows, self.rows)
 
     cdef check_coordinate(self, Py_ssize_t j):
         if not 0 <= j < self.n_coordinates:
@@ -610,14 +657,16 @@ cdef class Tree:
         """sum_j f_j(x_j), one number per row."""
         cdef double[::1] out = np.zeros(self.rows)
         cdef int[::1] at = np.zeros(self.n_coordinates, dtype=np.int32)
+        cdef const double[:, ::1] place
         if x.shape[0] != self.n_coordinates:
             raise ValueError(f"expected {self.n_coordinates} coordinates, got {x.shape[0]}")
-        self.evaluate_into(&x[0], self.rows, &out[0], &at[0])
+        place = self.places(np.asarray(x)[None])
+        self.evaluate_into(&place[0, 0], self.rows, &out[0], &at[0])
         return np.asarray(out)
 
     def component(self, Py_ssize_t j, points):
         """f_j at all points, shape (len(points), rows)."""
-        cdef const double[::1] x = np.ascontiguousarray(points, dtype=np.float64)
+        cdef const double[:, ::1] x = self.places(np.reshape(points, (-1, 1)))
         cdef double[:, ::1] out = np.zeros((x.shape[0], self.rows))
         cdef Py_ssize_t i
         cdef int[::1] at = np.zeros(self.n_coordinates, dtype=np.int32)
@@ -627,8 +676,8 @@ cdef class Tree:
             for i in range(x.shape[0]):
                 at[j] = self.root[j]
                 for level in range(self.height[j], 0, -1):
-                    self.descend(j, x[i], level, self.node(at[j]), self.rows, &out[i, 0], &at[0])
-                self.look_into(x[i], self.leaf(at[j]), self.rows, &out[i, 0])
+                    self.descend(j, &x[i, 0], level, self.node(at[j]), self.rows, &out[i, 0], &at[0])
+                self.look_into(&x[i, 0], self.leaf(at[j]), self.rows, &out[i, 0])
         return np.asarray(out)
 
     cdef collect(self, int block, int level, list leaf_blocks, list sizes):
@@ -653,7 +702,7 @@ cdef class Tree:
         leaves = self.leaf_array[blocks]
         used = np.arange(LEAF) < sizes[0][:, None]
         counts = np.ascontiguousarray(leaves[:, COUNTS:VALUES]).view(np.int32)
-        values = leaves[:, VALUES:].reshape(len(blocks), self.rows, LEAF).transpose(1, 0, 2)
+        values = leaves[:, VALUES:VALUES + self.rows * LEAF].reshape(len(blocks), self.rows, LEAF).transpose(1, 0, 2)
         return leaves[:, KEYS:COUNTS][used], counts[used], values[:, used], sizes
 
     def keys(self, Py_ssize_t j):
@@ -710,7 +759,7 @@ cdef class Tree:
         if level == 0:
             leaf = self.leaf_array[block]
             assert np.isinf(leaf[KEYS + size:COUNTS]).all()
-            assert not leaf[VALUES:].reshape(self.rows, LEAF)[:, size:].any()
+            assert not leaf[VALUES:].reshape(self.rows + self.facts, LEAF)[:, size:].any()
             return leaf[KEYS], leaf[KEYS + size - 1]
         node = self.node_array[block]
         assert np.isinf(node[HIGH + size:LOW]).all()

@@ -29,7 +29,7 @@ cdef class Way:
     def __enter__(self):
         self.turn.enter(self.purpose)
 
-    def __exit__(self, *error):
+    def __exit__(self, kind, error, traceback):
         self.turn.leave()
 
 
@@ -55,11 +55,11 @@ cdef class Turn:
     def __enter__(self):
         self.enter(LOOK)
 
-    def __exit__(self, *error):
+    def __exit__(self, kind, error, traceback):
         self.leave()
 
     cdef enter(self, int purpose):
-        cdef unsigned long me = PyThread_get_thread_ident()
+        cdef object me = PyThread_get_thread_ident()
         self.mind_forks(me)
         if me in self.inside:
             if purpose != LOOK:
@@ -74,10 +74,11 @@ cdef class Turn:
             self.is_alone, self.learner = True, me
 
     cdef leave(self):
-        cdef unsigned long me = PyThread_get_thread_ident()
+        cdef object me = PyThread_get_thread_ident()
         self.mind_forks(me)
-        self.inside[me] -= 1
-        if self.inside[me]:
+        depth = self.inside[me]
+        if depth > 1:
+            self.inside[me] = depth - 1
             return
         del self.inside[me]
         if self.is_alone:

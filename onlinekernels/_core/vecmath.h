@@ -129,6 +129,56 @@ OK_STATIC OK_CLONES void ok_exp_array(const double *OK_RESTRICT x, double *OK_RE
     for (i = 0; i < n; i++) out[i] = ok_exp(x[i]);
 }
 
+/* From n phases to scale * cos of them, in place, and scale * sin of them: random Fourier features.
+ *
+ * x = q pi/2 + r with |r| <= pi/4, by pi/2 in three parts of 33 bits, so that products with q < 2^20 are exact; then
+ * fdlibm's polynomials, within 1 ulp.  q says which of them is the cosine, and the signs.  A row with a phase of a
+ * million or more, or without numbers, goes to the C library. */
+OK_STATIC OK_CLONES void ok_fourier_row(double *OK_RESTRICT row, double *OK_RESTRICT sines, double scale, ptrdiff_t n)
+{
+    const double magic = 6755399441055744.0;
+    double largest = 0;
+    ptrdiff_t j;
+    for (j = 0; j < n; j++) largest = fabs(row[j]) <= largest ? largest : fabs(row[j]);
+    if (!(largest < 1e6)) {
+        for (j = 0; j < n; j++) {
+            sines[j] = scale * sin(row[j]);
+            row[j] = scale * cos(row[j]);
+        }
+        return;
+    }
+    for (j = 0; j < n; j++) {
+        double q, r, z, s, c, first, second;
+        uint64_t k, odd;
+        q = row[j] * 0x1.45f306dc9c883p-1 + magic;
+        k = ok_to_bits(q);
+        q -= magic;
+        r = row[j] - q * 0x1.921fb54400000p+0;
+        r -= q * 0x1.0b4611a600000p-34;
+        r -= q * 0x1.3198a2e037073p-69;
+        z = r * r;
+        s = 1.58969099521155010221e-10;
+        s = s * z - 2.50507602534068634195e-08;
+        s = s * z + 2.75573137070700676789e-06;
+        s = s * z - 1.98412698298579493134e-04;
+        s = s * z + 8.33333333332248946124e-03;
+        s = s * z - 1.66666666666666324348e-01;
+        s = s * z * r + r;
+        c = -1.13596475577881948265e-11;
+        c = c * z + 2.08757232129817482790e-09;
+        c = c * z - 2.75573143513906633035e-07;
+        c = c * z + 2.48015872894767294178e-05;
+        c = c * z - 1.38888888888741095749e-03;
+        c = c * z + 4.16666666666666019037e-02;
+        c = c * z * z - 0.5 * z + 1.0;
+        odd = (uint64_t)0 - (k & 1); /* all bits or none: the quadrants where sine and cosine change places */
+        first = ok_from_bits((ok_to_bits(c) & ~odd) | (ok_to_bits(s) & odd));
+        second = ok_from_bits((ok_to_bits(s) & ~odd) | (ok_to_bits(c) & odd));
+        row[j] = scale * ok_from_bits(ok_to_bits(first) ^ (((k + 1) & 2) << 62));
+        sines[j] = scale * ok_from_bits(ok_to_bits(second) ^ ((k & 2) << 62));
+    }
+}
+
 /* Sixteen independent sums: enough to fill vector registers, and the same order of additions
  * whatever the vector width.  A sum depends on the machine only in its last bits: where there is a
  * fused multiply-add, the compiler may use it, and a product is then not rounded before it is added. */
@@ -245,6 +295,38 @@ OK_STATIC OK_CLONES void ok_axpy(double a, const double *x, double *OK_RESTRICT 
 {
     ptrdiff_t i;
     for (i = 0; i < n; i++) y[i] += a * x[i];
+}
+
+/* Each weight's own step, V (4): eta <- eta max(1/2, 1 - mu g v), at most 1 / c, with g = c f - a x; return sum eta x^2. */
+OK_STATIC OK_CLONES double ok_adapt_steps(const double *x, const double *f, const double *v, double *OK_RESTRICT eta,
+                                          double a, double c, double mu, ptrdiff_t n)
+{
+    double lane[OK_LANES] = {0}, total = 0;
+    ptrdiff_t i, l;
+    for (i = 0; i < n; i += OK_LANES)
+        for (l = 0; l < OK_LANES && i + l < n; l++) {
+            const ptrdiff_t j = i + l;
+            double factor = 1.0 - mu * (c * f[j] - a * x[j]) * v[j], next;
+            factor = factor > 0.5 ? factor : 0.5;
+            next = eta[j] * factor;
+            next = next < 1e100 ? next : eta[j];
+            eta[j] = c * next > 1.0 ? 1.0 / c : next;
+            lane[l] += eta[j] * x[j] * x[j];
+        }
+    for (l = 0; l < OK_LANES; l++) total += lane[l];
+    return total;
+}
+
+/* Gradient steps of each weight's own size and their trace, V (1) and (7):
+ * f <- f + eta (a x - c f), v <- memory v + eta (b x - c f - memory c v). */
+OK_STATIC OK_CLONES void ok_descend(const double *x, double *OK_RESTRICT f, double *OK_RESTRICT v, const double *eta,
+                                    double a, double b, double c, double memory, ptrdiff_t n)
+{
+    ptrdiff_t j;
+    for (j = 0; j < n; j++) {
+        v[j] = memory * v[j] + eta[j] * (b * x[j] - c * f[j] - memory * c * v[j]);
+        f[j] += eta[j] * (a * x[j] - c * f[j]);
+    }
 }
 
 OK_STATIC OK_CLONES void ok_widen(const float *x, double *OK_RESTRICT out, ptrdiff_t n)

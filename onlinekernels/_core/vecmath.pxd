@@ -6,8 +6,13 @@ cdef extern from "vecmath.h" nogil:
     double ok_exp(double x) noexcept
     float ok_exp_f(float x) noexcept
     void ok_exp_array(const double* x, double* out, Py_ssize_t n) noexcept
+    void ok_fourier_row(double* row, double* sines, double scale, Py_ssize_t n) noexcept
     double ok_dot(const double* a, const double* b, Py_ssize_t n) noexcept
     void ok_axpy(double a, const double* x, double* y, Py_ssize_t n) noexcept
+    double ok_adapt_steps(const double* x, const double* f, const double* v, double* eta, double a, double c, double mu,
+                          Py_ssize_t n) noexcept
+    void ok_descend(const double* x, double* f, double* v, const double* eta, double a, double b, double c, double memory,
+                    Py_ssize_t n) noexcept
     void ok_widen(const float* x, double* out, Py_ssize_t n) noexcept
     double ok_precise_dot(const double* a, const double* b, Py_ssize_t n) noexcept
     double ok_precise_dot_f(const float* a, const float* b, Py_ssize_t n) noexcept

@@ -1,5 +1,6 @@
 """Two of the vector functions for Python: the exp for tests, the finiteness check for validation."""
 import numpy as np
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 
 
 def exp(x):
@@ -22,12 +23,12 @@ def exp(x):
 
 def all_finite(array):
     """Whether a C-contiguous float32 or float64 array holds finite numbers only."""
-    cdef const double[::1] wide
-    cdef const float[::1] narrow
-    if array.size == 0:
-        return True
-    if array.dtype == np.float32:
-        narrow = array.reshape(-1)
-        return bool(ok_all_finite_f(&narrow[0], narrow.shape[0]))
-    wide = array.reshape(-1)
-    return bool(ok_all_finite(&wide[0], wide.shape[0]))
+    cdef Py_buffer view
+    cdef bint finite
+    PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
+    if view.itemsize == sizeof(float):
+        finite = ok_all_finite_f(<const float*> view.buf, view.len // <Py_ssize_t> sizeof(float))
+    else:
+        finite = ok_all_finite(<const double*> view.buf, view.len // <Py_ssize_t> sizeof(double))
+    PyBuffer_Release(&view)
+    return finite

@@ -89,6 +89,7 @@ cdef class Workspace:
     cdef char* data[N_BUFFERS]
     cdef Py_ssize_t bytes[N_BUFFERS]
     cdef readonly Workspace next        # of the next function that the same call is about
+    cdef readonly Workspace under       # of the feature map that a function stands on
     # The call: what it learns or evaluates
     cdef object source                  # an array, sparse rows or a list of objects
     cdef const char* source_data        # of an array, or of a piece of it behind a scaler
@@ -122,6 +123,7 @@ cdef class Workspace:
     cdef double* knots
     # One example: rows of `width` numbers
     cdef Py_ssize_t width
+    cdef int channels                   # of the function
     cdef double* bare                   # f(x, .), then v(x, .)
     cdef double* scores                 # f(x, .) + b, as the rule sees it
     cdef double* xi                     # derivative of the loss, many outputs
@@ -135,6 +137,7 @@ cdef class Workspace:
     cdef View view
     cdef Move move
     cdef const double* targets          # y of the example
+    cdef double mean_step               # of all weights, where each has its own
     cdef bint newcomer                  # whether the term is about to enter
     cdef bint all_labels                # whether the term has a coefficient for every output
     cdef Term term                      # the one that the move adds

@@ -42,6 +42,7 @@ cdef class Workspace:
         cdef double* row
         cdef Py_ssize_t n = max(width, 2)           # a pair of labels
         self.failure = NONE
+        self.channels = channels
         if width == self.width:
             return 0
         row = <double*> self.buffer(EXAMPLE, (7 + 5 * MAX_CHANNELS) * n * sizeof(double))
@@ -80,6 +81,8 @@ cdef class Workspace:
         self.source = self.kept = self.kept_too = self.example = None
         if self.next is not None:
             self.next.let_go()
+        if self.under is not None:
+            self.under.let_go()
         return 0
 
     cdef array(self, char* data, Py_ssize_t rows, Py_ssize_t columns, dtype):

@@ -55,7 +55,10 @@ class Adatron(TwoClasses):
         self.epochs = epochs
 
     def _plan(self):
-        return Plan.of(self, loss=self.loss, kernel=self.kernel, step=check_positive(self, "step"))
+        plan = Plan.of(self, loss=self.loss, kernel=self.kernel, step=check_positive(self, "step"))
+        if plan.features is not None:
+            raise ValueError(f"The Adatron keeps its examples, and {plan.kernel!r} is a feature map. Use the kernel itself.")
+        return plan
 
     def fit(self, X, y, *, classes=None):
         """Forget everything, then make `epochs` passes over X, y; return self."""
@@ -111,5 +114,6 @@ def _passes_on_tree(state, X, y, alpha, epochs):
     tree = Tree(trees["additive"], X.shape[1])
     for point, label in zip(X, y):
         tree.add(point, np.array([label]))
+    X = tree.places(X)
     for _ in range(epochs):
         pass_over_tree(tree, X, trees["scale"], y, alpha, state.plan.step.rate)

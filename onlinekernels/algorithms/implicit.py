@@ -25,8 +25,8 @@ class ILK(OnlineLearner):
         A loss of your own has no implicit step.
     {kernel}
     step : float, Step or None
-        eta_t: how far an example moves f; a number means `Fixed`. None is 1 on a stream, and ``InverseSqrt(5.0)`` in
-        `fit`, which means a world that stands still.
+        eta_t: how far an example moves f; a number means `Fixed`, and `MetaDescent` adapts it. None is 1 on a stream, and
+        ``InverseSqrt(5.0)`` in `fit`, which means a world that stands still.
     regularization : float or None
         lambda: how fast old coefficients decay; at least 0. None is 3e-3 for classes and 1e-3 for numbers on a stream,
         1 / rows in `fit`, and nu / 200 for `NuNovelty`.
@@ -34,7 +34,8 @@ class ILK(OnlineLearner):
         C: how much a loss counts against staying where f is; positive. It caps the coefficients of the hinges.
     exact : bool
         For the hinges of many classes. False is the paper's step, I (17)-(18), which looks at the best
-        runner-up only; True is the arg-min over all labels (not with a `Taxonomy`).
+        runner-up only; True is the arg-min over all labels (not with a kernel between labels).
+    {average}
     {budget}
     offset : bool
         Learn offsets b as further coordinates of the same arg-min, without regularization.
@@ -59,13 +60,15 @@ class ILK(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
-                 budget=None, offset=False, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
+                 average=False, budget=None, offset=False, labels=None, class_weight=None, scale=False, scale_target=False,
+                 epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
         self.regularization = regularization
         self.penalty = penalty
         self.exact = exact
+        self.average = average
         self.budget = budget
         self.offset = offset
         self.labels = labels
@@ -84,6 +87,7 @@ class ILK(OnlineLearner):
             regularization=check_not_negative.or_none(self, "regularization"),
             penalty=check_positive(self, "penalty"),
             exact=check_flag(self, "exact"),
+            average=check_flag(self, "average"),
         )
 
 
@@ -134,6 +138,7 @@ class SILK(ILK):
     """
 
     _budget_of_int = Smallest
+    average = False  # that of terms which were dropped cannot be kept
 
     def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
                  budget="auto", offset=False, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):

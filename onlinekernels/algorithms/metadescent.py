@@ -24,6 +24,8 @@ class SVMD(OnlineLearner):
         mu, how fast the step adapts; at least 0.
     memory : float
         lambda of V (34), in [0, 1]: how long the trace v remembers; 0 looks one step back only.
+    per_feature : bool
+        A step for each weight, V 2.2 (SMD). f must be weights: a feature map, or `Linear` with ``budget=None``.
     regularization : float
         c of V, lambda elsewhere: how fast old coefficients decay; at least 0. step * regularization must not exceed 1;
         an adapted step is capped there.
@@ -57,14 +59,15 @@ class SVMD(OnlineLearner):
     True
     """
 
-    def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, regularization=1e-3,
-                 exact_norms=False, budget="auto", offset=False, labels=None, class_weight=None, scale=False,
+    def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, per_feature=False,
+                 regularization=1e-3, exact_norms=False, budget="auto", offset=False, labels=None, class_weight=None, scale=False,
                  scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
         self.meta_step = meta_step
         self.memory = memory
+        self.per_feature = per_feature
         self.regularization = regularization
         self.exact_norms = exact_norms
         self.budget = budget
@@ -81,7 +84,8 @@ class SVMD(OnlineLearner):
             loss=self.loss,
             kernel=self.kernel,
             step=MetaDescent(
-                check_positive(self, "step"), check_not_negative(self, "meta_step"), check_memory(self, "memory")
+                check_positive(self, "step"), check_not_negative(self, "meta_step"), check_memory(self, "memory"),
+                check_flag(self, "per_feature"),
             ),
             regularization=check_not_negative(self, "regularization"),
             exact_norms=check_flag(self, "exact_norms"),

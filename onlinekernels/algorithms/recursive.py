@@ -6,7 +6,7 @@ from onlinekernels.fitted import learned, only_if
 from onlinekernels.labels import label_column
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.plan import Plan
-from onlinekernels.validation import bad_parameter, check_count, check_positive, check_targets
+from onlinekernels.validation import as_csr, bad_parameter, check_count, check_positive, check_targets
 from onlinekernels.validation.parameters import Real, check_share
 
 __all__ = ["KRLS"]
@@ -32,8 +32,8 @@ class KRLS(OnlineLearner):
 
     Parameters
     ----------
-    loss : Squared, MulticlassSquared, or a name
-        "squared" for numbers, one or several, "multiclass_squared" for two or many classes.
+    loss : Squared, MulticlassSquared, "squared" or "multiclass_squared"
+        The first is for numbers, one or several, the second for two or many classes.
     {kernel}
         Prior knowledge: k(x, x) is the variance of f before anything is known. Add `Constant` if f is not about 0. `Linear()`
         keeps weights and no points: Bayesian linear regression.
@@ -45,7 +45,7 @@ class KRLS(OnlineLearner):
         How many points may stay; None all of them. Up to 63 examples wait beside them.
     tolerance : float
         A point joins if its variance, given f at all other points, exceeds this times k(x, x); in [0, 1). Without a budget
-        use 1e-12 for the exact process.
+        1e-12 is the exact process; nothing smaller makes a difference.
     {class_weight}
     {scale}
     {scale_target}
@@ -53,8 +53,6 @@ class KRLS(OnlineLearner):
         Passes that `fit` makes; at least 1. Each counts as new evidence.
 
     {Attributes}
-    noise_
-        The variance of y about f that is in force.
 
     {Notes}
 
@@ -210,7 +208,7 @@ class KRLS(OnlineLearner):
             state, _, scores, _ = self._known(X)
             examples = self._examples(state, X)
             left, right = state.function.uncertainty(examples, True)
-            covariance = state.gram(examples) + left @ right.T
+            covariance = state.kernel(as_csr(examples) if state.sparse else examples) + left @ right.T
             units = _units(state, len(scores))
             mean = np.reshape(state.answers(scores), scores.shape) if state.loss.task == "regression" else state.shown(scores.T).T
         values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))

@@ -18,7 +18,7 @@ printed theorem is wrong, its corrected form stands here; see the page on errata
 algorithm that starts at f = 0, has no offset and sees no sample weights.
 """
 from onlinekernels.bounds.comparisons import best_gap, comparison, complexity
-from onlinekernels.bounds.implicit import ilk_mistakes, ilk_mistakes_untuned, ilk_regret
+from onlinekernels.bounds.implicit import ilk_average_excess_risk, ilk_mistakes, ilk_mistakes_untuned, ilk_regret
 from onlinekernels.bounds.norma import (
     average_excess_risk,
     hinge_risk_limit,
@@ -65,6 +65,7 @@ __all__ = [
     "ilk_mistakes",
     "ilk_mistakes_untuned",
     "ilk_regret",
+    "ilk_average_excess_risk",
     "projection_mistakes",
     "projection_loss",
     "perceptron_mistakes",

@@ -1,6 +1,6 @@
 """ILK: mistakes and regret."""
-from onlinekernels.bounds.checks import NOT_NEGATIVE, POSITIVE, bound
-from onlinekernels.bounds.norma import energy_of, mistakes_at_best_scale, norma_mistakes, regret_of
+from onlinekernels.bounds.checks import NOT_NEGATIVE, POSITIVE, bound, checked
+from onlinekernels.bounds.norma import energy_of, excess_of, mistakes_at_best_scale, norma_mistakes, regret_of
 
 
 @bound
@@ -58,3 +58,21 @@ def ilk_regret(*, examples, step, regularization, radius, penalty=1.0, lipschitz
     2404.0
     """
     return regret_of(2.0, examples, step, regularization, penalty * lipschitz * radius / regularization)
+
+
+@checked
+def ilk_average_excess_risk(*, examples, step, regularization, radius, largest_risk, failure, penalty=1.0, lipschitz=1.0):
+    """Bound on E R(f_average) - 1/T sum_t R_t(g) for every g, I 3.2: `ilk_regret`/T + L sqrt(2 ln(1/delta)/T).
+
+    For examples drawn independently from one distribution it holds with probability 1 - `failure` (delta), for ILK with
+    ``InverseSqrt(step)`` and ``average=True``. R is that of `ilk_regret`, and `largest_risk` (L) bounds R of all f_t; see
+    `hinge_risk_limit`. I names it only: its Theorem 3 in Corollary 2 of Cesa-Bianchi, Conconi and Gentile.
+
+    >>> excess = ilk_average_excess_risk(examples=10**6, step=0.7, regularization=1.0, radius=1.0,
+    ...                                  largest_risk=2.5, failure=0.05)
+    >>> round(excess, 4)
+    0.0118
+    """
+    regret = ilk_regret(
+        examples=examples, step=step, regularization=regularization, radius=radius, penalty=penalty, lipschitz=lipschitz)
+    return excess_of(regret, examples, largest_risk, failure)

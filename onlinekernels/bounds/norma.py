@@ -222,16 +222,21 @@ def average_excess_risk(*, examples, step, regularization, radius, largest_risk,
     """
     regret = norma_regret(
         examples=examples, step=step, regularization=regularization, radius=radius, lipschitz=lipschitz)
+    return excess_of(regret, examples, largest_risk, failure)
+
+
+def excess_of(regret, examples, largest_risk, failure):
+    """What the average hypothesis may lose in expectation, with probability 1 - failure, if all lose `regret`."""
     return regret / examples + largest_risk * math.sqrt(2 * math.log(1 / failure) / examples)
 
 
 @checked
-def hinge_risk_limit(*, learner_margin, regularization, radius):
-    """L of K Cor. 5 for the hinge: rho + X^2/lambda + X^2/(2 lambda), as |f| <= X/lambda.
+def hinge_risk_limit(*, learner_margin, regularization, radius, penalty=1.0):
+    """L of K Cor. 5 and I 3.2 for the hinge: C (rho + C X^2/lambda) + C^2 X^2/(2 lambda), as |f| <= C X/lambda.
 
-    K's 5 X^2/(2 lambda) is the same for the largest margin that can be reached, X^2/lambda.
+    K's 5 X^2/(2 lambda) is the same for the largest margin that can be reached, X^2/lambda, and C = 1.
 
     >>> hinge_risk_limit(learner_margin=1.0, regularization=1.0, radius=1.0)
     2.5
     """
-    return learner_margin + 1.5 * radius ** 2 / regularization
+    return penalty * learner_margin + 1.5 * (penalty * radius) ** 2 / regularization

@@ -26,6 +26,7 @@ EXAMPLES = [
     "python -m onlinekernels learn data.csv --target label --loss multiclasshinge \\",
     "       --algorithm silk --kernel gaussian:2.0 --budget 512 --save model.npz --progress",
     "python -m onlinekernels learn prices.tsv.gz --target price --loss squared --scale --offset --report 1000",
+    "python -m onlinekernels learn prices.csv --target price --algorithm krls --noise auto --memory 0.999 --scale --save m",
     "python -m onlinekernels learn january.csv february.csv --target rain --class-weight balanced --json --save m.npz",
     "python -m onlinekernels learn big.libsvm --n-features 123 --kernel linear --checkpoint 100000 --save m --resume",
     "tail -f log.csv | python -m onlinekernels learn - --target 3 --classes ok,failed --report 100 --save m.npz",
@@ -62,6 +63,9 @@ def _add_model_options(model):
     add("--step", specifications.step, "SPEC", "a number, or inversesqrt:0.5, decaying:rate=0.3,delay=200, ...")
     add("--regularization", float, "NUMBER", "how fast the past is forgotten")
     add("--penalty", float, "NUMBER", "weight of the loss in implicit and passive-aggressive steps")
+    add("--noise", specifications.noise, "NUMBER", "krls: variance of the target about f, or auto")
+    add("--memory", float, "NUMBER", "krls, svmd: what is left of the past after one example; 1 forgets nothing")
+    add("--tolerance", float, "NUMBER", "krls: how little a point may bring that joins")
     add("--budget", specifications.budget, "SPEC", "a number of terms, or window:200, smallest:50, none, ...")
     model.add_argument("--offset", action="store_true", default=None, help="learn a constant as well")
     model.add_argument("--average", action="store_true", default=None, help="average over all models on the way")

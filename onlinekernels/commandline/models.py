@@ -9,7 +9,10 @@ __all__ = ["DECISIVE", "DEFAULT_ALGORITHM", "FIXED_ON_A_MODEL", "made"]
 
 DEFAULT_ALGORITHM = "silk"
 # Options that are parameters of algorithms, and those of them that a model which has learned takes.
-PARAMETERS = ("loss", "kernel", "step", "regularization", "penalty", "budget", "offset", "average", "scale")
+PARAMETERS = (
+    *("loss", "kernel", "step", "regularization", "penalty", "noise", "memory", "tolerance"),
+    *("budget", "offset", "average", "scale"),
+)
 CHANGEABLE = ("step", "regularization", "penalty")
 FIXED_ON_A_MODEL = (
     "algorithm",

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
+from onlinekernels.algorithms import KRLS
 from onlinekernels.commandline import checkpoints
 from onlinekernels.commandline.interruptions import Interruption
 from onlinekernels.commandline.options import (
@@ -14,6 +15,7 @@ from onlinekernels.commandline.options import (
     add_command,
     add_data_options,
     columns,
+    converter,
     label_options,
     open_data,
     told,
@@ -35,6 +37,7 @@ EXAMPLES = [
     "python -m onlinekernels predict model.npz new.csv",
     "python -m onlinekernels predict model.npz new.csv --scores --output predictions.csv",
     "python -m onlinekernels predict model.npz new.csv --probabilities",
+    "python -m onlinekernels predict krls.npz new.csv --std --interval 0.9",
     "python -m onlinekernels predict model.npz test.csv --target label > predictions.txt",
     "tail -f log.csv | python -m onlinekernels predict model.npz - --target 3",
 ]
@@ -54,8 +57,22 @@ def add_predict(subcommands):
     parser.add_argument(
         "--probabilities", action="store_true", help="add the probability of each class, for logistic losses"
     )
+    parser.add_argument("--std", action="store_true", help="add the standard deviation of f, for krls")
+    parser.add_argument(
+        "--interval",
+        type=converter(_coverage),
+        metavar="COVERAGE",
+        help="add both ends of an interval for the target that covers so large a part, such as 0.9; for krls on numbers",
+    )
     parser.add_argument("--output", metavar="FILE", help="where to write (default: standard output)")
     parser.add_argument("--json", action="store_true", help="the closing count of mistakes as a line of JSON")
+
+
+def _coverage(text):
+    coverage = float(text)
+    if not 0 < coverage < 1:
+        raise ValueError(f"must be a number in (0, 1). Got {text} instead.")
+    return coverage
 
 
 def _predict(arguments):
@@ -86,6 +103,16 @@ def _check(arguments, model):
             "--probabilities needs a model whose loss has them (learn with --loss logistic, multiclasslogistic or "
             f"multiclasssquared). {arguments.model} has {model._current_loss()!r}."
         )
+    if arguments.std and not isinstance(model, KRLS):
+        raise Usage(
+            "--std needs a model that knows deviations (learn with --algorithm krls). "
+            f"{arguments.model} has {type(model).__name__}."
+        )
+    if arguments.interval is not None and not hasattr(model, "predict_interval"):
+        raise Usage(
+            "--interval needs a model of numbers that knows deviations (learn with --algorithm krls --loss squared). "
+            f"{arguments.model} has {type(model).__name__} and {model._current_loss()!r}."
+        )
 
 
 def _predict_file(arguments, source, model, interruption, table, tally):
@@ -101,14 +128,15 @@ def _predict_file(arguments, source, model, interruption, table, tally):
 
 
 class _Table:
-    """Predictions as rows, with headings if there are scores; an empty row for each that was skipped."""
+    """Predictions as rows, with headings if there is more than those; an empty row for each that was skipped."""
 
     def __init__(self, arguments, model, write):
         self.model = model
         self.write = write
         self.has_scores = arguments.scores and hasattr(model, "decision_function")
         self.has_probabilities = (arguments.scores or arguments.probabilities) and hasattr(model, "predict_proba")
-        self.needs_headings = arguments.scores or arguments.probabilities
+        self.has_deviations, self.coverage = arguments.std, arguments.interval
+        self.needs_headings = arguments.scores or arguments.probabilities or arguments.std or arguments.interval is not None
         self.waiting = []  # empty rows before the first one that tells the headings
 
     def add(self, X, answers, lines, skipped):
@@ -119,12 +147,20 @@ class _Table:
             if self.needs_headings:
                 self.write([self._headings(scores)])
                 self.needs_headings = False
-            parts = [answers, scores, self.model.predict_proba(X) if self.has_probabilities else None]
+            parts = [answers, scores, self.model.predict_proba(X) if self.has_probabilities else None, *self._known(X)]
             columns = [part.reshape(len(lines), -1).tolist() for part in parts if part is not None]
             rows.update(zip(lines, (sum(row, []) for row in zip(*columns, strict=True)), strict=True))
         self.waiting += [row for _, row in sorted(rows.items())]
         if not self.needs_headings:
             self.end()
+
+    def _known(self, X):
+        """Deviations, and lower and upper ends of intervals."""
+        deviations, targets = [], self.model._state.targets
+        if self.has_deviations:  # targets in their own units share them
+            column = self.model.predict(X, return_std=True)[1].reshape(X.shape[0], -1)
+            deviations = [np.broadcast_to(column, (X.shape[0], targets))]
+        return deviations if self.coverage is None else [*deviations, *self.model.predict_interval(X, self.coverage)]
 
     def end(self):
         """Write the rows that have waited."""
@@ -134,10 +170,14 @@ class _Table:
     def _headings(self, scores):
         labels = self.model.classes_.tolist() if hasattr(self.model, "classes_") else []
         several = self.model._state.targets > 1
-        headings = [f"prediction {name}" for name in _target_names(self.model)] if several else ["prediction"]
+        names = [f" {name}" for name in _target_names(self.model)] if several else [""]
+        headings = [f"prediction{name}" for name in names]
         if scores is not None:
             headings += ["score"] if scores.ndim == 1 else [f"score {label}" for label in labels]
-        return headings + [f"probability {label}" for label in labels if self.has_probabilities]
+        headings += [f"probability {label}" for label in labels if self.has_probabilities]
+        if self.has_deviations:
+            headings += [f"std{name}" for name in names]
+        return headings + [f"{end}{name}" for end in ("lower", "upper") for name in names if self.coverage is not None]
 
 
 def _target_names(model):

@@ -65,7 +65,7 @@ def _learned(model):
     yield "terms", model.n_terms_
     if model.n_terms_ <= _MOST_TERMS_FOR_NORM:
         yield "norm", model.norm_
-    for name in ("step_", "margin_", "width_", "offset_"):
+    for name in ("step_", "noise_", "margin_", "width_", "offset_"):
         if hasattr(model, name):
             yield name.rstrip("_"), float(getattr(model, name))
     if np.any(model.intercept_):

@@ -1,7 +1,7 @@
 """Words of the command line that stand for objects.
 
 A specification is ``name``, ``name:value``, ``name:parameter=value,parameter=value``; kernels may be
-added with ``+``, multiplied by numbers, put in parentheses, and normalized.
+added with ``+``, multiplied by numbers, put in parentheses, and normalized. Feature maps come before their kernel.
 
 >>> kernel("gaussian:2.0"), kernel("polynomial:degree=2,bias=0.5")
 (Gaussian(width=2.0), Polynomial(degree=2, bias=0.5))
@@ -9,6 +9,8 @@ added with ``+``, multiplied by numbers, put in parentheses, and normalized.
 Noise(value=1000.0)
 >>> kernel("normalized:(linear+gaussian:2)"), kernel("normalized:polynomial:2 + 0.5*constant").left
 (Normalized(Linear() + Gaussian(width=2)), Normalized(Polynomial(degree=2)))
+>>> kernel("nystroem:300:gaussian:2"), kernel("fourier:size=400,seed=1:laplacian")
+(Nystroem(Gaussian(width=2), size=300), RandomFourier(Laplacian(), size=400, seed=1))
 >>> loss("nuhinge:nu=0.2"), step("0.5"), step("decaying:rate=0.3,delay=50"), budget("window:200")
 (NuHinge(nu=0.2), 0.5, Decaying(rate=0.3, delay=50), Window(200))
 """
@@ -21,12 +23,14 @@ from onlinekernels import algorithms, budgets, steps
 from onlinekernels.additive import KERNELS  # with the additive ones in it
 from onlinekernels.kernels import Normalized
 from onlinekernels.losses import LOSSES
+from onlinekernels.maps import Nystroem, RandomFourier
 
-__all__ = ["algorithm", "kernel", "loss", "step", "budget", "assignment", "class_weight", "value"]
+__all__ = ["algorithm", "kernel", "loss", "step", "budget", "noise", "assignment", "class_weight", "value"]
 
 # Adatron learns whole data sets only.
 ALGORITHMS = {name.lower(): getattr(algorithms, name) for name in algorithms.__all__ if name != "Adatron"}
 STEPS = {name.lower(): getattr(steps, name) for name in steps.__all__ if name != "Step"}
+MAPS = {"fourier": RandomFourier, "randomfourier": RandomFourier, "nystroem": Nystroem}
 BUDGETS = {name.lower(): getattr(budgets, name) for name in budgets.__all__ if name != "Budget"}
 
 # A plus between two kernels comes before a name or a parenthesis, perhaps with a factor; that of 1e+3 before a digit.
@@ -68,7 +72,7 @@ def _multiple(text):
 
 
 def _one_kernel(text):
-    """A kernel by its name, a sum in parentheses, or one of these normalized."""
+    """A kernel by its name, a sum in parentheses, or one of these normalized or mapped to features."""
     if text.startswith("("):
         if not text.endswith(")"):
             raise ValueError(f"parentheses of a kernel must match. Got {text!r} instead.")
@@ -78,7 +82,19 @@ def _one_kernel(text):
         if not rest.strip():
             raise ValueError(f"normalized needs a kernel, as in normalized:polynomial:2. Got {text!r} instead.")
         return Normalized(_one_kernel(rest.strip()))
+    if _key(name) in MAPS:
+        return _map(MAPS[_key(name)], text, rest.strip())
     return _made(text, KERNELS, "kernel")
+
+
+def _map(cls, text, rest):
+    """A feature map of a kernel, before which its parameters may come."""
+    first, _, behind = rest.partition(":")
+    parameters, inner = (first, behind) if "=" in first or not isinstance(value(first), str) else ("", rest)
+    if not inner.strip():
+        raise ValueError(f"a feature map needs a kernel, as in nystroem:300:gaussian:2. Got {text!r} instead.")
+    arguments, named = _arguments(parameters)
+    return _called(cls, text, [_one_kernel(inner.strip()), *arguments], named)
 
 
 def loss(text):
@@ -98,6 +114,15 @@ def budget(text):
         return None
     number = value(text)
     return _made(text, BUDGETS, "budget") if isinstance(number, str) else number
+
+
+def noise(text):
+    """The variance of noise: a number, or ``auto``.
+
+    >>> noise("0.01"), noise("auto")
+    (0.01, 'auto')
+    """
+    return "auto" if text.strip().lower() == "auto" else float(text)
 
 
 def assignment(text):
@@ -147,14 +172,22 @@ def value(text):
 def _made(text, table, noun):
     """An object from ``name:arguments``."""
     name, _, rest = text.partition(":")
-    cls = _looked_up(name, table, noun)
+    return _called(_looked_up(name, table, noun), text, *_arguments(rest))
+
+
+def _arguments(text):
+    """(values, {name: value}) of ``value,name=value``."""
     arguments, named = [], {}
-    for part in filter(None, (part.strip() for part in rest.split(","))):
+    for part in filter(None, (part.strip() for part in text.split(","))):
         if "=" in part:
             key, content = assignment(part)
             named[key] = content
         else:
             arguments.append(value(part))
+    return arguments, named
+
+
+def _called(cls, text, arguments, named):
     try:
         return cls(*arguments, **named)
     except TypeError as error:
@@ -167,7 +200,10 @@ def _parameters(cls):
 
 
 def _looked_up(name, table, noun):
-    key = name.strip().lower().replace("-", "").replace("_", "")
-    if key not in table:
+    if _key(name) not in table:
         raise ValueError(f"{noun} must be one of {', '.join(sorted(table))}. Got {name.strip()!r} instead.")
-    return table[key]
+    return table[_key(name)]
+
+
+def _key(name):
+    return name.strip().lower().replace("-", "").replace("_", "")

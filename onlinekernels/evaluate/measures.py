@@ -53,7 +53,7 @@ def judge(model, X, y, classes=None, novel=None, sample_weight=None):
     is_many = model._current_loss().task == "multiclass"
     known = len(model.classes_) if is_many and model._state is not None else 0
     start = perf_counter()
-    scores, margins = model.progressive(X, y, classes, sample_weight, return_margins=True)
+    scores, margins = model._progressive((X, y, classes, sample_weight, None), {"margins"})
     seconds = perf_counter() - start
     state = model._state
     if is_many:

@@ -48,7 +48,7 @@ class Wrapper:
         self._check()
         self.learner = copy.deepcopy(model)
         self._learned = model.__sklearn_is_fitted__()
-        self._takes_objects = as_kernel(model.kernel, model).ops() is None
+        self._takes_objects = as_kernel(model.kernel, model).takes_objects()
         self._names = self._given_names()  # in the order of their columns
         self._columns = {name: column for column, name in enumerate(self._names)}
         self._blank = self._missing(len(self._names))  # no features; there may be spare columns at the end

@@ -1,0 +1,197 @@
+"""A step for each weight: stochastic meta-descent as V 2.2 has it, in plain NumPy."""
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+
+sparse = pytest.importorskip("scipy.sparse")
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(150, 6)) * [1.0, 0.3, 2.0, 0.1, 1.0, 0.5]
+SIGNS = np.where(X[:, 0] + 5 * X[:, 3] + 0.2 * RNG.normal(size=150) > 0, 1, -1)
+NUMBERS = X @ [1.0, -2.0, 0.5, 7.0, 0.0, 1.0] + 0.1 * RNG.normal(size=150)
+CLASSES = RNG.integers(0, 3, size=150)
+
+
+class Descent:
+    """theta <- theta - eta . g (1), eta <- eta . max(1/2, 1 - mu g . v) (4), v <- lambda v - eta . (g + lambda H v) (7).
+
+    g and H are those of the example's loss of all outputs plus c/2 |theta|^2; eta is at most 1 / c and, for the squared
+    loss, such that the step does not pass the example's own minimum: the largest eta x^2 are cut to one level.
+    """
+
+    def __init__(self, outputs, features, rate, mu, memory, c):
+        self.theta, self.v = np.zeros((2, outputs, features))
+        self.eta = np.full((outputs, features), rate)
+        self.mu, self.memory, self.c = mu, memory, c
+
+    def learn(self, x, slope, hessian, bounded=True):
+        """slope and hessian of the loss in the scores theta @ x."""
+        g = np.outer(slope, x) + self.c * self.theta
+        H_v = np.outer(hessian @ (self.v @ x), x) + self.c * self.v
+        self.eta = self.eta * np.maximum(0.5, 1 - self.mu * g * self.v)
+        if self.c:
+            self.eta = np.minimum(self.eta, 1 / self.c)
+        if not bounded:
+            for l in range(len(self.eta)):
+                parts = hessian.max() * self.eta[l] * x**2
+                if parts.sum() > 1:
+                    low, high = 0.0, 1.0
+                    for _ in range(100):
+                        level = (low + high) / 2
+                        low, high = (level, high) if np.minimum(parts, level).sum() < 1 else (low, level)
+                    self.eta[l] = np.where(parts > level, self.eta[l] * level / np.where(parts > 0, parts, 1.0), self.eta[l])
+        self.v = self.memory * self.v - self.eta * (g + self.memory * H_v)
+        self.theta = self.theta - self.eta * g
+
+
+def hinge(scores, y):
+    return np.array([-y if y * scores[0] <= 1 else 0.0]), np.zeros((1, 1)), True
+
+
+def logistic(scores, y):
+    p = 1 / (1 + np.exp(y * scores[0]))
+    return np.array([-y * p]), np.array([[p * (1 - p)]]), True
+
+
+def squared(scores, y):
+    return scores - np.atleast_1d(y), np.eye(len(scores)), False
+
+
+def multiclass_logistic(scores, y):
+    p = np.exp(scores - scores.max())
+    p /= p.sum()
+    return p - np.eye(3)[y], np.diag(p) - np.outer(p, p), True
+
+
+def multiclass_hinge(scores, y):
+    margins = scores + 1.0 - np.eye(3)[y]
+    margins[y] = -np.inf
+    other = margins.argmax()
+    slope = np.zeros(3)
+    if scores[y] - scores[other] <= 1:
+        slope[y], slope[other] = -1.0, 1.0
+    return slope, np.zeros((3, 3)), True
+
+
+LOSSES = {
+    "hinge": (hinge, SIGNS, 1), "logistic": (logistic, SIGNS, 1), "squared": (squared, NUMBERS, 1),
+    "multiclass_logistic": (multiclass_logistic, CLASSES, 3), "multiclass_hinge": (multiclass_hinge, CLASSES, 3),
+    "targets": (squared, np.column_stack([NUMBERS, X[:, 1]]), 2),
+}
+
+
+def oracle(loss, features, rate=0.1, mu=0.2, memory=0.95, c=0.05):
+    """(scores before each example, their mean over time after all, the descent)."""
+    derivatives, y, outputs = LOSSES[loss]
+    descent, scores, total = Descent(outputs, features.shape[1], rate, mu, memory, c), [], 0.0
+    for x, target in zip(features, y):
+        scores.append(descent.theta @ x)
+        total = total + descent.theta
+        descent.learn(x, *derivatives(scores[-1], target))
+    return np.array(scores), total / len(features), descent
+
+
+def learner(loss, kernel, average=False, **changes):
+    name = "squared" if loss == "targets" else loss
+    step = ok.MetaDescent(**{"rate": 0.1, "meta_rate": 0.2, "memory": 0.95, "per_feature": True, **changes})
+    return ok.NORMA(name, kernel, step=step, regularization=0.05, average=average)
+
+
+def learn(model, X, y, rows):
+    classes = [0, 1, 2] if y is CLASSES else None
+    parts = [model.progressive(X[i : i + rows], y[i : i + rows], classes=classes) for i in range(0, X.shape[0], rows)]
+    return np.concatenate(parts).reshape(X.shape[0], -1)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("rows", [1, 13, 150])
+def test_linear_weights(loss, rows):
+    expected, mean, descent = oracle(loss, X)
+    y = LOSSES[loss][1]
+    model = learner(loss, ok.Linear())
+    np.testing.assert_allclose(learn(model, X, y, rows), expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(model.coef_, descent.theta, atol=1e-10)
+    np.testing.assert_allclose(model._state.function.steps, descent.eta, rtol=1e-9)
+    assert model.step_ == pytest.approx(descent.eta.mean())
+    in_sparse = learner(loss, ok.Linear())
+    np.testing.assert_allclose(learn(in_sparse, sparse.csr_array(X), y, rows), expected, rtol=0, atol=1e-10)
+    averaged = learner(loss, ok.Linear(), average=True)
+    learn(averaged, X, y, rows)
+    np.testing.assert_allclose(averaged.coef_, mean, atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kernel", [ok.RandomFourier("gaussian", 30), ok.Nystroem("gaussian", 20) + ok.Linear()], ids=repr)
+def test_feature_maps(loss, kernel):
+    y = LOSSES[loss][1]
+    model = learner(loss, kernel)
+    scores = learn(model, X, y, 150)
+    features = model._state.function.map(X)
+    expected, _, descent = oracle(loss, features)
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(learn(learner(loss, kernel), X, y, 9), expected, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(model.coef_, descent.theta, atol=1e-8)
+
+
+def test_a_multiple_of_the_linear_kernel_is_one_of_the_features():
+    """c <x, z> is <sqrt(c) x, sqrt(c) z>."""
+    scores = learner("hinge", 4.0 * ok.Linear()).progressive(X, SIGNS)
+    np.testing.assert_allclose(scores, learner("hinge", ok.Linear()).progressive(2.0 * X, SIGNS), atol=1e-10)
+
+
+def test_features_of_different_sizes_learn_at_the_same_speed():
+    """All features matter alike, in units of their own: one step for all is too large for some and too small for others."""
+    rng, sizes = np.random.default_rng(0), np.array([1.0, 0.3, 2.0, 0.1, 1.0, 0.5])
+    rows = rng.normal(size=(4000, 6))
+    y = rows @ [1, -1, 1, 1, -1, 1] + 0.1 * rng.normal(size=4000)
+    one, each = (ok.SVMD("squared", "linear", step=0.05, regularization=0.0, budget=None, per_feature=flag)
+                 for flag in (False, True))
+    errors = [np.mean((model.progressive(rows * sizes, y) - y)[-1000:] ** 2) for model in (one, each)]
+    assert errors[1] < 0.015 < 0.2 < errors[0]
+    steps = each._state.function.steps[0]
+    assert steps[3] > 10 * steps[0] and steps[1] > 5 * steps[2]
+
+
+@pytest.mark.parametrize("kernel", [ok.Linear(), ok.Nystroem("gaussian", 20)], ids=repr)
+def test_saved_models_continue_bit_for_bit(kernel, tmp_path):
+    for known in (1, 19, 100):
+        model = learner("multiclass_logistic", kernel, average=True).partial_fit(X[:known], CLASSES[:known])
+        model.save(tmp_path / "model.npz")
+        others = [ok.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+        model.partial_fit(X[known:], CLASSES[known:])
+        for other in others:
+            other.partial_fit(X[known:], CLASSES[known:])
+            np.testing.assert_array_equal(other.coef_, model.coef_)
+            np.testing.assert_array_equal(other._state.function.steps, model._state.function.steps)
+
+
+def test_a_new_rate_starts_anew_and_steps_of_one_kind_stay():
+    model = ok.NORMA("squared", "linear", step=ok.MetaDescent(0.1, per_feature=True)).partial_fit(X, NUMBERS)
+    model.set_params(step__rate=0.02).partial_fit(X[:1], NUMBERS[:1], sample_weight=[0.0])
+    assert np.abs(model._state.function.steps - 0.02).max() < 1e-3
+    with pytest.raises(ValueError, match="per_feature"):
+        model.set_params(step__per_feature=False).partial_fit(X, NUMBERS)
+
+
+def test_more_features_later():
+    model = ok.NORMA("squared", "linear", step=ok.MetaDescent(0.1, per_feature=True)).partial_fit(X, NUMBERS)
+    state = model._state.widened(8, 0.0)
+    np.testing.assert_array_equal(state.function.steps[:, 6:], 0.1)
+    np.testing.assert_array_equal(state.function.steps[:, :6], model._state.function.steps)
+
+
+@pytest.mark.parametrize("parameters", [{"kernel": "gaussian"}, {"kernel": "linear"}, {"kernel": "additive_exponential"},
+                                        {"kernel": lambda x, z: float(np.dot(x, z))}], ids=repr)
+def test_only_weights_have_features(parameters):
+    with pytest.raises(ValueError, match="keeps no weights"):
+        ok.SVMD("hinge", per_feature=True, budget=50, **parameters).partial_fit(X, SIGNS)
+
+
+def test_label_kernels_are_refused():
+    tree = ok.Taxonomy({0: "r", 1: "r", 2: "r"})
+    with pytest.raises(ValueError, match="Taxonomy"):
+        ok.SVMD("graph_hinge", "linear", labels=tree, budget=None, per_feature=True).partial_fit(X, CLASSES)
