@@ -47,6 +47,9 @@ MODELS = {
     "perceptron": (lambda k: ok.Perceptron(k), TWO),
     "alma": (lambda k: ok.ALMA(k), TWO),
     "voted": (lambda k: ok.VotedPerceptron(k), TWO),
+    "krls": (lambda k: ok.KRLS("squared", k, budget=50, memory=0.99), NUMBERS),
+    "krls targets": (lambda k: ok.KRLS("squared", k, budget=None, tolerance=1e-4, noise="auto"), SEVERAL),
+    "krls many": (lambda k: ok.KRLS("multiclass_squared", k, budget=40, noise=0.3), MANY),
     "scaled": (lambda k: ok.SILK("squared", k, scale=True, budget=70), NUMBERS),
 }
 CUTS = {

@@ -103,6 +103,8 @@ ALGORITHMS = [
     ok.ALMA(),
     ok.ROMMA("linear", aggressive=True),
     ok.VotedPerceptron("linear"),
+    ok.KRLS("squared", ok.Gaussian(), budget=20),
+    ok.KRLS("multiclass_squared", ok.Linear()),
 ]
 
 
