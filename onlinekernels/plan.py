@@ -337,8 +337,8 @@ class Plan:
                 )
             return validation.check_sparse(X, n_features=n_features, owner=owner)
         linear = self.weight_scale is not None and self.features is None
-        if linear or self.trees is not None or self.kernel.takes_indices():
-            dtype = np.float64
+        if linear or self.trees is not None or self.kernel.takes_indices() or self.second_order:
+            dtype = np.float64  # a posterior is as good as the digits of its kernel
         if self.scale:  # the kernel sees other numbers
             return validation.check_points(X, n_features=n_features, dtype=dtype, finite=finite, owner=owner)
         return self.kernel.check_input(X, n_features, dtype, finite=finite, owner=owner)

@@ -483,6 +483,12 @@ class State:
             if name in function:
                 sides = [(0, 0)] * (function[name].ndim - 1) + [(0, extra)]
                 function[name] = np.pad(function[name], sides, constant_values=value)
+        if self.plan.second_order is not None and self.function.keeps == "weights":
+            for name in ("mean", "waiting_coordinates", "waiting_news"):
+                function[name] = np.pad(function[name], [(0, 0), (0, extra)])
+            function["covariance"] = np.pad(function["covariance"], (0, extra))
+            new = np.arange(self.n_features, width)
+            function["covariance"][new, new] = 1.0
         return State.from_dict({**learned, "n_features": width, "feature_names": None, "learned": function})
 
     def to_dict(self):
@@ -520,6 +526,8 @@ class State:
             raise ValueError("n_features is not a number of features")
         if dtype not in ("<f8", "<f4", np.dtype(float).str, np.dtype(np.float32).str):
             raise ValueError(f"points cannot be of type {dtype!r}")
+        if plan.second_order is not None and dtype[1:] == "f4":
+            raise ValueError("points of a posterior cannot be of single precision")
         dtype = np.dtype(np.float32 if dtype[1:] == "f4" else np.float64)  # the object that numpy shares
         if origin is not None:
             check_array(origin, "origin", dtype, (n_features,))

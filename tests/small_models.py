@@ -61,6 +61,8 @@ MODELS = {
     "callable": lambda: ok.NORMA("squared", dot, budget=8, step=0.05),
     "normalized": lambda: ok.NORMA("hinge", ok.Normalized(ok.Polynomial(2)) + ok.Noise(0.1), step=0.3),
     "perceptron": lambda: ok.Perceptron(ok.Gaussian(1.2), offset=True),
+    "krls": lambda: ok.KRLS("squared", ok.Gaussian(1.2), budget=9, memory=0.98),
+    "krls_weights": lambda: ok.KRLS("squared", ok.Linear(), noise="auto"),
     "fourier": lambda: ok.NORMA("hinge", ok.RandomFourier(ok.Gaussian(1.2), 20) + ok.Linear(), step=0.3, average=True),
     "nystroem": lambda: ok.NORMA("squared", ok.Nystroem(ok.Gaussian(1.2), 10), step=0.2),
 }

@@ -57,10 +57,12 @@ ALGORITHMS = {
     "voted": (lambda kernel: ok.VotedPerceptron(kernel), TWO),
     "lasvm": (lambda kernel: ok.LASVM(kernel), TWO),
     "passive": (lambda kernel: ok.PassiveAggressive("insensitive", kernel, budget=40), NUMBERS),
+    "krls": (lambda kernel: ok.KRLS("squared", kernel, budget=20, memory=0.99, noise="auto"), NUMBERS),
+    "krls many": (lambda kernel: ok.KRLS("multiclass_squared", kernel, budget=20), MANY),
     "scaled": (lambda kernel: ok.ILK("squared", kernel, scale=True, budget=30), NUMBERS),
 }
 ATTRIBUTES = ("support_vectors_", "dual_coef_", "n_terms_", "knots_", "intercept_", "coef_", "norm_", "t_", "step_",
-              "n_features_in_", "classes_", "margin_", "width_", "offset_")
+              "n_features_in_", "classes_", "margin_", "width_", "offset_", "noise_")
 
 
 def looks(X):
@@ -80,7 +82,7 @@ def looks(X):
             return None
 
     ways = {name: attribute(name) for name in ATTRIBUTES}
-    ways |= {name: method(name, few) for name in ("predict", "decision_function", "predict_proba", "score_samples")}
+    ways |= {name: method(name, few) for name in ("predict", "decision_function", "predict_proba", "score_samples", "predict_interval")}
     ways |= {"component": component, "pickle": pickle.dumps, "copy": lambda model: pickle.dumps(pickle.loads(pickle.dumps(model)))}
     if not isinstance(X, list):
         ways["predict_one"] = method("predict_one", X[0])

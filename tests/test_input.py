@@ -83,7 +83,7 @@ class TestInputForms:
         assert a.dtype == np.float64 and np.allclose(a, b, rtol=1e-4, atol=1e-5)
         assert scores(model, NEW).dtype == np.float64
         if model.n_terms_:
-            assert model.support_vectors_.dtype == np.float32
+            assert model.support_vectors_.dtype == (np.float64 if isinstance(model, ok.KRLS) else np.float32)
             assert np.isin(model.support_vectors_, narrow).all()
 
     def test_far_from_the_origin_support_vectors_are_the_points(self):

@@ -105,6 +105,8 @@ ALGORITHMS = [
     ok.VotedPerceptron("linear"),
     ok.LASVM("linear"),
     ok.Ballseptron("linear"),
+    ok.KRLS("squared", ok.Gaussian(), budget=20),
+    ok.KRLS("multiclass_squared", ok.Linear()),
 ]
 
 

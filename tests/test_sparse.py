@@ -36,6 +36,7 @@ def algorithms(kernel, budget):
     yield ok.NORMA("multiclass_squared", kernel, step=0.01, budget=budget, offset=True)
     yield ok.Projection("hinge", kernel, radius=0.8, budget=budget)
     yield ok.ALMA(kernel, budget=budget)
+    yield ok.KRLS("multiclass_squared", kernel, budget=budget if isinstance(budget, int) else None)
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)

@@ -92,6 +92,9 @@ LEARNERS = {
     "romma": (ok.ROMMA, {}, "two"),
     "ballseptron": (ok.Ballseptron, {}, "two"),
     "svmd normalized": (ok.SVMD, {"loss": "squared", "normalized": True, "offset": True}, "number"),
+    "krls": (ok.KRLS, {"noise": 0.1}, "number"),
+    "krls fading": (ok.KRLS, {"noise": "auto", "memory": 0.98}, "number"),
+    "krls many": (ok.KRLS, {"loss": "multiclass_squared", "noise": 0.3}, "many"),
 }
 ATTRIBUTES = ("support_vectors_", "dual_coef_", "n_terms_", "knots_", "intercept_", "coef_", "norm_", "t_", "step_",
               "n_features_in_", "classes_", "margin_", "width_", "offset_", "feature_names_in_")
@@ -116,6 +119,8 @@ class Models(RuleBasedStateMachine):
         self.keywords = dict(self.keywords, kernel=self.kernel, scale=scale and not needs_rows and kernel != "spline")
         keeps_norms = self.kernel is gaussian and learner in ("svmd exact", "projection", "alma", "romma", "ballseptron")
         self.keywords["budget"] = None if keeps_norms else BUDGETS[budget]()
+        if self.make is ok.KRLS and not isinstance(self.keywords["budget"], int):
+            self.keywords["budget"] = None
         self.dtype = np.float32 if single else np.float64
         self.tolerance = 3e-3 if single else 1e-6
         self.single = single

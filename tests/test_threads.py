@@ -387,7 +387,7 @@ class TestForks:
         if sparse:
             from scipy.sparse import csr_matrix
             X = csr_matrix(np.where(X > 0.5, X, 0.0))
-        model = ok.SILK("squared", kernel, budget=200).partial_fit(X[:500], y[:500])
+        model = make("squared", kernel, budget=200).partial_fit(X[:500], y[:500])
         done = threading.Event()
         def work():
             while not done.is_set():
@@ -416,11 +416,13 @@ class TestForks:
 
     @pytest.mark.parametrize("learns", [True, False])
     @pytest.mark.parametrize("kernel", ["ok.Gaussian()", "ok.AdditiveMatern()", "dot", "sparse"])
-    def test_a_fork_while_another_thread_is_at_work(self, kernel, learns):
+    @pytest.mark.parametrize("algorithm", ["SILK", "KRLS"])
+    def test_a_fork_while_another_thread_is_at_work(self, algorithm, kernel, learns):
         head = f"""
         def dot(a, b):
             return float(a @ b)
         learns, sparse, kernel = {learns}, {kernel == "sparse"}, {"ok.Gaussian()" if kernel == "sparse" else kernel}
+        make = ok.{algorithm}
         """
         if kernel == "sparse":
             pytest.importorskip("scipy")

@@ -38,7 +38,7 @@ cdef struct Trace:
     double* reaches         # half the widths of intervals, of each target,
     int level               # of this coverage: see `level_of`
     double share
-    double quantile
+    double factor
 
 
 @cython.final
@@ -117,7 +117,7 @@ cdef class Engine:
             if trace.reaches != NULL:
                 for l in range(self.targets):
                     trace.reaches[i * self.targets + l] = self.hypothesis.rule.reach(w, l, trace.level, trace.share,
-                                                                                     trace.quantile)
+                                                                                     trace.factor)
             if weight == 0.0 and self.leaves_out:
                 self.done += 1
                 continue
@@ -183,7 +183,7 @@ cdef class Engine:
         cdef const double* weight_data
         cdef Trace trace
         cdef Workspace w = self.lend()
-        trace.level, trace.share, trace.quantile = coverage
+        trace.level, trace.share, trace.factor = coverage
         self.done = 0
         try:
             self.attach(w, examples)

@@ -12,7 +12,7 @@ from onlinekernels._core.coefficients import UNBOUNDED
 from onlinekernels._core.dictionary cimport Dictionary, Tenant
 from onlinekernels._core.kernelrows cimport KernelRows
 from onlinekernels._core.outputs cimport Outputs
-from onlinekernels._core.posterior cimport PLACE, Posterior
+from onlinekernels._core.posterior cimport PLACE, ROUNDING, Posterior
 from onlinekernels._core.posterior import solve_rows, solve_transposed
 from onlinekernels._core.triangles cimport ok_invert_lower, ok_solve_rows, ok_times_rows
 from onlinekernels._core.vecmath cimport ok_axpy, ok_dot
@@ -20,7 +20,6 @@ from onlinekernels._core.workspace cimport INVERSE, JOINING, PRODUCTS, TOTALS, W
 
 cdef object DOUBLE = np.dtype(np.float64)
 cdef double NEAR = 1e-6         # relative: what is closer than that is the same, and the earlier one goes first
-cdef double ROUNDING = 1e-12    # relative: a rest below it may be rounding, and never joins
 cdef long long STAYS = 1 << 40  # marks a place while others are given up
 
 

@@ -7,6 +7,8 @@ from onlinekernels._core.workspace cimport Workspace
 cdef enum:
     PLACE = 64          # examples from one place of the stream, where points come and go, to the next
 
+cdef double ROUNDING
+
 
 cdef class Posterior(Function):
     cdef readonly double memory             # what is left of f after one example: sqrt(memory)

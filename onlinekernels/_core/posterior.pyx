@@ -25,6 +25,7 @@ from onlinekernels._core.vecmath cimport ok_dot
 from onlinekernels._core.workspace cimport CROSS, FEATURES, MEANS, OWN, PRODUCTS, TAKEN, Workspace
 
 cdef object DOUBLE = np.dtype(np.float64)
+ROUNDING = 1e-12        # of variances, relative to k(x, x): less may be rounding, never joins, and cannot be told from no noise
 
 
 cdef class Posterior(Function):

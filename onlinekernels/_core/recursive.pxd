@@ -18,6 +18,7 @@ cdef class Recursive(Rule):
     cdef double* ratio
 
     cdef set_ratios(self, ratios)
+    cdef double tracked(self, Py_ssize_t output, int level, double share) noexcept nogil
     cdef void follow_coverage(self, Py_ssize_t labels, Workspace w) noexcept nogil
     cdef void follow_noise(self, long long t, Py_ssize_t labels, Workspace w) noexcept nogil
 

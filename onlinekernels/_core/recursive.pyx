@@ -13,7 +13,7 @@ from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.forms cimport Form
 from onlinekernels._core.moves cimport Standing, stand_still
 from onlinekernels._core.outputs cimport Outputs
-from onlinekernels._core.posterior cimport Posterior
+from onlinekernels._core.posterior cimport ROUNDING, Posterior
 from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.workspace cimport MOVE, Workspace
 
@@ -25,13 +25,19 @@ cdef double LEAST_NOISE = 1e-10     # what an estimate does not fall below
 
 
 def level_of(double coverage):
-    """(level, share of the next one, quantile): where the interval of a coverage is between those that are tracked."""
+    """(level, share of the next one, factor): the interval of a coverage among those that are tracked.
+
+    In between its reach goes with the quantiles of a Gaussian; beyond the first and the last it is a multiple of theirs.
+    """
     cdef int level = 0
+    cdef double quantile = NormalDist().inv_cdf(0.5 + 0.5 * coverage)
     cdef double share
     while level < LEVELS - 2 and coverage > COVERAGE[level + 1]:
         level += 1
-    share = (coverage - COVERAGE[level]) / (COVERAGE[level + 1] - COVERAGE[level])
-    return level, min(max(share, 0.0), 1.0), NormalDist().inv_cdf(0.5 + 0.5 * coverage)
+    share = (quantile - QUANTILE[level]) / (QUANTILE[level + 1] - QUANTILE[level])
+    if share < 0.0:
+        return level, 0.0, quantile / QUANTILE[level]
+    return level, min(share, 1.0), max(1.0, quantile / QUANTILE[level + 1])
 
 
 cdef class Recursive(Rule):
@@ -74,9 +80,12 @@ cdef class Recursive(Rule):
                        Workspace w) noexcept nogil:
         """Innovations in units of their deviation; a weight divides the noise."""
         cdef Py_ssize_t c
+        cdef double noise = self.noise / weight if weight > 0.0 else 0.0
         stand_still(&w.move)
+        if not isfinite(noise):                 # so small a weight says nothing
+            weight = noise = 0.0
         w.view.weight = weight
-        w.deviation = sqrt(w.variance + (self.noise / weight if weight > 0.0 else 0.0))
+        w.deviation = sqrt(w.variance + fmax(noise, fmax(ROUNDING * k, 1e-300)))
         for c in range(self.posterior.width):
             w.term.alpha[c] = w.term.alpha[c] / w.deviation if weight > 0.0 else 0.0
 
@@ -115,15 +124,22 @@ cdef class Recursive(Rule):
     cdef bint is_finite(self) noexcept nogil:
         return isfinite(self.noise)
 
-    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double quantile) noexcept nogil:
-        cdef const double* ratio = self.ratio + level * self.posterior.width + output
-        return (sqrt(w.variance + self.noise) * quantile
-                * ((1.0 - share) * ratio[0] + share * ratio[self.posterior.width]))
+    cdef double tracked(self, Py_ssize_t output, int level, double share) noexcept nogil:
+        """How far y may be from f, in deviations, between a level and the next; never less than at a lower level."""
+        cdef int l
+        cdef double here = 0.0, there
+        for l in range(level + 1):
+            here = fmax(here, QUANTILE[l] * self.ratio[l * self.posterior.width + output])
+        there = fmax(here, QUANTILE[level + 1] * self.ratio[(level + 1) * self.posterior.width + output])
+        return (1.0 - share) * here + share * there
+
+    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
+        return sqrt(w.variance + self.noise) * factor * self.tracked(output, level, share)
 
     def reaches(self, double coverage):
         """Half the width of the interval of this coverage for each output, in deviations of y."""
-        level, share, quantile = level_of(coverage)
-        return quantile * ((1.0 - share) * self.ratios[level] + share * self.ratios[level + 1])
+        level, share, factor = level_of(coverage)
+        return np.array([factor * self.tracked(output, level, share) for output in range(self.posterior.width)])
 
     def state(self, Py_ssize_t labels):
         return {"noise": self.noise, "ratios": self.ratios[:, :labels].copy()}

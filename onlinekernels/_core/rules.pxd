@@ -25,7 +25,7 @@ cdef class Rule:
     cdef bint is_finite(self) noexcept nogil
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil
     cdef void follow(self, Workspace w) noexcept nogil
-    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double quantile) noexcept nogil
+    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double factor) noexcept nogil
     cdef int stand_on(self, Function function) except -1
 
 

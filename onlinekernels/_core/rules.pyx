@@ -96,7 +96,7 @@ cdef class Rule:
         """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere."""
         pass
 
-    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double quantile) noexcept nogil:
+    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
         """How far y may be from the score that was just evaluated, in the interval of a coverage: see `level_of`."""
         return NAN
 

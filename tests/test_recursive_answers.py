@@ -1,0 +1,467 @@
+"""What KRLS says of what it knows: intervals, probabilities, densities, samples, noise; and that it stays sound."""
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from reference_recursive import PLACE, Exact, Pieces, gaussian
+from small_models import overlap, same_state
+from test_recursive import MANY, NEW, NUMBERS, SEVERAL, WEIGHTS, N, X, exact, same_up_to_rounding
+
+import onlinekernels as ok
+from onlinekernels import KRLS
+
+COVERAGES = (0.5, 0.8, 0.85, 0.9, 0.97)
+
+
+def covered(model, X, y, coverage, chunk=1000):
+    """Whether each target was inside of its interval before it was learned."""
+    found = []
+    for i in range(0, len(X), chunk):
+        _, (low, high) = model.progressive(X[i : i + chunk], y[i : i + chunk], return_interval=coverage)
+        found.append((low <= y[i : i + chunk]) & (y[i : i + chunk] <= high))
+    return np.concatenate(found)
+
+
+# ---- Intervals --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("coverage", COVERAGES)
+@pytest.mark.parametrize("tails", ["normal", "heavy", "doubles"])
+def test_intervals_cover_what_they_say(tails, coverage):
+    """Over disjoint windows of 1000, whatever the tails are, and when the noise doubles half way."""
+    rng = np.random.default_rng(3)
+    n = 8000
+    rows = rng.uniform(-3, 3, size=(n, 1))
+    noise = rng.standard_t(2.5, size=n) if tails == "heavy" else rng.normal(size=n)
+    scale = np.where(np.arange(n) < n // 2, 0.2, 0.4 if tails == "doubles" else 0.2)
+    y = np.sin(2 * rows[:, 0]) + scale * noise
+    hits = covered(KRLS(kernel=ok.Gaussian(0.7), noise=0.1, memory=0.999, budget=30), rows, y, coverage)
+    for start in range(0, n, 1000):
+        first = start + 500 if start in (0, n // 2) else start
+        share = hits[first : start + 1000].mean()
+        assert abs(share - coverage) <= 0.04, (start, share)
+    assert abs(hits[500:].mean() - coverage) <= 0.02
+
+
+def test_intervals_grow_with_their_coverage():
+    model = KRLS(kernel=ok.Gaussian(1.3), budget=40).partial_fit(X, SEVERAL)
+    coverages = np.r_[0.001, np.linspace(0.05, 0.95, 19), 0.99, 0.999, 0.999999]
+    half = [np.diff(model.predict_interval(NEW, coverage), axis=0)[0] / 2 for coverage in coverages]
+    assert (np.diff(half, axis=0) >= 0).all() and (half[0] > 0).all() and (half[-1] > 20 * half[0]).all()
+    low, high = model.predict_interval(NEW)
+    np.testing.assert_allclose((low + high) / 2, model.predict(NEW), atol=1e-12)
+    assert low.shape == (20, 3)
+
+
+def test_before_anything_is_known_intervals_are_those_of_a_gaussian():
+    model = KRLS(kernel=3 * ok.Gaussian(), noise=1.0)
+    _, (low, high) = model.progressive([[0.0]], [0.5], return_interval=0.9)
+    np.testing.assert_allclose([low[0], high[0]], [-1.6448536 * 2, 1.6448536 * 2], rtol=1e-6)
+
+
+@pytest.mark.parametrize("coverage", COVERAGES)
+def test_intervals_before_a_row_are_those_that_predict_interval_gives(coverage):
+    """Test-then-train intervals, in any chunks, are those of the model just before; in the units of the user."""
+    for keywords, y in (({}, NUMBERS), ({"scale": True, "scale_target": True, "memory": 0.98}, 100 + 20 * SEVERAL)):
+        one, chunk = (KRLS(kernel=ok.Gaussian(1.3), budget=30, **keywords) for _ in range(2))
+        scores, std, intervals = chunk.progressive(X, y, return_std=True, return_interval=coverage)
+        one.partial_fit(X[:40], y[:40])
+        for t in range(40, 180, 7):
+            mean, deviations = one.predict(X[t : t + 1], return_std=True)
+            low, high = one.predict_interval(X[t : t + 1], coverage)
+            if not keywords:  # a running scaler sees the row first
+                np.testing.assert_allclose(mean[0], scores[t], atol=1e-8)
+                np.testing.assert_allclose(np.stack([low, high])[:, 0], intervals[:, t], atol=1e-8)
+                np.testing.assert_allclose(deviations[0], std[t], atol=1e-8)
+            assert (low < mean).all() and (mean < high).all() and np.shape(low) == np.shape(mean)
+            one.partial_fit(X[t : t + 7], y[t : t + 7])
+        assert intervals.shape == (2, *np.shape(y)) and np.shape(std) == np.shape(y)
+        np.testing.assert_allclose(intervals.mean(axis=0), scores, atol=1e-9 * np.abs(scores).max())
+
+
+def test_answers_are_in_the_units_of_the_targets():
+    """The same stream in other units of the targets gives the same answers in these units."""
+    plain, moved = (KRLS(kernel=ok.Gaussian(1.3), budget=30, scale_target=True) for _ in range(2))
+    first = plain.progressive(X, NUMBERS, return_std=True, return_interval=0.8)
+    second = moved.progressive(X, 500 + 40 * NUMBERS, return_std=True, return_interval=0.8)
+    rest = slice(2, None)  # before two targets are known there are no units
+    np.testing.assert_allclose(second[0][rest], 500 + 40 * first[0][rest], rtol=1e-7)
+    np.testing.assert_allclose(second[1][rest], 40 * first[1][rest], rtol=1e-7)
+    np.testing.assert_allclose(second[2][:, rest], 500 + 40 * first[2][:, rest], rtol=1e-7)
+    np.testing.assert_allclose(moved.predict(NEW, return_std=True)[1], 40 * plain.predict(NEW, return_std=True)[1], rtol=1e-7)
+    np.testing.assert_allclose(moved.predict_interval(NEW, 0.8), 500 + 40 * plain.predict_interval(NEW, 0.8), rtol=1e-7)
+    densities = moved.log_density(NEW, np.full(20, 500.0)), plain.log_density(NEW, np.zeros(20))
+    np.testing.assert_allclose(densities[0], densities[1] - np.log(40), rtol=1e-6)
+    np.testing.assert_allclose(moved.sample_y(NEW, 3), 500 + 40 * plain.sample_y(NEW, 3), rtol=1e-7)
+
+
+# ---- Densities, probabilities, samples -----------------------------------------------------------------------------
+
+
+def test_log_density_is_that_of_a_gaussian():
+    from statistics import NormalDist
+
+    model = KRLS(kernel=ok.Gaussian(1.3), budget=30, noise=0.2).partial_fit(X, SEVERAL)
+    mean, deviations = model.predict(NEW, return_std=True)
+    targets = SEVERAL[:20]
+    expected = [sum(np.log(NormalDist(mean[i, j], np.sqrt(deviations[i] ** 2 + 0.2)).pdf(targets[i, j])) for j in range(3))
+                for i in range(20)]
+    np.testing.assert_allclose(model.log_density(NEW, targets), expected, rtol=1e-9)
+    one = KRLS(kernel=ok.Gaussian(1.3), budget=30, noise=0.2).partial_fit(X, NUMBERS)
+    mean, deviations = one.predict(NEW, return_std=True)
+    expected = [np.log(NormalDist(m, np.sqrt(d**2 + 0.2)).pdf(y)) for m, d, y in zip(mean, deviations, NUMBERS)]
+    np.testing.assert_allclose(one.log_density(NEW, NUMBERS[:20]), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_probabilities(told):
+    classes = list("abcde") if told else None
+    model = KRLS("multiclass_squared", ok.Gaussian(1.3), noise=0.3, budget=40).partial_fit(X, MANY, classes)
+    scores = model.decision_function(NEW)
+    likely = np.clip((1 + scores) / 2, 1e-6, 1)
+    likely /= likely.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(NEW), likely, rtol=1e-9)
+    assert np.array_equal(model.classes_[model.predict_proba(NEW).argmax(axis=1)], model.predict(NEW))
+    labels = model.classes_[RNG_LABELS]
+    np.testing.assert_allclose(model.log_density(NEW, labels), np.log(likely[np.arange(20), RNG_LABELS]), rtol=1e-9)
+    with pytest.raises(ValueError, match="'z' is not a label"):
+        model.log_density(NEW, ["a"] * 19 + ["z"])
+
+
+RNG_LABELS = np.random.default_rng(0).integers(5, size=20)
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("chunk", [1, 13, N])
+def test_progressive_probabilities_and_labels_are_of_their_time(told, chunk):
+    classes = list("abcde") if told else None
+    one, model = (KRLS("multiclass_squared", ok.Gaussian(1.3), noise=0.3, budget=40) for _ in range(2))
+    for i in range(0, N, chunk):
+        scores, std, likely, labels = model.progressive(
+            X[i : i + chunk], MANY[i : i + chunk], classes, return_std=True, return_proba=True, return_labels=True
+        )
+        assert likely.shape == scores.shape == (len(labels), len(model.classes_)) and std.shape == (len(labels),)
+        for j, t in enumerate(range(i, min(N, i + chunk))):
+            if t == 0 and not told:
+                assert labels[0] is None and (likely[0] == 0).all()
+            elif t:
+                before = one.predict_proba(X[t : t + 1])[0]
+                places = [model.classes_.tolist().index(label) for label in one.classes_]
+                np.testing.assert_allclose(likely[j, places], before, atol=1e-8)
+                assert likely[j].sum() == pytest.approx(1.0) and labels[j] == one.predict(X[t : t + 1])[0]
+            one.partial_fit(X[t : t + 1], MANY[t : t + 1], classes)
+
+
+@pytest.mark.parametrize("memory", [1.0, 0.95])
+@pytest.mark.parametrize("t", [30, 64, 150])
+def test_samples_have_the_moments_of_the_posterior(memory, t):
+    points = np.vstack([NEW[:3], X[:2], X[t - 2 : t]])
+    mean, covariance = Exact(gaussian(1.3), 0.1, memory).given(X[:t], NUMBERS[:t]).posterior(points)
+    model = exact(memory=memory).partial_fit(X[:t], NUMBERS[:t])
+    draws = model.sample_y(points, 20_000, random_state=5)
+    assert draws.shape == (7, 20_000)
+    error = np.sqrt(np.diag(covariance) / 20_000)
+    assert (np.abs(draws.mean(axis=1) - mean[:, 0]) < 5 * error + 1e-9).all()
+    spread = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+    assert (np.abs(np.cov(draws) - covariance) < 0.05 * spread + 1e-9).all()
+
+
+def test_samples_are_seeded_and_have_their_shapes():
+    one, several = (KRLS(kernel=ok.Gaussian(1.3), budget=40).partial_fit(X, y) for y in (NUMBERS, SEVERAL))
+    classes = KRLS("multiclass_squared", ok.Gaussian(1.3), budget=40).partial_fit(X, MANY)
+    assert one.sample_y(NEW).shape == (20, 1) and one.sample_y(NEW, 7).shape == (20, 7)
+    assert several.sample_y(NEW, 7).shape == (20, 3, 7) and classes.sample_y(NEW, 7).shape == (20, 5, 7)
+    assert np.array_equal(one.sample_y(NEW, 7), one.sample_y(NEW, 7, random_state=0))
+    assert not np.array_equal(one.sample_y(NEW, 7), one.sample_y(NEW, 7, random_state=1))
+    rng = np.random.default_rng(0)
+    assert np.array_equal(one.sample_y(NEW, 2, rng), one.sample_y(NEW, 2)) and not np.array_equal(one.sample_y(NEW, 2, rng), one.sample_y(NEW, 2))
+    for bad in (0, -1, 1.5, "3", None):
+        with pytest.raises((TypeError, ValueError), match="n_samples"):
+            one.sample_y(NEW, bad)
+
+
+def test_samples_on_weights_and_objects():
+    weights = KRLS(kernel=ok.Linear(), noise=0.2).partial_fit(X, NUMBERS)
+    draws = weights.sample_y(NEW, 5)
+    assert np.linalg.matrix_rank(draws, tol=1e-6) == 3  # functions of three weights
+    words = KRLS(kernel=overlap, budget=10).partial_fit(["ab", "bc", "cd"] * 30, [1.0, 2.0, 3.0] * 30)
+    assert words.sample_y(["ab", "x"], 4).shape == (2, 4)
+
+
+@pytest.mark.parametrize("true", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize("targets", [1, 2])
+def test_the_noise_can_be_estimated(true, targets):
+    rng = np.random.default_rng(1)
+    rows = rng.uniform(-3, 3, size=(3000, 1))
+    y = np.column_stack([np.sin(2 * rows[:, 0]), np.cos(rows[:, 0])])[:, :targets] + np.sqrt(true) * rng.normal(size=(3000, targets))
+    y = y[:, 0] if targets == 1 else y
+    model = KRLS(kernel=ok.Gaussian(0.7), noise="auto").partial_fit(rows, y)
+    assert model.noise_ == pytest.approx(true, rel=0.3)
+    single = KRLS(kernel=ok.Gaussian(0.7), noise="auto")
+    for i in range(0, 3000, 17):
+        single.partial_fit(rows[i : i + 17], y[i : i + 17])
+    assert single.noise_ == pytest.approx(model.noise_, rel=1e-8)
+    assert KRLS(noise=0.25).partial_fit(rows, y).noise_ == 0.25
+
+
+# ---- Long and hard ------------------------------------------------------------------------------------------------
+
+
+def test_a_long_stream_stays_sound_and_small():
+    rng = np.random.default_rng(2)
+    model = KRLS(kernel=ok.Gaussian(0.8) + 1, noise=0.1, budget=25)
+    sizes = []
+    for i in range(20):
+        rows = rng.normal(size=(10_000, 2)) + 0.2 * i
+        y = np.sin(2 * rows[:, 0]) + rows[:, 1] + 0.3 * rng.normal(size=10_000)
+        scores, std = model.progressive(rows, y, return_std=True)
+        assert np.isfinite(scores).all() and (std > 0).all()
+        model._state.engine._check()
+        sizes.append(len(pickle.dumps(model)))
+    assert max(sizes[-4:]) < 1.01 * max(sizes[:4])  # as many wait as four calls before
+    assert model.n_terms_ <= 25 + PLACE - 1 and model.t_ == 200_000
+    assert np.mean((scores - y)[-5000:] ** 2) < 0.3
+
+
+HARD = {
+    "copies": lambda rng, n: rng.normal(size=(n, 2))[rng.integers(5, size=n)],
+    "constant": lambda rng, n: np.ones((n, 3)),
+    "one constant": lambda rng, n: np.column_stack([rng.normal(size=n), np.full(n, 7.0)]),
+    "line": lambda rng, n: rng.uniform(size=(n, 1)),
+    "zeros": lambda rng, n: np.zeros((n, 2)),
+    "far": lambda rng, n: 1e6 + rng.uniform(size=(n, 1)),
+}
+
+
+@pytest.mark.parametrize("data", HARD)
+@pytest.mark.parametrize("size, noise", [(1e-6, 1e-8), (1.0, 1e-8), (1e6, 1e-8), (1e-6, 0.1), (1e6, 0.1)])
+@pytest.mark.parametrize("keywords", [
+    {}, {"budget": 20}, {"budget": None, "tolerance": 0}, {"budget": 20, "tolerance": 1e-12}, {"budget": 15, "memory": 0.9},
+    {"budget": 1}, {"budget": 20, "memory": 1e-12},
+], ids=str)
+def test_hard_data_is_no_harm(data, size, noise, keywords):
+    """No error, no NaN, all answers of the size of the targets, and S stays a covariance."""
+    rng = np.random.default_rng(4)
+    rows, y = HARD[data](rng, 300), rng.normal(size=300)
+    for kernel, single in ((size * ok.Gaussian(5.0), False), (size * ok.Gaussian(5.0) + (1e-14 * size) * ok.Linear(), True)):
+        model, chunk = KRLS(kernel=kernel, noise=noise, **keywords), 40
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for i in range(0, 300, chunk):
+                part = rows[i : i + chunk].astype(np.float32 if single else float)
+                scores, std, interval = model.progressive(part, y[i : i + chunk], return_std=True, return_interval=0.9)
+                assert np.isfinite(scores).all() and np.isfinite(std).all() and np.isfinite(interval).all()
+                assert np.abs(scores).max() < 1000.0
+            mean, std = model.predict(rows[:20], return_std=True)
+        assert np.isfinite(mean).all() and (std >= 0).all() and np.isfinite(model.sample_y(rows[:5], 2)).all()
+        model._state.engine._check()
+        same_state(model, pickle.loads(pickle.dumps(model)))
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e-20, 1e20, 1e100, 1e308])
+def test_weights_of_any_size(weight):
+    rows = X[np.arange(N) % 7]
+    model = KRLS(kernel=ok.Gaussian(1.3), budget=5)
+    scores = model.progressive(rows, NUMBERS, sample_weight=np.where(np.arange(N) % 2, weight, 1.0))
+    assert np.isfinite(scores).all() and np.isfinite(model.predict(NEW, return_std=True)).all()
+    model._state.engine._check()
+
+
+# ---- Saved, copied, refused, interrupted ------------------------------------------------------------------------------
+
+KINDS = {
+    "numbers": (lambda: KRLS(kernel=ok.Gaussian(1.3), budget=20, noise="auto"), NUMBERS),
+    "fading": (lambda: KRLS(kernel=ok.Laplacian(0.5) + ok.Linear(), budget=20, memory=0.97, scale=True, scale_target=True), SEVERAL),
+    "classes": (lambda: KRLS("multiclass_squared", ok.Gaussian(1.3), budget=20), MANY),
+    "weights": (lambda: KRLS(kernel=0.5 * ok.Linear(), memory=0.99), SEVERAL),
+    "classes on weights": (lambda: KRLS("multiclass_squared", ok.Linear()), MANY),
+    "all": (lambda: KRLS(kernel=ok.Gaussian(1.3), budget=None), NUMBERS),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("t", [1, 40, 64, 65, 150, 192])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_copies_continue_bit_for_bit(kind, t, weighted, tmp_path):
+    """Before the first place, at one and between two of them, the budget hit or not."""
+    make, y = KINDS[kind]
+    weights = WEIGHTS if weighted else np.ones(N)
+    model = make().partial_fit(X[:t], y[:t], sample_weight=weights[:t])
+    model.save(tmp_path / "m.npz")
+    copies = [ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model)]
+    model.predict(NEW, return_std=True)  # looking changes nothing
+    expected = model.progressive(X[t:], y[t:], sample_weight=weights[t:], return_std=True)
+    for other in copies:
+        other._state.engine._check()
+        found = other.progressive(X[t:], y[t:], sample_weight=weights[t:], return_std=True)
+        assert np.array_equal(found[0], expected[0]) and np.array_equal(found[1], expected[1])
+        same_state(model, other)
+        assert np.array_equal(model.predict(NEW), other.predict(NEW))
+
+
+def test_a_file_keeps_sparse_rows_objects_and_gram_matrices(tmp_path):
+    sparse = pytest.importorskip("scipy.sparse").csr_matrix(np.where(X > 0.3, X, 0.0))
+    gram = gaussian(1.3)(X, X)
+    words = ["".join("abcd"[int(v) % 4] for v in 10 * np.abs(row)) for row in X]
+    for kernel, rows, given in ((ok.Gaussian(1.3), sparse, {}), (ok.Linear(), sparse, {}), (overlap, words, {"kernel": overlap}),
+                                (ok.Precomputed(gram), np.arange(N)[:, None], {})):
+        model = KRLS(kernel=kernel, budget=20).partial_fit(rows[:150], NUMBERS[:150])
+        model.save(tmp_path / "m.npz", without=tuple(given))
+        other = ok.load(tmp_path / "m.npz", **given)
+        assert np.array_equal(other.progressive(rows[150:], NUMBERS[150:]), model.progressive(rows[150:], NUMBERS[150:]))
+        same_state(model, other)
+
+
+BAD = [
+    ({"noise": "x"}, "noise"), ({"noise": 0}, "noise"), ({"noise": -1.0}, "noise"), ({"noise": np.nan}, "noise"), ({"noise": None}, "noise"),
+    ({"memory": 0}, "memory"), ({"memory": 1.5}, "memory"), ({"memory": None}, "memory"), ({"tolerance": 1}, "tolerance"),
+    ({"tolerance": -1e-3}, "tolerance"), ({"budget": 0}, "budget"), ({"budget": -3}, "budget"), ({"budget": 2.5}, "budget"),
+    ({"budget": ok.Recent(5)}, "budget"), ({"budget": "all"}, "budget"), ({"epochs": 0}, "epochs"), ({"scale": "yes"}, "scale"),
+    ({"loss": "hinge"}, "squared"), ({"loss": "novelty"}, "squared"), ({"loss": "quantile"}, "squared"), ({"loss": "nonsense"}, "loss"),
+    ({"kernel": "nonsense"}, "kernel"), ({"scale": True, "kernel": overlap}, "scale"), ({"scale": True, "kernel": ok.Precomputed(np.eye(3))}, "scale"),
+    ({"loss": "multiclass_squared", "scale_target": True}, "scale_target"), ({"class_weight": {1: 2.0}}, "class_weight"),
+]
+
+
+@pytest.mark.parametrize("keywords, word", BAD, ids=lambda part: str(part)[:40])
+def test_bad_parameters_are_refused_by_name(keywords, word):
+    model = KRLS(**keywords)
+    y = MANY if "class" in str(keywords.get("loss")) else NUMBERS
+    for call in (model.fit, model.partial_fit, model.progressive):
+        with pytest.raises((TypeError, ValueError), match=word):
+            call(X, y)
+    assert model._state is None
+    with pytest.raises((TypeError, ValueError), match=word):
+        KRLS().set_params(**keywords).learn_one(X[0], y[0])
+
+
+def broken(array, value, place):
+    array = np.array(array)
+    array[place] = value
+    return array
+
+
+@pytest.mark.parametrize("call", [
+    lambda model: model.partial_fit(broken(X, np.nan, (200, 1)), NUMBERS),
+    lambda model: model.partial_fit(broken(X, np.inf, (299, 0)), NUMBERS),
+    lambda model: model.partial_fit(X[:, :2], NUMBERS),
+    lambda model: model.partial_fit(X, broken(NUMBERS, np.nan, 250)),
+    lambda model: model.partial_fit(X, NUMBERS[:-1]),
+    lambda model: model.partial_fit(X, SEVERAL),
+    lambda model: model.partial_fit(X, None),
+    lambda model: model.partial_fit(X, NUMBERS, sample_weight=np.full(N, -1.0)),
+    lambda model: model.partial_fit(X, NUMBERS, sample_weight=broken(np.ones(N), np.nan, 3)),
+    lambda model: model.partial_fit(X, NUMBERS, sample_weight=np.ones(3)),
+    lambda model: model.partial_fit(X, NUMBERS, initial=ok.SILK("squared").fit(X, NUMBERS)),
+    lambda model: model.fit(X, NUMBERS, initial=KRLS().fit(X, NUMBERS)),
+    lambda model: model.learn_one(X[0, :2], 1.0),
+    lambda model: model.learn_one(X[0], np.inf),
+    lambda model: model.progressive(X, NUMBERS, return_interval=0),
+    lambda model: model.progressive(X, NUMBERS, return_interval=1.0),
+    lambda model: model.progressive(X, NUMBERS, return_interval="0.9"),
+    lambda model: model.progressive(X, NUMBERS, return_interval=np.nan),
+    lambda model: model.progressive(X, NUMBERS, return_interval=True),
+    lambda model: model.progressive(X, NUMBERS, return_proba=True),
+    lambda model: model.predict_interval(NEW, 1.5),
+    lambda model: model.predict_interval(NEW, None),
+    lambda model: model.predict(NEW[:, :2], return_std=True),
+    lambda model: model.predict(broken(NEW, np.nan, (0, 0)), return_std=True),
+    lambda model: model.log_density(NEW, NUMBERS[:3]),
+    lambda model: model.log_density(NEW, ["a"] * 20),
+    lambda model: model.sample_y(NEW[:, :1]),
+], ids=range(27))
+@pytest.mark.parametrize("kernel", [ok.Gaussian(1.3), ok.Linear()], ids=["points", "weights"])
+def test_refused_input_changes_nothing(call, kernel):
+    model = KRLS(kernel=kernel, budget=20).partial_fit(X[:100], NUMBERS[:100])
+    twin = pickle.loads(pickle.dumps(model))
+    with pytest.raises((TypeError, ValueError)):
+        call(model)
+    same_state(model, twin)
+    model._state.engine._check()
+    assert np.array_equal(model.progressive(X[100:], NUMBERS[100:]), twin.progressive(X[100:], NUMBERS[100:]))
+
+
+def test_what_does_not_apply():
+    numbers, classes = KRLS(), KRLS("multiclass_squared")
+    for name in ("decision_function", "predict_proba"):
+        assert not hasattr(numbers, name) and hasattr(classes, name)
+    assert hasattr(numbers, "predict_interval") and not hasattr(classes, "predict_interval")
+    with pytest.raises(ValueError, match="return_proba"):
+        classes.progressive(X, MANY, return_interval=0.9)
+    with pytest.raises(TypeError):
+        KRLS("multiclass_squared", labels=ok.Taxonomy({"a": "b"}))
+    for method in ("predict", "sample_y", "predict_interval"):
+        with pytest.raises(ValueError, match="not fitted"):
+            getattr(KRLS(), method)(X)
+    with pytest.raises(ValueError, match="initial"):
+        KRLS().partial_fit(X, NUMBERS, initial=3)
+
+
+class Unwilling(Exception):
+    pass
+
+
+@pytest.mark.parametrize("good", [0, 1, 10, 63, 64, 65, 130, 200])
+@pytest.mark.parametrize("error", [Unwilling, KeyboardInterrupt])
+@pytest.mark.parametrize("y", [NUMBERS, MANY], ids=["numbers", "classes"])
+def test_an_error_in_a_kernel_leaves_the_rows_before_it(good, error, y):
+    """A kernel of one's own stops in the middle of a chunk."""
+    stops = {"at": X[good + 1] if good + 1 < N else None}
+
+    def moody(x, z):
+        if stops["at"] is not None and (np.array_equal(x, stops["at"]) or np.array_equal(z, stops["at"])):
+            raise error
+        return float(np.exp(-0.5 * np.sum((x - z) ** 2)))
+
+    loss = "squared" if y is NUMBERS else "multiclass_squared"
+    model, twin = (KRLS(loss, kernel=moody, budget=20) for _ in range(2))
+    model.partial_fit(X[:1], y[:1])
+    with pytest.raises(error):
+        model.partial_fit(X[1:], y[1:])
+    stops["at"] = None
+    twin.partial_fit(X[:1], y[:1])
+    twin.partial_fit(X[1 : good + 1], y[1 : good + 1]) if good else None
+    assert model.t_ == good + 1
+    model._state.engine._check()
+    same_state(model, twin)
+    assert np.array_equal(model.progressive(X[good + 1 :], y[good + 1 :]), twin.progressive(X[good + 1 :], y[good + 1 :]))
+    same_state(model, twin)
+
+
+def test_parameters_after_fitting():
+    model = KRLS(kernel=ok.Gaussian(1.3), budget=20).partial_fit(X[:100], NUMBERS[:100])
+    assert model.get_params(deep=False).keys() == {"loss", "kernel", "noise", "memory", "budget", "tolerance", "class_weight",
+                                                   "scale", "scale_target", "epochs"}
+    for changed in ({"memory": 0.5}, {"noise": 0.7}, {"budget": 30}, {"tolerance": 0.1}, {"kernel__width": 3.0}):
+        other = pickle.loads(pickle.dumps(model)).set_params(**changed)
+        with pytest.raises(ValueError, match="call fit to start anew"):
+            other.partial_fit(X[100:], NUMBERS[100:])
+        other.fit(X, NUMBERS)
+        fresh = KRLS(kernel=ok.Gaussian(1.3), budget=20).set_params(**changed).fit(X, NUMBERS)
+        same_state(other, fresh)
+    same = pickle.loads(pickle.dumps(model)).set_params(budget=20).partial_fit(X[100:], NUMBERS[100:])
+    same_state(same, model.partial_fit(X[100:], NUMBERS[100:]))
+
+
+def test_clones_and_epochs():
+    base = pytest.importorskip("sklearn.base")
+    model = KRLS(kernel=ok.Gaussian(1.3), budget=20, noise="auto", epochs=2).fit(X, NUMBERS)
+    fresh = base.clone(model)
+    assert fresh._state is None and fresh.get_params(deep=False).keys() == model.get_params(deep=False).keys()
+    twice = KRLS(kernel=ok.Gaussian(1.3), budget=20, noise="auto").partial_fit(np.vstack([X, X]), np.r_[NUMBERS, NUMBERS])
+    same_up_to_rounding(model, twice)
+    assert model.budget_ == 20 and exact().fit(X, NUMBERS).budget_ is None
+
+
+def test_contributions_add_up():
+    model = KRLS(kernel=ok.Gaussian(1.3), budget=20).partial_fit(X, NUMBERS)
+    parts = model.contributions(NEW[0], top=None)
+    assert sum(part.value for part in parts) == pytest.approx(model.predict(NEW[:1])[0])
+    oracle = Pieces(gaussian(1.3), 0.1, 1.0, 20)
+    oracle.progressive(X, NUMBERS)
+    alpha = np.linalg.lstsq(gaussian(1.3)(NEW, oracle.points()), oracle.posterior(NEW)[0], rcond=None)[0]
+    assert len(parts) == len(alpha)
+    norm = np.sqrt(model.dual_coef_ @ gaussian(1.3)(model.support_vectors_, model.support_vectors_) @ model.dual_coef_.T)
+    assert model.norm_ == pytest.approx(norm.item())
