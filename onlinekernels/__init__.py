@@ -28,10 +28,11 @@ from onlinekernels.algorithms import (
     PassiveAggressive,
     Perceptron,
     Projection,
+    Projectron,
     VotedPerceptron,
 )
 from onlinekernels.bank import Bank
-from onlinekernels.budgets import Recent, Smallest, Sublinear, Unlimited, Window
+from onlinekernels.budgets import Projecting, Recent, Smallest, Sublinear, Unlimited, Window
 from onlinekernels.kernels import (
     Constant,
     Gaussian,
@@ -83,10 +84,12 @@ __all__ = [
     "PassiveAggressive",
     "Perceptron",
     "Projection",
+    "Projectron",
     "ROMMA",
     "SILK",
     "SVMD",
     "VotedPerceptron",
+    "Projecting",
     "Recent",
     "Smallest",
     "Sublinear",

@@ -2,10 +2,11 @@
 import numbers
 
 from onlinekernels._core import budgets as core
+from onlinekernels._core import kernelbudgets
 from onlinekernels.params import Parameterized
-from onlinekernels.validation import bad_parameter, check_count, check_share
+from onlinekernels.validation import bad_parameter, check_count, check_part, check_share
 
-__all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear"]
+__all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear", "Projecting"]
 
 
 class Budget(Parameterized):
@@ -18,10 +19,15 @@ class Budget(Parameterized):
     """
 
     _size = None  # the parameter that counts terms or examples
+    looks_at_kernel = False  # whether it needs kernel values between terms, which trees do not have
+    shares_out = False  # whether what goes is shared out among terms that stay, which may be of other labels
 
     def validate(self):
         """Raise ValueError for a parameter out of range."""
         self._check_values()
+
+    def check_use(self, plan):
+        """Raise ValueError for a plan that this budget makes no sense with."""
 
     def core(self):
         """A new one for the engine."""
@@ -159,6 +165,53 @@ class Sublinear(_Latest):
 
     def core(self):
         return core.Sublinear(int(self.start), float(self.exponent))
+
+
+class Projecting(Budget):
+    """What goes is projected onto what stays: the other terms take over as much of it as they can.
+
+    If k(x_i, .) goes, the coefficients of the others grow by alpha_i K^-1 k_i, with K their kernel matrix and k_i their
+    kernel values with x_i. Then f loses no more than what the others do not span, the least that is possible. It is
+    the term that loses least by this that goes; that may be the newcomer. A newcomer that the others nearly span never
+    enters: they take over its coefficient. So on few distinct examples, or with a kernel of few dimensions, there
+    are fewer than `size` terms.
+
+    Works with every kernel, on objects too, and with every loss. O(size^2) per new coefficient, and as much memory.
+
+    Parameters
+    ----------
+    {size}
+    tolerance : float
+        A newcomer is not needed if its distance from the span of the others, squared, is at most this part of k(x, x);
+        in [0, 1). Whatever is asked for, 1e-10 is the least (1e-5 for float32): below there is only rounding.
+
+    Notes
+    -----
+    Projections of the Perceptron are Orabona, Keshet and Caputo (2009), "Bounded kernel-based online learning"; those of
+    passive-aggressive steps Wang and Vucetic (2010), "Online passive-aggressive algorithms on a budget".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import PassiveAggressive, Gaussian, Projecting, Recent
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    >>> [float(np.mean(PassiveAggressive("hinge", Gaussian(1.0), budget=budget).progressive(X, y) * y > 0).round(2))
+    ...  for budget in (Recent(20), Projecting(20))]
+    [0.87, 0.96]
+    """
+
+    _size = "size"
+    _values = {"size": check_count, "tolerance": check_part}
+    looks_at_kernel = shares_out = True
+
+    def __init__(self, size, tolerance=0.0):
+        self.size = size
+        self.tolerance = tolerance
+
+    def core(self):
+        return kernelbudgets.Projecting(int(self.size), float(self.tolerance))
 
 
 def as_budget(value, owner, of_int=Recent):

@@ -18,7 +18,7 @@ from onlinekernels._core import rules
 from onlinekernels._core.sparse import SparsePoints
 from onlinekernels._core.terms import KernelTerms
 from onlinekernels._core.weights import SparseWeights, Weights
-from onlinekernels.budgets import Budget, Unlimited, as_budget
+from onlinekernels.budgets import Budget, Projecting, Unlimited, as_budget
 from onlinekernels.kernels import Gaussian, Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, ManyLabels
 from onlinekernels.losses import Loss, Mistake, MulticlassLogistic, as_loss
@@ -42,6 +42,7 @@ RULES = {
     "relaxed": (rules.Relaxed, {}),
     "relaxed aggressive": (rules.Relaxed, {"aggressive": True}),
     "approximate": (rules.Approximate, {}),
+    "projected": (rules.Projected, {}),
 }
 
 
@@ -61,7 +62,7 @@ class Plan:
     radius : float
         |f| stays within it; 0 for no bound.
     threshold : float
-        (1 - alpha) B of ALMA.
+        (1 - alpha) B of ALMA; eta of margin errors of Projectron++.
     exact_norms : bool
         |f|^2, and <f, v> of SVMD, corrected whenever a term is dropped.
     keeps_terms : bool
@@ -89,7 +90,7 @@ class Plan:
         if type(self.budget) is Unlimited and not self.keeps_terms:
             self.weight_scale = self.kernel.linear_scale()
         # What the trees of an additive kernel are; otherwise None
-        self.trees = None if self.keeps_terms else self.kernel.additive()
+        self.trees = None if self.keeps_terms or self.budget.looks_at_kernel else self.kernel.additive()
         self._check()
 
     @classmethod
@@ -159,6 +160,8 @@ class Plan:
             validation.check_flag(self, name)
         if self.rule not in RULES:
             raise ValueError(f"there is no rule {self.rule!r}")
+        if self.rule == "projected" and type(self.budget) is not Projecting:
+            raise ValueError("the rule needs a budget that projects")
 
     # ---- Combinations that make no sense are refused here, each in one sentence ----
 
@@ -171,6 +174,7 @@ class Plan:
                 f"average=True cannot be combined with budget={self.budget!r}: the average of terms that were "
                 "dropped cannot be kept. Use budget=None."
             )
+        self.budget.check_use(self)
         if self.exact_norms and self.takes_objects and type(self.budget) is not Unlimited:
             raise ValueError(
                 "A budget needs a built-in kernel here: to keep |f| exact, kernel rows of dropped terms are evaluated."
@@ -335,7 +339,7 @@ class Plan:
 
     def _terms(self, dictionary, channels, outputs, targets):
         """Coefficients on a dictionary, under the budget."""
-        if self.form_for(targets) == "pair":
+        if self.form_for(targets) == "pair" and not self.budget.shares_out:
             return Paired(dictionary, self.budget.core(), channels)
         return Full(dictionary, self.budget.core(), channels, max(1, outputs.n))
 
@@ -355,9 +359,11 @@ class Plan:
         """The engine of a model that has learned nothing."""
         self.form_for(targets)
         outputs = self.outputs(labels, targets)
+        function, form = self._function(n_features, dtype, origin, outputs, sparse, targets), self._form(outputs, targets)
+        form.rule.stand_on(function)
         hypothesis = Hypothesis(
-            function=self._function(n_features, dtype, origin, outputs, sparse, targets),
-            form=self._form(outputs, targets),
+            function=function,
+            form=form,
             loss=self.loss.core() if self.loss.is_compiled() else (0, self.loss.core()[1], 0.0, 0.0),
             offset=self.offset,
             average=self.average,

@@ -38,6 +38,7 @@ cdef class Hypothesis:
     cdef void append(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef void let_expire(self, Workspace w) noexcept nogil
     cdef void stay_in_ball(self, Workspace w) noexcept nogil
+    cdef void count_loss(self, Workspace w, Py_ssize_t slot, double residual) noexcept nogil
     cdef void forget(self, Workspace w, Py_ssize_t slot, double k_new) noexcept nogil
     cdef bint square_is_worn(self) noexcept nogil
     cdef void renew_square(self, double square) noexcept nogil

@@ -247,6 +247,18 @@ OK_STATIC OK_CLONES void ok_axpy(double a, const double *x, double *OK_RESTRICT 
     for (i = 0; i < n; i++) y[i] += a * x[i];
 }
 
+/* out = c u + s v and u = c v - s u: a rotation of two rows, of which the second is wanted elsewhere. */
+OK_STATIC OK_CLONES void ok_rotate(double c, double s, double *OK_RESTRICT u, const double *v,
+                                   double *OK_RESTRICT out, ptrdiff_t n)
+{
+    ptrdiff_t i;
+    for (i = 0; i < n; i++) {
+        double a = u[i], b = v[i];
+        out[i] = c * a + s * b;
+        u[i] = c * b - s * a;
+    }
+}
+
 OK_STATIC OK_CLONES void ok_widen(const float *x, double *OK_RESTRICT out, ptrdiff_t n)
 {
     ptrdiff_t i;

@@ -1,5 +1,6 @@
 """The algorithms, one short file per family."""
 from onlinekernels.algorithms.adatron import Adatron
+from onlinekernels.algorithms.budgeted import Projectron
 from onlinekernels.algorithms.implicit import ILK, SILK, PassiveAggressive
 from onlinekernels.algorithms.margin import ALMA, ROMMA, VotedPerceptron
 from onlinekernels.algorithms.metadescent import SVMD
@@ -14,6 +15,7 @@ __all__ = [
     "PassiveAggressive",
     "Perceptron",
     "Projection",
+    "Projectron",
     "ROMMA",
     "SILK",
     "SVMD",
