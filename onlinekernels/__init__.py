@@ -25,6 +25,7 @@ from onlinekernels.algorithms import (
     SILK,
     SVMD,
     Adatron,
+    Forgetron,
     PassiveAggressive,
     Perceptron,
     Projection,
@@ -32,7 +33,18 @@ from onlinekernels.algorithms import (
     VotedPerceptron,
 )
 from onlinekernels.bank import Bank
-from onlinekernels.budgets import Projecting, Recent, Smallest, Sublinear, Unlimited, Window
+from onlinekernels.budgets import (
+    Merging,
+    Projecting,
+    RandomRemoval,
+    Recent,
+    Redundant,
+    Shrinking,
+    Smallest,
+    Sublinear,
+    Unlimited,
+    Window,
+)
 from onlinekernels.kernels import (
     Constant,
     Gaussian,
@@ -79,6 +91,7 @@ __all__ = [
     "ALMA",
     "Adatron",
     "Bank",
+    "Forgetron",
     "ILK",
     "NORMA",
     "PassiveAggressive",
@@ -89,8 +102,12 @@ __all__ = [
     "SILK",
     "SVMD",
     "VotedPerceptron",
+    "Merging",
     "Projecting",
+    "RandomRemoval",
     "Recent",
+    "Redundant",
+    "Shrinking",
     "Smallest",
     "Sublinear",
     "Unlimited",

@@ -237,6 +237,11 @@ class Plan:
         if bool(self.scale_target) != bool(start.plan.scale_target):
             raise ValueError("initial and this model must both scale their targets, or neither.")
 
+    @property
+    def relates_labels(self):
+        """Whether labels have a kernel of their own, not delta."""
+        return isinstance(self.labels, Taxonomy)
+
     # ---- For the engine ----
 
     @property
@@ -260,6 +265,8 @@ class Plan:
         if self.takes_objects:
             return validation.check_objects(X)
         if sparse or sparse is None and validation.is_sparse(X):
+            if self.budget.moves_points:
+                raise TypeError(f"X is sparse, and budget={self.budget!r} needs dense rows. Convert it with X.toarray().")
             if not self.kernel.on_inner_products():
                 raise TypeError(
                     f"X is sparse, and {self.kernel!r} needs dense rows: it is not a function of inner products. "

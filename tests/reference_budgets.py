@@ -122,3 +122,111 @@ def projectron(X, Y, kernel, size, tolerance=0.0, margin_tolerance=None):
                 trial.A[-1] *= tau
                 model = project(trial, len(trial.X) - 1)
     return np.array(scores), model
+
+
+def merge(model, i, j, gaussian, constant):
+    """Terms i and j as one at z = h x_i + (1 - h) x_j: its point and coefficients, and |change of f|^2.
+
+    Wang, Crammer, Vucetic (2012): the best h maximises what remains, |p A_i + q A_j|^2; found by a fine search.
+    """
+    a, b, A, B = model.X[i], model.X[j], model.A[i], model.A[j]
+
+    def at(h):
+        z = h * a + (1 - h) * b
+        p, q = gaussian(a[None], z[None])[0, 0] + constant, gaussian(b[None], z[None])[0, 0] + constant
+        return z, (p * A + q * B) / (1 + constant)
+
+    h = 0.0
+    if A @ B > 0:
+        low, high = (0.0, 0.5) if A @ A <= B @ B else (0.5, 1.0)
+        golden = (np.sqrt(5) - 1) / 2
+        for _ in range(60):
+            left, right = high - golden * (high - low), low + golden * (high - low)
+            if np.sum(at(left)[1] ** 2) >= np.sum(at(right)[1] ** 2):
+                high = right
+            else:
+                low = left
+        h = 0.5 * (low + high)
+        if np.sum(at(h)[1] ** 2) < np.sum(at(0.0)[1] ** 2):
+            h = 0.0
+    z, coefficients = at(h)
+    kappa = gaussian(a[None], b[None])[0, 0] + constant
+    loss = (1 + constant) * (A @ A + B @ B - np.sum(coefficients**2)) + 2 * kappa * (A @ B)
+    return z, coefficients, loss
+
+
+def merging(size, gaussian, constant=0.0):
+    """The smallest term and another one become one: with one output the one that loses least, otherwise the nearest."""
+
+    def fit(model):
+        if len(model.X) <= size:
+            return model
+        i = oldest_least(np.abs(model.A).max(axis=1))
+        others = [j for j in range(len(model.X)) if j != i]
+        mergers = {j: merge(model, i, j, gaussian, constant) for j in others}
+        if model.A.shape[1] == 1:
+            worth = np.array([mergers[j][2] for j in others]) / model.A[i, 0] ** 2
+        else:
+            worth = np.array([np.sum((model.X[j] - model.X[i]) ** 2) for j in others])
+        j = others[int(np.flatnonzero(worth <= worth.min() + 1e-11)[0])]
+        z, coefficients, _ = mergers[j]
+        # It takes the place of the partner, or of the smallest if the partner is the newcomer.
+        place, gone = (i, j) if j == len(model.X) - 1 else (j, i)
+        model.X[place], model.A[place] = z, coefficients
+        return model.without(gone)
+
+    return fit
+
+
+def forgetron(X, Y, kernel, size):
+    """Dekel, Shalev-Shwartz, Singer (2008), Figure 4: phi by bisection on its definition."""
+    model, scores, Q, M = Model(kernel), [], 0.0, 0
+    for x, y in zip(X, Y):
+        scores.append(model(x)[0])
+        if y * scores[-1] > 0:
+            continue
+        M += 1
+        model.X.append(x)
+        model.A = np.vstack([model.A, [[float(y)]]])
+        if len(model.X) > size:
+            sigma, label = abs(model.A[0, 0]), np.sign(model.A[0, 0])
+
+            def psi(phi):
+                mu = label * phi * model(model.X[0])[0]
+                return (sigma * phi) ** 2 + 2 * sigma * phi * (1 - mu)
+
+            phi = 1.0
+            if psi(1.0) + Q > 15 / 32 * M:
+                low, high = 0.0, 1.0
+                for _ in range(200):
+                    phi = 0.5 * (low + high)
+                    low, high = (phi, high) if psi(phi) + Q <= 15 / 32 * M else (low, phi)
+            Q += psi(phi)
+            model.A = phi * model.A
+            model = model.without(0)
+    return np.array(scores), model
+
+
+def redundant(size, tighter=False):
+    """Crammer, Kandola, Singer (2003), or Weston, Bordes, Bottou (2005); the newcomer stays, and is not looked at."""
+
+    def margin(scores, row):
+        if len(row) == 1:
+            return np.sign(row[0]) * scores[0]
+        label = int(row.argmax())
+        return scores[label] - np.delete(scores, label).max()
+
+    def fit(model):
+        if len(model.X) <= size:
+            return model
+        old = model.without(len(model.X) - 1)
+        K, A = old.gram(), old.A[:, (old.A != 0).any(axis=0)]
+        scores = K @ A
+        margins = np.array([margin(scores[i] - K[i, i] * A[i], A[i]) for i in range(len(A))])
+        mistakes = np.zeros(len(A), dtype=int)
+        if tighter:
+            mistakes = np.array([sum(margin(scores[k] - K[k, i] * A[i], A[k]) <= 0 for k in range(len(A))) for i in range(len(A))])
+        margins[mistakes > mistakes.min()] = -np.inf
+        return model.without(int(np.flatnonzero(margins >= margins.max() - 1e-9 * abs(margins.max()))[0]))
+
+    return fit

@@ -28,7 +28,7 @@ LINE = ok.LabelGraph([("a", "b", 1.0), ("b", "c", 1.0)])
 Y = {"binary": SIGNS, "multiclass": LETTERS, "regression": NUMBERS, "novelty": None}
 # Parameters without a default
 NEEDED = {
-    "Recent": {"size": 5},
+    **{name: {"size": 5} for name in ("Recent", "RandomRemoval", "Redundant", "Merging", "Projecting", "Shrinking")},
     "Smallest": {"size": 5},
     "Window": {"steps": 5},
     "Normalized": {"kernel": "gaussian"},

@@ -78,6 +78,9 @@ cdef class Budget:
     def stand_on(self, rows):
         """Look at the kernel, if that is needed."""
 
+    def widened(self, Coefficients terms):
+        """There are more outputs."""
+
     def state(self, Coefficients terms, slots):
         """Named numbers and arrays about the terms in these slots."""
         return {}
@@ -281,6 +284,7 @@ cdef class Full(Coefficients):
         wider[:, :self.rows] = self.stored.array.reshape(self.channels, self.rows, capacity)
         self.stored.set_array(wider.reshape(self.channels * rows, capacity))
         self.rows = rows
+        self.budget.widened(self)
 
     cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil:
         cdef int channel

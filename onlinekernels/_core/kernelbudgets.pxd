@@ -1,6 +1,8 @@
 """Budgets that look at the kernel: what goes leaves something behind, or is chosen by what it is worth."""
 cimport cython
 from onlinekernels._core.coefficients cimport Budget, Coefficients
+from onlinekernels._core.dictionary cimport SquareTable
+from onlinekernels._core.kernelrows cimport KernelRows
 from onlinekernels._core.workspace cimport Workspace
 
 
@@ -42,3 +44,51 @@ cdef class Projecting(Budget):
     cdef Py_ssize_t cheapest(self, Span span, Coefficients terms, Workspace w) noexcept nogil
     cdef void share_out_newcomer(self, Coefficients terms, Workspace w) noexcept nogil
     cdef void share_out(self, Coefficients terms, Workspace w, Py_ssize_t slot, Py_ssize_t place) noexcept nogil
+
+
+cdef class PairBudget(Budget):
+    cdef readonly SquareTable pairs     # a number for each two terms; of slots without a term it means nothing
+    cdef object row_array
+    cdef double* row                    # the newcomer's numbers with all slots in use,
+    cdef double own                     # and with itself
+
+    cdef void take_row(self, Coefficients terms, Workspace w, Py_ssize_t i) noexcept nogil
+
+
+@cython.final
+cdef class Merging(PairBudget):
+    cdef KernelRows rows
+    cdef double rate                    # of the Gaussian: exp(-rate |a - b|^2)
+    cdef double shift                   # a constant added to it, as a part of its height
+    cdef object table_array, candidate_array
+    cdef const double* table            # what a merger loses, by (ratio of coefficients, kernel value)
+    cdef double table_error             # within this part of it
+    cdef double* coefficient            # of candidates: the terms, the newcomer at the end
+    cdef double* distance               # from the victim; infinite for those that it cannot merge with
+    cdef double* value                  # of the Gaussian with it
+    cdef double* bound                  # a merger loses at least this
+
+    cdef Py_ssize_t smallest(self, Coefficients terms, double size) noexcept nogil
+    cdef void look_around(self, Coefficients terms, Py_ssize_t victim) noexcept nogil
+    cdef Py_ssize_t cheapest(self, Coefficients terms, Workspace w, Py_ssize_t victim, double* share) noexcept nogil
+    cdef Py_ssize_t nearest(self, Coefficients terms, Workspace w, Py_ssize_t victim, double* share) noexcept nogil
+    cdef long long born(self, Coefficients terms, Py_ssize_t j) noexcept nogil
+    cdef void merge(self, Coefficients terms, Workspace w, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share,
+                    double of_other, double of_slot) noexcept nogil
+
+
+@cython.final
+cdef class Shrinking(PairBudget):
+    cdef readonly long long mistakes    # M: terms that have entered
+    cdef readonly double damage         # Q: what removals have cost so far, at most
+
+
+@cython.final
+cdef class Redundant(PairBudget):
+    cdef readonly bint tighter
+    cdef object score_array
+    cdef double* scores                 # (capacity, outputs): f at the terms' points, in the frame's coordinates
+    cdef double* used                   # (outputs,): 1 if a term has a coefficient there, others do not count yet
+
+    cdef double margin_without(self, Coefficients terms, Py_ssize_t slot, Py_ssize_t other) noexcept nogil
+    cdef Py_ssize_t mistakes_without(self, Coefficients terms, Py_ssize_t other) noexcept nogil

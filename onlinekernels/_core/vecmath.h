@@ -259,6 +259,17 @@ OK_STATIC OK_CLONES void ok_rotate(double c, double s, double *OK_RESTRICT u, co
     }
 }
 
+/* rate |x - z|^2 from inner products, never negative. */
+OK_STATIC OK_CLONES void ok_distance_row(const double *inner, const double *square, double own_square, double rate,
+                                         double *OK_RESTRICT out, ptrdiff_t n)
+{
+    ptrdiff_t i;
+    for (i = 0; i < n; i++) {
+        double distance = square[i] + own_square - 2.0 * inner[i];
+        out[i] = distance < 0.0 ? 0.0 : rate * distance;
+    }
+}
+
 OK_STATIC OK_CLONES void ok_widen(const float *x, double *OK_RESTRICT out, ptrdiff_t n)
 {
     ptrdiff_t i;

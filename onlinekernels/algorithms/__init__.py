@@ -1,6 +1,6 @@
 """The algorithms, one short file per family."""
 from onlinekernels.algorithms.adatron import Adatron
-from onlinekernels.algorithms.budgeted import Projectron
+from onlinekernels.algorithms.budgeted import Forgetron, Projectron
 from onlinekernels.algorithms.implicit import ILK, SILK, PassiveAggressive
 from onlinekernels.algorithms.margin import ALMA, ROMMA, VotedPerceptron
 from onlinekernels.algorithms.metadescent import SVMD
@@ -10,6 +10,7 @@ from onlinekernels.algorithms.projection import Projection
 __all__ = [
     "ALMA",
     "Adatron",
+    "Forgetron",
     "ILK",
     "NORMA",
     "PassiveAggressive",

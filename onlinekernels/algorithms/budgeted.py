@@ -1,14 +1,67 @@
 """Perceptrons with a budget of their own."""
-from onlinekernels.budgets import Projecting
+from onlinekernels.algorithms.margin import TwoClasses
+from onlinekernels.budgets import Projecting, Shrinking
 from onlinekernels.labelvalues import count_labels
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.losses import Hinge, MulticlassHinge
 from onlinekernels.plan import Plan
 from onlinekernels.validation import check_count, check_flag, check_part, check_positive
 
-__all__ = ["Projectron"]
+__all__ = ["Forgetron", "Projectron"]
 
 TIE = 1e-300  # a margin so small that only ties and mistakes fall short of it
+
+
+class Forgetron(TwoClasses):
+    """The self-tuned Forgetron (Dekel, Shalev-Shwartz and Singer 2008): a Perceptron that forgets slowly.
+
+    On a mistake, y f(x) <= 0, it adds y k(x, .). If that is one term too many, all of f is multiplied by phi and the oldest
+    term goes. With sigma the absolute coefficient of that term and mu its margin y_r f(x_r), newcomer included, phi in (0, 1]
+    is the largest for which ::
+
+        Q + (sigma phi)^2 + 2 sigma phi - 2 sigma phi^2 mu <= 15/32 M
+
+    where M counts mistakes, and Q sums up what removals before have added here. So f never forgets faster than it errs, and
+    for k(x, x) <= 1 there is a bound: no more than 2 |g|^2 + 4 sum_t max(0, 1 - y_t g(x_t)) mistakes for any g with
+    |g| <= sqrt((budget + 1) / log(budget + 1)) / 4.
+
+    Parameters
+    ----------
+    {kernel}
+        The bound holds for k(x, x) <= 1; `Normalized` makes it so.
+    budget : int
+        How many terms there may be; at least 1.
+    {scale}
+    {epochs}
+
+    {Attributes}
+
+    {Notes}
+    Dekel, Shalev-Shwartz and Singer (2008), "The Forgetron: a kernel-based Perceptron on a budget".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import Forgetron, Gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    >>> model = Forgetron(Gaussian(0.5), budget=100)
+    >>> bool(np.mean(model.progressive(X, y) * y > 0) > 0.85), model.n_terms_
+    (True, 100)
+    """
+
+    _budget_of_int = Shrinking
+
+    def __init__(self, kernel=None, *, budget=100, scale=False, epochs=1):
+        self.kernel = kernel
+        self.budget = budget
+        self.scale = scale
+        self.epochs = epochs
+
+    def _plan(self):
+        check_count(self, "budget")
+        return Plan.of(self, loss=self.loss, kernel=self.kernel, step=1.0)
 
 
 class Projectron(OnlineLearner):
