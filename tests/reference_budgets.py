@@ -131,10 +131,11 @@ def merge(model, i, j, gaussian, constant):
     """
     a, b, A, B = model.X[i], model.X[j], model.A[i], model.A[j]
 
+    kappa = gaussian(a[None], b[None])[0, 0]
+
     def at(h):
-        z = h * a + (1 - h) * b
-        p, q = gaussian(a[None], z[None])[0, 0] + constant, gaussian(b[None], z[None])[0, 0] + constant
-        return z, (p * A + q * B) / (1 + constant)
+        p, q = kappa ** (1 - h) ** 2 + constant, kappa ** h**2 + constant
+        return h * a + (1 - h) * b, (p * A + q * B) / (1 + constant)
 
     h = 0.0
     if A @ B > 0:
@@ -150,8 +151,7 @@ def merge(model, i, j, gaussian, constant):
         if np.sum(at(h)[1] ** 2) < np.sum(at(0.0)[1] ** 2):
             h = 0.0
     z, coefficients = at(h)
-    kappa = gaussian(a[None], b[None])[0, 0] + constant
-    loss = (1 + constant) * (A @ A + B @ B - np.sum(coefficients**2)) + 2 * kappa * (A @ B)
+    loss = (1 + constant) * (A @ A + B @ B - np.sum(coefficients**2)) + 2 * (kappa + constant) * (A @ B)
     return z, coefficients, loss
 
 

@@ -60,6 +60,9 @@ MODELS = {
     "linear_terms": lambda: ok.NORMA("absolute", 0.5 * ok.Linear(), budget=9, step=0.2),
     "callable": lambda: ok.NORMA("squared", dot, budget=8, step=0.05),
     "normalized": lambda: ok.NORMA("hinge", ok.Normalized(ok.Polynomial(2)) + ok.Noise(0.1), step=0.3),
+    "projecting": lambda: ok.NORMA("squared", ok.Gaussian(1.2), budget=ok.Projecting(6), step=0.2),
+    "merging": lambda: ok.NORMA("hinge", ok.Gaussian(1.2), budget=ok.Merging(6), step=0.2),
+    "projectron": lambda: ok.Projectron(ok.Gaussian(1.2), aggressive=True, budget=6),
     "perceptron": lambda: ok.Perceptron(ok.Gaussian(1.2), offset=True),
 }
 

@@ -64,7 +64,8 @@ def fit(cls, **params):
         return ok.NORMA("graph_hinge", labels=thing).fit(X, LETTERS)
     for kind, name in ((ok.Kernel, "kernel"), (Step, "step"), (Budget, "budget"), (ok.RunningScaler, "scale")):
         if isinstance(thing, kind):
-            return ok.NORMA("squared", **{name: thing}).fit(X, NUMBERS)
+            loss, y = ("hinge", SIGNS) if isinstance(thing, ok.Redundant) else ("squared", NUMBERS)
+            return ok.NORMA(loss, **{name: thing}).fit(X, y)
     raise AssertionError(f"no way to fit {cls}")
 
 

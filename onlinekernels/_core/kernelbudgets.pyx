@@ -396,8 +396,8 @@ def merger_table(double shift):
         return tables[shift]
     array = np.empty((GRID + 1, GRID + 1))
     table = array
-    ratios = [max(i / GRID, 1e-6) for i in range(GRID + 1)]
-    values = [min(max(j / GRID, 1e-12), 1.0 - 1e-5) for j in range(GRID + 1)]
+    nodes = np.linspace(0.0, 1.0, GRID + 1)
+    ratios, values = np.maximum(nodes, 1e-6).tolist(), nodes.clip(1e-12, 1.0 - 1e-5).tolist()
     for i in range(GRID + 1):
         for j in range(GRID + 1):
             table[i, j] = same_sign_loss(ratios[i], -log(values[j]), shift) / (1.0 - values[j]) ** 2
@@ -530,10 +530,10 @@ cdef class Merging(PairBudget):
         cdef double own, ratio, gap, least = INFINITY
         for j in range(n):
             self.coefficient[j] = stored[j]
-            self.value[j] = -self.distance[j]
-        self.coefficient[n], self.value[n] = w.term.stored[0], -self.distance[n]
+            self.bound[j] = -self.distance[j]
+        self.coefficient[n], self.bound[n] = w.term.stored[0], -self.distance[n]
         own = w.term.stored[0] if victim == NEWCOMER else terms.column(victim)[0]
-        ok_exp_array(self.value, self.value, n + 1)
+        ok_exp_array(self.bound, self.value, n + 1)
         for j in range(n + 1):
             if self.distance[j] == INFINITY:
                 self.bound[j] = INFINITY
@@ -642,17 +642,23 @@ cdef class Merging(PairBudget):
 
     def check_numbers(self, state, Py_ssize_t n):
         PairBudget.check_numbers(self, state, n)
-        if n and state["between"].min() < 0:
-            raise ValueError("a distance between two terms is negative")
+        numbers = np.zeros((n, n))
+        numbers[np.triu_indices(n)] = state["between"]
+        if (numbers < 0).any() or not self.are_distances(numbers + np.triu(numbers, 1).T, state["points"]):
+            raise ValueError("between is not the distances of the points")
+
+    def are_distances(self, numbers, points):
+        """Whether numbers are those between points, up to what mergers leave of their digits."""
+        digits, points = 1e-9 if points.dtype == np.float64 else 1e-4, points.astype(float)
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = (points**2).sum(axis=1)
+            error = np.abs(numbers - self.rate * (square[:, None] + square - 2.0 * points @ points.T)).max(initial=0.0)
+            return bool(error <= digits * self.rate * max(1.0, square.max(initial=0.0)) < np.inf)
 
     def _check(self, Coefficients terms):
         PairBudget._check(self, terms)
         mine = np.flatnonzero(terms.mine.array[0])
-        points = terms.dictionary.points[mine].astype(float)
-        true = self.rate * ((points[:, None] - points) ** 2).sum(axis=2)
-        scale = self.rate * max(1.0, (points**2).sum(axis=1).max(initial=0.0))
-        error = np.abs(self.pairs.array[np.ix_(mine, mine)] - true).max(initial=0.0)
-        assert error <= (1e-9 if terms.dictionary.dtype == np.float64 else 1e-4) * scale, "distances are worn"
+        assert self.are_distances(self.pairs.array[np.ix_(mine, mine)], terms.dictionary.points[mine]), "distances are worn"
 
 
 cdef class Shrinking(PairBudget):
