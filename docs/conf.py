@@ -43,7 +43,7 @@ napoleon_use_rtype = False
 # ---- The table of contents ------------------------------------------------------------------------
 
 SECTIONS = {
-    "Start here": ["quickstart", "choosing", "nouns", "labels"],
+    "Start here": ["quickstart", "choosing", "nouns", "budgets", "labels"],
     "In practice": [
         "evaluate", "contributions", "streams", "data", "sparse", "novelty", "bank", "parallel", "video", "commandline", "river",
     ],

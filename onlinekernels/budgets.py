@@ -2,10 +2,17 @@
 import numbers
 
 from onlinekernels._core import budgets as core
+from onlinekernels._core import kernelbudgets
 from onlinekernels.params import Parameterized
-from onlinekernels.validation import bad_parameter, check_count, check_share
+from onlinekernels.validation import bad_parameter, check_count, check_flag, check_integer, check_part, check_share
 
-__all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear"]
+__all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear", "RandomRemoval", "Redundant", "Merging", "Projecting",
+           "Shrinking"]
+
+
+def check_seed(owner, name):
+    """A parameter that must be a whole number of at least 0."""
+    return check_integer(owner, name, 0)
 
 
 class Budget(Parameterized):
@@ -18,10 +25,16 @@ class Budget(Parameterized):
     """
 
     _size = None  # the parameter that counts terms or examples
+    looks_at_kernel = False  # whether it needs kernel values between terms, which trees do not have
+    shares_out = False  # whether what goes is shared out among terms that stay, which may be of other labels
+    moves_points = False  # whether terms leave the places of examples
 
     def validate(self):
         """Raise ValueError for a parameter out of range."""
         self._check_values()
+
+    def check_use(self, plan):
+        """Raise ValueError for a plan that this budget makes no sense with."""
 
     def core(self):
         """A new one for the engine."""
@@ -159,6 +172,210 @@ class Sublinear(_Latest):
 
     def core(self):
         return core.Sublinear(int(self.start), float(self.exponent))
+
+
+class RandomRemoval(Budget):
+    """When a newcomer is one too many, another term goes that is drawn by lot.
+
+    Random budget Perceptrons (Cavallanti, Cesa-Bianchi and Gentile 2007, "Tracking the best hyperplane with a simple
+    budget Perceptron") are `Perceptron` with this budget. The lot is a function of the seed and the stream, so the same
+    examples give the same terms, in chunks of any size and after saving and loading. O(size) per step at most.
+
+    Parameters
+    ----------
+    {size}
+    seed : int
+        Another one draws other lots; at least 0.
+
+    Examples
+    --------
+    >>> from onlinekernels import NORMA, RandomRemoval
+    >>> model = NORMA("novelty", "linear", step=1.0, regularization=0.0, budget=RandomRemoval(3))
+    >>> model.partial_fit([[0.5**t] for t in range(9)]).n_terms_
+    3
+    """
+
+    _size = "size"
+    _values = {"size": check_count, "seed": check_seed}
+
+    def __init__(self, size, seed=0):
+        self.size = size
+        self.seed = seed
+
+    def core(self):
+        return core.RandomRemoval(int(self.size), int(self.seed))
+
+
+class Redundant(Budget):
+    """The term that f needs least goes: the one whose example would be classified best without it.
+
+    That is, the largest of y_i (f(x_i) - alpha_i k(x_i, x_i)) over the terms; with many classes, the margin of the label
+    over all others. The label y_i is the sign of the coefficient, with many classes where it is largest. The newcomer
+    always enters. O(size^2) per new coefficient, and as much memory. Works with every kernel, on objects too; for losses of
+    classes only.
+
+    Parameters
+    ----------
+    {size}
+    tighter : bool
+        Give up the term without which the fewest examples of terms are classified wrongly, among equals the one
+        that is classified best. That bears noise better: an example with a wrong label is never classified well.
+
+    Notes
+    -----
+    Crammer, Kandola and Singer (2003), "Online classification on a budget"; tighter: Weston, Bordes and Bottou (2005), "Online
+    (and offline) on an even tighter budget".
+
+    Examples
+    --------
+    >>> from onlinekernels import Perceptron, Gaussian, Redundant
+    >>> model = Perceptron(Gaussian(1.0), budget=Redundant(2))
+    >>> model.partial_fit([[0.0], [4.0], [2.1]], [1, -1, 1]).support_vectors_
+    array([[4. ],
+           [2.1]])
+    """
+
+    _size = "size"
+    _values = {"size": check_count, "tighter": check_flag}
+    looks_at_kernel = shares_out = True
+
+    def __init__(self, size, tighter=False):
+        self.size = size
+        self.tighter = tighter
+
+    def check_use(self, plan):
+        if plan.loss.task not in ("binary", "multiclass"):
+            raise ValueError(f"budget={self!r} needs a loss of classes: it looks at who is classified right. Got {plan.loss!r}.")
+
+    def core(self):
+        return kernelbudgets.Redundant(int(self.size), bool(self.tighter))
+
+
+class Merging(Budget):
+    """Two terms become one: the smallest and the one that it loses least with, at the best point between them.
+
+    If a newcomer is one too many, the term with the smallest absolute coefficient, the oldest among equals and maybe the
+    newcomer itself, is merged with another one: z = h a + (1 - h) b with the coefficient that is closest to the two. Among
+    all partners it is the one for which f changes least. Where signs differ, z is the partner's own point, so
+    f never loses more than by dropping the term. With many outputs the partner is the nearest point.
+
+    Terms are not examples any more. O(size) per new coefficient, and O(size^2) memory.
+
+    It needs a Gaussian kernel, times or plus constants: there a term between two others is known to be the best. It needs
+    dense rows. Points of other kernels cannot be mixed; use `Projecting`. As points move, |f| cannot be kept exact:
+    `ALMA`, `ROMMA`, norm balls and ``exact_norms=True`` refuse it.
+
+    Parameters
+    ----------
+    {size}
+
+    Notes
+    -----
+    Wang, Crammer and Vucetic (2012), "Breaking the curse of kernelization: budgeted stochastic gradient descent for
+    large-scale SVM training", who find h by golden section search; here by Newton's method on its derivative. That a table of what
+    mergers lose will do to compare them is from Glasmachers and Qaadan (2018), "Speeding up budgeted stochastic gradient
+    descent SVM training with precomputed golden section search"; here candidates within its error are computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import NORMA, Gaussian, Merging
+    >>> model = NORMA("novelty", Gaussian(1.0), step=0.5, regularization=0.0, budget=Merging(1))
+    >>> model.fit([[0.0], [1.0]]).support_vectors_
+    array([[0.5]])
+    """
+
+    _size = "size"
+    _values = {"size": check_count}
+    looks_at_kernel = shares_out = moves_points = True
+
+    def __init__(self, size):
+        self.size = size
+
+    def check_use(self, plan):
+        ops = plan.kernel.ops()
+        if not ops or ops[0]["op"] != "gaussian" or any(op["op"] not in ("scale", "shift") for op in ops[1:]):
+            raise ValueError(f"budget={self!r} needs a Gaussian kernel, times or plus constants. Got {plan.kernel!r}; "
+                             "Projecting works with every kernel.")
+        if plan.exact_norms:
+            raise ValueError(f"budget={self!r} moves points, so that |f| cannot be kept exact here. Use Projecting.")
+        if plan.relates_labels:
+            raise ValueError(f"budget={self!r} needs the delta kernel between labels; a Taxonomy has another. Use Projecting.")
+
+    def core(self):
+        return kernelbudgets.Merging(int(self.size))
+
+
+class Projecting(Budget):
+    """What goes is projected onto what stays: the other terms take over as much of it as they can.
+
+    If k(x_i, .) goes, the coefficients of the others grow by alpha_i K^-1 k_i, with K their kernel matrix and k_i their
+    kernel values with x_i. Then f loses no more than what the others do not span, the least that is possible. It is
+    the term that loses least by this that goes; that may be the newcomer. A newcomer that the others nearly span never
+    enters: they take over its coefficient. So on few distinct examples, or with a kernel of few dimensions, there
+    are fewer than `size` terms.
+
+    Works with every kernel, on objects too, and with every loss. O(size^2) per new coefficient, and as much memory.
+
+    Parameters
+    ----------
+    {size}
+    tolerance : float
+        A newcomer is not needed if its distance from the span of the others, squared, is at most this part of k(x, x);
+        in [0, 1). Whatever is asked for, 1e-10 is the least (1e-5 for float32): below there is only rounding.
+
+    Notes
+    -----
+    Projections of the Perceptron are Orabona, Keshet and Caputo (2009), "Bounded kernel-based online learning"; those of
+    passive-aggressive steps Wang and Vucetic (2010), "Online passive-aggressive algorithms on a budget".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import PassiveAggressive, Gaussian, Projecting, Recent
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    >>> [float(np.mean(PassiveAggressive("hinge", Gaussian(1.0), budget=budget).progressive(X, y) * y > 0).round(2))
+    ...  for budget in (Recent(20), Projecting(20))]
+    [0.72, 0.93]
+    """
+
+    _size = "size"
+    _values = {"size": check_count, "tolerance": check_part}
+    looks_at_kernel = shares_out = True
+
+    def __init__(self, size, tolerance=0.0):
+        self.size = size
+        self.tolerance = tolerance
+
+    def core(self):
+        return kernelbudgets.Projecting(int(self.size), float(self.tolerance))
+
+
+class Shrinking(Budget):
+    """The oldest term goes, and all of f is shrunk before, so that little is lost: what `Forgetron` does.
+
+    How much it shrinks is tuned on the way, for updates of a Perceptron and kernels with k(x, x) <= 1. Two classes.
+
+    Parameters
+    ----------
+    {size}
+    """
+
+    _size = "size"
+    _values = {"size": check_count}
+    looks_at_kernel = True
+
+    def __init__(self, size):
+        self.size = size
+
+    def check_use(self, plan):
+        if plan.loss.task != "binary" or plan.exact_norms or plan.adapts_step:
+            raise ValueError(f"budget={self!r} is for mistakes of two classes: use it with Perceptron, or Forgetron.")
+
+    def core(self):
+        return kernelbudgets.Shrinking(int(self.size))
 
 
 def as_budget(value, owner, of_int=Recent):

@@ -22,7 +22,7 @@ from onlinekernels._core import rules
 from onlinekernels._core.sparse import SparsePoints
 from onlinekernels._core.terms import KernelTerms
 from onlinekernels._core.weights import MappedWeights, SparseWeights, Weights
-from onlinekernels.budgets import Budget, Unlimited, as_budget
+from onlinekernels.budgets import Budget, Projecting, Unlimited, as_budget
 from onlinekernels.kernels import Gaussian, Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, ManyLabels
 from onlinekernels.losses import Loss, MulticlassSquared, as_loss
@@ -50,6 +50,7 @@ RULES = {
     "approximate": (rules.Approximate, {}),
     "recursive": (Recursive, {}),
     "pairwise": (Pairwise, {}),
+    "projected": (rules.Projected, {}),
 }
 
 SECOND_ORDER_LOSSES = {"Squared", "MulticlassSquared"}
@@ -74,7 +75,7 @@ class Plan:
     radius : float
         |f| stays within it; 0 for no bound.
     threshold : float
-        (1 - alpha) B of ALMA, the radius of the Ballseptron, tau of LASVM.
+        (1 - alpha) B of ALMA, the radius of the Ballseptron, tau of LASVM, eta of margin errors of Projectron++.
     exact_norms : bool
         |f|^2, and <f, v> of SVMD, corrected whenever a term is dropped.
     keeps_terms : bool
@@ -95,7 +96,9 @@ class Plan:
         self.__dict__.update(copy.deepcopy({name: parts[name] for name in self.PARTS}))
         self._check_parts()
         # What the trees of an additive kernel are; otherwise None
-        self.trees = None if self.keeps_terms or self.second_order else self.kernel.additive()
+        self.trees = None
+        if not (self.keeps_terms or self.second_order or self.budget.looks_at_kernel):
+            self.trees = self.kernel.additive()
         if self.kernel.ops() is None and type(self.budget) is not Unlimited:
             self.trees = None  # beside trees, terms are for compiled kernels only
         self.takes_objects = self.kernel.takes_objects() and self.trees is None
@@ -184,6 +187,8 @@ class Plan:
             raise ValueError("the rule does not fit the order")
         if self.second_order is not None:
             _check_second_order(self.second_order)
+        if self.rule == "projected" and type(self.budget) is not Projecting:
+            raise ValueError("the rule needs a budget that projects")
 
     # ---- Combinations that make no sense are refused here, each in one sentence ----
 
@@ -203,6 +208,7 @@ class Plan:
                 f"average=True cannot be combined with budget={self.budget!r}: the average of terms that were "
                 "dropped cannot be kept. Use budget=None."
             )
+        self.budget.check_use(self)
         if self.exact_norms and self.takes_objects and type(self.budget) is not Unlimited:
             raise ValueError(
                 "A budget needs a built-in kernel here: to keep |f| exact, kernel rows of dropped terms are evaluated."
@@ -302,6 +308,11 @@ class Plan:
         if bool(self.scale_target) != bool(start.plan.scale_target):
             raise ValueError("initial and this model must both scale their targets, or neither.")
 
+    @property
+    def relates_labels(self):
+        """Whether labels have a kernel of their own, not delta."""
+        return isinstance(self.labels, Taxonomy)
+
     # ---- For the engine ----
 
     @property
@@ -330,6 +341,8 @@ class Plan:
         if self.takes_objects:
             return validation.check_objects(X)
         if sparse or sparse is None and validation.is_sparse(X):
+            if self.budget.moves_points:
+                raise TypeError(f"X is sparse, and budget={self.budget!r} needs dense rows. Convert it with X.toarray().")
             if not self.kernel.on_inner_products():
                 raise TypeError(
                     f"X is sparse, and {self.kernel!r} needs dense rows: it is not a function of inner products. "
@@ -445,7 +458,7 @@ class Plan:
 
     def _terms(self, dictionary, channels, outputs, targets):
         """Coefficients on a dictionary, under the budget."""
-        if self.form_for(targets) == "pair":
+        if self.form_for(targets) == "pair" and not self.budget.shares_out:
             return Paired(dictionary, self.budget.core(), channels)
         return Full(dictionary, self.budget.core(), channels, max(1, outputs.n))
 

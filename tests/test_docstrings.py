@@ -28,7 +28,7 @@ LINE = ok.LabelGraph([("a", "b", 1.0), ("b", "c", 1.0)])
 Y = {"binary": SIGNS, "multiclass": LETTERS, "regression": NUMBERS, "novelty": None}
 # Parameters without a default
 NEEDED = {
-    "Recent": {"size": 5},
+    **{name: {"size": 5} for name in ("Recent", "RandomRemoval", "Redundant", "Merging", "Projecting", "Shrinking")},
     "Smallest": {"size": 5},
     "Window": {"steps": 5},
     "Normalized": {"kernel": "gaussian"},
@@ -72,7 +72,8 @@ def fit(cls, **params):
     for kind, name in ((ok.Kernel, "kernel"), (Step, "step"), (Budget, "budget"), (ok.RunningScaler, "scale")):
         if isinstance(thing, kind):
             kernel = {"kernel": "linear"} if params.get("per_feature") is True else {}
-            return ok.NORMA("squared", **kernel, **{name: thing}).fit(X, NUMBERS)
+            loss, y = ("hinge", SIGNS) if isinstance(thing, ok.Redundant) else ("squared", NUMBERS)
+            return ok.NORMA(loss, **kernel, **{name: thing}).fit(X, y)
     raise AssertionError(f"no way to fit {cls}")
 
 

@@ -76,7 +76,8 @@ KERNELS = [ok.Linear(), 0.5 * ok.Linear(), ok.Gaussian(1.3), ok.Polynomial(3, 0.
            ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(), ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5),
            ok.RandomFourier(ok.Gaussian(2), 12, seed=3) + ok.Linear(), ok.Nystroem(ok.Gaussian(2), 9), ok.Nystroem("laplacian")]
 STEPS = [0.2, ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5), np.float32(0.25), 1]
-BUDGETS = [None, ok.Unlimited(), 7, ok.Recent(7), ok.Window(9), ok.Smallest(6), ok.Sublinear(0.6, 4)]
+BUDGETS = [None, ok.Unlimited(), 7, ok.Recent(7), ok.Window(9), ok.Smallest(6), ok.Sublinear(0.6, 4), ok.RandomRemoval(6, 2),
+           ok.Projecting(6)]
 MODELS = {
     **{f"loss {loss!r}": ok.NORMA(loss, ok.Gaussian(1.2), step=0.2, budget=11) for loss in LOSSES},
     **{f"loss name {name}": ok.NORMA(name, "gaussian", step=0.2) for name in ("hinge", "NuHinge", "nu-huber")},

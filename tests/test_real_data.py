@@ -102,6 +102,8 @@ def test_a9a_with_feature_maps(kernel, least):
     X, y = a9a()
     scores = ok.NORMA(ok.Hinge(), kernel, step=0.1, regularization=0.0).progressive(X, y)
     assert ((scores > 0) == (y > 0)).mean() >= least
+
+
 def census(rows):
     data = load("a9a")
 
@@ -127,3 +129,21 @@ def test_lasvm_is_as_good_as_a_batch_solver(load_parts, width):
     batch = svm.SVC(C=1.0, gamma=1 / (2 * width**2)).fit(X, y)
     assert abs(model.score(fresh, truth) - batch.score(fresh, truth)) <= 0.002
     assert model.n_terms_ <= len(batch.support_)
+
+
+@pytest.mark.parametrize("name, make, accuracy", [
+    ("Projectron", lambda k: ok.Projectron(k, budget=300), 0.787),
+    ("Projectron++", lambda k: ok.Projectron(k, aggressive=True, budget=300), 0.810),
+    ("Forgetron", lambda k: ok.Forgetron(k, budget=300), 0.750),
+    ("projecting", lambda k: ok.PassiveAggressive("hinge", k, penalty=0.1, budget=ok.Projecting(300)), 0.825),
+    ("merging", lambda k: ok.NORMA("hinge", k, step=0.1, regularization=1e-4, budget=ok.Merging(300)), 0.823),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_budgets_that_keep_what_they_can(name, make, accuracy):
+    """a9a, one pass in the given order; terms that are dropped leave 0.76."""
+    data = load("a9a")
+    X = np.zeros((len(data["y_train"]), int(data["n_features"])), dtype=np.float32)
+    X[np.repeat(np.arange(len(X)), np.diff(data["indptr_train"])), data["indices_train"]] = 1.0
+    model = make(ok.Gaussian(np.sqrt(50)))
+    scores = model.progressive(X, data["y_train"].astype(int))
+    assert np.mean(scores * data["y_train"] > 0) >= accuracy
+    assert model.n_terms_ == 300

@@ -64,6 +64,11 @@ BUDGETS = {
     "window": lambda: ok.Window(6),
     "smallest": lambda: ok.Smallest(5),
     "sublinear": lambda: ok.Sublinear(0.6, 2),
+    "random": lambda: ok.RandomRemoval(5),
+    "redundant": lambda: ok.Redundant(5),
+    "tighter": lambda: ok.Redundant(4, tighter=True),
+    "merging": lambda: ok.Merging(5),
+    "projecting": lambda: ok.Projecting(5, 0.01),
 }
 # (algorithm, keywords, task)
 LEARNERS = {
@@ -95,6 +100,8 @@ LEARNERS = {
     "krls": (ok.KRLS, {"noise": 0.1}, "number"),
     "krls fading": (ok.KRLS, {"noise": "auto", "memory": 0.98}, "number"),
     "krls many": (ok.KRLS, {"loss": "multiclass_squared", "noise": 0.3}, "many"),
+    "projectron": (ok.Projectron, {"aggressive": True}, "many"),
+    "forgetron": (ok.Forgetron, {}, "two"),
 }
 ATTRIBUTES = ("support_vectors_", "dual_coef_", "n_terms_", "knots_", "intercept_", "coef_", "norm_", "t_", "step_",
               "n_features_in_", "classes_", "margin_", "width_", "offset_", "feature_names_in_")
@@ -117,8 +124,12 @@ class Models(RuleBasedStateMachine):
         self.kernel = KERNELS[kernel]()
         needs_rows = self.kernel is gaussian or kernel == "precomputed"
         self.keywords = dict(self.keywords, kernel=self.kernel, scale=scale and not needs_rows and kernel != "spline")
-        keeps_norms = self.kernel is gaussian and learner in ("svmd exact", "projection", "alma", "romma", "ballseptron")
-        self.keywords["budget"] = None if keeps_norms else BUDGETS[budget]()
+        exact = learner in ("svmd exact", "projection", "alma", "romma", "ballseptron")
+        senseless = (budget in ("redundant", "tighter") and self.task in ("number", "none")
+                     or budget == "merging" and (kernel != "gaussian" or exact or learner == "norma taxonomy"))
+        self.keywords["budget"] = None if exact and self.kernel is gaussian or senseless else BUDGETS[budget]()
+        if learner in ("projectron", "forgetron"):
+            self.keywords["budget"] = 4
         if self.make is ok.KRLS and not isinstance(self.keywords["budget"], int):
             self.keywords["budget"] = None
         self.dtype = np.float32 if single else np.float64

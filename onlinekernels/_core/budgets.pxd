@@ -21,6 +21,11 @@ cdef class Recent(Queue):
     pass
 
 
+@cython.final
+cdef class RandomRemoval(Queue):
+    cdef readonly unsigned long long seed
+
+
 cdef class Window(Queue):
     cdef readonly long long steps
 

@@ -75,6 +75,37 @@ cdef class Recent(Queue):
         check_order(np.roll(birthdays, -oldest))
 
 
+cdef unsigned long long scrambled(unsigned long long x) noexcept nogil:
+    """A number that has nothing to do with x, as in splitmix64."""
+    x += <unsigned long long> 0x9E3779B97F4A7C15
+    x = (x ^ (x >> 30)) * <unsigned long long> 0xBF58476D1CE4E5B9
+    x = (x ^ (x >> 27)) * <unsigned long long> 0x94D049BB133111EB
+    return x ^ (x >> 31)
+
+
+cdef class RandomRemoval(Queue):
+    """A term that is drawn by lot goes: Cavallanti, Cesa-Bianchi, Gentile (2007).
+
+    The lot depends on the seed and on the birthday of the youngest term, and so on nothing but the examples.
+
+    Parameters
+    ----------
+    size, seed : int
+    """
+
+    def __init__(self, long long size, unsigned long long seed):
+        self.most = size
+        self.seed = seed
+
+    cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
+        cdef unsigned long long lot
+        if self.n < self.most:
+            return NOBODY
+        lot = <unsigned long long> terms.dictionary.born(self.order[(self.first + self.n - 1) % self.room])
+        lot = scrambled(scrambled(self.seed) + lot)
+        return self.order[(self.first + <Py_ssize_t> (lot % <unsigned long long> self.n)) % self.room]
+
+
 cdef class Window(Queue):
     """The terms of the latest `steps` examples: K Fig. 1.
 

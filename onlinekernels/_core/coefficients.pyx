@@ -24,6 +24,11 @@ cdef class Budget:
 
     and may implement
 
+    `welcome(terms, workspace, i, size)`
+        the same question, asked with the newcomer at hand: w.term, its coordinates, which may be changed; k(x, x) in
+        w.own[i] and, if `looks_at_newcomers`, its kernel values with all slots in use in w.values. A budget that shares
+        out what goes does it here: it changes the coefficients of those that stay, and says in `residual` how much is
+        lost. `shrink` is a factor for all of f once the newcomer is in;
     `expiring(terms, t)`
         the slot of a term that f may not use after example t; asked again until it is NOBODY;
     `hand_on(terms, workspace, slot)`
@@ -34,14 +39,23 @@ cdef class Budget:
     `changed`
         all coefficients have been folded;
     `arrange(terms, slots)`
-        start anew: the terms have moved, and are in these slots, oldest first.
+        start anew: the terms have moved, and are in these slots, oldest first;
+    `stand_on(rows)`
+        the kernel over the dictionary, before there are terms;
+    `state`, `check_numbers`, `restore`
+        for numbers of its own. The last one is called when the terms are back, after `arrange`.
     """
 
-    def __init__(self):
+    def __cinit__(self, *args, **kwargs):
         self.most = UNBOUNDED
+        self.shrink = 1.0
+        self.residual = -1.0
 
     cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
         return NOBODY
+
+    cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil:
+        return self.victim(terms, size)
 
     cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil:
         return NOBODY
@@ -60,6 +74,22 @@ cdef class Budget:
 
     cdef int arrange(self, Coefficients terms, slots) except -1:
         return 0
+
+    def stand_on(self, rows):
+        """Look at the kernel, if that is needed."""
+
+    def widened(self, Coefficients terms):
+        """There are more outputs."""
+
+    def state(self, Coefficients terms, slots):
+        """Named numbers and arrays about the terms in these slots."""
+        return {}
+
+    def restore(self, Coefficients terms, state):
+        """Continue from a state that has been checked; slots are in its order."""
+
+    def check_numbers(self, state, Py_ssize_t n):
+        """ValueError unless what `state` gave fits n terms."""
 
     def check_state(self, birthdays):
         """ValueError unless a model under this budget can have terms with these birthdays, in the order of sums."""
@@ -212,12 +242,13 @@ cdef class Coefficients(Tenant):
         rows = self.stored_rows(labels)
         check_array(state["coefficients"], "coefficients", np.float64, (self.channels * rows, n))
         self.budget.check_state(state["birthdays"])
+        self.budget.check_numbers(state, n)
 
     def state(self, slots, Py_ssize_t labels):
         """Named arrays about these slots."""
         rows = self.stored_rows(labels)
         stored = self.stored.array[:, slots].reshape(self.channels, self.rows, len(slots))[:, :rows]
-        return {"coefficients": stored.reshape(self.channels * rows, len(slots))}
+        return {"coefficients": stored.reshape(self.channels * rows, len(slots)), **self.budget.state(self, slots)}
 
     def restore(self, state, Py_ssize_t labels):
         """Take over what has been checked; the points are there, and slots are in the order of the state."""
@@ -230,6 +261,7 @@ cdef class Coefficients(Tenant):
         for slot in range(n):
             self.dictionary.hold(slot)
         self.budget.arrange(self, np.argsort(state["birthdays"], kind="stable"))
+        self.budget.restore(self, state)
 
     def stored_rows(self, Py_ssize_t labels):
         """Rows per channel that mean something, for so many labels."""
@@ -253,6 +285,7 @@ cdef class Full(Coefficients):
         wider[:, :self.rows] = self.stored.array.reshape(self.channels, self.rows, capacity)
         self.stored.set_array(wider.reshape(self.channels * rows, capacity))
         self.rows = rows
+        self.budget.widened(self)
 
     def copy_last(self, Py_ssize_t n):
         """Outputs from the n-th on become what the one before them is."""

@@ -50,6 +50,8 @@ cdef class Dictionary:
     cdef double tilt_of(self, Py_ssize_t slot) noexcept nogil
     cdef void slot_row(self, Workspace w, Py_ssize_t slot) noexcept nogil
     cdef move_points(self, slots, Py_ssize_t capacity)
+    # Where it makes sense
+    cdef void mix(self, const Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil
 
     # The same for all
     @cython.final
@@ -60,6 +62,8 @@ cdef class Dictionary:
     cdef Py_ssize_t admit(self, Piece* piece, Py_ssize_t i, long long t) noexcept nogil
     @cython.final
     cdef void patch(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    @cython.final
+    cdef void blend(self, Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil
     @cython.final
     cdef void hold(self, Py_ssize_t slot) noexcept nogil
     @cython.final

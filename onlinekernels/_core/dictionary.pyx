@@ -178,6 +178,28 @@ cdef class Dictionary:
             for row in range(i + 1, rows):
                 piece.l1[row * stride + column] = piece.own_l1[i * rows + row]
 
+    cdef void blend(self, Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
+        """Move the point of a slot by this share of the way to that of another one (if that is negative, to example i).
+
+        Inner products are linear, so later examples of the piece see a combination of two columns. Only for points that
+        one function alone stands on, and kernels without city-block distances.
+        """
+        cdef Py_ssize_t row, rows = piece.rows, stride = piece.stride, column = slot - piece.first, from_ = other - piece.first
+        cdef float* narrow = <float*> piece.inner
+        cdef double* wide = <double*> piece.inner
+        cdef double there
+        self.mix(piece, i, other, slot, share)
+        if piece.inner == NULL:
+            return
+        if piece.narrow:
+            for row in range(i + 1, rows):
+                there = (<float*> piece.own_inner)[i * rows + row] if other < 0 else narrow[row * stride + from_]
+                narrow[row * stride + column] = <float> (share * there + (1.0 - share) * narrow[row * stride + column])
+        else:
+            for row in range(i + 1, rows):
+                there = (<double*> piece.own_inner)[i * rows + row] if other < 0 else wide[row * stride + from_]
+                wide[row * stride + column] = share * there + (1.0 - share) * wide[row * stride + column]
+
     cdef void hold(self, Py_ssize_t slot) noexcept nogil:
         """One more function has a term in this slot."""
         cdef int* holders = <int*> self.holders.data
@@ -280,6 +302,10 @@ cdef class Dictionary:
 
     cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Copy example i into a slot."""
+        pass
+
+    cdef void mix(self, const Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
+        """The point's own part of `blend`."""
         pass
 
     cdef const char* point(self, Py_ssize_t slot) noexcept nogil:

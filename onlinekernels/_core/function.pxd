@@ -23,8 +23,9 @@ cdef class Function:
     cdef Py_ssize_t piece_rows(self)
     cdef Py_ssize_t rows_to_evaluate(self)
     # To be implemented where terms can go
-    cdef Py_ssize_t victim(self, Workspace w) noexcept nogil
+    cdef Py_ssize_t victim(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil
+    cdef double residual(self) noexcept nogil
     cdef void drop(self, Workspace w, Py_ssize_t slot) noexcept nogil
     cdef void evaluate_slot(self, Workspace w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil
     cdef double value_with(self, Workspace w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil
@@ -48,4 +49,5 @@ cdef class Function:
     cdef bint try_to_store(self, Workspace w, double reach) noexcept nogil
     cdef void make_true(self, Workspace w, int last, double* out) noexcept nogil
     cdef open_start(self, Workspace w, points, kept)
+    cdef Py_ssize_t start_row(self, Workspace w, Py_ssize_t i) except -1
     cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1

@@ -82,9 +82,13 @@ cdef class Function:
         """Rows that are evaluated at a time."""
         return 256
 
-    cdef Py_ssize_t victim(self, Workspace w) noexcept nogil:
-        """The slot that is given up for the term that is ready to enter, NOBODY or NEWCOMER."""
+    cdef Py_ssize_t victim(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        """The slot that is given up for the term that is ready to enter with example i, NOBODY or NEWCOMER."""
         return NOBODY
+
+    cdef double residual(self) noexcept nogil:
+        """What is lost of k(x, .) at the `victim`, squared, if the other terms take over the rest; otherwise negative."""
+        return -1.0
 
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
         """The slot of a term that f may not use after example t, or NOBODY."""
@@ -208,7 +212,7 @@ cdef class Function:
     def start_from(self, points, alpha, pairs):
         """Add a term alpha_i for each of some points, as examples 1 - n, ..., 0, under the budget; see `begin_from`."""
         cdef Workspace w = Workspace()
-        cdef Py_ssize_t i, k, slot, n
+        cdef Py_ssize_t i, k, slot, n, row
         alpha = np.asarray(alpha, dtype=float)
         total = alpha.shape[1]
         kept = np.arange(total) if self.keeps == "knots" else np.flatnonzero((alpha != 0).any(axis=0))
@@ -222,14 +226,15 @@ cdef class Function:
                 w.term.alpha[k] = alpha[k, kept[i]] if pairs is None else (-1) ** k * alpha[0, kept[i]]
             for k in range(w.term.n, self.frame.channels * w.term.n):
                 w.term.alpha[k] = 0.0
-            self.store(w, w.own[i])
-            slot = self.victim(w)
+            row = self.start_row(w, i)
+            self.store(w, w.own[row])
+            slot = self.victim(w, row)
             if slot == NEWCOMER:
                 continue
             if slot != NOBODY:
                 self.drop(w, slot)
             w.piece.slot = -1
-            self.add(w, i, kept[i] + 1 - total)
+            self.add(w, row, kept[i] + 1 - total)
             self.settle_start(w, points, i)
         slot = self.expiring(0)
         while slot != NOBODY:
@@ -239,6 +244,10 @@ cdef class Function:
     cdef open_start(self, Workspace w, points, kept):
         """Open those points that are kept, without inner products; return them."""
         raise NotImplementedError
+
+    cdef Py_ssize_t start_row(self, Workspace w, Py_ssize_t i) except -1:
+        """Where point i is in the piece that is open."""
+        return i
 
     cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1:
         """Point i has been added."""

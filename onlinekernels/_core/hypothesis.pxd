@@ -42,6 +42,8 @@ cdef class Hypothesis:
     cdef void append(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef void let_expire(self, Workspace w) noexcept nogil
     cdef void stay_in_ball(self, Workspace w) noexcept nogil
+    cdef void count_loss(self, Workspace w, Py_ssize_t slot, double residual) noexcept nogil
+    cdef void lose_part(self, Norms* norms, Workspace w, Py_ssize_t first, Py_ssize_t stop, double residual) noexcept nogil
     cdef void forget(self, Workspace w, Py_ssize_t slot, double k_new) noexcept nogil
     cdef void lose(self, Norms* norms, Workspace w, Py_ssize_t first, Py_ssize_t stop, double own) noexcept nogil
     cdef bint square_is_worn(self) noexcept nogil

@@ -172,15 +172,18 @@ cdef class Hypothesis:
         """Let the example enter; first see who has to go for it."""
         cdef Py_ssize_t victim
         self.function.store(w, w.own[i])
-        victim = self.function.victim(w)
-        if victim == NEWCOMER:
-            if self.exact_norms:
+        victim = self.function.victim(w, i)
+        if self.exact_norms and victim != NOBODY:
+            if self.function.residual() >= 0.0:
+                self.count_loss(w, victim, self.function.residual())
+            elif victim == NEWCOMER:
                 self.now.norms, self.now.ahead = self.without_newcomer, self.ahead_without_newcomer
-            return
-        if victim != NOBODY:
-            if self.exact_norms:
+            else:
                 w.newcomer = True
                 self.forget(w, victim, self.function.value_with(w, victim, i))
+        if victim == NEWCOMER:
+            return
+        if victim != NOBODY:
             self.function.drop(w, victim)
         self.function.add(w, i, self.now.t)
 
@@ -245,6 +248,41 @@ cdef class Hypothesis:
             if square is not None:
                 self.renew_square(square)
         return 0
+
+    cdef void count_loss(self, Workspace w, Py_ssize_t slot, double residual) noexcept nogil:
+        """<f, v> and |f|^2 when a term, or the newcomer, has been projected onto the others.
+
+        That takes from each function what is orthogonal to the others: its coefficient times the residual of k(x, .).
+        """
+        cdef Py_ssize_t l, k, labels = self.function.outputs.n, n = w.term.n
+        cdef int channel, last = self.rule.has_trace
+        cdef Py_ssize_t joined = self.function.outputs.joined
+        cdef double* of_channel[2]
+        of_channel[0], of_channel[1] = w.xi, w.chi
+        for channel in range(last + 1):
+            if slot != NEWCOMER:
+                self.function.coefficients_of(w, slot, channel, of_channel[channel])
+                continue
+            for l in range(labels):
+                of_channel[channel][l] = 0.0
+            for k in range(n):
+                of_channel[channel][w.term.labels[k]] += w.term.alpha[channel * n + k]
+        for l in range(labels):
+            w.spare[l] = w.xi[l]
+        self.function.outputs.apply(w.spare, w.nodes)           # kappa a
+        self.lose_part(&self.now.norms, w, 0, joined, residual)
+        if self.function.outputs.ahead:
+            self.lose_part(&self.now.ahead, w, joined, joined + 1, residual)
+
+    cdef void lose_part(self, Norms* norms, Workspace w, Py_ssize_t first, Py_ssize_t stop, double residual) noexcept nogil:
+        """Norms of some outputs without what `count_loss` has found to be out of reach."""
+        cdef Py_ssize_t l
+        norms.peak = fmax(norms.peak, norms.square)
+        for l in range(first, stop):
+            norms.square -= residual * w.xi[l] * w.spare[l]
+            if self.rule.has_trace:
+                norms.product -= residual * w.chi[l] * w.spare[l]
+        norms.square = fmax(0.0, norms.square)
 
     cdef void forget(self, Workspace w, Py_ssize_t slot, double k_new) noexcept nogil:
         """<f, v> and |f|^2 without the term in a slot (V's erratum: the paper ignores what is dropped).

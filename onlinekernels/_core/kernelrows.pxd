@@ -25,6 +25,8 @@ cdef class KernelRows:
     cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil
     cdef void newcomers_values(self, Workspace w, Py_ssize_t slot, double own, double* out) noexcept nogil
     cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    cdef void distances(self, Workspace w, Py_ssize_t i, double rate, double* out) noexcept nogil
+    cdef void point_moved(self, Py_ssize_t slot) noexcept nogil
     cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1
     cdef int close(self, Workspace w) except -1

@@ -10,7 +10,7 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.dictionary cimport Dictionary
 from onlinekernels._core.kernels cimport MAX_OPS, SQUARE, TILT, Program
 from onlinekernels._core.turns cimport call_out, come_back
-from onlinekernels._core.vecmath cimport ok_widen
+from onlinekernels._core.vecmath cimport ok_distance_row, ok_widen
 from onlinekernels._core.workspace cimport (DENSE_ROW, FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, WIDENED, WORK, Piece,
                                             Workspace)
 
@@ -76,6 +76,14 @@ cdef class KernelRows:
 
     cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Example i has entered a slot."""
+        pass
+
+    cdef void distances(self, Workspace w, Py_ssize_t i, double rate, double* out) noexcept nogil:
+        """rate |x - z|^2 of example i and the points of all slots in use, for kernels on inner products."""
+        pass
+
+    cdef void point_moved(self, Py_ssize_t slot) noexcept nogil:
+        """The point of a slot is another one now."""
         pass
 
     cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil:
@@ -220,6 +228,21 @@ cdef class CompiledRows(KernelRows):
         for fact in range(self.program.n_facts):
             (<double*> self.facts.data)[fact * self.facts.capacity + slot] = w.facts[fact * w.piece.rows + i]
 
+    cdef void distances(self, Workspace w, Py_ssize_t i, double rate, double* out) noexcept nogil:
+        cdef Piece* piece = w.piece
+        cdef Py_ssize_t start = self.dictionary.start, n = self.dictionary.stop - start
+        cdef Py_ssize_t place = i * piece.stride + start - piece.first
+        cdef const double* inner = <const double*> piece.inner + place
+        if piece.narrow:
+            ok_widen(<const float*> piece.inner + place, w.widened, n)
+            inner = w.widened
+        ok_distance_row(inner, <double*> self.facts.data + SQUARE * self.facts.capacity + start,
+                        w.facts[SQUARE * piece.rows + i], rate, out, n)
+
+    cdef void point_moved(self, Py_ssize_t slot) noexcept nogil:
+        self.program.facts_from(self.dictionary.point(slot), self.dictionary.square_of(slot), self.dictionary.tilt_of(slot),
+                                <double*> self.facts.data + slot, self.facts.capacity)
+
     cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t start = self.dictionary.start, capacity = self.facts.capacity
         cdef double* facts = <double*> self.facts.data
@@ -269,8 +292,7 @@ cdef class CompiledRows(KernelRows):
     def restore(self):
         cdef Py_ssize_t slot
         for slot in range(self.dictionary.capacity):
-            self.program.facts_from(self.dictionary.point(slot), self.dictionary.square_of(slot),
-                                    self.dictionary.tilt_of(slot), <double*> self.facts.data + slot, self.facts.capacity)
+            self.point_moved(slot)
 
 
 cdef class ObjectRows(KernelRows):

@@ -151,6 +151,17 @@ cdef class DensePoints(Dictionary):
     cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         memcpy(self.point_data + slot * self.point_bytes, piece.x + i * self.point_bytes, self.point_bytes)
 
+    cdef void mix(self, const Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
+        cdef const char* there = piece.x + i * self.point_bytes if other < 0 else self.point(other)
+        cdef char* here = self.point_data + slot * self.point_bytes
+        cdef Py_ssize_t j
+        if self.single:
+            for j in range(self.n_features):
+                (<float*> here)[j] = <float> (share * (<float*> there)[j] + (1.0 - share) * (<float*> here)[j])
+        else:
+            for j in range(self.n_features):
+                (<double*> here)[j] = share * (<double*> there)[j] + (1.0 - share) * (<double*> here)[j]
+
     cdef const char* point(self, Py_ssize_t slot) noexcept nogil:
         return self.point_data + slot * self.point_bytes
 

@@ -1,6 +1,8 @@
 """Rules: what an example does to a function."""
 cimport cython
+from onlinekernels._core.coefficients cimport Coefficients
 from onlinekernels._core.function cimport Function
+from onlinekernels._core.kernelbudgets cimport Projecting
 from onlinekernels._core.moves cimport Descent, Norms, Standing, Step, View
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.workspace cimport Workspace
@@ -66,6 +68,13 @@ cdef class Approximate(Rule):
     cdef readonly double penalty                # C
     cdef readonly double corrections            # updates so far
     cdef double next_corrections
+
+
+@cython.final
+cdef class Projected(Rule):
+    cdef readonly double tolerance              # eta of margin errors; 0: only mistakes count
+    cdef Coefficients terms
+    cdef Projecting budget
 
 
 cdef struct Adapted:

@@ -1,6 +1,6 @@
 """Rules: what an example does to a function. `Rule` has the contract; the formulas are in ``moves`` and ``dense``."""
 import numpy as np
-from libc.math cimport NAN, exp, fmax, isfinite, sqrt
+from libc.math cimport NAN, exp, fmax, fmin, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.dense cimport hinge_step, softmax_grip_times, softmax_hessian_times, softmax_step
@@ -328,6 +328,50 @@ cdef class Approximate(Rule):
 
     def restore(self, state):
         self.corrections = self.next_corrections = state["corrections"]
+
+
+cdef class Projected(Rule):
+    """Projectron and Projectron++ (Orabona, Keshet, Caputo): a Perceptron whose updates the terms that are there take over.
+
+    The budget projects what does not enter. After a margin error, 0 < y f(x) < 1, the update is projected in any case,
+    and as large as it safely may be: with loss l and p = |P k(x, .)|^2, where delta^2 = k(x, x) - p is out of reach,
+    tau = min(l / p, 2 (l - delta^2 / eta) / p, 1), none if that is negative.
+
+    Parameters
+    ----------
+    step : tuple
+    threshold : float
+        eta; 0 leaves margin errors alone.
+    """
+
+    def __init__(self, step, **others):
+        self.configure(step, **others)
+
+    def configure(self, step, double threshold, **others):
+        Rule.configure(self, step)
+        self.tolerance = threshold
+
+    cdef int stand_on(self, Function function) except -1:
+        self.terms, self.budget = function.terms, function.terms.budget
+        self.budget.let_newcomers_yield()
+        return 0
+
+    cdef void move(self, const Standing* now, View* view, Workspace w) noexcept nogil:
+        cdef double y = -1.0 if view.derivative > 0.0 else 1.0, loss = 1.0 - y * view.score, part, reached, tau
+        stand_still(&w.move)
+        self.budget.stays_out = self.budget.span.looked = False
+        if view.derivative == 0.0 or view.k <= 0.0:
+            return
+        if loss >= 1.0:
+            w.move.alpha[0] = -view.derivative
+            return
+        # Of a pair of labels, view.k is that of both.
+        part = self.budget.look(self.terms, w, view.k / view.offsets) if self.tolerance > 0.0 else 1.0
+        reached = view.k * (1.0 - part)
+        if reached > 0.0 and loss > view.k * part / self.tolerance:
+            tau = fmin(1.0, fmin(loss, 2.0 * (loss - view.k * part / self.tolerance)) / reached)
+            w.move.alpha[0] = -view.derivative * tau
+            self.budget.stays_out = True
 
 
 cdef class MetaDescent(Rule):

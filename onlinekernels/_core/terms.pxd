@@ -11,6 +11,7 @@ cdef class Terms(Function):
     cdef readonly Dictionary dictionary
     cdef readonly Coefficients terms
 
+    cdef void shrink(self, Workspace w) noexcept nogil
     cdef void entered(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
 
 

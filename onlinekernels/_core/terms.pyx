@@ -31,13 +31,16 @@ cdef class Terms(Function):
 
     # ---- Changing -----------------------------------------------------------------------------
 
-    cdef Py_ssize_t victim(self, Workspace w) noexcept nogil:
+    cdef Py_ssize_t victim(self, Workspace w, Py_ssize_t i) noexcept nogil:
         """A term is as large as its largest coefficient in f."""
         cdef Py_ssize_t k
         cdef double size = 0.0
         for k in range(w.term.n):
             size = max(size, fabs(w.term.stored[k]))
-        return self.terms.budget.victim(self.terms, size)
+        return self.terms.budget.welcome(self.terms, w, i, size)
+
+    cdef double residual(self) noexcept nogil:
+        return self.terms.budget.residual
 
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
         return self.terms.budget.expiring(self.terms, t)
@@ -50,6 +53,16 @@ cdef class Terms(Function):
         cdef Py_ssize_t slot = self.dictionary.admit(w.piece, i, t)
         self.entered(w, i, slot)
         self.terms.put(slot, &w.term)
+        if self.terms.budget.shrink != 1.0:
+            self.shrink(w)
+
+    cdef void shrink(self, Workspace w) noexcept nogil:
+        """All of f becomes less."""
+        cdef double scaling[MAX_CHANNELS][MAX_CHANNELS]
+        memset(scaling, 0, sizeof(scaling))
+        scaling[0][0] = scaling[1][1] = scaling[2][2] = self.terms.budget.shrink
+        self.terms.budget.shrink = 1.0
+        self.transform(w, &scaling[0][0])
 
     cdef void entered(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Example i has entered a slot."""
@@ -169,6 +182,7 @@ cdef class KernelTerms(Terms):
         self.takes_objects, self.notices_bad_points = rows.takes_objects, rows.notices_bad_points
         if evaluates_slots or terms.budget.looks_at_rows:
             rows.look_at_slots()
+        terms.budget.stand_on(rows)
 
     cdef int attach(self, Workspace w, examples) except -1:
         return self.rows.attach(w, examples)
@@ -269,6 +283,14 @@ cdef class KernelTerms(Terms):
 
     cdef open_start(self, Workspace w, points, kept):
         return self.rows.open_start(w, points, kept)
+
+    cdef Py_ssize_t start_row(self, Workspace w, Py_ssize_t i) except -1:
+        """A budget that looks at newcomers sees one at a time."""
+        if not self.terms.budget.looks_at_newcomers:
+            return i
+        self.rows.open(w, i, 1, True, False)
+        w.values = self.rows.values(w, 0)
+        return 0
 
     cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1:
         return self.rows.settle_start(w, points, i)

@@ -329,6 +329,29 @@ OK_STATIC OK_CLONES void ok_descend(const double *x, double *OK_RESTRICT f, doub
     }
 }
 
+/* out = c u + s v and u = c v - s u: a rotation of two rows, of which the second is wanted elsewhere. */
+OK_STATIC OK_CLONES void ok_rotate(double c, double s, double *OK_RESTRICT u, const double *v,
+                                   double *OK_RESTRICT out, ptrdiff_t n)
+{
+    ptrdiff_t i;
+    for (i = 0; i < n; i++) {
+        double a = u[i], b = v[i];
+        out[i] = c * a + s * b;
+        u[i] = c * b - s * a;
+    }
+}
+
+/* rate |x - z|^2 from inner products, never negative. */
+OK_STATIC OK_CLONES void ok_distance_row(const double *inner, const double *square, double own_square, double rate,
+                                         double *OK_RESTRICT out, ptrdiff_t n)
+{
+    ptrdiff_t i;
+    for (i = 0; i < n; i++) {
+        double distance = square[i] + own_square - 2.0 * inner[i];
+        out[i] = distance < 0.0 ? 0.0 : rate * distance;
+    }
+}
+
 OK_STATIC OK_CLONES void ok_widen(const float *x, double *OK_RESTRICT out, ptrdiff_t n)
 {
     ptrdiff_t i;

@@ -13,6 +13,9 @@ cdef extern from "vecmath.h" nogil:
                           Py_ssize_t n) noexcept
     void ok_descend(const double* x, double* f, double* v, const double* eta, double a, double b, double c, double memory,
                     Py_ssize_t n) noexcept
+    void ok_rotate(double c, double s, double* u, const double* v, double* out, Py_ssize_t n) noexcept
+    void ok_distance_row(const double* inner, const double* square, double own_square, double rate, double* out,
+                         Py_ssize_t n) noexcept
     void ok_widen(const float* x, double* out, Py_ssize_t n) noexcept
     double ok_precise_dot(const double* a, const double* b, Py_ssize_t n) noexcept
     double ok_precise_dot_f(const float* a, const float* b, Py_ssize_t n) noexcept

@@ -1,5 +1,6 @@
 """The algorithms, one short file per family."""
 from onlinekernels.algorithms.adatron import Adatron
+from onlinekernels.algorithms.budgeted import Forgetron, Projectron
 from onlinekernels.algorithms.implicit import ILK, SILK, PassiveAggressive
 from onlinekernels.algorithms.lasvm import LASVM
 from onlinekernels.algorithms.margin import ALMA, ROMMA, Ballseptron, VotedPerceptron
@@ -12,6 +13,7 @@ __all__ = [
     "ALMA",
     "Adatron",
     "Ballseptron",
+    "Forgetron",
     "ILK",
     "KRLS",
     "LASVM",
@@ -19,6 +21,7 @@ __all__ = [
     "PassiveAggressive",
     "Perceptron",
     "Projection",
+    "Projectron",
     "ROMMA",
     "SILK",
     "SVMD",

@@ -15,6 +15,7 @@ from onlinekernels.validation.parameters import (
     check_integer,
     check_memory,
     check_not_negative,
+    check_part,
     check_positive,
     check_share,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "check_length",
     "check_memory",
     "check_not_negative",
+    "check_part",
     "check_objects",
     "check_one_row",
     "check_point",

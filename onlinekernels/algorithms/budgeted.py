@@ -1,0 +1,159 @@
+"""Perceptrons with a budget of their own."""
+from onlinekernels.algorithms.margin import TwoClasses
+from onlinekernels.budgets import Projecting, Shrinking
+from onlinekernels.labelvalues import count_labels
+from onlinekernels.learner import OnlineLearner
+from onlinekernels.losses import Hinge, MulticlassHinge
+from onlinekernels.plan import Plan
+from onlinekernels.validation import check_count, check_flag, check_part, check_positive
+
+__all__ = ["Forgetron", "Projectron"]
+
+TIE = 1e-300  # a margin so small that only ties and mistakes fall short of it
+
+
+class Forgetron(TwoClasses):
+    """The self-tuned Forgetron (Dekel, Shalev-Shwartz and Singer 2008): a Perceptron that forgets slowly.
+
+    On a mistake, y f(x) <= 0, it adds y k(x, .). If that is one term too many, all of f is multiplied by phi and the oldest
+    term goes. phi in (0, 1] is the largest for which ::
+
+        Q + (sigma phi)^2 + 2 sigma phi - 2 sigma phi^2 mu <= 15/32 M
+
+    where sigma is the absolute coefficient of that term, mu is its margin y_r f(x_r), newcomer included, M counts mistakes,
+    and Q sums up what removals before have added here. So f never forgets faster than it errs, and
+    for k(x, x) <= 1 there is a bound: no more than 2 |g|^2 + 4 sum_t max(0, 1 - y_t g(x_t)) mistakes for any g with
+    |g| <= sqrt((budget + 1) / log(budget + 1)) / 4.
+
+    Parameters
+    ----------
+    {kernel}
+        The bound holds for k(x, x) <= 1; `Normalized` makes it so.
+    budget : int
+        How many terms there may be; at least 1.
+    {scale}
+    {epochs}
+
+    {Attributes}
+
+    {Notes}
+    Dekel, Shalev-Shwartz and Singer (2008), "The Forgetron: a kernel-based Perceptron on a budget".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import Forgetron, Gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    >>> model = Forgetron(Gaussian(0.5), budget=100)
+    >>> bool(np.mean(model.progressive(X, y) * y > 0) > 0.85), model.n_terms_
+    (True, 100)
+    """
+
+    _budget_of_int = Shrinking
+
+    def __init__(self, kernel=None, *, budget=100, scale=False, epochs=1):
+        self.kernel = kernel
+        self.budget = budget
+        self.scale = scale
+        self.epochs = epochs
+
+    def _plan(self):
+        check_count(self, "budget")
+        return Plan.of(self, loss=self.loss, kernel=self.kernel, step=1.0)
+
+
+class Projectron(OnlineLearner):
+    """Projectron and Projectron++ (Orabona, Keshet and Caputo 2009): a Perceptron that never forgets a term.
+
+    On a mistake, y f(x) <= 0, it adds y k(x, .), as a new term if there is room and the others do not span x. Otherwise
+    the terms that are there take over the projection of k(x, .) onto their span.
+
+    Projectron++ (``aggressive=True``) also moves after a margin error, 0 < y f(x) < 1, with no new term: by the projection
+    P k(x, .) times ::
+
+        tau = min(l / p, 2 (l - delta^2 / eta) / p, 1),     l = 1 - y f(x),  p = |P k(x, .)|^2,  delta^2 = k(x, x) - p
+
+    unless l <= delta^2 / eta: then too much of x is out of reach.
+
+    With many classes y f(x) is the score of the label minus that of the best wrong one, and both get the update.
+
+    Parameters
+    ----------
+    {kernel}
+    aggressive : bool
+        Learn from margin errors, too: Projectron++.
+    tolerance : float
+        eta of mistakes: no new term if delta^2 is at most this part of k(x, x), in [0, 1).
+    margin_tolerance : float
+        eta of margin errors; a positive number.
+    budget : int
+        How many terms there may be; at least 1. Once they are there, they stay.
+    {class_weight}
+    {scale}
+    {epochs}
+
+    {Attributes}
+
+    {Notes}
+    Orabona, Keshet and Caputo (2009), "Bounded kernel-based online learning". There terms enter as long as delta > eta,
+    and the number of them follows from eta. Other terms than the newcomer are never given up; `Projecting` is the
+    budget that does so, for all algorithms.
+
+    {References}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import Projectron, Gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    >>> for aggressive in (False, True):
+    ...     model = Projectron(Gaussian(1.0), aggressive=aggressive, budget=20)
+    ...     print(np.mean(model.progressive(X, y) * y > 0).round(2), model.n_terms_)
+    0.91 20
+    0.93 20
+    """
+
+    _takes_many = True
+    offset = False
+
+    def __init__(self, kernel=None, *, aggressive=False, tolerance=0.0, margin_tolerance=0.5, budget=300, class_weight=None,
+                 scale=False, epochs=1):
+        self.kernel = kernel
+        self.aggressive = aggressive
+        self.tolerance = tolerance
+        self.margin_tolerance = margin_tolerance
+        self.budget = budget
+        self.class_weight = class_weight
+        self.scale = scale
+        self.epochs = epochs
+
+    @property
+    def loss(self):
+        """The hinge: with a margin of 1 for Projectron++, otherwise one that only a mistake falls short of."""
+        return Hinge(margin=1.0 if self.aggressive else 0.0)
+
+    def _loss_of_many(self):
+        return MulticlassHinge(margin=1.0 if self.aggressive else TIE)
+
+    def _budget_of_int(self, size):
+        return Projecting(size, self.tolerance)
+
+    def _plan(self):
+        fitted = self._state is not None and self._state.loss.task == "multiclass"
+        return self._plan_for(self._loss_of_many() if fitted else self.loss)
+
+    def _first_plan(self, y, classes):
+        many = count_labels(y if classes is None else classes) > 2
+        return self._plan_for(self._loss_of_many() if many else self.loss)
+
+    def _plan_for(self, loss):
+        aggressive = check_flag(self, "aggressive")
+        check_part(self, "tolerance")
+        tolerance = check_positive(self, "margin_tolerance")
+        check_count(self, "budget")
+        return Plan.of(self, loss=loss, kernel=self.kernel, step=1.0, rule="projected",
+                       threshold=tolerance if aggressive else 0.0)
