@@ -89,7 +89,7 @@ LEARNERS = {
     "perceptron": (ok.Perceptron, {}, "two"),
     "alma": (ok.ALMA, {}, "two"),
     "romma": (ok.ROMMA, {}, "two"),
-    "projectron": (ok.Projectron, {"aggressive": True}, "many"),
+    "projectron": (ok.Projectron, {"aggressive": True}, "two"),
     "forgetron": (ok.Forgetron, {}, "two"),
 }
 ATTRIBUTES = ("support_vectors_", "dual_coef_", "n_terms_", "knots_", "intercept_", "coef_", "norm_", "t_", "step_",
