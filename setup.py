@@ -5,6 +5,7 @@ and ONLINEKERNELS_LDFLAGS come after all other flags.
 """
 import glob
 import os
+import subprocess
 import sys
 
 from setuptools import Extension, setup
@@ -25,6 +26,8 @@ DIRECTIVES = {
 # Portable code: no -march, no fast-math.  vecmath.h chooses vector instructions at load time.  Python's own flags may
 # ask for debug information, which is most of what they produce.
 UNIX = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g0"]
+# Loops become vectors as with -O3, and the rest, which is most, a fifth smaller.
+GCC = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-fno-asynchronous-unwind-tables"]
 FLAGS = {"unix": UNIX, "mingw32": UNIX, "msvc": ["/O2", "/fp:precise"]}
 # No symbols either, a tenth of what is installed, unless somebody wants to look inside.
 STRIP = ["-Wl,-s"] if sys.platform == "linux" and "ONLINEKERNELS_CFLAGS" not in os.environ else []
@@ -33,6 +36,14 @@ STRIP = ["-Wl,-s"] if sys.platform == "linux" and "ONLINEKERNELS_CFLAGS" not in 
 def cores():
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def is_gcc(compiler):
+    """Whether a compiler of setuptools understands the options of GCC."""
+    if compiler.compiler_type != "unix":
+        return False
+    done = subprocess.run([compiler.compiler_so[0], "--version"], capture_output=True, text=True)
+    return "Free Software Foundation" in done.stdout
 
 
 class BuildCore(build_ext):
@@ -44,8 +55,9 @@ class BuildCore(build_ext):
 
     def build_extensions(self):
         self.run_cython()
+        small = GCC if is_gcc(self.compiler) else []
         for extension in self.extensions:
-            extension.extra_compile_args += FLAGS.get(self.compiler.compiler_type, [])
+            extension.extra_compile_args += FLAGS.get(self.compiler.compiler_type, []) + small
             extension.extra_compile_args += os.environ.get("ONLINEKERNELS_CFLAGS", "").split()
             extension.extra_link_args += STRIP
             extension.extra_link_args += os.environ.get("ONLINEKERNELS_LDFLAGS", "").split()

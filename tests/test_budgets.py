@@ -449,3 +449,17 @@ def test_a_model_may_start_from_another_one(budget, learner):
     model._state.engine._check()
     whole = make(ok.Gaussian(1.0), BUDGETS[budget]).partial_fit(X, y, **many_classes(y))
     np.testing.assert_allclose(model.decision_function(X), whole.decision_function(X), rtol=1e-7, atol=1e-8)
+
+
+def overlap(x, z):
+    return float(np.exp(-np.sum((x - z) ** 2) / 2))
+
+
+@pytest.mark.parametrize("budget", ["projecting", "redundant", "tighter", "shrinking"])
+def test_a_model_of_objects_may_start_from_another_one(budget):
+    make, y, *_ = LEARNERS["hinge"]
+    start = make(overlap, None).fit(list(X[:9]), y[:9])
+    model = make(overlap, BUDGETS[budget]).partial_fit(list(X[9:60]), y[9:60], initial=start)
+    model._state.engine._check()
+    whole = make(ok.Gaussian(1.0), BUDGETS[budget]).partial_fit(X[:60], y[:60])
+    np.testing.assert_allclose(model.decision_function(list(X)), whole.decision_function(X), rtol=1e-7, atol=1e-8)

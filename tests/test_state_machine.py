@@ -100,7 +100,7 @@ LEARNERS = {
     "krls": (ok.KRLS, {"noise": 0.1}, "number"),
     "krls fading": (ok.KRLS, {"noise": "auto", "memory": 0.98}, "number"),
     "krls many": (ok.KRLS, {"loss": "multiclass_squared", "noise": 0.3}, "many"),
-    "projectron": (ok.Projectron, {"aggressive": True}, "many"),
+    "projectron": (ok.Projectron, {"aggressive": True}, "two"),
     "forgetron": (ok.Forgetron, {}, "two"),
 }
 ATTRIBUTES = ("support_vectors_", "dual_coef_", "n_terms_", "knots_", "intercept_", "coef_", "norm_", "t_", "step_",

@@ -505,9 +505,9 @@ cdef class Merging(PairBudget):
         """Distances of the victim from all candidates."""
         cdef Py_ssize_t j, start = terms.dictionary.start, n = terms.dictionary.size()
         cdef const char* mine = terms.mine.data + start
-        cdef const double* found = <double*> self.pairs.data + victim * self.pairs.capacity + start
-        if victim == NEWCOMER:
-            found = self.row
+        cdef const double* found = self.row
+        if victim != NEWCOMER:
+            found = <double*> self.pairs.data + victim * self.pairs.capacity + start
         for j in range(n):
             self.distance[j] = found[j] if mine[j] else INFINITY
         self.distance[n] = INFINITY

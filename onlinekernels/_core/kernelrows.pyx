@@ -359,7 +359,8 @@ cdef class ObjectRows(KernelRows):
         self.dictionary.reserve(len(kept))
         w.begin_piece(0)
         w.own = <double*> w.buffer(OWN, max(1, len(kept)) * sizeof(double))
-        return [points[i] for i in kept]
+        w.source = [points[i] for i in kept]
+        return w.source
 
     cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1:
         self.objects.keep(w.piece, points[i])
