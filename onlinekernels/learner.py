@@ -482,7 +482,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     def set_params(self, **params):
         """Set parameters by name, nested ones as ``kernel__width``; return self.
 
-        On a fitted model, `step`, `regularization` and `penalty` take effect with the next call; other
+        On a fitted model, `step`, `regularization`, `penalty` and the `noise` of `KRLS` take effect with the next call; other
         parameters need `fit` to start anew.
         """
         with self._turn:

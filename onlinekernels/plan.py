@@ -89,7 +89,7 @@ class Plan:
 
     PARTS = ("loss", "kernel", "budget", "step", "labels", "rule", "regularization", "penalty", "radius",
              "threshold", "exact", "exact_norms", "keeps_terms", "offset", "average", "scale", "scale_target", "second_order")
-    MAY_CHANGE = {"step", "regularization", "penalty"}  # between calls, on a fitted model
+    MAY_CHANGE = {"step", "regularization", "penalty"}  # between calls, on a fitted model; of second order, the noise
     pending = {}  # {part: how to choose it}, for the parts that the user left to the call; see `settled`
 
     def __init__(self, **parts):
@@ -165,6 +165,19 @@ class Plan:
     def parts(self):
         """What the plan was made from."""
         return {name: getattr(self, name) for name in self.PARTS}
+
+    def differences(self, other):
+        """(parameter, value here, value there) of what may not change between calls, and does."""
+        for name in self.PARTS:
+            mine, others = getattr(self, name), getattr(other, name)
+            if name in self.MAY_CHANGE or same_parameters(mine, others):
+                continue
+            if name != "second_order" or mine is None or others is None:
+                yield name, mine, others
+                continue
+            for part, parameter in (("memory", "memory"), ("tolerance", "tolerance"), ("size", "budget")):
+                if mine[part] != others[part]:
+                    yield parameter, mine[part] or None, others[part] or None
 
     def _check_parts(self):
         """Parts may come from a file: each must be what `of` would have made."""

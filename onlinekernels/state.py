@@ -176,10 +176,9 @@ class State:
     def refreshed(self, learner):
         """The state under changed parameters: step and regularization may change, all else must not."""
         plan = learner._plan().settled(self.n_features, self.rows)
-        for name in Plan.PARTS:
-            if name not in Plan.MAY_CHANGE and not same_parameters(getattr(plan, name), getattr(self.plan, name)):
-                before, after = (in_words(name, getattr(part, name)) for part in (self.plan, plan))
-                raise ValueError(f"The {name!r} parameter changed after fitting, from {before} to {after}; call fit to start anew.")
+        for name, before, after in self.plan.differences(plan):
+            before, after = in_words(name, before), in_words(name, after)
+            raise ValueError(f"The {name!r} parameter changed after fitting, from {before} to {after}; call fit to start anew.")
         if plan.adapts_step != self.plan.adapts_step or plan.per_feature != self.plan.per_feature:
             what = "MetaDescent" if plan.adapts_step != self.plan.adapts_step else "per_feature=True"
             raise ValueError(f"The 'step' parameter changed to or from {what}; call fit to start anew.")
