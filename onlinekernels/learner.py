@@ -107,7 +107,11 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 state.take_labels(state.labels.in_sorted_order())
             if state.loss.task == "novelty" and state.loss.margin_step is not None:
                 self._place_margin(state, X)
+            self._finish(state)
         return self
+
+    def _finish(self, state):
+        """What is left to do after the passes of `fit`."""
 
     def _place_margin(self, state, X):
         """Put the margin of a detector where a fraction nu of all rows is below it."""

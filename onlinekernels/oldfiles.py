@@ -6,6 +6,8 @@ import numpy as np
 __all__ = ["upgraded"]
 
 SCALES_TARGETS = {"ILK", "NORMA", "PassiveAggressive", "Projection", "SILK", "SVMD"}
+# Parameters that came later, and what stands for the time before
+NEW = {"ROMMA": {"cap": None}, "SVMD": {"normalized": False}}
 # Version 2 had these numbers in one array; the last two were missing at first.
 NUMBERS = ("eta", "product", "square", "scalar_eta", "scalar_trace", "corrections", "peak", "gap", "gap_weight")
 
@@ -13,6 +15,8 @@ NUMBERS = ("eta", "product", "square", "scalar_eta", "scalar_trace", "correction
 def upgraded(header, arrays):
     """(header, arrays) of any version as the latest one has them."""
     header, arrays = copy.deepcopy(header), dict(arrays)
+    for name, value in NEW.get(header["algorithm"], {}).items():
+        header["params"].setdefault(name, value)
     if header["version"] == 1:
         _from_first(header)
     if header["version"] == 2:

@@ -4,7 +4,7 @@ import copy
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels.algorithms import Adatron, VotedPerceptron
+from onlinekernels.algorithms import LASVM, Adatron, VotedPerceptron
 from onlinekernels.bank import Bank
 from onlinekernels.bank.rows import as_keys, targets
 from onlinekernels.budgets import Recent, Smallest, Window
@@ -71,8 +71,8 @@ def combine(models, weights=None, budget=None):
 
 def checked_state(model):
     """The state of a model that is one function."""
-    if isinstance(model, (VotedPerceptron, Adatron)):
-        raise ValueError(f"{type(model).__name__} cannot be combined: it does not predict with one function that goes on.")
+    if isinstance(model, (VotedPerceptron, Adatron, LASVM)):
+        raise ValueError(f"{type(model).__name__} cannot be combined: it is more than one function that goes on.")
     state = getattr(model, "_state", None)
     if state is None:
         raise ValueError(f"models must be fitted models of this library. Got {model!r}.")

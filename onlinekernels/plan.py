@@ -5,6 +5,7 @@ import numpy as np
 
 from onlinekernels import defaults, validation
 from onlinekernels._core.coefficients import Full, Paired
+from onlinekernels._core.dual import Pairwise
 from onlinekernels._core.engine import Engine
 from onlinekernels._core.forest import BudgetedTrees, Forest, Trees
 from onlinekernels._core.forms import AllLabels, LabelPair, OneOutput, Targets
@@ -45,13 +46,16 @@ RULES = {
     "aggressive squared": (rules.Aggressive, {"squared": True}),
     "relaxed": (rules.Relaxed, {}),
     "relaxed aggressive": (rules.Relaxed, {"aggressive": True}),
+    "ball": (rules.Ball, {}),
     "approximate": (rules.Approximate, {}),
     "recursive": (Recursive, {}),
+    "pairwise": (Pairwise, {}),
 }
 
 SECOND_ORDER_LOSSES = {"Squared", "MulticlassSquared"}
 MOST_WEIGHTS = 8192  # of second order: their covariance has the square of that
 ADAPTIVE_RULES = {"gradient": rules.MetaDescent, "implicit": rules.ImplicitMetaDescent}  # with step=MetaDescent
+WEIGHTLESS = {"relaxed", "relaxed aggressive", "ball", "approximate"}  # rules that know no weights of examples
 
 
 class Plan:
@@ -70,7 +74,7 @@ class Plan:
     radius : float
         |f| stays within it; 0 for no bound.
     threshold : float
-        (1 - alpha) B of ALMA.
+        (1 - alpha) B of ALMA, the radius of the Ballseptron, tau of LASVM.
     exact_norms : bool
         |f|^2, and <f, v> of SVMD, corrected whenever a term is dropped.
     keeps_terms : bool
@@ -281,7 +285,7 @@ class Plan:
     def check_start(self, start):
         """Raise ValueError unless a model of this plan can start from another state's function."""
         if self.second_order:
-            raise ValueError("KRLS cannot start from the function of another model: it would not know how sure that is. "
+            raise ValueError("KRLS knows no initial=: it would not know how sure the function of another model is. "
                              "Copy or load the model to go on from it.")
         if self.loss.task != start.loss.task:
             raise ValueError(f"initial is for {start.loss.task}, and this model for {self.loss.task}.")
@@ -316,7 +320,7 @@ class Plan:
     @property
     def leaves_out(self):
         """Whether an example of weight 0 is left out altogether: by rules that know no weights, and by votes."""
-        return self.rule.startswith("relaxed") or self.rule == "approximate" or self.keeps_terms
+        return self.rule in WEIGHTLESS or self.rule == "gradient" and self.keeps_terms
 
     def checked_points(self, X, n_features=None, dtype=None, finite=True, owner="model", sparse=None):
         """X as the engine takes it: an array of finite numbers, sparse rows, or a list of objects.
@@ -363,7 +367,7 @@ class Plan:
     def settings(self):
         """What may change between calls, as rules of the core take it."""
         settings = {"step": self.step.core(), "regularization": self.regularization, "penalty": self.penalty,
-                    "threshold": self.threshold}
+                    "threshold": self.threshold, "normalized": getattr(self.step, "normalized", False)}
         if self.second_order is not None:
             settings |= {name: self.second_order[name] for name in ("noise", "estimates")}
         return settings
@@ -408,7 +412,7 @@ class Plan:
             rows=rows,
             terms=self._terms(rows.dictionary, channels, outputs, targets),
             outputs=outputs,
-            evaluates_slots=self.exact_norms,
+            evaluates_slots=self.exact_norms or self.rule == "pairwise",
         )
 
     def _posterior(self, n_features, dtype, origin, outputs, sparse):

@@ -125,6 +125,9 @@ class MetaDescent(Step):
     per_feature : bool
         A step for each weight, V 2.2 (SMD): for features that are not of one size. f must be weights: a feature map,
         or `Linear` without a budget. `step_` is the mean of all steps.
+    normalized : bool
+        False is the paper. True takes <g, v> relative to the running mean of its size, so that the step follows whether
+        gradients agree, and not how large they are: with the squared loss, targets in other units give the same steps.
     offset_meta_rate : float or None
         mu of the offsets' own steps, V (51); at least 0. None is `meta_rate`. Not for implicit steps.
     offset_memory : float or None
@@ -148,15 +151,17 @@ class MetaDescent(Step):
     """
 
     _values = {"rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory, "per_feature": check_flag,
+               "normalized": check_flag,
                "offset_meta_rate": check_not_negative.or_none, "offset_memory": check_memory.or_none,
                "margin_meta_rate": check_not_negative.or_none, "margin_memory": check_memory.or_none}
 
-    def __init__(self, rate=0.1, meta_rate=0.1, memory=0.99, per_feature=False, offset_meta_rate=None, offset_memory=None,
-                 margin_meta_rate=None, margin_memory=None):
+    def __init__(self, rate=0.1, meta_rate=0.1, memory=0.99, per_feature=False, normalized=False, offset_meta_rate=None,
+                 offset_memory=None, margin_meta_rate=None, margin_memory=None):
         self.rate = rate
         self.meta_rate = meta_rate
         self.memory = memory
         self.per_feature = per_feature
+        self.normalized = normalized
         self.offset_meta_rate = offset_meta_rate
         self.offset_memory = offset_memory
         self.margin_meta_rate = margin_meta_rate

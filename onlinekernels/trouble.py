@@ -4,11 +4,12 @@ import warnings
 
 __all__ = ["LearningWarning", "warn_once"]
 
-SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED = 1, 2, 3, 4  # as in _core/watch.pxd
+SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED = 1, 2, 3, 4, 5  # as in _core/watch.pxd
 
 
 class LearningWarning(RuntimeWarning):
-    """Learning goes on, but has gone wrong: a margin that tells nothing apart any more, a loss that explodes, a step that has fallen to nothing.
+    """Learning goes on, but has gone wrong: a margin that tells nothing apart any more, a loss that explodes, a step that has fallen to nothing,
+    a length that has no end.
 
     Each model warns once. The message says what to change. To have an error instead::
 
@@ -18,11 +19,16 @@ class LearningWarning(RuntimeWarning):
 
 def warn_once(state):
     """Warn of what the engine of a state has noticed, unless that was said before."""
-    if state.warned:
+    trouble = state.hypothesis.trouble
+    if state.warned or trouble == RESTARTED and state.plan.radius:  # who has a ball knows
         return
     state.warned = True
-    trouble = state.hypothesis.trouble
-    if trouble in (DIVERGED, STALLED):
+    if trouble == RESTARTED:
+        message = (
+            "ROMMA has started anew: nothing separates the examples, and |w| |x| would have exceeded 1e5. What may help: "
+            "a cap; a narrower kernel, or kernel + Noise(0.1); PassiveAggressive, which tolerates errors."
+        )
+    elif trouble in (DIVERGED, STALLED):
         message = _exploded(state, trouble)
     else:
         message = _ran_away(state.loss, state.hypothesis.scalar(), trouble)
@@ -59,7 +65,7 @@ def _exploded(state, trouble):
     if state.loss.task == "regression" and not state.plan.scale_target:
         advice.append("scale_target=True, if the targets are not")
     if trouble == STALLED:
-        advice.append("a smaller meta_step, or a memory below 1")
+        advice.append("normalized=True, a smaller meta_step, or a memory below 1")
     elif state.plan.rule == "gradient":
         advice.append("a smaller step, or SILK, whose steps cannot overshoot")
     what = (

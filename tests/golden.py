@@ -379,6 +379,7 @@ def with_files(cases):
 def write(choose):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "ROMMA has started anew")
         known = read()[0] if PATH.exists() else []
         known = [{name: value for name, value in case.items() if name != "file"} for case in known]
         others = [*LARGE, *banks()]

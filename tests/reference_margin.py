@@ -1,9 +1,10 @@
-"""A third slow, plain oracle: Projection, ALMA, ROMMA, the Voted Perceptron and the Adatron, for the tests only.
+"""A third slow, plain oracle: Projection, ALMA, the Ballseptron, ROMMA, the Voted Perceptron and the Adatron, for the tests only.
 
 Written from the papers and not from the library, as `reference.py` is, whose plain data (kernel, loss, budget) it
 takes over. **H** is Herbster, "Learning additive models online with fast evaluating kernels"; **V** is
 Vishwanathan, Schraudolph and Smola, "Step size adaptation in RKHS"; **G** is Gentile, "A new approximate maximal
 margin classification algorithm" (2001); **L** is Li and Long, "The relaxed online maximum margin algorithm" (2002);
+**S** is Shalev-Shwartz and Singer, "A new perspective on an old Perceptron algorithm" (2005);
 **F** is Freund and Schapire, "Large margin classification using the Perceptron algorithm" (1999).
 
 Every learner keeps its terms in a list and the whole Gram matrix between them, so that |f|^2 = alpha' K alpha is a
@@ -268,6 +269,49 @@ def explicit_alma(X, y, alpha=0.9, B=None, C=None):
     return np.array(made), w, k - 1
 
 
+# The Ballseptron ----------------------------------------------------------------------------------------------
+
+
+class ReferenceBallseptron(Expansion):
+    """S: the Perceptron's update for a mistake, and for y w.x / |w| <= r with x' = x - y r w / |w| in place of x.
+
+    In terms, w + y x' is every old coefficient a_i less r a_i / |w|, and y for x. |w| is the double sum.
+    """
+
+    def __init__(self, *, kernel, radius=0.1, budget=("Unlimited", {})):
+        super().__init__(kernel, budget)
+        self.radius = radius
+
+    def learn(self, x, y):
+        """Learn from one example; return the score made before the update."""
+        self.t += 1
+        score = float(self.f(x)[0])
+        if self.self_value(x) > 0.0:
+            if y * score <= 0.0:
+                self.append(x, y)
+            elif y * score / self.norm() <= self.radius:
+                self.scale(1.0 - self.radius / self.norm())
+                self.append(x, y)
+        self.apply_budget()
+        return score
+
+
+def explicit_ballseptron(X, y, radius):
+    """(scores, w, mistakes, other updates) on a weight vector, with the pseudo-example written out."""
+    w, made, mistakes, others = np.zeros(X.shape[1]), [], 0, 0
+    for x, label in zip(X, y):
+        made.append(w @ x)
+        if label * made[-1] <= 0:
+            w = w + label * x
+            mistakes += 1
+            continue
+        worst = x - label * radius * w / np.linalg.norm(w)
+        if label * (w @ worst) <= 0:
+            w = w + label * worst
+            others += 1
+    return np.array(made), w, mistakes, others
+
+
 # ROMMA --------------------------------------------------------------------------------------------------------
 
 
@@ -278,12 +322,12 @@ class ReferenceROMMA(Expansion):
     Both constraints are tight for w' = c w + d x with c, d as in `combination`; where the first alone gives a w'
     that meets the second, and for w = 0, w' = y x / |x|^2. |w|^2 is the double sum, so it is exact under budgets.
     y w.x within 1e-12 of 1 counts as 1. If w and x are parallel the two constraints are one or contradict each
-    other; then w' = y x / |x|^2 too, and so it is where |w'| |x| would exceed `CAP`.
+    other; then w' = y x / |x|^2 too, and so it is where |w'| |x| would exceed `CAP`. What is longer than `cap` is scaled back.
     """
 
-    def __init__(self, *, kernel, aggressive=False, budget=("Unlimited", {})):
+    def __init__(self, *, kernel, aggressive=False, cap=math.inf, budget=("Unlimited", {})):
         super().__init__(kernel, budget)
-        self.aggressive = aggressive
+        self.aggressive, self.cap = aggressive, cap
 
     def learn(self, x, y):
         """Learn from one example; return the score made before the update."""
@@ -296,6 +340,7 @@ class ReferenceROMMA(Expansion):
             self.scale(c)
             self.append(x, d)
         self.apply_budget()
+        self.onto_ball(self.cap)
         return score
 
     @staticmethod

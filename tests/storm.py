@@ -55,6 +55,7 @@ ALGORITHMS = {
     "perceptron": (lambda kernel: ok.Perceptron(kernel), TWO),
     "alma": (lambda kernel: ok.ALMA(kernel), TWO),
     "voted": (lambda kernel: ok.VotedPerceptron(kernel), TWO),
+    "lasvm": (lambda kernel: ok.LASVM(kernel), TWO),
     "passive": (lambda kernel: ok.PassiveAggressive("insensitive", kernel, budget=40), NUMBERS),
     "krls": (lambda kernel: ok.KRLS("squared", kernel, budget=20, memory=0.99, noise="auto"), NUMBERS),
     "krls many": (lambda kernel: ok.KRLS("multiclass_squared", kernel, budget=20), MANY),

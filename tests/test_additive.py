@@ -16,7 +16,7 @@ SPECS = [("spline", 0), ("spline", 1), ("spline", 2), ("spline", 3), ("exponenti
          ("matern", 1.1, 2.5), ("spline", 4), ("spline", 9)]
 SOME = [("spline", 1), ("spline", 3), ("exponential", 1.3), ("matern", 1.1, 2.5)]     # where all losses are tried
 # Some settings diverge; the library and the oracle then do so together.
-pytestmark = pytest.mark.filterwarnings("ignore:Learning (diverges|has stalled):onlinekernels.LearningWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:(Learning (diverges|has stalled)|ROMMA has started):onlinekernels.LearningWarning")
 MULTI = [ok.MulticlassHinge(0.8), ok.NuMulticlassHinge(0.2, 0.6), ok.NuMulticlassHinge(0.2, 0.6, None), ok.MulticlassLogistic()]
 NAMES = ["a", "b", "c", "d"]
 N, D = 60, 2

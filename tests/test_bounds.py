@@ -829,12 +829,181 @@ def test_projection_mistakes_depend_on_norm_over_margin():
     assert doubled == bounds.projection_mistakes(radius=2.0, norm=3.0)
 
 
+# ---- The margin classics ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flips", [0.0, 0.15])
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("alpha", [0.3, 0.9, 1.0])
+def test_alma_corrects_no_more_than_its_bound(kernel, flips, alpha):
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        X, y, against = labelled(rng, ok.Normalized(kernel), still, flips)
+        model = ok.ALMA(kernel, alpha=alpha)
+        passes = 3
+        for _ in range(passes):
+            model.partial_fit(X, y, [-1, 1])
+        corrections = model._state.hypothesis.rule.corrections
+        against["loss"] *= passes
+        about = {name: value for name, value in looser(rng, against).items() if name in ("margin", "norm", "loss")}
+        assert corrections <= bounds.alma_corrections(alpha=alpha, **about)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.6, 1.0])
+def test_almas_bound_is_what_the_proof_allows(alpha):
+    """The product with a comparison of length 1 grows at least like this, and must not exceed 1: Gentile's proof."""
+    B, C = math.sqrt(8) / alpha, math.sqrt(2)
+    product = 0.0
+    for k in range(1, 3000):
+        longest = math.sqrt(1 + (2 * (1 - alpha) * B * C + C**2) / k)
+        product = (product + C / math.sqrt(k)) / longest        # times the margin
+        if product >= 1:
+            assert k <= bounds.alma_corrections(alpha=alpha, margin=1 / product) <= 3 * k + 200 / alpha
+
+
+@pytest.mark.parametrize("kernel, motion, flips", [case for case in ALL_STREAMS if case.values[1] is still])
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+def test_the_ballseptron_makes_no_more_mistakes_than_its_bound(kernel, motion, flips, share):
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        X, y, against = labelled(rng, kernel, motion, flips)
+        about = {name: value for name, value in looser(rng, against).items() if name in ("radius", "margin", "norm", "loss")}
+        r = share * about["margin"] / about["norm"]
+        model = ok.Ballseptron(kernel, radius=r)
+        wrong = updates = 0
+        for i in range(len(X)):
+            norm = 0.0 if i == 0 else model.norm_
+            score = model.progressive(X[i : i + 1], y[i : i + 1], [-1, 1])[0]
+            wrong += y[i] * score <= 0
+            updates += 0 < y[i] * score <= r * norm
+        assert wrong <= bounds.ballseptron_mistakes(ball_radius=r, ball_updates=int(updates), **about)
+        assert wrong <= bounds.ballseptron_mistakes(ball_radius=r, **about)
+
+
+def test_the_ballseptrons_bound_is_the_largest_over_all_numbers_of_updates():
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        about = dict(radius=rng.uniform(0.5, 2), margin=rng.uniform(0.3, 2), norm=rng.uniform(0.5, 4))
+        about["loss"] = rng.choice([0.0, rng.uniform(0, 30)])
+        r = rng.uniform(0.02, 0.98) * about["margin"] / about["norm"]
+        unknown = bounds.ballseptron_mistakes(ball_radius=r, **about)
+        known = []
+        for n in [0, *np.unique(np.geomspace(1, 1e5, 4000).astype(int)).tolist()]:
+            # Where even no mistake is too many, such a run does not exist.
+            most = about["norm"] * math.sqrt(about["radius"] ** 2 * n + r**2)
+            if (about["margin"] - r * about["norm"]) * n - about["loss"] <= most:
+                known.append(bounds.ballseptron_mistakes(ball_radius=r, ball_updates=n, **about))
+        assert max(known) <= unknown * (1 + 1e-9)
+        assert unknown <= max(known) * 1.1 + 3          # N is a whole number, and r^2 is there without updates
+    assert bounds.ballseptron_mistakes(ball_radius=0.5, radius=1.0, margin=1.0, norm=2.0) == math.inf
+    kernel, X, y = orthogonal(15)
+    assert mistakes(ok.Ballseptron(kernel, radius=0.1), X, y) == 15 == pytest.approx(
+        bounds.ballseptron_mistakes(ball_radius=0.1, radius=1.0, margin=1.0, norm=math.sqrt(15.0), ball_updates=0))
+
+
+def forgetron(gram, y, terms):
+    """Mistakes of the self-tuned Forgetron of Dekel, Shalev-Shwartz and Singer, as in the paper."""
+    active, weights = [], {}                            # f = sum_i weights_i y_i k(x_i, .)
+    count = deviation = 0
+
+    def f(t):
+        return sum(weights[i] * y[i] * gram[i, t] for i in active)
+
+    for t in range(len(y)):
+        if y[t] * f(t) > 0:
+            continue
+        count += 1
+        active.append(t)
+        weights[t] = 1.0
+        if len(active) <= terms:
+            continue
+        oldest = active[0]
+        mu, sigma = y[oldest] * f(oldest), weights[oldest]
+        # Psi(phi sigma, phi mu) = (phi sigma)^2 + 2 phi sigma (1 - phi mu): the largest phi in (0, 1] within what is left
+        left = 15 / 32 * count - deviation
+        a, b = sigma**2 - 2 * sigma * mu, 2 * sigma
+        fine = [phi for phi in np.roots([a, b, -left]) if np.isreal(phi) and 0 < phi.real <= 1] if a else [left / b]
+        phi = 1.0 if a + b <= left else max(np.real(fine))
+        deviation += a * phi**2 + b * phi
+        for i in active:
+            weights[i] *= phi
+        active.pop(0)
+    return count
+
+
+@pytest.mark.parametrize("terms", [84, 150])
+def test_the_forgetron_makes_no_more_mistakes_than_its_bound(terms):
+    busy = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, kernel = rng.normal(size=(500, 3)), ok.Gaussian([1.0, 0.3][seed % 2])
+        coefficients = np.zeros(500)
+        coefficients[:5] = rng.normal(size=5)
+        y = np.where(kernel(X) @ coefficients >= 0, 1, -1) * np.where(rng.random(500) < 0.25, -1, 1)
+        most = math.sqrt((terms + 1) / math.log(terms + 1)) / 4
+        length = math.sqrt(coefficients @ kernel(X) @ coefficients)
+        count = forgetron(kernel(X), y, terms)
+        busy += count > terms
+        for size in (0.2, 0.7, 1.0):
+            g = coefficients * size * most / length * (1 - 1e-12)
+            against = bounds.comparison(kernel, X, y, g, margin=1.0)
+            assert count <= bounds.forgetron_mistakes(terms=terms, norm=against["norm"], loss=against["loss"])
+    assert busy >= 2                                    # the budget has mattered
+
+
+def test_the_forgetron_has_no_bound_for_small_budgets_or_long_comparisons():
+    with pytest.raises(ValueError, match="'terms' parameter of forgetron_mistakes must be at least 84"):
+        bounds.forgetron_mistakes(terms=83, norm=0.1)
+    limit = math.sqrt(1001 / math.log(1001)) / 4
+    with pytest.raises(ValueError, match="'norm' parameter of forgetron_mistakes must be at most"):
+        bounds.forgetron_mistakes(terms=1000, norm=limit * 1.01)
+    halves = bounds.forgetron_mistakes(terms=1000, norm=limit / 2, margin=0.5, loss=1.0)
+    assert halves == pytest.approx(bounds.forgetron_mistakes(terms=1000, norm=limit, loss=2.0))
+
+
+# ---- Gradient descent for numbers ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_gradient_descent_has_no_more_squared_loss_than_its_bound(kernel, noise):
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        X, coefficients = rng.normal(size=(80, 2)), still(rng, 80)
+        values = kernel(X) @ coefficients
+        y = values + noise * rng.normal(size=80)
+        radius = math.sqrt(kernel.diagonal(X).max())
+        about = dict(radius=radius, norm=math.sqrt(coefficients @ kernel(X) @ coefficients), squared_loss=((y - values) ** 2).sum())
+        steps = rng.uniform(0.05, 1.9, 3) / radius**2
+        for step in steps:
+            loss = ((NORMA_squared(kernel, step).progressive(X, y) - y) ** 2).sum()
+            assert loss <= bounds.norma_squared_loss(step=step, **about) * (1 + 1e-9)
+        tuned = bounds.tune_norma_squared_loss(**about)
+        best = bounds.norma_squared_loss(step=tuned["step"], **about)
+        assert ((ok.NORMA(kernel=kernel, **tuned).progressive(X, y) - y) ** 2).sum() <= best * (1 + 1e-9)
+        assert best == pytest.approx((math.sqrt(about["squared_loss"]) + radius * about["norm"]) ** 2)
+        assert all(best <= bounds.norma_squared_loss(step=step, **about) * (1 + 1e-9) for step in steps)
+
+
+def NORMA_squared(kernel, step):
+    return ok.NORMA("squared", kernel, step=step, regularization=0.0)
+
+
+def test_orthogonal_examples_meet_the_bound_of_gradient_descent():
+    kernel, X, y = orthogonal(15)
+    loss = ((NORMA_squared(kernel, 1.0).progressive(X, y.astype(float)) - y) ** 2).sum()
+    assert loss == 15 == pytest.approx(bounds.norma_squared_loss(step=1.0, radius=1.0, norm=math.sqrt(15.0), squared_loss=0.0))
+    with pytest.raises(ValueError, match="below 2 / radius\\^2 = 0.5. Got 0.5"):
+        bounds.norma_squared_loss(step=0.5, radius=2.0, norm=1.0, squared_loss=0.0)
+
+
 # ---- Arguments ----------------------------------------------------------------------------------------------
 
 GOOD = dict(
     radius=1.0, margin=2.0, loss=1.0, norm=1.0, path=0.5, squared_path=0.1, examples=10, step=0.5, regularization=0.5,
-    learner_margin=1.0, lipschitz=1.0, penalty=1.0, window=5, terms=5, growth=0.3, largest_risk=1.0, failure=0.1,
-    gap=1.0, complexity=1.0, ball=2.0, deviation=0.5, expected_mistakes=3.0, zero_margin=True,
+    learner_margin=1.0, lipschitz=1.0, penalty=1.0, window=5, terms=100, growth=0.3, largest_risk=1.0, failure=0.1,
+    gap=1.0, complexity=1.0, ball=2.0, deviation=0.5, expected_mistakes=3.0, zero_margin=True, alpha=0.5,
+    ball_radius=0.5, ball_updates=3, squared_loss=1.0,
 )
 FUNCTIONS = [getattr(bounds, name) for name in bounds.__all__ if name != "comparison"]
 CASES = [(function, name) for function in FUNCTIONS for name in inspect.signature(function).parameters]

@@ -65,7 +65,7 @@ def test_default_widths_follow_the_number_of_features(algorithm):
         assert algorithm("hinge", given).fit(X, LABELS).kernel_.width == 1.0
 
 
-@pytest.mark.parametrize("model", [ok.Perceptron(), ok.ALMA(), ok.ROMMA(), ok.VotedPerceptron(), ok.Adatron()], ids=repr)
+@pytest.mark.parametrize("model", [ok.Perceptron(), ok.ALMA(), ok.ROMMA(), ok.VotedPerceptron(), ok.LASVM(), ok.Ballseptron(), ok.Adatron()], ids=repr)
 def test_the_classics_have_the_same_widths(model):
     assert model.fit(X, LABELS).kernel_.width == pytest.approx(0.9)
 

@@ -124,7 +124,7 @@ def test_squared_errors_of_a_regression():
 @pytest.mark.parametrize(
     "model",
     [ok.Perceptron(KERNEL), ok.ILK(None, KERNEL), ok.SILK(None, KERNEL), ok.SVMD(None, KERNEL), ok.ALMA(KERNEL),
-     ok.ROMMA(KERNEL), ok.VotedPerceptron(KERNEL), ok.Projection(None, KERNEL), ok.PassiveAggressive(None, KERNEL),
+     ok.ROMMA(KERNEL), ok.LASVM(KERNEL), ok.Ballseptron(KERNEL), ok.VotedPerceptron(KERNEL), ok.Projection(None, KERNEL), ok.PassiveAggressive(None, KERNEL),
      ok.NORMA(None, "linear"), ok.NORMA(None, ok.AdditiveExponential()), ok.NORMA(ok.NuHinge(), KERNEL),
      ok.SVMD(ok.NuHinge(), KERNEL), ok.SILK(ok.NuHinge(), KERNEL)],
     ids=str,

@@ -8,6 +8,7 @@ import os
 import pytest
 from golden import TOLERANCES, difference, numbers_of, precision, read, title, traced
 
+pytestmark = pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")
 CASES, ROWS, FILES = read()
 STRICT = os.environ.get("ONLINEKERNELS_GOLDEN") == "strict"
 

@@ -1,4 +1,4 @@
-"""Projection, ALMA, ROMMA, the Voted Perceptron and the Adatron: against their oracles and their own definitions."""
+"""Projection, ALMA, the Ballseptron, ROMMA, the Voted Perceptron and the Adatron: against their oracles and their own definitions."""
 import itertools
 import pickle
 
@@ -8,6 +8,7 @@ import pytest
 import onlinekernels as ok
 from reference_margin import (
     ReferenceALMA,
+    ReferenceBallseptron,
     ReferenceProjection,
     ReferenceROMMA,
     ReferenceVoted,
@@ -15,6 +16,7 @@ from reference_margin import (
     adatron_score,
     explicit_adatron,
     explicit_alma,
+    explicit_ballseptron,
     explicit_projection,
     explicit_romma,
     explicit_voted,
@@ -423,9 +425,106 @@ def test_alma_reaches_its_margin_with_no_more_corrections_than_its_theorem_allow
         assert np.min(y * model.decision_function(X)) > (1 - alpha) * gamma     # of a margin that is at least gamma
 
 
+# ---- The Ballseptron ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+@pytest.mark.parametrize("radius", [0.05, 0.4, 0.8])        # longer than w, it would be chaos
+def test_ballseptron_equals_the_oracle(kernel, radius):
+    for seed, budget in itertools.product(range(3), [*BUDGETS, ok.Recent(1), ok.Window(3)]):
+        X, y, rng = stream("binary", 20 + seed)
+        model = ok.Ballseptron(kernel, radius=radius, budget=budget)
+        oracle = ReferenceBallseptron(kernel=describe(kernel), radius=radius, budget=describe(budget))
+        expected = oracle.run(X, y)
+        close = {"rtol": 1e-9, "atol": 1e-9 * max(1.0, np.max(np.abs(expected)))}
+        np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), expected, **close)
+        np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-8, atol=10 * close["atol"])
+        same_terms(model, oracle, **close)
+        model._state.engine._check()
+
+
+def test_ballseptron_with_a_linear_kernel_works_on_weights():
+    for seed, radius in itertools.product(range(4), (0.01, 0.3, 2.0)):
+        X, y, _ = separable(seed)
+        expected, w, mistakes, others = explicit_ballseptron(X, y, radius)
+        for budget in (None, ok.Recent(10**6)):         # weights, terms
+            model = ok.Ballseptron("linear", radius=radius, budget=budget)
+            np.testing.assert_allclose(model.progressive(X, y), expected, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(model.coef_[0], w, rtol=1e-9, atol=1e-9)
+        assert mistakes > 0 and (others > 0 or radius < 0.1)
+
+
+@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+def test_a_ballseptron_update_is_the_perceptrons_with_the_worst_point_of_the_ball(kernel):
+    """In the space of all terms: the pseudo-example has distance r from x, and no point so near is farther out."""
+    X, y, _ = stream("binary", 3, duplicates=0.0)
+    radius, seen = 0.4, set()
+    model = ok.Ballseptron(kernel, radius=radius).partial_fit(X[:1], y[:1], [-1, 1])
+    for x, label in zip(X[1:], y[1:]):
+        old, points, norm = model.dual_coef_[0], model.support_vectors_, model.norm_
+        margin = label * model.decision_function(x[None])[0]
+        model.learn_one(x, label)
+        if margin > radius * norm:
+            seen.add("passive")
+            np.testing.assert_array_equal(model.dual_coef_[0], old)
+            continue
+        gram = kernel(np.vstack([points, x]))
+        new = np.zeros(len(gram))
+        new[:-1] = model.dual_coef_[0][: len(old)]
+        new[-1] = model.dual_coef_[0][-1]
+        pseudo = label * (new - np.append(old, 0.0))    # x', as a combination of the terms
+        apart = pseudo - np.append(np.zeros(len(old)), 1.0)
+        if margin <= 0:
+            seen.add("mistake")
+            np.testing.assert_allclose(apart, 0.0, atol=1e-12)
+            continue
+        seen.add("ball")
+        np.testing.assert_allclose(apart @ gram @ apart, radius**2, rtol=1e-9)
+        np.testing.assert_allclose(label * np.append(old, 0.0) @ gram @ pseudo, margin - radius * norm, rtol=1e-8, atol=1e-9)
+    assert seen == {"passive", "mistake", "ball"}
+
+
+def test_a_ball_as_long_as_w_leaves_nothing_of_it():
+    model = ok.Ballseptron("linear", radius=1.0).partial_fit([[1.0, 0.0]], [1], [-1, 1])
+    model.learn_one([0.5, 2.0], 1)                      # |w| = r: the factor is 0
+    np.testing.assert_array_equal(model.coef_, [[0.5, 2.0]])
+    terms = ok.Ballseptron("linear", radius=1.0, budget=10).partial_fit([[1.0, 0.0], [0.5, 2.0]], [1, 1], [-1, 1])
+    np.testing.assert_array_equal(terms.coef_, [[0.5, 2.0]])
+    assert terms.n_terms_ == 1
+
+
 # ---- ROMMA --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+@pytest.mark.parametrize("aggressive", [False, True])
+@pytest.mark.parametrize("cap", [0.5, 2.0, 20.0])
+def test_romma_with_a_cap_equals_the_oracle(kernel, aggressive, cap):
+    for seed, budget in itertools.product(range(2), [ok.Unlimited(), ok.Recent(7)]):
+        X, y, rng = stream("binary", 30 + seed, n=60, duplicates=0.2)
+        model = ok.ROMMA(kernel, aggressive=aggressive, cap=cap, budget=budget)
+        oracle = ReferenceROMMA(kernel=describe(kernel), aggressive=aggressive, cap=cap, budget=describe(budget))
+        expected = oracle.run(X, y)
+        np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), expected, rtol=1e-8, atol=1e-8 * cap)
+        assert model.norm_ <= cap * (1 + 1e-9)
+
+
+def test_romma_warns_once_when_it_has_to_start_anew_and_never_with_a_cap():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3000, 2)), rng.choice([-1, 1], 3000)
+    model = ok.ROMMA("linear", aggressive=True)
+    with pytest.warns(ok.LearningWarning, match="started anew.*a cap") as seen:
+        model.partial_fit(X[:1500], y[:1500])
+        for x, label in zip(X[1500:], y[1500:].tolist()):
+            model.learn_one(x, label)
+    assert len(seen) == 1
+    capped = ok.ROMMA("linear", aggressive=True, cap=100.0).partial_fit(X, y)       # a warning would be an error
+    assert capped.norm_ <= 100.0 * (1 + 1e-12)
+    X, y, _ = separable(0)
+    ok.ROMMA("linear", aggressive=True, epochs=20).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")  # random labels
 @pytest.mark.parametrize("kernel", CURVED, ids=repr)
 @pytest.mark.parametrize("aggressive", [False, True])
 def test_romma_equals_the_oracle(kernel, aggressive):
@@ -651,7 +750,9 @@ ALGORITHMS = {
     "projection": ok.Projection,
     "ball": lambda kernel=None, **more: ok.Projection("hinge", kernel, radius=0.8, **more),
     "alma": ok.ALMA,
+    "ballseptron": ok.Ballseptron,
     "romma": ok.ROMMA,
+    "capped": lambda kernel=None, **more: ok.ROMMA(kernel, aggressive=True, cap=5.0, **more),
     "aggressive": lambda kernel=None, **more: ok.ROMMA(kernel, aggressive=True, **more),
     "voted": ok.VotedPerceptron,
     "averaged": lambda kernel=None, **more: ok.VotedPerceptron(kernel, vote=False, **more),
@@ -717,14 +818,16 @@ BAD = [
     *[(ok.ALMA, {"alpha": value}, "alpha") for value in (0.0, -0.5, 1.5, NAN, None, "x")],
     *[(ok.ALMA, {letter: value}, letter) for letter in "BC" for value in (0.0, -1.0, NAN, "x")],
     *[(ok.ROMMA, {"aggressive": value}, "aggressive") for value in ("yes", 2, None)],
+    *[(ok.ROMMA, {"cap": value}, "cap") for value in (0.0, -1.0, NAN, "x")],
+    *[(ok.Ballseptron, {"radius": value}, "radius") for value in (0.0, -1.0, NAN, "x", None)],
     *[(ok.VotedPerceptron, {"vote": value}, "vote") for value in ("yes", 2, None)],
     *[(ok.Adatron, {"step": value}, "step") for value in (0.0, -1.0, NAN, "x", None)],
     *[(algorithm, {"epochs": value}, "epochs") for value in (0, 1.5)
-      for algorithm in (ok.Projection, ok.ALMA, ok.ROMMA, ok.VotedPerceptron, ok.Adatron)],
+      for algorithm in (ok.Projection, ok.ALMA, ok.Ballseptron, ok.ROMMA, ok.VotedPerceptron, ok.Adatron)],
     *[(algorithm, {"budget": value}, "budget") for value in (0, "x")
-      for algorithm in (ok.Projection, ok.ALMA, ok.ROMMA)],
+      for algorithm in (ok.Projection, ok.ALMA, ok.Ballseptron, ok.ROMMA)],
     *[(algorithm, {"kernel": 5}, "kernel")
-      for algorithm in (ok.Projection, ok.ALMA, ok.ROMMA, ok.VotedPerceptron, ok.Adatron)],
+      for algorithm in (ok.Projection, ok.ALMA, ok.Ballseptron, ok.ROMMA, ok.VotedPerceptron, ok.Adatron)],
 ]
 
 
@@ -741,7 +844,8 @@ def test_bad_parameters_are_refused_at_the_first_fit(algorithm, params, word):
 def test_almas_alpha_may_be_one_and_only_two_classes_fit():
     assert ok.ALMA(alpha=1).fit(np.eye(2), [1, -1]).predict(np.eye(2)).tolist() == [1, -1]
     assert set(ok.ALMA().get_params(deep=False)) == {"kernel", "alpha", "B", "C", "budget", "epochs", "scale"}
-    assert set(ok.ROMMA().get_params(deep=False)) == {"kernel", "aggressive", "budget", "epochs", "scale"}
+    assert set(ok.ROMMA().get_params(deep=False)) == {"kernel", "aggressive", "cap", "budget", "epochs", "scale"}
+    assert set(ok.Ballseptron().get_params(deep=False)) == {"kernel", "radius", "budget", "epochs", "scale"}
     assert set(ok.VotedPerceptron().get_params(deep=False)) == {"kernel", "vote", "epochs", "scale"}
 
 
@@ -794,7 +898,7 @@ def test_a_saved_adatron_answers_as_before(tmp_path):
             np.testing.assert_array_equal(twin.predict(X), model.predict(X))
 
 
-@pytest.mark.parametrize("algorithm", [ok.ROMMA, ok.ALMA, ok.VotedPerceptron], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("algorithm", [ok.ROMMA, ok.ALMA, ok.Ballseptron, ok.VotedPerceptron], ids=lambda cls: cls.__name__)
 def test_an_object_of_weight_zero_takes_nobodys_place(algorithm):
     """It is left out, and the example that entered before it stays what it is."""
     rng = np.random.default_rng(0)

@@ -104,6 +104,33 @@ def test_a9a_with_feature_maps(kernel, least):
     assert ((scores > 0) == (y > 0)).mean() >= least
 
 
+def census(rows):
+    data = load("a9a")
+
+    def points(part):
+        X = np.zeros((len(data[f"indptr_{part}"]) - 1, int(data["n_features"])))
+        X[np.repeat(np.arange(len(X)), np.diff(data[f"indptr_{part}"])), data[f"indices_{part}"]] = 1.0
+        return X
+
+    return points("train")[:rows], data["y_train"][:rows], points("test"), data["y_test"]
+
+
+def digits():
+    data = load("usps")
+    return *(part for name in ("train", "test") for part in (data[f"X_{name}"] / 1000.0, np.where(data[f"y_{name}"] < 5, 1, -1))),
+
+
+@pytest.mark.parametrize("load_parts, width", [(digits, 8.0), (lambda: census(10_000), np.sqrt(50))], ids=["usps", "a9a"])
+def test_lasvm_is_as_good_as_a_batch_solver(load_parts, width):
+    """One pass and `finish`, within 0.2 points of the test accuracy of all examples at once; C = 1."""
+    svm = pytest.importorskip("sklearn.svm")
+    X, y, fresh, truth = load_parts()
+    model = ok.LASVM(ok.Gaussian(width), penalty=1.0).partial_fit(X, y).finish()
+    batch = svm.SVC(C=1.0, gamma=1 / (2 * width**2)).fit(X, y)
+    assert abs(model.score(fresh, truth) - batch.score(fresh, truth)) <= 0.002
+    assert model.n_terms_ <= len(batch.support_)
+
+
 # ---- Second order: 150 points -------------------------------------------------------------------------------------
 
 

@@ -103,6 +103,8 @@ ALGORITHMS = [
     ok.ALMA(),
     ok.ROMMA("linear", aggressive=True),
     ok.VotedPerceptron("linear"),
+    ok.LASVM("linear"),
+    ok.Ballseptron("linear"),
     ok.KRLS("squared", ok.Gaussian(), budget=20),
     ok.KRLS("multiclass_squared", ok.Linear()),
 ]
@@ -114,6 +116,7 @@ def targets(model, X):
     return rng.normal(size=len(X)) if task == "regression" else rng.integers(0, 2, len(X))
 
 
+@pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")  # random labels
 @pytest.mark.parametrize("model", ALGORITHMS, ids=lambda model: type(model).__name__)
 def test_scale_is_a_scaler_in_front(model):
     X = rows(150)

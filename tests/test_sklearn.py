@@ -45,12 +45,16 @@ MODELS = [
     # Scaling classifiers are not tagged as poor scorers: scikit-learn asks them for good ones.
     *[algorithm(loss, scale=True) for algorithm in FREE for loss in ("hinge", "logistic", "multiclass_hinge")],
     *[algorithm(loss, scale=True) for algorithm in CONSTRAINED for loss in ("hinge", "multiclass_hinge")],
-    *[algorithm(scale=True) for algorithm in (ok.Perceptron, ok.ALMA, ok.ROMMA, ok.VotedPerceptron)],
+    *[algorithm(scale=True) for algorithm in (ok.Perceptron, ok.ALMA, ok.ROMMA, ok.VotedPerceptron, ok.LASVM, ok.Ballseptron)],
     ok.RunningScaler(),
     ok.Perceptron(),
     ok.ALMA(),
     ok.ROMMA(),
     ok.VotedPerceptron(),
+    ok.LASVM(),
+    ok.Ballseptron(),
+    ok.ROMMA(aggressive=True, cap=10.0),
+    ok.SVMD("squared", normalized=True, offset=True),
     ok.Adatron(),
 ]
 with warnings.catch_warnings():

@@ -253,6 +253,7 @@ def test_runners_up_after_fit_go_by_the_order_of_classes():
 # ---- ROMMA on data that nothing separates ------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")
 @pytest.mark.parametrize("aggressive", [False, True])
 def test_romma_is_right_up_to_its_cap_and_starts_anew_there(aggressive):
     """Against the definition in exact fractions."""
@@ -288,8 +289,8 @@ def test_romma_is_right_up_to_its_cap_and_starts_anew_there(aggressive):
 # ---- Weights of 0 ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [ok.VotedPerceptron, lambda: ok.VotedPerceptron(vote=False), ok.ALMA, ok.ROMMA],
-                         ids=["votes", "averages", "alma", "romma"])
+@pytest.mark.parametrize("make", [ok.VotedPerceptron, lambda: ok.VotedPerceptron(vote=False), ok.ALMA, ok.ROMMA, ok.Ballseptron],
+                         ids=["votes", "averages", "alma", "romma", "ballseptron"])
 def test_an_example_of_weight_zero_is_left_out(make):
     X = RNG.normal(size=(50, 2))
     y = np.where(X[:, 0] + 0.5 * RNG.normal(size=50) > 0, 1, -1)
@@ -302,7 +303,7 @@ def test_an_example_of_weight_zero_is_left_out(make):
     assert model.t_ == without.t_ == weights.sum()
 
 
-@pytest.mark.parametrize("algorithm", [ok.VotedPerceptron, ok.ALMA, ok.ROMMA])
+@pytest.mark.parametrize("algorithm", [ok.VotedPerceptron, ok.ALMA, ok.ROMMA, ok.Ballseptron])
 def test_an_object_of_weight_zero_is_left_out(algorithm):
     X = RNG.normal(size=(50, 2))
     y = np.where(X[:, 0] + 0.5 * RNG.normal(size=50) > 0, 1, -1)

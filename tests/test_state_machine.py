@@ -90,6 +90,8 @@ LEARNERS = {
     "perceptron": (ok.Perceptron, {}, "two"),
     "alma": (ok.ALMA, {}, "two"),
     "romma": (ok.ROMMA, {}, "two"),
+    "ballseptron": (ok.Ballseptron, {}, "two"),
+    "svmd normalized": (ok.SVMD, {"loss": "squared", "normalized": True, "offset": True}, "number"),
     "krls": (ok.KRLS, {"noise": 0.1}, "number"),
     "krls fading": (ok.KRLS, {"noise": "auto", "memory": 0.98}, "number"),
     "krls many": (ok.KRLS, {"loss": "multiclass_squared", "noise": 0.3}, "many"),
@@ -115,7 +117,7 @@ class Models(RuleBasedStateMachine):
         self.kernel = KERNELS[kernel]()
         needs_rows = self.kernel is gaussian or kernel == "precomputed"
         self.keywords = dict(self.keywords, kernel=self.kernel, scale=scale and not needs_rows and kernel != "spline")
-        keeps_norms = self.kernel is gaussian and learner in ("svmd exact", "projection", "alma", "romma")
+        keeps_norms = self.kernel is gaussian and learner in ("svmd exact", "projection", "alma", "romma", "ballseptron")
         self.keywords["budget"] = None if keeps_norms else BUDGETS[budget]()
         if self.make is ok.KRLS and not isinstance(self.keywords["budget"], int):
             self.keywords["budget"] = None

@@ -34,6 +34,7 @@ cdef class Coefficients(Tenant):
     cdef readonly Table stored              # (channels * rows, capacity), in frame coordinates; 0 where there is no term
     cdef readonly Table mine                # uint8: whether a slot is held
     cdef bint stale                         # a coefficient has faded to 0: settle soon
+    cdef bint keeps_zeros                   # a term stays although its coefficient is 0: it may move yet
 
     # Depends on how coefficients spread over labels
     cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil

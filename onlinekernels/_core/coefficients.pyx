@@ -166,7 +166,7 @@ cdef class Coefficients(Tenant):
     cdef int settle(self) except -1:
         """Release terms that have faded to 0."""
         cdef Py_ssize_t slot
-        if not self.stale:
+        if not self.stale or self.keeps_zeros:
             return 0
         self.stale = False
         for slot in range(self.dictionary.start, self.dictionary.stop):

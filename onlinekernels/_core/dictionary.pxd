@@ -33,6 +33,7 @@ cdef class Dictionary:
     cdef readonly Table holders             # int32: how many functions hold each slot
     cdef Table hole_table                   # intp: slots within [start, stop) that nobody holds, the latest last
     cdef Py_ssize_t n_holes
+    cdef bint keeps_order                   # newcomers come last, also where others have left: slots are in order of age
     cdef readonly list tables               # all tables, which move with the slots
     cdef Table cleared                      # the first of those that are cleared with a slot
     cdef readonly list tenants              # who holds slots

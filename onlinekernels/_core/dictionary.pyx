@@ -59,9 +59,14 @@ cdef class SquareTable(Table):
         self.set_array(np.zeros((0, 0)))
 
     def move(self, slots, Py_ssize_t capacity):
-        n, kept = len(slots), self.array[np.ix_(slots, slots)]
-        new = np.zeros((capacity, capacity))
-        new[:n, :n] = kept
+        n, old = len(slots), self.array
+        in_place = len(old) == capacity and (np.diff(slots) > 0).all()
+        new = old if in_place else np.zeros((capacity, capacity))
+        for i, slot in enumerate(slots):            # a row at a time: matrices of many terms are large
+            new[i, :n] = old[slot, slots]
+        if in_place and n:
+            used = slots[-1] + 1
+            new[:n, n:used] = new[n:used, :used] = 0
         self.set_array(new)
 
     cdef void clear(self, Py_ssize_t slot) noexcept nogil:
@@ -145,7 +150,7 @@ cdef class Dictionary:
         cdef int* holders = <int*> self.holders.data
         if slot >= 0:
             return slot
-        while self.n_holes:
+        while self.n_holes and not self.keeps_order:
             self.n_holes -= 1
             slot = (<Py_ssize_t*> self.hole_table.data)[self.n_holes]
             if slot >= self.start and holders[slot] == 0:

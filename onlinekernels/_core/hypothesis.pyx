@@ -12,7 +12,7 @@ from onlinekernels._core.coefficients cimport NEWCOMER, NOBODY
 from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.losses cimport Loss
 from onlinekernels._core.moves cimport Norms, Pace, without_term
-from onlinekernels._core.watch cimport new_watch, watch_scalar, watch_score, watch_step
+from onlinekernels._core.watch cimport NO_TROUBLE, new_watch, watch_scalar, watch_score, watch_step
 from onlinekernels._core.workspace cimport MOVE, POINT, SCORE, Workspace
 
 
@@ -52,6 +52,7 @@ cdef class Hypothesis:
         self.watch = new_watch(self.now.loss.nu)
         self.set_offsets(np.zeros((2, function.width)))
         self.rule.grow(function.width, 1, function.outputs.ahead)
+        self.rule.stand_on(function)
 
     cdef set_offsets(self, offsets):
         self.offsets = offsets
@@ -142,6 +143,8 @@ cdef class Hypothesis:
             for k in range(w.term.n):
                 self.offset[w.term.labels[k]] += w.term.offset[k]
         self.rule.accept(&self.now, labels, self.offset, w)
+        if self.watch.trouble == NO_TROUBLE:
+            self.watch.trouble = self.rule.trouble
         if self.exact_norms:                    # of the hypothesis that is transformed only
             self.without_newcomer = without_term(&self.now.norms, &w.move.norms, &w.move, self.rule.has_trace)
             self.ahead_without_newcomer = without_term(&self.now.ahead, &w.move.ahead, &w.move, self.rule.has_trace)
@@ -437,6 +440,7 @@ cdef class Hypothesis:
         """Assert every invariant."""
         assert self.now.t >= 0 and np.isfinite(self.offsets).all()
         self.function._check()
+        self.rule._check()
         if self.function.outputs.ahead:
             copies = self.offsets[:, self.function.outputs.joined:self.function.outputs.n]
             assert (copies == copies[:, :1]).all(), "outputs ahead of the labels differ"

@@ -23,6 +23,7 @@ cdef class KernelRows:
     cdef const double* own_values(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef const double* slot_over_piece(self, Workspace w, Py_ssize_t slot) noexcept nogil
     cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil
+    cdef void newcomers_values(self, Workspace w, Py_ssize_t slot, double own, double* out) noexcept nogil
     cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1
@@ -36,6 +37,7 @@ cdef class CompiledRows(KernelRows):
     cdef readonly Program program
     cdef readonly Table facts           # (n_facts, capacity): what the kernel keeps with each point
 
+    cdef int make_slot_room(self, Workspace w, Py_ssize_t room) except -1
     cdef void find_facts(self, Workspace w) noexcept nogil
 
 

@@ -5,12 +5,14 @@ use.  They come from a compiled program over inner products, or from Python.
 """
 import numpy as np
 from libc.math cimport isfinite
+from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.dictionary cimport Dictionary
 from onlinekernels._core.kernels cimport MAX_OPS, SQUARE, TILT, Program
 from onlinekernels._core.turns cimport call_out, come_back
 from onlinekernels._core.vecmath cimport ok_widen
-from onlinekernels._core.workspace cimport FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, WIDENED, WORK, Piece, Workspace
+from onlinekernels._core.workspace cimport (DENSE_ROW, FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, WIDENED, WORK, Piece,
+                                            Workspace)
 
 
 cdef class KernelRows:
@@ -65,6 +67,13 @@ cdef class KernelRows:
         """Kernel values of a slot's point with the slots in use, into w.slot_work; return k(x, x) there."""
         return 0.0
 
+    cdef void newcomers_values(self, Workspace w, Py_ssize_t slot, double own, double* out) noexcept nogil:
+        """Kernel values of the point in a slot, the latest example, with the slots in use; own: with itself.
+
+        They do not depend on where the slots are, nor on the piece: `values_between` gives the same bits.
+        """
+        pass
+
     cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Example i has entered a slot."""
         pass
@@ -96,8 +105,8 @@ cdef class KernelRows:
     def restore(self):
         """The points of the dictionary have been restored: let what is kept with them follow."""
 
-    def gram(self, points):
-        """Kernel values of some points with each other, from Python."""
+    def values_between(self):
+        """Kernel values of the points of all slots in use, a row for each, with each other."""
         raise NotImplementedError
 
 
@@ -136,9 +145,7 @@ cdef class CompiledRows(KernelRows):
         if w.piece.narrow:
             w.widened = <double*> w.buffer(WIDENED, room * sizeof(double))
         if self.evaluates_slots:
-            w.slot_inner = <double*> w.buffer(SLOT_INNER, room * sizeof(double))
-            w.slot_l1 = <double*> w.buffer(SLOT_L1, room * sizeof(double))
-            w.slot_work = <double*> w.buffer(SLOT_WORK, self.program.depth * room * sizeof(double))
+            self.make_slot_room(w, room)
         if m == 1:
             self.find_facts(w)                  # to let others go on meanwhile would take longer
         else:
@@ -226,6 +233,32 @@ cdef class CompiledRows(KernelRows):
         w.slot_work[slot - start] = own         # the same example: noise counts
         return own
 
+    cdef void newcomers_values(self, Workspace w, Py_ssize_t slot, double own, double* out) noexcept nogil:
+        self.slot_values(w, slot)
+        memcpy(out, w.slot_work, self.dictionary.size() * sizeof(double))
+
+    def values_between(self):
+        cdef Workspace w = Workspace()
+        cdef Py_ssize_t i, n = self.dictionary.size()
+        cdef double[:, ::1] values
+        result = np.empty((n, n))
+        if n:
+            values = result
+            self.make_slot_room(w, n)
+            w.dense_row = <double*> w.buffer(DENSE_ROW, self.dictionary.n_features * sizeof(double))
+            with nogil:
+                for i in range(n):
+                    self.slot_values(w, self.dictionary.start + i)
+                    memcpy(&values[i, 0], w.slot_work, n * sizeof(double))
+        return result
+
+    cdef int make_slot_room(self, Workspace w, Py_ssize_t room) except -1:
+        """Room for the kernel values of a slot's point."""
+        w.slot_inner = <double*> w.buffer(SLOT_INNER, room * sizeof(double))
+        w.slot_l1 = <double*> w.buffer(SLOT_L1, room * sizeof(double))
+        w.slot_work = <double*> w.buffer(SLOT_WORK, self.program.depth * room * sizeof(double))
+        return 0
+
     cdef open_start(self, Workspace w, points, kept):
         points = self.dictionary.chosen(points, kept)
         self.attach(w, points)
@@ -310,8 +343,17 @@ cdef class ObjectRows(KernelRows):
         self.objects.keep(w.piece, points[i])
         return 0
 
-    def gram(self, points):
-        """Kernel values of some objects with each other; each is the same example as itself."""
-        table = np.array([self.kernel.row(x, points) for x in points], dtype=np.float64).reshape(len(points), len(points))
-        np.fill_diagonal(table, [self.kernel.self_value(x) for x in points])
-        return table
+    cdef void newcomers_values(self, Workspace w, Py_ssize_t slot, double own, double* out) noexcept nogil:
+        cdef Py_ssize_t other, first = w.piece.first
+        for other in range(self.dictionary.start, self.dictionary.stop):
+            if other != slot:
+                out[other - self.dictionary.start] = w.piece.values[other - first]
+        out[slot - self.dictionary.start] = own
+
+    def values_between(self):
+        points = self.objects.in_use()
+        values = np.empty((len(points), len(points)))
+        for i, x in enumerate(points):
+            values[i] = self.row(x)
+            values[i, i] = self.kernel.self_value(x)
+        return values

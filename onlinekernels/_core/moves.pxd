@@ -108,6 +108,18 @@ cdef inline double gain(double mu, double product) noexcept nogil:
     return factor if factor > 0.5 else 0.5
 
 
+cdef inline double normalized_product(double product, double* scale, double* weight) noexcept nogil:
+    """<g, v> relative to the running mean of its size, within [-1, 1]: the same in whatever units targets are.
+
+    The mean remembers about a hundred examples; those without a gradient do not count.
+    """
+    if product == 0.0:
+        return 0.0
+    weight[0] = 0.99 * weight[0] + 1.0
+    scale[0] += (fabs(product) - scale[0]) / weight[0]
+    return product / fmax(scale[0], fabs(product))
+
+
 cdef inline double capped(double eta, double stiffness) noexcept nogil:
     """Keep 0 <= 1 - eta stiffness."""
     return 1.0 / stiffness if eta * stiffness > 1.0 else eta
@@ -133,13 +145,12 @@ cdef inline void gradient_move(const Loss* loss, const Pace* pace, double eta, d
     move_scalar(loss, pace, eta, view.weight, view.scalar_gradient, view.compared, move)
 
 
-cdef inline double adapted_step(double eta, double mu, double c, double f_v, double product,
-                                double stiffness) noexcept nogil:
-    """V (33) with <g, v> = c <f, v> + product: the step is adapted before it is used.
+cdef inline double adapted_step(double eta, double mu, double product, double stiffness) noexcept nogil:
+    """V (33), where the product is <g, v>: the step is adapted before it is used.
 
-    It is capped at 1 / (c + stiffness): past that, it would overshoot the minimum of the example's own risk.
+    It is capped at 1 / stiffness: past that, it would overshoot the minimum of the example's own risk.
     """
-    return capped(eta * gain(mu, c * f_v + product), c + stiffness)
+    return capped(eta * gain(mu, product), stiffness)
 
 
 cdef inline void meta_transform(double eta, double c, double memory, Move* move) noexcept nogil:
@@ -251,22 +262,40 @@ cdef inline void stand_still(Move* move) noexcept nogil:
     move.alpha[0] = move.offset = 0.0
 
 
-cdef inline void relaxed_move(bint aggressive, double square, const View* view, Move* move) noexcept nogil:
+cdef inline void ball_move(double radius, double square, const View* view, Move* move) noexcept nogil:
+    """Ballseptron (Shalev-Shwartz and Singer): the Perceptron's update with a point of the ball around x.
+
+    After a mistake that is x itself.  If x is on the right side but the hyperplane cuts its ball, it is the point that is
+    farthest on the wrong side, x - y r w / |w|, and w + y x - r w / |w| = (1 - r / |w|) w + y x.
+    """
+    cdef double length = sqrt(square), margin = view.target * view.bare
+    stand_still(move)
+    if view.k <= 0.0 or view.weight <= 0.0 or margin > radius * length:
+        return
+    if margin > 0.0:
+        move.transform[0][0] = 1.0 - radius / length
+    move.alpha[0] = view.target
+
+
+cdef inline bint relaxed_move(bint aggressive, double square, const View* view, Move* move) noexcept nogil:
     """ROMMA (Li and Long): the shortest w with y w.x >= 1 and w.w_t >= |w_t|^2.
 
     Both constraints are met with equality, w = c w_t + d x, unless the first alone implies the other (or, for w
     parallel to x, there is nothing to solve): then w = y x / |x|^2.  So it is where nothing separates the examples,
-    and |w| |x| would exceed 1e5: the error of |w|^2 is about 1e-16 |w|^2 |x|^2 of it.
+    and |w| |x| would exceed 1e5: the error of |w|^2 is about 1e-16 |w|^2 |x|^2 of it.  True if that was the reason.
     """
     cdef double y = view.target, f = view.bare, product = view.k * square, rest = product - f * f, c, d
+    cdef bint too_long = False
     stand_still(move)
     # Within 1e-12 of the margin there is only rounding to make good for.
     if view.k <= 0.0 or view.weight <= 0.0 or (y * f >= 1.0 - 1e-12 if aggressive else y * f > 0.0):
-        return
+        return False
     if y * f < product and rest > 1e-12 * product:
         c, d = (product - y * f) / rest, square * (y - f) / rest
         if (c * c * square + 2.0 * c * d * f + d * d * view.k) * view.k <= 1e10:
             move.transform[0][0], move.alpha[0] = c, d
-            return
+            return False
+        too_long = True
     move.transform[0][0] = 0.0
     move.alpha[0] = y / view.k
+    return too_long

@@ -1,5 +1,6 @@
 """Rules: what an example does to a function."""
 cimport cython
+from onlinekernels._core.function cimport Function
 from onlinekernels._core.moves cimport Descent, Norms, Standing, Step, View
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.workspace cimport Workspace
@@ -11,6 +12,7 @@ cdef class Rule:
     cdef readonly bint per_feature      # whether each weight has a step of its own, which the function keeps
     cdef Descent descent                # then: what it needs to know
     cdef readonly bint looks_ahead      # whether it looks at the scores of the hypothesis that it will have shrunk
+    cdef readonly int trouble           # what it has noticed; see `watch`
 
     # To be implemented
     cdef void move(self, const Standing* now, View* view, Workspace w) noexcept nogil
@@ -24,6 +26,7 @@ cdef class Rule:
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil
     cdef void follow(self, Workspace w) noexcept nogil
     cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double factor) noexcept nogil
+    cdef int stand_on(self, Function function) except -1
 
 
 @cython.final
@@ -49,6 +52,12 @@ cdef class Aggressive(Rule):
 @cython.final
 cdef class Relaxed(Rule):
     cdef readonly bint aggressive               # below margin 1, not after mistakes only
+    cdef bint too_long                          # whether the move that has been decided starts anew
+
+
+@cython.final
+cdef class Ball(Rule):
+    cdef readonly double radius
 
 
 @cython.final
@@ -64,6 +73,8 @@ cdef struct Adapted:
     double eta
     double scalar_eta                   # step of the margin's logarithm
     double scalar_trace
+    double scale                        # running mean of |<g, v>|, if products are normalized,
+    double scale_weight                 # and the sum of the weights in it
 
 
 cdef class MetaDescent(Rule):
@@ -73,17 +84,21 @@ cdef class MetaDescent(Rule):
     cdef readonly double offset_memory
     cdef readonly double margin_meta_rate       # and of the margin: V (57), (58)
     cdef readonly double margin_memory
+    cdef readonly bint normalized               # whether products <g, v> are relative to their running mean
     cdef Adapted adapted
     cdef Adapted next                   # after the move that has been decided
     cdef double xi                      # the derivative that was used, one direction, and the curvature
     cdef double curvature
     cdef double stiffness               # curvature along the step, squared losses: caps adapted steps
-    cdef readonly object offset_steps   # rows: step size of each offset, its trace
+    cdef readonly object offset_steps   # rows: step size of each offset, its trace, the scale of its product, weights in it
     cdef double* offset_eta
     cdef double* offset_trace
+    cdef double* offset_scale
+    cdef double* offset_weight
 
     cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const Norms* old, Norms* new,
                          Workspace w) noexcept nogil
+    cdef void adapt(self, double product) noexcept nogil
     cdef void move_scalar(self, const Standing* now, const View* view, Workspace w) noexcept nogil
     cdef void leave_steps(self, const Standing* now, double curvature, Workspace w) noexcept nogil
     cdef set_offset_steps(self, array)
@@ -94,6 +109,7 @@ cdef class ImplicitMetaDescent(MetaDescent):
     cdef double trace_of_offset         # what the trace of an offset gains along the direction
 
     cdef double offset_trace_along(self, Workspace w) noexcept nogil
+    cdef void adapt_freely(self, double product) noexcept nogil
     cdef void over_targets(self, const Standing* now, Py_ssize_t n, double k, double size, Workspace w) noexcept nogil
     cdef void over_all_labels(self, Py_ssize_t n, Py_ssize_t y, double k, double size, Workspace w) noexcept nogil
 

@@ -4,14 +4,16 @@ from libc.math cimport NAN, exp, fmax, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.dense cimport hinge_step, softmax_grip_times, softmax_hessian_times, softmax_step
+from onlinekernels._core.function cimport Function
 from onlinekernels._core.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, loss_adapts, loss_grows_like_square,
                                          loss_implicit, loss_moved_scalar)
 from onlinekernels._core.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Norms, Standing, Step, View, adapted_step,
-                                        aggressive_move, capped, gain, gradient_move, implicit_grip, implicit_move,
-                                        implicit_shift, implicit_shrink, meta_norms, meta_transform, move_scalar,
-                                        moved_norms, moved_square, relaxed_move, shift_by, stand_still, step_size,
-                                        trace_transform, Shift)
+                                        aggressive_move, ball_move, capped, gain, gradient_move, implicit_grip,
+                                        implicit_move, implicit_shift, implicit_shrink, meta_norms, meta_transform,
+                                        move_scalar, moved_norms, moved_square, normalized_product, relaxed_move, shift_by,
+                                        stand_still, step_size, trace_transform, Shift)
 from onlinekernels._core.outputs cimport Outputs
+from onlinekernels._core.watch cimport RESTARTED
 from onlinekernels._core.workspace cimport Workspace
 
 STEP_CODES = {"Fixed": FIXED, "InverseSqrt": INVERSE_SQRT, "Decaying": DECAYING, "MetaDescent": ADAPTED}
@@ -47,7 +49,9 @@ cdef class Rule:
         before that, if it has a trace too: the example at f_t itself, along w.term.labels;
     `accept`, `follow`, `state`, `check_state`, `restore`, `grow`
         for a state of its own: before the move is carried out, when it has been, and between calls. Numbers per slot, or
-        per pair of slots, are tables of the dictionary.
+        per pair of slots, are tables of the dictionary;
+    `stand_on(function)`
+        to know the function that it will move.
 
     Parameters
     ----------
@@ -96,6 +100,10 @@ cdef class Rule:
         """How far y may be from the score that was just evaluated, in the interval of a coverage: see `level_of`."""
         return NAN
 
+    cdef int stand_on(self, Function function) except -1:
+        """This is the function that it will move."""
+        return 0
+
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
         """Make room for more labels than are known; those that learn ahead go on from the last one."""
 
@@ -111,7 +119,10 @@ cdef class Rule:
         """ValueError unless a state fits."""
 
     def restore(self, state):
-        """Continue from a state that has been checked."""
+        """Continue from a state that has been checked; the function has been restored."""
+
+    def _check(self):
+        """Assert every invariant."""
 
 
 cdef class Gradient(Rule):
@@ -245,7 +256,34 @@ cdef class Relaxed(Rule):
         Rule.configure(self, step)
 
     cdef void move(self, const Standing* now, View* view, Workspace w) noexcept nogil:
-        relaxed_move(self.aggressive, now.norms.square, view, &w.move)
+        self.too_long = relaxed_move(self.aggressive, now.norms.square, view, &w.move)
+        if now.keeps_square:
+            moved_square(&now.norms, view, &w.move)
+
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
+        if self.too_long:
+            self.trouble = RESTARTED
+
+
+cdef class Ball(Rule):
+    """Ballseptron.
+
+    Parameters
+    ----------
+    step : tuple
+    threshold : float
+        The radius of the ball.
+    """
+
+    def __init__(self, step, **others):
+        self.configure(step, **others)
+
+    def configure(self, step, double threshold, **others):
+        Rule.configure(self, step)
+        self.radius = threshold
+
+    cdef void move(self, const Standing* now, View* view, Workspace w) noexcept nogil:
+        ball_move(self.radius, now.norms.square, view, &w.move)
         if now.keeps_square:
             moved_square(&now.norms, view, &w.move)
 
@@ -302,17 +340,19 @@ cdef class MetaDescent(Rule):
     per_feature : bool
         SMD, V 2.2: each weight has a step of its own, which the function keeps. The rule decides as for a step of 1, and
         `eta` is their mean.
+    normalized : bool
+        Take products <g, v> relative to their running mean.
     """
 
     def __init__(self, step, bint per_feature=False, **others):
         self.has_trace = True
         self.per_feature = per_feature
-        self.adapted = Adapted(step[1], 1.0, 0.0)
+        self.adapted = Adapted(step[1], 1.0, 0.0, 0.0, 0.0)
         self.step.rate = step[1]
-        self.set_offset_steps(np.array([[step[1]], [0.0]]))
+        self.set_offset_steps(np.array([[step[1]], [0.0], [0.0], [0.0]]))
         self.configure(step, **others)
 
-    def configure(self, step, double regularization, **others):
+    def configure(self, step, double regularization, bint normalized=False, **others):
         if step[1] != self.step.rate:               # a new eta_0 starts the adaptation anew
             self.adapted.eta = step[1]
             self.offset_steps[0] = step[1]
@@ -321,15 +361,18 @@ cdef class MetaDescent(Rule):
         self.offset_meta_rate, self.offset_memory, self.margin_meta_rate, self.margin_memory = step[5:9]
         self.descent.meta_rate, self.descent.memory = self.step.meta_rate, self.step.memory
         self.descent.regularization = regularization
+        self.normalized = normalized
 
     cdef set_offset_steps(self, array):
         cdef Py_ssize_t width = array.shape[1]
         self.offset_steps = array
         self.offset_eta = <double*> array_data(array)
         self.offset_trace = self.offset_eta + width
+        self.offset_scale = self.offset_trace + width
+        self.offset_weight = self.offset_scale + width
 
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
-        new = np.zeros((2, width))
+        new = np.zeros((len(self.offset_steps), width))
         new[0] = self.step.rate
         new[:, :known] = self.offset_steps[:, :known]
         if ahead:
@@ -344,6 +387,13 @@ cdef class MetaDescent(Rule):
 
     cdef bint is_finite(self) noexcept nogil:
         return isfinite(self.next.eta)
+
+    cdef void adapt(self, double product) noexcept nogil:
+        """The step after <g, v>: V (33)."""
+        self.next = self.adapted
+        if self.normalized:
+            product = normalized_product(product, &self.next.scale, &self.next.scale_weight)
+        self.next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product, self.regularization + self.stiffness)
 
     cdef void move_scalar(self, const Standing* now, const View* view, Workspace w) noexcept nogil:
         """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum)."""
@@ -372,8 +422,8 @@ cdef class MetaDescent(Rule):
             self.leave_steps(now, view.curvature, w)
             w.move.alpha[0], w.move.alpha[1] = -xi, -(xi + memory * chi)
             return
-        self.next.eta = eta = adapted_step(self.adapted.eta, self.step.meta_rate, c, now.norms.product, xi * view.trace,
-                                           self.stiffness)                  # (33), (45)
+        self.adapt(c * now.norms.product + xi * view.trace)                 # (33), (45)
+        eta = self.next.eta
         self.move_scalar(now, view, w)
         meta_transform(eta, c, memory, &w.move)
         w.move.alpha[0] = -eta * xi                                         # (32)
@@ -415,7 +465,8 @@ cdef class MetaDescent(Rule):
             for l in range(n):
                 w.term.alpha[l], w.term.alpha[n + l], w.term.offset[l] = -w.xi[l], -(w.xi[l] + memory * w.chi[l]), 0.0
             return
-        self.next.eta = eta = adapted_step(self.adapted.eta, self.step.meta_rate, c, now.norms.product, xi_v, self.stiffness)
+        self.adapt(c * now.norms.product + xi_v)
+        eta = self.next.eta
         self.curvature = weight
         meta_transform(eta, c, memory, &w.move)
         for l in range(n):
@@ -448,6 +499,7 @@ cdef class MetaDescent(Rule):
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
         """Each offset has a step of its own, and a trace: V (50)-(52)."""
         cdef Py_ssize_t l, k
+        cdef double product
         self.adapted = self.next
         if not now.has_offset:
             return
@@ -459,7 +511,10 @@ cdef class MetaDescent(Rule):
             for k in range(w.term.n):               # the second label of a pair has the opposite sign
                 w.xi[w.term.labels[k]] = self.xi if k == 0 else -self.xi
         for l in range(labels):
-            self.offset_eta[l] *= gain(self.offset_meta_rate, w.xi[l] * self.offset_trace[l])       # V (51)
+            product = w.xi[l] * self.offset_trace[l]
+            if self.normalized:
+                product = normalized_product(product, self.offset_scale + l, self.offset_weight + l)
+            self.offset_eta[l] *= gain(self.offset_meta_rate, product)                              # V (51)
             self.offset_eta[l] = capped(self.offset_eta[l], self.stiffness)
             self.offset_trace[l] = (self.offset_memory * self.offset_trace[l]                       # V (52), erratum
                                     - self.offset_eta[l] * (w.xi[l] + self.offset_memory * w.chi[l]))
@@ -470,17 +525,29 @@ cdef class MetaDescent(Rule):
             self.adapted.eta = self.next.eta = w.mean_step
 
     def state(self, Py_ssize_t labels):
-        return {"eta": self.adapted.eta, "scalar_eta": self.adapted.scalar_eta, "scalar_trace": self.adapted.scalar_trace,
-                "offset_eta": self.offset_steps[0, :labels].copy(), "offset_trace": self.offset_steps[1, :labels].copy()}
+        state = {"eta": self.adapted.eta, "scalar_eta": self.adapted.scalar_eta, "scalar_trace": self.adapted.scalar_trace,
+                 "offset_eta": self.offset_steps[0, :labels].copy(), "offset_trace": self.offset_steps[1, :labels].copy()}
+        if self.normalized:
+            state.update(scale=self.adapted.scale, scale_weight=self.adapted.scale_weight,
+                         offset_scales=self.offset_steps[2:, :labels].copy())
+        return state
 
     def check_state(self, state):
         for name in ("eta", "scalar_eta", "scalar_trace"):
             check_number(state[name], name)
         for name in ("offset_eta", "offset_trace"):
             check_array(state[name], name, np.float64, (state["labels"],))
+        if self.normalized:
+            for name in ("scale", "scale_weight"):
+                check_number(state[name], name, 0.0)
+            if (check_array(state["offset_scales"], "offset_scales", np.float64, (2, state["labels"])) < 0).any():
+                raise ValueError("offset_scales are negative")
 
     def restore(self, state):
-        self.adapted = Adapted(state["eta"], state["scalar_eta"], state["scalar_trace"])
+        self.adapted = Adapted(state["eta"], state["scalar_eta"], state["scalar_trace"], 0.0, 0.0)
+        if self.normalized:
+            self.adapted.scale, self.adapted.scale_weight = state["scale"], state["scale_weight"]
+            self.offset_steps[2:, :state["labels"]] = state["offset_scales"]
         self.offset_steps[0, :state["labels"]] = state["offset_eta"]
         self.offset_steps[1, :state["labels"]] = state["offset_trace"]
 
@@ -517,8 +584,8 @@ cdef class ImplicitMetaDescent(MetaDescent):
         self.looks_ahead = True
         MetaDescent.__init__(self, step, **others)
 
-    def configure(self, step, double regularization, double penalty, **others):
-        MetaDescent.configure(self, step, regularization)
+    def configure(self, step, double regularization, double penalty, bint normalized=False, **others):
+        MetaDescent.configure(self, step, regularization, normalized)
         self.penalty = penalty
 
     cdef double shrink(self, long long t) noexcept nogil:
@@ -531,9 +598,14 @@ cdef class ImplicitMetaDescent(MetaDescent):
 
     cdef void look_back(self, const Standing* now, const View* view, Workspace w) noexcept nogil:
         cdef double trace = view.trace + (self.offset_trace_along(w) if now.has_offset else 0.0)
+        self.adapt_freely(self.regularization * now.norms.product + self.penalty * view.derivative * trace)
+
+    cdef void adapt_freely(self, double product) noexcept nogil:
+        """The step after <g, v>, which nothing caps."""
         self.next = self.adapted
-        self.next.eta *= gain(self.step.meta_rate, self.regularization * now.norms.product
-                              + self.penalty * view.derivative * trace)
+        if self.normalized:
+            product = normalized_product(product, &self.next.scale, &self.next.scale_weight)
+        self.next.eta *= gain(self.step.meta_rate, product)
 
     cdef void move(self, const Standing* now, View* view, Workspace w) noexcept nogil:
         cdef double shrink = self.shrink(now.t + 1), size = self.next.eta * self.penalty * view.weight
@@ -567,8 +639,7 @@ cdef class ImplicitMetaDescent(MetaDescent):
         cdef double a_f = 0.0, a_v = 0.0, b_f = 0.0, aka = 0.0, akb = 0.0
         for l in range(n):
             product += self.penalty * w.xi[l] * (v[l] + (self.offset_trace[l] if now.has_offset else 0.0))
-        self.next = self.adapted
-        self.next.eta *= gain(self.step.meta_rate, product)
+        self.adapt_freely(product)
         shrink = self.shrink(now.t + 1)
         size, own = shrink * self.next.eta * self.penalty * weight, k
         for l in range(n):

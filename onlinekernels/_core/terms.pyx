@@ -257,8 +257,9 @@ cdef class KernelTerms(Terms):
         """|f|^2 of one output, from kernel values anew; None where a loop can do that."""
         if self.rows.looks_back:
             return None
-        alpha = self.coefficients(0)[0]
-        return float(alpha @ self.rows.gram(self.points()) @ alpha)
+        slots = self.slots()
+        alpha, places = self.coefficients(0)[0], slots - self.dictionary.start
+        return float(alpha @ self.rows.values_between()[np.ix_(places, places)] @ alpha)
 
     cdef Py_ssize_t piece_rows(self):
         return self.rows.piece_rows()

@@ -2,7 +2,7 @@
 
 A *runaway* scalar lies below, or above, everything that it was held against for a long time: it tells nothing apart.
 Learning *diverges* when scores of a regression are far beyond every target that was ever seen. It has *stalled* when
-an adapted step has fallen to nothing.
+an adapted step has fallen to nothing. A rule notices by itself that it had to start anew.
 """
 from libc.math cimport INFINITY, fabs, fmax, fmin
 
@@ -12,6 +12,7 @@ cdef enum Trouble:
     SCALAR_ABOVE = 2
     DIVERGED = 3
     STALLED = 4
+    RESTARTED = 5       # f would have grown beyond what numbers can hold
 
 cdef enum:
     LONG = 5            # blocks after which a scalar has run away

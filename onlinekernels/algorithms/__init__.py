@@ -1,7 +1,8 @@
 """The algorithms, one short file per family."""
 from onlinekernels.algorithms.adatron import Adatron
 from onlinekernels.algorithms.implicit import ILK, SILK, PassiveAggressive
-from onlinekernels.algorithms.margin import ALMA, ROMMA, VotedPerceptron
+from onlinekernels.algorithms.lasvm import LASVM
+from onlinekernels.algorithms.margin import ALMA, ROMMA, Ballseptron, VotedPerceptron
 from onlinekernels.algorithms.metadescent import SVMD
 from onlinekernels.algorithms.norma import NORMA, Perceptron
 from onlinekernels.algorithms.projection import Projection
@@ -10,8 +11,10 @@ from onlinekernels.algorithms.recursive import KRLS
 __all__ = [
     "ALMA",
     "Adatron",
+    "Ballseptron",
     "ILK",
     "KRLS",
+    "LASVM",
     "NORMA",
     "PassiveAggressive",
     "Perceptron",

@@ -1,7 +1,7 @@
 """The Kernel-Adatron: the maximum margin by passes over a fixed training set (V 3)."""
 import numpy as np
 
-from onlinekernels._core.adatron import pass_over_block, pass_over_tree
+from onlinekernels._core.dual import pass_over_block, pass_over_tree
 from onlinekernels._core.tree import Tree, mapping
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.learner import only_if

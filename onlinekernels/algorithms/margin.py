@@ -1,4 +1,4 @@
-"""The margin classics: ALMA, ROMMA and the voted Perceptron."""
+"""The margin classics: the Ballseptron, ALMA, ROMMA and the voted Perceptron."""
 import numpy as np
 
 from onlinekernels.kernels import Normalized, as_kernel
@@ -7,7 +7,7 @@ from onlinekernels.losses import Hinge
 from onlinekernels.plan import Plan
 from onlinekernels.validation import check_flag, check_positive, check_share
 
-__all__ = ["ALMA", "ROMMA", "VotedPerceptron"]
+__all__ = ["ALMA", "Ballseptron", "ROMMA", "VotedPerceptron"]
 
 
 class TwoClasses(OnlineLearner):
@@ -99,6 +99,62 @@ class ALMA(TwoClasses):
         )
 
 
+class Ballseptron(TwoClasses):
+    """The Perceptron with a ball around each example (Shalev-Shwartz and Singer 2005).
+
+    After a mistake, y w.x <= 0, w <- w + y x as the Perceptron does. If the prediction is right but the hyperplane cuts
+    the ball of radius r around x, y w.x <= r |w|, the update is made with the point of the ball that is farthest on the
+    wrong side, x - y r w / |w|::
+
+        w <- (1 - r / |w|) w + y x
+
+    So it asks for a margin of r, in the units of sqrt(k(x, x)).
+
+    Parameters
+    ----------
+    {kernel}
+    radius : float
+        r, the radius of the balls; positive. It should be smaller than the margin that is there; with a much smaller one
+        this is the Perceptron.
+    {budget}
+    {scale}
+    {epochs}
+
+    {Attributes}
+
+    {Notes}
+    Other weights make no difference.
+
+    References
+    ----------
+    Shalev-Shwartz and Singer. A new perspective on an old Perceptron algorithm. Conference on Learning Theory, 2005.
+
+    Examples
+    --------
+    >>> from onlinekernels import Ballseptron
+    >>> Ballseptron("linear", radius=0.5).fit([[1.0, 0.0], [0.25, -1.0]], [1, 1]).coef_  # half of w goes, x comes
+    array([[ 0.75, -1.  ]])
+    """
+
+    def __init__(self, kernel=None, *, radius=0.1, budget=None, scale=False, epochs=1):
+        self.kernel = kernel
+        self.radius = radius
+        self.budget = budget
+        self.scale = scale
+        self.epochs = epochs
+
+    def _plan(self):
+        return Plan.of(
+            self,
+            loss=self.loss,
+            kernel=self.kernel,
+            step=1.0,
+            rule="ball",
+            threshold=check_positive(self, "radius"),
+            exact_norms=True,
+        )
+
+
 class ROMMA(TwoClasses):
     """Relaxed online maximum margin algorithm (Li and Long 2002).
 
@@ -106,14 +162,18 @@ class ROMMA(TwoClasses):
     constraints are relaxed to one half space. The aggressive variant moves whenever y w.x < 1.
 
     |w| grows by every update, and 1 / |w| bounds the margin of the examples. On data that no w separates it would
-    grow without end, so there is a cap: an example that contradicts w, up to rounding, or would take |w| |x| beyond
-    1e5 starts anew with w = y x / |x|^2.
+    grow without end. An example that contradicts w, up to rounding, or would take |w| |x| beyond 1e5 starts anew with
+    w = y x / |x|^2; the latter is worth a `LearningWarning`, once. A `cap` keeps w shorter,
+    so that it never starts anew. Neither makes it a good choice for such data: it believes every example.
 
     Parameters
     ----------
     {kernel}
     aggressive : bool
         Move whenever y w.x < 1, not only after mistakes.
+    cap : float or None
+        The largest |w|: what is longer is scaled back to it; positive. None is no cap. 1 / |w| is a margin, so a cap says
+        which margin is too small to be asked for.
     {budget}
     {scale}
     {epochs}
@@ -130,9 +190,10 @@ class ROMMA(TwoClasses):
     array([[ 0.5, -1. ]])
     """
 
-    def __init__(self, kernel=None, *, aggressive=False, budget=None, scale=False, epochs=1):
+    def __init__(self, kernel=None, *, aggressive=False, cap=None, budget=None, scale=False, epochs=1):
         self.kernel = kernel
         self.aggressive = aggressive
+        self.cap = cap
         self.budget = budget
         self.scale = scale
         self.epochs = epochs
@@ -144,6 +205,7 @@ class ROMMA(TwoClasses):
             kernel=self.kernel,
             step=1.0,
             rule="relaxed aggressive" if check_flag(self, "aggressive") else "relaxed",
+            radius=check_positive.or_none(self, "cap") or 0.0,
             exact_norms=True,
         )
 

@@ -26,6 +26,9 @@ class SVMD(OnlineLearner):
         lambda of V (34), in [0, 1]: how long the trace v remembers; 0 looks one step back only.
     per_feature : bool
         A step for each weight, V 2.2 (SMD). f must be weights: a feature map, or `Linear` with ``budget=None``.
+    normalized : bool
+        False is the paper. True takes the products that the step follows relative to their running mean: a step for targets of
+        any size.
     regularization : float
         c of V, lambda elsewhere: how fast old coefficients decay; at least 0. step * regularization must not exceed 1;
         an adapted step is capped there.
@@ -59,7 +62,7 @@ class SVMD(OnlineLearner):
     True
     """
 
-    def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, per_feature=False,
+    def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, per_feature=False, normalized=False,
                  regularization=1e-3, exact_norms=False, budget="auto", offset=False, labels=None, class_weight=None, scale=False,
                  scale_target=False, epochs=1):
         self.loss = loss
@@ -68,6 +71,7 @@ class SVMD(OnlineLearner):
         self.meta_step = meta_step
         self.memory = memory
         self.per_feature = per_feature
+        self.normalized = normalized
         self.regularization = regularization
         self.exact_norms = exact_norms
         self.budget = budget
@@ -86,6 +90,7 @@ class SVMD(OnlineLearner):
             step=MetaDescent(
                 check_positive(self, "step"), check_not_negative(self, "meta_step"), check_memory(self, "memory"),
                 check_flag(self, "per_feature"),
+                check_flag(self, "normalized"),
             ),
             regularization=check_not_negative(self, "regularization"),
             exact_norms=check_flag(self, "exact_norms"),

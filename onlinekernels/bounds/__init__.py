@@ -19,6 +19,13 @@ algorithm that starts at f = 0, has no offset and sees no sample weights.
 """
 from onlinekernels.bounds.comparisons import best_gap, comparison, complexity
 from onlinekernels.bounds.implicit import ilk_average_excess_risk, ilk_mistakes, ilk_mistakes_untuned, ilk_regret
+from onlinekernels.bounds.margins import (
+    alma_corrections,
+    ballseptron_mistakes,
+    forgetron_mistakes,
+    norma_squared_loss,
+    tune_norma_squared_loss,
+)
 from onlinekernels.bounds.norma import (
     average_excess_risk,
     hinge_risk_limit,
@@ -70,6 +77,11 @@ __all__ = [
     "projection_loss",
     "perceptron_mistakes",
     "voted_perceptron_error",
+    "alma_corrections",
+    "ballseptron_mistakes",
+    "forgetron_mistakes",
+    "norma_squared_loss",
+    "tune_norma_squared_loss",
     "tune_norma_margin_errors",
     "tune_norma_mistakes",
     "tune_norma_regret",

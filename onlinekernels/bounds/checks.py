@@ -11,7 +11,7 @@ import numpy as np
 
 from onlinekernels import docstrings
 from onlinekernels.params import Parameterized
-from onlinekernels.validation import Real, as_number, bad_parameter, check_not_negative, check_positive
+from onlinekernels.validation import Real, as_number, bad_parameter, check_not_negative, check_positive, check_share
 
 LARGEST_LOG = 709.0  # the exponential of more is no float
 ROUNDING = 1e-12  # what a bound and the numbers that describe a comparison may have lost
@@ -27,9 +27,14 @@ class Rule(NamedTuple):
 POSITIVE, NOT_NEGATIVE = check_positive, check_not_negative
 FRACTION = Real("a number between 0 and 1, both excluded", lambda value: 0 < value < 1)
 HALF = Real("a number between 0 and 1/2, both excluded", lambda value: 0 < value < 0.5)
+SHARE = check_share
 FLAG = Rule("True or False", lambda value: isinstance(value, (bool, np.bool_)))
 COUNT = Rule(
     "an integer of at least 1", lambda value: isinstance(value, numbers.Integral) and (as_number(value) or 0) >= 1
+)
+NUMBER = Rule(
+    "an integer of at least 0",
+    lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 0,
 )
 
 ARGUMENTS = {
@@ -55,6 +60,10 @@ ARGUMENTS = {
     "ball": (POSITIVE, "gamma, the radius of the ball in which the hypotheses are kept; None is no ball."),
     "deviation": (NOT_NEGATIVE, "D, sqrt(sum_t max(0, gamma - y_t theta(x_t))^2) of a function theta."),
     "expected_mistakes": (NOT_NEGATIVE, "The mean of `perceptron_mistakes` over draws of the stream."),
+    "alpha": (SHARE, "alpha of `ALMA`."),
+    "ball_radius": (POSITIVE, "r, the radius of the `Ballseptron`'s balls."),
+    "ball_updates": (NUMBER, "N, how many updates were made for right predictions; None is not to know."),
+    "squared_loss": (NOT_NEGATIVE, "L, the comparison's cumulative squared loss: sum_t (y_t - u(x_t))^2."),
     "zero_margin": (FLAG, "Whether the algorithm's own margin is to be 0."),
 }
 

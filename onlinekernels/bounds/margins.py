@@ -1,0 +1,122 @@
+"""The margin classics and gradient descent for numbers: mistakes, corrections, and squared loss."""
+import math
+
+from onlinekernels.bounds.checks import bound, checked
+from onlinekernels.losses import Squared
+from onlinekernels.validation import bad_parameter
+
+LEAST_TERMS = 84  # from which the Forgetron's theorem holds
+
+
+@bound
+def alma_corrections(*, alpha, margin, norm=1.0, loss=0.0):
+    """Bound on the corrections of ALMA, and so on its mistakes: 2/g^2 (2/alpha - 1)^2 (1 + E)^2 + 8/alpha - 4.
+
+    g is margin / norm, in the space of `Normalized(kernel)`, where all examples have length 1. With E = 0 it is Gentile's
+    (2001) theorem for examples that are separated with this margin, whatever the number of passes; then the margin of w
+    comes to (1 - alpha) g. Otherwise E = 2 sqrt(2 (1 + g) D) for the loss D = loss / norm over all passes: with each
+    correction the product with the comparison gains C (g - d_k) / sqrt(k) where it has gained C g / sqrt(k), no d_k exceeds
+    1 + g, and they hurt most if they come first. For the B and C of the original.
+
+    >>> alma_corrections(alpha=1.0, margin=0.25)
+    36.0
+    >>> alma_corrections(alpha=0.5, margin=0.25)
+    300.0
+    """
+    share = margin / norm
+    excess = 2 * math.sqrt(2 * (1 + share) * loss / norm)
+    return 2 * ((2 / alpha - 1) * (1 + excess) / share) ** 2 + 8 / alpha - 4
+
+
+@bound
+def ballseptron_mistakes(*, ball_radius, radius, margin, norm, loss=0.0, ball_updates=None):
+    """Bound on the mistakes M of the Ballseptron, which also makes N updates for balls that are cut.
+
+    A mistake adds at least mu - d_t to u.w for the comparison u, an update with a ball mu - r |u| - d_t, where the d_t
+    add up to K. Either adds at most R^2 to |w|^2, except for a ball if |w| < r/2: then |w|^2 <= R^2 + r^2 afterwards. So
+
+        mu M + (mu - r |u|) N - K <= |u| sqrt(R^2 (M + N) + r^2)
+
+    and without r^2 if N = 0, where it is the Perceptron's. If N is not given, this is the largest M for any N; it is
+    infinite if r |u| >= mu. Shalev-Shwartz and Singer (2005) have the idea.
+
+    >>> ballseptron_mistakes(ball_radius=0.1, radius=1.0, margin=1.0, norm=4.0, ball_updates=0)
+    16.0
+    >>> round(ballseptron_mistakes(ball_radius=0.1, radius=1.0, margin=1.0, norm=4.0, ball_updates=10), 3)
+    13.321
+    >>> round(ballseptron_mistakes(ball_radius=0.1, radius=1.0, margin=1.0, norm=4.0), 3)
+    16.01
+    """
+    gain = margin - ball_radius * norm
+    reach = (radius * norm) ** 2
+
+    def most(updates):
+        """The larger solution M of the inequality as an equation."""
+        given = updates * gain - loss
+        square = radius**2 * updates + (ball_radius**2 if updates or ball_updates is None else 0.0)
+        inside = reach**2 - 4 * margin * given * reach + (2 * margin * norm) ** 2 * square
+        return max(0.0, reach - 2 * margin * given + math.sqrt(max(0.0, inside))) / (2 * margin**2)
+
+    if ball_updates is not None:
+        return most(ball_updates)
+    if gain <= 0:
+        return math.inf
+    # The best N for an adversary makes the square root this long; once it is longer without any, N = 0.
+    length = norm * radius**2 / (2 * gain)
+    turn = (length**2 - ball_radius**2) / radius**2
+    if most(0) >= turn:
+        return most(0)
+    line = loss + reach / (4 * gain) + gain * (ball_radius / radius) ** 2
+    return min(turn, line / (ball_radius * norm))
+
+
+@bound
+def forgetron_mistakes(*, terms, norm, margin=1.0, loss=0.0):
+    """Bound on the mistakes of the self-tuned Forgetron (Dekel, Shalev-Shwartz and Singer 2008): 2 |g|^2 + 4 K.
+
+    For k(x, x) <= 1 and all comparisons with |g| <= 1/4 sqrt((B + 1) / ln(B + 1)), where B is the number of `terms`, at least 84.
+    |g| and K are divided by the margin first. No budget can do better than of the order of sqrt(B): B + 1 examples that
+    have nothing to do with each other are right with |g| = sqrt(B + 1), and B terms know nothing of one of them.
+
+    >>> forgetron_mistakes(terms=1000, norm=3.0, loss=2.0)
+    26.0
+    """
+    if terms < LEAST_TERMS:
+        raise bad_parameter("forgetron_mistakes", "terms", f"at least {LEAST_TERMS}", terms)
+    most = math.sqrt((terms + 1) / math.log(terms + 1)) / 4
+    if norm / margin > most:
+        raise bad_parameter("forgetron_mistakes", "norm", f"at most {most * margin:g} for this budget and margin", norm)
+    return 2 * (norm / margin) ** 2 + 4 * loss / margin
+
+
+@bound
+def norma_squared_loss(*, step, radius, norm, squared_loss):
+    """Bound on sum_t (y_t - f_t(x_t))^2 of gradient descent, the GD algorithm of H 2.3 (Cesa-Bianchi, Long and Warmuth).
+
+    For `NORMA` with the squared loss, no regularization and a fixed step with eta X^2 < 2, and for *any* function u and
+    stream. With b = 2 - eta X^2 and the comparison's L = sum_t (y_t - u(x_t))^2 it is
+
+        ((sqrt(L) + sqrt(L + b |u|^2 / eta)) / b)^2
+
+    >>> norma_squared_loss(step=1.0, radius=1.0, norm=3.0, squared_loss=0.0)
+    9.0
+    >>> norma_squared_loss(step=0.75, radius=1.0, norm=3.0, squared_loss=1.0)
+    16.0
+    """
+    rest = 2 - step * radius**2
+    if rest <= 0:
+        raise bad_parameter("norma_squared_loss", "step", f"below 2 / radius^2 = {2 / radius**2:g}", step)
+    return ((math.sqrt(squared_loss) + math.sqrt(squared_loss + rest * norm**2 / step)) / rest) ** 2
+
+
+@checked
+def tune_norma_squared_loss(*, radius, norm, squared_loss):
+    """The parameters of `NORMA` for which `norma_squared_loss` is least: it becomes (sqrt(L) + X |u|)^2.
+
+    eta X^2 = X |u| / (X |u| + sqrt(L)).
+
+    >>> tune_norma_squared_loss(radius=1.0, norm=3.0, squared_loss=1.0)
+    {'loss': Squared(), 'step': 0.75, 'regularization': 0.0}
+    """
+    length = radius * norm
+    return {"loss": Squared(), "step": length / (length + math.sqrt(squared_loss)) / radius**2, "regularization": 0.0}

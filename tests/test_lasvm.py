@@ -1,0 +1,378 @@
+"""LASVM: against an oracle written from the paper, a batch solver, and its own definition."""
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import kernel_value
+from test_oracle import describe
+
+import onlinekernels as ok
+from onlinekernels.algorithms import lasvm
+
+KERNELS = [
+    ok.Gaussian(1.1), ok.Polynomial(2, 0.5, 1.0), ok.Linear() + ok.Gaussian(1.0), ok.Laplacian(0.7), ok.Gaussian(2.0) + ok.Noise(0.1)
+]
+SIZES = st.integers(2, 60)
+
+
+class ReferenceLASVM:
+    """Bordes, Ertekin, Weston and Bottou (2005), section 3.2, with S a list of numbers of examples.
+
+    PROCESS bails out before it adds k to S, not after, unless S has nobody to make a pair with and fewer than five
+    members. Gradients are computed anew whenever they are looked at. Of gradients that are equal up to rounding, the one
+    that has been in S for longest counts.
+    """
+
+    def __init__(self, kernel, penalty=1.0, tau=1e-3):
+        self.kernel, self.penalty, self.tau = kernel, penalty, tau
+        self.x, self.y, self.C = [], [], []
+        self.S, self.alpha, self.b, self.values = [], {}, 0.0, {}
+
+    def k(self, i, j):
+        if (i, j) not in self.values:
+            self.values[i, j] = kernel_value(self.kernel, self.x[i], self.x[j], same=i == j)
+        return self.values[i, j]
+
+    def f(self, x):
+        """Without the offset."""
+        return sum(self.alpha[s] * kernel_value(self.kernel, self.x[s], x) for s in self.S)
+
+    def gradients(self):
+        return {s: self.y[s] - sum(self.alpha[r] * self.k(r, s) for r in self.S) for s in self.S}
+
+    def A(self, s):
+        return min(0.0, self.C[s] * self.y[s])
+
+    def B(self, s):
+        return max(0.0, self.C[s] * self.y[s])
+
+    def extremes(self, g):
+        """(argmax g_s with alpha_s < B_s, argmin g_s with alpha_s > A_s), None where there is nobody."""
+        growing = [s for s in self.S if self.alpha[s] < self.B(s)]
+        shrinking = [s for s in self.S if self.alpha[s] > self.A(s)]
+        largest, smallest = max((g[s] for s in growing), default=0.0), min((g[s] for s in shrinking), default=0.0)
+        i = next((s for s in growing if g[s] >= largest - 1e-10 * (1 + abs(largest))), None)
+        j = next((s for s in shrinking if g[s] <= smallest + 1e-10 * (1 + abs(smallest))), None)
+        return i, j
+
+    def search(self, i, j, g):
+        """Direction search along (i, j), if it is a tau-violating pair."""
+        if i is None or j is None or g[i] - g[j] <= self.tau:
+            return False
+        curvature = self.k(i, i) + self.k(j, j) - 2 * self.k(i, j)
+        step = min(self.B(i) - self.alpha[i], self.alpha[j] - self.A(j))
+        if curvature > 0:
+            step = min(step, (g[i] - g[j]) / curvature)
+        for s, change in ((i, step), (j, -step)):
+            share = (self.alpha[s] + change) / (self.y[s] * self.C[s])
+            share = 0.0 if share < 1e-12 else 1.0 if share > 1 - 1e-12 else share
+            self.alpha[s] = share * self.y[s] * self.C[s]
+        return True
+
+    def process(self, k):
+        g = self.gradients()
+        i, j = self.extremes(g)
+        g[k] = self.y[k] - self.f(self.x[k])
+        partner = j if self.y[k] > 0 else i
+        pair = (k, partner) if self.y[k] > 0 else (partner, k)
+        if partner is None and len(self.S) >= 5 or partner is not None and g[pair[0]] - g[pair[1]] <= self.tau:
+            return
+        self.alpha[k] = 0.0
+        self.S.append(k)
+        self.search(*pair, g)
+
+    def reprocess(self):
+        g = self.gradients()
+        i, j = self.extremes(g)
+        moved = self.search(i, j, g)
+        if moved:
+            g = self.gradients()
+            i, j = self.extremes(g)
+        if i is None or j is None:
+            self.b = next((g[s] for s in (i, j) if s is not None), self.b)
+            return moved
+        self.b = (g[i] + g[j]) / 2
+        if moved:
+            low, high = g[j] + 1e-10 * (1 + abs(g[j])), g[i] - 1e-10 * (1 + abs(g[i]))
+            idle = [s for s in self.S if self.alpha[s] == 0 and (g[s] <= low if self.y[s] > 0 else g[s] >= high)]
+            self.S = [s for s in self.S if s not in idle]
+        return moved
+
+    def learn(self, x, y, weight=1.0, k=None):
+        """The score before it; k is the number of an example that comes again."""
+        score = self.f(x) + self.b
+        if k is None:
+            k = len(self.x)
+            self.x.append(x), self.y.append(y), self.C.append(self.penalty * weight)
+        if k not in self.S and self.C[k] > 0:
+            self.process(k)
+        self.reprocess()
+        return score
+
+    def finish(self):
+        while self.reprocess():
+            pass
+
+
+def stream(seed, n=50, d=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.where(X[:, 0] * X[:, 1] + 0.4 * rng.normal(size=n) > 0, 1, -1), rng
+
+
+def agrees(model, oracle, points):
+    expected = [oracle.f(x) + oracle.b for x in points]
+    np.testing.assert_allclose(model.decision_function(points), expected, rtol=1e-8, atol=1e-8)
+    terms = [s for s in oracle.S if oracle.alpha[s] != 0]
+    np.testing.assert_array_equal(model.support_vectors_, np.array([oracle.x[s] for s in terms]).reshape(len(terms), len(points[0])))
+    np.testing.assert_allclose(model.dual_coef_[0], [oracle.alpha[s] for s in terms], rtol=1e-8, atol=1e-10)
+    assert model._state.function.dictionary.held == len(oracle.S)
+    model._state.engine._check()
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("penalty", [0.3, 2.0, 50.0])
+def test_it_is_the_algorithm_of_the_paper(kernel, penalty):
+    X, y, rng = stream(int(10 * penalty), 30)
+    weights = rng.choice([0.0, 0.5, 1.0, 3.0], 30)
+    model, oracle = ok.LASVM(kernel, penalty=penalty), ReferenceLASVM(describe(kernel), penalty)
+    expected = [oracle.learn(x, label, weight) for x, label, weight in zip(X, y, weights)]
+    scores = model.progressive(X, y, [-1, 1], weights)
+    np.testing.assert_allclose(scores, expected, rtol=1e-8, atol=1e-8)
+    agrees(model, oracle, X[::3] + 0.1)
+    model.finish()
+    oracle.finish()
+    agrees(model, oracle, X[::3] + 0.1)
+    assert model.t_ == 30
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), n=SIZES, penalty=st.sampled_from([0.1, 1.0, 20.0]), cuts=st.lists(SIZES, max_size=4),
+       finish=st.booleans())
+def test_any_chunks_agree_with_the_paper(seed, n, penalty, cuts, finish):
+    X, y, _ = stream(seed, n)
+    kernel = ok.Gaussian(0.8)
+    model, oracle = ok.LASVM(kernel, penalty=penalty), ReferenceLASVM(describe(kernel), penalty)
+    places = [0, *sorted(min(cut, n) for cut in cuts), n]
+    for first, last in zip(places, places[1:]):
+        expected = [oracle.learn(x, label) for x, label in zip(X[first:last], y[first:last])]
+        if last > first:
+            scores = model.progressive(X[first:last], y[first:last], [-1, 1])
+            np.testing.assert_allclose(scores, expected, rtol=1e-7, atol=1e-7)
+        if finish and model._state is not None:
+            model.finish()
+            oracle.finish()
+    agrees(model, oracle, X + 0.2)
+
+
+def test_one_by_one_is_the_same_to_the_last_digits():
+    X, y, _ = stream(5, 300, 3)
+    whole, single, one = (ok.LASVM(ok.Gaussian(1.0)) for _ in range(3))
+    scores = whole.progressive(X, y)
+    single_scores = np.concatenate([single.progressive(X[i : i + 1], y[i : i + 1], [-1, 1]) for i in range(300)])
+    one.partial_fit(X[:1], y[:1], [-1, 1])
+    for x, label in zip(X[1:], y[1:].tolist()):
+        one.learn_one(x, label)
+    np.testing.assert_allclose(single_scores, scores, rtol=1e-11, atol=1e-11)
+    for model in (single, one):
+        np.testing.assert_allclose(model.dual_coef_, whole.dual_coef_, rtol=1e-11)
+        np.testing.assert_array_equal(model.support_vectors_, whole.support_vectors_)
+
+
+def test_later_passes_do_not_learn_a_term_again():
+    X, y, _ = stream(9, 40)
+    kernel = ok.Gaussian(0.8)
+    model, oracle = ok.LASVM(kernel, penalty=2.0, epochs=3).fit(X, y), ReferenceLASVM(describe(kernel), 2.0)
+    for epoch in range(3):
+        for k in range(40):
+            oracle.learn(X[k], y[k], k=k if epoch else None)
+    oracle.finish()
+    agrees(model, oracle, X)
+    assert len(np.unique(model.support_vectors_, axis=0)) == model.n_terms_ and model.t_ == 120
+    x, before = model.support_vectors_[0], model.n_terms_
+    model.learn_one(x + 1e-6, -y[np.flatnonzero((X == x).all(axis=1))[0]].item())     # a new example after all
+    assert model.t_ == 121 and model.n_terms_ >= before
+
+
+@pytest.mark.parametrize("penalty", [0.2, 1.0, 30.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_after_passes_it_is_the_support_vector_machine(penalty, seed):
+    svm = pytest.importorskip("sklearn.svm")
+    X, y, _ = stream(seed, 120, 3)
+    batch = svm.SVC(C=penalty, gamma=0.5, tol=1e-6).fit(X, y)
+    model = ok.LASVM(ok.Gaussian(1.0), penalty=penalty, tolerance=1e-6, epochs=40).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), batch.decision_function(X), rtol=1e-4, atol=1e-4)
+    assert np.isclose(model.dual_coef_.sum(), 0.0, atol=1e-9)
+    balanced = ok.LASVM(ok.Gaussian(1.0), penalty=penalty, tolerance=1e-6, epochs=40, class_weight={1: 3.0}).fit(X, y)
+    batch = svm.SVC(C=penalty, gamma=0.5, tol=1e-6, class_weight={1: 3.0}).fit(X, y)
+    np.testing.assert_allclose(balanced.decision_function(X), batch.decision_function(X), rtol=1e-4, atol=1e-4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), n=SIZES, penalty=st.sampled_from([0.1, 1.0, 1e3]), tolerance=st.sampled_from([1e-1, 1e-3, 1e-8]),
+       copies=st.booleans())
+def test_after_finish_no_pair_violates(seed, n, penalty, tolerance, copies):
+    """The definition: no tau-violating pair among the terms, and the offset between them."""
+    X, y, rng = stream(seed, n)
+    if copies:
+        X, y = X[rng.integers(0, max(1, n // 3), n)], np.array(y)
+    kernel = ok.Gaussian(0.7)
+    model = ok.LASVM(kernel, penalty=penalty, tolerance=tolerance).partial_fit(X, y, [-1, 1]).finish()
+    a, points = model.dual_coef_[0], model.support_vectors_
+    if not len(a):
+        assert len(set(y)) == 1
+        return
+    assert np.isclose(a.sum(), 0.0, atol=1e-9 * penalty * n)
+    assert (np.abs(a) <= penalty).all()
+    g = np.sign(a) - a @ kernel(points)
+    up, down = g[(a > 0) & (a < penalty) | (a < 0)], g[(a < 0) & (a > -penalty) | (a > 0)]
+    assert up.max() - down.min() <= tolerance + 1e-8
+    free = g[np.abs(a) < penalty]                       # their scores are y
+    assert np.abs(free - model.intercept_[0]).max(initial=0.0) <= tolerance + 1e-8
+    steady = pickle.dumps(model)
+    assert pickle.dumps(model.finish()) == steady
+
+
+def test_the_first_examples_wait_for_the_other_class():
+    model = ok.LASVM("linear").partial_fit(np.arange(1.0, 9.0)[:, None], np.ones(8), [-1, 1])
+    assert model._state.function.dictionary.held == 5 and model.n_terms_ == 0
+    np.testing.assert_array_equal(model.decision_function([[3.0]]), [1.0])
+    twin = pickle.loads(pickle.dumps(model))
+    for each in (model, twin):
+        each.partial_fit([[-1.0]], [-1]).finish()
+    assert model.predict([[2.0], [-2.0]]).tolist() == [1, -1]
+    np.testing.assert_array_equal(twin.decision_function([[3.0]]), model.decision_function([[3.0]]))
+
+
+def test_examples_far_from_the_margin_do_not_stay():
+    X, _, rng = stream(3, 2000)
+    y = np.where(X[:, 0] > 0, 1, -1)
+    model = ok.LASVM("linear", penalty=10.0).partial_fit(X, y)
+    assert model._state.function.dictionary.held < 200
+    assert model.score(X, y) > 0.99
+
+
+@pytest.mark.parametrize("kind", ["dense", "single", "sparse", "objects", "precomputed", "additive"])
+def test_a_saved_or_pickled_model_continues_bit_for_bit(tmp_path, kind):
+    X, y, _ = stream(11, 160, 3)
+    kernel, points = {
+        "dense": (ok.Gaussian(0.9), X),
+        "single": (ok.Gaussian(0.9), X.astype(np.float32)),
+        "sparse": (ok.Gaussian(0.9), None),
+        "objects": (near, X),
+        "precomputed": (ok.Precomputed(ok.Gaussian(0.9)(X)), np.arange(160)[:, None]),
+        "additive": (ok.AdditiveExponential(), X),
+    }[kind]
+    if points is None:
+        points = pytest.importorskip("scipy.sparse").csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
+    model = ok.LASVM(kernel, penalty=3.0).partial_fit(points[:70], y[:70])
+    model.save(tmp_path / "m.npz", without=["kernel"] if kind == "objects" else [])
+    twins = [ok.load(tmp_path / "m.npz", **({"kernel": near} if kind == "objects" else {})), pickle.loads(pickle.dumps(model))]
+    for go_on in (lambda m: m.progressive(points[70:71], y[70:71]), lambda m: m.progressive(points[71:150], y[71:150]),
+                  lambda m: m.finish().decision_function(points), lambda m: m.progressive(points[150:], y[150:])):
+        expected = go_on(model)
+        for twin in twins:
+            np.testing.assert_array_equal(go_on(twin), expected)
+            twin._state.engine._check()
+    for twin in twins:
+        np.testing.assert_array_equal(twin.dual_coef_, model.dual_coef_)
+
+
+def near(x, z):
+    return float(np.exp(-np.sum((np.asarray(x) - np.asarray(z)) ** 2)))
+
+
+def test_all_kinds_of_points_agree():
+    sparse = pytest.importorskip("scipy.sparse")
+    X, y, _ = stream(4, 120, 3)
+    X = np.where(np.abs(X) > 0.3, X, 0.0)
+    gaussian = ok.Gaussian(np.sqrt(0.5))
+    dense = ok.LASVM(gaussian, epochs=2).fit(X, y)
+    for kernel, points in ((gaussian, sparse.csr_matrix(X)), (near, list(X)), (ok.Precomputed(gaussian(X)), np.arange(120)[:, None])):
+        model = ok.LASVM(kernel, epochs=2).fit(points, y)
+        np.testing.assert_allclose(model.decision_function(points), dense.decision_function(X), rtol=1e-7, atol=1e-7)
+        assert model.n_terms_ == dense.n_terms_
+
+
+def test_a_file_with_coefficients_out_of_bounds_is_refused():
+    X, y, _ = stream(4, 60)
+    model = ok.LASVM(ok.Gaussian(), penalty=0.5).partial_fit(X, y)
+    learned = model.__getstate__()
+    for name, value in (("bounds", -0.5), ("bounds", 0.0), ("coefficients", 3.0), ("gradients", np.nan)):
+        state = pickle.loads(pickle.dumps(learned))
+        state["_state"]["learned"][name][..., 3] = value
+        with pytest.raises(ValueError):
+            ok.LASVM().__setstate__(state)
+
+
+def test_refused_input_changes_nothing():
+    X, y, _ = stream(4, 60)
+    model = ok.LASVM("linear").partial_fit(X, y)
+    before = pickle.dumps(model)
+    for points, labels, error in (
+        ([[np.nan, 1.0]], [1], ValueError), ([[1.0]], [1], ValueError), ([[1.0, 2.0]], [5], ValueError),
+        ([[1e100, 0.0]], [1], FloatingPointError),
+    ):
+        with pytest.raises(error):
+            model.partial_fit(points, labels)
+        assert pickle.dumps(model) == before
+    with pytest.raises(ValueError, match="initial"):
+        ok.LASVM("linear").partial_fit(X, y, initial=model)
+    with pytest.raises(ValueError, match="LASVM cannot be combined"):
+        ok.combine([model, model])
+    with pytest.raises(ValueError, match="not fitted"):
+        ok.LASVM().finish()
+
+
+def test_an_error_of_a_kernel_leaves_complete_rows():
+    X, y, _ = stream(8, 50)
+
+    def moody(x, z):
+        if np.array_equal(x, X[33]):
+            raise ArithmeticError("not today")
+        return near(x, z)
+
+    model = ok.LASVM(moody)
+    with pytest.raises(ArithmeticError):
+        model.partial_fit(X, y)
+    model._state.engine._check()
+    assert model.t_ == 33
+    same = ok.LASVM(near).partial_fit(X[:33], y[:33])
+    np.testing.assert_array_equal(model.dual_coef_, same.dual_coef_)
+    np.testing.assert_array_equal(model.partial_fit(X[34:], y[34:]).dual_coef_, same.partial_fit(X[34:], y[34:]).dual_coef_)
+
+
+def test_a_new_penalty_is_for_examples_that_come():
+    X, y, _ = stream(6, 80)
+    model = ok.LASVM(ok.Gaussian(0.5), penalty=0.1).partial_fit(X[:40], y[:40])
+    assert np.abs(model.dual_coef_).max() <= 0.1
+    model.set_params(penalty=2.0).partial_fit(X[40:], y[40:]).finish()
+    old = np.isin(model.support_vectors_[:, 0], X[:40, 0])
+    assert np.abs(model.dual_coef_[0, old]).max() <= 0.1 < np.abs(model.dual_coef_[0, ~old]).max() <= 2.0
+    with pytest.raises(ValueError, match="threshold"):
+        model.set_params(tolerance=0.5).partial_fit(X, y)
+
+
+def test_it_gives_up_with_a_warning(monkeypatch):
+    X, y, _ = stream(6, 200)
+    monkeypatch.setattr(lasvm, "MOST", 1)
+    monkeypatch.setattr(lasvm, "STEPS", 1)
+    model = ok.LASVM(ok.Gaussian(), penalty=100.0).partial_fit(X, y)
+    with pytest.warns(ok.LearningWarning, match="gives up"):
+        model.finish()
+
+
+def test_predictions_while_it_finishes_belong_to_one_state():
+    X, y, _ = stream(2, 400, 3)
+    model = ok.LASVM(ok.Gaussian(0.8), penalty=50.0, tolerance=1e-7).partial_fit(X, y)
+    before, seen = model.decision_function(X[:50]), []
+    thread = threading.Thread(target=lambda: seen.extend(model.decision_function(X[:50]) for _ in range(30)))
+    thread.start()
+    model.finish()
+    thread.join()
+    after = model.decision_function(X[:50])
+    assert not np.array_equal(before, after)
+    assert all(np.array_equal(scores, before) or np.array_equal(scores, after) for scores in seen)
