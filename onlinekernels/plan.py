@@ -304,7 +304,7 @@ class Plan:
     def check_start(self, start):
         """Raise ValueError unless a model of this plan can start from another state's function."""
         if self.second_order:
-            raise ValueError("KRLS cannot start from the function of another model: it would not know how sure that is. "
+            raise ValueError("KRLS knows no initial=: it would not know how sure the function of another model is. "
                              "Copy or load the model to go on from it.")
         if self.loss.task != start.loss.task:
             raise ValueError(f"initial is for {start.loss.task}, and this model for {self.loss.task}.")

@@ -471,7 +471,7 @@ class State:
         if self.plan.scale:
             learned["scaler"] = self.scaler.widened(extra, fill).to_dict()
             fill = 0.0  # what a scaler has always seen is scaled to 0
-        if self.plan.features is not None:
+        if self.plan.features is not None or self.plan.second_order is not None and self.function.keeps == "weights":
             return State.from_dict({**learned, "n_features": width, "feature_names": None,
                                     "learned": {**function, **self.function.widened(extra, fill)}})
         if fill and "origin" not in function:
@@ -482,12 +482,6 @@ class State:
             if name in function:
                 sides = [(0, 0)] * (function[name].ndim - 1) + [(0, extra)]
                 function[name] = np.pad(function[name], sides, constant_values=value)
-        if self.plan.second_order is not None and self.function.keeps == "weights":
-            for name in ("mean", "waiting_coordinates", "waiting_news"):
-                function[name] = np.pad(function[name], [(0, 0), (0, extra)])
-            function["covariance"] = np.pad(function["covariance"], (0, extra))
-            new = np.arange(self.n_features, width)
-            function["covariance"][new, new] = 1.0
         return State.from_dict({**learned, "n_features": width, "feature_names": None, "learned": function})
 
     def to_dict(self):

@@ -465,3 +465,18 @@ def test_contributions_add_up():
     assert len(parts) == len(alpha)
     norm = np.sqrt(model.dual_coef_ @ gaussian(1.3)(model.support_vectors_, model.support_vectors_) @ model.dual_coef_.T)
     assert model.norm_ == pytest.approx(norm.item())
+
+
+@pytest.mark.parametrize("kernel", [ok.Gaussian(1.3), ok.Linear(), 0.5 * ok.Linear() + 1.0, ok.Nystroem(ok.Gaussian(1.3), 9),
+                                    ok.Linear() + ok.RandomFourier(ok.Gaussian(1.3), 16)], ids=repr)
+@pytest.mark.parametrize("t", [30, 64, 100])
+def test_features_that_join_were_always_zero(kernel, t):
+    """As for wrappers whose features come and go by name."""
+    wide = np.column_stack([X, np.zeros((N, 2))])
+    model = KRLS(kernel=kernel, budget=20).partial_fit(X[:t], NUMBERS[:t])
+    model.__dict__["_state"] = model._state.widened(5, 0.0)
+    expected = KRLS(kernel=kernel, budget=20).partial_fit(wide[:t], NUMBERS[:t])
+    wide[t:, 3:] = np.random.default_rng(0).normal(size=(N - t, 2))
+    for each in (model, expected):
+        each._state.engine._check()
+    np.testing.assert_allclose(model.progressive(wide[t:], NUMBERS[t:]), expected.progressive(wide[t:], NUMBERS[t:]), atol=1e-8)

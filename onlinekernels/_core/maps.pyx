@@ -110,6 +110,20 @@ cdef class FeatureMap:
         """The maps that this one is made of, in the order of their features."""
         return [self]
 
+    def widened(self, Py_ssize_t extra, double fill):
+        """(places that today's features will have, features that there will be, state) for examples with so many more columns.
+
+        These held the value `fill` in all of them so far.
+        """
+        places, size, state = [], 0, {}
+        for leaf in self.leaves():
+            places.append(size + np.arange(leaf.size))
+            size += leaf.size + (extra if isinstance(leaf, LinearMap) else 0)
+            own = leaf.own_state()
+            leaf.widen(own, extra, fill)
+            state.update({f"{leaf.name}.{key}": value for key, value in own.items()})
+        return np.concatenate(places), size, state
+
     def state(self):
         """Named numbers and arrays that do not follow from the parameters."""
         return {f"{leaf.name}.{key}": value for leaf in self.leaves() for key, value in leaf.own_state().items()}

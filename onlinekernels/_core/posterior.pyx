@@ -425,6 +425,18 @@ cdef class WeightsPosterior(Posterior):
         """Weights, a row for each output."""
         return self.expanded() / sqrt(self.scale)
 
+    def widened(self, Py_ssize_t extra, double fill):
+        """The state for examples with so many more columns, which held the value `fill` in all of them so far."""
+        places, size, features = self.map.widened(extra, fill)
+        state = {**self.state(), **features}
+        for name in ("mean", "waiting_coordinates", "waiting_news"):
+            wider = np.zeros((len(state[name]), size))
+            wider[:, places] = state[name]
+            state[name] = wider
+        covariance = np.eye(size)
+        covariance[np.ix_(places, places)] = state["covariance"]
+        return {**state, "covariance": covariance}
+
     def state(self):
         return {**Posterior.state(self), **self.map.state()}
 

@@ -6,7 +6,7 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.frame cimport MAX_CHANNELS, frame_reset, frame_row
 from onlinekernels._core.function cimport Function
-from onlinekernels._core.maps cimport FeatureMap, LinearMap
+from onlinekernels._core.maps cimport FeatureMap
 from onlinekernels._core.moves cimport Descent
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.sparse cimport attach_rows
@@ -323,17 +323,12 @@ cdef class MappedWeights(Weights):
 
     def widened(self, Py_ssize_t extra, double fill):
         """The state for examples with so many more columns, which held the value `fill` in all of them so far."""
-        state, places, size = self.state(), [], 0
-        for leaf in self.map.leaves():
-            places.append(size + np.arange(leaf.size))
-            size += leaf.size + (extra if isinstance(leaf, LinearMap) else 0)
-            own = leaf.own_state()
-            leaf.widen(own, extra, fill)
-            state.update({f"{leaf.name}.{key}": value for key, value in own.items()})
+        places, size, features = self.map.widened(extra, fill)
+        state = {**self.state(), **features}
         for name, new in (("weights", 0.0), ("steps", self.first_step)):
             if name in state:
                 wider = np.full((len(state[name]), size), new)
-                wider[:, np.concatenate(places)] = state[name]
+                wider[:, places] = state[name]
                 state[name] = wider
         return state
 
