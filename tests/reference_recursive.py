@@ -117,7 +117,9 @@ class Pieces:
             mean, covariance = self.posterior(X[t : t + 1])
             means.append(mean[0])
             deviations.append(np.sqrt(max(0.0, covariance[0, 0])))
-            self._wait(np.vstack([self.waiting, X[t : t + 1]]), np.vstack([self.targets, y[t]]), np.append(self.weights, weights[t]))
+            self._wait(
+                np.vstack([self.waiting, X[t : t + 1]]), np.vstack([self.targets, y[t]]), np.append(self.weights, weights[t])
+            )
             self.n += 1
             if len(self.waiting) == PLACE:
                 self._conclude()
