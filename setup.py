@@ -26,8 +26,10 @@ DIRECTIVES = {
 # Portable code: no -march, no fast-math.  vecmath.h chooses vector instructions at load time.  Python's own flags may
 # ask for debug information, which is most of what they produce.
 UNIX = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g0"]
-# Loops become vectors as with -O3, and the rest, which is most, a fifth smaller.
-GCC = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-fno-asynchronous-unwind-tables"]
+GCC = ["-fno-asynchronous-unwind-tables"]
+# Outside of the loop over examples: loops become vectors as with -O3, and the rest, which is most, a fifth smaller.
+SMALL = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
+HOT = {"coefficients", "engine", "forms", "hypothesis", "kernelrows", "kernels", "outputs", "points", "sparse", "terms", "weights"}
 FLAGS = {"unix": UNIX, "mingw32": UNIX, "msvc": ["/O2", "/fp:precise"]}
 # No symbols either, a tenth of what is installed, unless somebody wants to look inside.
 STRIP = ["-Wl,-s"] if sys.platform == "linux" and "ONLINEKERNELS_CFLAGS" not in os.environ else []
@@ -55,9 +57,12 @@ class BuildCore(build_ext):
 
     def build_extensions(self):
         self.run_cython()
-        small = GCC if is_gcc(self.compiler) else []
+        knows_gcc = is_gcc(self.compiler)
         for extension in self.extensions:
-            extension.extra_compile_args += FLAGS.get(self.compiler.compiler_type, []) + small
+            extension.extra_compile_args += FLAGS.get(self.compiler.compiler_type, [])
+            if knows_gcc:
+                is_hot = extension.name.rpartition(".")[2] in HOT
+                extension.extra_compile_args += GCC if is_hot else GCC + SMALL
             extension.extra_compile_args += os.environ.get("ONLINEKERNELS_CFLAGS", "").split()
             extension.extra_link_args += STRIP
             extension.extra_link_args += os.environ.get("ONLINEKERNELS_LDFLAGS", "").split()

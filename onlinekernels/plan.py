@@ -22,7 +22,7 @@ from onlinekernels._core import rules
 from onlinekernels._core.sparse import SparsePoints
 from onlinekernels._core.terms import KernelTerms
 from onlinekernels._core.weights import MappedWeights, SparseWeights, Weights
-from onlinekernels.budgets import Budget, Projecting, Unlimited, as_budget
+from onlinekernels.budgets import Budget, Projecting, Shrinking, Unlimited, as_budget
 from onlinekernels.kernels import Gaussian, Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, ManyLabels
 from onlinekernels.losses import Loss, MulticlassSquared, as_loss

@@ -84,7 +84,8 @@ class TestInputForms:
         assert scores(model, NEW).dtype == np.float64
         if model.n_terms_:
             assert model.support_vectors_.dtype == (np.float64 if isinstance(model, ok.KRLS) else np.float32)
-            assert np.isin(model.support_vectors_, narrow).all()
+            merges = isinstance(getattr(model, "budget", None), ok.Merging)  # into points that nobody has seen
+            assert merges or np.isin(model.support_vectors_, narrow).all()
 
     def test_far_from_the_origin_support_vectors_are_the_points(self):
         for dtype in (np.float32, np.float64):
