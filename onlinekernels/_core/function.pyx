@@ -198,7 +198,9 @@ cdef class Function:
         cdef Py_ssize_t y
         cdef double stored[MAX_CHANNELS]
         cdef int channel
-        for y in range(self.outputs.n):
+        for y in range(self.outputs.n if last == 0 else 0):     # the same, and many labels feel the difference
+            out[y] = self.frame.p[0][0] * w.sums[y]
+        for y in range(self.outputs.n if last else 0):
             for channel in range(last + 1):
                 stored[channel] = w.sums[channel * self.width + y]
             for channel in range(last + 1):
