@@ -118,28 +118,34 @@ cdef class PointsPosterior(Posterior):
         return self.rows.open(w, first, m, learning, turned)
 
     cdef int read(self, Workspace w, Py_ssize_t m) except -1:
+        if m == 1:                              # to let others go on meanwhile would take longer
+            self.read_rows(w, 1)
+        else:
+            with nogil:
+                self.read_rows(w, m)
+        return 0
+
+    cdef void read_rows(self, Workspace w, Py_ssize_t m) noexcept nogil:
         cdef Py_ssize_t i, r, s, n = self.n, start = self.dictionary.start, room = self.capacity
         cdef Py_ssize_t* order = self.residents.order
         cdef Py_ssize_t* queue = self.residents.queue
         cdef const double* values
         cdef double* a
         cdef double* K
-        with nogil:
-            for i in range(m):
-                s = self.waiting + i
-                a, K = self.a + s * room, self.K + s * PLACE
-                if self.dictionary.size():
-                    values = self.rows.values(w, i)
-                    for r in range(n):
-                        a[r] = values[order[r] - start]
-                    for r in range(self.waiting):
-                        K[r] = values[queue[r] - start]
-                values = self.rows.own_values(w, i)
-                for r in range(i):
-                    K[self.waiting + r] = values[r]
-                K[s] = w.own[i]
-            ok_solve_rows(self.L, room, n, self.a + self.waiting * room, room, m)
-        return 0
+        for i in range(m):
+            s = self.waiting + i
+            a, K = self.a + s * room, self.K + s * PLACE
+            if self.dictionary.size():
+                values = self.rows.values(w, i)
+                for r in range(n):
+                    a[r] = values[order[r] - start]
+                for r in range(self.waiting):
+                    K[r] = values[queue[r] - start]
+            values = self.rows.own_values(w, i)
+            for r in range(i):
+                K[self.waiting + r] = values[r]
+            K[s] = w.own[i]
+        ok_solve_rows(self.L, room, n, self.a + self.waiting * room, room, m)
 
     cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil:
         return self.rows.point_is_finite(w, i)

@@ -43,6 +43,7 @@ cdef class Posterior(Function):
     # The same for all
     cdef int set_room(self, Py_ssize_t capacity, Py_ssize_t width) except -1
     cdef int relate(self, Workspace w, Py_ssize_t m) except -1
+    cdef void relate_one(self, Workspace w) noexcept nogil
     cdef void absorb(self, Workspace w) noexcept nogil
     cdef int take_in(self, Workspace w, const double* V, Py_ssize_t joining) except -1
 

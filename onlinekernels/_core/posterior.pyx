@@ -119,9 +119,7 @@ cdef class Posterior(Function):
 
     cdef int relate(self, Workspace w, Py_ssize_t m) except -1:
         """(S - I) a of m new rows, its products with all that wait, and what U says of them."""
-        cdef Py_ssize_t j, s = self.waiting, n = self.n, room = self.capacity
-        cdef double* a = self.a + s * room
-        cdef double* b = self.b + s * room
+        cdef Py_ssize_t s = self.waiting, n = self.n
         if m > 1:
             coordinates, news = self.coordinates[s:s + m, :n], self.news[s:s + m, :n]
             with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
@@ -130,14 +128,20 @@ cdef class Posterior(Function):
                 np.matmul(coordinates, self.news[:s + m, :n].T,
                           out=w.array(<char*> w.cross, m, PLACE, DOUBLE)[:, :s + m])
                 np.matmul(coordinates, self.mean[:, :n].T, out=w.array(<char*> w.means, m, self.width, DOUBLE))
-            return 0
-        with nogil:
-            ok_times_rows(self.S, room, n, n, a, b)
-            for j in range(n):
-                b[j] -= a[j]
-            ok_times_rows(self.b, room, s + 1, n, a, w.cross)
-            ok_times_rows(self.U, room, self.width, n, a, w.means)
+        else:                                   # to let others go on meanwhile would take longer
+            self.relate_one(w)
         return 0
+
+    cdef void relate_one(self, Workspace w) noexcept nogil:
+        """The same for a single row, without numpy."""
+        cdef Py_ssize_t j, s = self.waiting, n = self.n, room = self.capacity
+        cdef double* a = self.a + s * room
+        cdef double* b = self.b + s * room
+        ok_times_rows(self.S, room, n, n, a, b)
+        for j in range(n):
+            b[j] -= a[j]
+        ok_times_rows(self.b, room, s + 1, n, a, w.cross)
+        ok_times_rows(self.U, room, self.width, n, a, w.means)
 
     # ---- Evaluate, absorb ---------------------------------------------------------------------
 
