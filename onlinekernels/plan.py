@@ -289,10 +289,8 @@ class Plan:
             )
 
     def _checked_features(self):
-        if self.keeps_terms:
-            raise ValueError(
-                f"This algorithm keeps its examples, and {self.kernel!r} is a feature map, which keeps weights."
-            )
+        if self.keeps_terms or self.rule == "projected" or isinstance(self.budget, Shrinking):
+            raise ValueError(f"This algorithm keeps its examples, and {self.kernel!r} is a feature map, which keeps weights.")
         features = self.kernel.features()
         if features is None:
             raise ValueError(

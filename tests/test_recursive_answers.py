@@ -437,15 +437,25 @@ def test_parameters_after_fitting():
     model = KRLS(kernel=ok.Gaussian(1.3), budget=20).partial_fit(X[:100], NUMBERS[:100])
     assert model.get_params(deep=False).keys() == {"loss", "kernel", "noise", "memory", "budget", "tolerance", "class_weight",
                                                    "scale", "scale_target", "epochs"}
-    for changed in ({"memory": 0.5}, {"noise": 0.7}, {"budget": 30}, {"tolerance": 0.1}, {"kernel__width": 3.0}):
+    for changed in ({"memory": 0.5}, {"budget": 30}, {"tolerance": 0.1}, {"kernel__width": 3.0}):
         other = pickle.loads(pickle.dumps(model)).set_params(**changed)
-        with pytest.raises(ValueError, match="call fit to start anew"):
+        with pytest.raises(ValueError, match=f"'{next(iter(changed)).partition('__')[0]}' parameter .* call fit to start anew"):
             other.partial_fit(X[100:], NUMBERS[100:])
         other.fit(X, NUMBERS)
         fresh = KRLS(kernel=ok.Gaussian(1.3), budget=20).set_params(**changed).fit(X, NUMBERS)
         same_state(other, fresh)
     same = pickle.loads(pickle.dumps(model)).set_params(budget=20).partial_fit(X[100:], NUMBERS[100:])
     same_state(same, model.partial_fit(X[100:], NUMBERS[100:]))
+
+
+def test_noise_may_change_between_calls():
+    model = KRLS(kernel=ok.Gaussian(1.3), budget=20, noise=0.5).partial_fit(X[:100], NUMBERS[:100])
+    model.set_params(noise=0.02).partial_fit(X[100:101], NUMBERS[100:101])
+    assert model.noise_ == 0.02
+    before = KRLS(kernel=ok.Gaussian(1.3), budget=20, noise=0.5).partial_fit(X[:101], NUMBERS[:101])
+    row = X[100:101]
+    error, left = abs(NUMBERS[100] - before.predict(row)[0]), abs(NUMBERS[100] - model.predict(row)[0])
+    assert left < error     # the less noise, the nearer
 
 
 def test_clones_and_epochs():

@@ -4,8 +4,6 @@ What a posterior knows of an example before it has seen its y is N(f, variance +
 innovations are watched: how large they are, for the noise, and how often they are beyond each of several quantiles, for
 intervals that cover as often as they say.
 """
-from statistics import NormalDist
-
 import numpy as np
 from libc.math cimport exp, fabs, fmax, fmin, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
@@ -19,7 +17,10 @@ from onlinekernels._core.workspace cimport MOVE, Workspace
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 cdef double[LEVELS] COVERAGE = COVERAGES
-cdef double[LEVELS] QUANTILE = [NormalDist().inv_cdf(0.5 + 0.5 * coverage) for coverage in COVERAGES]
+# How far from the mean so much of a Gaussian is, in deviations
+cdef double[LEVELS] QUANTILE = (0.12566134685507413, 0.2533471031357998, 0.3853204664075676, 0.5244005127080407,
+                                0.6744897501960817, 0.8416212335729144, 1.0364333894937894, 1.2815515655446008,
+                                1.6448536269514715, 1.9599639845400536, 2.5758293035489)
 cdef double GAIN = 0.1              # of the tracked ratios
 cdef double LEAST_NOISE = 1e-10     # what an estimate does not fall below
 
@@ -29,6 +30,8 @@ def level_of(double coverage):
 
     In between its reach goes with the quantiles of a Gaussian; beyond the first and the last it is a multiple of theirs.
     """
+    from statistics import NormalDist           # takes milliseconds to import
+
     cdef int level = 0
     cdef double quantile = NormalDist().inv_cdf(0.5 + 0.5 * coverage)
     cdef double share

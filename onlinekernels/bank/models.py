@@ -1,7 +1,6 @@
 """The bank itself: calls are checked, shared out over threads, and answered."""
 import copy
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -182,6 +181,8 @@ class Bank(Parameterized):
         if len(bounds) == 2 or places < len(bounds):
             outcomes = visit(0, places)
         else:
+            from concurrent.futures import ThreadPoolExecutor  # takes milliseconds to import
+
             with ThreadPoolExecutor(len(bounds) - 1) as threads:
                 outcomes = sum(threads.map(visit, bounds[:-1], bounds[1:]), [])
         row, reason = min(((row, reason) for _, row, reason in outcomes if row >= 0), default=(-1, 0))
