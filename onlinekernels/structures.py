@@ -287,7 +287,7 @@ class Labels(LabelStructure):
             try:
                 values = [[given(a, b) for b in labels] for a in labels] if callable(given) else given
                 matrix = np.array(values, dtype=float)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 raise bad_parameter(self, name, f"a matrix of {n} x {n} numbers, a callable or None", given) from error
             if matrix.shape != (n, n) or not np.isfinite(matrix).all():
                 raise bad_parameter(self, name, f"a matrix of {n} x {n} finite numbers, a callable or None", given)

@@ -463,3 +463,12 @@ def test_a_model_of_objects_may_start_from_another_one(budget):
     model._state.engine._check()
     whole = make(ok.Gaussian(1.0), BUDGETS[budget]).partial_fit(X[:60], y[:60])
     np.testing.assert_allclose(model.decision_function(list(X)), whole.decision_function(X), rtol=1e-7, atol=1e-8)
+
+
+def test_a_file_whose_factor_and_inverse_differ_is_refused(tmp_path):
+    model = ok.NORMA("squared", ok.Gaussian(1.0), budget=ok.Projecting(5)).partial_fit(np.linspace(-2, 2, 30)[:, None], np.ones(30))
+    learned = model.__getstate__()
+    ok.NORMA.__new__(ok.NORMA).__setstate__(learned)
+    learned["_state"]["learned"]["spikes"][1, 2] *= 1.5
+    with pytest.raises(ValueError, match="inverse"):
+        ok.NORMA.__new__(ok.NORMA).__setstate__(learned)

@@ -420,3 +420,8 @@ def test_scores_have_as_many_columns_as_there_are_classes_after_an_error(loss):
     for twin in (model, pickle.loads(pickle.dumps(model))):
         assert twin.progressive([[1.0]], ["a"]).shape == twin.decision_function([[1.0]]).shape == (1, 2)
         assert ok.evaluate.progressive(twin, ([[1.0]], ["a"])).examples == 1
+
+
+def test_numbers_beyond_all_floats_are_refused():
+    with pytest.raises(ValueError, match="'kernel' parameter of Labels must be a matrix of 2 x 2 numbers"):
+        ok.NORMA("graph_hinge", labels=ok.Labels(["a", "b"], kernel=[[10**400, 0], [0, 1]])).fit([[0.0], [1.0]], ["a", "b"])

@@ -128,6 +128,8 @@ cdef class Span:
             raise ValueError("factor is not that of terms that are independent")
         if not ((own > 0).all() and np.allclose(own, square, rtol=1e-3, atol=0) and (spike * own >= 1 - 1e-6).all()):
             raise ValueError("spikes do not fit the factor")
+        if n and not np.allclose(spike, (np.linalg.inv(factor)**2).sum(axis=1), rtol=1e-3):
+            raise ValueError("spikes are not the diagonal of the inverse")
 
     def restore(self, state, slots):
         """Continue from a state that has been checked."""
