@@ -80,6 +80,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
 
     _budget_of_int = Recent
     _takes_many = False  # whether many classes are fine although the loss is of two
+    _needs_rule = None  # the rule that methods of its own look into
     labels = None
     class_weight = None
     scale = False

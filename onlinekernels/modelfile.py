@@ -113,6 +113,8 @@ def load(path, kernel=None, loss=None):
             raise ValueError(f"it lacks the parameter {min(missing)!r}")
         model = algorithm(**params)
         if header["state"] is not None:
+            if algorithm._needs_rule not in (None, plan["rule"]):
+                raise ValueError(f"the rule of {header['algorithm']} is not {plan['rule']!r}")
             state = dict(header["state"], plan=plan)
             state["learned"] = {name: _decoded(value, arrays) for name, value in state["learned"].items()}
             model.__dict__["_state"] = State.from_dict(state)

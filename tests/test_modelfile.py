@@ -550,6 +550,13 @@ class TestTampering:
         assert sum(array.shape == gram.shape for array in modelfile._read(tmp_path / "m.npz")[1].values()) == 1
         np.testing.assert_array_equal(ok.load(tmp_path / "m.npz").predict([[3]]), model.predict([[3]]))
 
+    @pytest.mark.parametrize("algorithm", [ok.LASVM, ok.KRLS])
+    def test_an_algorithm_with_the_rule_of_another_is_refused(self, algorithm, tmp_path):
+        model = algorithm(kernel="gaussian").partial_fit(X, LABELS if algorithm is ok.LASVM else X[:, 0])
+        model.save(tmp_path / "m.npz")
+        changed = rewritten(tmp_path / "m.npz", lambda header, arrays: header["state"]["plan"].update(rule="gradient"))
+        refused(changed, "rule of")
+
     def test_a_missing_version_is_refused(self, saved):
         refused(rewritten(saved, lambda header, arrays: header.pop("version")), "version")
 

@@ -66,6 +66,8 @@ class LASVM(TwoClasses):
     [-1.0, 0.0, 1.0]
     """
 
+    _needs_rule = "pairwise"
+
     def __init__(self, kernel=None, *, penalty=1.0, tolerance=1e-3, class_weight=None, scale=False, epochs=1):
         self.kernel = kernel
         self.penalty = penalty

@@ -75,6 +75,8 @@ class KRLS(OnlineLearner):
     (array([0.8, 0. ]), array([0., 1.]))
     """
 
+    _needs_rule = "recursive"
+
     def __init__(self, loss="squared", kernel=None, *, noise=0.1, memory=1.0, budget=150, tolerance=1e-3,
                  class_weight=None, scale=False, scale_target=False, epochs=1):
         self.loss = loss
