@@ -177,7 +177,8 @@ cdef class Engine:
         """Learn all rows of an array (C-contiguous, the points' precision), sparse rows, or all objects of a list.
 
         `scores` takes one row of `width` numbers per example, `steps`, `scalars` and `deviations` take one, and `reaches`,
-        for the `coverage` that `level_of` has found, one for each target.  An error, or Ctrl-C, stops after the last complete row; the exception says how many rows that were.
+        for the `coverage` that `level_of` has found, one for each target.  An error, or Ctrl-C, stops after the last
+        complete row; the exception says how many rows that were.
         """
         cdef Py_ssize_t n = y.shape[0] // self.targets, width = self.function.width, first
         cdef const double* weight_data

@@ -15,6 +15,14 @@ from onlinekernels._core.workspace cimport (DENSE_ROW, FACTS, OWN, SLOT_INNER, S
                                             Workspace)
 
 
+cdef inline const double* as_doubles(Workspace w, const char* numbers, Py_ssize_t place, Py_ssize_t n) noexcept nogil:
+    """n numbers of a piece from a place on, widened if they are float32; NULL if there are none."""
+    if numbers == NULL or not w.piece.narrow:
+        return NULL if numbers == NULL else <const double*> numbers + place
+    ok_widen(<const float*> numbers + place, w.widened, n)
+    return w.widened
+
+
 cdef class KernelRows:
     """A kernel over a dictionary.
 
@@ -174,14 +182,8 @@ cdef class CompiledRows(KernelRows):
         cdef Py_ssize_t start = self.dictionary.start, n = self.dictionary.stop - start
         cdef Py_ssize_t place = i * piece.stride + start - piece.first
         cdef double* facts = <double*> self.facts.data
-        cdef const double* inner = NULL
+        cdef const double* inner = as_doubles(w, piece.inner, place, n)
         cdef const char* x = NULL
-        if piece.inner != NULL:
-            if piece.narrow:
-                ok_widen(<const float*> piece.inner + place, w.widened, n)
-                inner = w.widened
-            else:
-                inner = <const double*> piece.inner + place
         if piece.x != NULL:
             x = piece.x + i * (self.dictionary.n_features * (4 if self.program.single else 8))
         self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place, x, w.facts + i, piece.rows,
@@ -191,16 +193,11 @@ cdef class CompiledRows(KernelRows):
     cdef const double* own_values(self, Workspace w, Py_ssize_t i) noexcept nogil:
         cdef Piece* piece = w.piece
         cdef Py_ssize_t m = piece.rows, place = i * m
-        cdef const double* inner = NULL
+        cdef const double* inner
         cdef const char* x = NULL
         if m == 1:
             return NULL
-        if piece.own_inner != NULL:
-            if piece.narrow:
-                ok_widen(<const float*> piece.own_inner + place, w.widened, m)
-                inner = w.widened
-            else:
-                inner = <const double*> piece.own_inner + place
+        inner = as_doubles(w, piece.own_inner, place, m)
         if piece.x != NULL:
             x = piece.x + i * (self.dictionary.n_features * (4 if self.program.single else 8))
         self.program.row(inner, NULL if piece.own_l1 == NULL else piece.own_l1 + place, x, w.facts + i, m, piece.x, w.facts,
@@ -211,11 +208,8 @@ cdef class CompiledRows(KernelRows):
     cdef const double* slot_over_piece(self, Workspace w, Py_ssize_t slot) noexcept nogil:
         """A kernel is symmetric: a slot's row over the examples takes the place of an example's row over the slots."""
         cdef Piece* piece = w.piece
-        cdef Py_ssize_t m = piece.rows, item = 4 if piece.narrow else 8
-        cdef const double* row = <const double*> (piece.inner + (slot - self.dictionary.start) * piece.stride * item)
-        if piece.narrow:
-            ok_widen(<const float*> row, w.widened, m)
-            row = w.widened
+        cdef Py_ssize_t m = piece.rows
+        cdef const double* row = as_doubles(w, piece.inner, (slot - self.dictionary.start) * piece.stride, m)
         self.program.row(row, NULL, self.dictionary.point(slot), <double*> self.facts.data + slot, self.facts.capacity, piece.x,
                          w.facts, m, m, w.work)
         return w.work

@@ -28,6 +28,7 @@ cdef class PointsPosterior(Posterior):
     cdef long long born                     # of the latest example
 
     cdef int make_room(self, Py_ssize_t n) except -1
+    cdef int settle(self, slot_array) except -1
     cdef void read_rows(self, Workspace w, Py_ssize_t m) noexcept nogil
     cdef Py_ssize_t find_newcomers(self, Workspace w, double* V, Py_ssize_t* joining) except -1
     cdef int choose(self, Workspace w, const long long* births, Py_ssize_t count, unsigned char* gone) except -1

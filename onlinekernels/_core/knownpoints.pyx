@@ -109,7 +109,7 @@ cdef class PointsPosterior(Posterior):
         return self.rows.attach(w, examples)
 
     cdef Py_ssize_t piece_rows(self):
-        return 1 if self.takes_objects else PLACE - self.waiting
+        return 1 if self.takes_objects else PLACE - self.waiting % PLACE
 
     cdef Py_ssize_t rows_to_evaluate(self):
         return self.rows.rows_to_evaluate()
@@ -174,7 +174,6 @@ cdef class PointsPosterior(Posterior):
         cdef Py_ssize_t i, r, n = self.n, count, room
         cdef Py_ssize_t joining[PLACE]
         cdef double* V = <double*> w.buffer(JOINING, PLACE * PLACE * sizeof(double))
-        cdef const Py_ssize_t[::1] slots
         count = self.find_newcomers(w, V, joining)
         slot_array = np.empty(n + count, dtype=np.intp)
         slot_array[:n] = self.residents.order_array[:n]
@@ -186,10 +185,15 @@ cdef class PointsPosterior(Posterior):
             for r in range(count):
                 self.L[(n + i) * room + n + r] = V[r * PLACE + joining[i]] if r <= i else 0.0
         self.take_in(w, V, count)
+        self.settle(slot_array)
         if self.n > self.most:
-            slot_array = slot_array[self.removal(w, slot_array)]
-        slots = slot_array
-        return self.residents.settle_down(&slots[0], self.n) if self.n else self.residents.settle_down(NULL, 0)
+            self.settle(slot_array[self.removal(w, slot_array)])
+        return 0
+
+    cdef int settle(self, slot_array) except -1:
+        """The points are in these slots now, in the order of their coordinates."""
+        cdef const Py_ssize_t[::1] slots = slot_array
+        return self.residents.settle_down(&slots[0] if self.n else NULL, self.n)
 
     cdef Py_ssize_t find_newcomers(self, Workspace w, double* V, Py_ssize_t* joining) except -1:
         """Who joins: pivoted Cholesky of what f at the points does not determine of the waiting examples.
@@ -311,12 +315,12 @@ cdef class PointsPosterior(Posterior):
         signs = np.where(np.diag(triangle) < 0.0, -1.0, 1.0)
         rotation *= signs
         triangle *= signs[:, None]
+        inner = rotation.T @ self.covariance[first:n, first:n] @ rotation
+        across, mean = rotation.T @ self.covariance[first:n, :first], self.mean[:, first:n] @ rotation
         self.factor[first:size, :first] = self.factor[rows, :first]
         self.factor[first:size, first:size] = triangle.T
-        self.mean[:, first:size] = self.mean[:, first:n] @ rotation
-        inner = rotation.T @ self.covariance[first:n, first:n] @ rotation
-        self.covariance[first:size, :first] = rotation.T @ self.covariance[first:n, :first]
-        self.covariance[:first, first:size] = self.covariance[first:size, :first].T
+        self.mean[:, first:size] = mean
+        self.covariance[first:size, :first], self.covariance[:first, first:size] = across, across.T
         self.covariance[first:size, first:size] = 0.5 * (inner + inner.T)
         self.n = size
 

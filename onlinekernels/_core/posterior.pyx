@@ -93,7 +93,7 @@ cdef class Posterior(Function):
 
     cdef Py_ssize_t piece_rows(self):
         """Up to the next place."""
-        return PLACE - self.waiting
+        return PLACE - self.waiting % PLACE
 
     cdef int open_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         raise NotImplementedError
@@ -102,6 +102,8 @@ cdef class Posterior(Function):
         raise NotImplementedError
 
     cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+        if learning and self.waiting == PLACE:  # an error has interrupted that place
+            self.conclude(w)
         self.open_rows(w, first, m, learning, by_slots >= 0)
         w.coefficients = NULL
         if learning:
@@ -371,7 +373,7 @@ cdef class WeightsPosterior(Posterior):
         return 0
 
     cdef Py_ssize_t piece_rows(self):
-        return 1 if self.map.grows() else PLACE - self.waiting
+        return 1 if self.map.grows() else PLACE - self.waiting % PLACE
 
     cdef int open_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         """Features into w.features."""

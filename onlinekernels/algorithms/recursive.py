@@ -1,4 +1,6 @@
 """Kernel recursive least squares: second order."""
+import numbers
+
 import numpy as np
 
 from onlinekernels._core import scaling
@@ -204,11 +206,13 @@ class KRLS(OnlineLearner):
         n_samples : int
         random_state : int, numpy Generator or None
         """
-        check_count(_Count(n_samples), "n_samples")
+        if not isinstance(n_samples, numbers.Integral) or isinstance(n_samples, bool) or n_samples < 1:
+            raise ValueError(f"n_samples must be a whole number of at least 1. Got {n_samples!r} instead.")
         rng = np.random.default_rng(random_state)
         with self._turn.shared:
-            state, _, scores, _ = self._known(X)
+            state = self._fitted()
             examples = self._examples(state, X)
+            scores = self._decide(state, examples, trusted=True)
             left, right = state.function.uncertainty(examples, True)
             covariance = state.kernel(as_csr(examples) if state.sparse else examples) + left @ right.T
             units = _units(state, len(scores))
@@ -240,13 +244,6 @@ class KRLS(OnlineLearner):
         examples = self._examples(state, X)
         scores = self._decide(state, examples, trusted=True)
         return state, state.hypothesis.rule, scores, np.sqrt(state.function.uncertainty(examples))
-
-
-class _Count:
-    """A number that is checked like a parameter."""
-
-    def __init__(self, n_samples):
-        self.n_samples = n_samples
 
 
 def _units(state, n):
