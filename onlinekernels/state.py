@@ -351,7 +351,7 @@ class State:
         if self.form != "one":
             raise ValueError("initial keeps weights for many outputs, which cannot become terms of a budget.")
         # A weight vector is one term at the point w.
-        return self._start_points(weights), np.array([[1.0 if weights.any() else 0.0]])
+        return self._start_points(weights), np.array([[1.0 if weights.any() else 0.0]]), None
 
     def terms(self, ahead=False):
         """(points or objects, coefficients of shape (outputs, terms)), oldest first; f must be kept as terms, or be exact.
