@@ -89,6 +89,7 @@ cdef class Redundant(PairBudget):
     cdef readonly bint insert_first     # the newcomer counts when it is chosen who goes
     cdef object score_array
     cdef double* scores                 # (capacity + 1, outputs): f at the terms' points, in the frame's coordinates
+    cdef double* side                   # (capacity + 1,): of one output, the labels of the terms, +1 or -1
     cdef double* coming                 # (outputs,): the newcomer's coefficients; 0 if it does not count
     cdef double* used                   # (outputs,): 1 if a term has a coefficient there, others do not count yet
 

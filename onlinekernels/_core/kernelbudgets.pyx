@@ -787,6 +787,10 @@ cdef class Redundant(PairBudget):
                 scores[slot * terms.rows] = self.coming[row] * self.row[slot - start] + ok_dot(
                     stored, <double*> self.pairs.data + slot * self.pairs.capacity + start, stop - start)
             scores[stop * terms.rows] = self.coming[row] * self.own + ok_dot(stored, self.row, stop - start)
+        for slot in range(start, stop + 1 if terms.rows == 1 else start):
+            self.side[slot] = 1.0 if (self.coming if slot == stop else terms.column(slot))[0] > 0.0 else -1.0
+            if not self.counts(terms, slot):    # it is never a mistake
+                self.side[slot] = self.scores[slot] = 1.0
 
     cdef double margin_without(self, Coefficients terms, Py_ssize_t slot, Py_ssize_t other) noexcept nogil:
         """By how much f without another term gives the point of a slot its own label."""
@@ -801,8 +805,7 @@ cdef class Redundant(PairBudget):
         else:
             k = self.own if slot == other else self.row[min(slot, other) - start]
         if terms.rows == 1:
-            score = scores[0] - gone[0] * k
-            return score if own[0] > 0.0 else -score
+            return self.side[slot] * (scores[0] - gone[0] * k)
         for row in range(terms.rows):
             if own[row * capacity] > own[label * capacity]:
                 label = row
@@ -813,8 +816,16 @@ cdef class Redundant(PairBudget):
         return scores[label] - gone[label * step] * k - best
 
     cdef Py_ssize_t mistakes_without(self, Coefficients terms, Py_ssize_t other) noexcept nogil:
-        cdef Py_ssize_t slot, mistakes = 0
-        for slot in range(terms.dictionary.start, terms.dictionary.stop + 1):
+        cdef Py_ssize_t slot, first = terms.dictionary.start, stop = terms.dictionary.stop, mistakes = 0
+        cdef const double* values
+        cdef double gone
+        if terms.rows == 1:                     # the same, without a question inside: most of the time is spent here
+            gone = self.coming[0] if other == stop else terms.column(other)[0]
+            values = self.row - first if other == stop else <double*> self.pairs.data + other * self.pairs.capacity
+            for slot in range(first, stop):
+                mistakes += self.side[slot] * (self.scores[slot] - gone * values[slot]) <= 0.0
+            first = stop
+        for slot in range(first, stop + 1):
             if self.counts(terms, slot) and self.margin_without(terms, slot, other) <= 0.0:
                 mistakes += 1
         return mistakes
@@ -825,7 +836,9 @@ cdef class Redundant(PairBudget):
         return 0
 
     def widened(self, Coefficients terms):
-        self.score_array = np.zeros((terms.dictionary.capacity + 3, terms.rows))
+        room = terms.dictionary.capacity + 1
+        self.score_array = np.zeros((room + 2) * terms.rows + room)
         self.used = <double*> array_data(self.score_array)
         self.coming = self.used + terms.rows
         self.scores = self.coming + terms.rows
+        self.side = self.scores + <Py_ssize_t> room * terms.rows
