@@ -31,8 +31,8 @@ NOT_A_FUNCTION = {  # what cannot be averaged, and why
 def combine(models, weights=None, budget=None):
     """The average of functions that models of one kind have learned, each on its own part of the data.
 
-    Coefficients of all terms are multiplied by their model's weight and put together, oldest first; then the budget
-    applies. Offsets and the margin or width of the loss are averaged, examples are counted together. Weights of linear
+    Coefficients of all terms are multiplied by their model's weight and put together, oldest first, as the latest examples;
+    then the budget applies. Offsets and the margin or width of the loss are averaged, examples are counted together. Weights of linear
     models are averaged as they are.
 
     Parameters

@@ -486,7 +486,8 @@ def test_a_start_with_many_classes_may_outnumber_the_budget():
         for name in ("projecting", "merging", "redundant", "room first"):
             if kernel is overlap and name == "merging":
                 continue
-            model = make(kernel, BUDGETS[name]).partial_fit(points[:1], y[:1], classes=range(3), initial=start, sample_weight=[0.0])
+            model = make(kernel, BUDGETS[name])
+            model.partial_fit(points[:1], y[:1], classes=range(3), initial=start, sample_weight=[0.0])
             model._state.engine._check()
             assert model.n_terms_ == 9
             if name == "projecting":

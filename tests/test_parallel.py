@@ -72,7 +72,8 @@ class TestCombine:
                        ok.Redundant(20, tighter=True), ok.Merging(20), ok.Projecting(20), ok.Shrinking(20)):
             makers = [(lambda: ok.Perceptron(ok.Gaussian(0.7), budget=budget), LABELS)]
             if type(budget) is not ok.Shrinking:
-                makers.append((lambda: ok.NORMA("multiclass_hinge", ok.Gaussian(0.7), step=0.3, offset=True, budget=budget), CLASSES))
+                many = {"loss": "multiclass_hinge", "kernel": ok.Gaussian(0.7), "step": 0.3, "offset": True, "budget": budget}
+                makers.append((lambda: ok.NORMA(**many), CLASSES))
             for make, y in makers:
                 one = make().fit(X, y)
                 both = combine([one, one])
@@ -86,11 +87,13 @@ class TestCombine:
                 assert type(pickle.loads(pickle.dumps(both)).budget) is type(one.budget) or budget in (None, 20)
 
     def test_the_result_keeps_f_as_its_own_budget_asks(self):
-        """Weights become terms, coefficients of all labels pairs of them, and a window is as long as it is after all examples."""
+        """Weights become terms, coefficients of all labels pairs of them; a window is as long as after all examples."""
         parts = [ok.NORMA("squared", "linear").fit(X[i::2], TARGETS[i::2]) for i in range(2)]
         expected = sum(0.5 * part.predict(NEW) for part in parts)
         np.testing.assert_allclose(combine(parts, budget=5).predict(NEW), expected)
-        parts = [ok.NORMA("multiclass_hinge", budget=ok.Projecting(9)).fit(X[i::2], CLASSES[i::2], classes=range(3)) for i in range(2)]
+        parts = [ok.NORMA("multiclass_hinge", budget=ok.Projecting(9)) for _ in range(2)]
+        for i, part in enumerate(parts):
+            part.fit(X[i::2], CLASSES[i::2], classes=range(3))
         expected = sum(0.5 * part.decision_function(NEW) for part in parts)
         np.testing.assert_allclose(combine(parts, budget=99).decision_function(NEW), expected, rtol=1e-9)
         parts = [ok.NORMA("squared").fit(X[i::2], TARGETS[i::2]) for i in range(2)]

@@ -219,7 +219,8 @@ def test_a9a_a_tighter_budget_is_as_good_as_none():
     data = load("a9a")
     n, y = 3000, data["y_train"][:3000].astype(int)
     X = np.zeros((n, int(data["n_features"])))
-    X[np.repeat(np.arange(n), np.diff(data["indptr_train"][: n + 1])), data["indices_train"][: data["indptr_train"][n]]] = 1.0
+    indptr = data["indptr_train"][: n + 1]
+    X[np.repeat(np.arange(n), np.diff(indptr)), data["indices_train"][: indptr[n]]] = 1.0
 
     def mistakes(budget):
         return np.mean(ok.Perceptron(ok.Gaussian(7.07), budget=budget).progressive(X, y) * y <= 0)

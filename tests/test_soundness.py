@@ -350,9 +350,9 @@ def test_a_start_is_checked_where_it_arrives():
     for model, y, starts in (
         (ok.NORMA("hinge", ok.Gaussian(1.0)), signs, two),
         (ok.NORMA("hinge", ok.Gaussian(1.0), budget=ok.Projecting(9)), signs, two),
-        (ok.NORMA("hinge", ok.AdditiveMatern(1.0)), signs, two + [(None, [], None), (None, [([], [], np.ones((2, 0)), [])] * 2, None)]),
+        (ok.NORMA("hinge", ok.AdditiveMatern(1.0)), signs, two + [(None, []), (None, [([], [], np.ones((2, 0)), [])] * 2)]),
         (ok.NORMA("hinge", ok.AdditiveMatern(1.0), budget=5), signs, two),
-        (ok.NORMA("hinge", "linear"), signs, [(None, np.ones((2, 2))), (None, np.ones((1, 3))), (None, np.ones(2)), (None, [[np.inf, 0]])]),
+        (ok.NORMA("hinge", "linear"), signs, [(None, weights) for weights in (np.ones((2, 2)), np.ones((1, 3)), [1, 1], [[np.inf, 0]])]),
         (ok.NORMA("multiclass_hinge", ok.Gaussian(1.0), budget=5), classes, many + [(points, np.ones((3, 4)), None)]),
         (ok.NORMA("multiclass_hinge", ok.Gaussian(1.0), budget=ok.Merging(5)), classes, many),
     ):

@@ -795,7 +795,8 @@ cdef class Redundant(PairBudget):
     cdef double margin_without(self, Coefficients terms, Py_ssize_t slot, Py_ssize_t other) noexcept nogil:
         """By how much f without another term gives the point of a slot its own label."""
         cdef Py_ssize_t row, label = 0, start = terms.dictionary.start, stop = terms.dictionary.stop
-        cdef Py_ssize_t capacity = 1 if slot == stop else terms.stored.capacity, step = 1 if other == stop else terms.stored.capacity
+        cdef Py_ssize_t capacity = 1 if slot == stop else terms.stored.capacity
+        cdef Py_ssize_t step = 1 if other == stop else terms.stored.capacity
         cdef const double* own = self.coming if slot == stop else terms.column(slot)
         cdef const double* gone = self.coming if other == stop else terms.column(other)
         cdef const double* scores = self.scores + slot * terms.rows
