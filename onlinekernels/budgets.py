@@ -36,6 +36,10 @@ class Budget(Parameterized):
     def check_use(self, plan):
         """Raise ValueError for a plan that this budget makes no sense with."""
 
+    def room(self, t):
+        """How many terms there may be after t examples; None for any number."""
+        return None if self._size is None else getattr(self, self._size)
+
     def core(self):
         """A new one for the engine."""
         raise NotImplementedError
@@ -85,6 +89,9 @@ class _Latest(Budget):
         """How many of the latest examples f_t may use, for one t or an array of them."""
         self.validate()
         return self.core().lengths(t)
+
+    def room(self, t):
+        return self.length(t + 1)
 
 
 class Window(_Latest):
@@ -209,10 +216,10 @@ class RandomRemoval(Budget):
 class Redundant(Budget):
     """The term that f needs least goes: the one whose example would be classified best without it.
 
-    That is, the largest of y_i (f(x_i) - alpha_i k(x_i, x_i)) over the terms; with many classes, the margin of the label
-    over all others. The label y_i is the sign of the coefficient, with many classes where it is largest. The newcomer
-    always enters. O(size^2) per new coefficient, and as much memory. Works with every kernel, on objects too; for losses of
-    classes only.
+    That is, the largest of y_i (f(x_i) - alpha_i k(x_i, x_i)) over the terms, f with the newcomer, which may be the one
+    that goes; with many classes, the margin of the label over all others. The label y_i is the sign of the coefficient, with
+    many classes where it is largest. O(size^2) per new coefficient, and as much memory. Works with every kernel, on objects
+    too; for losses of classes only.
 
     Parameters
     ----------
@@ -220,11 +227,14 @@ class Redundant(Budget):
     tighter : bool
         Give up the term without which the fewest examples of terms are classified wrongly, among equals the one
         that is classified best. That bears noise better: an example with a wrong label is never classified well.
+    insert_first : bool
+        The newcomer counts when it is chosen who goes. False: the choice is among the others, by f without the newcomer,
+        which always enters.
 
     Notes
     -----
-    Crammer, Kandola and Singer (2003), "Online classification on a budget"; tighter: Weston, Bordes and Bottou (2005), "Online
-    (and offline) on an even tighter budget".
+    Crammer, Kandola and Singer (2003), "Online classification on a budget", who make room first; Weston, Bordes and Bottou
+    (2005), "Online (and offline) on an even tighter budget", who insert first, as here, and are tighter.
 
     Examples
     --------
@@ -236,19 +246,20 @@ class Redundant(Budget):
     """
 
     _size = "size"
-    _values = {"size": check_count, "tighter": check_flag}
+    _values = {"size": check_count, "tighter": check_flag, "insert_first": check_flag}
     looks_at_kernel = shares_out = True
 
-    def __init__(self, size, tighter=False):
+    def __init__(self, size, tighter=False, insert_first=True):
         self.size = size
         self.tighter = tighter
+        self.insert_first = insert_first
 
     def check_use(self, plan):
         if plan.loss.task not in ("binary", "multiclass"):
             raise ValueError(f"budget={self!r} needs a loss of classes: it looks at who is classified right. Got {plan.loss!r}.")
 
     def core(self):
-        return kernelbudgets.Redundant(int(self.size), bool(self.tighter))
+        return kernelbudgets.Redundant(int(self.size), bool(self.tighter), bool(self.insert_first))
 
 
 class Merging(Budget):
@@ -371,7 +382,7 @@ class Shrinking(Budget):
         self.size = size
 
     def check_use(self, plan):
-        if plan.loss.task != "binary" or plan.exact_norms or plan.adapts_step:
+        if not plan.is_perceptron():
             raise ValueError(f"budget={self!r} is for mistakes of two classes: use it with Perceptron, or Forgetron.")
 
     def core(self):

@@ -4,17 +4,25 @@ import copy
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels.algorithms import LASVM, Adatron, VotedPerceptron
+from onlinekernels.algorithms import KRLS, LASVM, Adatron, Forgetron, Projectron, VotedPerceptron
 from onlinekernels.bank import Bank
 from onlinekernels.bank.rows import as_keys, targets
-from onlinekernels.budgets import Recent, Smallest, Window
+from onlinekernels.budgets import as_budget
 from onlinekernels.labels import BinaryLabels
 from onlinekernels.params import same_parameters
+from onlinekernels.plan import Plan
 from onlinekernels.state import State
 
 __all__ = ["combine", "PartitionedBank"]
 
 SIGNS = BinaryLabels(np.array([-1, 1]))
+NOT_A_FUNCTION = {  # what cannot be averaged, and why
+    VotedPerceptron: "it is all the hypotheses it ever had",
+    (Adatron, LASVM): "it is a solution for the examples that it has seen, and an average of two is none",
+    KRLS: "its posterior is more than a function",
+    Forgetron: "its budget is part of it. Perceptron(budget=Shrinking(size)) learns the same, and can be",
+    Projectron: "its budget is part of it. Perceptron(budget=Projecting(size)) projects as well, and can be",
+}
 
 
 # ---- One function from several ----------------------------------------------------------------
@@ -23,8 +31,8 @@ SIGNS = BinaryLabels(np.array([-1, 1]))
 def combine(models, weights=None, budget=None):
     """The average of functions that models of one kind have learned, each on its own part of the data.
 
-    Coefficients of all terms are multiplied by their model's weight and put together, oldest first; then the budget
-    applies. Offsets and the margin or width of the loss are averaged, examples are counted together. Weights of linear
+    Coefficients of all terms are multiplied by their model's weight and put together, oldest first, as the latest examples;
+    then the budget applies. Offsets and the margin or width of the loss are averaged, examples are counted together. Weights of linear
     models are averaged as they are.
 
     Parameters
@@ -65,14 +73,18 @@ def combine(models, weights=None, budget=None):
     result.budget = roomy(states) if budget is None else budget
     if getattr(result, "average", False):
         result.average = False
-    result._state = combined(result._plan().settled(states[0].n_features, states[0].rows), states, weights)
+    # The first model's plan, as it would go on: what it was fitted to, its labels for one, is not among its parameters.
+    parts = {**states[0].refreshed(models[0]).plan.parts(), "average": False}
+    parts["budget"] = as_budget(result.budget, result, result._budget_of_int)
+    result._state = combined(Plan(**parts), states, weights)
     return result
 
 
 def checked_state(model):
     """The state of a model that is one function."""
-    if isinstance(model, (VotedPerceptron, Adatron, LASVM)):
-        raise ValueError(f"{type(model).__name__} cannot be combined: it is more than one function that goes on.")
+    for kind, reason in NOT_A_FUNCTION.items():
+        if isinstance(model, kind):
+            raise ValueError(f"{type(model).__name__} cannot be combined: {reason}.")
     state = getattr(model, "_state", None)
     if state is None:
         raise ValueError(f"models must be fitted models of this library. Got {model!r}.")
@@ -127,9 +139,8 @@ def classes(state):
 def roomy(states):
     """A budget like the first model's that holds the terms of all."""
     budget = copy.deepcopy(states[0].plan.budget)
-    if type(budget) in (Recent, Smallest, Window):
-        size = sum(getattr(other.plan.budget, budget._size) for other in states)
-        budget.set_params(**{budget._size: size})
+    if budget._size is not None:
+        setattr(budget, budget._size, min(sum(state.plan.budget.room(state.hypothesis.t) for state in states), 2**62))
     return budget
 
 
@@ -145,19 +156,10 @@ def checked_weights(weights, states):
 def combined(plan, states, weights):
     """The state whose function is the weighted mean."""
     first = states[0]
-    parts = [first._start(state) for state in states]
-    if parts[0][0] is None:
-        function = None, sum(weight * part[1] for weight, part in zip(weights, parts))
-        sample = np.zeros((1, first.n_features))
-    else:
-        function = put_together(parts, weights)
-        sample = function[0]
-    if not len(sample) and not plan.takes_objects:
-        sample = np.zeros((1, first.n_features), dtype=first.function.dtype)
     if first.sparse:
         state = State(plan, first.n_features, np.float64, labels=first.labels, sparse=True, targets=first.targets)
     else:
-        state = State.first(plan, sample, first.labels, first.targets)
+        state = State.first(plan, a_point(states), first.labels, first.targets)
     if state.labels is not None and state.form != "one":
         state.make_ready()
         outputs = state.function.outputs
@@ -165,17 +167,26 @@ def combined(plan, states, weights):
     if plan.features is not None:
         state.function.take_map(first.function)
     state.rows = first.rows
+    parts = [state._start(other) for other in states]
+    if parts[0][0] is None:
+        function = None, sum(weight * part[1] for weight, part in zip(weights, parts))
+    else:
+        function = put_together(parts, weights)
     ahead = first._ahead_of(first)
     offset = sum(weight * other.hypothesis.intercept(ahead) for weight, other in zip(weights, states))
-    state.hypothesis.begin_from(offset, *function)
+    state.hypothesis.begin_from(offset, *function, t=sum(other.hypothesis.t for other in states))
+    state.hypothesis.set_scalar(float(sum(weight * other.hypothesis.scalar() for weight, other in zip(weights, states))))
     state.begin_with_norms()
-    state.hypothesis.restore({
-        **state.hypothesis.state(),
-        "t": sum(int(other.hypothesis.t) for other in states),
-        "scalar": float(sum(weight * other.hypothesis.scalar() for weight, other in zip(weights, states))),
-    })
     state.make_ready()
     return state
+
+
+def a_point(states):
+    """A row like those of the terms, if there are any."""
+    for state in states:
+        if state.function.keeps == "terms" and state.function.slots().size:
+            return state.function.points()[:1]
+    return None if states[0].n_features is None else np.zeros((1, states[0].n_features), dtype=states[0].function.dtype)
 
 
 def put_together(parts, weights):

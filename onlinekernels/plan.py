@@ -25,11 +25,11 @@ from onlinekernels._core.weights import MappedWeights, SparseWeights, Weights
 from onlinekernels.budgets import Budget, Projecting, Shrinking, Unlimited, as_budget
 from onlinekernels.kernels import Gaussian, Kernel, as_kernel
 from onlinekernels.labels import BinaryLabels, ManyLabels
-from onlinekernels.losses import Loss, MulticlassSquared, as_loss
+from onlinekernels.losses import Hinge, Loss, MulticlassSquared, as_loss
 from onlinekernels.maps import feature_map
 from onlinekernels.params import same_parameters
 from onlinekernels.scaling import as_memory
-from onlinekernels.steps import MetaDescent, Step, as_step
+from onlinekernels.steps import Fixed, MetaDescent, Step, as_step
 from onlinekernels.structures import LabelStructure, Taxonomy
 
 __all__ = ["Plan"]
@@ -318,6 +318,12 @@ class Plan:
             raise ValueError("initial and this model must both scale their features, or neither.")
         if bool(self.scale_target) != bool(start.plan.scale_target):
             raise ValueError("initial and this model must both scale their targets, or neither.")
+
+    def is_perceptron(self):
+        """Whether f gets y k(x, .) on a mistake, y f(x) <= 0, and nothing else happens; for two classes."""
+        loss, step = self.loss, self.step
+        return (type(loss) is Hinge and loss.margin == 0 and type(step) is Fixed and step.rate == 1
+                and self.rule == "gradient" and self.regularization == 0 and not self.radius)
 
     @property
     def relates_labels(self):

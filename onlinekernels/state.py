@@ -335,6 +335,10 @@ class State:
             if pairs is not None:
                 alpha = alpha[pairs[0], np.arange(pairs.shape[1])][None]
                 return self._start_points(points), alpha, pairs if places is None else places[pairs]
+            if mine.keeps == "terms" and mine.pairs() is not None:
+                terms, alpha, pairs = in_pairs(moved(alpha))
+                points = [points[i] for i in terms] if isinstance(points, list) else points[terms]
+                return self._start_points(points), alpha, pairs
             return self._start_points(points), moved(alpha), None
         if others.keeps == "knots":
             if mine.keeps == "terms":
@@ -347,7 +351,7 @@ class State:
         if self.form != "one":
             raise ValueError("initial keeps weights for many outputs, which cannot become terms of a budget.")
         # A weight vector is one term at the point w.
-        return self._start_points(weights), np.array([[1.0 if weights.any() else 0.0]])
+        return self._start_points(weights), np.array([[1.0 if weights.any() else 0.0]]), None
 
     def terms(self, ahead=False):
         """(points or objects, coefficients of shape (outputs, terms)), oldest first; f must be kept as terms, or be exact.
@@ -604,6 +608,26 @@ def in_words(name, part):
     if name != "scale":
         return repr(part)
     return "False" if not part else "True" if part == 1 else f"RunningScaler(memory={part!r})"
+
+
+def in_pairs(alpha):
+    """Terms with a coefficient for each label as terms for pairs of labels; (which term, coefficients, pairs).
+
+    Coefficients of a term sum up to 0, as all have come from pairs: what the largest has more, the smallest has less.
+    """
+    rest, parts = alpha.copy(), []
+    terms = np.arange(alpha.shape[1])
+    for _ in range(1, max(2, len(alpha))):
+        pair = np.stack([rest.argmax(axis=0), rest.argmin(axis=0)])
+        share = np.minimum(rest[pair[0], terms], -rest[pair[1], terms])
+        rest[pair[0], terms] -= share
+        rest[pair[1], terms] += share
+        parts.append((share, pair))
+    # The parts of a term stay together, so that it keeps its age; less than the least digits is no part.
+    share = np.stack([share for share, _ in parts], axis=1)
+    pairs = np.stack([pair for _, pair in parts], axis=2)
+    kept = share > 1e-12 * np.abs(alpha).max(axis=0)[:, None]
+    return np.nonzero(kept)[0], share[kept][None], pairs[:, kept]
 
 
 def targets(loss, labels, n, y, n_targets=1):

@@ -207,8 +207,12 @@ def forgetron(X, Y, kernel, size):
     return np.array(scores), model
 
 
-def redundant(size, tighter=False):
-    """Crammer, Kandola, Singer (2003), or Weston, Bordes, Bottou (2005); the newcomer stays, and is not looked at."""
+def redundant(size, tighter=False, insert_first=True):
+    """Weston, Bordes, Bottou (2005): the newcomer is one of the terms, and the one that is classified best without itself goes.
+
+    Crammer, Kandola, Singer (2003) make room first (insert_first=False): the newcomer stays, and is not looked at. Tighter: the
+    one without which the fewest are classified wrongly.
+    """
 
     def margin(scores, row):
         if len(row) == 1:
@@ -219,14 +223,13 @@ def redundant(size, tighter=False):
     def fit(model):
         if len(model.X) <= size:
             return model
-        old = model.without(len(model.X) - 1)
-        K, A = old.gram(), old.A[:, (old.A != 0).any(axis=0)]
-        scores = K @ A
-        margins = np.array([margin(scores[i] - K[i, i] * A[i], A[i]) for i in range(len(A))])
-        mistakes = np.zeros(len(A), dtype=int)
+        seen = model if insert_first else model.without(len(model.X) - 1)
+        K, A = seen.gram(), seen.A[:, (seen.A != 0).any(axis=0)]
+        without = [K @ A - np.outer(K[i], A[i]) for i in range(len(A))]
+        margins = np.array([margin(scores[i], A[i]) for i, scores in enumerate(without)])
         if tighter:
-            mistakes = np.array([sum(margin(scores[k] - K[k, i] * A[i], A[k]) <= 0 for k in range(len(A))) for i in range(len(A))])
-        margins[mistakes > mistakes.min()] = -np.inf
+            mistakes = np.array([sum(margin(f, row) <= 0 for f, row in zip(scores, A)) for scores in without])
+            margins[mistakes > mistakes.min()] = -np.inf
         return model.without(int(np.flatnonzero(margins >= margins.max() - 1e-9 * abs(margins.max()))[0]))
 
     return fit

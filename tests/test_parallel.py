@@ -53,6 +53,58 @@ class TestCombine:
         whole.partial_fit(X, y)
         assert whole.t_ == 600
 
+    def test_many_classes_of_a_learner_of_two(self):
+        """What it was fitted to is not among its parameters."""
+        for update in (None, "runner-up", "uniform", "proportional"):
+            for budget in (None, 20, ok.Projecting(20), ok.Merging(20), ok.Redundant(20)):
+                parts = [ok.Perceptron(ok.Gaussian(1.0), update=update, budget=budget) for _ in range(2)]
+                for i, part in enumerate(parts):
+                    part.fit(X[i::2], CLASSES[i::2], classes=range(3))
+                whole = combine(parts)
+                whole._state.engine._check()
+                expected = sum(0.5 * part.decision_function(NEW) for part in parts)
+                np.testing.assert_allclose(whole.decision_function(NEW), expected, rtol=1e-8, atol=1e-9)
+                assert whole.partial_fit(X, CLASSES).t_ == 600
+
+    def test_twice_a_model_is_that_model(self):
+        """Room for the terms of all, whatever the budget; and the next example does not drop them as too old."""
+        for budget in (None, 20, ok.Window(60), ok.Smallest(20), ok.Sublinear(0.6), ok.RandomRemoval(20), ok.Redundant(20),
+                       ok.Redundant(20, tighter=True), ok.Merging(20), ok.Projecting(20), ok.Shrinking(20)):
+            makers = [(lambda: ok.Perceptron(ok.Gaussian(0.7), budget=budget), LABELS)]
+            if type(budget) is not ok.Shrinking:
+                many = {"loss": "multiclass_hinge", "kernel": ok.Gaussian(0.7), "step": 0.3, "offset": True, "budget": budget}
+                makers.append((lambda: ok.NORMA(**many), CLASSES))
+            for make, y in makers:
+                one = make().fit(X, y)
+                both = combine([one, one])
+                both._state.engine._check()
+                np.testing.assert_allclose(both.decision_function(X), one.decision_function(X), rtol=1e-9, atol=1e-10)
+                assert both.t_ == 600 and both.n_terms_ >= one.n_terms_
+                before = both.n_terms_
+                both.partial_fit(X[:1], y[:1])
+                both._state.engine._check()
+                assert both.n_terms_ >= before - 1
+                assert type(pickle.loads(pickle.dumps(both)).budget) is type(one.budget) or budget in (None, 20)
+
+    def test_the_result_keeps_f_as_its_own_budget_asks(self):
+        """Weights become terms, coefficients of all labels pairs of them; a window is as long as after all examples."""
+        parts = [ok.NORMA("squared", "linear").fit(X[i::2], TARGETS[i::2]) for i in range(2)]
+        expected = sum(0.5 * part.predict(NEW) for part in parts)
+        np.testing.assert_allclose(combine(parts, budget=5).predict(NEW), expected)
+        parts = [ok.NORMA("multiclass_hinge", budget=ok.Projecting(9)) for _ in range(2)]
+        for i, part in enumerate(parts):
+            part.fit(X[i::2], CLASSES[i::2], classes=range(3))
+        expected = sum(0.5 * part.decision_function(NEW) for part in parts)
+        np.testing.assert_allclose(combine(parts, budget=99).decision_function(NEW), expected, rtol=1e-9)
+        parts = [ok.NORMA("squared").fit(X[i::2], TARGETS[i::2]) for i in range(2)]
+        assert combine(parts, budget=ok.Sublinear(0.5)).n_terms_ == 18
+
+    def test_a_parameter_set_after_fitting_counts(self):
+        parts = [ok.NORMA("squared", step=0.5).fit(X[i::2], TARGETS[i::2]).set_params(step=0.25) for i in range(2)]
+        assert combine(parts).partial_fit(X[:1], TARGETS[:1]).step_ == 0.25
+        with pytest.raises(ValueError, match="'kernel' parameter changed after fitting"):
+            combine([parts[0].set_params(kernel="linear"), parts[1]])
+
     def test_weights_are_the_numbers_of_examples(self):
         few, many = (ok.NORMA("squared", step=0.3).fit(X[rows], TARGETS[rows]) for rows in (slice(100), slice(100, 300)))
         expected = few.predict(NEW) / 3 + 2 * many.predict(NEW) / 3
@@ -95,6 +147,10 @@ class TestCombine:
         ([ok.NORMA("squared", scale=True).fit(X, TARGETS)] * 2, "units of their own"),
         ([ok.NORMA("squared", scale_target=True).fit(X, TARGETS)] * 2, "units of their own"),
         ([ok.VotedPerceptron().fit(X, LABELS)] * 2, "VotedPerceptron cannot be combined"),
+        ([ok.Adatron().fit(X, LABELS)] * 2, "Adatron cannot be combined"),
+        ([ok.KRLS().fit(X, TARGETS)] * 2, "KRLS cannot be combined: its posterior"),
+        ([ok.Forgetron().fit(X, LABELS)] * 2, "Forgetron cannot be combined.*Perceptron.budget=Shrinking"),
+        ([ok.Projectron().fit(X, CLASSES)] * 2, "Projectron cannot be combined.*Perceptron.budget=Projecting"),
         ([ok.NORMA("squared", ok.AdditiveExponential()).fit(X, TARGETS)] * 2, "keep knots"),
     ])
     def test_what_cannot_be_combined(self, models, message):

@@ -212,3 +212,18 @@ def test_intervals_hold_their_coverage_on_real_streams(name, width, noise, cover
     _, (low, high) = model.progressive(X, y, return_interval=coverage)
     inside = (low <= y) & (y <= high)
     assert abs(inside[500:].mean() - coverage) <= 0.02
+
+
+def test_a9a_a_tighter_budget_is_as_good_as_none():
+    """Weston, Bordes and Bottou (2005): with noise, 300 terms do if the newcomer may be the one that goes."""
+    data = load("a9a")
+    n, y = 3000, data["y_train"][:3000].astype(int)
+    X = np.zeros((n, int(data["n_features"])))
+    indptr = data["indptr_train"][: n + 1]
+    X[np.repeat(np.arange(n), np.diff(indptr)), data["indices_train"][: indptr[n]]] = 1.0
+
+    def mistakes(budget):
+        return np.mean(ok.Perceptron(ok.Gaussian(7.07), budget=budget).progressive(X, y) * y <= 0)
+
+    assert mistakes(ok.Redundant(300, tighter=True)) < 0.23 < mistakes(None) < 0.24
+    assert mistakes(ok.Redundant(300, tighter=True, insert_first=False)) > 0.3

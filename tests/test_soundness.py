@@ -333,3 +333,35 @@ def test_learn_one_and_predict_one_take_one_sparse_row():
     assert pickle.dumps(model) == before
     model.learn_one(rows[2], 1.0)
     assert model.t_ == 8 and model.predict_one(rows[2]) == model.predict(rows[2])[0]
+
+
+# ---- Functions to start from -------------------------------------------------------------------------------------------
+
+
+def test_a_start_is_checked_where_it_arrives():
+    """Coefficients, pairs of labels and points of another shape were written past the end of arrays."""
+    X = RNG.normal(size=(30, 2))
+    signs, classes = np.where(X[:, 0] > 0, 1, -1), np.digitize(X[:, 0], [-0.5, 0.5])
+    points, one, pairs = X[:4], np.ones((1, 4)), np.array([[0, 1, 2, 0], [1, 2, 0, 2]])
+    two = [(points, one, pairs), (points, np.ones((3, 4)), None), (points, np.ones((1, 5)), None), (points[:, :1], one, None),
+           (points, one[0], None), (points, one * np.nan, None), (np.zeros((4, 3)), one, None)]
+    many = [(points, np.ones((4, 4)), None), (points, one, pairs + 1), (points, one, pairs - 1), (points, one, pairs[:, :3]),
+            (points, one, pairs.astype(float)), (points, np.ones((3, 4)), pairs)]
+    for model, y, starts in (
+        (ok.NORMA("hinge", ok.Gaussian(1.0)), signs, two),
+        (ok.NORMA("hinge", ok.Gaussian(1.0), budget=ok.Projecting(9)), signs, two),
+        (ok.NORMA("hinge", ok.AdditiveMatern(1.0)), signs, two + [(None, []), (None, [([], [], np.ones((2, 0)), [])] * 2)]),
+        (ok.NORMA("hinge", ok.AdditiveMatern(1.0), budget=5), signs, two),
+        (ok.NORMA("hinge", "linear"), signs, [(None, weights) for weights in (np.ones((2, 2)), np.ones((1, 3)), [1, 1], [[np.inf, 0]])]),
+        (ok.NORMA("multiclass_hinge", ok.Gaussian(1.0), budget=5), classes, many + [(points, np.ones((3, 4)), None)]),
+        (ok.NORMA("multiclass_hinge", ok.Gaussian(1.0), budget=ok.Merging(5)), classes, many),
+    ):
+        hypothesis = model.fit(X, y)._state.hypothesis
+        before = hypothesis.state()
+        for start in starts:
+            with pytest.raises(ValueError):
+                hypothesis.begin_from(np.zeros(1), *start)
+        for offset in (np.zeros(9), np.zeros((1, 1)), np.array([np.nan])):
+            with pytest.raises(ValueError, match="offset"):
+                hypothesis.begin_from(offset, *starts[0])
+        np.testing.assert_equal(hypothesis.state(), before)

@@ -31,6 +31,7 @@ CONTESTANTS = [
     ("NORMA, Smallest", lambda n: norma(ok.Smallest(n)), None),
     ("NORMA, RandomRemoval", lambda n: norma(ok.RandomRemoval(n)), None),
     ("NORMA, Redundant", lambda n: norma(ok.Redundant(n)), None),
+    ("NORMA, Redundant, tighter", lambda n: norma(ok.Redundant(n, tighter=True)), None),
     ("NORMA, Merging", lambda n: norma(ok.Merging(n)), 3.0),
     ("NORMA, Projecting", lambda n: norma(ok.Projecting(n)), 12.0),
     ("PA-I, Recent", lambda n: passive(ok.Recent(n)), None),

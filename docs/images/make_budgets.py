@@ -22,7 +22,7 @@ CURVES = [
     ("NORMA, Recent", lambda n: norma(ok.Recent(n)), "#000000", "--", "+"),
     ("Forgetron", lambda n: ok.Forgetron(KERNEL, budget=n), "#E69F00", "-.", "d"),
     ("Perceptron, RandomRemoval", lambda n: ok.Perceptron(KERNEL, budget=ok.RandomRemoval(n)), "#56B4E9", ":", "*"),
-    ("NORMA, Redundant", lambda n: norma(ok.Redundant(n)), "#777777", ":", "p"),
+    ("NORMA, Redundant, tighter", lambda n: norma(ok.Redundant(n, tighter=True)), "#777777", ":", "p"),
 ]
 
 

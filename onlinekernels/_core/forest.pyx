@@ -276,12 +276,14 @@ cdef class Trees(Function):
     def copy_last(self, Py_ssize_t n):
         self.forest.copy_last(n)
 
-    def begin_from(self, points, alpha, pairs=None):
-        """Start from f_1 = sum_i alpha_i k(points_i, .); or, for points=None, from the knots `alpha`."""
+    def begin_from(self, points, alpha, pairs=None, long long t=0):
+        """Start from f = sum_i alpha_i k(points_i, .); or, for points=None, from the knots `alpha` of each coordinate."""
         if points is None:
+            if len(alpha) != self.n_features or any(not 1 <= len(true) <= self.width for _, _, true, _ in alpha):
+                raise ValueError(f"the knots are not those of {self.n_features} coordinates and {self.width} outputs")
             self.forest.load([(keys, counts, true[None], sizes) for keys, counts, true, sizes in alpha])
         else:
-            self.start_from(points, alpha, pairs)
+            self.start_from(points, alpha, pairs, t)
 
     def state(self):
         """Named numbers and arrays; no scratch."""

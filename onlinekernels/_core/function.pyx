@@ -211,18 +211,32 @@ cdef class Function:
 
     # ---- For Python ---------------------------------------------------------------------------
 
-    def start_from(self, points, alpha, pairs):
-        """Add a term alpha_i for each of some points, as examples 1 - n, ..., 0, under the budget; see `begin_from`."""
+    def check_start(self, points, alpha, pairs):
+        """ValueError unless there are as many coefficients as points, for outputs that this function has."""
+        n = len(points)
+        if not self.takes_objects and points.shape != (n, self.n_features):
+            raise ValueError(f"points has shape {points.shape}, not {(n, self.n_features)}")
+        check_array(alpha, "alpha", np.float64, (-1 if pairs is None else 1, n))
+        if not 1 <= len(alpha) <= self.width:
+            raise ValueError(f"alpha has {len(alpha)} rows, and there are {self.width} outputs")
+        if pairs is None:
+            return
+        if pairs.dtype.kind != "i" or pairs.shape != (2, n) or n and not 0 <= pairs.min() <= pairs.max() < self.width:
+            raise ValueError("pairs does not hold two known labels for each point")
+
+    def start_from(self, points, alpha, pairs, long long t):
+        """Add a term alpha_i for each of some points, as the latest of t examples, under the budget; see `begin_from`."""
         cdef Workspace w = Workspace()
-        cdef Py_ssize_t i, k, slot, n, row
+        cdef Py_ssize_t i, k, slot, n, row, rows
         alpha = np.asarray(alpha, dtype=float)
+        self.check_start(points, alpha, pairs)
         total = alpha.shape[1]
         kept = np.arange(total) if self.keeps == "knots" else np.flatnonzero((alpha != 0).any(axis=0))
-        n = len(kept)
+        n, rows = len(kept), len(alpha) if pairs is None else 2
         self.make_ready(w)
         points = self.open_start(w, points, kept)
-        w.term.n = len(alpha) if pairs is None else 2
         for i in range(n):
+            w.term.n = rows                     # a budget may have given the one before more
             for k in range(w.term.n):
                 w.term.labels[k] = k if pairs is None else pairs[k, kept[i]]
                 w.term.alpha[k] = alpha[k, kept[i]] if pairs is None else (-1) ** k * alpha[0, kept[i]]
@@ -236,12 +250,12 @@ cdef class Function:
             if slot != NOBODY:
                 self.drop(w, slot)
             w.piece.slot = -1
-            self.add(w, row, kept[i] + 1 - total)
+            self.add(w, row, t + kept[i] + 1 - total)
             self.settle_start(w, points, i)
-        slot = self.expiring(0)
+        slot = self.expiring(t)
         while slot != NOBODY:
             self.drop(w, slot)
-            slot = self.expiring(0)
+            slot = self.expiring(t)
 
     cdef open_start(self, Workspace w, points, kept):
         """Open those points that are kept, without inner products; return them."""

@@ -427,10 +427,14 @@ cdef class Hypothesis:
         if self.radius > 0.0:
             self.stay_in_ball(w)
 
-    def begin_from(self, offset, *function):
-        """Start from another function; see `Function.begin_from`."""
-        self.function.begin_from(*function)
+    def begin_from(self, offset, *function, long long t=0):
+        """Start from another function, after t examples; ValueError if it does not fit. See `Function.begin_from`."""
+        check_array(offset, "offset", np.float64, (-1,))
+        if len(offset) > self.offsets.shape[1]:
+            raise ValueError(f"offset has {len(offset)} numbers, and there are {self.function.width} outputs")
+        self.function.begin_from(*function, t=t)
         self.offsets[0, :len(offset)] = offset
+        self.now.t = t
 
     def state(self):
         """Everything that learning has changed, as named numbers and arrays; no scratch."""

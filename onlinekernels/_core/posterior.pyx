@@ -290,7 +290,7 @@ cdef class Posterior(Function):
         for array in (self.mean, self.errors):
             array[known:] = array[known - 1]
 
-    def begin_from(self, *function):
+    def begin_from(self, *function, t=0):
         """A posterior is more than a function."""
         raise ValueError("a posterior cannot start from a function")
 

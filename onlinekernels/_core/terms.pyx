@@ -124,18 +124,25 @@ cdef class Terms(Function):
         stored = self.terms.stored.array[:, slots].reshape(self.frame.channels, self.terms.rows, len(slots))
         return self.terms.over_labels(self.true_rows(stored, channel), slots, self.outputs.n)
 
-    def begin_from(self, points, alpha, pairs=None):
-        """Start from f_1 = sum_i alpha_i k(points_i, .), H's start vector w_1.
+    def check_start(self, points, alpha, pairs):
+        Function.check_start(self, points, alpha, pairs)
+        if pairs is None and self.pairs() is not None:
+            raise ValueError("terms have a coefficient for a pair of labels here, and alpha has one for each label")
 
-        The terms count as examples 1 - n, ..., 0 in their order, under the budget.
+    def begin_from(self, points, alpha, pairs=None, long long t=0):
+        """Start from f = sum_i alpha_i k(points_i, .), for t=0 H's start vector w_1; ValueError if that does not fit.
+
+        The terms count as examples t - n + 1, ..., t in their order, under the budget.
 
         Parameters
         ----------
         points : array, sparse rows or list of objects
         alpha : array of shape (1, n), or (outputs, n)
         pairs : array of shape (2, n), where terms have pairs of labels
+        t : int
+            How many examples there have been.
         """
-        self.start_from(points, alpha, pairs)
+        self.start_from(points, alpha, pairs, t)
         self.tidy()
 
     def state(self):

@@ -182,8 +182,11 @@ cdef class Weights(Function):
         """True weights of a channel, (labels, length)."""
         return self.true_rows(self.by_channel(), channel)
 
-    def begin_from(self, points, weights, pairs=None):
-        """Start from these weights."""
+    def begin_from(self, points, weights, pairs=None, long long t=0):
+        """Start from these weights, (outputs, length); ValueError if they do not fit."""
+        weights = check_array(np.asarray(weights, dtype=float), "weights", np.float64, (-1, self.length))
+        if not 1 <= len(weights) <= self.width:
+            raise ValueError(f"weights has {len(weights)} rows, and there are {self.width} outputs")
         self.weights[:len(weights)] = weights
 
     def state(self):
