@@ -378,7 +378,7 @@ class TestUserCode:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 class TestForks:
-    """A child finds every model whole and free, whatever other threads were doing with it."""
+    """A child finds every model free; one that another thread was in the middle of changing says so, and all others are whole."""
 
     FORK = """
         warnings.simplefilter("ignore")
@@ -406,6 +406,8 @@ class TestForks:
                     model._state.engine._check()
                     os._exit(0)
                 except BaseException as error:
+                    if learns and isinstance(error, RuntimeError) and "forked" in str(error):
+                        os._exit(0)             # and nothing more: a matrix product of that thread's may hold a lock here
                     print(repr(error), file=sys.stderr, flush=True)
                     os._exit(1)
             _, status = os.waitpid(child, 0)
@@ -450,7 +452,7 @@ class TestForks:
         """)
 
     def test_a_copy_that_was_cut_off_says_so(self):
-        """A loss that does not return in time: the child must not take a half learned model for a whole one."""
+        """The child must not take a half learned model for a whole one."""
         run_apart("""
             warnings.simplefilter("ignore")
             release = threading.Event()
