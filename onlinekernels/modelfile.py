@@ -15,14 +15,13 @@ from onlinekernels import additive, algorithms, budgets, kernels, losses, maps, 
 from onlinekernels.archive import is_storable, read_arrays
 from onlinekernels.kernels import as_kernel
 from onlinekernels.losses import as_loss
-from onlinekernels.oldfiles import upgraded
 from onlinekernels.params import Parameterized
 from onlinekernels.state import State
 
 __all__ = ["save", "load", "notes_of"]
 
 FORMAT = "onlinekernels model"
-VERSION = 4
+VERSION = 1
 PLAIN = (bool, int, float, str)  # a subclass, such as an enumeration, would come back as something else
 
 NOUNS = {
@@ -91,7 +90,6 @@ def load(path, kernel=None, loss=None):
     path = os.fsdecode(path)
     header, arrays = _read(path if os.path.exists(path) or path.endswith(".npz") else path + ".npz")
     try:
-        header, arrays = upgraded(header, arrays)
         given = {"kernel": kernel, "loss": loss}
         params = {name: _decoded(value, arrays) for name, value in header["params"].items()}
         plan = {}
@@ -262,9 +260,9 @@ def _read(path):
             raise ValueError(f"{path} is not a model file of onlinekernels, or it is damaged: {error}.") from error
     if not is_ours:
         raise ValueError(f"{path} is not a model file of onlinekernels.")
-    if type(header.get("version")) is not int or not 1 <= header["version"] <= VERSION:
+    if type(header.get("version")) is not int or header["version"] != VERSION:
         raise ValueError(
-            f"{path} has version {header.get('version')} of the file format; this library reads versions 1 to {VERSION}. "
+            f"{path} has version {header.get('version')} of the file format; this library reads version {VERSION}. "
             "Update onlinekernels to load it."
         )
     if header.get("digest") != digest:

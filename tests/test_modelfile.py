@@ -505,43 +505,7 @@ class TestTampering:
     @pytest.mark.parametrize("version", [modelfile.VERSION + 1, 99, 0, -1, None, "1", [1], 1.5], ids=repr)
     def test_another_version_is_refused_with_its_number(self, saved, version):
         path = rewritten(saved, lambda header, arrays: header.update(version=version))
-        refused(path, "version", re.escape(str(version)), f"versions 1 to {modelfile.VERSION}")
-
-    @pytest.mark.parametrize("model", [
-        ok.NORMA(ok.NuHinge(0.3, margin_step=None), ok.Gaussian(1.5), budget=4, offset=True),
-        ok.SVMD(ok.NuHinge(0.3, margin_step=None), ok.Gaussian(0.7), budget=20), ok.ALMA(ok.Gaussian()), ok.SILK(budget=9),
-    ], ids=repr)
-    def test_a_file_of_version_1_goes_on_as_it_was(self, model, tmp_path):
-        def as_version_1(header, arrays):
-            as_version_2(header, arrays, 7)
-            header["version"] = 1
-            parts = [header["params"], header["state"]["plan"], header["state"]]
-            for part in parts:
-                for name in ("scale_target", "rows", "target_scaler"):
-                    part.pop(name, None)
-                if isinstance(part.get("loss"), dict):
-                    part["loss"]["params"].pop("margin_step", None)
-
-        model.partial_fit(3 * X, LABELS).save(tmp_path / "m.npz")
-        old = ok.load(rewritten(tmp_path / "m.npz", as_version_1))
-        for each in (old, model):
-            each.partial_fit(X, LABELS).set_params(scale=False).partial_fit(X, LABELS)
-        np.testing.assert_array_equal(old.decision_function(X), model.decision_function(X))
-
-    @pytest.mark.parametrize("model", [
-        ok.NORMA("hinge", ok.Gaussian(1.5), budget=4, offset=True), ok.NORMA("hinge", budget=ok.Window(9)),
-        ok.SILK("hinge", budget=9), ok.NORMA("logistic", "linear", offset=True, average=True), ok.SVMD("logistic", offset=True),
-        ok.SILK("multiclass_hinge", ok.Gaussian(1.5), budget=7, offset=True), ok.SVMD("multiclass_logistic", offset=True),
-        ok.NORMA("multiclass_logistic", "linear", offset=True), ok.ROMMA(), ok.NORMA(ok.NuHinge(0.3)),
-    ], ids=repr)
-    @pytest.mark.parametrize("version", [2, 3])
-    def test_a_file_of_version_2_or_3_goes_on_as_it_was(self, model, version, tmp_path):
-        model.partial_fit(3 * X, LABELS).save(tmp_path / "m.npz")
-        old = ok.load(rewritten(tmp_path / "m.npz", as_version_2 if version == 2 else as_version_3))
-        old._state.engine._check()
-        for each in (old, model):
-            each.partial_fit(X, LABELS)
-        np.testing.assert_array_equal(old.decision_function(X), model.decision_function(X))
+        refused(path, "version", re.escape(str(version)), f"version {modelfile.VERSION}")
 
     def test_a_gram_matrix_is_written_once(self, tmp_path):
         gram = np.exp(-np.abs(np.arange(50.0)[:, None] - np.arange(50.0)))
@@ -582,44 +546,6 @@ class TestTampering:
     ])
     def test_a_changed_header_is_refused(self, saved, edit):
         refused(rewritten(saved, lambda header, arrays: edit(header), honest=False), "checksum")
-
-
-def as_version_3(header, arrays=None):
-    """What version 3 wrote: it knew learners of first order only."""
-    header["version"] = 3
-    del header["state"]["plan"]["second_order"]
-
-
-def as_version_2(header, arrays, numbers=9):
-    """What version 2 wrote, with room for one more label where labels may join; for terms and weights of dense rows."""
-    learned, state = header["state"].pop("learned"), header["state"]
-    as_version_3(header)
-    header["version"] = 2
-    array = lambda name: arrays[learned[name]["array"]]  # noqa: E731
-    is_many = state["labels"] is not None and "order" in state["labels"]
-    labels, channels = learned.pop("labels"), len(array("frame"))
-    width = labels + (is_many and not state["labels"]["fixed"])
-    meta = [learned.pop(name, 0.0) for name in
-            ("eta", "product", "square", "scalar_eta", "scalar_trace", "corrections", "peak", "gap", "gap_weight")]
-    arrays["meta"], arrays["offsets"] = np.array(meta[:numbers], dtype=float), np.zeros((4, width))
-    for row, name in enumerate(("offset", "offset_sum", "offset_eta", "offset_trace")):
-        if name in learned:
-            arrays["offsets"][row, :labels] = array(name)
-            del learned[name]
-    for name in ("weights", *(() if "pairs" in learned else ("coefficients",))):
-        if name in learned:
-            rows = array(name).reshape(channels, labels, -1)
-            arrays["wide"] = np.zeros((channels, width, rows.shape[2]))
-            arrays["wide"][:, :labels] = rows
-            arrays["wide"] = arrays["wide"].reshape(channels * width, -1)
-            learned[name] = {"array": "wide"}
-    if "birthdays" in learned:
-        birthdays = array("birthdays")
-        arrays["facts"] = np.zeros((2, len(birthdays)))
-        learned.update(point_facts={"array": "facts"}, oldest=int(np.argmin(birthdays)) if len(birthdays) else 0)
-    if is_many:
-        learned.update(labels=labels, width=width)
-    state["engine"] = {**learned, "meta": {"array": "meta"}, "offsets": {"array": "offsets"}}
 
 
 def in_state(**values):

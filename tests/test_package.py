@@ -31,7 +31,6 @@ LAYERS = [
     ["state", "fitted"],
     ["learner"],
     ["algorithms"],
-    ["oldfiles"],
     ["modelfile", "streams", "bounds", "evaluate", "compat"],
     ["bank"],
     ["parallel", "video"],

@@ -378,7 +378,7 @@ class TestUserCode:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 class TestForks:
-    """A child finds every model whole and free, whatever other threads were doing with it."""
+    """A child finds every model free; one that another thread was in the middle of changing says so, and all others are whole."""
 
     FORK = """
         warnings.simplefilter("ignore")
@@ -406,6 +406,8 @@ class TestForks:
                     model._state.engine._check()
                     os._exit(0)
                 except BaseException as error:
+                    if learns and isinstance(error, RuntimeError) and "forked" in str(error):
+                        os._exit(0)             # and nothing more: a matrix product of that thread's may hold a lock here
                     print(repr(error), file=sys.stderr, flush=True)
                     os._exit(1)
             _, status = os.waitpid(child, 0)
@@ -417,7 +419,7 @@ class TestForks:
     @pytest.mark.parametrize("learns", [True, False])
     @pytest.mark.parametrize("kernel", ["ok.Gaussian()", "ok.AdditiveMatern()", "dot", "sparse"])
     @pytest.mark.parametrize("algorithm", ["SILK", "KRLS"])
-    def test_a_fork_while_another_thread_is_at_work(self, algorithm, kernel, learns):
+    def test_a_fork_while_another_thread_is_at_work(self, algorithm, kernel, learns, monkeypatch):
         head = f"""
         def dot(a, b):
             return float(a @ b)
@@ -427,6 +429,8 @@ class TestForks:
         if kernel == "sparse":
             pytest.importorskip("scipy")
         code = head + self.FORK
+        # A fork in the middle of a matrix product on several threads can hang NumPy's own BLAS.
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
         if kernel == "dot":
             code = code.replace("size=(3000, 5)", "size=(60, 5)").replace("size=3000", "size=60")
         run_apart(code)
@@ -450,7 +454,7 @@ class TestForks:
         """)
 
     def test_a_copy_that_was_cut_off_says_so(self):
-        """A loss that does not return in time: the child must not take a half learned model for a whole one."""
+        """The child must not take a half learned model for a whole one."""
         run_apart("""
             warnings.simplefilter("ignore")
             release = threading.Event()

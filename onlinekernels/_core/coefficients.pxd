@@ -14,7 +14,6 @@ cdef class Coefficients(Tenant)
 
 cdef class Budget:
     cdef readonly long long most            # terms at most
-    cdef readonly bint looks_at_rows        # whether `hand_on` wants kernel values
     cdef readonly bint looks_at_newcomers   # whether `welcome` wants those of a newcomer
     cdef readonly double shrink             # what f is multiplied with when the newcomer is in
     cdef readonly double residual           # of what went last, |part of k(x, .) that is lost|^2; negative: all of it
@@ -22,7 +21,6 @@ cdef class Budget:
     cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil
     cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil
     cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil
-    cdef void hand_on(self, Coefficients terms, Workspace w, Py_ssize_t slot) noexcept nogil
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
     cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
     cdef void changed(self, Coefficients terms) noexcept nogil

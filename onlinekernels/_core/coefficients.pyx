@@ -31,9 +31,6 @@ cdef class Budget:
         lost. `shrink` is a factor for all of f once the newcomer is in;
     `expiring(terms, t)`
         the slot of a term that f may not use after example t; asked again until it is NOBODY;
-    `hand_on(terms, workspace, slot)`
-        what becomes of the coefficient before its slot is given up. Nothing: the term is dropped. If `looks_at_rows`, the
-        kernel values of its point with all slots in use are in w.slot_work;
     `entered`, `left`
         to follow which terms there are;
     `changed`
@@ -59,9 +56,6 @@ cdef class Budget:
 
     cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil:
         return NOBODY
-
-    cdef void hand_on(self, Coefficients terms, Workspace w, Py_ssize_t slot) noexcept nogil:
-        pass
 
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         pass

@@ -10,7 +10,6 @@ from onlinekernels._core.moves cimport Standing, View, stand_still
 from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.terms cimport KernelTerms
 from onlinekernels._core.tree cimport Tree
-from onlinekernels._core.turns cimport begin_piece, end_piece
 from onlinekernels._core.workspace cimport Workspace
 
 cdef enum:
@@ -282,12 +281,10 @@ cdef class Pairwise(Rule):
         """Up to so many steps REPROCESS; False if there may be more to do. offsets: those of the hypothesis."""
         cdef bint found = True
         self.offset = <double*> array_data(offsets)
-        begin_piece()
         with nogil:
             while found and steps > 0:
                 found = self.reprocess()
                 steps -= 1
-        end_piece()
         self.function.tidy()
         return not found
 

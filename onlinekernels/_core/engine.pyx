@@ -13,8 +13,8 @@ from onlinekernels._core.function cimport Function
 from onlinekernels._core.hypothesis cimport Hypothesis
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.scaling cimport Scaler
-from onlinekernels._core.turns cimport begin_piece, end_piece, generation
-from onlinekernels._core.workspace cimport DERIVATIVE, MOVE, NONE, POINT, PYTHON, SCORE, Workspace
+from onlinekernels._core.turns cimport generation
+from onlinekernels._core.workspace cimport DERIVATIVE, MOVE, POINT, PYTHON, SCORE, Workspace
 
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
@@ -43,12 +43,11 @@ cdef struct Trace:
 
 @cython.final
 cdef class Engine:
-    """The loop that advances hypotheses, and its door to Python.
+    """The loop that advances a hypothesis, and its door to Python.
 
     Parameters
     ----------
     hypothesis : Hypothesis
-        The first one; others that learn from the same examples are behind its `next`.
     targets : int
         Numbers that y has for each example.
     growing : bool
@@ -61,14 +60,13 @@ cdef class Engine:
     One thread at a time may learn, and nobody predicts meanwhile, which the model's `Turn` sees to.
     """
     cdef readonly Hypothesis hypothesis
-    cdef Function function              # of the first hypothesis
+    cdef Function function              # of the hypothesis
     cdef Outputs outputs                # the labels
     cdef readonly Py_ssize_t targets
     cdef readonly bint growing
     cdef readonly bint leaves_out
     cdef public Py_ssize_t done         # rows of the latest call that are learned
     cdef list spare                     # workspaces that no call has at present
-    cdef Py_ssize_t n_hypotheses
     cdef readonly Scaler scaler
     cdef bint scaled                    # whether the scaler has taken in a piece that is not learned yet,
     cdef Py_ssize_t first               # which begins with this row of the call
@@ -89,9 +87,6 @@ cdef class Engine:
         self.scaler = scaler
         self.spare = []
         self.generation = generation
-        while hypothesis is not None:
-            self.n_hypotheses += 1
-            hypothesis = hypothesis.next
 
     # ---- The loop -----------------------------------------------------------------------------
 
@@ -105,7 +100,7 @@ cdef class Engine:
             joined = self.outputs.joined
             if self.growing and joined <= <Py_ssize_t> y[i]:
                 self.hypothesis.let_join(<Py_ssize_t> y[i] + 1)     # at its own row
-            if not self.hypothesis.evaluate_all(w, i):
+            if not self.hypothesis.evaluate(w, i):
                 return self.stop_at(i, joined)
             if trace.scores != NULL:
                 for l in range(width):
@@ -121,11 +116,11 @@ cdef class Engine:
             if weight == 0.0 and self.leaves_out:
                 self.done += 1
                 continue
-            if not self.hypothesis.decide_all(w, i, y + i * self.targets, weight):
+            if not self.hypothesis.decide(w, i, y + i * self.targets, weight):
                 return self.stop_at(i, joined)
             if trace.steps != NULL:
                 trace.steps[i] = self.hypothesis.rule.step_at(self.hypothesis.now.t + 1)
-            self.hypothesis.carry_out_all(w, i)
+            self.hypothesis.carry_out(w, i)
             self.done += 1
         return w.piece.rows
 
@@ -139,7 +134,7 @@ cdef class Engine:
 
     cdef Workspace lend(self):
         """A workspace that nobody else has."""
-        return self.spare.pop() if self.spare else Workspace(self.n_hypotheses)
+        return self.spare.pop() if self.spare else Workspace()
 
     cdef int take_back(self, Workspace w) except -1:
         w.let_go()
@@ -149,24 +144,10 @@ cdef class Engine:
 
     cdef int attach(self, Workspace w, examples) except -1:
         """What a call is about."""
-        cdef Hypothesis hypothesis = self.hypothesis
-        while hypothesis is not None:
-            hypothesis.function.make_ready(w)
-            hypothesis.function.attach(w, examples)
-            if self.scaler is not None:
-                self.scaler.attach(w)
-            hypothesis, w = hypothesis.next, w.next
-        return 0
-
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t rows, bint learning, int by_slots) except -1:
-        """Get ready for some rows; functions after the first stand on the same dictionary."""
-        cdef Hypothesis hypothesis = self.hypothesis
-        cdef Workspace before = None
-        while hypothesis is not None:
-            if before is not None:
-                w.share_piece(before)
-            hypothesis.function.open(w, first, rows, learning, by_slots)
-            hypothesis, before, w = hypothesis.next, w, w.next
+        self.function.make_ready(w)
+        self.function.attach(w, examples)
+        if self.scaler is not None:
+            self.scaler.attach(w)
         return 0
 
     # ---- Learning -----------------------------------------------------------------------------
@@ -225,21 +206,19 @@ cdef class Engine:
         """Learn a few rows."""
         cdef Py_ssize_t learned = 0
         self.hypothesis.mind_rounding_from_python()
-        begin_piece()                           # which a fork must not find half done
         self.runner = PyThread_get_thread_ident()
         self.halfway = True
         try:
             if self.scaler is not None:
                 self.first, self.scaled = first, True
                 self.scaler.open(w, first, rows)
-            self.open(w, 0 if self.scaler is not None and not self.scaler.sparse else first, rows, True, -1)
+            self.function.open(w, 0 if self.scaler is not None and not self.scaler.sparse else first, rows, True, -1)
             with nogil:
                 learned = self.run(w, y, weights, trace)
             self.function.close(w)
         finally:
             self.end_scaling(learned, rows)
             self.halfway = False
-            end_piece()
         if learned < rows:
             self.raise_failure(w, first + learned)
         return 0
@@ -256,24 +235,18 @@ cdef class Engine:
         return self.scaler.learned_after(self.done - self.first) if self.scaled else self.scaler.learned()
 
     cdef raise_failure(self, Workspace w, Py_ssize_t row):
-        while w.failure == NONE:
-            w = w.next
         if w.failure == PYTHON:
             error, w.error = w.error, None
             raise error
         raise FloatingPointError(f"Row {row} of X cannot be learned: {REASONS[w.failure]}.")
 
     cdef int tidy(self) except -1:
-        cdef Hypothesis hypothesis = self.hypothesis
-        begin_piece()                           # slots may move
-        self.halfway = True
+        self.runner = PyThread_get_thread_ident()
+        self.halfway = True                     # slots may move
         try:
-            while hypothesis is not None:
-                hypothesis.function.tidy()
-                hypothesis = hypothesis.next
+            self.function.tidy()
         finally:
             self.halfway = False
-            end_piece()
         return 0
 
     def mind_forks(self):
@@ -281,8 +254,8 @@ cdef class Engine:
         if self.generation == generation:
             return
         if self.halfway and self.runner != PyThread_get_thread_ident():
-            raise RuntimeError("This model was learning in another thread when the process was forked, and that "
-                               "thread did not come to a rest in time: its copy here is incomplete.")
+            raise RuntimeError("This model was learning in another thread when the process was forked: its copy here is "
+                               "incomplete.")
         self.generation = generation
 
     # ---- Predicting ---------------------------------------------------------------------------
@@ -328,7 +301,4 @@ cdef class Engine:
 
     def _check(self):
         """Assert every invariant."""
-        hypothesis = self.hypothesis
-        while hypothesis is not None:
-            hypothesis._check()
-            hypothesis = hypothesis.next
+        self.hypothesis._check()

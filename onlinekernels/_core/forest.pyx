@@ -14,7 +14,6 @@ from onlinekernels._core.frame cimport frame_reset
 from onlinekernels._core.function cimport Function
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.terms cimport Terms
-from onlinekernels._core.turns cimport call_out, come_back
 from onlinekernels._core.tree cimport FAN, LEAF, Tree
 from onlinekernels._core.tree import mapping
 from onlinekernels._core.workspace cimport (CENTERED, DESCENT, KNOTS, OWN, PLACES, TOUCHED, TOUCHED_VALUES, Term, Workspace)
@@ -98,13 +97,7 @@ cdef class Forest:
         if self.low_data != NULL or self.tree.facts:
             w.places = <double*> w.buffer(PLACES, m * self.span * sizeof(double))
         if self.tree.facts:
-            if copies:                          # in the middle of a piece, the user's functions are asked
-                call_out()
-            try:
-                places = self.tree.places(w.array(<char*> w.piece.x, m, d, np.dtype(np.float64)))
-            finally:
-                if copies:
-                    come_back()
+            places = self.tree.places(w.array(<char*> w.piece.x, m, d, np.dtype(np.float64)))   # may ask the user's functions
             memcpy(w.places, array_data(places), m * self.span * sizeof(double))
         with nogil:
             for i in range(m):

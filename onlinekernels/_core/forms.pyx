@@ -15,7 +15,6 @@ from onlinekernels._core.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED
 from onlinekernels._core.moves cimport Standing, View
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.rules cimport Rule
-from onlinekernels._core.turns cimport call_out, come_back
 from onlinekernels._core.workspace cimport DERIVATIVE, MOVE, PYTHON, Workspace
 
 
@@ -61,7 +60,6 @@ cdef class Form:
     cdef bint ask_custom_loss(self, Workspace w) noexcept with gil:
         """The same for a Python loss, apart: where Python objects are, the interpreter's lock is taken whatever happens."""
         cdef View* view = &w.view
-        call_out()
         try:
             view.derivative = view.weight * self.custom_loss.derivative(view.score, view.target)
             if self.rule.has_trace:
@@ -69,8 +67,6 @@ cdef class Form:
         except BaseException as error:
             w.error, w.failure = error, PYTHON
             return False
-        finally:
-            come_back()
         if not (isfinite(view.derivative) and isfinite(view.curvature)):
             w.failure = DERIVATIVE
             return False
@@ -290,7 +286,6 @@ cdef class AllLabels(ManyLabels):
     cdef bint ask_for_all(self, Py_ssize_t y, double weight, Workspace w) noexcept with gil:
         """The same for a Python loss; False if it fails."""
         cdef Py_ssize_t l, n = self.outputs.n
-        call_out()
         try:
             scores = np.array([w.scores[l] for l in range(n)])
             slopes = np.asarray(self.custom_loss.derivative(scores, y), dtype=float)
@@ -301,8 +296,6 @@ cdef class AllLabels(ManyLabels):
         except BaseException as error:
             w.error, w.failure = error, PYTHON
             return False
-        finally:
-            come_back()
         for l in range(n):
             if not isfinite(w.xi[l]):
                 w.failure = DERIVATIVE

@@ -33,7 +33,6 @@ cdef class Function:
     cdef double square(self, Workspace w) noexcept nogil
     cdef double square_over(self, Workspace w, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
     # Where it makes sense
-    cdef void spread(self, Workspace w) noexcept nogil
     cdef double descend(self, Workspace w, Py_ssize_t i, const Descent* descent) noexcept nogil
     cdef double vote(self, Workspace w, Py_ssize_t i, long long t, bint signs) noexcept nogil
     cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil

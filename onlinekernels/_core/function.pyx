@@ -129,10 +129,6 @@ cdef class Function:
         """The same for kernels in Python, which may be asked between two examples only; None where it is not possible."""
         return None
 
-    cdef void spread(self, Workspace w) noexcept nogil:
-        """Add w.term.change to the true coefficients of f in all slots in use."""
-        pass
-
     cdef double descend(self, Workspace w, Py_ssize_t i, const Descent* descent) noexcept nogil:
         """Carry out w.term, coefficients for a step of 1, by a step of each weight's own; return the mean of these."""
         return NAN

@@ -25,16 +25,12 @@ cdef class Hypothesis:
     cdef readonly object offsets        # rows: b, its sum over time
     cdef double* offset
     cdef double* offset_sum
-    cdef readonly Hypothesis next       # another one that learns from the same examples
 
     cdef set_offsets(self, offsets)
     # The three moves
     cdef bint evaluate(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef bint decide(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil
     cdef void carry_out(self, Workspace w, Py_ssize_t i) noexcept nogil
-    cdef bint evaluate_all(self, Workspace w, Py_ssize_t i) noexcept nogil
-    cdef bint decide_all(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil
-    cdef void carry_out_all(self, Workspace w, Py_ssize_t i) noexcept nogil
     # Parts of them
     cdef void let_join(self, Py_ssize_t joined) noexcept nogil
     cdef void undo_joining(self, Py_ssize_t joined) noexcept nogil

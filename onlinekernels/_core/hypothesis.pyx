@@ -33,12 +33,10 @@ cdef class Hypothesis:
         Keep |f|^2 (and <f, v> of SVMD) exact when a term is dropped.
     regression : bool
         Whether y are numbers to predict.
-    next : Hypothesis or None
-        Another one that learns from the same examples, on the same dictionary.
     """
 
     def __init__(self, *, Function function, Form form, loss, bint offset, bint average, double radius=0.0,
-                 bint exact_norms=False, bint regression=False, Hypothesis next=None):
+                 bint exact_norms=False, bint regression=False):
         code, scalar, nu, own_step = loss
         self.function, self.form, self.rule = function, form, form.rule
         self.now.loss = Loss(code, scalar, nu, own_step)
@@ -48,7 +46,6 @@ cdef class Hypothesis:
         self.exact_norms = exact_norms
         self.regression = regression
         self.radius = radius
-        self.next = next
         self.watch = new_watch(self.now.loss.nu)
         self.set_offsets(np.zeros((2, function.width)))
         self.rule.grow(function.width, 1, function.outputs.ahead)
@@ -108,7 +105,6 @@ cdef class Hypothesis:
         w.move.scalar = w.move.compared = self.now.loss.scalar
         w.move.pace, w.move.norms, w.move.ahead = self.now.pace, self.now.norms, self.now.ahead
         w.targets = y
-        w.term.change = NULL
         w.all_labels = False
         if not self.form.decide(&self.now, self.offset, y, weight, w.own[i], w):
             return False
@@ -150,8 +146,6 @@ cdef class Hypothesis:
             self.ahead_without_newcomer = without_term(&self.now.ahead, &w.move.ahead, &w.move, self.rule.has_trace)
         self.now.norms, self.now.ahead = w.move.norms, w.move.ahead
         self.function.transform(w, &w.move.transform[0][0])
-        if w.term.change != NULL:
-            self.function.spread(w)
         if self.rule.per_feature:
             w.mean_step = self.function.descend(w, i, &self.rule.descent)
         elif w.term.enters and w.own[i] != 0.0:
@@ -209,19 +203,6 @@ cdef class Hypothesis:
         scaling[0][0] = self.radius / sqrt(self.now.norms.square)
         self.function.transform(w, &scaling[0][0])
         self.now.norms.square = self.radius * self.radius
-
-    # ---- The same for all hypotheses that learn from these examples ----------------------------
-
-    cdef bint evaluate_all(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        return self.evaluate(w, i) and (self.next is None or self.next.evaluate_all(w.next, i))
-
-    cdef bint decide_all(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil:
-        return self.decide(w, i, y, weight) and (self.next is None or self.next.decide_all(w.next, i, y, weight))
-
-    cdef void carry_out_all(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        self.carry_out(w, i)
-        if self.next is not None:
-            self.next.carry_out_all(w.next, i)
 
     # ---- Norms --------------------------------------------------------------------------------
 

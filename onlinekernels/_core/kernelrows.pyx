@@ -9,7 +9,6 @@ from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.dictionary cimport Dictionary
 from onlinekernels._core.kernels cimport MAX_OPS, SQUARE, TILT, Program
-from onlinekernels._core.turns cimport call_out, come_back
 from onlinekernels._core.vecmath cimport ok_distance_row, ok_widen
 from onlinekernels._core.workspace cimport (DENSE_ROW, FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, WIDENED, WORK, Piece,
                                             Workspace)
@@ -152,8 +151,7 @@ cdef class CompiledRows(KernelRows):
 
     cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         cdef Py_ssize_t room
-        if w.piece == &w.own_piece:             # no other function on this dictionary has opened it
-            self.dictionary.open(w, first, m, learning, turned)
+        self.dictionary.open(w, first, m, learning, turned)
         w.facts = <double*> w.buffer(FACTS, self.program.n_facts * m * sizeof(double))
         w.own = <double*> w.buffer(OWN, m * sizeof(double))
         room = max(w.piece.stride, m)
@@ -319,14 +317,8 @@ cdef class ObjectRows(KernelRows):
         if learning:
             self.dictionary.reserve(1)
         w.own = <double*> w.buffer(OWN, sizeof(double))
-        if learning:                            # in the middle of a piece
-            call_out()
-        try:
-            w.kept = self.row(x)
-            w.own[0] = self.kernel.self_value(x) if learning or self.evaluates_own else 1.0
-        finally:
-            if learning:
-                come_back()
+        w.kept = self.row(x)
+        w.own[0] = self.kernel.self_value(x) if learning or self.evaluates_own else 1.0
         w.begin_piece(1)
         w.piece.first = self.dictionary.start
         w.piece.values = <const double*> array_data(w.kept)

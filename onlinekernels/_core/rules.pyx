@@ -36,7 +36,7 @@ cdef class Rule:
     `move(now, view, w)`
         the move in one direction: w.move.transform, alpha and offset. The scalar, its pace and the norms stay as they
         are unless it says otherwise. A rule that wants to see more finds in w the kernel values of the example with all
-        slots, and may ask for a change of all coefficients (w.term.change);
+        slots;
 
     and may implement
 

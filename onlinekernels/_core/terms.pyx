@@ -46,7 +46,6 @@ cdef class Terms(Function):
         return self.terms.budget.expiring(self.terms, t)
 
     cdef void drop(self, Workspace w, Py_ssize_t slot) noexcept nogil:
-        self.terms.budget.hand_on(self.terms, w, slot)
         self.terms.drop(slot)
 
     cdef void add(self, Workspace w, Py_ssize_t i, long long t) noexcept nogil:
@@ -74,13 +73,6 @@ cdef class Terms(Function):
         else:
             self.terms.fold(&self.frame)
         frame_reset(&self.frame)
-
-    cdef void spread(self, Workspace w) noexcept nogil:
-        cdef Py_ssize_t slot, start = self.dictionary.start
-        for slot in range(start, self.dictionary.stop):
-            if self.terms.holds(slot):
-                self.terms.column(slot)[0] += w.term.change[slot - start] / self.frame.p[0][0]
-        self.terms.budget.changed(self.terms)
 
     cdef void coefficients_of(self, Workspace w, Py_ssize_t slot, int channel, double* out) noexcept nogil:
         cdef Py_ssize_t k
@@ -187,7 +179,7 @@ cdef class KernelTerms(Terms):
         Terms.__init__(self, terms, outputs)
         self.rows = rows
         self.takes_objects, self.notices_bad_points = rows.takes_objects, rows.notices_bad_points
-        if evaluates_slots or terms.budget.looks_at_rows:
+        if evaluates_slots:
             rows.look_at_slots()
         terms.budget.stand_on(rows)
 
@@ -258,11 +250,6 @@ cdef class KernelTerms(Terms):
 
     cdef void entered(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         self.rows.keep_facts(w, i, slot)
-
-    cdef void drop(self, Workspace w, Py_ssize_t slot) noexcept nogil:
-        if self.terms.budget.looks_at_rows:
-            self.rows.slot_values(w, slot)
-        Terms.drop(self, w, slot)
 
     cdef void evaluate_slot(self, Workspace w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
         cdef int channel

@@ -1,6 +1,5 @@
-"""Taking turns: many look at a model and predict, or one learns; and a fork finds no example half learned."""
+"""Taking turns: many look at a model and predict, or one learns."""
 
-cdef int forks_wanted           # forks that wait for pieces to end
 cdef long long generation       # forks between the first process and this one
 
 cdef enum Purpose:
@@ -36,8 +35,3 @@ cdef class Turn:
 cdef class TakesTurns:
     cdef readonly Turn _turn
 
-
-cdef begin_piece()
-cdef void end_piece() noexcept
-cdef void call_out() noexcept
-cdef void come_back() noexcept

@@ -1,4 +1,4 @@
-"""Taking turns: many look at a model and predict, or one learns; and a fork finds no example half learned.
+"""Taking turns: many look at a model and predict, or one learns.
 
 A call has its scratch memory to itself, so only learning has to be alone.  Three ways lead in:
 
@@ -9,18 +9,12 @@ A call has its scratch memory to itself, so only learning has to be alone.  Thre
 
 Whoever comes while somebody waits to learn waits too; but those who have waited for a learner go in before the next one.
 
-A fork copies the memory of a model, but not the threads that use it.  So a fork waits until no thread is in the
-middle of a piece, and no thread begins one meanwhile; in the child, other threads have left.
+A fork copies the memory of a model, but not the threads that use it: in the child, other threads have left.
 """
 import os
-import time
 from _thread import allocate_lock
 
 from cpython.pythread cimport PyThread_get_thread_ident
-
-cdef int pieces = 0             # pieces that are being learned just now
-cdef dict called_out = {}       # thread: how many pieces it has begun and left for Python code of the user's
-cdef double PATIENCE = 5.0      # seconds that a fork waits
 
 
 cdef class Way:
@@ -146,55 +140,10 @@ cdef class TakesTurns:
         self._turn = Turn()
 
 
-cdef begin_piece():
-    """Announce a piece, after forks that wait have happened; to be called with the interpreter's lock."""
-    global pieces
-    while forks_wanted and PyThread_get_thread_ident() not in called_out:
-        time.sleep(1e-4)
-    pieces += 1
-
-
-cdef void end_piece() noexcept:
-    global pieces
-    pieces -= 1
-
-
-cdef void call_out() noexcept:
-    """In the middle of a piece, Python code of the user's is about to run: a fork from there must not wait for it."""
-    me = PyThread_get_thread_ident()
-    called_out[me] = called_out.get(me, 0) + 1
-
-
-cdef void come_back() noexcept:
-    me = PyThread_get_thread_ident()
-    called_out[me] -= 1
-    if not called_out[me]:
-        del called_out[me]
-
-
-def _before_fork():
-    global forks_wanted
-    me, deadline = PyThread_get_thread_ident(), time.monotonic() + PATIENCE
-    forks_wanted += 1
-    while pieces > called_out.get(me, 0) and time.monotonic() < deadline:
-        time.sleep(1e-4)
-
-
-def _after_fork_in_parent():
-    global forks_wanted
-    forks_wanted -= 1
-
-
-def _after_fork_in_child():
-    global forks_wanted, generation, pieces
-    me = PyThread_get_thread_ident()
-    for thread in [thread for thread in called_out if thread != me]:
-        del called_out[thread]
-    pieces = called_out.get(me, 0)
-    forks_wanted = 0
+def _after_fork():
+    global generation
     generation += 1
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent,
-                        after_in_child=_after_fork_in_child)
+    os.register_at_fork(after_in_child=_after_fork)

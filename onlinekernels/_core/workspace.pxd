@@ -79,7 +79,6 @@ cdef struct Term:
     double* alpha
     double* stored              # the same in the frame's coordinates
     double* offset              # changes of the offsets (n,)
-    const double* change        # or NULL: what is added to the true coefficients of all slots in use, one output
     bint enters                 # whether there is a new term at all
 
 
@@ -88,7 +87,6 @@ cdef class Workspace:
     cdef list memory
     cdef char* data[N_BUFFERS]
     cdef Py_ssize_t bytes[N_BUFFERS]
-    cdef readonly Workspace next        # of the next function that the same call is about
     cdef readonly Workspace under       # of the feature map that a function stands on
     # The call: what it learns or evaluates
     cdef object source                  # an array, sparse rows or a list of objects
@@ -98,7 +96,7 @@ cdef class Workspace:
     cdef object kept                    # keeps alive what the piece points to
     cdef object kept_too                # and what `coefficients` does
     cdef Piece own_piece
-    cdef Piece* piece                   # its own, or that of the function before it on the same dictionary
+    cdef Piece* piece                   # its own
     # One function on the piece
     cdef double* facts                  # (n_facts, rows): what the kernel wants to know of each example
     cdef double* own                    # k(x, x) of each example
@@ -148,7 +146,6 @@ cdef class Workspace:
     cdef char* buffer(self, int which, Py_ssize_t size) except NULL
     cdef int make_room(self, Py_ssize_t width, int channels, Py_ssize_t nodes) except -1
     cdef void begin_piece(self, Py_ssize_t rows) noexcept
-    cdef void share_piece(self, Workspace other) noexcept
     cdef int let_go(self) except -1
     cdef array(self, char* data, Py_ssize_t rows, Py_ssize_t columns, dtype)
 

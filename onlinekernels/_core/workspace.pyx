@@ -12,20 +12,12 @@ from onlinekernels._core.frame cimport MAX_CHANNELS
 
 
 cdef class Workspace:
-    """What one call needs to learn or evaluate with one function, and, behind `next`, with the others.
+    """What one call needs to learn or evaluate with one function."""
 
-    Parameters
-    ----------
-    functions : int
-        How many functions there are.
-    """
-
-    def __init__(self, Py_ssize_t functions=1):
+    def __init__(self):
         self.memory = [None] * N_BUFFERS
         self.piece = &self.own_piece
         self.width = -1
-        if functions > 1:
-            self.next = Workspace(functions - 1)
 
     cdef char* buffer(self, int which, Py_ssize_t size) except NULL:
         """Memory of at least so many bytes, which starts at a cache line; 0 when it is new."""
@@ -65,22 +57,14 @@ cdef class Workspace:
 
     cdef void begin_piece(self, Py_ssize_t rows) noexcept:
         """A piece about which nothing is known yet."""
-        self.piece = &self.own_piece
         memset(self.piece, 0, sizeof(Piece))
         self.piece.rows = rows
         self.piece.slot = -1
         self.totals = NULL
 
-    cdef void share_piece(self, Workspace other) noexcept:
-        """The piece that another function on the same dictionary has opened."""
-        self.piece = other.piece
-        self.totals = NULL
-
     cdef int let_go(self) except -1:
         """The call is over: hold on to nothing that was its own."""
         self.source = self.kept = self.kept_too = self.example = None
-        if self.next is not None:
-            self.next.let_go()
         if self.under is not None:
             self.under.let_go()
         return 0
