@@ -6,10 +6,10 @@ round in other places, and the tolerance is 1e-9 (for rows in single precision 1
 import os
 
 import pytest
-from golden import TOLERANCES, difference, numbers_of, precision, read, title, traced
+from golden import TOLERANCES, difference, numbers_of, precision, read, title
 
 pytestmark = pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")
-CASES, ROWS, FILES = read()
+CASES, ROWS, _ = read()
 STRICT = os.environ.get("ONLINEKERNELS_GOLDEN") == "strict"
 
 
@@ -28,10 +28,3 @@ def need(case):
 def test_trace(place):
     need(CASES[place])
     assert_near(CASES[place], numbers_of(CASES[place]), ROWS[place])
-
-
-@pytest.mark.parametrize("place", FILES, ids=[title(CASES[place]) for place in FILES])
-def test_old_model_files_go_on(place):
-    need(CASES[place])
-    content, expected = FILES[place]
-    assert_near(CASES[place], traced(CASES[place], file=content)[0], expected)
