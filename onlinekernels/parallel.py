@@ -240,7 +240,7 @@ class PartitionedBank:
             keys[self._place(key)].append(key)
         shares = [bank.take(some) for some in keys]
         for share in shares:
-            share._labels = None if bank._labels is None else SIGNS
+            share._models.labels = None if bank._labels is None else SIGNS
         return shares
 
     def _place(self, key):
@@ -268,7 +268,8 @@ class PartitionedBank:
     def collect(self):
         """One `Bank` with copies of all models, here."""
         bank = Bank.joined([actor.whole().result() for actor in self._actors])
-        bank._labels = self._labels
+        if bank._models is not None:
+            bank._models.labels = self._labels
         return bank
 
     def _checked(self, X, keys):

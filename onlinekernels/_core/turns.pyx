@@ -10,7 +10,8 @@ A call has its scratch memory to itself, so only learning has to be alone.  Thre
 Whoever comes while somebody waits to learn waits too; but those who have waited for a learner go in before the next one.
 
 A fork copies the memory of a model, but not the threads that use it.  So a fork waits until no thread is in the
-middle of a piece, and no thread begins one meanwhile; in the child, other threads have left.
+middle of a piece, and no thread begins one meanwhile; in the child, other threads have left.  Where forks do not wait
+(`Turn(forks_wait=False)`), what another thread was learning just then refuses to be used in the child.
 """
 import os
 import time
@@ -21,6 +22,8 @@ from cpython.pythread cimport PyThread_get_thread_ident
 cdef int pieces = 0             # pieces that are being learned just now
 cdef dict called_out = {}       # thread: how many pieces it has begun and left for Python code of the user's
 cdef double PATIENCE = 5.0      # seconds that a fork waits
+cdef double NAP = 1.0           # seconds of waiting for a turn, before a look whether this is another process by now
+cdef unsigned long survivor     # the one thread of its parent that this process has
 
 
 cdef class Way:
@@ -45,7 +48,8 @@ cdef class Turn:
     RuntimeError: This model is at work already: ...
     """
 
-    def __init__(self):
+    def __init__(self, bint forks_wait=True):
+        self.forks_wait = forks_wait
         self.inside, self.waiting, self.learners = {}, [], []
         self.generation = generation
         self.alone, self.shared = Way(), Way()
@@ -60,7 +64,8 @@ cdef class Turn:
 
     cdef enter(self, int purpose):
         cdef object me = PyThread_get_thread_ident()
-        self.mind_forks(me)
+        self.mind_forks()
+        self.refuse_what_is_cut_off()
         if me in self.inside:
             if purpose != LOOK:
                 raise RuntimeError("This model is at work already: a loss or kernel of your own, or a signal handler, "
@@ -75,7 +80,7 @@ cdef class Turn:
 
     cdef leave(self):
         cdef object me = PyThread_get_thread_ident()
-        self.mind_forks(me)
+        self.mind_forks()
         depth = self.inside[me]
         if depth > 1:
             self.inside[me] = depth - 1
@@ -96,6 +101,7 @@ cdef class Turn:
     cdef wait(self, unsigned long me, int purpose):
         """Until there is a turn; everybody is woken and looks again, as nobody may be woken too little."""
         cdef bint is_due
+        cdef long long before = generation
         while True:
             lock = allocate_lock()
             lock.acquire()
@@ -103,16 +109,25 @@ cdef class Turn:
             if purpose == LEARN:
                 self.learners.append(me)
             try:
-                lock.acquire()
+                while not lock.acquire(True, NAP) and generation == before:
+                    pass
             except BaseException:               # Ctrl-C
+                self.mind_forks()
                 if lock in self.waiting:
                     self.waiting.remove(lock)
                 elif purpose != LEARN and self.due:
                     self.due -= 1
-                if purpose == LEARN:
+                if purpose == LEARN and me in self.learners:
                     self.learners.remove(me)
                 self.wake()
                 raise
+            if generation != before:            # a signal handler has forked, and nobody here would wake us
+                self.mind_forks()
+                self.refuse_what_is_cut_off()
+                if not self.must_wait(me, purpose):
+                    return
+                before = generation
+                continue
             if purpose == LEARN:
                 self.learners.remove(me)
                 if not self.must_wait(me, purpose):
@@ -129,14 +144,21 @@ cdef class Turn:
         for lock in waiting:
             lock.release()
 
-    cdef mind_forks(self, unsigned long me):
+    cdef mind_forks(self):
         """After a fork: the threads that were in are not in this process."""
         if self.generation == generation:
             return
         self.generation = generation
+        me = survivor                           # a thread that began since may have the name of one that is gone
+        self.cut_off = self.cut_off or self.is_alone and self.learner != survivor
         self.inside = {me: self.inside[me]} if me in self.inside else {}
-        self.is_alone = self.is_alone and self.learner == me
+        self.is_alone = self.is_alone and self.learner == survivor
         self.waiting, self.learners, self.due = [], [], 0
+
+    cdef refuse_what_is_cut_off(self):
+        if self.cut_off and not self.forks_wait:
+            raise RuntimeError("This model was learning in another thread when the process was forked: its copy here is "
+                               "incomplete.")
 
 
 cdef class TakesTurns:
@@ -186,8 +208,8 @@ def _after_fork_in_parent():
 
 
 def _after_fork_in_child():
-    global forks_wanted, generation, pieces
-    me = PyThread_get_thread_ident()
+    global forks_wanted, generation, pieces, survivor
+    me = survivor = PyThread_get_thread_ident()
     for thread in [thread for thread in called_out if thread != me]:
         del called_out[thread]
     pieces = called_out.get(me, 0)
