@@ -573,12 +573,13 @@ class TestFaults:
                 place += 1 if self.THOROUGH else stride
             assert place > 10
 
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     @pytest.mark.skipif(set_nomemory is None, reason="needs _testcapi")
     def test_any_request_for_memory_may_be_refused(self):
         for name in BANKS:
-            place = 1
-            while strikes(name, FAULTS["object"](place)):
-                place += 1 if self.THOROUGH else 197
+            places = range(1, 1500, 1 if self.THOROUGH else 61)
+            struck = [strikes(name, FAULTS["object"](place)) for place in places]
+            assert sum(struck) > len(places) / 2  # some of them do without
 
     @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
     def test_a_signal_at_any_time_leaves_a_bank_that_goes_on(self):
