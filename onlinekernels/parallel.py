@@ -197,7 +197,8 @@ class PartitionedBank:
     """A `Bank` whose keys are spread over the workers of a Dask cluster; equal to one bank.
 
     Each part is a bank that lives on a worker, as a Dask actor. A call sends every row to the part that has its key, and
-    all parts learn at the same time. If a worker dies, its part is lost: `collect` and save now and then.
+    all parts learn at the same time. If a worker dies, its part is lost: `collect` and save now and then. After an error or
+    Ctrl-C some parts may have learned their rows of a call, and others not.
 
     Parameters
     ----------

@@ -5,6 +5,9 @@ from numpy.typing import ArrayLike, NDArray
 
 LANES_CODES: dict[str, int]
 
+class Shares:
+    def __init__(self, n: int, first: int, last: int, scratch: NDArray) -> None: ...
+
 class Models:
     n: int
     dtype: np.dtype

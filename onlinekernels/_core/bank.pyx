@@ -551,7 +551,7 @@ cdef class Models:
             raise
         return 0
 
-    cdef Shares shared_out(self, X, Examples* examples, Py_ssize_t first, Py_ssize_t last, Py_ssize_t threads):
+    cdef Shares shared_out(self, Examples* examples, Py_ssize_t first, Py_ssize_t last, Py_ssize_t threads):
         """The places first, ..., last - 1 of a call, for each of its threads."""
         cdef Py_ssize_t i
         if threads >= last - first:
@@ -598,7 +598,7 @@ cdef class Models:
             if groups is not None:
                 blocks, starts, order = groups
                 examples.blocks, examples.starts, examples.order = &blocks[0], &starts[0, 0], &order[0]
-            shares = self.shared_out(X, &examples, first, last, threads)
+            shares = self.shared_out(&examples, first, last, threads)
         if learning:
             if keys:
                 self.enter(keys)

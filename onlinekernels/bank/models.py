@@ -67,8 +67,11 @@ class Bank(Parameterized):
 
     Notes
     -----
-    Parameters are read when the bank first learns. The first X decides about the precision: with float32, points,
-    coefficients and kernel values are float32, and twice as many models fit through the processor.
+    Parameters are read when the bank first learns, `threads` by every call. The first X decides about the precision: with
+    float32, points, coefficients and kernel values are float32, and twice as many models fit through the processor.
+
+    An error or Ctrl-C stops a call before its first row or, if it is a long one, between two pieces of it: the exception's
+    ``rows_learned`` says how many rows were learned, and the bank goes on from there.
 
     Examples
     --------
@@ -170,49 +173,38 @@ class Bank(Parameterized):
     def _run(self, plan, models, X, y, labels, numbers, newcomers, active, threads):
         """Scores of checked rows, which are learned unless newcomers is None.
 
-        An error or Ctrl-C stops between two pieces, or before the first; the exception says how many rows were learned.
+        An error or Ctrl-C stops before the first piece or between two; the exception says how many rows were learned.
         """
         learning, known, visited = newcomers is not None, models.n, models.visited
         n = plan.n_models or known + len(newcomers or ())
-        if numbers is None:
-            scores = np.full(len(X), np.nan) if active is not None else np.empty(len(X))
-            active = None if active is None else active.view(np.uint8)
-        else:
-            scores = np.full(len(X), np.nan)
+        scores = np.empty(len(X)) if numbers is None and active is None else np.full(len(X), np.nan)
+        if numbers is not None:
             if active is not None:
                 numbers, active = np.where(active, numbers, -1), None
             scores[numbers >= n] = 0.0  # a key that has not appeared scores like a new model
         several = len(X) > plan.rows_at_a_time
-        failed = np.zeros(-(-n // LANES) * LANES, dtype=np.uint8) if several and learning and numbers is not None else None
-        how = {"active": active, "threads": threads, "learning": learning, "labels": labels, "failed": failed}
+        how = {"threads": threads, "learning": learning, "labels": labels, "keys": newcomers}
+        how["active"] = None if active is None else active.view(np.uint8)
+        if several and learning and numbers is not None:
+            how["failed"] = np.zeros(-(-n // LANES) * LANES, dtype=np.uint8)
         outcomes = []
         try:
             if learning:
                 models.reserve(n)
-            for rows, groups, places in pieces(len(X), numbers, n, plan.rows_at_a_time):
-                if learning and several and newcomers:
+            for rows, groups, (first, last) in pieces(len(X), numbers, n, plan.rows_at_a_time):
+                if several and newcomers:  # a key appears with its first row
                     n = max(models.n, 1 + int(numbers[rows].max()))
                     how["keys"] = dict(islice(newcomers.items(), models.n - known, n - known))
-                elif learning:
-                    how["keys"] = newcomers
-                outcomes.append(models.visit(X, y, scores, groups=groups, first=places[0], last=places[1], n=n,
-                                             rows=rows.stop - rows.start, **how))
+                length = rows.stop - rows.start
+                outcomes.append(models.visit(X, y, scores, groups=groups, first=first, last=last, rows=length, n=n, **how))
         except BaseException as error:
             if learning:
                 error.rows_learned = models.visited - visited
             raise
         finally:
-            if models.visited:  # the first call: until it has learned something, there was none
+            if learning and models.visited:  # a first call that has learned nothing was none
                 self._plan, self._models = plan, models
-        row, reason = min(((row, reason) for _, row, reason in outcomes if row >= 0), default=(-1, 0))
-        if row >= 0:
-            learned = sum(count for count, _, _ in outcomes)
-            error = FloatingPointError(
-                f"Row {row} of X cannot be learned: {REASONS[reason]}. Its model stopped there; the other rows, {learned} "
-                "in all, were learned." if learning else f"Row {row} of X has no finite score: {REASONS[reason]}."
-            )
-            error.rows_learned = learned if learning else 0
-            raise error
+        raise_failure(outcomes, learning)
         return scores
 
     # ---- Predicting ---------------------------------------------------------------------------
@@ -393,7 +385,9 @@ class Bank(Parameterized):
                 raise ValueError(f"Banks to be joined must have the same parameters. Got {first!r} and {bank!r}.")
             with bank._turn:
                 if bank._labels is not None and bank.classes_.tolist() != labels.classes.tolist():
-                    raise ValueError(f"Banks to be joined must have the same classes. Got {labels.classes} and {bank.classes_}.")
+                    raise ValueError(
+                        f"Banks to be joined must have the same classes. Got {labels.classes} and {bank.classes_}."
+                    )
                 parts.append((bank.keys_, bank._models.gather(np.arange(bank._models.n))))
         twice = first_repeated([key for keys, _ in parts for key in keys])
         if twice:
@@ -478,6 +472,20 @@ class Bank(Parameterized):
             self._models._check()
             assert self._models.n == (self._plan.n_models or len(self._index)), "models and their names do not fit"
             assert (self._labels is None) == (self._plan.loss.task != "binary"), "labels and loss do not fit"
+
+
+def raise_failure(outcomes, learning):
+    """FloatingPointError if there is a row that cannot be learned, or has no score."""
+    row, reason = min(((row, reason) for _, row, reason in outcomes if row >= 0), default=(-1, 0))
+    if row < 0:
+        return
+    learned = sum(count for count, _, _ in outcomes)
+    error = FloatingPointError(
+        f"Row {row} of X cannot be learned: {REASONS[reason]}. Its model stopped there; the other rows, {learned} "
+        "in all, were learned." if learning else f"Row {row} of X has no finite score: {REASONS[reason]}."
+    )
+    error.rows_learned = learned if learning else 0
+    raise error
 
 
 def first_repeated(keys):
