@@ -53,7 +53,6 @@ class Fitted:
     def _attribute(self):
         if self._state is None:
             raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
-        self._state.engine.mind_forks()
         return self._state
 
     @staticmethod

@@ -225,7 +225,6 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             if state is None or state.is_special() or self.class_weight is not None:
                 self._partial_fit(self._row(state, x), None if y is None else [y])
                 return self
-            state.engine.mind_forks()
             x = self._checked_one(state, x)
             if state.plan.scale and not state.takes_without_check(x):
                 self._partial_fit(x[None], None if y is None else [y])
@@ -379,7 +378,6 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         else:
             if start is not None:
                 raise ValueError("initial= starts a model and this one has learned already; call fit to start anew.")
-            state.engine.mind_forks()
             if state.stale:
                 state = state.refreshed(self)
             X = self._checked_points(state, X)
@@ -471,7 +469,6 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     def _fitted(self):
         if self._state is None:
             raise validation.not_fitted(self)
-        self._state.engine.mind_forks()
         return self._state
 
     def __setattr__(self, name, value):

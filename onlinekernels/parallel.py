@@ -208,7 +208,8 @@ class PartitionedBank:
     """A `Bank` whose keys are spread over the workers of a Dask cluster; equal to one bank.
 
     Each part is a bank that lives on a worker, as a Dask actor. A call sends every row to the part that has its key, and
-    all parts learn at the same time. If a worker dies, its part is lost: `collect` and save now and then.
+    all parts learn at the same time. If a worker dies, its part is lost: `collect` and save now and then. After an error or
+    Ctrl-C some parts may have learned their rows of a call, and others not.
 
     Parameters
     ----------
@@ -251,7 +252,7 @@ class PartitionedBank:
             keys[self._place(key)].append(key)
         shares = [bank.take(some) for some in keys]
         for share in shares:
-            share._labels = None if bank._labels is None else SIGNS
+            share._models.labels = None if bank._labels is None else SIGNS
         return shares
 
     def _place(self, key):
@@ -279,7 +280,8 @@ class PartitionedBank:
     def collect(self):
         """One `Bank` with copies of all models, here."""
         bank = Bank.joined([actor.whole().result() for actor in self._actors])
-        bank._labels = self._labels
+        if bank._models is not None:
+            bank._models.labels = self._labels
         return bank
 
     def _checked(self, X, keys):

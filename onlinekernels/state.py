@@ -490,7 +490,6 @@ class State:
 
     def to_dict(self):
         """Everything that is learned, and the plan's parts, as plain values, nouns and arrays."""
-        self.engine.mind_forks()
         return {
             "plan": self.plan.parts(),
             "stale": self.stale,

@@ -35,13 +35,19 @@ class TargetScaler:
         fresh.count = core.advance_targets(
             Y, weights, fresh.mean, fresh.square, self.count, self.memory, scaled, means, deviations
         )
+        if not np.isfinite(fresh.count):
+            raise ValueError("sample_weight is too large to scale targets: the sum of the weights overflows.")
         if not (np.isfinite(fresh.mean).all() and np.isfinite(fresh.square).all()):
             raise ValueError("y is too large to scale: its variance overflows. Expected values below 1e150.")
         return fresh, scaled.reshape(-1), means, deviations
 
     def restored(self, scores):
         """Scores of shape (n, targets) in the units of the targets."""
-        return scores * core.target_deviations(self.mean, self.square, self.count) + self.mean
+        return scores * self.deviations() + self.mean
+
+    def deviations(self):
+        """What scores of each target are multiplied by."""
+        return np.array(core.target_deviations(self.mean, self.square, self.count))
 
     def to_dict(self):
         """What is learned, as plain numbers and lists."""

@@ -1,11 +1,16 @@
 """A bank is as many separate models, to rounding: learned one by one, they are the oracle."""
 import copy
+import functools
+import os
 import pickle
+import signal
 import sys
 import threading
 
 import numpy as np
 import pytest
+from apart import run_apart
+from faults import FAULTS, Call, set_nomemory
 
 import onlinekernels as ok
 from onlinekernels import Bank
@@ -254,6 +259,9 @@ class TestKeys:
             Bank.joined([])
         with pytest.raises(KeyError, match="no model for 'nobody'"):
             whole.take(["nobody"])
+        with pytest.raises(ValueError, match="keys must differ"):
+            whole.take([whole.keys_[0]] * 2)
+        assert whole.take(key for key in whole.keys_[:2]).keys_ == whole.keys_[:2]
 
 
 class TestMemory:
@@ -333,6 +341,18 @@ class TestFilesAndPickles:
         with pytest.raises(ValueError, match=message):
             Bank(2).__setstate__(state)
 
+    def test_what_cannot_be_loaded_is_not_saved(self, tmp_path):
+        for bank in (Bank(1, "squared"), Bank(1, "squared").partial_fit([[1.0]], [1.0], keys=["a"])):
+            bank.threads = 2**31 - 1
+            with pytest.raises(ValueError, match="'threads' parameter of Bank"):
+                bank.save(tmp_path / "bank.npz")
+            assert not list(tmp_path.iterdir())
+            bank.__dict__["_checked_threads"] = lambda: None  # a file from elsewhere
+            bank.save(tmp_path / "bank.npz")
+            with pytest.raises(ValueError, match="bank.npz cannot be loaded: The 'threads' parameter"):
+                Bank.load(tmp_path / "bank.npz")
+            (tmp_path / "bank.npz").unlink()
+
     @pytest.mark.parametrize("clock", [3, 40])
     def test_the_oldest_of_a_ring_must_be_one(self, clock):
         bank = Bank(2, "novelty", budget=ok.Recent(30)).partial_fit(np.eye(2), keys=[0, 1])
@@ -351,6 +371,7 @@ class TestRefusals:
         ({"n_features": 0}, "'n_features' parameter of Bank must be an integer of at least 1"),
         ({"n_models": 0}, "'n_models' parameter of Bank"),
         ({"threads": 0}, "'threads' parameter of Bank"),
+        ({"threads": 2**31 - 1}, "'threads' parameter of Bank must be an integer of at least 1 and at most 1024"),
         ({"rule": "svmd"}, "'rule' parameter of Bank must be 'silk' or 'norma'. Got 'svmd'"),
         ({"loss": "multiclass_hinge"}, "built-in loss of two classes"),
         ({"kernel": "laplacian"}, "Gaussian or a Linear kernel"),
@@ -457,23 +478,330 @@ class TestRefusals:
         bank._check()
 
 
-def test_calls_from_several_threads_take_turns():
-    rng = np.random.default_rng(0)
-    bank = Bank(2, "squared", budget=5)
-    X, y = rng.normal(size=(50, 2)), rng.normal(size=50)
+# ---- Faults, signals, threads, forks --------------------------------------------------------------------
 
-    def work(name):
-        for i in range(40):
-            bank.partial_fit(X, y, keys=[(name, i, j) for j in range(50)])
-            bank.scores(X, keys=[(name, i, j) for j in range(50)])
+ROWS = np.random.default_rng(7).normal(size=(240, 3))
+SIDES = np.where(ROWS[:, 0] > 0, 1, 0)
+SIDES[:10] = 1                                      # what the other label is, -1 or 0, a later call shows
+NAMES = [f"key {i}" for i in np.random.default_rng(8).integers(0, 20 + np.arange(240))]
+BANKS = {
+    # What to make, and where the calls end that learn 240 rows
+    "keys": (lambda: Bank(3, "hinge", budget=3, offset=True), [9, 10, 100, 240]),
+    "keys in threads": (lambda: Bank(3, "nuhinge", budget=3, threads=2), [9, 150, 240]),
+    "numbers": (lambda: Bank(3, "novelty", n_models=80, rule="norma", budget=3), [80, 160, 240]),
+    "numbers in threads": (lambda: Bank(3, "novelty", n_models=80, budget=3, threads=2), [80, 160, 240]),
+}
 
-    workers = [threading.Thread(target=work, args=(name,)) for name in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+
+def learn_some(name, bank, first, last):
+    if "keys" in name:
+        bank.partial_fit(ROWS[first:last], SIDES[first:last], keys=NAMES[first:last])
+    elif last == first + 80:
+        bank.progressive(ROWS[first:last])
+    else:
+        bank.progressive(ROWS[first:last], keys=np.arange(first, last) % 80)
+
+
+def contents(bank):
+    """All that is learned, to be compared."""
+    learned = bank._to_dict()
+    if learned is None:
+        return None
+    arrays = {name: array.tobytes() for name, array in learned["models"].items()}
+    return learned["keys"], str(learned["labels"]), learned["dtype"], arrays
+
+
+@functools.cache
+def undisturbed(name):
+    """What is in a bank that was never interrupted, after 0, 1, ... rows."""
+    bank, after = BANKS[name][0](), [None]
+    for i in range(240):
+        learn_some(name, bank, i, i + 1)
+        after.append(contents(bank))
+    return after
+
+
+class BankCall(Call):
+    """Not before a turn ends: the interpreter looks at signals after such a call, and not before it."""
+
+    def look(self, frame, event, called):
+        if event != "c_call" or called.__name__ != "__exit__":
+            super().look(frame, event, called)
+
+
+def strikes(name, fault):
+    """Let a fault strike while a bank learns: all rows of a call are learned, or none, and it goes on.
+
+    Return whether the fault has struck.
+    """
+    make, ends = BANKS[name]
+    bank, after, done, struck = make(), undisturbed(name), 0, False
+    for end in ends:
+        try:
+            if not struck:
+                fault.start()
+            try:
+                learn_some(name, bank, done, end)
+            finally:
+                fault.stop()
+        except (KeyboardInterrupt, MemoryError, SystemError) as error:  # NumPy may fail without saying so
+            assert not isinstance(error, SystemError) or isinstance(fault, FAULTS["object"])
+            struck = True
+            bank._check()
+            learned = 0 if bank._models is None else int(bank.t_.sum()) - done
+            assert learned in (0, end - done) and getattr(error, "rows_learned", learned) == learned
+            assert contents(bank) == after[done + learned]
+            bank = pickle.loads(pickle.dumps(bank))
+            if not learned:
+                learn_some(name, bank, done, end)
+        done = end
     bank._check()
-    assert len(bank) == 6000 and (bank.t_ == 1).all()
+    assert contents(bank) == after[240]
+    return struck
+
+
+class TestFaults:
+    THOROUGH = bool(os.environ.get("ONLINEKERNELS_THOROUGH"))  # every place, instead of some
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in generators that are let go of
+    @pytest.mark.parametrize("name", BANKS)
+    def test_a_fault_at_any_place_leaves_a_bank_that_goes_on(self, name):
+        for make, stride in ((functools.partial(BankCall, KeyboardInterrupt, False), 41),
+                             (functools.partial(BankCall, MemoryError, False), 97), (FAULTS["allocation"], 7)):
+            place = 1
+            while strikes(name, make(place)):
+                place += 1 if self.THOROUGH else stride
+            assert place > 10
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    @pytest.mark.skipif(set_nomemory is None, reason="needs _testcapi")
+    def test_any_request_for_memory_may_be_refused(self):
+        for name in BANKS:
+            places = range(1, 1500, 1 if self.THOROUGH else 61)
+            struck = [strikes(name, FAULTS["object"](place)) for place in places]
+            assert sum(struck) > len(places) / 2  # some of them do without
+
+    @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+    def test_a_signal_at_any_time_leaves_a_bank_that_goes_on(self):
+        for name in BANKS:
+            for microseconds in range(10, 1500, 2 if self.THOROUGH else 70):
+                strikes(name, FAULTS["timer"](microseconds))
+
+    def test_keys_that_cannot_be_compared_are_not_entered(self):
+        class Key:
+            hostile = False
+
+            def __init__(self, name):
+                self.name = name
+
+            def __hash__(self):
+                return 1
+
+            def __eq__(self, other):
+                if Key.hostile and "c" in (self.name, other.name):
+                    raise MemoryError
+                return self.name == other.name
+
+        bank = Bank(1, "squared").partial_fit([[1.0], [2.0]], [1.0, 2.0], keys=[Key("a"), Key("b")])
+        newcomers = {Key(name): 2 + i for i, name in enumerate("dec")}
+        before = contents(bank)
+        Key.hostile = True
+        with pytest.raises(MemoryError):
+            bank._models.visit(np.ones((0, 1)), None, np.ones(0), first=0, last=0, learning=True, n=5, keys=newcomers)
+        Key.hostile = False
+        bank._check()
+        assert contents(bank) == before
+
+    def test_pieces_of_a_call(self, monkeypatch):
+        """Cut into pieces, a call learns the same; a model that has failed stays where it is."""
+        from onlinekernels.bank import plan
+
+        rng = np.random.default_rng(0)
+        X, y, keys = rng.normal(size=(5000, 2)), rng.normal(size=5000), rng.integers(0, 900, size=5000)
+        X[[1500, 2700]] = 1e200
+        banks = {}
+        for piece in (2**28, 1):
+            monkeypatch.setattr(plan, "PIECE", piece)
+            for threads in (1, 3):
+                bank = banks[piece, threads] = Bank(2, "squared", "linear", rule="norma", step=0.01, budget=3, threads=threads)
+                with pytest.raises(FloatingPointError, match="Row 1500 of X cannot be learned") as caught:
+                    bank.partial_fit(X, y, keys=keys)
+                assert caught.value.rows_learned == bank.t_.sum() < 4998
+                scores = bank.scores(X[:1500], keys=keys[:1500])
+                assert contents(bank) == contents(banks[2**28, 1])
+                assert (scores == banks[2**28, 1].scores(X[:1500], keys=keys[:1500])).all()
+        assert banks[1, 1]._plan.rows_at_a_time == 1024 and banks[2**28, 1]._plan.rows_at_a_time > 10**6
+
+    def test_an_interrupt_between_two_pieces_says_how_many_rows_were_learned(self, monkeypatch):
+        from onlinekernels.bank import models, plan
+
+        monkeypatch.setattr(plan, "PIECE", 1)
+        rng = np.random.default_rng(0)
+        X, keys = rng.normal(size=(5000, 2)), rng.integers(0, 900, size=5000).tolist()
+        cut = models.pieces
+
+        def stopping(*arguments):
+            for i, piece in enumerate(cut(*arguments)):
+                if i == 3:
+                    raise KeyboardInterrupt
+                yield piece
+
+        bank, other = Bank(2, "novelty"), Bank(2, "novelty")
+        monkeypatch.setattr(models, "pieces", stopping)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            bank.partial_fit(X, keys=keys)
+        monkeypatch.setattr(models, "pieces", cut)
+        assert caught.value.rows_learned == 3072
+        assert contents(bank) == contents(other.partial_fit(X[:3072], keys=keys[:3072]))
+        bank._check()
+        assert contents(bank.partial_fit(X[3072:], keys=keys[3072:])) == contents(other.partial_fit(X[3072:], keys=keys[3072:]))
+
+
+class TestTurns:
+    def test_calls_from_several_threads_take_turns(self):
+        rng = np.random.default_rng(0)
+        bank = Bank(2, "squared", budget=5)
+        X, y = rng.normal(size=(50, 2)), rng.normal(size=50)
+        bank.partial_fit(X[:1], y[:1], keys=["first"])
+
+        def work(name):
+            for i in range(40):
+                bank.partial_fit(X, y, keys=[(name, i, j) for j in range(50)])
+                bank.scores(X, keys=[(name, i, j) for j in range(50)])
+                assert "first" in bank
+
+        workers = [threading.Thread(target=work, args=(name,)) for name in range(3)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        bank._check()
+        assert len(bank) == 6001 and (bank.t_ == 1).all()
+
+    @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+    def test_signals_while_threads_learn(self):
+        """Ctrl-C again and again, from a handler that also wants to learn new keys: memory must not move under threads."""
+        run_apart("""
+            rng = np.random.default_rng(0)
+            X = rng.normal(size=(30_000, 3))
+            counter, refused, active = [0], [0], [False]
+            def handle(*_):
+                if not active[0]:
+                    return
+                try:
+                    counter[0] += 1
+                    bank.partial_fit(X[:2000], keys=[("new", counter[0], i) for i in range(2000)])
+                except RuntimeError as error:
+                    assert "at work already" in str(error)
+                    refused[0] += 1
+                len(bank), bank.t_.sum()
+                raise KeyboardInterrupt
+            signal.signal(signal.SIGALRM, handle)
+            keys = [*range(30_000)]
+            end = time.monotonic() + 1.5
+            while time.monotonic() < end:
+                bank = ok.Bank(3, "novelty", budget=20, threads=2).partial_fit(X[:1], keys=["first"])
+                signal.setitimer(signal.ITIMER_REAL, *rng.uniform(1e-4, 0.03, size=2))
+                for _ in range(3):
+                    try:
+                        active[0] = True
+                        try:
+                            bank.partial_fit(X, keys=keys)
+                        finally:
+                            active[0] = False
+                    except KeyboardInterrupt:
+                        pass
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                bank._check()
+                pickle.loads(pickle.dumps(bank))
+            assert refused[0]
+        """)
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    def test_a_fork_while_another_thread_learns(self):
+        """The child refuses in a sentence what is half learned, goes on with what is whole, and never hangs."""
+        run_apart("""
+            warnings.simplefilter("ignore")
+            rng = np.random.default_rng(0)
+            X, outcomes = rng.normal(size=(30_000, 3)), set()
+            bank = ok.Bank(3, "novelty", n_models=30_000, threads=2).partial_fit(X)
+            done = threading.Event()
+            def work():
+                while not done.is_set():
+                    bank.partial_fit(X)
+                    time.sleep(0.01)
+            thread = threading.Thread(target=work, daemon=True)
+            thread.start()
+            end = time.monotonic() + 60
+            while len(outcomes) < 2 and time.monotonic() < end:
+                time.sleep(rng.uniform(0, 0.02))
+                child = os.fork()
+                if not child:
+                    signal.alarm(30)
+                    try:
+                        bank.partial_fit(X), bank.predict(X[:5], keys=range(5)), bank._check()
+                        os._exit(0)
+                    except RuntimeError as error:
+                        names = (lambda: bank.t_, lambda: len(bank), lambda: bank.scores(X), lambda: pickle.dumps(bank))
+                        for look in names:
+                            try:
+                                look()
+                            except RuntimeError as again:
+                                error = error if "forked" in str(again) else again
+                            else:
+                                os._exit(3)
+                        os._exit(1 if "forked" in str(error) else 2)
+                    except BaseException as error:
+                        print(repr(error), file=sys.stderr, flush=True)
+                        os._exit(4)
+                outcomes.add(os.waitpid(child, 0)[1])
+            done.set(); thread.join()
+            bank._check()
+            assert outcomes == {0, 1 << 8}, outcomes
+        """)
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    def test_a_fork_from_a_signal_handler(self):
+        """In a thread that learns, and in one that waits for its turn: the child does not wait for threads that it has not."""
+        run_apart("""
+            warnings.simplefilter("ignore")
+            X = np.random.default_rng(0).normal(size=(60_000, 3))
+            bank = ok.Bank(3, "novelty", n_models=60_000, threads=2).partial_fit(X)
+            children = []
+            def handle(*_):
+                children.append(os.fork())
+                if not children[-1]:
+                    signal.alarm(30)
+            signal.signal(signal.SIGUSR1, handle)
+            def interrupted(work):
+                children.clear()
+                timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGUSR1))
+                timer.start()
+                try:
+                    while not children:
+                        work()
+                    code = 0
+                except RuntimeError as error:
+                    code = 1 if "forked" in str(error) else 2
+                if not children[0]:
+                    os._exit(code)
+                timer.join()
+                return os.waitpid(children[0], 0)[1] >> 8
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            assert interrupted(lambda: bank.partial_fit(X)) == 0
+            begun, go = threading.Event(), threading.Event()
+            class Key:
+                def __hash__(self):
+                    begun.set(); go.wait(20)
+                    return 1
+            keyed = ok.Bank(3, "novelty").partial_fit(X[:5], keys=range(5))
+            thread = threading.Thread(target=keyed.partial_fit, args=(X[:1],), kwargs={"keys": [Key()]})
+            thread.start(); begun.wait(20)
+            threading.Timer(1.0, go.set).start()
+            assert interrupted(lambda: keyed.partial_fit(X[:5], keys=range(5))) == 1
+            thread.join()
+            assert len(keyed) == 6
+        """)
 
 
 class TestExpInSinglePrecision:

@@ -162,3 +162,21 @@ def test_detectors_on_real_data(make, source, shuffled):
     assert 0.8 < np.mean(scores < margins) / 0.01 < 1.2
     if shuffled:
         assert gaps(scores < margins) > 0.6
+
+
+@pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
+def test_weights_whose_sum_overflows_are_refused():
+    """A row that the running mean of gaps cannot take in is not learned, and the model can still be written."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    for algorithm in (ok.NORMA, ok.SILK, ok.ILK):
+        for loss, y in (("nuhinge", np.sign(X[:, 0])), ("nuhuber", X[:, 0]), ("nunovelty", None)):
+            model = algorithm(loss).partial_fit(X, y)
+            for i in range(10):
+                try:
+                    model.partial_fit(X[i:i + 1], None if y is None else y[i:i + 1], sample_weight=[1e308])
+                except FloatingPointError as error:
+                    assert "cannot be learned" in str(error)
+            model._state.engine._check()
+            twin = pickle.loads(pickle.dumps(model))
+            assert (twin.progressive(X, y) == model.progressive(X, y)).all()

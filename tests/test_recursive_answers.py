@@ -130,6 +130,19 @@ def test_probabilities(told):
         model.log_density(NEW, ["a"] * 19 + ["z"])
 
 
+def test_log_density_goes_by_place_and_not_by_index():
+    pandas = pytest.importorskip("pandas")
+    numbers = KRLS(kernel=ok.Gaussian(1.3), budget=40).partial_fit(X, NUMBERS)
+    classes = KRLS("multiclass_squared", ok.Gaussian(1.3), budget=40).partial_fit(X, MANY)
+    for model, y in ((numbers, NUMBERS[:20]), (classes, classes.classes_[PLACES_OF_LABELS])):
+        series = pandas.Series(y, index=range(100, 120))
+        np.testing.assert_array_equal(model.log_density(NEW, series), model.log_density(NEW, y))
+    series = pandas.Series(["a"] * 19 + ["z"], index=range(100, 120))
+    for y in (series, series.to_frame().squeeze(), pandas.Categorical(series)):
+        with pytest.raises(ValueError, match="^'z' is not a label"):
+            classes.log_density(NEW, y)
+
+
 @pytest.mark.parametrize("told", [False, True])
 @pytest.mark.parametrize("chunk", [1, 13, N])
 def test_progressive_probabilities_and_labels_are_of_their_time(told, chunk):

@@ -89,6 +89,19 @@ def test_margins_and_losses_of_late_labels_are_those_of_the_prediction(loss):
         np.testing.assert_array_equal(judged.guesses, expected.guesses)
 
 
+def test_late_labels_of_scaled_targets_are_judged_in_their_units():
+    X, y = data("regression")
+    y = 1000 + 300 * y
+    for loss in ("squared", "insensitive", "nuhuber"):
+        model = ok.NORMA(loss, KERNEL, step=0.3, scale_target=True)
+        for delay in (1, 7):
+            expected = late_errors(copy.deepcopy(model), X, y, delay)
+            report = evaluate.progressive(copy.deepcopy(model), (X, y), delay=delay)
+            np.testing.assert_allclose([report.error, report.squared_error], [expected.mean(), (expected**2).mean()], rtol=1e-9)
+        prompt, late = evaluate.subjects.Prompt(copy.deepcopy(model)), evaluate.subjects.Late(copy.deepcopy(model), 0)
+        np.testing.assert_allclose(late.judge(X, y)[0].measures, prompt.judge(X, y)[0].measures, rtol=1e-7)
+
+
 @pytest.mark.parametrize("loss", ["hinge", "multiclasshinge"])
 def test_readers_that_use_their_arrays_again(loss):
     X, y = data("binary")

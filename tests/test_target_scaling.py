@@ -124,6 +124,14 @@ def test_a_call_that_is_refused_changes_nothing():
         assert pickle.dumps(model) == before
 
 
+def test_weights_whose_sum_overflows_are_refused():
+    for model in (ok.SILK("squared", scale_target=True), ok.KRLS(scale_target=True)):
+        before = pickle.dumps(model.partial_fit(X, Y))
+        with pytest.raises(ValueError, match="sample_weight is too large"):
+            model.partial_fit(X[:2], Y[:2], sample_weight=[1e308, 1e308])
+        assert pickle.dumps(model) == before
+
+
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match="needs a loss of numbers"):
         ok.NORMA("hinge", scale_target=True).fit(X, Y > 50)

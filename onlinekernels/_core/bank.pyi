@@ -5,10 +5,16 @@ from numpy.typing import ArrayLike, NDArray
 
 LANES_CODES: dict[str, int]
 
+class Shares:
+    def __init__(self, n: int, first: int, last: int, scratch: NDArray) -> None: ...
+
 class Models:
     n: int
     dtype: np.dtype
     arrays: dict[str, NDArray]
+    index: dict
+    labels: Any
+    visited: int
     def __init__(
         self,
         *,
@@ -25,7 +31,7 @@ class Models:
         dtype: Any,
     ) -> None: ...
     def configure(self, step: tuple, regularization: float, penalty: float) -> None: ...
-    def grow(self, n: int) -> None: ...
+    def reserve(self, n: int) -> None: ...
     def visit(
         self,
         X: NDArray,
@@ -34,13 +40,19 @@ class Models:
         *,
         groups: tuple[NDArray, NDArray, NDArray] | None = None,
         active: NDArray | None = None,
-        learning: bool,
         first: int,
         last: int,
+        threads: int = 1,
+        learning: bool = False,
+        rows: int = 0,
+        n: int = 0,
+        keys: dict | None = None,
+        labels: Any = None,
+        failed: NDArray | None = None,
     ) -> tuple[int, int, int]: ...
     def values(self, name: str) -> NDArray: ...
     def gather(self, models: ArrayLike) -> dict[str, NDArray]: ...
-    def scatter(self, models: ArrayLike, state: dict[str, NDArray]) -> None: ...
+    def admit(self, state: dict[str, NDArray], n: int, keys: dict | None = None) -> None: ...
     def check_state(self, state: dict[str, NDArray], n: int) -> None: ...
     def terms(self, model: int) -> tuple[NDArray, NDArray]: ...
     def term_counts(self) -> NDArray: ...

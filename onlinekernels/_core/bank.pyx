@@ -8,10 +8,16 @@ be multiplied by), an offset, the scalar of its loss, and its number of examples
 The scores of a block come from one loop over slots.  Then all of its models make their moves in one loop over lanes, by
 the same formulas as the engine's: losses.h and moves.h have them.  With at most MAX_SLOTS terms the smallest is found by
 looking at all.  One by one go only the terms that are stored, and what is rare.
+
+All that can fail or be interrupted (memory, keys, Python) comes before the first write.  What then learns is compiled code
+that cannot raise, in threads that know nothing of the interpreter; nobody runs Python code here until all of them are done.
 """
 import numpy as np
+from cpython.pythread cimport (PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock,
+                               PyThread_start_new_thread, PyThread_type_lock, WAIT_LOCK)
 from libc.math cimport fabs, isfinite
 from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
@@ -63,6 +69,7 @@ cdef struct Examples:
     const int64_t* blocks       # NULL if row m is model m's; otherwise the blocks that have rows
     const int64_t* starts       # [place in blocks][lane]: the rows of a lane are order[start:next start]
     const int64_t* order
+    unsigned char* failed       # NULL, or whether a model has met a row of this call that it cannot learn
     Py_ssize_t n                # rows
     bint learning
 
@@ -70,6 +77,18 @@ cdef struct Outcome:
     int64_t learned     # rows
     int64_t row         # the first one that could not be learned, and why
     int reason
+
+cdef struct Share:
+    # What one thread does of a call: some blocks.
+    Store* store
+    const Examples* examples
+    bint single                 # points, coefficients and x are float, not double
+    void* points
+    void* coef
+    void* x                     # a row for each model of a block
+    Py_ssize_t first, last      # places of its blocks
+    Outcome outcome
+    PyThread_type_lock done     # free when the thread is done; NULL: it is the calling thread
 
 
 # ---- One model ------------------------------------------------------------------------------------------
@@ -340,6 +359,8 @@ cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first,
         starts = examples.starts + place * (OK_LANES + 1)
         for lane in range(OK_LANES):
             next[lane] = starts[lane]
+            if examples.failed != NULL:
+                failed[lane] = examples.failed[examples.blocks[place] * OK_LANES + lane]
         while True:
             more = False
             for lane in range(OK_LANES):
@@ -352,6 +373,78 @@ cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first,
                 break
             visit(store, points, coef, examples.blocks[place], examples.blocks[min(place + 1, last - 1)], rows, False, x,
                   lanes, examples, failed, outcome)
+        if examples.failed != NULL:
+            memcpy(examples.failed + examples.blocks[place] * OK_LANES, failed, sizeof(failed))
+
+
+# ---- Threads --------------------------------------------------------------------------------------------
+
+cdef void work(void* given) noexcept nogil:
+    """Do one's share, and say so."""
+    cdef Share* share = <Share*> given
+    cdef Lanes lanes
+    if share.single:
+        visit_blocks[float](share.store, <float*> share.points, <float*> share.coef, share.first, share.last,
+                            <float*> share.x, &lanes, share.examples, &share.outcome)
+    else:
+        visit_blocks[double](share.store, <double*> share.points, <double*> share.coef, share.first, share.last,
+                             <double*> share.x, &lanes, share.examples, &share.outcome)
+    if share.done != NULL:
+        PyThread_release_lock(share.done)
+
+
+cdef class Shares:
+    """What each thread of a call does."""
+    cdef Share* of
+    cdef Py_ssize_t n
+    cdef object scratch
+
+    def __cinit__(self, Py_ssize_t n, Py_ssize_t first, Py_ssize_t last, scratch):
+        cdef Py_ssize_t i
+        cdef char* x = array_data(scratch)
+        self.scratch = scratch
+        self.of = <Share*> calloc(n, sizeof(Share))
+        if self.of == NULL:
+            raise MemoryError("There is no memory for threads.")
+        self.n = n
+        for i in range(n):
+            self.of[i].first, self.of[i].last = first + (last - first) * i // n, first + (last - first) * (i + 1) // n
+            self.of[i].outcome.row = -1
+            self.of[i].x = x + i * (<Py_ssize_t> scratch.strides[0])
+            if i > 0:
+                self.of[i].done = PyThread_allocate_lock()
+                if self.of[i].done == NULL:
+                    raise MemoryError("There is no memory for threads.")
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.n):
+            if self.of[i].done != NULL:
+                PyThread_free_lock(self.of[i].done)
+        free(self.of)
+
+    cdef void run(self) noexcept:
+        """Do all shares, each in a thread of its own; signals wait.  If there is no thread to be had, its share is ours."""
+        cdef Py_ssize_t i
+        for i in range(1, self.n):
+            PyThread_acquire_lock(self.of[i].done, WAIT_LOCK)
+            if PyThread_start_new_thread(work, &self.of[i]) == -1:
+                with nogil:
+                    work(&self.of[i])
+        with nogil:
+            work(&self.of[0])
+            for i in range(1, self.n):
+                PyThread_acquire_lock(self.of[i].done, WAIT_LOCK)
+
+    cdef Outcome outcome(self):
+        """All outcomes as one."""
+        cdef Outcome total = Outcome(0, -1, NONE)
+        cdef Py_ssize_t i
+        for i in range(self.n):
+            total.learned += self.of[i].outcome.learned
+            if self.of[i].outcome.row >= 0 and (total.row < 0 or self.of[i].outcome.row < total.row):
+                total.row, total.reason = self.of[i].outcome.row, self.of[i].outcome.reason
+        return total
 
 
 # ---- From Python ----------------------------------------------------------------------------------------
@@ -381,6 +474,9 @@ cdef class Models:
     cdef readonly Py_ssize_t n          # models
     cdef readonly object dtype
     cdef readonly dict arrays           # by name; what `store` points to
+    cdef readonly dict index            # number of each key's model, if models have keys
+    cdef public object labels           # of all models, or None: theirs who learns
+    cdef readonly int64_t visited       # rows of all calls that learned, those that did not count included
 
     def __init__(self, *, loss, step, bint implicit, double regularization, double penalty, bint recent, Py_ssize_t slots,
                  bint offset, gamma, Py_ssize_t n_features, dtype):
@@ -397,15 +493,16 @@ cdef class Models:
         self.store.rule.dust = 1e-6 if single else 0.0
         self.store.rule.least_frame, self.store.rule.most = (1e-20, 1e30) if single else (1e-100, 1e150)
         self.configure(step, regularization, penalty)
-        self.allocate(0)
+        self.index = {}
+        self.move_to(self.allocated(0))
 
     def configure(self, step, double regularization, double penalty):
         """Set what may change between calls."""
         self.store.step = Step(step[0], step[1], step[2], step[3], step[4])
         self.store.regularization, self.store.rule.penalty = regularization, penalty
 
-    cdef allocate(self, Py_ssize_t blocks):
-        """Move to arrays of so many blocks, at least as many as are in use."""
+    cdef dict allocated(self, Py_ssize_t blocks):
+        """Arrays of so many blocks, at least as many as are in use, with what is learned."""
         cdef Py_ssize_t slots = self.store.slots, used = (self.n + OK_LANES - 1) // OK_LANES
         shapes = {"points": (self.dtype, (slots, self.store.d)), "coefficients": (self.dtype, (slots,)),
                   "born": (np.uint8, (slots,)), "t": (np.int64, ()), "frame": (np.float64, ()),
@@ -413,77 +510,104 @@ cdef class Models:
         if self.store.rule.loss.step > 0.0:
             shapes.update(gap=(np.float64, ()), gap_weight=(np.float64, ()))
         starts = {"frame": 1.0, "scalar": self.store.rule.loss.scalar}
-        moved = {}
+        arrays = {}
         for name, (dtype, shape) in shapes.items():
-            moved[name] = zeros((blocks, *shape, OK_LANES), np.dtype(dtype))
+            arrays[name] = zeros((blocks, *shape, OK_LANES), np.dtype(dtype))
             if name in starts:
-                moved[name][...] = starts[name]
+                arrays[name][...] = starts[name]
             if used:
-                moved[name][:used] = self.arrays[name][:used]
-        self.arrays = moved
-        self.store.t = <int64_t*> array_data(moved["t"])
-        self.store.frame = <double*> array_data(moved["frame"])
-        self.store.offset = <double*> array_data(moved["offset"])
-        self.store.scalar = <double*> array_data(moved["scalar"])
-        self.store.gap = self.store.gap_weight = NULL
-        if "gap" in moved:
-            self.store.gap = <double*> array_data(moved["gap"])
-            self.store.gap_weight = <double*> array_data(moved["gap_weight"])
-        self.store.count = <unsigned char*> array_data(moved["count"])
-        self.store.clock = <unsigned char*> array_data(moved["clock"])
-        self.store.born = <unsigned char*> array_data(moved["born"])
+                arrays[name][:used] = self.arrays[name][:used]
+        return arrays
 
-    def grow(self, Py_ssize_t n):
-        """Make sure that there are n models; memory doubles, so that each moves a few times at most."""
+    cdef move_to(self, dict arrays):
+        """Go on in other arrays."""
+        cdef Store store = self.store
+        store.t = <int64_t*> array_data(arrays["t"])
+        store.frame = <double*> array_data(arrays["frame"])
+        store.offset = <double*> array_data(arrays["offset"])
+        store.scalar = <double*> array_data(arrays["scalar"])
+        store.gap = store.gap_weight = NULL
+        if "gap" in arrays:
+            store.gap = <double*> array_data(arrays["gap"])
+            store.gap_weight = <double*> array_data(arrays["gap_weight"])
+        store.count = <unsigned char*> array_data(arrays["count"])
+        store.clock = <unsigned char*> array_data(arrays["clock"])
+        store.born = <unsigned char*> array_data(arrays["born"])
+        self.store, self.arrays = store, arrays
+
+    def reserve(self, Py_ssize_t n):
+        """Memory for n models, or MemoryError and all is as it was; it doubles, so that each moves a few times at most."""
         cdef Py_ssize_t blocks = (n + OK_LANES - 1) // OK_LANES, room = len(self.arrays["t"])
         if blocks > room:
-            self.allocate(max(blocks, 2 * room) if self.n else blocks)
-        self.n = max(self.n, n)
+            self.move_to(self.allocated(max(blocks, 2 * room) if self.n else blocks))
 
-    def visit(self, X, const double[::1] y, double[::1] scores, *, groups=None, active=None, bint learning,
-              Py_ssize_t first, Py_ssize_t last):
+    cdef int enter(self, dict keys) except -1:
+        """Let keys have models, all of them or none; their numbers follow those that there are."""
+        try:
+            self.index.update(keys)
+        except BaseException:
+            while len(self.index) > self.n:
+                self.index.popitem()            # asks no key whether it equals another
+            raise
+        return 0
+
+    cdef Shares shared_out(self, Examples* examples, Py_ssize_t first, Py_ssize_t last, Py_ssize_t threads):
+        """The places first, ..., last - 1 of a call, for each of its threads."""
+        cdef Py_ssize_t i
+        if threads >= last - first:
+            threads = 1
+        cdef Shares shares = Shares(threads, first, last, zeros((threads, self.store.d, OK_LANES), self.dtype))
+        for i in range(threads):
+            shares.of[i].store, shares.of[i].examples = &self.store, examples
+            shares.of[i].single = self.dtype == np.float32
+            shares.of[i].points = array_data(self.arrays["points"])
+            shares.of[i].coef = array_data(self.arrays["coefficients"])
+        return shares
+
+    def visit(self, X, const double[::1] y, double[::1] scores, *, groups=None, const unsigned char[::1] active=None,
+              Py_ssize_t first, Py_ssize_t last, Py_ssize_t threads=1, bint learning=False, Py_ssize_t rows=0,
+              Py_ssize_t n=0, dict keys=None, labels=None, unsigned char[::1] failed=None):
         """The examples of blocks first, ..., last - 1: scores, and moves if `learning`.
 
         Row m of X is for model m, unless `groups` = (blocks, starts, order) says what belongs together; `first` and
-        `last` are then places in `blocks`.  Different ranges may run in different threads.
+        `last` are then places in `blocks`.
+
+        Whoever learns is alone.  These are `rows` rows of a call (those that do not count included).  With them there are n
+        models, for which there is memory; the new ones have `keys`, and all have these `labels`.  `failed` tells, and is
+        told, which models have met a row that they cannot learn.  After an error or an interrupt, `visited` says whether
+        all rows are learned or none.
 
         Returns
         -------
         learned, row, reason : how many rows went well; the first that did not (-1: none), and why
         """
         cdef Examples examples
-        cdef Lanes lanes
-        cdef Outcome outcome = Outcome(0, -1, NONE)
         cdef const int64_t[::1] blocks, order
         cdef const int64_t[:, ::1] starts
-        cdef const unsigned char[::1] mask
-        cdef void* points = <void*> array_data(self.arrays["points"])
-        cdef void* coef = <void*> array_data(self.arrays["coefficients"])
-        scratch = zeros((self.store.d, OK_LANES), self.dtype)
-        cdef void* x = <void*> array_data(scratch)
-        if last <= first:
-            return 0, -1, NONE
+        cdef Outcome outcome = Outcome(0, -1, NONE)
+        cdef Shares shares = None
         examples.X = array_data(X)
-        examples.y = NULL
-        if y is not None:
-            examples.y = &y[0]
-        examples.scores = &scores[0]
-        examples.learning = learning
         examples.n = X.shape[0]
-        examples.active = NULL
+        examples.y = NULL if y is None or not len(y) else &y[0]
+        examples.active = NULL if active is None or not len(active) else &active[0]
+        examples.failed = NULL if failed is None else &failed[0]
+        examples.learning = learning
         examples.blocks = NULL
-        if active is not None:
-            mask = active
-            examples.active = &mask[0]
-        if groups is not None:
-            blocks, starts, order = groups
-            examples.blocks, examples.starts, examples.order = &blocks[0], &starts[0, 0], &order[0]
-        cdef bint single = self.dtype == np.float32
-        with nogil:
-            if single:
-                visit_blocks[float](&self.store, <float*> points, <float*> coef, first, last, <float*> x, &lanes, &examples, &outcome)
-            else:
-                visit_blocks[double](&self.store, <double*> points, <double*> coef, first, last, <double*> x, &lanes, &examples, &outcome)
+        if last > first:
+            examples.scores = &scores[0]
+            if groups is not None:
+                blocks, starts, order = groups
+                examples.blocks, examples.starts, examples.order = &blocks[0], &starts[0, 0], &order[0]
+            shares = self.shared_out(&examples, first, last, threads)
+        if learning:
+            if keys:
+                self.enter(keys)
+            self.n, self.labels = n, labels
+        if last > first:
+            shares.run()
+            outcome = shares.outcome()
+        if learning:
+            self.visited += rows
         return outcome.learned, outcome.row, outcome.reason
 
     def values(self, name):
@@ -495,11 +619,15 @@ cdef class Models:
         block, lane = np.divmod(np.asarray(models, dtype=np.int64), OK_LANES)
         return {name: np.ascontiguousarray(array[block, ..., lane]) for name, array in self.arrays.items()}
 
-    def scatter(self, models, state):
-        """Put a state that `gather` gave and `check_state` has seen into models that are there."""
-        block, lane = np.divmod(np.asarray(models, dtype=np.int64), OK_LANES)
+    def admit(self, state, Py_ssize_t n, dict keys=None):
+        """n more models, in a state that `gather` gave and `check_state` has seen."""
+        self.reserve(self.n + n)
+        block, lane = np.divmod(np.arange(self.n, self.n + n), OK_LANES)
         for name, array in self.arrays.items():
             array[block, ..., lane] = state[name]
+        if keys:
+            self.enter(keys)
+        self.n += n
 
     def check_state(self, state, Py_ssize_t n):
         """Raise ValueError unless a state of n models fits: every index and shape that C relies on."""
@@ -561,11 +689,14 @@ cdef class Models:
             raise AssertionError(str(error)) from error
         spare = self.gather(np.arange(self.n, blocks * OK_LANES))
         assert not spare["t"].any() and not spare["count"].any(), "a model beyond the last has learned"
+        assert list(self.index.values()) in ([], list(range(self.n))), "keys and models do not fit"
 
 
 cdef zeros(shape, dtype):
     """np.zeros that starts at a cache line."""
-    size = int(np.prod(shape)) * dtype.itemsize
+    size = dtype.itemsize
+    for n in shape:
+        size *= n
     memory = np.zeros(size + 64, dtype=np.uint8)
-    start = -memory.ctypes.data % 64
+    start = -<Py_ssize_t> array_data(memory) & 63
     return memory[start:start + size].view(dtype).reshape(shape)

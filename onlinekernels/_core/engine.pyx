@@ -6,14 +6,12 @@ lets each hypothesis evaluate, decide and carry out.
 cimport cython
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.pythread cimport PyThread_get_thread_ident
 from libc.math cimport NAN, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.function cimport Function
 from onlinekernels._core.hypothesis cimport Hypothesis
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.scaling cimport Scaler
-from onlinekernels._core.turns cimport generation
 from onlinekernels._core.workspace cimport DERIVATIVE, MOVE, POINT, PYTHON, SCORE, Workspace
 
 REASONS = {
@@ -70,10 +68,6 @@ cdef class Engine:
     cdef readonly Scaler scaler
     cdef bint scaled                    # whether the scaler has taken in a piece that is not learned yet,
     cdef Py_ssize_t first               # which begins with this row of the call
-    # In the middle of a piece, by the thread `runner`; and the process in which that was last looked at.
-    cdef bint halfway
-    cdef unsigned long runner
-    cdef long long generation
 
     def __init__(self, Hypothesis hypothesis, *, Py_ssize_t targets=1, bint growing=False, bint leaves_out=False,
                  Scaler scaler=None):
@@ -86,7 +80,6 @@ cdef class Engine:
         self.leaves_out = leaves_out
         self.scaler = scaler
         self.spare = []
-        self.generation = generation
 
     # ---- The loop -----------------------------------------------------------------------------
 
@@ -206,8 +199,6 @@ cdef class Engine:
         """Learn a few rows."""
         cdef Py_ssize_t learned = 0
         self.hypothesis.mind_rounding_from_python()
-        self.runner = PyThread_get_thread_ident()
-        self.halfway = True
         try:
             if self.scaler is not None:
                 self.first, self.scaled = first, True
@@ -218,7 +209,6 @@ cdef class Engine:
             self.function.close(w)
         finally:
             self.end_scaling(learned, rows)
-            self.halfway = False
         if learned < rows:
             self.raise_failure(w, first + learned)
         return 0
@@ -241,22 +231,7 @@ cdef class Engine:
         raise FloatingPointError(f"Row {row} of X cannot be learned: {REASONS[w.failure]}.")
 
     cdef int tidy(self) except -1:
-        self.runner = PyThread_get_thread_ident()
-        self.halfway = True                     # slots may move
-        try:
-            self.function.tidy()
-        finally:
-            self.halfway = False
-        return 0
-
-    def mind_forks(self):
-        """After a fork: RuntimeError if another thread was in the middle of a piece."""
-        if self.generation == generation:
-            return
-        if self.halfway and self.runner != PyThread_get_thread_ident():
-            raise RuntimeError("This model was learning in another thread when the process was forked: its copy here is "
-                               "incomplete.")
-        self.generation = generation
+        return self.function.tidy()
 
     # ---- Predicting ---------------------------------------------------------------------------
 

@@ -111,7 +111,7 @@ cdef class Hypothesis:
         if self.averages:
             self.add_average(w)
         if not ((w.all_labels or isfinite(w.term.alpha[0] * w.own[i]) and isfinite(w.term.offset[0]))
-                and isfinite(w.move.scalar) and isfinite(w.move.transform[0][0]) and isfinite(w.move.norms.square)
+                and isfinite(w.move.scalar) and isfinite(w.move.pace.weight) and isfinite(w.move.transform[0][0]) and isfinite(w.move.norms.square)
                 and self.rule.is_finite()):
             w.failure = MOVE
             return False

@@ -20,6 +20,7 @@ cdef class Turn:
     cdef list waiting           # locks, one for each thread that waits
     cdef list learners          # threads among them that want to learn
     cdef int due                # others that the last learner has let in
+    cdef bint cut_off           # whether another thread was learning when this process was forked
     cdef long long generation   # of the process that all this belongs to
     cdef readonly Way alone     # a context for those who learn
     cdef readonly Way shared    # a context for those who predict
@@ -29,9 +30,9 @@ cdef class Turn:
     cdef bint must_wait(self, unsigned long me, int purpose)
     cdef wait(self, unsigned long me, int purpose)
     cdef wake(self)
-    cdef mind_forks(self, unsigned long me)
+    cdef mind_forks(self)
+    cdef refuse_what_is_cut_off(self)
 
 
 cdef class TakesTurns:
     cdef readonly Turn _turn
-

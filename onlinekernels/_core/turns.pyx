@@ -9,12 +9,16 @@ A call has its scratch memory to itself, so only learning has to be alone.  Thre
 
 Whoever comes while somebody waits to learn waits too; but those who have waited for a learner go in before the next one.
 
-A fork copies the memory of a model, but not the threads that use it: in the child, other threads have left.
+A fork copies the memory of a model, but not the threads that use it: in the child, other threads have left, and what one of
+them was learning refuses to be used.
 """
 import os
 from _thread import allocate_lock
 
 from cpython.pythread cimport PyThread_get_thread_ident
+
+cdef double NAP = 1.0           # seconds of waiting for a turn, before a look whether this is another process by now
+cdef unsigned long survivor     # the one thread of its parent that this process has
 
 
 cdef class Way:
@@ -54,7 +58,8 @@ cdef class Turn:
 
     cdef enter(self, int purpose):
         cdef object me = PyThread_get_thread_ident()
-        self.mind_forks(me)
+        self.mind_forks()
+        self.refuse_what_is_cut_off()
         if me in self.inside:
             if purpose != LOOK:
                 raise RuntimeError("This model is at work already: a loss or kernel of your own, or a signal handler, "
@@ -69,7 +74,7 @@ cdef class Turn:
 
     cdef leave(self):
         cdef object me = PyThread_get_thread_ident()
-        self.mind_forks(me)
+        self.mind_forks()
         depth = self.inside[me]
         if depth > 1:
             self.inside[me] = depth - 1
@@ -90,6 +95,7 @@ cdef class Turn:
     cdef wait(self, unsigned long me, int purpose):
         """Until there is a turn; everybody is woken and looks again, as nobody may be woken too little."""
         cdef bint is_due
+        cdef long long before = generation
         while True:
             lock = allocate_lock()
             lock.acquire()
@@ -97,16 +103,25 @@ cdef class Turn:
             if purpose == LEARN:
                 self.learners.append(me)
             try:
-                lock.acquire()
+                while not lock.acquire(True, NAP) and generation == before:
+                    pass
             except BaseException:               # Ctrl-C
+                self.mind_forks()
                 if lock in self.waiting:
                     self.waiting.remove(lock)
                 elif purpose != LEARN and self.due:
                     self.due -= 1
-                if purpose == LEARN:
+                if purpose == LEARN and me in self.learners:
                     self.learners.remove(me)
                 self.wake()
                 raise
+            if generation != before:            # a signal handler has forked, and nobody here would wake us
+                self.mind_forks()
+                self.refuse_what_is_cut_off()
+                if not self.must_wait(me, purpose):
+                    return
+                before = generation
+                continue
             if purpose == LEARN:
                 self.learners.remove(me)
                 if not self.must_wait(me, purpose):
@@ -123,14 +138,21 @@ cdef class Turn:
         for lock in waiting:
             lock.release()
 
-    cdef mind_forks(self, unsigned long me):
+    cdef mind_forks(self):
         """After a fork: the threads that were in are not in this process."""
         if self.generation == generation:
             return
         self.generation = generation
+        me = survivor                           # a thread that began since may have the name of one that is gone
+        self.cut_off = self.cut_off or self.is_alone and self.learner != survivor
         self.inside = {me: self.inside[me]} if me in self.inside else {}
-        self.is_alone = self.is_alone and self.learner == me
+        self.is_alone = self.is_alone and self.learner == survivor
         self.waiting, self.learners, self.due = [], [], 0
+
+    cdef refuse_what_is_cut_off(self):
+        if self.cut_off:
+            raise RuntimeError("This model was learning in another thread when the process was forked: its copy here is "
+                               "incomplete.")
 
 
 cdef class TakesTurns:
@@ -141,7 +163,8 @@ cdef class TakesTurns:
 
 
 def _after_fork():
-    global generation
+    global generation, survivor
+    survivor = PyThread_get_thread_ident()
     generation += 1
 
 

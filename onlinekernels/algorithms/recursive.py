@@ -3,9 +3,9 @@ import numbers
 
 import numpy as np
 
-from onlinekernels._core import scaling
 from onlinekernels.fitted import learned, only_if
 from onlinekernels.labels import label_column
+from onlinekernels.labelvalues import as_list
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.plan import Plan
 from onlinekernels.validation import as_csr, bad_parameter, check_count, check_positive, check_targets
@@ -185,11 +185,12 @@ class KRLS(OnlineLearner):
         with self._turn.shared:
             state, rule, scores, deviations = self._known(X)
             if state.loss.task != "regression":
-                places = state.labels.places_of(label_column(y, len(scores)))
+                labels = label_column(y, len(scores))
+                places = state.labels.places_of(labels)
                 likely = state.loss.probabilities(scores)
                 known = [place is not None and place < likely.shape[1] for place in places]
                 if not all(known):
-                    raise ValueError(f"{y[known.index(False)]!r} is not a label of this model.")
+                    raise ValueError(f"{as_list(labels)[known.index(False)]!r} is not a label of this model.")
                 return np.log(likely[np.arange(len(scores)), np.array(places, dtype=np.intp)])
             y = check_targets(y, len(scores), state.targets).reshape(len(scores), -1)
             units = _units(state, len(scores))
@@ -250,8 +251,7 @@ def _units(state, n):
     """What deviations of each target are multiplied by, shape (n, targets); 1 where targets are not scaled."""
     if state.target_scaler is None:
         return 1.0
-    scaler = state.target_scaler
-    return np.tile(scaling.target_deviations(scaler.mean, scaler.square, scaler.count), (n, 1))
+    return np.tile(state.target_scaler.deviations(), (n, 1))
 
 
 def _checked_coverage(coverage):

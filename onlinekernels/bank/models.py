@@ -1,23 +1,24 @@
 """The bank itself: calls are checked, shared out over threads, and answered."""
 import copy
-import threading
+from itertools import islice
 
 import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.bank import Models
 from onlinekernels._core.engine import REASONS
+from onlinekernels._core.turns import Turn
 from onlinekernels._core.vecmath import all_finite
 from onlinekernels.bank import files
 from onlinekernels.bank.plan import BankPlan
-from onlinekernels.bank.rows import LANES, as_keys, checked_mask, checked_numbers, grouped, targets
+from onlinekernels.bank.rows import LANES, as_keys, checked_mask, checked_numbers, pieces, targets
 from onlinekernels.labels import BinaryLabels
 from onlinekernels.params import Parameterized
 from onlinekernels.state import State
 
 __all__ = ["Bank"]
 
-BLOCKS_AT_A_TIME = 4096  # between two looks at Ctrl-C
+MOST_THREADS = 1024
 NUMBERS = {"t_": "t", "intercept_": "offset"}
 
 
@@ -53,7 +54,7 @@ class Bank(Parameterized):
     offset : bool
         Learn an offset beside each function; it is not regularized.
     threads : int
-        Threads that share the models of a call; at least 1.
+        Threads that share the models of a call; from 1 to 1024.
 
     Attributes
     ----------
@@ -66,8 +67,11 @@ class Bank(Parameterized):
 
     Notes
     -----
-    Parameters are read when the bank first learns. The first X decides about the precision: with float32, points,
-    coefficients and kernel values are float32, and twice as many models fit through the processor.
+    Parameters are read when the bank first learns, `threads` by every call. The first X decides about the precision: with
+    float32, points, coefficients and kernel values are float32, and twice as many models fit through the processor.
+
+    An error or Ctrl-C stops a call before its first row or, if it is a long one, between two pieces of it: the exception's
+    ``rows_learned`` says how many rows were learned, and the bank goes on from there.
 
     Examples
     --------
@@ -100,9 +104,17 @@ class Bank(Parameterized):
         self._begin()
 
     def _begin(self):
-        self._turn = threading.RLock()  # one call at a time: memory may move when a key appears
-        self._plan = self._models = self._labels = None
-        self._index = {}  # number of each key's model
+        self._turn = Turn()
+        self._plan = self._models = None  # the plan counts once there are models
+
+    @property
+    def _index(self):
+        """Number of each key's model."""
+        return {} if self._models is None else self._models.index
+
+    @property
+    def _labels(self):
+        return None if self._models is None else self._models.labels
 
     # ---- Learning -----------------------------------------------------------------------------
 
@@ -120,7 +132,8 @@ class Bank(Parameterized):
             Rows that count; the others are not even looked at.
         classes : both labels, needed at most on the first call
         """
-        self._visit(X, y, keys, active, classes, learning=True)
+        with self._turn.alone:
+            self._visit(X, y, keys, active, classes, learning=True)
         return self
 
     def progressive(self, X, y=None, keys=None, active=None, *, classes=None):
@@ -131,84 +144,83 @@ class Bank(Parameterized):
         scores : array of shape (n,)
             f(x) + offset of the row's model, for every task; NaN for rows that are not active.
         """
-        return self._visit(X, y, keys, active, classes, learning=True)
+        with self._turn.alone:
+            return self._visit(X, y, keys, active, classes, learning=True)
 
     def _visit(self, X, y, keys, active, classes, learning):
-        with self._turn:
-            plan = self._plan or self._checked_plan()
-            dtype = None if self._models is None else self._models.dtype
-            X = validation.check_points(X, n_features=plan.n_features, dtype=dtype, finite=active is None, owner="Bank")
-            n = len(X)
-            if active is not None:
-                active = checked_mask(active, n)
-                if not all_finite(X):
-                    validation.check_points(np.where(active[:, None], X, 0))
-            numbers, newcomers = self._numbers(plan, keys, n, active)
-            y, labels = targets(plan, self._labels, y, n, active, classes) if learning else (None, self._labels)
-            if self._models is None:
-                if not learning:
-                    raise validation.not_fitted(self)
-                self._models = Models(dtype=X.dtype, **plan.core())
-            self._plan, self._labels = plan, labels
-            if learning:
-                self._index.update(newcomers)
-                self._models.grow(plan.n_models or len(self._index))
-            return self._run(X, y, numbers, active, learning)
-
-    def _run(self, X, y, numbers, active, learning):
-        """Scores of checked rows, which are learned if `learning`."""
-        scores = np.empty(len(X)) if numbers is None and active is None else np.full(len(X), np.nan)
-        if numbers is None:
-            groups, places = None, -(-len(X) // LANES)
+        """Scores of rows, which are learned if `learning`; all that can be refused is refused here."""
+        models = self._models
+        if models is None:
+            plan, dtype = self._checked_plan(), None
         else:
-            if active is not None:
-                numbers = np.where(active, numbers, -1)
-            scores[numbers >= self._models.n] = 0.0  # a key that has not appeared scores like a new model
-            groups = grouped(numbers, self._models.n)
-            places, active = len(groups[0]), None
+            plan, dtype = self._plan, models.dtype
+        threads = self._checked_threads()
+        X = validation.check_points(X, n_features=plan.n_features, dtype=dtype, finite=active is None, owner="Bank")
+        n = len(X)
         if active is not None:
-            active = active.view(np.uint8)
+            active = checked_mask(active, n)
+            if not all_finite(X):
+                validation.check_points(np.where(active[:, None], X, 0))
+        numbers, newcomers = self._numbers(plan, keys, n, active)
+        if learning:
+            y, labels = targets(plan, self._labels, y, n, active, classes)
+            models = models or Models(dtype=X.dtype, **plan.core())
+            return self._run(plan, models, X, y, labels, numbers, newcomers, active, threads)
+        if models is None:
+            raise validation.not_fitted(self)
+        return self._run(plan, models, X, None, None, numbers, None, active, threads)
 
-        def visit(first, last):
-            outcomes = [(0, -1, 0)]
-            for begin in range(first, last, BLOCKS_AT_A_TIME):
-                end = min(begin + BLOCKS_AT_A_TIME, last)
-                outcomes.append(self._models.visit(X, y, scores, groups=groups, active=active, learning=learning,
-                                                   first=begin, last=end))
-            return outcomes
+    def _run(self, plan, models, X, y, labels, numbers, newcomers, active, threads):
+        """Scores of checked rows, which are learned unless newcomers is None.
 
-        bounds = np.linspace(0, places, validation.check_integer(self, "threads", 1) + 1).astype(int).tolist()
-        if len(bounds) == 2 or places < len(bounds):
-            outcomes = visit(0, places)
-        else:
-            from concurrent.futures import ThreadPoolExecutor  # takes milliseconds to import
-
-            with ThreadPoolExecutor(len(bounds) - 1) as threads:
-                outcomes = sum(threads.map(visit, bounds[:-1], bounds[1:]), [])
-        row, reason = min(((row, reason) for _, row, reason in outcomes if row >= 0), default=(-1, 0))
-        if row >= 0:
-            learned = sum(count for count, _, _ in outcomes)
-            error = FloatingPointError(
-                f"Row {row} of X cannot be learned: {REASONS[reason]}. Its model stopped there; the other rows, {learned} "
-                "in all, were learned." if learning else f"Row {row} of X has no finite score: {REASONS[reason]}."
-            )
-            error.rows_learned = learned if learning else 0
-            raise error
+        An error or Ctrl-C stops before the first piece or between two; the exception says how many rows were learned.
+        """
+        learning, known, visited = newcomers is not None, models.n, models.visited
+        n = plan.n_models or known + len(newcomers or ())
+        scores = np.empty(len(X)) if numbers is None and active is None else np.full(len(X), np.nan)
+        if numbers is not None:
+            if active is not None:
+                numbers, active = np.where(active, numbers, -1), None
+            scores[numbers >= n] = 0.0  # a key that has not appeared scores like a new model
+        several = len(X) > plan.rows_at_a_time
+        how = {"threads": threads, "learning": learning, "labels": labels, "keys": newcomers}
+        how["active"] = None if active is None else active.view(np.uint8)
+        if several and learning and numbers is not None:
+            how["failed"] = np.zeros(-(-n // LANES) * LANES, dtype=np.uint8)
+        outcomes = []
+        try:
+            if learning:
+                models.reserve(n)
+            for rows, groups, (first, last) in pieces(len(X), numbers, n, plan.rows_at_a_time):
+                if several and newcomers:  # a key appears with its first row
+                    n = max(models.n, 1 + int(numbers[rows].max()))
+                    how["keys"] = dict(islice(newcomers.items(), models.n - known, n - known))
+                length = rows.stop - rows.start
+                outcomes.append(models.visit(X, y, scores, groups=groups, first=first, last=last, rows=length, n=n, **how))
+        except BaseException as error:
+            if learning:
+                error.rows_learned = models.visited - visited
+            raise
+        finally:
+            if learning and models.visited:  # a first call that has learned nothing was none
+                self._plan, self._models = plan, models
+        raise_failure(outcomes, learning)
         return scores
 
     # ---- Predicting ---------------------------------------------------------------------------
 
     def scores(self, X, keys=None, active=None):
         """f(x) + offset of the rows' models, as `progressive` gives it, without learning; 0 for a key without a model."""
-        return self._visit(X, None, keys, active, None, learning=False)
+        with self._turn.shared:
+            return self._visit(X, None, keys, active, None, learning=False)
 
     def predict(self, X, keys=None, active=None):
         """Labels, targets, or +1 (ordinary) and -1 (novel) for the rows of X.
 
         Rows that are not active get None, NaN or 0.
         """
-        with self._turn:
-            scores = self.scores(X, keys, active)
+        with self._turn.shared:
+            scores = self._visit(X, None, keys, active, None, learning=False)
             task = self._plan.loss.task
             if task == "regression":
                 return scores
@@ -233,8 +245,11 @@ class Bank(Parameterized):
         validation.check_integer(self, "n_features", 1)
         if self.n_models is not None:
             validation.check_integer(self, "n_models", 1)
-        validation.check_integer(self, "threads", 1)
+        self._checked_threads()
         return BankPlan(self)
+
+    def _checked_threads(self):
+        return validation.check_integer(self, "threads", 1, MOST_THREADS)
 
     def _numbers(self, plan, keys, n, active):
         """(number of each row's model, keys that are new with their numbers); None without keys: row m is model m's."""
@@ -246,16 +261,16 @@ class Bank(Parameterized):
             return None, {}
         if plan.n_models is not None:
             return checked_numbers(keys, n, plan.n_models), {}
-        keys = as_keys(keys, n)
+        keys, index = as_keys(keys, n), self._index
         try:
-            known = list(map(self._index.get, keys))
+            known = list(map(index.get, keys))
             newcomers = {}
             for i, number in enumerate(known):
                 if number is None:
                     if active is not None and not active[i]:
                         known[i] = 0
                         continue
-                    known[i] = newcomers.setdefault(keys[i], len(self._index) + len(newcomers))
+                    known[i] = newcomers.setdefault(keys[i], len(index) + len(newcomers))
         except TypeError as error:
             raise TypeError(f"keys must be hashable, such as numbers, strings or tuples: {error}.") from error
         if any(key != key for key in newcomers):
@@ -265,20 +280,23 @@ class Bank(Parameterized):
     # ---- Models -------------------------------------------------------------------------------
 
     def __len__(self):
-        return 0 if self._models is None else self._models.n
+        with self._turn:
+            return 0 if self._models is None else self._models.n
 
     def __contains__(self, key):
-        try:
-            self._number(key)
-        except KeyError:
-            return False
-        return True
+        with self._turn:
+            try:
+                self._number(key)
+            except KeyError:
+                return False
+            return True
 
     def _number(self, key):
-        number = self._index.get(key) if self._plan is None or self._plan.n_models is None else key
-        if number is None or self._models is None or not 0 <= number < self._models.n:
-            raise KeyError(f"The bank has no model for {key!r}.")
-        return number
+        if self._models is not None:
+            number = self._index.get(key) if self._plan.n_models is None else key
+            if number is not None and 0 <= number < self._models.n:
+                return number
+        raise KeyError(f"The bank has no model for {key!r}.")
 
     def model(self, key):
         """The model of a key (a number with ``n_models=``) as an ordinary fitted model, which continues identically.
@@ -302,29 +320,34 @@ class Bank(Parameterized):
 
     @property
     def keys_(self):
-        return list(self._index) if self._attribute().n_models is None else list(range(self._models.n))
+        with self._turn:
+            return list(self._index) if self._attribute().n_models is None else list(range(self._models.n))
 
     @property
     def n_terms_(self):
-        self._attribute()
-        return self._models.term_counts()
+        with self._turn:
+            self._attribute()
+            return self._models.term_counts()
 
     @property
     def classes_(self):
-        self._attribute()
-        if self._labels is None:
-            raise AttributeError("classes_ exists for losses of two classes only.")
-        return self._labels.classes.copy()
+        with self._turn:
+            self._attribute()
+            if self._labels is None:
+                raise AttributeError("classes_ exists for losses of two classes only.")
+            return self._labels.classes.copy()
 
     def __getattr__(self, name):
         """Fitted numbers of all models."""
         if name in ("margin_", "width_"):
-            if self._attribute().loss.scalar_name != name[:-1]:
-                raise AttributeError(f"The loss {self._plan.loss!r} has no {name[:-1]}.")
-            return self._models.values("scalar")
+            with self._turn:
+                if self._attribute().loss.scalar_name != name[:-1]:
+                    raise AttributeError(f"The loss {self._plan.loss!r} has no {name[:-1]}.")
+                return self._models.values("scalar")
         if name in NUMBERS:
-            self._attribute()
-            return self._models.values(NUMBERS[name])
+            with self._turn:
+                self._attribute()
+                return self._models.values(NUMBERS[name])
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _attribute(self):
@@ -333,11 +356,17 @@ class Bank(Parameterized):
         return self._plan
 
     def take(self, keys):
-        """A bank with copies of the models of some keys; for banks with keys."""
+        """A bank with copies of the models of some keys, which differ; for banks with keys."""
+        keys = list(keys)
         with self._turn:
             if self._attribute().n_models is not None:
                 raise ValueError("take is for banks with keys; this one has n_models=.")
-            return self._with_models([(list(keys), self._models.gather([self._number(key) for key in keys]))])
+            part = keys, self._models.gather([self._number(key) for key in keys])
+            labels = self._labels
+        twice = first_repeated(keys)
+        if twice:
+            raise ValueError(f"keys must differ. Got {twice[0]!r} twice.")
+        return self._with_models([part], labels)
 
     @staticmethod
     def joined(banks):
@@ -348,37 +377,39 @@ class Bank(Parameterized):
         fitted = [bank for bank in banks if bank._models is not None]
         if not fitted:
             return copy.deepcopy(banks[0])
-        first = fitted[0]
+        first, parts, labels = fitted[0], [], fitted[0]._labels
         for bank in fitted:
             if bank._plan.n_models is not None:
                 raise ValueError("Only banks with keys can be joined; this one has n_models=.")
             if not bank._plan.is_like(first._plan) or bank._models.dtype != first._models.dtype:
                 raise ValueError(f"Banks to be joined must have the same parameters. Got {first!r} and {bank!r}.")
-            if bank._labels is not None and bank.classes_.tolist() != first.classes_.tolist():
-                raise ValueError(f"Banks to be joined must have the same classes. Got {first.classes_} and {bank.classes_}.")
-        keys = [key for bank in fitted for key in bank._index]
-        if len(set(keys)) < len(keys):
-            seen = set()
-            twice = next(key for key in keys if key in seen or seen.add(key))
-            raise ValueError(f"Banks to be joined must not share keys. {twice!r} is in two of them.")
-        return first._with_models([(bank.keys_, bank._models.gather(np.arange(bank._models.n))) for bank in fitted])
+            with bank._turn:
+                if bank._labels is not None and bank.classes_.tolist() != labels.classes.tolist():
+                    raise ValueError(
+                        f"Banks to be joined must have the same classes. Got {labels.classes} and {bank.classes_}."
+                    )
+                parts.append((bank.keys_, bank._models.gather(np.arange(bank._models.n))))
+        twice = first_repeated([key for keys, _ in parts for key in keys])
+        if twice:
+            raise ValueError(f"Banks to be joined must not share keys. {twice[0]!r} is in two of them.")
+        return first._with_models(parts, labels)
 
-    def _with_models(self, parts):
+    def _with_models(self, parts, labels):
         """A bank like this one with other models: [(keys, their state)]."""
         bank = Bank(**copy.deepcopy(self.get_params(deep=False)))
-        bank._plan, bank._labels = self._plan, self._labels
-        bank._models = Models(dtype=self._models.dtype, **self._plan.core())
-        bank._models.grow(sum(len(keys) for keys, _ in parts))
+        models = Models(dtype=self._models.dtype, **self._plan.core())
+        models.reserve(sum(len(keys) for keys, _ in parts))
         for keys, state in parts:
-            first = len(bank._index)
-            bank._index.update(zip(keys, range(first, first + len(keys))))
-            bank._models.scatter(np.arange(first, first + len(keys)), state)
+            models.admit(state, len(keys), dict(zip(keys, range(models.n, models.n + len(keys)))))
+        models.labels = labels
+        bank._plan, bank._models = self._plan, models
         return bank
 
     # ---- Files and pickles --------------------------------------------------------------------
 
     def save(self, path):
         """Write the bank to one .npz file that `Bank.load` continues from, bit for bit. Keys must be numbers or strings."""
+        self._checked_threads()  # what `load` refuses is not written
         with self._turn:
             files.save(self, path)
 
@@ -388,6 +419,7 @@ class Bank(Parameterized):
         header, learned = files.read(path)
         try:
             bank = Bank(**header)
+            bank._checked_threads()
             if learned is not None:
                 bank._restore(learned)
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError, MemoryError) as error:
@@ -407,7 +439,7 @@ class Bank(Parameterized):
         }
 
     def _restore(self, learned):
-        plan = BankPlan(Bank(**learned["params"]))
+        plan = Bank(**learned["params"])._checked_plan()
         if learned["dtype"] not in ("f4", "f8"):
             raise ValueError(f"points cannot be of type {learned['dtype']!r}")
         keys = learned["keys"]
@@ -419,10 +451,9 @@ class Bank(Parameterized):
             raise ValueError("two models have the same key")
         models = Models(dtype=learned["dtype"], **plan.core())
         models.check_state(learned["models"], n)
-        models.grow(n)
-        models.scatter(np.arange(n), learned["models"])
-        self._labels = None if learned["labels"] is None else BinaryLabels.restore(learned["labels"])
-        self._plan, self._models, self._index = plan, models, index
+        models.admit(learned["models"], n, index)
+        models.labels = None if learned["labels"] is None else BinaryLabels.restore(learned["labels"])
+        self._plan, self._models = plan, models
 
     def __getstate__(self):
         with self._turn:
@@ -435,8 +466,31 @@ class Bank(Parameterized):
 
     def _check(self):
         """Assert every invariant."""
-        if self._models is None:
-            return
-        self._models._check()
-        if self._plan.n_models is None:
-            assert list(self._index.values()) == list(range(self._models.n))
+        with self._turn:
+            if self._models is None:
+                return
+            self._models._check()
+            assert self._models.n == (self._plan.n_models or len(self._index)), "models and their names do not fit"
+            assert (self._labels is None) == (self._plan.loss.task != "binary"), "labels and loss do not fit"
+
+
+def raise_failure(outcomes, learning):
+    """FloatingPointError if there is a row that cannot be learned, or has no score."""
+    row, reason = min(((row, reason) for _, row, reason in outcomes if row >= 0), default=(-1, 0))
+    if row < 0:
+        return
+    learned = sum(count for count, _, _ in outcomes)
+    error = FloatingPointError(
+        f"Row {row} of X cannot be learned: {REASONS[reason]}. Its model stopped there; the other rows, {learned} "
+        "in all, were learned." if learning else f"Row {row} of X has no finite score: {REASONS[reason]}."
+    )
+    error.rows_learned = learned if learning else 0
+    raise error
+
+
+def first_repeated(keys):
+    """The first of some keys that was there before, in a list; an empty list if all differ."""
+    if len(set(keys)) == len(keys):
+        return []
+    seen = set()
+    return [next(key for key in keys if key in seen or seen.add(key))]

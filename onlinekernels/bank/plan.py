@@ -12,6 +12,7 @@ __all__ = ["BankPlan"]
 
 RULES = {"silk": SILK, "norma": NORMA}
 MOST_TERMS = LANES_CODES["most slots"]
+PIECE = 2**28  # features of terms that rows are compared with between two looks at Ctrl-C: less than a second
 
 
 class BankPlan:
@@ -33,6 +34,8 @@ class BankPlan:
             )
         if plan.adapts_step:
             raise ValueError("A Bank has no step=MetaDescent. Use Fixed, InverseSqrt or Decaying.")
+        blocks = PIECE // (plan.budget.size * (self.n_features + 4) * LANES_CODES["lanes"])
+        self.rows_at_a_time = max(int(blocks), 64) * LANES_CODES["lanes"]
 
     def blank(self):
         """An ordinary model with these parameters that has learned nothing."""

@@ -5,7 +5,7 @@ from onlinekernels import validation
 from onlinekernels._core.bank import LANES_CODES
 from onlinekernels.labels import BinaryLabels, label_column
 
-__all__ = ["as_keys", "checked_mask", "checked_numbers", "grouped", "targets"]
+__all__ = ["as_keys", "checked_mask", "checked_numbers", "pieces", "targets"]
 
 LANES = LANES_CODES["lanes"]
 
@@ -23,6 +23,17 @@ def as_keys(keys, n):
         keys = column.tolist()
     validation.check_length(keys, n, "keys")
     return keys
+
+
+def pieces(n, numbers, n_models, rows):
+    """The n rows of a call, so many at a time: (slice, groups or None, (first place, end of places))."""
+    for begin in range(0, n, rows):
+        end = min(begin + rows, n)
+        if numbers is None:
+            yield slice(begin, end), None, (begin // LANES, -(-end // LANES))
+        else:
+            blocks, starts, order = grouped(numbers[begin:end], n_models)
+            yield slice(begin, end), (blocks, starts, order + begin if begin else order), (0, len(blocks))
 
 
 def grouped(numbers, n_models):

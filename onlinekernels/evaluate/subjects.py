@@ -146,14 +146,17 @@ class Late(_RowByRow, Prompt):
         return super().judge(X, y)
 
     def predict(self, row):
-        """(scores of all outputs that there are, margin)."""
+        """(scores of all outputs that there are, margin), in the units of y."""
         model = self.model
         with model._turn.shared:
             state = model._state
             if state is None:
                 loss = model._current_loss()
                 return np.zeros(0), 0.0 if loss.scalar_name is None else getattr(loss, loss.scalar_name)
-            return model._scores(state, row)[0], state.hypothesis.scalar()
+            scores, margin = model._scores(state, row), state.hypothesis.scalar()
+            if state.target_scaler is not None:
+                scores, margin = state.target_scaler.restored(scores), margin * state.target_scaler.deviations()[0]
+            return scores[0], margin
 
     def learn(self, row, label):
         self.model.partial_fit(row, label, classes=self.classes)
