@@ -10,7 +10,7 @@ f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas a
 """
 from libc.math cimport fabs, fmax, sqrt
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_curvature, loss_implicit,
+from onlinekernels._core.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_cap, loss_curvature, loss_implicit,
                                          loss_is_smooth)
 
 cdef extern from "moves.h" nogil:
@@ -194,7 +194,7 @@ cdef inline double implicit_grip(const Loss* loss, double size, double alpha, do
     """
     cdef double curvature
     if not loss_is_smooth(loss):
-        return 1.0 / k if 0.0 < fabs(alpha) < size else 0.0
+        return 1.0 / k if 0.0 < fabs(alpha) < loss_cap(loss, alpha) * size else 0.0
     curvature = size * loss_curvature(loss, score + alpha * k, target)
     return 1.0 / (1.0 / curvature + k) if curvature > 0.0 else 0.0
 
