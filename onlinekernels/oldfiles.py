@@ -7,7 +7,7 @@ __all__ = ["upgraded"]
 
 SCALES_TARGETS = {"ILK", "NORMA", "PassiveAggressive", "Projection", "SILK", "SVMD"}
 # Parameters that came later, and what stands for the time before
-NEW = {"ROMMA": {"cap": None}, "SVMD": {"normalized": False}}
+NEW = {"ROMMA": {"cap": None}, "SVMD": {"normalized": False}, "LASVM": {"random_state": 0}}
 # Version 2 had these numbers in one array; the last two were missing at first.
 NUMBERS = ("eta", "product", "square", "scalar_eta", "scalar_trace", "corrections", "peak", "gap", "gap_weight")
 
@@ -23,6 +23,8 @@ def upgraded(header, arrays):
         _from_second(header, arrays)
     if header["version"] == 3:
         _from_third(header)
+    if header["state"] is not None:
+        _name_sums(header["algorithm"], header["state"]["learned"])
     return header, arrays
 
 
@@ -92,6 +94,14 @@ def _from_second(header, arrays):
         del learned["points"]
         put("sparse_sizes", sizes)
     state["learned"] = learned
+
+
+def _name_sums(algorithm, learned):
+    """Version 4 did without these at first; averaged functions were held against the latest margin."""
+    if "scalar_sum" not in learned:
+        learned["scalar_sum"] = float(learned["scalar"] * learned["t"])
+    if algorithm == "LASVM":
+        learned.setdefault("rows_gap", 0.0)
 
 
 def _from_third(header):

@@ -123,9 +123,9 @@ cdef class Engine:
                 continue
             if not self.hypothesis.decide_all(w, i, y + i * self.targets, weight):
                 return self.stop_at(i, joined)
-            if trace.steps != NULL:
-                trace.steps[i] = self.hypothesis.rule.step_at(self.hypothesis.now.t + 1)
             self.hypothesis.carry_out_all(w, i)
+            if trace.steps != NULL:
+                trace.steps[i] = self.hypothesis.rule.step_at(self.hypothesis.now.t)
             self.done += 1
         return w.piece.rows
 
