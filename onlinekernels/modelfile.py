@@ -22,7 +22,7 @@ from onlinekernels.state import State
 __all__ = ["save", "load", "notes_of"]
 
 FORMAT = "onlinekernels model"
-VERSION = 4
+VERSION = 5
 PLAIN = (bool, int, float, str)  # a subclass, such as an enumeration, would come back as something else
 
 NOUNS = {

@@ -23,8 +23,8 @@ def upgraded(header, arrays):
         _from_second(header, arrays)
     if header["version"] == 3:
         _from_third(header)
-    if header["state"] is not None:
-        _name_sums(header["algorithm"], header["state"]["learned"])
+    if header["version"] == 4:
+        _from_fourth(header)
     return header, arrays
 
 
@@ -96,14 +96,6 @@ def _from_second(header, arrays):
     state["learned"] = learned
 
 
-def _name_sums(algorithm, learned):
-    """Version 4 did without these at first; averaged functions were held against the latest margin."""
-    if "scalar_sum" not in learned:
-        learned["scalar_sum"] = float(learned["scalar"] * learned["t"])
-    if algorithm == "LASVM":
-        learned.setdefault("rows_gap", 0.0)
-
-
 def _from_third(header):
     """Version 4 knows learners of second order; whoever was there before is of the first."""
     header["version"] = 4
@@ -111,3 +103,13 @@ def _from_third(header):
         header["params"].setdefault("average", False)
     if header["state"] is not None:
         header["state"]["plan"].setdefault("second_order", None)
+
+
+def _from_fourth(header):
+    """In version 5 margins are averaged with functions, which were held against the latest; and LASVM knows its gap."""
+    header["version"] = 5
+    if header["state"] is not None:
+        learned = header["state"]["learned"]
+        learned["scalar_sum"] = float(learned["scalar"] * learned["t"])
+        if header["algorithm"] == "LASVM":
+            learned["rows_gap"] = 0.0

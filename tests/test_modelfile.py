@@ -534,14 +534,22 @@ class TestTampering:
         ok.SILK("multiclass_hinge", ok.Gaussian(1.5), budget=7, offset=True), ok.SVMD("multiclass_logistic", offset=True),
         ok.NORMA("multiclass_logistic", "linear", offset=True), ok.ROMMA(), ok.NORMA(ok.NuHinge(0.3)),
     ], ids=repr)
-    @pytest.mark.parametrize("version", [2, 3])
-    def test_a_file_of_version_2_or_3_goes_on_as_it_was(self, model, version, tmp_path):
+    @pytest.mark.parametrize("version", [2, 3, 4])
+    def test_a_file_of_an_old_version_goes_on_as_it_was(self, model, version, tmp_path):
         model.partial_fit(3 * X, LABELS).save(tmp_path / "m.npz")
-        old = ok.load(rewritten(tmp_path / "m.npz", as_version_2 if version == 2 else as_version_3))
+        as_version = {2: as_version_2, 3: as_version_3, 4: as_version_4}[version]
+        old = ok.load(rewritten(tmp_path / "m.npz", as_version))
         old._state.engine._check()
         for each in (old, model):
             each.partial_fit(X, LABELS)
         np.testing.assert_array_equal(old.decision_function(X), model.decision_function(X))
+
+    def test_of_an_averaged_model_version_4_knows_the_latest_margin(self, tmp_path):
+        model = ok.NORMA(ok.NuHinge(0.3), "linear", average=True).partial_fit(X, LABELS)
+        model.save(tmp_path / "m.npz")
+        latest = model._state.hypothesis.scalar(latest=True)
+        assert ok.load(tmp_path / "m.npz").margin_ == model.margin_ != latest
+        assert np.isclose(ok.load(rewritten(tmp_path / "m.npz", as_version_4)).margin_, latest, rtol=1e-12)
 
     def test_a_gram_matrix_is_written_once(self, tmp_path):
         gram = np.exp(-np.abs(np.arange(50.0)[:, None] - np.arange(50.0)))
@@ -584,17 +592,25 @@ class TestTampering:
         refused(rewritten(saved, lambda header, arrays: edit(header), honest=False), "checksum")
 
 
+def as_version_4(header, arrays=None):
+    """What version 4 wrote: it did not add up margins."""
+    header["version"] = 4
+    del header["state"]["learned"]["scalar_sum"]
+    header["state"]["learned"].pop("rows_gap", None)
+
+
 def as_version_3(header, arrays=None):
     """What version 3 wrote: it knew learners of first order only."""
+    as_version_4(header)
     header["version"] = 3
     del header["state"]["plan"]["second_order"]
 
 
 def as_version_2(header, arrays, numbers=9):
     """What version 2 wrote, with room for one more label where labels may join; for terms and weights of dense rows."""
-    learned, state = header["state"].pop("learned"), header["state"]
     as_version_3(header)
     header["version"] = 2
+    learned, state = header["state"].pop("learned"), header["state"]
     array = lambda name: arrays[learned[name]["array"]]  # noqa: E731
     is_many = state["labels"] is not None and "order" in state["labels"]
     labels, channels = learned.pop("labels"), len(array("frame"))
