@@ -12,7 +12,7 @@ from onlinekernels._core.dense cimport mistake_gradient, softmax
 from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, PROPORTIONAL_MISTAKE, loss_compared,
                                          loss_curvature, loss_derivative, loss_scalar_gradient)
-from onlinekernels._core.moves cimport Standing, View
+from onlinekernels._core.moves cimport Standing, View, coefficient_is_tame
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.turns cimport call_out, come_back
@@ -136,7 +136,7 @@ cdef bint all_finite(Workspace w, Py_ssize_t n, double k) noexcept nogil:
         w.term.labels[l] = <int> l
         w.term.enters |= w.term.alpha[l] != 0.0
     for j in range(w.channels * n):
-        finite &= isfinite(w.term.alpha[j] * k)
+        finite &= coefficient_is_tame(w.term.alpha[j], k)
     if not finite:
         w.failure = MOVE
     return finite

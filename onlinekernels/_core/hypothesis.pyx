@@ -11,7 +11,7 @@ from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.coefficients cimport NEWCOMER, NOBODY
 from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.losses cimport Loss, loss_adapts
-from onlinekernels._core.moves cimport Norms, Pace, without_term
+from onlinekernels._core.moves cimport Norms, Pace, coefficient_is_tame, is_tame, without_term
 from onlinekernels._core.watch cimport NO_TROUBLE, new_watch, watch_scalar, watch_score, watch_step
 from onlinekernels._core.workspace cimport MOVE, POINT, SCORE, Workspace
 
@@ -114,7 +114,7 @@ cdef class Hypothesis:
             return False
         if self.averages:
             self.add_average(w)
-        if not (isfinite(w.move.scalar) and isfinite(w.move.pace.gap) and isfinite(w.move.pace.weight)
+        if not (is_tame(w.move.scalar) and is_tame(w.move.pace.gap) and is_tame(w.move.pace.weight)
                 and isfinite(w.move.transform[0][0]) and isfinite(w.move.norms.square) and isfinite(w.move.norms.product)
                 and isfinite(w.move.ahead.square) and isfinite(w.move.ahead.product)
                 and self.rule.is_finite() and self.term_is_finite(w, w.own[i])):
@@ -126,12 +126,13 @@ cdef class Hypothesis:
         """Whether the new term is, and offsets would be with it."""
         cdef Py_ssize_t j
         if not w.all_labels:                    # otherwise its form has seen to that
-            if not isfinite(w.term.alpha[0] * k) or self.rule.has_trace and not isfinite(w.term.alpha[w.term.n] * k):
+            if not (coefficient_is_tame(w.term.alpha[0], k)
+                    and (not self.rule.has_trace or coefficient_is_tame(w.term.alpha[w.term.n], k))):
                 return False
         if not self.now.has_offset:
             return True
         for j in range(w.term.n):
-            if not isfinite(self.offset[w.term.labels[j]] + w.term.offset[j]):
+            if not is_tame(self.offset[w.term.labels[j]] + w.term.offset[j]):
                 return False
         return self.rule.decide_offsets(self.function.outputs.n, self.offset, w)
 

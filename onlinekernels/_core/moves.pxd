@@ -93,6 +93,16 @@ cdef struct Move:
     Norms ahead
 
 
+cdef inline bint is_tame(double number) noexcept nogil:
+    """Whether it is finite, and sums over all examples of such numbers, and averages of the sums, will be."""
+    return fabs(number) < 1e250
+
+
+cdef inline bint coefficient_is_tame(double alpha, double k) noexcept nogil:
+    """Whether a coefficient is, and what it contributes to f; a small k(x, x) may have a large one."""
+    return is_tame(alpha * fmax(k, 1e-40))
+
+
 cdef inline double step_size(const Step* step, long long t) noexcept nogil:
     """eta_t; t counts examples from 1."""
     if step.code == INVERSE_SQRT:

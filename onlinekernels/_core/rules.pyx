@@ -1,6 +1,6 @@
 """Rules: what an example does to a function. `Rule` has the contract; the formulas are in ``moves`` and ``dense``."""
 import numpy as np
-from libc.math cimport NAN, exp, fmax, fmin, isfinite, sqrt
+from libc.math cimport NAN, exp, fmax, fmin, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
@@ -10,7 +10,7 @@ from onlinekernels._core.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED
                                          loss_implicit, loss_moved_scalar)
 from onlinekernels._core.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Norms, Standing, Step, View, adapted_step,
                                         aggressive_move, ball_move, capped, gain, gradient_move, implicit_grip,
-                                        implicit_move, implicit_shift, implicit_shrink, meta_norms, meta_transform,
+                                        implicit_move, implicit_shift, implicit_shrink, is_tame, meta_norms, meta_transform,
                                         move_scalar, moved_norms, moved_square, normalized_product, relaxed_move, shift_by,
                                         stand_still, step_size, trace_transform, Shift)
 from onlinekernels._core.outputs cimport Outputs
@@ -439,8 +439,8 @@ cdef class MetaDescent(Rule):
         return self.adapted.eta
 
     cdef bint is_finite(self) noexcept nogil:
-        return (isfinite(self.next.eta) and isfinite(self.next.scale) and isfinite(self.next.scalar_eta)
-                and isfinite(self.next.scalar_trace))
+        return (is_tame(self.next.eta) and is_tame(self.next.scale) and is_tame(self.next.scalar_eta)
+                and is_tame(self.next.scalar_trace))
 
     cdef void adapt(self, double product) noexcept nogil:
         """The step after <g, v>: V (33)."""
@@ -575,7 +575,7 @@ cdef class MetaDescent(Rule):
             trace[l] = (self.offset_memory * self.offset_trace[l]                                   # V (52), erratum
                         - eta[l] * (w.xi[l] + self.offset_memory * w.chi[l]))
             new[l] = offset[l] - eta[l] * w.xi[l]                                                   # V (50)
-            finite &= isfinite(eta[l]) and isfinite(trace[l]) and isfinite(scale[l]) and isfinite(new[l])
+            finite &= is_tame(eta[l]) and is_tame(trace[l]) and is_tame(scale[l]) and is_tame(new[l])
         return finite
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
@@ -764,7 +764,7 @@ cdef class ImplicitMetaDescent(MetaDescent):
             if w.term.n == 2:
                 trace[w.term.labels[1]] -= self.trace_of_offset
         for l in range(labels):
-            finite &= isfinite(trace[l])
+            finite &= is_tame(trace[l])
         return finite
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
