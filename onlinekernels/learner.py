@@ -102,17 +102,17 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         with self._turn.alone:
             before = self._state
             state, X, y, weights = self._checked(None, X, y, classes, None, start, balanced=True)
-            for epoch in range(self.epochs):
-                self._learn(before, state, X, y, weights, earlier=epoch * len(X))
+            self._make_passes(before, state, X, y, weights)
             if classes is None and state.loss.task == "multiclass" and not state.labels.fixed:
                 state.take_labels(state.labels.in_sorted_order())
             if state.loss.task == "novelty" and state.loss.margin_step is not None:
                 self._place_margin(state, X)
-            self._finish(state)
         return self
 
-    def _finish(self, state):
-        """What is left to do after the passes of `fit`."""
+    def _make_passes(self, before, state, X, y, weights):
+        """The passes of `fit`."""
+        for epoch in range(self.epochs):
+            self._learn(before, state, X, y, weights, earlier=epoch * len(X))
 
     def _place_margin(self, state, X):
         """Put the margin of a detector where a fraction nu of all rows is below it."""

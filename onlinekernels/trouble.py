@@ -2,7 +2,7 @@
 import sys
 import warnings
 
-__all__ = ["LearningWarning", "warn_once"]
+__all__ = ["LearningWarning", "level_outside", "warn_once"]
 
 SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED = 1, 2, 3, 4, 5  # as in _core/watch.pxd
 
@@ -31,11 +31,11 @@ def warn_once(state):
     elif trouble in (DIVERGED, STALLED):
         message = _exploded(state, trouble)
     else:
-        message = _ran_away(state.loss, state.hypothesis.scalar(), trouble)
-    warnings.warn(message, LearningWarning, stacklevel=_level_outside())
+        message = _ran_away(state.loss, state.hypothesis.scalar(latest=True), trouble)
+    warnings.warn(message, LearningWarning, stacklevel=level_outside())
 
 
-def _level_outside():
+def level_outside():
     """The stack level, for our caller, of the line that called the library."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "onlinekernels":

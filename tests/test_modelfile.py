@@ -507,6 +507,11 @@ class TestTampering:
         path = rewritten(saved, lambda header, arrays: header.update(version=version))
         refused(path, "version", re.escape(str(version)), f"version {modelfile.VERSION}")
 
+    def test_an_averaged_model_knows_its_averaged_margin(self, tmp_path):
+        model = ok.NORMA(ok.NuHinge(0.3), "linear", average=True).partial_fit(X, LABELS)
+        model.save(tmp_path / "m.npz")
+        assert ok.load(tmp_path / "m.npz").margin_ == model.margin_ != model._state.hypothesis.scalar(latest=True)
+
     def test_a_gram_matrix_is_written_once(self, tmp_path):
         gram = np.exp(-np.abs(np.arange(50.0)[:, None] - np.arange(50.0)))
         model = ok.NORMA("squared", ok.Precomputed(gram)).partial_fit(np.arange(50)[:, None], np.arange(50.0))

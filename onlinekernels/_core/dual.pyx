@@ -2,7 +2,7 @@
 import numpy as np
 from libc.math cimport INFINITY, fabs, fmax, fmin
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import check_array
+from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.coefficients cimport NOBODY, Coefficients
 from onlinekernels._core.dictionary cimport Dictionary, SquareTable, Table
 from onlinekernels._core.function cimport Function
@@ -95,7 +95,8 @@ cdef class Pairwise(Rule):
     cdef Table numbers                  # of each term: its gradient, its bound
     cdef readonly double penalty
     cdef readonly double tolerance
-    cdef public long long cycle         # examples of one pass that `fit` makes again; 0: all are new
+    cdef public bint admits             # whether all examples enter: `fit` knows a pair among them
+    cdef public double rows_gap         # that of all rows of `fit`, terms or not; 0 once more is learned
     cdef double bound                   # of the example that has been decided about
     cdef double own                     # and its k(x, x)
     cdef Py_ssize_t up                  # the coefficient that may grow with the largest gradient, or NOBODY
@@ -137,17 +138,8 @@ cdef class Pairwise(Rule):
         stand_still(&w.move)
         self.bound = view.target * self.penalty * view.weight
         self.own = view.k
-        if view.k > 0.0 and self.bound != 0.0 and not self.is_there(now.t) and self.is_wanted(view.target - view.bare):
+        if view.k > 0.0 and self.bound != 0.0 and (self.admits or self.is_wanted(view.target - view.bare)):
             w.move.alpha[0] = self.bound        # of its size; `follow` says what it is
-
-    cdef bint is_there(self, long long t) noexcept nogil:
-        """Whether an earlier pass has learned this example, and it is still a term."""
-        cdef Py_ssize_t slot
-        if self.cycle > 0:
-            for slot in range(self.dictionary.start, self.dictionary.stop):
-                if self.terms.holds(slot) and (t + 1 - self.dictionary.born(slot)) % self.cycle == 0:
-                    return True
-        return False
 
     cdef bint is_wanted(self, double gradient) noexcept nogil:
         """Whether it makes a pair that is worth a step, or there is nobody to make one with, and few wait for that."""
@@ -163,6 +155,7 @@ cdef class Pairwise(Rule):
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
         self.offset = offset
+        self.rows_gap = 0.0
 
     # ---- Steps --------------------------------------------------------------------------------
 
@@ -288,13 +281,25 @@ cdef class Pairwise(Rule):
         self.function.tidy()
         return not found
 
+    def extremes(self):
+        """(largest gradient of a coefficient that may grow, smallest of one that may shrink); no pair: -inf, inf."""
+        self.look_for_pair()
+        return (-INFINITY if self.up == NOBODY else self.gradient()[self.up],
+                INFINITY if self.down == NOBODY else self.gradient()[self.down])
+
+    def gap(self):
+        """By how much the terms, and all rows of `fit` as long as it is known, miss the conditions of the optimum."""
+        largest, smallest = self.extremes()
+        return max(self.rows_gap, largest - smallest)
+
     # ---- State --------------------------------------------------------------------------------
 
     def state(self, Py_ssize_t labels):
         gradients, bounds = self.numbers.array[:, self.dictionary.saved_slots()]
-        return {"gradients": gradients, "bounds": bounds}
+        return {"gradients": gradients, "bounds": bounds, "rows_gap": self.rows_gap}
 
     def check_state(self, state):
+        check_number(state["rows_gap"], "rows_gap", 0.0)
         n = (len(state["birthdays"]),)
         check_array(state["gradients"], "gradients", np.float64, n)
         bounds = check_array(state["bounds"], "bounds", np.float64, n)
@@ -306,6 +311,7 @@ cdef class Pairwise(Rule):
 
     def restore(self, state):
         self.numbers.array[0], self.numbers.array[1] = state["gradients"], state["bounds"]
+        self.rows_gap = state["rows_gap"]
         lower = np.tril(self.function.rows.values_between())     # of two, the younger has looked at the older
         self.kernel_values.array[:] = lower + np.tril(lower, -1).T
 

@@ -17,7 +17,7 @@ from onlinekernels._core.workspace cimport DERIVATIVE, MOVE, POINT, PYTHON, SCOR
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
            "or the step is so large that learning diverges",
-    MOVE: "its coefficient is not finite: the step, the sample weight or y is too large, "
+    MOVE: "its coefficient would be too large for sums of such: the step, the sample weight or y is too large, "
           "so that learning diverges",
     DERIVATIVE: "the derivative that its loss gave is not finite",
     POINT: "its values are too large for the kernel, k(x, x) is not finite",
@@ -111,9 +111,9 @@ cdef class Engine:
                 continue
             if not self.hypothesis.decide(w, i, y + i * self.targets, weight):
                 return self.stop_at(i, joined)
-            if trace.steps != NULL:
-                trace.steps[i] = self.hypothesis.rule.step_at(self.hypothesis.now.t + 1)
             self.hypothesis.carry_out(w, i)
+            if trace.steps != NULL:
+                trace.steps[i] = self.hypothesis.rule.step_at(self.hypothesis.now.t)
             self.done += 1
         return w.piece.rows
 

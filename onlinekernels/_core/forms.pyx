@@ -12,7 +12,7 @@ from onlinekernels._core.dense cimport mistake_gradient, softmax
 from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, PROPORTIONAL_MISTAKE, loss_compared,
                                          loss_curvature, loss_derivative, loss_scalar_gradient)
-from onlinekernels._core.moves cimport Standing, View
+from onlinekernels._core.moves cimport Standing, View, coefficient_is_tame
 from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.workspace cimport DERIVATIVE, MOVE, PYTHON, Workspace
@@ -105,7 +105,6 @@ cdef class Targets(Form):
     cdef bint decide(self, const Standing* now, const double* offset, const double* y, double weight, double k,
                      Workspace w) noexcept nogil:
         cdef Py_ssize_t l, n = self.targets
-        cdef double shrink = self.rule.shrink(now.t + 1)
         cdef View* view = &w.view
         w.all_labels = w.diagonal = True
         memset(w.term.alpha, 0, w.channels * n * sizeof(double))
@@ -118,7 +117,7 @@ cdef class Targets(Form):
             if not self.rule.has_trace:
                 self.rule.move(now, view, w)
                 w.term.alpha[l] = w.move.alpha[0]
-                w.term.offset[l] = 1.0 / shrink * w.term.alpha[l]
+                w.term.offset[l] = w.move.offset
         if self.rule.has_trace:
             self.rule.move_all(now, self.outputs, 0, k, weight, w)
         return all_finite(w, n, k)
@@ -126,13 +125,14 @@ cdef class Targets(Form):
 
 cdef bint all_finite(Workspace w, Py_ssize_t n, double k) noexcept nogil:
     """The term is for labels 0, ..., n - 1: see whether it enters, and whether its coefficients are numbers."""
-    cdef Py_ssize_t l
+    cdef Py_ssize_t l, j
     cdef bint finite = True
     w.term.n, w.term.enters = n, False
     for l in range(n):
         w.term.labels[l] = <int> l
-        finite &= isfinite(w.term.alpha[l] * k)
         w.term.enters |= w.term.alpha[l] != 0.0
+    for j in range(w.channels * n):
+        finite &= coefficient_is_tame(w.term.alpha[j], k)
     if not finite:
         w.failure = MOVE
     return finite

@@ -10,8 +10,8 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.coefficients cimport NEWCOMER, NOBODY
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.losses cimport Loss
-from onlinekernels._core.moves cimport Norms, Pace, without_term
+from onlinekernels._core.losses cimport Loss, loss_adapts
+from onlinekernels._core.moves cimport Norms, Pace, coefficient_is_tame, is_tame, without_term
 from onlinekernels._core.watch cimport NO_TROUBLE, new_watch, watch_scalar, watch_score, watch_step
 from onlinekernels._core.workspace cimport MOVE, POINT, SCORE, Workspace
 
@@ -110,12 +110,27 @@ cdef class Hypothesis:
             return False
         if self.averages:
             self.add_average(w)
-        if not ((w.all_labels or isfinite(w.term.alpha[0] * w.own[i]) and isfinite(w.term.offset[0]))
-                and isfinite(w.move.scalar) and isfinite(w.move.pace.weight) and isfinite(w.move.transform[0][0]) and isfinite(w.move.norms.square)
-                and self.rule.is_finite()):
+        if not (is_tame(w.move.scalar) and is_tame(w.move.pace.gap) and is_tame(w.move.pace.weight)
+                and isfinite(w.move.transform[0][0]) and isfinite(w.move.norms.square) and isfinite(w.move.norms.product)
+                and isfinite(w.move.ahead.square) and isfinite(w.move.ahead.product)
+                and self.rule.is_finite() and self.term_is_finite(w, w.own[i])):
             w.failure = MOVE
             return False
         return True
+
+    cdef bint term_is_finite(self, Workspace w, double k) noexcept nogil:
+        """Whether the new term is, and offsets would be with it."""
+        cdef Py_ssize_t j
+        if not w.all_labels:                    # otherwise its form has seen to that
+            if not (coefficient_is_tame(w.term.alpha[0], k)
+                    and (not self.rule.has_trace or coefficient_is_tame(w.term.alpha[w.term.n], k))):
+                return False
+        if not self.now.has_offset:
+            return True
+        for j in range(w.term.n):
+            if not is_tame(self.offset[w.term.labels[j]] + w.term.offset[j]):
+                return False
+        return self.rule.decide_offsets(self.function.outputs.n, self.offset, w)
 
     cdef void add_average(self, Workspace w) noexcept nogil:
         """F <- F + f, with the f that made this prediction."""
@@ -133,6 +148,7 @@ cdef class Hypothesis:
         if self.regression:
             for l in range(labels):
                 watch_score(&self.watch, w.scores[l], w.targets[l])
+        self.scalar_sum += self.now.loss.scalar
         for l in range(labels):
             self.offset_sum[l] += self.offset[l]
         if self.now.has_offset:
@@ -153,14 +169,14 @@ cdef class Hypothesis:
         self.now.loss.scalar, self.now.pace = w.move.scalar, w.move.pace
         if self.watch.block:
             watch_scalar(&self.watch, w.move.compared, w.move.scalar)
-        if self.rule.has_trace:
-            watch_step(&self.watch, self.rule.step_at(self.now.t), self.rule.step.rate)
         self.let_expire(w)
         if self.exact_norms:
             self.mind_rounding(w)
         if self.radius > 0.0:
             self.stay_in_ball(w)
         self.rule.follow(w)
+        if self.rule.has_trace:
+            watch_step(&self.watch, self.rule.step_at(self.now.t), self.rule.step.rate)
 
     cdef void append(self, Workspace w, Py_ssize_t i) noexcept nogil:
         """Let the example enter; first see who has to go for it."""
@@ -383,13 +399,20 @@ cdef class Hypothesis:
         """What went wrong first, as a number: see `watch`. 0 for nothing."""
         return self.watch.trouble
 
-    def scalar(self):
-        """Current value of the loss's margin or width."""
-        return self.now.loss.scalar
+    def averages_scalar(self):
+        """Whether the margin or width that goes with the predictions is an average: a loss is convex in f and in it."""
+        return self.averages and self.now.t > 0 and loss_adapts(&self.now.loss)
+
+    def scalar(self, bint latest=False):
+        """The loss's margin or width; of the averaged hypothesis if this one averages, unless it is to be the latest."""
+        return self.scalar_sum / self.now.t if not latest and self.averages_scalar() else self.now.loss.scalar
 
     def set_scalar(self, double scalar):
-        """Put the margin or width where it belongs, if that is known from all examples."""
-        self.now.loss.scalar = scalar
+        """Put the margin or width that `scalar` gives where it belongs, if that is known from all examples."""
+        if self.averages_scalar():
+            self.scalar_sum = scalar * self.now.t
+        else:
+            self.now.loss.scalar = scalar
 
     def step_size(self):
         """eta of the latest example; of the first one before it has come."""
@@ -426,6 +449,7 @@ cdef class Hypothesis:
             "offset": self.offsets[0, :labels].copy(),
             "offset_sum": self.offsets[1, :labels].copy(),
             "scalar": self.now.loss.scalar,
+            "scalar_sum": self.scalar_sum,
             "gap": self.now.pace.gap,
             "gap_weight": self.now.pace.weight,
             "square": self.now.norms.square,
@@ -440,7 +464,7 @@ cdef class Hypothesis:
         """Continue from a state; ValueError, and nothing changed, if it does not fit."""
         if type(state["t"]) is not int or not 0 <= state["t"] < 1 << 62:
             raise ValueError("t is not a number of examples")
-        for name, least in (("scalar", None), ("gap", 0.0), ("gap_weight", 0.0), ("square", 0.0), ("product", None),
+        for name, least in (("scalar", None), ("scalar_sum", None), ("gap", 0.0), ("gap_weight", 0.0), ("square", 0.0), ("product", None),
                             ("peak", 0.0)):
             check_number(state[name], name, least)
         self.function.check_state(state)
@@ -453,7 +477,7 @@ cdef class Hypothesis:
         self.function.restore(state)
         self.rule.restore(state)
         self.now.t = state["t"]
-        self.now.loss.scalar = state["scalar"]
+        self.now.loss.scalar, self.scalar_sum = state["scalar"], state["scalar_sum"]
         self.now.pace = Pace(state["gap"], state["gap_weight"])
         self.now.norms = Norms(state["square"], state["product"], state["peak"])
         self.now.ahead = Norms(square, product, peak)

@@ -133,8 +133,15 @@ OK_INLINE int ok_loss_grows_like_square(const ok_loss *loss)
 /* Whether the loss has a derivative everywhere. */
 OK_INLINE int ok_loss_is_smooth(const ok_loss *loss)
 {
-    return loss->code == OK_LOGISTIC || loss->code == OK_SQUARED || loss->code == OK_SQUARED_INSENSITIVE ||
-           loss->code == OK_HUBER || loss->code == OK_NU_HUBER;
+    return loss->code == OK_LOGISTIC || loss->code == OK_SQUARED || loss->code == OK_MULTICLASS_SQUARED ||
+           loss->code == OK_SQUARED_INSENSITIVE || loss->code == OK_HUBER || loss->code == OK_NU_HUBER;
+}
+
+/* The largest |l'| of a loss with kinks, where an implicit step goes up (side > 0) or down: it caps the step. */
+OK_INLINE double ok_loss_cap(const ok_loss *loss, double side)
+{
+    if (loss->code != OK_QUANTILE) return 1.0;
+    return side > 0.0 ? loss->scalar : 1.0 - loss->scalar;
 }
 
 /* d2l/dz2 where it exists, and the derivative's side of a kink otherwise. */
@@ -277,10 +284,8 @@ OK_INLINE double ok_loss_implicit(const ok_loss *loss, double z, double y, doubl
         alpha = ok_clip((s * y - z) / k, 0.0, size);
     else if (code == OK_LOGISTIC)
         alpha = y * ok_logistic_step(y * z, k, size);
-    else if (code == OK_ABSOLUTE)
-        alpha = ok_clip(delta / k, -size, size);
-    else if (code == OK_QUANTILE)
-        alpha = ok_clip(delta / k, -(1.0 - s) * size, s * size);
+    else if (code == OK_ABSOLUTE || code == OK_QUANTILE)
+        alpha = ok_clip(delta / k, -ok_loss_cap(loss, -1.0) * size, ok_loss_cap(loss, 1.0) * size);
     else if (code == OK_INSENSITIVE || code == OK_NU_INSENSITIVE) /* an adapted width may be negative */
         alpha = ok_sign(delta) * ok_clip((away - (s > 0 ? s : 0.0)) / k, 0.0, size);
     else

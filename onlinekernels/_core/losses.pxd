@@ -33,6 +33,7 @@ cdef extern from "losses.h" nogil:
     double loss_derivative "ok_loss_derivative"(const Loss* loss, double z, double y) noexcept
     bint loss_grows_like_square "ok_loss_grows_like_square"(const Loss* loss) noexcept
     bint loss_is_smooth "ok_loss_is_smooth"(const Loss* loss) noexcept
+    double loss_cap "ok_loss_cap"(const Loss* loss, double side) noexcept
     bint loss_adapts "ok_loss_adapts"(const Loss* loss) noexcept
     double loss_curvature "ok_loss_curvature"(const Loss* loss, double z, double y) noexcept
     double loss_scalar_gradient "ok_loss_scalar_gradient"(const Loss* loss, double z, double y) noexcept

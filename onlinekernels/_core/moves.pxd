@@ -10,7 +10,7 @@ f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas a
 """
 from libc.math cimport fabs, fmax, sqrt
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_curvature, loss_implicit,
+from onlinekernels._core.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_cap, loss_curvature, loss_implicit,
                                          loss_is_smooth)
 
 cdef extern from "moves.h" nogil:
@@ -91,6 +91,16 @@ cdef struct Move:
     Pace pace                                       # and what its own step becomes
     Norms norms                                     # of the hypothesis after the move
     Norms ahead
+
+
+cdef inline bint is_tame(double number) noexcept nogil:
+    """Whether it is finite, and sums over all examples of such numbers, and averages of the sums, will be."""
+    return fabs(number) < 1e250
+
+
+cdef inline bint coefficient_is_tame(double alpha, double k) noexcept nogil:
+    """Whether a coefficient is, and what it contributes to f; a small k(x, x) may have a large one."""
+    return is_tame(alpha * fmax(k, 1e-40))
 
 
 cdef inline double step_size(const Step* step, long long t) noexcept nogil:
@@ -194,7 +204,7 @@ cdef inline double implicit_grip(const Loss* loss, double size, double alpha, do
     """
     cdef double curvature
     if not loss_is_smooth(loss):
-        return 1.0 / k if 0.0 < fabs(alpha) < size else 0.0
+        return 1.0 / k if 0.0 < fabs(alpha) < loss_cap(loss, alpha) * size else 0.0
     curvature = size * loss_curvature(loss, score + alpha * k, target)
     return 1.0 / (1.0 / curvature + k) if curvature > 0.0 else 0.0
 

@@ -25,6 +25,7 @@ cdef class Rule:
     cdef void look_back(self, const Standing* now, const View* view, Workspace w) noexcept nogil
     cdef double step_at(self, long long t) noexcept nogil
     cdef bint is_finite(self) noexcept nogil
+    cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Workspace w) noexcept nogil
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil
     cdef void follow(self, Workspace w) noexcept nogil
     cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double factor) noexcept nogil
@@ -99,11 +100,15 @@ cdef class MetaDescent(Rule):
     cdef double xi                      # the derivative that was used, one direction, and the curvature
     cdef double curvature
     cdef double stiffness               # curvature along the step, squared losses: caps adapted steps
-    cdef readonly object offset_steps   # rows: step size of each offset, its trace, the scale of its product, weights in it
+    # Rows: step size of each offset, its trace, the scale of its product, weights in it; these after the move that has been
+    # decided, and the offset itself
+    cdef readonly object offset_steps
+    cdef Py_ssize_t offset_width
     cdef double* offset_eta
     cdef double* offset_trace
     cdef double* offset_scale
     cdef double* offset_weight
+    cdef double* next_offset
 
     cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const Norms* old, Norms* new,
                          Workspace w) noexcept nogil

@@ -1,6 +1,7 @@
 """Rules: what an example does to a function. `Rule` has the contract; the formulas are in ``moves`` and ``dense``."""
 import numpy as np
-from libc.math cimport NAN, exp, fmax, fmin, isfinite, sqrt
+from libc.math cimport NAN, exp, fmax, fmin, sqrt
+from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.dense cimport hinge_step, softmax_grip_times, softmax_hessian_times, softmax_step
@@ -9,7 +10,7 @@ from onlinekernels._core.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED
                                          loss_implicit, loss_moved_scalar)
 from onlinekernels._core.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Norms, Standing, Step, View, adapted_step,
                                         aggressive_move, ball_move, capped, gain, gradient_move, implicit_grip,
-                                        implicit_move, implicit_shift, implicit_shrink, meta_norms, meta_transform,
+                                        implicit_move, implicit_shift, implicit_shrink, is_tame, meta_norms, meta_transform,
                                         move_scalar, moved_norms, moved_square, normalized_product, relaxed_move, shift_by,
                                         stand_still, step_size, trace_transform, Shift)
 from onlinekernels._core.outputs cimport Outputs
@@ -47,6 +48,8 @@ cdef class Rule:
         the factor that it will apply to f, if it looks at the scores after that;
     `look_back(now, view, w)`
         before that, if it has a trace too: the example at f_t itself, along w.term.labels;
+    `decide_offsets(labels, offset, w)`
+        after the move, if it adapts offsets itself, or something that goes with each of them;
     `accept`, `follow`, `state`, `check_state`, `restore`, `grow`
         for a state of its own: before the move is carried out, when it has been, and between calls. Numbers per slot, or
         per pair of slots, are tables of the dictionary;
@@ -86,6 +89,10 @@ cdef class Rule:
 
     cdef bint is_finite(self) noexcept nogil:
         """Whether its own state would be, after the move that has been decided."""
+        return True
+
+    cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Workspace w) noexcept nogil:
+        """What `accept` will do to offsets that it adapts itself, and to what goes with them; False if that is not finite."""
         return True
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
@@ -393,7 +400,7 @@ cdef class MetaDescent(Rule):
         self.per_feature = per_feature
         self.adapted = Adapted(step[1], 1.0, 0.0, 0.0, 0.0)
         self.step.rate = step[1]
-        self.set_offset_steps(np.array([[step[1]], [0.0], [0.0], [0.0]]))
+        self.set_offset_steps(np.array([[step[1]], *[[0.0]] * 8]))
         self.configure(step, **others)
 
     def configure(self, step, double regularization, bint normalized=False, **others):
@@ -414,6 +421,8 @@ cdef class MetaDescent(Rule):
         self.offset_trace = self.offset_eta + width
         self.offset_scale = self.offset_trace + width
         self.offset_weight = self.offset_scale + width
+        self.next_offset = self.offset_weight + width
+        self.offset_width = width
 
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
         new = np.zeros((len(self.offset_steps), width))
@@ -430,7 +439,8 @@ cdef class MetaDescent(Rule):
         return self.adapted.eta
 
     cdef bint is_finite(self) noexcept nogil:
-        return isfinite(self.next.eta)
+        return (is_tame(self.next.eta) and is_tame(self.next.scale) and is_tame(self.next.scalar_eta)
+                and is_tame(self.next.scalar_trace))
 
     cdef void adapt(self, double product) noexcept nogil:
         """The step after <g, v>: V (33)."""
@@ -460,7 +470,7 @@ cdef class MetaDescent(Rule):
             self.stiffness = view.curvature * (view.k + (view.offsets if now.has_offset else 0.0))
         self.next = self.adapted
         chi = view.curvature * view.trace                                   # (43)
-        w.move.offset = 0.0                                                 # `accept` adapts offsets
+        w.move.offset = 0.0                                                 # `decide_offsets` does that
         if self.per_feature:
             self.move_scalar(now, view, w)
             self.leave_steps(now, view.curvature, w)
@@ -540,13 +550,16 @@ cdef class MetaDescent(Rule):
             xi_v_next += w.xi[l] * ((1.0 - eta * c) * memory * v[l] - eta * (c * f[l] + k * K_new[l]))
         meta_norms(eta, c, memory, xi_f, xi_kxi, chi_f, xi_v_next, old, new)
 
-    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
+    cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Workspace w) noexcept nogil:
         """Each offset has a step of its own, and a trace: V (50)-(52)."""
-        cdef Py_ssize_t l, k
+        cdef Py_ssize_t l, k, width = self.offset_width
+        cdef double* eta = self.next_offset
+        cdef double* trace = eta + width
+        cdef double* scale = trace + width
+        cdef double* weight = scale + width
+        cdef double* new = weight + width
         cdef double product
-        self.adapted = self.next
-        if not now.has_offset:
-            return
+        cdef bint finite = True
         if w.all_labels:
             hessian_times(w, self.offset_trace, labels, self.curvature)
         else:
@@ -555,14 +568,23 @@ cdef class MetaDescent(Rule):
             for k in range(w.term.n):               # the second label of a pair has the opposite sign
                 w.xi[w.term.labels[k]] = self.xi if k == 0 else -self.xi
         for l in range(labels):
-            product = w.xi[l] * self.offset_trace[l]
+            product, scale[l], weight[l] = w.xi[l] * self.offset_trace[l], self.offset_scale[l], self.offset_weight[l]
             if self.normalized:
-                product = normalized_product(product, self.offset_scale + l, self.offset_weight + l)
-            self.offset_eta[l] *= gain(self.offset_meta_rate, product)                              # V (51)
-            self.offset_eta[l] = capped(self.offset_eta[l], self.stiffness)
-            self.offset_trace[l] = (self.offset_memory * self.offset_trace[l]                       # V (52), erratum
-                                    - self.offset_eta[l] * (w.xi[l] + self.offset_memory * w.chi[l]))
-            offset[l] -= self.offset_eta[l] * w.xi[l]                                               # V (50)
+                product = normalized_product(product, scale + l, weight + l)
+            eta[l] = capped(self.offset_eta[l] * gain(self.offset_meta_rate, product), self.stiffness)      # V (51)
+            trace[l] = (self.offset_memory * self.offset_trace[l]                                   # V (52), erratum
+                        - eta[l] * (w.xi[l] + self.offset_memory * w.chi[l]))
+            new[l] = offset[l] - eta[l] * w.xi[l]                                                   # V (50)
+            finite &= is_tame(eta[l]) and is_tame(trace[l]) and is_tame(scale[l]) and is_tame(new[l])
+        return finite
+
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
+        cdef Py_ssize_t row, width = self.offset_width
+        self.adapted = self.next
+        if now.has_offset:
+            for row in range(4):
+                memcpy(self.offset_eta + row * width, self.next_offset + row * width, labels * sizeof(double))
+            memcpy(offset, self.next_offset + 4 * width, labels * sizeof(double))
 
     cdef void follow(self, Workspace w) noexcept nogil:
         if self.per_feature:
@@ -573,7 +595,7 @@ cdef class MetaDescent(Rule):
                  "offset_eta": self.offset_steps[0, :labels].copy(), "offset_trace": self.offset_steps[1, :labels].copy()}
         if self.normalized:
             state.update(scale=self.adapted.scale, scale_weight=self.adapted.scale_weight,
-                         offset_scales=self.offset_steps[2:, :labels].copy())
+                         offset_scales=self.offset_steps[2:4, :labels].copy())
         return state
 
     def check_state(self, state):
@@ -591,7 +613,7 @@ cdef class MetaDescent(Rule):
         self.adapted = Adapted(state["eta"], state["scalar_eta"], state["scalar_trace"], 0.0, 0.0)
         if self.normalized:
             self.adapted.scale, self.adapted.scale_weight = state["scale"], state["scale_weight"]
-            self.offset_steps[2:, :state["labels"]] = state["offset_scales"]
+            self.offset_steps[2:4, :state["labels"]] = state["offset_scales"]
         self.offset_steps[0, :state["labels"]] = state["offset_eta"]
         self.offset_steps[1, :state["labels"]] = state["offset_trace"]
 
@@ -612,6 +634,8 @@ cdef double stiffness_along(Workspace w, const double* K_xi, Outputs outputs, do
         bend += w.probability[l] * moved * moved
         length += w.xi[l] * moved
     return bend / length if length > 0.0 else 0.0
+
+
 cdef class ImplicitMetaDescent(MetaDescent):
     """Implicit steps whose size adapts: eta <- eta max(1/2, 1 - mu <g(f_t), v_t>), then the step of `Implicit`.
 
@@ -728,17 +752,25 @@ cdef class ImplicitMetaDescent(MetaDescent):
             w.probability[l] = (1.0 if l == y else 0.0) - w.term.alpha[l] / size
         softmax_grip_times(w.probability, w.chi, n, k, size, w.chi)
 
-    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
+    cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Workspace w) noexcept nogil:
+        """Traces of the offsets, which share the step of f."""
         cdef Py_ssize_t l
-        self.adapted = self.next
-        if not now.has_offset:
-            return
+        cdef double* trace = self.next_offset + self.offset_width
+        cdef bint finite = True
         for l in range(labels):
-            self.offset_trace[l] = self.step.memory * self.offset_trace[l] + (w.chi[l] if w.all_labels else 0.0)
+            trace[l] = self.step.memory * self.offset_trace[l] + (w.chi[l] if w.all_labels else 0.0)
         if not w.all_labels:
-            self.offset_trace[w.term.labels[0]] += self.trace_of_offset
+            trace[w.term.labels[0]] += self.trace_of_offset
             if w.term.n == 2:
-                self.offset_trace[w.term.labels[1]] -= self.trace_of_offset
+                trace[w.term.labels[1]] -= self.trace_of_offset
+        for l in range(labels):
+            finite &= is_tame(trace[l])
+        return finite
+
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
+        self.adapted = self.next
+        if now.has_offset:
+            memcpy(self.offset_trace, self.next_offset + self.offset_width, labels * sizeof(double))
 
 
 cdef void hessian_times(Workspace w, const double* vector, Py_ssize_t n, double weight) noexcept nogil:

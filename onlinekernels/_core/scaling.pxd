@@ -11,6 +11,7 @@ cdef class Scaler:
     cdef readonly Py_ssize_t n_features
     cdef readonly double memory             # weight of a row that is one example old
     cdef readonly double count              # sum of the weights
+    cdef public bint stands                 # rows are scaled by what is known, and not taken in
     cdef object numbers                     # rows: mean, sum of squares; and both before the piece
     cdef double* mean
     cdef double* square
@@ -24,3 +25,4 @@ cdef class Scaler:
     cdef int attach(self, Workspace w) except -1
     cdef void go_back(self, Py_ssize_t learned) noexcept
     cdef void take_in(self, Py_ssize_t m, char* out) noexcept nogil
+    cdef void scale(self, Py_ssize_t m, char* out) noexcept nogil

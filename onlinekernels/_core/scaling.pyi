@@ -11,6 +11,7 @@ class Scaler:
     n_features: Any
     memory: Any
     count: Any
+    stands: Any
 
 def advance(X: Any, mean: Any, square: Any, count: Any, memory: Any, out: Any = ...) -> Any: ...
 

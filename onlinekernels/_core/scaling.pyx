@@ -179,7 +179,7 @@ cdef class Scaler:
         """The same after n rows of the piece that is being learned."""
         cdef Scaler twin = Scaler(self.n_features, self.memory, self.sparse, np.float32 if self.single else np.float64)
         twin.numbers[:2] = self.numbers[2:]
-        twin.count = self.count_before
+        twin.count, twin.stands = self.count_before, self.stands
         twin.rows, twin.sparse_rows, twin.first = self.rows, self.sparse_rows, self.first
         twin.take_in(n, NULL)
         return twin.learned()
@@ -229,6 +229,9 @@ cdef class Scaler:
     cdef void take_in(self, Py_ssize_t m, char* out) noexcept nogil:
         """Take in the first m rows of the piece; each goes to `out` scaled by what is known including itself."""
         cdef Py_ssize_t i
+        if self.stands:
+            self.scale(m, out)
+            return
         if self.sparse:
             self.count = take_in_sparse(self.sparse_rows, self.first, m, self.square, self.n_features, self.count, self.memory,
                                         <double*> out)
@@ -241,3 +244,24 @@ cdef class Scaler:
             else:
                 take_in_row[double](<const double*> self.rows + i * self.n_features, self.mean, self.square, self.n_features,
                                     self.count, self.memory, NULL if out == NULL else <double*> out + i * self.n_features)
+
+    cdef void scale(self, Py_ssize_t m, char* out) noexcept nogil:
+        """The first m rows of the piece to `out`, scaled by what is known."""
+        cdef Py_ssize_t i, j, k
+        cdef double x
+        if out == NULL:
+            return
+        if self.sparse:
+            for k in range(self.sparse_rows.start[self.first], self.sparse_rows.start[self.first + m]):
+                j = self.sparse_rows.index[k]
+                (<double*> out)[k] = divided(self.sparse_rows.value[k], self.square[j] / self.count)
+            return
+        for i in range(m):
+            for j in range(self.n_features):
+                k = i * self.n_features + j
+                x = (<const float*> self.rows)[k] if self.single else (<const double*> self.rows)[k]
+                x = scaled(x, self.mean[j], self.square[j] / self.count)
+                if self.single:
+                    (<float*> out)[k] = <float> x
+                else:
+                    (<double*> out)[k] = x

@@ -4,6 +4,7 @@ from onlinekernels._core.dictionary import Dictionary
 
 class Rows:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def take(self, places: Any) -> Any: ...
     shape: Any
     dtype: Any
     indptr: Any

@@ -1,11 +1,15 @@
 """LASVM: the support vector machine, learned online."""
 import warnings
 
+import numpy as np
+
+from onlinekernels import validation
 from onlinekernels.algorithms.margin import TwoClasses
+from onlinekernels.fitted import learned
 from onlinekernels.losses import Hinge
 from onlinekernels.plan import Plan
-from onlinekernels.trouble import LearningWarning
-from onlinekernels.validation import check_positive
+from onlinekernels.trouble import LearningWarning, level_outside
+from onlinekernels.validation import check_integer, check_positive
 
 __all__ = ["LASVM"]
 
@@ -22,9 +26,12 @@ class LASVM(TwoClasses):
 
     by steps in pairs of coefficients. An example enters if it makes a pair that is worth a step, and that step is made
     (PROCESS). Then the best pair of all makes another one, and terms with coefficient 0 go that are far from being in
-    a pair (REPROCESS). After a pass `finish` makes steps of the second kind until none is worth it: on the terms, that
-    is the solution. In practice one pass and `finish` are as good as a batch solver, with fewer terms than examples in
-    memory at any time.
+    a pair (REPROCESS). `finish` makes steps of the second kind until none is worth it: on the terms, that is the solution.
+
+    `fit` takes the rows in random order, calls `finish`, and comes back to rows that still make a pair, until there are
+    none: that is the solution over all rows, with fewer terms than rows in memory at any time. On a stream, one pass in
+    random order and `finish` are about as good as a batch solver where the penalty is small, about 1; a large one wants
+    more passes, and rows sorted by class or drifting want `fit`. `gap_` says how far the solution is.
 
     All kernel values between terms are kept: memory grows with the square of their number.
 
@@ -39,14 +46,18 @@ class LASVM(TwoClasses):
     {class_weight}
         Multiplies C, as a sample weight does.
     {scale}
-    {epochs}
-        In later passes an example that still is a term is not learned again.
+        `fit` scales by the means and deviations of all its rows.
+    epochs : int
+        Passes that `fit` makes at most; at least 1. It stops when `gap_` is at most the tolerance, and warns if it is not.
+        The first pass is over all rows, others are over those that make a pair.
+    random_state : int or None
+        Seed of the order in which `fit` takes the rows; None is another order each time.
 
     {Attributes}
 
     Notes
     -----
-    `fit` calls `finish` at its end; after `partial_fit`, `progressive` and `learn_one` call it when you want the
+    After `partial_fit`, `progressive` and `learn_one`, which take rows in the given order, call `finish` when you want the
     solution. They go on from there. An example that makes no pair is not kept, not even with coefficient 0 as in the
     paper's PROCESS: the next REPROCESS would drop it. Of a stream that begins with one class only, the first five examples wait
     for the other one.
@@ -64,17 +75,21 @@ class LASVM(TwoClasses):
     ([[1.0], [3.0]], [[-0.5, 0.5]])
     >>> model.decision_function([[1.0], [2.0], [3.0]]).round(3).tolist()
     [-1.0, 0.0, 1.0]
+    >>> bool(model.gap_ <= model.tolerance)
+    True
     """
 
     _needs_rule = "pairwise"
 
-    def __init__(self, kernel=None, *, penalty=1.0, tolerance=1e-3, class_weight=None, scale=False, epochs=1):
+    def __init__(self, kernel=None, *, penalty=1.0, tolerance=1e-3, class_weight=None, scale=False, epochs=1000,
+                 random_state=0):
         self.kernel = kernel
         self.penalty = penalty
         self.tolerance = tolerance
         self.class_weight = class_weight
         self.scale = scale
         self.epochs = epochs
+        self.random_state = random_state
 
     @property
     def loss(self):
@@ -82,6 +97,8 @@ class LASVM(TwoClasses):
         return Hinge()
 
     def _plan(self):
+        if self.random_state is not None:
+            check_integer(self, "random_state", 0)
         return Plan.of(
             self,
             loss=self.loss,
@@ -92,6 +109,14 @@ class LASVM(TwoClasses):
             threshold=check_positive(self, "tolerance"),
             keeps_terms=True,
         )
+
+    @learned
+    def gap_(self, state):
+        """By how much the solution misses the conditions of the optimum: the largest difference of gradients of a pair.
+
+        After `fit`, over all its rows; when more has been learned, over the terms.
+        """
+        return state.hypothesis.rule.gap()
 
     def finish(self):
         """Make steps in pairs of coefficients until none is worth it; return self.
@@ -107,18 +132,99 @@ class LASVM(TwoClasses):
         for _ in range(MOST):
             if hypothesis.rule.finish(hypothesis.offsets, STEPS):
                 return
-        message = "LASVM gives up: its steps get nowhere. What may help: scale=True, a smaller penalty, a larger tolerance."
-        warnings.warn(message, LearningWarning, stacklevel=3)
+        give_up("LASVM gives up: its steps get nowhere.", "scale=True")
 
     def _checked(self, state, X, y, classes, sample_weight, start, balanced=False):
         if start is not None:
             raise ValueError("LASVM starts from 0: initial cannot say which labels its terms have.")
         return super()._checked(state, X, y, classes, sample_weight, start, balanced)
 
-    def _learn(self, before, state, X, y, weights=None, *, earlier=0, **trace):
-        rule = state.hypothesis.rule
-        rule.cycle = len(X) if earlier else 0  # `fit` makes another pass
+    # ---- The passes of `fit` ------------------------------------------------------------------
+
+    def _make_passes(self, before, state, X, y, weights):
+        """Learn all rows in random order, then those that are in pairs worth a step, until there are none."""
+        rule, order = state.hypothesis.rule, np.random.default_rng(self.random_state)
+        scaler = state.engine.scaler
+        if scaler is not None:  # all rows are there: no row is scaled by the first few
+            state.load_scaler(state.scaler.advanced(X if state.sparse else X.astype(float, copy=False))[0])
+            scaler.stands = True
         try:
-            return super()._learn(before, state, X, y, weights, earlier=earlier, **trace)
+            candidates = Candidates(state, X, y, weights)
+            chosen = order.permutation(len(X))
+            for epoch in range(self.epochs):
+                self._learn_rows(before, state, X, y, weights, chosen, len(candidates.sequence))
+                entered = candidates.take_in(chosen)
+                self._finish(state)
+                rule.rows_gap, chosen, rule.admits = candidates.look(self._decide)
+                if rule.rows_gap <= self.tolerance:
+                    return
+                if epoch > 0 and not entered:  # all that is left is rounding
+                    break
+                chosen = order.permutation(chosen)
+            give_up(f"LASVM stops after {epoch + 1} passes with gap_ = {rule.rows_gap:.2g}.", "more epochs")
         finally:
-            rule.cycle = 0
+            rule.admits = False
+            if scaler is not None:
+                scaler.stands = False
+
+    def _learn_rows(self, before, state, X, y, weights, chosen, earlier):
+        """Learn chosen rows; an error names a row as X has it."""
+        rows = [X[i] for i in chosen] if isinstance(X, list) else X.take(chosen) if state.sparse else X[chosen]
+        weights = None if weights is None else weights[chosen]
+        try:
+            self._learn(before, state, rows, y[chosen], weights, earlier=earlier)
+        except FloatingPointError as error:
+            place = error.rows_learned - earlier
+            error.args = (error.args[0].replace(f"Row {place} of X", f"Row {chosen[place]} of X", 1), *error.args[1:])
+            raise
+
+
+def give_up(what, advice):
+    """Warn that this is not the solution."""
+    message = f"{what} What may help: {advice}, a smaller penalty, a larger tolerance."
+    warnings.warn(message, LearningWarning, stacklevel=level_outside())
+
+
+class Candidates:
+    """Rows of `fit` that may still enter.
+
+    Parameters
+    ----------
+    state : State
+    X, y, weights
+        As the engine takes them.
+    """
+
+    def __init__(self, state, X, y, weights):
+        self.state, self.y = state, y
+        self.X = X if state.plan.takes_objects else state.scaled(X)
+        self.may_enter = state.kernel.diagonal(validation.as_csr(self.X) if state.sparse else self.X) > 0
+        if weights is not None:
+            self.may_enter &= weights > 0
+        self.sequence = np.zeros(0, dtype=np.intp)  # the row that was learned at each t
+
+    def take_in(self, chosen):
+        """These have been learned in this order; return whether one of them is a term now."""
+        first = len(self.sequence)
+        self.sequence = np.concatenate([self.sequence, chosen])
+        return bool((self.born() > first).any())
+
+    def born(self):
+        """When terms came."""
+        dictionary = self.state.function.dictionary
+        return dictionary.birthdays.array[0, dictionary.slots()]
+
+    def look(self, decide):
+        """(gap over all rows, those that would enter, whether they are two that make a pair with nobody but each other)."""
+        rule = self.state.hypothesis.rule
+        gradients = self.y - (decide(self.state, self.X, trusted=True)[:, 0] - self.state.hypothesis.intercept()[0])
+        free = self.may_enter.copy()
+        free[self.sequence[self.born() - 1]] = False
+        ups, downs = np.flatnonzero(free & (self.y > 0)), np.flatnonzero(free & (self.y < 0))
+        up, down = rule.extremes()  # of the terms
+        highest, lowest = gradients[ups].max(initial=-np.inf), gradients[downs].min(initial=np.inf)
+        gap = max(0.0, max(up, highest) - min(down, lowest))
+        wanted = np.concatenate([ups[gradients[ups] - down > rule.tolerance], downs[up - gradients[downs] > rule.tolerance]])
+        if gap <= rule.tolerance or len(wanted):
+            return gap, wanted, False
+        return gap, np.array([ups[gradients[ups].argmax()], downs[gradients[downs].argmin()]]), True
