@@ -1,7 +1,8 @@
 """A posterior on points: f is known at some points, f_D = L u, which come and go.
 
 At a place of the stream those examples join that f at the points does not determine, and if there are more points than a
-budget allows, those leave that the mean of f would miss least.
+budget allows, those leave that the mean of f would miss least.  With a small tolerance, points leave too that the others have
+come to determine: otherwise L is so near to singular that coordinates are nothing but rounding.
 """
 import numpy as np
 from libc.math cimport INFINITY, fmax, sqrt
@@ -20,9 +21,11 @@ from onlinekernels._core.workspace cimport INVERSE, JOINING, PRODUCTS, TOTALS, W
 
 cdef object DOUBLE = np.dtype(np.float64)
 cdef double NEAR = 1e-6         # relative: what is closer than that is the same, and the earlier one goes first
-# Of variances given f at other points, relative to k(x, x): what is less may be rounding, or is amplified by it where rows come
-# that lie beyond all points. The latter takes points that all others together determine, far better than those before them do.
+# A variance given f at other points, relative to k(x, x), that may be rounding. If that of each point, given all others, is at
+# least this, the coefficients of f(x) given f_D are at most 1 / sqrt(DETERMINED), and coordinates of any x are right up to the
+# rounding of the kernel over DETERMINED.
 cdef double DETERMINED = 1e-11
+# What is new given those before it, by a tolerance, all others may determine so much better: points of a line that goes on do.
 cdef double BETTER = 1e-5
 cdef long long STAYS = 1 << 40  # marks a place while others are given up
 
@@ -81,7 +84,7 @@ cdef class PointsPosterior(Posterior):
     budget : int or None
         Points that stay at a place; None for all.
     tolerance : float
-        A point joins if its variance, given f at all others, exceeds this, or 1e-12, times k(x, x).
+        A point joins if its variance, given f at all others, exceeds this, or 1e-11, times k(x, x).
     """
 
     def __init__(self, *, KernelRows rows, Outputs outputs, double memory, bint classes, budget, double tolerance):
