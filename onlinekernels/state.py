@@ -33,7 +33,9 @@ class State:
         self.targets = targets  # numbers that y has for each example
         self.form = plan.form_for(targets)
         self.feature_names = None  # of the data frame that came first
-        self.target_scaler = TargetScaler(targets, plan.scale_target) if plan.scale_target else None
+        self.target_scaler = None
+        if plan.scale_target:
+            self.target_scaler = TargetScaler(targets, plan.scale_target, exact=plan.second_order is not None)
         self.under_way = None  # (targets, weights) that are being learned, and their scaler after all of them
         self.rows = None  # that `fit` was given, for defaults
         self.warned = False  # that learning goes wrong
@@ -81,7 +83,7 @@ class State:
         return bool(self.plan.scale) or self.target_scaler is not None
 
     def begin_scaling(self, X, y, weights):
-        """(targets, their means and deviations before each row or None), scaled one after another.
+        """(targets, what `TargetScaler.brought_back` wants for each row or None), scaled one after another.
 
         X is scaled while it is learned, and here is seen whether that will do. The scaler of targets moves on when the rows
         are learned.
@@ -93,7 +95,7 @@ class State:
             return y, None
         ahead, scaled, *known = self.target_scaler.advanced(y, weights)
         self.under_way = (y, weights), ahead
-        return scaled, known
+        return scaled, (*known, self.target_scaler.shares(len(known[0]), weights))
 
     def takes_without_check(self, values):
         """Whether rows with these values can be scaled, and the kernel is defined for what they become."""

@@ -1,4 +1,6 @@
 """Targets of a regression, scaled as they come: the model learns numbers of the size of 1 and predicts in your units."""
+from itertools import accumulate
+
 import numpy as np
 
 from onlinekernels._core import scaling as core
@@ -10,7 +12,14 @@ class TargetScaler:
     """Running mean and deviation of each target; a value, like a number: `advanced` gives another one.
 
     A target is learned scaled by what is known with it. A prediction is brought back to its units by what was known
-    before its target came.
+    before its target came. That may be said to be `exact`: the prediction is then the target that would become the score. Both
+    differ by a part 1 / n of the deviation, which matters to models that are better than that.
+
+    Parameters
+    ----------
+    targets : int
+    memory : float
+    exact : bool
 
     >>> scaler, scaled, means, deviations = TargetScaler(1).advanced(np.array([10.0, 14.0, 12.0]), None)
     >>> scaled.tolist(), means.ravel().tolist(), deviations.ravel().tolist()
@@ -19,8 +28,8 @@ class TargetScaler:
     [12.0, 13.63]
     """
 
-    def __init__(self, targets, memory=1.0):
-        self.memory = memory
+    def __init__(self, targets, memory=1.0, exact=False):
+        self.memory, self.exact = memory, exact
         self.mean, self.square, self.count = np.zeros(targets), np.zeros(targets), 0.0
 
     def advanced(self, y, weights):
@@ -28,7 +37,7 @@ class TargetScaler:
 
         y is flat, row by row, as the engine takes it.
         """
-        fresh = TargetScaler(len(self.mean), self.memory)
+        fresh = TargetScaler(len(self.mean), self.memory, self.exact)
         fresh.mean[:], fresh.square[:] = self.mean, self.square
         Y = np.ascontiguousarray(y, dtype=float).reshape(-1, len(self.mean))
         scaled, means, deviations = np.empty_like(Y), np.empty_like(Y), np.empty_like(Y)
@@ -42,12 +51,28 @@ class TargetScaler:
         return fresh, scaled.reshape(-1), means, deviations
 
     def restored(self, scores):
-        """Scores of shape (n, targets) in the units of the targets."""
-        return scores * self.deviations() + self.mean
+        """Scores of shape (n, targets) in the units of the targets, as of the next example."""
+        return self.brought_back(scores, self.mean, self.deviations(), 1.0 / (self.memory * self.count + 1.0))
 
     def deviations(self):
         """What scores of each target are multiplied by."""
         return np.array(core.target_deviations(self.mean, self.square, self.count))
+
+    def brought_back(self, scores, means, deviations, shares):
+        """Scores by means and deviations that were known before their targets, each of which gets this share of all weight.
+
+        A target z deviations from the mean becomes z sqrt(1 - share) / sqrt(1 + share z^2) when it is taken in. No score of the
+        first examples is taken to be a target far beyond all others.
+        """
+        if self.exact:
+            scores = scores / np.sqrt(np.maximum(1.0 - shares * (1.0 + scores**2), 0.5))
+        return scores * deviations + means
+
+    def shares(self, n, weights):
+        """The share of all weight that each of the next n targets will have, shape (n, 1)."""
+        weights = np.ones(n) if weights is None else np.asarray(weights)
+        counts = list(accumulate(weights.tolist(), lambda count, weight: self.memory * count + weight, initial=self.count))
+        return (weights / np.maximum(counts[1:], 1e-300))[:, None]
 
     def to_dict(self):
         """What is learned, as plain numbers and lists."""

@@ -66,6 +66,8 @@ def _exploded(state, trouble):
         advice.append("scale_target=True, if the targets are not")
     if trouble == STALLED:
         advice.append("normalized=True, a smaller meta_step, or a memory below 1")
+    elif state.plan.rule == "recursive":
+        advice.append("a larger noise, or another width of the kernel")
     elif state.plan.rule == "gradient":
         advice.append("a smaller step, or SILK, whose steps cannot overshoot")
     what = (

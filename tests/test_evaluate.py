@@ -649,6 +649,23 @@ def test_the_most_of_a_rating_is_best(stream, metric):
     assert tuning.best_value == getattr(tuning.trials[0].report, metric)
 
 
+def test_many_classes_that_are_two_have_an_area():
+    """Two outputs rank by their difference; with a third class there is no such order any more."""
+    X, y = data("binary", 300)
+    for make in (lambda: ok.KRLS("multiclass_squared", KERNEL, budget=30), lambda: ok.SILK("multiclass_hinge", KERNEL)):
+        for delay in (0, 5):
+            report = evaluate.progressive(make(), (X, np.where(y > 0, "yes", "no")), delay=delay, chunk=40, window=50)
+            assert 0.8 < report.auc <= 1.0 and 0.8 < report.window_auc <= 1.0
+        scores = make().progressive(X, y, classes=[-1, 1])
+        scores = scores[:, 1] - scores[:, 0]
+        positive, negative = scores[y == y.max()], scores[y == y.min()]
+        pairs = (positive[:, None] > negative) + 0.5 * (positive[:, None] == negative)
+        assert evaluate.progressive(make(), (X, y), classes=[-1, 1]).auc == pytest.approx(pairs.mean())
+        three = np.where(np.arange(300) == 200, 7, y)
+        report = evaluate.progressive(make(), (X, three), chunk=40)
+        assert np.isnan(report.auc) and np.isfinite(report.history["auc"][2])
+
+
 # ---- Dask ----
 
 

@@ -1,4 +1,6 @@
 """KRLS against the Gaussian process on all rows and its own algorithm in plain NumPy; chunks against single rows."""
+import os
+
 import numpy as np
 import pytest
 from reference_recursive import PLACE, Exact, Pieces, gaussian
@@ -74,6 +76,43 @@ def test_forgetting_is_a_process_over_time(memory, weights):
         ours, deviations = model.predict(NEW, return_std=True)
         np.testing.assert_allclose(ours, mean, atol=1e-8)
         np.testing.assert_allclose(deviations, np.sqrt(np.diag(covariance)), atol=1e-8)
+
+
+SEEDS = range(200 if os.environ.get("ONLINEKERNELS_THOROUGH") else 2)
+PATHS = {
+    "normal": lambda rng, n, d: rng.normal(size=(n, d)),
+    "heavy": lambda rng, n, d: rng.standard_t(3, size=(n, d)),
+    "uniform": lambda rng, n, d: rng.uniform(-1, 1, size=(n, d)),
+    "walk": lambda rng, n, d: np.cumsum(0.2 * rng.normal(size=(n, d)), axis=0),
+    "line": lambda rng, n, d: np.linspace(0, rng.uniform(1, 30), n)[:, None] * np.ones(d),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_exact_process_whatever_the_rows(path):
+    """Rows that earlier ones nearly determine, and rows far beyond all of them, in any order: rounding is not amplified."""
+    n, errors = 256, []
+    for seed in [*SEEDS, 18]:
+        for d, width in ((1, 0.03), (1, 0.3), (1, 3.0), (2, 1.0)):
+            rng = np.random.default_rng(seed)
+            rows = PATHS[path](rng, n, d)
+            new, noise = np.vstack([rows[::8], rows[::8] + 0.1 * width]), (1e-6, 1e-3, 0.1)[seed % 3]
+            y = np.sin(2 * rows[:, 0] / max(width, 1)) + np.sqrt(noise) * rng.normal(size=n)
+            mean, _ = Exact(gaussian(width), noise).given(rows, y).posterior(new)
+            model = exact(ok.Gaussian(width), noise=noise).partial_fit(rows, y)
+            errors.append((np.abs(model.predict(new) - mean[:, 0]).max() * min(1.0, 1e3 * noise), (seed, d, width)))
+            model._state.engine._check()
+    assert max(errors)[0] < 1e-3, max(errors)
+    assert np.median([error for error, _ in errors]) < 1e-5
+
+
+def test_points_that_all_others_determine_leave():
+    """On a line each row is new to those before it, and those after it determine it: all of its few points can be told apart."""
+    line = np.linspace(0, 20, 640)[:, None]
+    model = exact(ok.Gaussian(1.0), noise=1e-3).partial_fit(line, np.sin(line[:, 0]))
+    gram = gaussian(1.0)(model.support_vectors_, model.support_vectors_)
+    assert 20 < model.n_terms_ < 100 and 1.0 / np.diag(np.linalg.inv(gram)).max() > 0.5e-11
+    np.testing.assert_allclose(model.predict(line), np.sin(line[:, 0]), atol=0.01)
 
 
 KERNELS = {

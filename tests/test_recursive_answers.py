@@ -99,6 +99,44 @@ def test_answers_are_in_the_units_of_the_targets():
     np.testing.assert_allclose(moved.sample_y(NEW, 3), 500 + 40 * plain.sample_y(NEW, 3), rtol=1e-7)
 
 
+def lorenz(n):
+    """x of the Lorenz system, by the classical Runge-Kutta method."""
+
+    def velocity(p):
+        return np.array([10 * (p[1] - p[0]), p[0] * (28 - p[2]) - p[1], p[0] * p[1] - 8 / 3 * p[2]])
+
+    p, h, found = np.array([1.0, 1.0, 20.0]), 0.02, []
+    for _ in range(n):
+        a = velocity(p)
+        b = velocity(p + h / 2 * a)
+        c = velocity(p + h / 2 * b)
+        p = p + h / 6 * (a + 2 * b + 2 * c + velocity(p + h * c))
+        found.append(p[0])
+    return np.array(found)
+
+
+def test_scaled_targets_that_are_known_better_than_their_units():
+    """Without noise, errors are soon smaller than what one more target changes in the mean and deviation of all."""
+    series = 25 + lorenz(2506)
+    rows, y = np.lib.stride_tricks.sliding_window_view(series[:-1], 6), series[6:]
+    for scale_target, close in ((True, 4e-4), (ok.RunningScaler(0.999), 0.05)):
+        model = KRLS(noise="auto", scale=True, scale_target=scale_target)
+        scores, (low, high) = model.progressive(rows, y, return_interval=0.9)
+        hits = ((low <= y) & (y <= high))[500:]
+        assert abs(hits.mean() - 0.9) < 0.03 and (low <= scores).all() and (scores <= high).all()
+        assert np.median(np.abs(scores - y)[500:]) < close * y.std()
+
+
+def test_advice_names_what_there_is():
+    from onlinekernels.trouble import DIVERGED, _exploded
+
+    for scaled in (False, True):
+        model = KRLS(scale=scaled, scale_target=scaled).partial_fit(X, NUMBERS)
+        advice = _exploded(model._state, DIVERGED).partition("What may help: ")[2]
+        assert "noise" in advice and "width" in advice and "regularization" not in advice and "step" not in advice
+        assert ("scale" not in advice) == scaled
+
+
 # ---- Densities, probabilities, samples -----------------------------------------------------------------------------
 
 
@@ -444,6 +482,52 @@ def test_an_error_in_a_kernel_leaves_the_rows_before_it(good, error, y):
     same_state(model, twin)
     assert np.array_equal(model.progressive(X[good + 1 :], y[good + 1 :]), twin.progressive(X[good + 1 :], y[good + 1 :]))
     same_state(model, twin)
+
+
+@pytest.mark.parametrize("make, y", [
+    (lambda: KRLS(kernel=ok.Gaussian(1.3), budget=20), NUMBERS),
+    (lambda: KRLS(kernel=ok.Gaussian(0.7), budget=None, tolerance=1e-12, noise="auto", memory=0.99), SEVERAL),
+    (lambda: KRLS("multiclass_squared", ok.Gaussian(1.3), budget=30), MANY),
+    (lambda: KRLS(kernel=ok.Linear()), NUMBERS),
+    (lambda: KRLS(kernel=ok.Nystroem(ok.Gaussian(2.0), 12) + ok.Linear()), SEVERAL),
+], ids=["budget", "all", "classes", "weights", "map"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_place_is_all_or_nothing(make, y, error, monkeypatch):
+    """The n-th of the calls of NumPy that a place makes fails, for every n: all rows are learned, and the place is made up for."""
+    places = range(PLACE, N, PLACE)
+    calls = {"at": None, "made": 0}
+
+    def watched(function):
+        def call(*args, **kwargs):
+            calls["made"] += 1
+            if calls["made"] == calls["at"]:
+                raise error
+            return function(*args, **kwargs)
+
+        return call
+
+    expected = make().partial_fit(X, y)
+    for module, name in ((np, "matmul"), (np, "argmax"), (np, "diag"), (np, "where"), (np, "eye"), (np.linalg, "qr")):
+        monkeypatch.setattr(module, name, watched(getattr(module, name)))
+    n = interrupted = 0
+    while interrupted is not None:
+        n, interrupted, model = n + 1, None, make()
+        for start, stop in zip([0, *places], [*places, N]):
+            calls.update(at=n if stop == PLACE * (2 + n % 2) else None, made=0)
+            try:
+                model.partial_fit(X[start:stop], y[start:stop])
+            except error:
+                calls["at"] = None
+                interrupted = model.t_
+                model._state.engine._check()
+                copied = pickle.loads(pickle.dumps(model))
+                assert np.array_equal(copied.predict(NEW), model.predict(NEW))
+                model.partial_fit(X[interrupted:stop], y[interrupted:stop]) if interrupted < stop else None
+                copied.partial_fit(X[interrupted:], y[interrupted:])
+                same_up_to_rounding(expected, copied)
+        same_up_to_rounding(expected, model)
+        model._state.engine._check()
+    assert n > 5
 
 
 def test_parameters_after_fitting():

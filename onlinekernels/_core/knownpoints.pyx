@@ -1,18 +1,19 @@
 """A posterior on points: f is known at some points, f_D = L u, which come and go.
 
 At a place of the stream those examples join that f at the points does not determine, and if there are more points than a
-budget allows, those leave that the mean of f would miss least.
+budget allows, those leave that the mean of f would miss least.  With a small tolerance, points leave too that the others have
+come to determine: otherwise L is so near to singular that coordinates are nothing but rounding.
 """
 import numpy as np
-from libc.math cimport fmax, sqrt
-from libc.string cimport memcpy, memset
+from libc.math cimport INFINITY, fmax, sqrt
+from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.coefficients import UNBOUNDED
 from onlinekernels._core.dictionary cimport Dictionary, Tenant
 from onlinekernels._core.kernelrows cimport KernelRows
 from onlinekernels._core.outputs cimport Outputs
-from onlinekernels._core.posterior cimport PLACE, ROUNDING, Posterior
+from onlinekernels._core.posterior cimport PLACE, Posterior, room_for
 from onlinekernels._core.posterior import solve_rows, solve_transposed
 from onlinekernels._core.triangles cimport ok_invert_lower, ok_solve_rows, ok_times_rows
 from onlinekernels._core.vecmath cimport ok_axpy, ok_dot
@@ -20,6 +21,12 @@ from onlinekernels._core.workspace cimport INVERSE, JOINING, PRODUCTS, TOTALS, W
 
 cdef object DOUBLE = np.dtype(np.float64)
 cdef double NEAR = 1e-6         # relative: what is closer than that is the same, and the earlier one goes first
+# A variance given f at other points, relative to k(x, x), that may be rounding. If that of each point, given all others, is at
+# least this, the coefficients of f(x) given f_D are at most 1 / sqrt(DETERMINED), and coordinates of any x are right up to the
+# rounding of the kernel over DETERMINED.
+cdef double DETERMINED = 1e-11
+# What is new given those before it, by a tolerance, all others may determine so much better: points of a line that goes on do.
+cdef double BETTER = 1e-5
 cdef long long STAYS = 1 << 40  # marks a place while others are given up
 
 
@@ -35,26 +42,23 @@ cdef class Residents(Tenant):
 
     def __init__(self, Dictionary dictionary, long long most):
         self.dictionary, self.most = dictionary, most
-        self.places = dictionary.new_table(1, np.int64)
+        self.places, self.orders = dictionary.new_table(1, np.int64), dictionary.new_table(1, np.intp)
         dictionary.add_tenant(self)
         self.moved()
 
     cdef int moved(self) except -1:
         """Read where everybody is from the table that has moved with the slots."""
-        cdef Py_ssize_t slot, capacity = self.dictionary.capacity
+        cdef Py_ssize_t slot
         cdef const long long* places = <const long long*> self.places.data
-        if self.order_array is None or len(self.order_array) != capacity + PLACE:
-            self.order_array = np.zeros(capacity + PLACE, dtype=np.intp)
-            self.order = <Py_ssize_t*> array_data(self.order_array)
-            self.queue = self.order + capacity
-        for slot in range(capacity):
+        self.order = <Py_ssize_t*> self.orders.data
+        for slot in range(self.dictionary.capacity):
             if places[slot] > 0:
                 self.order[places[slot] - 1] = slot
             elif places[slot] < 0:
                 self.queue[-1 - places[slot]] = slot
         return 0
 
-    cdef int settle_down(self, const Py_ssize_t* slots, Py_ssize_t n) except -1:
+    cdef void settle_down(self, const Py_ssize_t* slots, Py_ssize_t n) noexcept:
         """These slots are the points now, in the order of their coordinates; whoever else was here goes, and nobody waits."""
         cdef long long* places = <long long*> self.places.data
         cdef Py_ssize_t slot, i
@@ -66,7 +70,7 @@ cdef class Residents(Tenant):
             elif places[slot] != 0:
                 places[slot] = 0
                 self.dictionary.release(slot)
-        return self.moved()
+        self.moved()
 
 
 cdef class PointsPosterior(Posterior):
@@ -80,7 +84,7 @@ cdef class PointsPosterior(Posterior):
     budget : int or None
         Points that stay at a place; None for all.
     tolerance : float
-        A point joins if its variance, given f at all others, exceeds this, or 1e-12, times k(x, x).
+        A point joins if its variance, given f at all others, exceeds this, or 1e-11, times k(x, x).
     """
 
     def __init__(self, *, KernelRows rows, Outputs outputs, double memory, bint classes, budget, double tolerance):
@@ -95,14 +99,18 @@ cdef class PointsPosterior(Posterior):
         self.make_room(0)
 
     cdef int make_room(self, Py_ssize_t n) except -1:
-        """Room for so many points."""
-        if n > self.capacity:
-            self.set_room(max(n, 2 * self.n), self.width)
-        if self.factor is None or len(self.factor) != self.capacity:
-            factor = np.zeros((self.capacity, self.capacity))
-            if self.factor is not None:
-                factor[:self.n, :self.n] = self.factor[:self.n, :self.n]
-            self.factor, self.L = factor, <double*> array_data(factor)
+        """Room for so many points, in all arrays or in none."""
+        cdef Py_ssize_t room = self.capacity if n <= self.capacity else room_for(max(n, 2 * self.n))
+        cdef double* L
+        if self.factor is not None and len(self.factor) == room:
+            return 0
+        factor = np.zeros((room, room))
+        if self.factor is not None:
+            factor[:self.n, :self.n] = self.factor[:self.n, :self.n]
+        L = <double*> array_data(factor)
+        if room != self.capacity:
+            self.set_room(room, self.width)
+        self.factor, self.L = factor, L         # nothing can fail any more
         return 0
 
     cdef int attach(self, Workspace w, examples) except -1:
@@ -171,46 +179,58 @@ cdef class PointsPosterior(Posterior):
 
     cdef int conclude(self, Workspace w) except -1:
         """Take in those that wait; let join who is new, and go who is least missed."""
-        cdef Py_ssize_t i, r, n = self.n, count, room
+        cdef Py_ssize_t i, r, first = 0, n = self.n, count, size, room
         cdef Py_ssize_t joining[PLACE]
+        cdef double rounding = DETERMINED
         cdef double* V = <double*> w.buffer(JOINING, PLACE * PLACE * sizeof(double))
-        count = self.find_newcomers(w, V, joining)
-        slot_array = np.empty(n + count, dtype=np.intp)
-        slot_array[:n] = self.residents.order_array[:n]
-        self.make_room(n + count)
+        cdef const Py_ssize_t* stay = NULL
+        cdef const double* corner_data = NULL
+        count = self.find_newcomers(w, V, joining, &rounding)
+        size = n + count
+        self.make_room(size)
         room = self.capacity
-        for i in range(count):
-            slot_array[n + i] = self.residents.queue[joining[i]]
+        slots = np.empty(size, dtype=np.intp)
+        cdef Py_ssize_t* slot = <Py_ssize_t*> array_data(slots)
+        memcpy(slot, self.residents.order, n * sizeof(Py_ssize_t))
+        for i in range(count):                  # rows of L that are not in use yet
+            slot[n + i] = self.residents.queue[joining[i]]
             memcpy(self.L + (n + i) * room, self.a + joining[i] * room, n * sizeof(double))
             for r in range(count):
                 self.L[(n + i) * room + n + r] = V[r * PLACE + joining[i]] if r <= i else 0.0
-        self.take_in(w, V, count)
-        self.settle(slot_array)
-        if self.n > self.most:
-            self.settle(slot_array[self.removal(w, slot_array)])
+        mean, covariance = self.take_in(w, V, count)
+        gone = np.zeros(size, dtype=np.uint8)
+        births = self.dictionary.birthdays.array[0, slots]
+        if count == 0 or self.tolerance * BETTER >= rounding:
+            rounding = 0.0                      # nobody is determined who was not before
+        if self.choose(w, mean, <const long long*> array_data(births), rounding, <unsigned char*> array_data(gone)):
+            kept, first = np.flatnonzero(gone == 0), int(np.argmax(gone))
+            slots, corner = slots[kept], self.keep(mean, covariance, kept, first)
+            slot, stay = <Py_ssize_t*> array_data(slots), <const Py_ssize_t*> array_data(kept)
+            corner_data, n = <const double*> array_data(corner), len(kept)
+        else:
+            n = size
+        cdef const double* U = <const double*> array_data(mean)
+        cdef const double* S = <const double*> array_data(covariance)
+        if n < size:                            # nothing can fail any more
+            self.move_factor(stay, first, n, corner_data)
+        self.become(U, S, size, n)
+        self.residents.settle_down(slot, n)
         return 0
 
-    cdef int settle(self, slot_array) except -1:
-        """The points are in these slots now, in the order of their coordinates."""
-        cdef const Py_ssize_t[::1] slots = slot_array
-        return self.residents.settle_down(&slots[0] if self.n else NULL, self.n)
-
-    cdef Py_ssize_t find_newcomers(self, Workspace w, double* V, Py_ssize_t* joining) except -1:
+    cdef Py_ssize_t find_newcomers(self, Workspace w, double* V, Py_ssize_t* joining, double* rounding) except -1:
         """Who joins: pivoted Cholesky of what f at the points does not determine of the waiting examples.
 
         The one that is determined least comes first, and among those that are nearly the same, the earliest. V has a row
-        for each of them, joining their numbers.
+        for each of them, joining their numbers. A variance below 0 shows how large rounding is, which grows to ten times that.
         """
         cdef Py_ssize_t i, r, best, count = 0, room = self.capacity
         cdef double rest[PLACE]
-        cdef double least[PLACE]
         cdef double largest
         cdef double* R
         cdef bint any_new = False
         for i in range(PLACE):
-            least[i] = fmax(self.tolerance, ROUNDING) * self.K[i * PLACE + i]
             rest[i] = self.K[i * PLACE + i] - ok_dot(self.a + i * room, self.a + i * room, self.n)
-            any_new |= rest[i] > least[i]
+            any_new |= rest[i] > fmax(self.tolerance, rounding[0]) * self.K[i * PLACE + i]
         if not any_new:
             return 0
         R = <double*> w.buffer(PRODUCTS, PLACE * PLACE * sizeof(double))
@@ -224,7 +244,10 @@ cdef class PointsPosterior(Posterior):
                         R[i * PLACE + r] = 0.0
                     R[r * PLACE + i] = R[i * PLACE + r]
             while count < PLACE:
-                best = least_determined(rest, least)
+                for i in range(PLACE):
+                    if rest[i] < 0.0 and rest[i] > -INFINITY and self.K[i * PLACE + i] > 0.0:
+                        rounding[0] = fmax(rounding[0], -10.0 * rest[i] / self.K[i * PLACE + i])
+                best = least_determined(rest, self.K, fmax(self.tolerance, rounding[0]))
                 if best < 0:
                     break
                 memcpy(V + count * PLACE, R + best * PLACE, PLACE * sizeof(double))
@@ -241,31 +264,26 @@ cdef class PointsPosterior(Posterior):
                     rest[i] -= V[count * PLACE + i] * V[count * PLACE + i]
                 count += 1
                 for r in range(count):
-                    rest[joining[r]] = -1.0
+                    rest[joining[r]] = -INFINITY
         return count
 
-    def removal(self, Workspace w, slot_array):
-        """Remove points until the budget is kept; which coordinates have stayed."""
-        cdef Py_ssize_t size = self.n, first
-        cdef const long long[::1] births = np.ascontiguousarray(self.dictionary.birthdays.array[0, slot_array])
-        gone_array = np.zeros(size, dtype=np.uint8)
-        cdef unsigned char[::1] gone = gone_array
-        self.choose(w, &births[0], size - self.most, &gone[0])
-        kept = np.flatnonzero(gone_array == 0)
-        first = int(np.argmax(gone_array))
-        self.keep(kept, first)
-        return kept
+    cdef int choose(self, Workspace w, mean, const long long* births, double rounding, unsigned char* gone) except -1:
+        """Mark which of the points of `mean` go, one after another; return how many.
 
-    cdef int choose(self, Workspace w, const long long* births, Py_ssize_t count, unsigned char* gone) except -1:
-        """Which points go, one after another, each the one without which the mean changes least.
-
-        Without point i the mean loses sum_y alpha_yi^2 / Q_ii, where alpha = L^-T U and Q = K^-1; both follow each removal.
-        Among those that lose nearly the same the oldest goes.
+        First those that f at all others determines: its variance given these, 1 / Q_ii with Q = K^-1, is `rounding`. Then, as
+        long as there are more than the budget allows, each time the one without which the mean changes least: without point i
+        it loses sum_y alpha_yi^2 / Q_ii, where alpha = L^-T U. Both follow each removal. Among those that lose nearly the same
+        the oldest goes.
         """
-        cdef Py_ssize_t i, k, r, y, victim, size = self.n, joined = self.outputs.joined
+        cdef Py_ssize_t i, k, r, y, victim, size = mean.shape[1], joined = self.outputs.joined
+        cdef Py_ssize_t over = max(0, size - self.most), most = over
         cdef double root, lowest
-        cdef double* Z = <double*> w.buffer(INVERSE, (size * size + (3 + joined + count) * size) * sizeof(double))
-        cdef double* Q = <double*> w.buffer(PRODUCTS, size * size * sizeof(double))
+        if rounding > 0.0:
+            most = min(size - 1, over + PLACE)
+        if most == 0:
+            return 0
+        cdef double* Z = <double*> w.buffer(INVERSE, (size * size + (3 + joined + most) * size) * sizeof(double))
+        cdef double* Q = <double*> w.buffer(PRODUCTS, size * size * sizeof(double)) if over else NULL
         cdef double* diagonal = Z + size * size
         cdef double* least = diagonal + size
         cdef double* loss = least + size
@@ -273,27 +291,37 @@ cdef class PointsPosterior(Posterior):
         cdef double* V = alpha + joined * size
         with nogil:
             ok_invert_lower(self.L, self.capacity, size, Z, size)
-        inverse = w.array(<char*> Z, size, size, DOUBLE)
-        np.matmul(inverse.T, inverse, out=w.array(<char*> Q, size, size, DOUBLE))
-        np.matmul(self.mean[:joined, :size], inverse, out=w.array(<char*> alpha, joined, size, DOUBLE))
+        if over:
+            inverse = w.array(<char*> Z, size, size, DOUBLE)
+            np.matmul(inverse.T, inverse, out=w.array(<char*> Q, size, size, DOUBLE))
+            np.matmul(mean[:joined], inverse, out=w.array(<char*> alpha, joined, size, DOUBLE))
         with nogil:
             for i in range(size):
-                diagonal[i] = Q[i * size + i]
+                diagonal[i] = Q[i * size + i] if over else column_square(Z, size, i)
                 least[i] = 1.0 / ok_dot(self.L + i * self.capacity, self.L + i * self.capacity, i + 1)
-            for k in range(count):
-                memset(loss, 0, size * sizeof(double))
-                for y in range(joined):
+            for k in range(most):
+                victim = most_determined(diagonal, least, gone, size, rounding)
+                if victim < 0:
+                    if k >= over:
+                        return k
+                    memset(loss, 0, size * sizeof(double))
+                    for y in range(joined):
+                        for i in range(size):
+                            loss[i] += alpha[y * size + i] * alpha[y * size + i]
+                    lowest = 0.0
                     for i in range(size):
-                        loss[i] += alpha[y * size + i] * alpha[y * size + i]
-                victim, lowest = -1, 0.0
-                for i in range(size):
-                    loss[i] /= diagonal[i]
-                    if not gone[i] and (victim < 0 or loss[i] < lowest):
-                        victim, lowest = i, loss[i]
-                for i in range(size):
-                    if not gone[i] and loss[i] <= (1.0 + NEAR) * lowest and births[i] < births[victim]:
-                        victim = i
-                memcpy(V + k * size, Q + victim * size, size * sizeof(double))
+                        loss[i] /= diagonal[i]
+                        if not gone[i] and (victim < 0 or loss[i] < lowest):
+                            victim, lowest = i, loss[i]
+                    for i in range(size):
+                        if not gone[i] and loss[i] <= (1.0 + NEAR) * lowest and births[i] < births[victim]:
+                            victim = i
+                if over:
+                    memcpy(V + k * size, Q + victim * size, size * sizeof(double))
+                else:
+                    memset(V + k * size, 0, size * sizeof(double))
+                    for r in range(victim, size):
+                        ok_axpy(Z[r * size + victim], Z + r * size, V + k * size, r + 1)
                 for r in range(k):
                     ok_axpy(-V[r * size + victim], V + r * size, V + k * size, size)
                 root = sqrt(diagonal[victim])
@@ -302,27 +330,34 @@ cdef class PointsPosterior(Posterior):
                     diagonal[i] -= V[k * size + i] * V[k * size + i]
                     if diagonal[i] < least[i]:
                         diagonal[i] = least[i]
-                for y in range(joined):
+                for y in range(joined if over else 0):
                     ok_axpy(-alpha[y * size + victim] / root, V + k * size, alpha + y * size, size)
                 gone[victim] = 1
-        return 0
+        return most
 
-    def keep(self, kept, Py_ssize_t first):
-        """Only some of the points stay, all before the first that goes: one thin QR, L[kept]^T = Q L'^T, U' = Q^T U, S' = Q^T S Q."""
-        cdef Py_ssize_t n = self.n, size = len(kept)
-        rows = kept[first:]
-        rotation, triangle = np.linalg.qr(self.factor[rows, first:n].T)
+    cdef keep(self, mean, covariance, kept, Py_ssize_t first):
+        """Only some of the points stay, all before the first that goes: change U and S in place, and return what L has from there on.
+
+        One thin QR, L[kept]^T = Q L'^T, U' = Q^T U, S' = Q^T S Q.
+        """
+        cdef Py_ssize_t size = len(kept), n = mean.shape[1]
+        rotation, triangle = np.linalg.qr(self.factor[kept[first:], first:n].T)
         signs = np.where(np.diag(triangle) < 0.0, -1.0, 1.0)
         rotation *= signs
         triangle *= signs[:, None]
-        inner = rotation.T @ self.covariance[first:n, first:n] @ rotation
-        across, mean = rotation.T @ self.covariance[first:n, :first], self.mean[:, first:n] @ rotation
-        self.factor[first:size, :first] = self.factor[rows, :first]
-        self.factor[first:size, first:size] = triangle.T
-        self.mean[:, first:size] = mean
-        self.covariance[first:size, :first], self.covariance[:first, first:size] = across, across.T
-        self.covariance[first:size, first:size] = 0.5 * (inner + inner.T)
-        self.n = size
+        inner = rotation.T @ covariance[first:, first:] @ rotation
+        across = rotation.T @ covariance[first:, :first]
+        mean[:, first:size] = mean[:, first:] @ rotation
+        covariance[first:size, :first], covariance[:first, first:size] = across, across.T
+        covariance[first:size, first:size] = 0.5 * (inner + inner.T)
+        return np.ascontiguousarray(triangle.T)
+
+    cdef void move_factor(self, const Py_ssize_t* kept, Py_ssize_t first, Py_ssize_t n, const double* corner) noexcept nogil:
+        """Rows of L become those that are kept, with a new corner from row and column `first` on."""
+        cdef Py_ssize_t i, size = n - first, room = self.capacity
+        for i in range(first, n):
+            memmove(self.L + i * room, self.L + kept[i] * room, first * sizeof(double))
+            memcpy(self.L + i * room + first, corner + (i - first) * size, size * sizeof(double))
 
     # ---- Predicting ---------------------------------------------------------------------------
 
@@ -451,15 +486,35 @@ cdef class PointsPosterior(Posterior):
             assert slot == (self.residents.order[where - 1] if where > 0 else self.residents.queue[-1 - where])
 
 
-cdef Py_ssize_t least_determined(const double* rest, const double* least) noexcept nogil:
-    """The example with the largest rest among those with more than they may have, the earliest among equals; -1 for none."""
+cdef double column_square(const double* Z, Py_ssize_t n, Py_ssize_t i) noexcept nogil:
+    """The square of a column of a lower triangular matrix."""
+    cdef Py_ssize_t r
+    cdef double square = 0.0
+    for r in range(i, n):
+        square += Z[r * n + i] * Z[r * n + i]
+    return square
+
+
+cdef Py_ssize_t most_determined(const double* precision, const double* least, const unsigned char* gone, Py_ssize_t n,
+                                double rounding) noexcept nogil:
+    """The point whose precision, given f at all others, is the largest multiple of its least, more than 1 / rounding; -1 for none."""
+    cdef Py_ssize_t i, most = -1
+    for i in range(n):
+        if not gone[i] and rounding * precision[i] > least[i] and (
+                most < 0 or precision[i] * least[most] > precision[most] * least[i]):
+            most = i
+    return most
+
+
+cdef Py_ssize_t least_determined(const double* rest, const double* K, double share) noexcept nogil:
+    """The example with the largest rest among those with more than this share of K_ii, the earliest among equals; -1 for none."""
     cdef Py_ssize_t i, best = -1
     cdef double largest = 0.0
     for i in range(PLACE):
-        if rest[i] > least[i] and rest[i] > largest:
+        if rest[i] > share * K[i * PLACE + i] and rest[i] > largest:
             largest = rest[i]
     for i in range(PLACE):
-        if rest[i] > least[i] and rest[i] >= (1.0 - NEAR) * largest:
+        if rest[i] > share * K[i * PLACE + i] and rest[i] >= (1.0 - NEAR) * largest:
             best = i
             break
     return best

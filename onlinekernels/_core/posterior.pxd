@@ -9,6 +9,8 @@ cdef enum:
 
 cdef double ROUNDING
 
+cdef Py_ssize_t room_for(Py_ssize_t n) noexcept
+
 
 cdef class Posterior(Function):
     cdef readonly double memory             # what is left of f after one example: sqrt(memory)
@@ -45,7 +47,8 @@ cdef class Posterior(Function):
     cdef int relate(self, Workspace w, Py_ssize_t m) except -1
     cdef void relate_one(self, Workspace w) noexcept nogil
     cdef void absorb(self, Workspace w) noexcept nogil
-    cdef int take_in(self, Workspace w, const double* V, Py_ssize_t joining) except -1
+    cdef tuple take_in(self, Workspace w, const double* V, Py_ssize_t joining)
+    cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 
 
 @cython.final

@@ -10,6 +10,10 @@ Examples wait until there are `PLACE` of them, counted by t.  A waiting example 
 
 so predictions, which are innovations of that factor, are those of one example at a time, whatever the chunks.  At a place U and
 S take all of them in at once, and points come and go.
+
+A place is all or nothing.  What can fail or be interrupted comes first, and its results lie beside what is in use; then compiled
+code that cannot raise puts them in force.  If something fails before, all examples still wait, and the next call that learns
+begins with that place.
 """
 import numpy as np
 from libc.math cimport sqrt
@@ -22,7 +26,7 @@ from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.triangles cimport (ok_shrink_and_subtract, ok_solve_block, ok_solve_rows, ok_solve_transposed,
                                             ok_times_rows)
 from onlinekernels._core.vecmath cimport ok_dot
-from onlinekernels._core.workspace cimport CROSS, FEATURES, MEANS, OWN, PRODUCTS, TAKEN, Workspace
+from onlinekernels._core.workspace cimport CROSS, FEATURES, FUTURE, MEANS, OWN, TAKEN, Workspace
 
 cdef object DOUBLE = np.dtype(np.float64)
 ROUNDING = 1e-12        # of variances, relative to k(x, x): less may be rounding, never joins, and cannot be told from no noise
@@ -69,23 +73,21 @@ cdef class Posterior(Function):
     cdef int set_room(self, Py_ssize_t capacity, Py_ssize_t width) except -1:
         """Room for so many coordinates and outputs; what there is stays."""
         cdef Py_ssize_t n = self.n, p = self.waiting
-        # Rows of an odd number of cache lines, so that columns spread over the whole cache
-        cdef Py_ssize_t room = 8 * (((capacity + 7) // 8) | 1) if capacity else 0
+        cdef Py_ssize_t room = room_for(capacity)
         kept = {"mean": (width, room, (slice(None), slice(n))), "covariance": (room, room, (slice(n), slice(n))),
                 "coordinates": (PLACE, room, (slice(p), slice(n))), "news": (PLACE, room, (slice(p), slice(n))),
                 "errors": (width, PLACE, (slice(None), slice(p)))}
-        parts = {}
+        cdef double* data[5]
+        parts = []
         for name, (rows, columns, part) in kept.items():
-            parts[name] = aligned_empty((rows, columns), DOUBLE)
-            parts[name][:] = 0.0
-            old = getattr(self, name)
+            array, old = aligned_empty((rows, columns), DOUBLE), getattr(self, name)
+            array[:] = 0.0
             if old is not None:
-                parts[name][:len(old)][part] = old[:rows][part]
-        self.mean, self.covariance, self.errors = parts["mean"], parts["covariance"], parts["errors"]
-        self.coordinates, self.news = parts["coordinates"], parts["news"]
-        self.U, self.S, self.E = (<double*> array_data(self.mean), <double*> array_data(self.covariance),
-                                  <double*> array_data(self.errors))
-        self.a, self.b = <double*> array_data(self.coordinates), <double*> array_data(self.news)
+                array[:len(old)][part] = old[:rows][part]
+            data[len(parts)] = <double*> array_data(array)
+            parts.append(array)
+        self.mean, self.covariance, self.coordinates, self.news, self.errors = parts    # nothing can fail any more
+        self.U, self.S, self.a, self.b, self.E = data[0], data[1], data[2], data[3], data[4]
         self.capacity = room
         return 0
 
@@ -102,12 +104,13 @@ cdef class Posterior(Function):
         raise NotImplementedError
 
     cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        if learning and self.waiting == PLACE:  # an error has interrupted that place
-            self.conclude(w)
+        if learning:
+            self.expansion = None               # of slots that may move now
+            if self.waiting == PLACE:           # that place was interrupted
+                self.conclude(w)
         self.open_rows(w, first, m, learning, by_slots >= 0)
         w.coefficients = NULL
         if learning:
-            self.expansion = None
             w.cross = <double*> w.buffer(CROSS, m * PLACE * sizeof(double))
             w.means = <double*> w.buffer(MEANS, m * self.width * sizeof(double))
             self.read(w, m)
@@ -196,8 +199,8 @@ cdef class Posterior(Function):
     cdef int conclude(self, Workspace w) except -1:
         raise NotImplementedError
 
-    cdef int take_in(self, Workspace w, const double* V, Py_ssize_t joining) except -1:
-        """Let U and S follow the examples that wait, with so many more coordinates, for which there is room.
+    cdef tuple take_in(self, Workspace w, const double* V, Py_ssize_t joining):
+        """(U, S) as they will be with the examples that wait, and with so many more coordinates; see `become`.
 
         V has a row for each of these: what the waiting examples have in common with it, beside the others.
 
@@ -206,7 +209,7 @@ cdef class Posterior(Function):
         """
         cdef Py_ssize_t i, j, t, n = self.n, size = n + joining, room = self.capacity
         cdef double* W = <double*> w.buffer(TAKEN, PLACE * size * sizeof(double))
-        cdef double* products = <double*> w.buffer(PRODUCTS, size * size * sizeof(double))
+        cdef double* S = <double*> w.buffer(FUTURE, size * size * sizeof(double))
         cdef double faded = self.fade[PLACE] * self.fade[PLACE]
         cdef double late
         with nogil:
@@ -218,20 +221,26 @@ cdef class Posterior(Function):
                 for j in range(joining):
                     W[t * size + n + j] = late * V[j * PLACE + t]
             ok_solve_block(self.LC, PLACE, PLACE, W, size, size)
-        taken, squares = w.array(<char*> W, PLACE, size, DOUBLE), w.array(<char*> products, size, size, DOUBLE)
-        np.matmul(taken.T, taken, out=squares)
-        change = np.matmul(self.errors, taken)
-        self.mean[:, :n] *= self.fade[PLACE]
-        self.mean[:, n:size] = 0.0
-        self.mean[:, :size] += change
+        taken, covariance = w.array(<char*> W, PLACE, size, DOUBLE), w.array(<char*> S, size, size, DOUBLE)
+        np.matmul(taken.T, taken, out=covariance)
+        mean = np.matmul(self.errors, taken)
+        mean[:, :n] += self.fade[PLACE] * self.mean[:, :n]
         with nogil:
-            ok_shrink_and_subtract(self.S, room, n, faded, 1.0 - faded, products, size)
+            ok_shrink_and_subtract(self.S, room, n, faded, 1.0 - faded, S, size)
             for i in range(n, size):
                 for j in range(i):
-                    self.S[i * room + j] = self.S[j * room + i] = -products[i * size + j]
-                self.S[i * room + i] = 1.0 - products[i * size + i]
-        self.n, self.waiting = size, 0
-        return 0
+                    S[i * size + j] = S[j * size + i] = -S[i * size + j]
+                S[i * size + i] = 1.0 - S[i * size + i]
+        return mean, covariance
+
+    cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil:
+        """U and S are these now, of n coordinates, for which there is room; nobody waits any more."""
+        cdef Py_ssize_t y, i
+        for y in range(self.width):
+            memcpy(self.U + y * self.capacity, mean + y * stride, n * sizeof(double))
+        for i in range(n):
+            memcpy(self.S + i * self.capacity, covariance + i * stride, n * sizeof(double))
+        self.n, self.waiting = n, 0
 
     # ---- Predicting ---------------------------------------------------------------------------
 
@@ -306,8 +315,8 @@ cdef class Posterior(Function):
         """(coordinates, waiting examples) of a state; ValueError unless U, S and the waiting examples fit."""
         self.check_frame(state)
         labels, n, p = state["labels"], len(state["covariance"]), len(state["waiting_root"])
-        if p >= PLACE:
-            raise ValueError(f"{p} examples wait, and {PLACE} would be a place")
+        if p > PLACE:                           # so many if an error has interrupted their place
+            raise ValueError(f"{p} examples wait, and at {PLACE} there is a place")
         for name, shape in (("mean", (labels, n)), ("covariance", (n, n)), ("waiting_coordinates", (p, n)),
                             ("waiting_news", (p, n)), ("waiting_gram", (p, p)), ("waiting_root", (p, p)),
                             ("waiting_errors", (labels, p))):
@@ -335,7 +344,7 @@ cdef class Posterior(Function):
     def _check(self):
         Function._check(self)
         n, p = self.n, self.waiting
-        assert 0 <= p < PLACE and n <= self.capacity
+        assert 0 <= p <= PLACE and n <= self.capacity
         check_covariance(self.covariance[:n, :n])
         assert (np.diag(self.root)[:p] > 0.0).all()
         for array in (self.mean[:, :n], self.coordinates[:p, :n], self.news[:p, :n], self.gram[:p, :p], self.errors[:, :p]):
@@ -392,11 +401,21 @@ cdef class WeightsPosterior(Posterior):
 
     def change_coordinates(self, change):
         """Features become B phi, and so do weights; of those that are new nothing is known."""
-        n, p = self.n, self.waiting
-        self.mean[:, :n] = self.mean[:, :n] @ change.T
-        self.covariance[:n, :n] = change @ self.covariance[:n, :n] @ change.T + np.eye(n) - change @ change.T
-        self.coordinates[:p, :n] = self.coordinates[:p, :n] @ change.T
-        self.news[:p, :n] = self.coordinates[:p, :n] @ self.covariance[:n, :n] - self.coordinates[:p, :n]
+        cdef Py_ssize_t i, n = self.n, p = self.waiting
+        mean = self.mean[:, :n] @ change.T
+        covariance = change @ self.covariance[:n, :n] @ change.T + np.eye(n) - change @ change.T
+        coordinates = self.coordinates[:p, :n] @ change.T
+        news = coordinates @ covariance - coordinates
+        parts = [np.ascontiguousarray(part) for part in (mean, covariance, coordinates, news)]
+        cdef const double* U = <const double*> array_data(parts[0])
+        cdef const double* S = <const double*> array_data(parts[1])
+        cdef const double* a = <const double*> array_data(parts[2])
+        cdef const double* b = <const double*> array_data(parts[3])
+        self.become(U, S, n, n)                 # nothing can fail any more
+        self.waiting = p
+        for i in range(p):
+            memcpy(self.a + i * self.capacity, a + i * n, n * sizeof(double))
+            memcpy(self.b + i * self.capacity, b + i * n, n * sizeof(double))
 
     cdef int read(self, Workspace w, Py_ssize_t m) except -1:
         cdef Py_ssize_t i, s, n = self.n
@@ -411,7 +430,11 @@ cdef class WeightsPosterior(Posterior):
         self.map.admit(w)
 
     cdef int conclude(self, Workspace w) except -1:
-        return self.take_in(w, NULL, 0)
+        mean, covariance = self.take_in(w, NULL, 0)
+        cdef const double* U = <const double*> array_data(mean)
+        cdef const double* S = <const double*> array_data(covariance)
+        self.become(U, S, self.n, self.n)
+        return 0
 
     def expanded(self):
         """The mean of the weights over features, a row for each output; f = <features, weights>."""
@@ -462,6 +485,11 @@ cdef class WeightsPosterior(Posterior):
         Posterior._check(self)
         for leaf in self.map.leaves():
             leaf._check()
+
+
+cdef Py_ssize_t room_for(Py_ssize_t n) noexcept:
+    """A row length for n numbers: an odd number of cache lines, so that columns spread over the whole cache."""
+    return 8 * (((n + 7) // 8) | 1) if n else 0
 
 
 def solve_rows(factor, double[:, ::1] X):

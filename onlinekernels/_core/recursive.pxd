@@ -14,10 +14,11 @@ cdef class Recursive(Rule):
     cdef readonly Posterior posterior
     cdef readonly double noise          # variance of y about f
     cdef readonly bint estimates        # whether it is estimated while learning
-    cdef readonly object ratios         # (LEVELS, width): what a Gaussian quantile must be multiplied by to cover as it says
+    cdef readonly object ratios         # (LEVELS, columns): what a Gaussian quantile must be multiplied by to cover as it says
     cdef double* ratio
+    cdef Py_ssize_t columns             # at least as many as outputs
 
-    cdef set_ratios(self, ratios)
+    cdef int set_ratios(self, ratios) except -1
     cdef double tracked(self, Py_ssize_t output, int level, double share) noexcept nogil
     cdef void follow_coverage(self, Py_ssize_t labels, Workspace w) noexcept nogil
     cdef void follow_noise(self, long long t, Py_ssize_t labels, Workspace w) noexcept nogil

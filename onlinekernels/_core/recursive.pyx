@@ -68,15 +68,16 @@ cdef class Recursive(Rule):
         if not estimates:
             self.noise = noise
 
-    cdef set_ratios(self, ratios):
-        self.ratios = ratios
-        self.ratio = <double*> array_data(ratios)
+    cdef int set_ratios(self, ratios) except -1:
+        cdef double* ratio = <double*> array_data(ratios)
+        cdef Py_ssize_t columns = ratios.shape[1]
+        self.ratios, self.ratio, self.columns = ratios, ratio, columns
+        return 0
 
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
-        cdef Py_ssize_t old = self.ratios.shape[1]
-        if width > old:
+        if width > self.columns:
             ratios = np.ones((LEVELS, width))
-            ratios[:, :old] = self.ratios
+            ratios[:, :self.columns] = self.ratios
             self.set_ratios(ratios)
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, double weight,
@@ -102,12 +103,12 @@ cdef class Recursive(Rule):
 
     cdef void follow_coverage(self, Py_ssize_t labels, Workspace w) noexcept nogil:
         """Each ratio grows if the innovation was beyond its quantile and shrinks otherwise, so that it balances."""
-        cdef Py_ssize_t l, level, width = self.posterior.width
+        cdef Py_ssize_t l, level
         cdef double* ratio
         cdef bint beyond
         for level in range(LEVELS):
             for l in range(labels):
-                ratio = self.ratio + level * width + l
+                ratio = self.ratio + level * self.columns + l
                 beyond = fabs(w.term.alpha[l]) > QUANTILE[level] * ratio[0]
                 ratio[0] *= exp(GAIN * ((1.0 if beyond else 0.0) - (1.0 - COVERAGE[level])))
                 ratio[0] = fmin(fmax(ratio[0], 1e-6), 1e6)
@@ -132,8 +133,8 @@ cdef class Recursive(Rule):
         cdef int l
         cdef double here = 0.0, there
         for l in range(level + 1):
-            here = fmax(here, QUANTILE[l] * self.ratio[l * self.posterior.width + output])
-        there = fmax(here, QUANTILE[level + 1] * self.ratio[(level + 1) * self.posterior.width + output])
+            here = fmax(here, QUANTILE[l] * self.ratio[l * self.columns + output])
+        there = fmax(here, QUANTILE[level + 1] * self.ratio[(level + 1) * self.columns + output])
         return (1.0 - share) * here + share * there
 
     cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double factor) noexcept nogil:

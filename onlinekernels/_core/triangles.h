@@ -172,14 +172,14 @@ OK_STATIC OK_CLONES void ok_invert_lower(const double *L, ptrdiff_t stride, ptrd
     }
 }
 
-/* S <- c S + d I - W, for symmetric matrices of n rows. */
-OK_STATIC OK_CLONES void ok_shrink_and_subtract(double *OK_RESTRICT S, ptrdiff_t stride, ptrdiff_t n, double c, double d,
-                                                const double *OK_RESTRICT W, ptrdiff_t w_stride)
+/* W <- c S + d I - W, for symmetric matrices of n rows. */
+OK_STATIC OK_CLONES void ok_shrink_and_subtract(const double *OK_RESTRICT S, ptrdiff_t stride, ptrdiff_t n, double c, double d,
+                                                double *OK_RESTRICT W, ptrdiff_t w_stride)
 {
     ptrdiff_t i, j;
     for (i = 0; i < n; i++) {
-        for (j = 0; j < n; j++) S[i * stride + j] = c * S[i * stride + j] - W[i * w_stride + j];
-        S[i * stride + i] += d;
+        for (j = 0; j < n; j++) W[i * w_stride + j] = c * S[i * stride + j] - W[i * w_stride + j];
+        W[i * w_stride + i] += d;
     }
 }
 

@@ -37,7 +37,8 @@ cdef enum Buffer:
     MEANS               # and what was known of them at the last place
     FEATURES            # rows as features
     TAKEN               # what is taken in at a place,
-    PRODUCTS            # its products,
+    FUTURE              # the covariance that it leads to,
+    PRODUCTS            # products,
     JOINING             # what those that join have in common with the others,
     INVERSE             # and what tells who leaves
     DESCENT             # trees: where each coordinate's descent is

@@ -47,7 +47,7 @@ class KRLS(OnlineLearner):
         How many points may stay; None all of them. Up to 63 examples wait beside them.
     tolerance : float
         A point joins if its variance, given f at all other points, exceeds this times k(x, x); in [0, 1). Without a budget
-        1e-12 is the exact process; nothing smaller makes a difference.
+        1e-11 is the exact process up to rounding; nothing smaller makes a difference.
     {class_weight}
     {scale}
     {scale_target}

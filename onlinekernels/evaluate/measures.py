@@ -128,10 +128,13 @@ def judged_labels(state, scores, y, margins, before):
     out = np.full((len(scores), len(MEASURES)), np.nan)
     guesses = np.where(before > 0, labels.chosen(among_joined(scores, before)), -1)
     out[:, 0] = guesses != y
+    ranked = None
+    if len(labels.order) <= 2:  # as much as between two classes
+        ranked = np.where(before > 1, scores[:, -1] - scores[:, 0], 0.0)
     if not labels.fixed:  # an example brings its own label along
         scores = among_joined(scores, np.maximum(before, y + 1))
     _measure_loss(out, state, scores, y, margins)
-    return Judged(out, y, guesses)
+    return Judged(out, y, guesses, ranked)
 
 
 def _measure_loss(out, state, scores, y, margins):

@@ -212,6 +212,8 @@ class _Run:
         self.latest = np.concatenate([self.latest, judged.measures])[-self.window :]
         if judged.truth is not None:
             self.tally.add(judged.truth, judged.guesses)
+            if len(self.tally.counts) > 2:  # two classes were not all
+                self.ranks = ()
         if judged.scores is not None:
             for ranks in self.ranks:
                 ranks.add(judged.scores, judged.truth)
