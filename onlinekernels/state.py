@@ -124,7 +124,7 @@ class State:
 
     def scaled(self, X):
         """X by what the scaler knows; X itself without one."""
-        return self._in_domain(self.scaler.transform(X), X.dtype) if self.plan.scale else X
+        return self._in_domain(self.scaler.scaled(X), X.dtype) if self.plan.scale else X
 
     def with_targets(self, n, y, classes):
         """(state, y as float64): a state with the labels that y shows, self if nothing is new."""

@@ -17,6 +17,7 @@ cdef class Hypothesis:
     cdef readonly bint averages
     cdef readonly bint exact_norms
     cdef readonly bint regression
+    cdef bint two_classes               # with one score, -1 and +1
     cdef readonly double radius         # |f| stays within this; 0 for no bound
     cdef Watch watch                    # signs that learning goes wrong
     cdef Norms without_newcomer         # exact norms: what the norms become if the newcomer does not come
@@ -25,9 +26,12 @@ cdef class Hypothesis:
     cdef readonly object offsets        # rows: b, its sum over time
     cdef double* offset
     cdef double* offset_sum
+    cdef object constants               # what a constant would say: means of the targets, or how frequent each class is
+    cdef double* constant
     cdef readonly Hypothesis next       # another one that learns from the same examples
 
     cdef set_offsets(self, offsets)
+    cdef set_constants(self, constants)
     # The three moves
     cdef bint evaluate(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef bint decide(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil
@@ -36,6 +40,8 @@ cdef class Hypothesis:
     cdef bint decide_all(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil
     cdef void carry_out_all(self, Workspace w, Py_ssize_t i) noexcept nogil
     # Parts of them
+    cdef void hold_against_constant(self, Workspace w) noexcept nogil
+    cdef bint is_wrong(self, Workspace w, Py_ssize_t y) noexcept nogil
     cdef void let_join(self, Py_ssize_t joined) noexcept nogil
     cdef void undo_joining(self, Py_ssize_t joined) noexcept nogil
     cdef void add_average(self, Workspace w) noexcept nogil
