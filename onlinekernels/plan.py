@@ -28,7 +28,7 @@ from onlinekernels.labels import BinaryLabels, ManyLabels
 from onlinekernels.losses import Loss, MulticlassSquared, as_loss
 from onlinekernels.maps import feature_map
 from onlinekernels.params import same_parameters
-from onlinekernels.scaling import as_memory
+from onlinekernels.scaling import as_memory, in_words
 from onlinekernels.steps import MetaDescent, Step, as_step
 from onlinekernels.structures import LabelStructure, Taxonomy
 
@@ -227,8 +227,7 @@ class Plan:
                 "A budget needs a built-in kernel here: to keep |f| exact, kernel rows of dropped terms are evaluated."
             )
         if self.scale and (self.takes_objects or self.kernel.takes_indices()):
-            given = "True" if self.scale == 1 else f"RunningScaler(memory={self.scale!r})"
-            raise ValueError(f"scale={given} needs a kernel on rows of numbers. Got {self.kernel!r}.")
+            raise ValueError(f"scale={in_words(self.scale)} needs a kernel on rows of numbers. Got {self.kernel!r}.")
         if self.scale_target and self.loss.task != "regression":
             raise ValueError(f"scale_target={self.scale_target!r} needs a loss of numbers. Got {self.loss!r}.")
         if self.labels is not None and self.loss.task != "multiclass":

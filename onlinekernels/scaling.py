@@ -1,6 +1,5 @@
 """Scaling online: features to mean 0 and deviation 1, by what the stream has shown so far."""
 import copyreg
-import importlib
 import sys
 
 import numpy as np
@@ -281,7 +280,7 @@ class RunningScaler(Parameterized, TakesTurns):
             return out
         if validation.is_sparse(out):
             raise ValueError(f"Sparse rows cannot become a data frame: set_output(transform={wanted!r}) is for dense ones.")
-        return _FRAMES[wanted](out, self.get_feature_names_out(validation.feature_names(X)), getattr(X, "index", None))
+        return _FRAMES[wanted](out, self.get_feature_names_out(validation.feature_names(X)), X)
 
     def __sklearn_tags__(self):
         """What scikit-learn wants to know; it is imported only when it asks."""
@@ -308,12 +307,20 @@ class RunningScaler(Parameterized, TakesTurns):
         self.__dict__.update(state)
 
 
-# How each kind of output is made of (an array, names of its columns, the index of the input)
-_FRAMES = {
-    "default": None,
-    "pandas": lambda out, names, index: importlib.import_module("pandas").DataFrame(out, index, names, copy=False),
-    "polars": lambda out, names, index: importlib.import_module("polars").DataFrame(out, list(names), orient="row"),
-}
+def _pandas_frame(out, names, X):
+    import pandas
+
+    return pandas.DataFrame(out, getattr(X, "index", None), names, copy=False)
+
+
+def _polars_frame(out, names, X):
+    import polars
+
+    return polars.DataFrame(out, list(names), orient="row")
+
+
+# How each kind of output is made of scaled rows, the names of columns, and what came in
+_FRAMES = {"default": None, "pandas": _pandas_frame, "polars": _polars_frame}
 
 
 def as_memory(value, owner, name="scale"):
@@ -324,3 +331,8 @@ def as_memory(value, owner, name="scale"):
         raise validation.bad_parameter(owner, name, "True, False or a RunningScaler", value)
     value._check_memory()
     return float(value.memory)
+
+
+def in_words(memory):
+    """What a user has asked for who gets a scaler with this memory, 0 for none."""
+    return "False" if not memory else "True" if memory == 1 else f"RunningScaler(memory={memory!r})"

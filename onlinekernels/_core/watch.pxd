@@ -8,7 +8,8 @@ A *trial* holds each prediction, made before its example was learned, against a 
 the mean of the targets so far. G is what the model has gained on it in a block of examples, in mistakes or in the loss, and
 G / sqrt(sum of squared gains), nearly normal if there is no difference, says whether that is more than chance. Who is
 clearly better has passed, and is watched no more. Who is clearly worse has failed; so has, in all blocks but the first,
-which is for learning, who is no better. Each block is twice as long as the one before and has a verdict of its own.
+which is for learning, who has gained less than a hundredth of the constant's loss, and no more than chance gives. Each block
+is twice as long as the one before and has a verdict of its own.
 """
 from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
 
@@ -134,7 +135,8 @@ cdef inline void judge(Trial* trial) noexcept nogil:
     trial.verdict = PENDING
     if gain > 3.0 * chance:
         trial.verdict = OVER
-    elif had_chances and (gain < -4.0 * chance or gain <= chance and trial.block > FIRST_BLOCK):
+    elif had_chances and (gain < -4.0 * chance
+                          or trial.block > FIRST_BLOCK and gain <= fmin(chance, 0.01 * trial.constant)):
         trial.verdict, trial.lost = FAILED, trial.rows
         trial.lost_by, trial.lost_to = trial.loss / trial.weight, trial.constant / trial.weight
     trial.rows, trial.block = 0, 2 * trial.block

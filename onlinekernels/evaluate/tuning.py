@@ -15,7 +15,7 @@ from onlinekernels.evaluate.progress import progress_bar
 from onlinekernels.evaluate.reports import Report, Trial, Tuning
 from onlinekernels.evaluate.running import progressive
 from onlinekernels.evaluate.settings import drawn_settings, settings_of
-from onlinekernels.evaluate.subjects import is_pipeline, learns_in_parts, subject
+from onlinekernels.evaluate.subjects import is_fitted, is_pipeline, learns_in_parts, subject
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.validation import bad_parameter
 
@@ -159,10 +159,11 @@ def _stays(step):
 
 
 def _check_reach(model, settings):
-    """Settings must not be about what stays as it is: it would not be fitted anew."""
-    fixed = {name for name, step in model.steps if _stays(step)} if is_pipeline(model) else ()
+    """Settings must not be about what was fitted and stays as it is: it would not be fitted anew."""
+    steps = model.steps if is_pipeline(model) else ()
+    fixed = {name for name, step in steps if _stays(step) and not is_fitted(fresh_copy(step))}
     for name in dict.fromkeys(name for setting in settings for name in setting):
-        step, dots, parameter = name.partition("__")
+        step, dots, _ = name.partition("__")
         if dots and step in fixed:
             raise ValueError(
                 f"grid must not name {name!r}: the step {step!r} cannot learn row by row, so it stays as it was fitted. "
