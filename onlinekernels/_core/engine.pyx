@@ -295,31 +295,20 @@ cdef class Engine:
         FloatingPointError for a score that is not finite and, unless examples are `trusted` to be finite, for
         a row whose square is not.
         """
-        cdef bint checks = self.function.notices_bad_points and not trusted
-        cdef int by_slots = -1 if votes else self.hypothesis.channel()
-        cdef Py_ssize_t bad
-        cdef Workspace w = self.lend()
-        result = np.empty((len(examples), self.outputs.joined))
-        self.function.make_ready(w)
-        self.function.attach(w, examples)
-        bad = self.score_all(w, result, by_slots, checks, votes)
-        if bad >= 0 and trusted and by_slots >= 0:      # sums over all slots at once leave the range of floats earlier
-            bad = self.score_all(w, result, -1, checks, votes)
-        self.take_back(w)
-        if bad >= 0:
-            raise FloatingPointError(f"Row {bad} of X has no finite score: its values are too large for the kernel.")
-        return result
-
-    cdef Py_ssize_t score_all(self, Workspace w, result, int by_slots, bint checks, int votes) except -2:
-        """Scores of all examples that a call is about; the first row without a finite one, or -1."""
         cdef Hypothesis hypothesis = self.hypothesis
         cdef Function function = self.function
-        cdef Py_ssize_t done = 0, rows, i, n = result.shape[0], labels = result.shape[1]
+        cdef Py_ssize_t done = 0, rows, i, n = len(examples), labels = self.outputs.joined
         cdef Py_ssize_t most = function.rows_to_evaluate()
-        cdef double* scores = <double*> array_data(result)
+        cdef bint checks = function.notices_bad_points and not trusted
+        cdef Workspace w = self.lend()
+        cdef double* scores
+        result = np.empty((n, labels))
+        scores = <double*> array_data(result)
+        function.make_ready(w)
+        function.attach(w, examples)
         while done < n:
             rows = min(n - done, most)
-            function.open(w, done, rows, False, by_slots)
+            function.open(w, done, rows, False, -1 if votes else hypothesis.channel())
             with nogil:
                 for i in range(rows):
                     if votes:
@@ -330,10 +319,12 @@ cdef class Engine:
                         scores[(done + i) * labels] = NAN
             done += rows
             PyErr_CheckSignals()
+        self.take_back(w)
         for i in range(n * labels):
             if not isfinite(scores[i]):
-                return i // labels
-        return -1
+                raise FloatingPointError(f"Row {i // labels} of X has no finite score: its values are too "
+                                         "large for the kernel.")
+        return result
 
     def _check(self):
         """Assert every invariant."""
