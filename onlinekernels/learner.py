@@ -240,7 +240,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 validation.tell(error, 0)
                 raise
             if state.hypothesis.trouble:
-                warn_once(self._state)
+                warn_once(self._state, self)
         return self
 
     def _row(self, state, x):
@@ -460,7 +460,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             validation.tell(error, earlier + learned)
             raise
         if state.hypothesis.trouble:
-            warn_once(state)
+            warn_once(state, self)
         return known
 
     def _current_loss(self):

@@ -28,7 +28,7 @@ from onlinekernels.labels import BinaryLabels, ManyLabels
 from onlinekernels.losses import Hinge, Loss, MulticlassSquared, as_loss
 from onlinekernels.maps import feature_map
 from onlinekernels.params import same_parameters
-from onlinekernels.scaling import as_memory
+from onlinekernels.scaling import as_memory, in_words
 from onlinekernels.steps import Fixed, MetaDescent, Step, as_step
 from onlinekernels.structures import LabelStructure, Taxonomy
 
@@ -227,7 +227,7 @@ class Plan:
                 "A budget needs a built-in kernel here: to keep |f| exact, kernel rows of dropped terms are evaluated."
             )
         if self.scale and (self.takes_objects or self.kernel.takes_indices()):
-            raise ValueError(f"scale={self.scale!r} needs a kernel on rows of numbers. Got {self.kernel!r}.")
+            raise ValueError(f"scale={in_words(self.scale)} needs a kernel on rows of numbers. Got {self.kernel!r}.")
         if self.scale_target and self.loss.task != "regression":
             raise ValueError(f"scale_target={self.scale_target!r} needs a loss of numbers. Got {self.loss!r}.")
         if self.labels is not None and self.loss.task != "multiclass":
@@ -348,7 +348,22 @@ class Plan:
     @property
     def leaves_out(self):
         """Whether an example of weight 0 is left out altogether: by rules that know no weights, and by votes."""
-        return self.rule in WEIGHTLESS or self.rule == "gradient" and self.keeps_terms
+        return self.rule in WEIGHTLESS or self.votes
+
+    @property
+    def votes(self):
+        """Whether all hypotheses since the first predict."""
+        return self.rule == "gradient" and self.keeps_terms
+
+    @property
+    def has_trial(self):
+        """Whether scores tell, while learning, if the model is better than a constant.
+
+        Those of a detector do not, nor where another function predicts than the one that learns: an average, or votes.
+        """
+        if self.average or self.votes or self.loss.task == "novelty":
+            return False
+        return self.loss.task != "regression" or self.loss.is_compiled()
 
     def checked_points(self, X, n_features=None, dtype=None, finite=True, owner="model", sparse=None):
         """X as the engine takes it: an array of finite numbers, sparse rows, or a list of objects.
@@ -510,6 +525,7 @@ class Plan:
             radius=self.radius,
             exact_norms=self.exact_norms,
             regression=self.loss.task == "regression",
+            against_constant=self.has_trial,
         )
         return Engine(
             hypothesis,

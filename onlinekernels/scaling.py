@@ -1,5 +1,6 @@
 """Scaling online: features to mean 0 and deviation 1, by what the stream has shown so far."""
 import copyreg
+import sys
 
 import numpy as np
 
@@ -66,12 +67,19 @@ class RunningScaler(Parameterized, TakesTurns):
     def transform(self, X):
         """X scaled by what is known now."""
         with self._turn:
-            mean, square, count, _ = self._fitted()
+            self._fitted()
             rows = self._checked(X)
+            out = self.scaled(rows)
+        return self._shown(X, self._like(X, rows, out.data) if isinstance(rows, Rows) else out)
+
+    def scaled(self, rows):
+        """Rows, which are checked already, scaled by what is known now."""
+        mean, square, count, _ = self._fitted()
         if mean is None:
             values = np.empty(len(rows.data))
             core.scale_sparse(rows, square, count, values)
-            return self._like(X, rows, values)
+            return self._like(rows, rows, values)
+        rows = rows.astype(float, copy=False)
         out = np.empty_like(rows)
         core.scale(rows, mean, square, count, out)
         return out
@@ -82,7 +90,7 @@ class RunningScaler(Parameterized, TakesTurns):
 
     def progressive(self, X):
         """Take in the rows one after another, and return each scaled by what was known with it."""
-        return self._advance(X, wanted=True)
+        return self._shown(X, self._advance(X, wanted=True))
 
     def learn_one(self, x):
         """Take in one row; return self."""
@@ -249,6 +257,31 @@ class RunningScaler(Parameterized, TakesTurns):
             return np.asarray(input_features, dtype=object)
         return np.array(state[3] or [f"x{j}" for j in range(len(state[1]))], dtype=object)
 
+    def set_output(self, *, transform=None):
+        """Say what `transform`, `fit_transform` and `progressive` return; return self.
+
+        Parameters
+        ----------
+        transform : "default", "pandas", "polars" or None
+            Arrays, or data frames of that library; None changes nothing.
+        """
+        if transform not in (None, *_FRAMES):
+            raise validation.bad_parameter(self, "transform", "'default', 'pandas', 'polars' or None", transform)
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}  # as scikit-learn calls it, whose clone copies it
+        return self
+
+    def _shown(self, X, out):
+        """Scaled rows as `set_output` says, or scikit-learn's own setting."""
+        sklearn = sys.modules.get("sklearn")
+        of_all = {} if sklearn is None else sklearn.get_config()
+        wanted = getattr(self, "_sklearn_output_config", {}).get("transform", of_all.get("transform_output", "default"))
+        if wanted == "default":
+            return out
+        if validation.is_sparse(out):
+            raise ValueError(f"Sparse rows cannot become a data frame: set_output(transform={wanted!r}) is for dense ones.")
+        return _FRAMES[wanted](out, self.get_feature_names_out(validation.feature_names(X)), X)
+
     def __sklearn_tags__(self):
         """What scikit-learn wants to know; it is imported only when it asks."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
@@ -267,10 +300,27 @@ class RunningScaler(Parameterized, TakesTurns):
         return copyreg.__newobj__, (type(self),), self.__getstate__()
 
     def __getstate__(self):
-        return {**self.get_params(deep=False), "_state": self._state}
+        kept = {name: value for name, value in self.__dict__.items() if name == "_sklearn_output_config"}
+        return {**self.get_params(deep=False), **kept, "_state": self._state}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+
+
+def _pandas_frame(out, names, X):
+    import pandas
+
+    return pandas.DataFrame(out, getattr(X, "index", None), names, copy=False)
+
+
+def _polars_frame(out, names, X):
+    import polars
+
+    return polars.DataFrame(out, list(names), orient="row")
+
+
+# How each kind of output is made of scaled rows, the names of columns, and what came in
+_FRAMES = {"default": None, "pandas": _pandas_frame, "polars": _polars_frame}
 
 
 def as_memory(value, owner, name="scale"):
@@ -281,3 +331,8 @@ def as_memory(value, owner, name="scale"):
         raise validation.bad_parameter(owner, name, "True, False or a RunningScaler", value)
     value._check_memory()
     return float(value.memory)
+
+
+def in_words(memory):
+    """What a user has asked for who gets a scaler with this memory, 0 for none."""
+    return "False" if not memory else "True" if memory == 1 else f"RunningScaler(memory={memory!r})"

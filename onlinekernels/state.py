@@ -13,7 +13,7 @@ from onlinekernels.labels import BinaryLabels, ManyLabels, label_column
 from onlinekernels.maps import check_sizes
 from onlinekernels.params import same_parameters
 from onlinekernels.plan import Plan
-from onlinekernels.scaling import RunningScaler
+from onlinekernels.scaling import RunningScaler, in_words
 from onlinekernels.target_scaling import TargetScaler
 
 __all__ = ["Contribution", "State", "targets"]
@@ -126,7 +126,7 @@ class State:
 
     def scaled(self, X):
         """X by what the scaler knows; X itself without one."""
-        return self._in_domain(self.scaler.transform(X), X.dtype) if self.plan.scale else X
+        return self._in_domain(self.scaler.scaled(X), X.dtype) if self.plan.scale else X
 
     def with_targets(self, n, y, classes):
         """(state, y as float64): a state with the labels that y shows, self if nothing is new."""
@@ -179,7 +179,7 @@ class State:
         """The state under changed parameters: step and regularization may change, all else must not."""
         plan = learner._plan().settled(self.n_features, self.rows)
         for name, before, after in self.plan.differences(plan):
-            before, after = in_words(name, before), in_words(name, after)
+            before, after = (in_words(part) if name == "scale" else repr(part) for part in (before, after))
             raise ValueError(f"The {name!r} parameter changed after fitting, from {before} to {after}; call fit to start anew.")
         if plan.adapts_step != self.plan.adapts_step or plan.per_feature != self.plan.per_feature:
             what = "MetaDescent" if plan.adapts_step != self.plan.adapts_step else "per_feature=True"
@@ -602,13 +602,6 @@ def _check_sizes(plan, learned, n_features, sparse, n_targets):
         raise ValueError("the points do not have the number of features")
     if n_targets > 1 and np.shape(learned["offset"]) != (n_targets,):
         raise ValueError("the offsets do not have the number of targets")
-
-
-def in_words(name, part):
-    """A part of a plan as users give it."""
-    if name != "scale":
-        return repr(part)
-    return "False" if not part else "True" if part == 1 else f"RunningScaler(memory={part!r})"
 
 
 def in_pairs(alpha):

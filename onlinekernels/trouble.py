@@ -4,12 +4,12 @@ import warnings
 
 __all__ = ["LearningWarning", "level_outside", "warn_once"]
 
-SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED = 1, 2, 3, 4, 5  # as in _core/watch.pxd
+SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER = 1, 2, 3, 4, 5, 6  # as in _core/watch.pxd
 
 
 class LearningWarning(RuntimeWarning):
     """Learning goes on, but has gone wrong: a margin that tells nothing apart any more, a loss that explodes, a step that has fallen to nothing,
-    a length that has no end.
+    a length that has no end, predictions that are no better than a constant.
 
     Each model warns once. The message says what to change. To have an error instead::
 
@@ -17,8 +17,8 @@ class LearningWarning(RuntimeWarning):
     """
 
 
-def warn_once(state):
-    """Warn of what the engine of a state has noticed, unless that was said before."""
+def warn_once(state, model):
+    """Warn of what the engine of a model's state has noticed, unless that was said before."""
     trouble = state.hypothesis.trouble
     if state.warned or trouble == RESTARTED and state.plan.radius:  # who has a ball knows
         return
@@ -28,6 +28,8 @@ def warn_once(state):
             "ROMMA has started anew: nothing separates the examples, and |w| |x| would have exceeded 1e5. What may help: "
             "a cap; a narrower kernel, or kernel + Noise(0.1); PassiveAggressive, which tolerates errors."
         )
+    elif trouble == NO_BETTER:
+        message = _no_better(state, model.get_params(deep=False))
     elif trouble in (DIVERGED, STALLED):
         message = _exploded(state, trouble)
     else:
@@ -76,3 +78,32 @@ def _exploded(state, trouble):
         else "Learning has stalled: the step has adapted itself to less than a millionth of the first."
     )
     return f"{what} What may help: {'; '.join(advice) or 'a larger regularization'}."
+
+
+def _no_better(state, parameters):
+    """Which constant does as well, and what may help, as far as the model has it."""
+    examples, loss, constant, leader = state.hypothesis.trial()
+    if state.labels is None:
+        than = "the mean of the targets so far"
+        figures = f"its loss is {loss / constant:.3g} times that of the mean"
+    else:
+        than = f"always answering {state.labels.order[leader]!r}, the most frequent class so far"
+        figures = f"{loss:.1%} mistakes, and {constant:.1%} of that answer"
+    advice = []
+    if "scale" in parameters and not state.plan.scale and state.n_features is not None:
+        advice.append("scale=True, if the features are not of the size of 1")
+    if state.labels is None and "scale_target" in parameters and not state.plan.scale_target:
+        advice.append("scale_target=True, if the targets are not")
+    width = getattr(state.kernel, "width", None)
+    if width is not None:
+        advice.append(f"another width of the kernel than {width:.3g} (evaluate.tune tries several), or a linear kernel")
+    elif state.function.keeps == "weights":
+        advice.append("a kernel that is not linear, such as Gaussian")
+    if not state.plan.offset and "offset" in parameters:
+        advice.append("offset=True")
+    if state.labels is not None and constant < 0.2 and "class_weight" in parameters and not parameters["class_weight"]:
+        advice.append("a class_weight for the rare classes, if they matter more")
+    return (
+        f"This model is no better than {than}: {figures}, in the latest {examples} examples that were compared. What may help: "
+        f"{'; '.join(advice) or 'another kernel'}. Or these features say nothing about what is to be learned."
+    )

@@ -31,7 +31,7 @@ def test_learn_does_what_the_library_does(data, tmp_path, capsys):
     assert [row[0] for row in rows] == ["1000", "2000", "3000"]
     wrong = Y * scores <= 0
     assert rows[-1][1] == f"{wrong.mean():.2%}" and rows[-1][2] == f"{wrong[2000:].mean():.2%}"
-    assert rows[-1][3] == "100" and float(rows[-1][4]) > 0
+    assert rows[-1][6] == "100" and float(rows[-1][7]) > 0
     model = load(tmp_path / "m.npz")
     assert (model.decision_function(X) == expected.decision_function(X)).all()
 

@@ -11,7 +11,7 @@ import pytest
 from command_line import WAVE, X, Y, learn, reports, write_table
 
 import onlinekernels
-from onlinekernels import SILK, Gaussian, Linear, Normalized, Nystroem, Polynomial, RandomFourier, load
+from onlinekernels import KRLS, SILK, SVMD, Gaussian, Linear, Normalized, Nystroem, Polynomial, RandomFourier, evaluate, load
 from onlinekernels.__main__ import main
 from onlinekernels.commandline import specifications
 
@@ -41,8 +41,43 @@ def test_reports_in_json_are_those_of_the_table(data, tmp_path, capsys):
     assert end == {"saved": str(tmp_path / "m.npz"), "skipped": 0}
     assert [str(line["examples"]) for line in lines] == [row[0] for row in rows] == ["1000", "2000", "3000"]
     for line, row in zip(lines, rows, strict=True):
-        assert set(line) == {"examples", "mistakes", "mistakes_lately", "terms", "microseconds"}
-        assert [f"{line['mistakes']:.2%}", f"{line['mistakes_lately']:.2%}", str(line["terms"])] == row[1:4]
+        rates, others = ["mistakes", "mistakes_lately", "constant_mistakes"], ["f1", "auc"]
+        assert list(line) == ["examples", *rates, *others, "terms", "microseconds"]
+        shown = [f"{line[name]:.2%}" for name in rates] + [f"{line[name]:.3f}" for name in others]
+        assert [*shown, str(line["terms"])] == row[1:7]
+
+
+def test_what_stands_beside_the_models_errors(data, tmp_path, capsys):
+    """A constant that knows all rows before each, F1, and AUC up to rounding; the same for a run that was interrupted."""
+    *lines, _ = said(data, "sign", tmp_path / "a", capsys)
+    expected = evaluate.progressive(SILK(), (X, Y))
+    leaders = [np.sign(Y[:t].sum()) or Y[:t][0] for t in range(1, 3000)]  # never a tie that matters: see below
+    ties = [Y[:t].sum() == 0 for t in range(1, 3000)]
+    wrong = np.sum((leaders != Y[1:]) & ~np.array(ties)) + 1
+    assert wrong <= 3000 * lines[-1]["constant_mistakes"] <= wrong + np.sum(ties)
+    assert lines[-1]["f1"] == expected.f1 and abs(lines[-1]["auc"] - expected.auc) < 1e-3
+    *lines, _ = said(data, "wave", tmp_path / "b", capsys, "--loss", "squared")
+    errors = WAVE - np.concatenate([[0.0], np.cumsum(WAVE)[:-1] / np.arange(1, 3000)])
+    figures = [lines[-1]["constant_mean_absolute_error"], lines[-1]["constant_squared_error"]]
+    np.testing.assert_allclose(figures, [np.abs(errors).mean(), (errors**2).mean()])
+    *lines, _ = said(data, "corner", tmp_path / "c", capsys, "--loss", "multiclasshinge")
+    assert 0.6 < lines[-1]["constant_mistakes"] < 0.8 and not {"f1", "auc"} & set(lines[-1])
+    *lines, _ = said(data, "sign", tmp_path / "d", capsys, "--loss", "novelty")
+    assert not [name for name in lines[-1] if "constant" in name]
+    for target, loss, whole in (("sign", "hinge", "a"), ("wave", "squared", "b"), ("corner", "multiclasshinge", "c")):
+        said(data, target, tmp_path / "parts", capsys, "--loss", loss, "--limit", 1000)
+        _, *lines, _ = said(data, target, tmp_path / "parts", capsys, "--loss", loss, "--resume")
+        *once, _ = said(data, target, tmp_path / whole, capsys, "--loss", loss)
+        for name, value in once[-1].items():
+            if "lately" not in name and name != "microseconds":
+                assert lines[-1][name] == value, name
+        (tmp_path / "parts.npz").unlink()
+
+
+def said(data, target, path, capsys, *options):
+    """The lines of JSON that a run of learn prints."""
+    assert learn(data, target, "--json", "--chunk", 500, "--save", path, *options) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def test_json_of_numbers_and_of_resumed_runs(data, tmp_path, capsys):
@@ -154,6 +189,29 @@ def test_the_step_may_change_on_a_model(data, tmp_path, capsys):
         assert message in refused([*arguments, *change], capsys)
 
 
+def test_what_an_algorithm_has_of_its_own_may_change_on_a_model(data, tmp_path, capsys):
+    """As far as `set_params` on a fitted model lets it."""
+    cases = [
+        ("krls", KRLS(budget=30), {"noise": 0.5}, [("--memory", 0.9), ("--set", "tolerance=0.1"), ("--tolerance", 0.1)]),
+        ("svmd", SVMD("squared", budget=30), {"memory": 0.8, "meta_step": 0.02}, [("--set", "offset=True"), ("--noise", 1)]),
+    ]
+    for name, model, changes, refusals in cases:
+        begin = ["--algorithm", name, "--loss", "squared", "--budget", 30, "--chunk", 500, "--limit", 500]
+        learn(data, "wave", *begin, "--save", tmp_path / "a")
+        model.partial_fit(X[:500], WAVE[:500]).set_params(**changes).partial_fit(X[:500], WAVE[:500])
+        options = []
+        for key, value in changes.items():
+            options += [f"--{key}", value] if key in ("noise", "memory") else ["--set", f"{key}={value}"]
+        going_on = [*begin[-4:], "--model", tmp_path / "a.npz"]
+        assert learn(data, "wave", *going_on, *options, "--save", tmp_path / "b") == 0
+        np.testing.assert_array_equal(load(tmp_path / "b.npz").predict(X[:50]), model.predict(X[:50]))
+        for option in refusals:
+            capsys.readouterr()
+            arguments = ["learn", data, "--features", "x,y", "--target", "wave", *going_on, *option]
+            message = refused(arguments, capsys)
+            assert "cannot be given with --model" in message or "has no parameter" in message
+
+
 def test_probabilities_need_a_logistic_loss(data, tmp_path, capsys):
     learn(data, "sign", "--limit", 100, "--save", tmp_path / "m")
     capsys.readouterr()
@@ -181,7 +239,6 @@ def test_deviations_need_second_order(data, tmp_path, capsys):
     assert "'noise' parameter of KRLS" in refused([*arguments, "--noise", "-1"], capsys)
     assert "'memory' parameter of KRLS" in refused([*arguments, "--memory", "1.5"], capsys)
     assert "SILK has no parameter 'noise'" in refused([*arguments[:-2], "--noise", "0.1"], capsys)
-    assert "cannot be given with --model" in refused([*arguments[:-2], "--model", tmp_path / "m.npz", "--noise", "0.1"], capsys)
 
 
 # ---- Errors that name a way out ------------------------------------------------------------------

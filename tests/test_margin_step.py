@@ -90,6 +90,7 @@ def test_a_weight_of_zero_moves_nothing():
     assert model.margin_ == before[1]
 
 
+@pytest.mark.filterwarnings("ignore:This model is no better:onlinekernels.LearningWarning")  # than the mean of noise
 def test_the_step_is_relative():
     """Targets in other units: the width follows, from the same start."""
     rng = np.random.default_rng(2)

@@ -40,6 +40,27 @@ def test_what_is_no_number_is_named_with_its_place_and_what_to_do(value, words):
         ok.NORMA().fit(frame, TWO)
 
 
+def test_nan_is_named_with_its_place():
+    rows = X.copy()
+    rows[7, 1] = np.nan
+    for model in (ok.NORMA(), ok.NORMA(scale=True), ok.NORMA(kernel="linear")):
+        fitted = type(model)(**model.get_params(deep=False)).fit(X, TWO)
+        for call in (lambda x: model.fit(x, TWO), lambda x: fitted.partial_fit(x, TWO), fitted.predict):
+            with pytest.raises(ValueError, match="Input X contains NaN in row 7, column 1; expected finite numbers"):
+                call(rows)
+        with pytest.raises(ValueError, match="Input x contains NaN at index 1; expected"):
+            fitted.predict_one(rows[7])
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(ValueError, match="contains NaN or infinity in row 7, column 1; expected"):
+        ok.NORMA().fit(sparse.csr_matrix(rows), TWO)
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(rows, columns=["wind", "weather", "height"])
+    fitted = ok.NORMA().fit(frame.fillna(0.0), TWO)
+    for call in (lambda x: ok.NORMA().fit(x, TWO), fitted.predict, ok.RunningScaler().fit):
+        with pytest.raises(ValueError, match="Input X contains NaN in row 7, column 'weather'; expected"):
+            call(frame)
+
+
 @pytest.mark.parametrize("before, after, words", [
     (True, False, "from True to False"), (False, ok.RunningScaler(0.9), r"from False to RunningScaler\(memory=0.9\)")])
 def test_scale_is_told_as_it_was_given(before, after, words):

@@ -131,6 +131,7 @@ def test_lasvm_is_as_good_as_a_batch_solver(load_parts, width):
     assert model.n_terms_ <= len(batch.support_)
 
 
+@pytest.mark.filterwarnings("ignore:This model is no better:onlinekernels.LearningWarning")  # the Forgetron, while learning
 @pytest.mark.parametrize("name, make, accuracy", [
     ("Projectron", lambda k: ok.Projectron(k, budget=300), 0.787),
     ("Projectron++", lambda k: ok.Projectron(k, aggressive=True, budget=300), 0.810),

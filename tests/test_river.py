@@ -97,7 +97,8 @@ class Anomalies:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
-@pytest.mark.filterwarnings("ignore:Learning has stalled:onlinekernels.LearningWarning")  # targets as they are
+# Features and targets are taken as they are.
+@pytest.mark.filterwarnings("ignore:(Learning has stalled|This model is no better):onlinekernels.LearningWarning")
 def test_rivers_checks(model, monkeypatch):
     pytest.importorskip("sklearn")
     monkeypatch.setattr(datasets, "CreditCard", Anomalies)

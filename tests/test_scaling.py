@@ -197,7 +197,7 @@ def test_scale_must_be_a_flag_or_a_scaler(value):
 
 
 def test_kernels_on_objects_cannot_be_scaled():
-    with pytest.raises(ValueError, match="rows of numbers"):
+    with pytest.raises(ValueError, match="scale=True needs a kernel on rows of numbers"):
         ok.NORMA(kernel=lambda a, b: float(a == b), scale=True).fit(["a", "b"], [0, 1])
 
 
@@ -235,3 +235,47 @@ def test_large_sparse_values_with_a_short_memory():
     for i in range(800):
         parts.partial_fit(rows[i])
     np.testing.assert_allclose(whole.var_, parts.var_, rtol=1e-12)
+
+
+def test_predictions_behind_a_scaler_are_as_fast_as_others(monkeypatch):
+    """Rows are looked at once, and all of them at a time: what comes out is what rows that need no scaling get, bit for bit."""
+    X, y = rows(300), np.arange(300) % 5.0
+    for model in (ok.SILK("squared", scale=True), ok.KRLS(scale=True, budget=40), ok.NORMA("multiclass_hinge", scale=True)):
+        model.partial_fit(X, y)
+        state, calls = model._state, []
+        bare = state.engine.decision(state.scaler.transform(X))
+        check = ok.validation.check_points
+        monkeypatch.setattr(ok.validation, "check_points", lambda *a, **k: calls.append(1) or check(*a, **k))
+        np.testing.assert_array_equal(state.engine.decision(state.scaler.transform(X), trusted=True), bare)
+        calls.clear()
+        np.testing.assert_array_equal(model._scores(state, X), bare)
+        assert len(calls) == 1
+        monkeypatch.undo()
+
+
+def test_set_output():
+    pandas = pytest.importorskip("pandas")
+    X = rows(20)
+    frame = pandas.DataFrame(X, index=range(5, 25), columns=list("abcdef")[: X.shape[1]])
+    scaler = ok.RunningScaler().set_output(transform="pandas")
+    expected = ok.RunningScaler().fit_transform(X)
+    for out in (scaler.fit_transform(frame), pickle.loads(pickle.dumps(scaler)).transform(frame)):
+        np.testing.assert_array_equal(out, expected)
+        assert list(out.columns) == list(frame.columns) and list(out.index) == list(frame.index)
+    assert list(scaler.transform(X).columns) == list(frame.columns)
+    np.testing.assert_array_equal(ok.RunningScaler().set_output(transform="pandas").progressive(frame),
+                                  ok.RunningScaler().progressive(X))
+    assert type(scaler.set_output(transform=None).transform(X)) is pandas.DataFrame
+    assert type(scaler.set_output(transform="default").transform(frame)) is np.ndarray
+    with pytest.raises(ValueError, match="'transform' parameter of RunningScaler must be 'default', 'pandas', 'polars' or None"):
+        scaler.set_output(transform="frames")
+    sparse = pytest.importorskip("scipy.sparse").csr_matrix(X)
+    with pytest.raises(ValueError, match="Sparse rows cannot become a data frame"):
+        ok.RunningScaler().set_output(transform="pandas").fit_transform(sparse)
+    sklearn = pytest.importorskip("sklearn")
+    pipeline = pytest.importorskip("sklearn.pipeline").make_pipeline(ok.RunningScaler(), ok.RunningScaler())
+    assert type(sklearn.clone(pipeline.set_output(transform="pandas")).fit_transform(frame)) is pandas.DataFrame
+    model = ok.SILK(scale=True).fit(frame, np.arange(20) % 2)
+    with sklearn.config_context(transform_output="pandas"):
+        assert type(ok.RunningScaler().fit_transform(frame)) is pandas.DataFrame
+        model.predict(frame)

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
 
 import onlinekernels as ok
 from small_models import dot, same_state
@@ -84,6 +83,7 @@ def test_averages_of_labels_that_join(kernel):
 
 
 def test_sparse_rows():
+    sparse = pytest.importorskip("scipy.sparse")
     X, y, rng = stream(2)
     for kernel in (ok.Linear(), ok.Gaussian(1.5)):
         model, dense = (ALGORITHMS["ilk"](kernel, offset=True) for _ in range(2))

@@ -265,6 +265,31 @@ def test_the_recipe_for_pipelines():
     assert names["comparison"].best == "SILK"
 
 
+def test_tuning_behind_steps_that_are_fitted_before():
+    """They stay as they were fitted, for every setting and in what comes out; they are not shared with it."""
+    pytest.importorskip("sklearn")
+    from sklearn.decomposition import PCA
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import Normalizer, PolynomialFeatures
+
+    X, y = data("binary")
+    features = PolynomialFeatures(2).fit(X)
+    model = make_pipeline(features, "passthrough", Normalizer(), ok.SILK())
+    grid = {"silk__regularization": [0.01, 0.1]}
+    tuning = evaluate.tune(model, grid, (X, y))
+    expected = evaluate.tune(ok.SILK(), {"regularization": [0.01, 0.1]}, (model[:-1].transform(X), y))
+    assert [trial.value for trial in tuning.trials] == [trial.value for trial in expected.trials]
+    assert tuning.best[0] is not features and (tuning.best[0].powers_ == features.powers_).all()
+    assert evaluate.progressive(tuning.best, (X, y)).error == tuning.trials[0].value
+    assert len(evaluate.tune(model, {"normalizer__norm": ["l1", "l2"]}, (X, y)).trials) == 2  # needs no fitting
+    with pytest.raises(ValueError, match="must not name 'polynomialfeatures__degree': the step .* stays as it was fitted"):
+        evaluate.tune(model, {"polynomialfeatures__degree": [2, 3]}, (X, y))
+    others = {"polynomialfeatures": [PolynomialFeatures(degree).fit(X) for degree in (1, 2)]}
+    assert len(evaluate.tune(model, others, (X, y)).trials) == 2
+    with pytest.raises(TypeError, match="fit it before"):
+        evaluate.tune(make_pipeline(PCA(1), ok.SILK()), grid, (X, y))
+
+
 def test_tuning_a_pipeline():
     pytest.importorskip("sklearn")
     from sklearn.pipeline import make_pipeline

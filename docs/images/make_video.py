@@ -8,7 +8,6 @@ import os
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageDraw
 
 from onlinekernels.video import Background, read_clip, synthetic_clip
 
@@ -34,12 +33,16 @@ def area(scores, masks):
 
 def as_image(picture, scale=1):
     """A frame, a mask or scores in [0, 1] as an image."""
+    from PIL import Image
+
     if picture.dtype != np.uint8:
         picture = (255 * np.clip(picture, 0, 1)).astype(np.uint8)
     return Image.fromarray(picture).convert("RGB").resize((scale * picture.shape[1], scale * picture.shape[0]), Image.NEAREST)
 
 
 def draw_strip(clip, scores, path, scale=2):
+    from PIL import Image, ImageDraw
+
     rows = [("frame", clip.frames), ("truth", clip.masks.astype(float)), ("score f", scores),
             ("foreground", (scores < 0.5).astype(float))]
     width, height = scale * WIDTH, scale * HEIGHT
@@ -56,6 +59,8 @@ def draw_strip(clip, scores, path, scale=2):
 
 
 def draw_animation(clip, scores, path, step=3, scale=2):
+    from PIL import Image
+
     images = []
     for t in range(50, 200, step):
         image = Image.new("RGB", (2 * scale * WIDTH + GAP, scale * HEIGHT), "white")

@@ -256,7 +256,7 @@ cdef class Engine:
         function.attach(w, examples)
         while done < n:
             rows = min(n - done, most)
-            function.open(w, done, rows, False, -1 if trusted or votes else hypothesis.channel())
+            function.open(w, done, rows, False, -1 if votes else hypothesis.channel())
             with nogil:
                 for i in range(rows):
                     if votes:

@@ -17,6 +17,7 @@ cdef class Hypothesis:
     cdef readonly bint averages
     cdef readonly bint exact_norms
     cdef readonly bint regression
+    cdef bint two_classes               # with one score, -1 and +1
     cdef readonly double radius         # |f| stays within this; 0 for no bound
     cdef Watch watch                    # signs that learning goes wrong
     cdef Norms without_newcomer         # exact norms: what the norms become if the newcomer does not come
@@ -26,13 +27,18 @@ cdef class Hypothesis:
     cdef double* offset
     cdef double* offset_sum
     cdef double scalar_sum              # that of the loss's scalar
+    cdef object constants               # what a constant would say: means of the targets, or how frequent each class is
+    cdef double* constant
 
     cdef set_offsets(self, offsets)
+    cdef set_constants(self, constants)
     # The three moves
     cdef bint evaluate(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef bint decide(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil
     cdef void carry_out(self, Workspace w, Py_ssize_t i) noexcept nogil
     # Parts of them
+    cdef void hold_against_constant(self, Workspace w) noexcept nogil
+    cdef bint is_wrong(self, Workspace w, Py_ssize_t y) noexcept nogil
     cdef void let_join(self, Py_ssize_t joined) noexcept nogil
     cdef void undo_joining(self, Py_ssize_t joined) noexcept nogil
     cdef bint term_is_finite(self, Workspace w, double k) noexcept nogil

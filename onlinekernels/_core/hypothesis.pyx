@@ -9,10 +9,12 @@ from libc.math cimport fabs, fmax, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.coefficients cimport NEWCOMER, NOBODY
+from onlinekernels._core.forms cimport OneOutput
 from onlinekernels._core.frame cimport MAX_CHANNELS
-from onlinekernels._core.losses cimport Loss, loss_adapts
+from onlinekernels._core.losses cimport Loss, loss_adapts, loss_value
 from onlinekernels._core.moves cimport Norms, Pace, coefficient_is_tame, is_tame, without_term
-from onlinekernels._core.watch cimport NO_TROUBLE, new_watch, watch_scalar, watch_score, watch_step
+from onlinekernels._core.watch cimport (FAILED, NO_BETTER, NO_TROUBLE, OVER, Trial, new_watch, watch_scalar, watch_score,
+                                        watch_step, watch_trial)
 from onlinekernels._core.workspace cimport MOVE, POINT, SCORE, Workspace
 
 
@@ -33,10 +35,12 @@ cdef class Hypothesis:
         Keep |f|^2 (and <f, v> of SVMD) exact when a term is dropped.
     regression : bool
         Whether y are numbers to predict.
+    against_constant : bool
+        Whether to watch that predictions are better than a constant; see `watch`.
     """
 
     def __init__(self, *, Function function, Form form, loss, bint offset, bint average, double radius=0.0,
-                 bint exact_norms=False, bint regression=False):
+                 bint exact_norms=False, bint regression=False, bint against_constant=False):
         code, scalar, nu, own_step = loss
         self.function, self.form, self.rule = function, form, form.rule
         self.now.loss = Loss(code, scalar, nu, own_step)
@@ -45,9 +49,11 @@ cdef class Hypothesis:
         self.averages = average
         self.exact_norms = exact_norms
         self.regression = regression
+        self.two_classes = isinstance(form, OneOutput) and not regression
         self.radius = radius
-        self.watch = new_watch(self.now.loss.nu)
+        self.watch = new_watch(self.now.loss.nu, against_constant)
         self.set_offsets(np.zeros((2, function.width)))
+        self.set_constants(np.zeros(max(2, function.width)))    # two classes may have one output
         self.rule.grow(function.width, 1, function.outputs.ahead)
         self.rule.stand_on(function)
 
@@ -55,6 +61,9 @@ cdef class Hypothesis:
         self.offsets = offsets
         self.offset = <double*> array_data(offsets)
         self.offset_sum = self.offset + <Py_ssize_t> offsets.shape[1]
+
+    cdef set_constants(self, constants):
+        self.constants, self.constant = constants, <double*> array_data(constants)
 
     def grow(self, Py_ssize_t width):
         """Make room for labels that will join; those that learn ahead go on from the last output."""
@@ -67,6 +76,9 @@ cdef class Hypothesis:
         if outputs.ahead:
             wider[:, known:] = wider[:, known - 1:known]
         self.set_offsets(wider)
+        constants = np.zeros(max(2, self.function.width))
+        constants[:len(self.constants)] = self.constants
+        self.set_constants(constants)
 
     cdef void let_join(self, Py_ssize_t joined) noexcept nogil:
         """There are so many labels now; what new ones have learned ahead belongs to f from now on."""
@@ -104,7 +116,7 @@ cdef class Hypothesis:
         """The rule's move and the new term into the workspace; False if there is none that is finite."""
         w.move.scalar = w.move.compared = self.now.loss.scalar
         w.move.pace, w.move.norms, w.move.ahead = self.now.pace, self.now.norms, self.now.ahead
-        w.targets = y
+        w.targets, w.weight = y, weight
         w.all_labels = False
         if not self.form.decide(&self.now, self.offset, y, weight, w.own[i], w):
             return False
@@ -149,6 +161,8 @@ cdef class Hypothesis:
             for l in range(labels):
                 watch_score(&self.watch, w.scores[l], w.targets[l])
         self.scalar_sum += self.now.loss.scalar
+        if self.watch.trial.verdict != OVER:
+            self.hold_against_constant(w)
         for l in range(labels):
             self.offset_sum[l] += self.offset[l]
         if self.now.has_offset:
@@ -177,6 +191,38 @@ cdef class Hypothesis:
         self.rule.follow(w)
         if self.rule.has_trace:
             watch_step(&self.watch, self.rule.step_at(self.now.t), self.rule.step.rate)
+
+    cdef void hold_against_constant(self, Workspace w) noexcept nogil:
+        """See whether the scores of an example were better than what a constant would have said."""
+        cdef Trial* trial = &self.watch.trial
+        cdef Py_ssize_t l, y
+        cdef double loss = 0.0, constant = 0.0, share
+        cdef bint is_first = trial.total == 0.0
+        trial.total += w.weight
+        if self.regression:
+            share = w.weight / trial.total if trial.total > 0.0 else 0.0
+            for l in range(self.function.outputs.n):
+                loss += loss_value(&self.now.loss, w.scores[l], w.targets[l])
+                constant += loss_value(&self.now.loss, self.constant[l], w.targets[l])
+                self.constant[l] += share * (w.targets[l] - self.constant[l])
+        else:
+            y = w.targets[0] > 0.0 if self.two_classes else <Py_ssize_t> w.targets[0]
+            loss, constant = self.is_wrong(w, y), y != trial.leader
+            self.constant[y] += w.weight
+            if self.constant[y] > self.constant[trial.leader]:
+                trial.leader = y
+        if not is_first:                        # when no constant was known
+            watch_trial(trial, loss, constant, w.weight)
+
+    cdef bint is_wrong(self, Workspace w, Py_ssize_t y) noexcept nogil:
+        """Whether the scores of an example say another class than y."""
+        cdef Py_ssize_t l
+        if self.two_classes:
+            return (w.scores[0] > 0.0) != y
+        for l in range(self.function.outputs.joined):
+            if w.scores[l] > w.scores[y] or (w.scores[l] == w.scores[y] and l < y):
+                return True
+        return False
 
     cdef void append(self, Workspace w, Py_ssize_t i) noexcept nogil:
         """Let the example enter; first see who has to go for it."""
@@ -397,6 +443,8 @@ cdef class Hypothesis:
     @property
     def trouble(self):
         """What went wrong first, as a number: see `watch`. 0 for nothing."""
+        if self.watch.trouble == NO_TROUBLE and self.watch.trial.verdict == FAILED:
+            return NO_BETTER
         return self.watch.trouble
 
     def averages_scalar(self):
@@ -406,6 +454,11 @@ cdef class Hypothesis:
     def scalar(self, bint latest=False):
         """The loss's margin or width; of the averaged hypothesis if this one averages, unless it is to be the latest."""
         return self.scalar_sum / self.now.t if not latest and self.averages_scalar() else self.now.loss.scalar
+    def trial(self):
+        """(examples, mean loss of the model, that of the constant, the most frequent class) of the latest trial it lost."""
+        trial = self.watch.trial
+        return trial.lost, trial.lost_by, trial.lost_to, trial.leader
+
 
     def set_scalar(self, double scalar):
         """Put the margin or width that `scalar` gives where it belongs, if that is known from all examples."""

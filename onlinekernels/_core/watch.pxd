@@ -3,8 +3,15 @@
 A *runaway* scalar lies below, or above, everything that it was held against for a long time: it tells nothing apart.
 Learning *diverges* when scores of a regression are far beyond every target that was ever seen. It has *stalled* when
 an adapted step has fallen to nothing. A rule notices by itself that it had to start anew.
+
+A *trial* holds each prediction, made before its example was learned, against a constant: the most frequent class so far,
+the mean of the targets so far. G is what the model has gained on it in a block of examples, in mistakes or in the loss, and
+G / sqrt(sum of squared gains), nearly normal if there is no difference, says whether that is more than chance. Who is
+clearly better has passed, and is watched no more. Who is clearly worse has failed; so has, in all blocks but the first,
+which is for learning, who has gained less than a hundredth of the constant's loss, and no more than chance gives. Each block
+is twice as long as the one before and has a verdict of its own.
 """
-from libc.math cimport INFINITY, fabs, fmax, fmin
+from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
 
 cdef enum Trouble:
     NO_TROUBLE = 0
@@ -13,11 +20,34 @@ cdef enum Trouble:
     DIVERGED = 3
     STALLED = 4
     RESTARTED = 5       # f would have grown beyond what numbers can hold
+    NO_BETTER = 6       # than a constant
 
 cdef enum:
     LONG = 5            # blocks after which a scalar has run away
     MANY = 10           # wild scores after which learning has diverged
     STILL = 100         # examples without a step after which it has stalled
+    FIRST_BLOCK = 500   # examples of a trial before its first verdict
+    CHANCES = 20        # examples in which a constant must have been wrong, so that there was something to gain
+
+cdef enum Verdict:
+    PENDING = 0
+    FAILED = 1
+    OVER = 2            # passed, or nothing to hold against a constant
+
+cdef struct Trial:
+    int verdict
+    long long block         # examples that are looked at together, and how many of them there were so far
+    long long rows
+    double loss             # sums over the block: of the model's loss,
+    double constant         # of the constant's,
+    double constant_square  # of the squares of that,
+    double square           # and of the squared differences
+    double weight           # of the examples in the block,
+    double total            # and of all
+    Py_ssize_t leader       # the most frequent class
+    long long lost          # the latest block that was lost: examples,
+    double lost_by          # mean loss of the model,
+    double lost_to          # and of the constant
 
 cdef struct Watch:
     long long block     # examples that are looked at together; 0 if there is no scalar to watch
@@ -31,9 +61,10 @@ cdef struct Watch:
     int wild            # scores so far that were more than ten times that
     int still           # examples so far whose adapted step was less than a millionth of the first
     int trouble         # what has been seen first
+    Trial trial
 
 
-cdef inline Watch new_watch(double nu) noexcept nogil:
+cdef inline Watch new_watch(double nu, bint against_constant) noexcept nogil:
     """Blocks are so long that about ten errors are due in each, but not in step with a scalar that swings by 1 / nu."""
     cdef Watch watch
     watch.block = 0 if nu <= 0.0 else <long long> fmax(200.0, 10.38 / nu)
@@ -43,6 +74,7 @@ cdef inline Watch new_watch(double nu) noexcept nogil:
     watch.side = watch.wild = watch.still = 0
     watch.largest = 0.0
     watch.trouble = NO_TROUBLE
+    watch.trial = Trial(PENDING if against_constant else OVER, FIRST_BLOCK, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0, 0.0)
     return watch
 
 
@@ -81,3 +113,31 @@ cdef inline void watch_step(Watch* watch, double eta, double first) noexcept nog
         watch.still += 1
         if watch.trouble == NO_TROUBLE and watch.still >= STILL:
             watch.trouble = STALLED
+
+
+cdef inline void watch_trial(Trial* trial, double loss, double constant, double weight) noexcept nogil:
+    """Take in the losses of the model and of the constant at an example."""
+    loss, constant = weight * loss, weight * constant
+    trial.loss += loss
+    trial.constant += constant
+    trial.constant_square += constant * constant
+    trial.square += (constant - loss) * (constant - loss)
+    trial.weight += weight
+    trial.rows += 1
+    if trial.rows >= trial.block:
+        judge(trial)
+
+
+cdef inline void judge(Trial* trial) noexcept nogil:
+    """The verdict on a block, and the next one."""
+    cdef double gain = trial.constant - trial.loss, chance = sqrt(trial.square)
+    cdef bint had_chances = trial.constant * trial.constant >= CHANCES * trial.constant_square > 0.0
+    trial.verdict = PENDING
+    if gain > 3.0 * chance:
+        trial.verdict = OVER
+    elif had_chances and (gain < -4.0 * chance
+                          or trial.block > FIRST_BLOCK and gain <= fmin(chance, 0.01 * trial.constant)):
+        trial.verdict, trial.lost = FAILED, trial.rows
+        trial.lost_by, trial.lost_to = trial.loss / trial.weight, trial.constant / trial.weight
+    trial.rows, trial.block = 0, 2 * trial.block
+    trial.loss = trial.constant = trial.constant_square = trial.square = trial.weight = 0.0

@@ -135,7 +135,8 @@ cdef class Workspace:
     cdef double deviation               # and the deviation of y
     cdef View view
     cdef Move move
-    cdef const double* targets          # y of the example
+    cdef const double* targets          # y of the example,
+    cdef double weight                  # and what its loss is multiplied by
     cdef double mean_step               # of all weights, where each has its own
     cdef bint newcomer                  # whether the term is about to enter
     cdef bint all_labels                # whether the term has a coefficient for every output

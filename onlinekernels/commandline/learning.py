@@ -83,8 +83,8 @@ def _add_model_options(model):
     model.add_argument(
         "--model",
         metavar="FILE",
-        help="go on with this model instead of a new one; of its parameters, --step, --regularization, --penalty and "
-        "--class-weight may change",
+        help="go on with this model instead of a new one; of its parameters, --step, --regularization, --penalty, "
+        "--class-weight, the --noise of krls and what --set says of a step may change",
     )
 
 
@@ -145,7 +145,7 @@ def _learn(arguments):
         except (OSError, ValueError, TypeError, ArithmeticError) as error:
             raise ValueError(told(error) + run.rescue()) from error
         if is_over:
-            print(f"Stopped after {run.totals.count} examples.{run.rescue('They')}", file=sys.stderr)
+            print(f"Stopped after {run.figures.count} examples.{run.rescue('They')}", file=sys.stderr)
             return interruption.status
         return run.finish()
 

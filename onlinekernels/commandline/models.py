@@ -13,11 +13,11 @@ PARAMETERS = (
     *("loss", "kernel", "step", "regularization", "penalty", "noise", "memory", "tolerance"),
     *("budget", "offset", "average", "scale"),
 )
-CHANGEABLE = ("step", "regularization", "penalty")
+CHANGEABLE = ("step", "regularization", "penalty", "noise", "memory")  # as far as its algorithm lets them
 FIXED_ON_A_MODEL = (
     "algorithm",
     *(name for name in PARAMETERS if name not in CHANGEABLE),
-    *("scale_memory", "set", "classes"),
+    *("scale_memory", "classes"),
 )
 # Options that decide what the model becomes: a run can only be resumed with the same ones.
 DECISIVE = (
@@ -32,24 +32,31 @@ def made(arguments):
     if arguments.model is None:
         return _new_model(arguments)
     model = load(arguments.model)
-    changes = _parameters(arguments, CHANGEABLE)
+    changes = _assignments(arguments) | _parameters(arguments, CHANGEABLE)
     _check_names(model, changes)
-    if changes:
-        model.set_params(**changes)
-        _checked(model._plan if model._state is None else lambda: model._state.refreshed(model))
+    for name, value in changes.items():
+        model.set_params(**{name: value})
+        _checked(model._plan)
+        if model._state is not None:
+            option = f"--set {name}" if name not in CHANGEABLE else f"--{name}"
+            _checked(lambda: model._state.refreshed(model), f"{option} cannot be given with --model, which has its own")
     return model
 
 
 def _new_model(arguments):
     algorithm = specifications.algorithm(arguments.algorithm or DEFAULT_ALGORITHM)
-    params = dict(specifications.assignment(text) for text in arguments.set or [])
-    params.update(_parameters(arguments, PARAMETERS))
+    params = _assignments(arguments) | _parameters(arguments, PARAMETERS)
     if arguments.scale_memory is not None:
         params["scale"] = RunningScaler(float(arguments.scale_memory))
     _check_names(algorithm, params)
     model = algorithm(**params)
     _checked(model._plan)
     return model
+
+
+def _assignments(arguments):
+    """The parameters that --set gives."""
+    return dict(specifications.assignment(text) for text in arguments.set or [])
 
 
 def _parameters(arguments, names):
@@ -71,8 +78,8 @@ def _check_names(algorithm, params):
             raise Usage(f"{owner.__name__} has no parameter {name!r}. It has: {', '.join(takes)}.")
 
 
-def _checked(check):
+def _checked(check, message=None):
     try:
         check()
     except (ValueError, TypeError) as error:
-        raise Usage(str(error)) from error
+        raise Usage(message or str(error)) from error

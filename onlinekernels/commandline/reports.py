@@ -26,23 +26,31 @@ class Reports:
         else:
             print(f"{name}: not read before, learned from its first row.", flush=True)
 
-    def report(self, totals, lately, terms, microseconds):
-        """One report: the figures over all examples, and since the last report."""
-        (self._line if self.as_json else self._row)(totals, lately, terms, microseconds)
+    def report(self, figures, terms, microseconds):
+        """One report: the figures over all examples, and since the last report; and what a constant would have."""
+        (self._line if self.as_json else self._row)(figures, terms, microseconds)
         self.count += 1
 
-    def _line(self, totals, lately, terms, microseconds):
-        figures = {"examples": totals.count}
+    def _line(self, figures, terms, microseconds):
+        said = {"examples": figures.count}
         for name, word in headline(self.task):
-            figures[key_of(word)] = totals.mean(name)
-            figures[key_of(word) + "_lately"] = lately.mean(name)
-        print_json({**figures, "terms": terms, "microseconds": microseconds})
+            said[key_of(word)] = figures.totals.mean(name)
+            said[key_of(word) + "_lately"] = figures.lately().mean(name)
+            if self.task != "novelty":
+                said["constant_" + key_of(word)] = figures.constant_totals.mean(name)
+        print_json({**said, **figures.beside(), "terms": terms, "microseconds": microseconds})
 
-    def _row(self, totals, lately, terms, microseconds):
-        headings, cells = ["examples"], [str(totals.count)]
+    def _row(self, figures, terms, microseconds):
+        headings, cells = ["examples"], [str(figures.count)]
+        parts = {"lately": figures.lately()}
+        if self.task != "novelty":
+            parts["constant"] = figures.constant_totals
         for name, word in headline(self.task):
-            headings += [word, _lately(word, self.task)]
-            cells += [shown(self.task, name, part.mean(name)) or "-" for part in (totals, lately)]
+            headings += [word, *(_heading(word, part, self.task) for part in parts)]
+            cells += [shown(self.task, name, part.mean(name)) or "-" for part in (figures.totals, *parts.values())]
+        for name, value in figures.beside().items():
+            headings.append(name.upper())
+            cells.append("-" if math.isnan(value) else f"{value:.3f}")
         headings += ["terms", "microseconds"]
         cells += [str(terms), "-" if math.isnan(microseconds) else f"{microseconds:.2f}"]
         widths = [max(len(heading), 10) + 2 for heading in headings]
@@ -59,9 +67,9 @@ class Reports:
             print(f"Skipped bad rows: {skipped}.", file=sys.stderr)
 
 
-def _lately(word, task):
-    """A heading for a measure since the last report."""
-    return "lately" if len(headline(task)) == 1 else word.removeprefix("mean ").removesuffix(" error") + " lately"
+def _heading(word, part, task):
+    """A heading for a measure since the last report, or of a constant."""
+    return part if len(headline(task)) == 1 else f"{word.removeprefix('mean ').removesuffix(' error')} {part}"
 
 
 def key_of(word):

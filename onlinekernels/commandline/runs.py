@@ -8,10 +8,11 @@ import numpy as np
 
 from onlinekernels.commandline import checkpoints, models, specifications
 from onlinekernels.commandline.options import Usage, as_labels, label_options, needs_target, open_data, with_line
+from onlinekernels.commandline.figures import Figures
 from onlinekernels.commandline.places import Places
 from onlinekernels.commandline.reports import Reports
 from onlinekernels.commandline.weights import Balance
-from onlinekernels.evaluate.measures import Totals, test_then_train
+from onlinekernels.evaluate.measures import judge
 from onlinekernels.modelfile import load
 from onlinekernels.streams import ChangedFile
 
@@ -32,7 +33,6 @@ class Run:
         self.arguments = arguments
         self.interruption = interruption
         self.model = models.made(arguments)
-        self.totals, self.totals_reported = Totals(), Totals()
         self.classes = None
         if arguments.classes is not None:
             self.classes = as_labels([word.strip() for word in arguments.classes.split(",")], arguments.label_type)
@@ -44,17 +44,18 @@ class Run:
         self.places = Places((checkpoints.stream_of(self.model) or {"files": ()})["files"])
         self.n_skipped = 0
         self.seconds, self.timed = 0.0, 0
-        self.saved = 0
         self.is_resumed = arguments.resume and os.path.exists(arguments.save)
-        if self.is_resumed:
-            self._resume(arguments.save)
+        kept = self._resumed(arguments.save) if self.is_resumed else None
         self.task = self.model._current_loss().task
+        self.figures = Figures(self.task, kept)
+        self.saved = self.figures.count
         if weights is not None and self.task not in ("binary", "multiclass"):
             raise Usage(f"--class-weight needs a loss of classes. Got {self.model._current_loss()!r}.")
         self.reports = Reports(self.task, arguments.json)
         self.learned = self._t()
 
-    def _resume(self, path):
+    def _resumed(self, path):
+        """Take up the model in a file, and return what it knows of its stream."""
         self.model = load(path)
         stream = checkpoints.stream_of(self.model)
         if stream is None:
@@ -66,12 +67,11 @@ class Run:
                 option = "--" + name.replace("_", "-")
                 was, is_now = (f"was {value!r}" if value is not None else "was not given" for value in (before, now))
                 raise Usage(f"{option} must be as it was for {path} to resume: it {was}. Now it {is_now}.")
-        self.totals, self.totals_reported = Totals(**stream["totals"]), Totals(**stream["totals"])
         self.columns = stream["columns"]
         self.places = Places(stream["files"])
         if self.balance is not None:
             self.balance = Balance(stream["counts"])
-        self.saved = self.totals.count
+        return stream
 
     def _t(self):
         return 0 if self.model._state is None else self.model.t_
@@ -140,13 +140,13 @@ class Run:
         classes = self.classes if self.model._state is None else None
         weights, balance = self._weights(y)
         try:
-            measures, seconds = test_then_train(self.model, X, y, classes, weights)
+            judged, seconds = judge(self.model, X, y, classes, sample_weight=weights)
         except (FloatingPointError, ValueError) as error:
             raise with_line(error, reader, lines) from error
         self.balance = balance
         self.seconds += seconds
-        self.timed += len(measures)
-        self.totals.add(measures)
+        self.timed += len(judged.measures)
+        self.figures.add(judged, y)
 
     def _check_labels(self, y, reader, lines):
         """Numbers are no labels, and three labels are not two: say which loss learns them."""
@@ -188,20 +188,19 @@ class Run:
 
     def _report_if_due(self):
         every = self.arguments.report
-        if every is not None and self.totals_reported.count // every < self.totals.count // every:
+        if every is not None and self.figures.reported.count // every < self.figures.count // every:
             self._report()
 
     def _report(self):
         microseconds = 1e6 * self.seconds / self.timed if self.timed else math.nan
-        lately = self.totals.since(self.totals_reported)
-        self.reports.report(self.totals, lately, self.model.n_terms_, microseconds)
-        self.totals_reported = Totals(**self.totals.to_dict())
+        self.reports.report(self.figures, self.model.n_terms_, microseconds)
+        self.figures.report()
 
     def finish(self):
         """Last report, last save; the exit status."""
         if self._t() == 0:
             raise ValueError(f"{', '.join(self.arguments.data)}: no examples to learn from.")
-        if not self.reports.count or self.totals_reported.count < self.totals.count:
+        if not self.reports.count or self.figures.reported.count < self.figures.count:
             self._report()
         if self.arguments.save is not None:
             self._save()
@@ -214,26 +213,26 @@ class Run:
 
     def _save_if_due(self):
         every = self.arguments.checkpoint
-        if every is not None and self.saved // every < self.totals.count // every:
+        if every is not None and self.saved // every < self.figures.count // every:
             self._save()
 
     def _save(self):
         stream = {
             "options": self.options,
-            "totals": self.totals.to_dict(),
+            **self.figures.to_dict(),
             "counts": None if self.balance is None else self.balance.counts,
             "columns": self.columns,
             "files": self.places.records,
         }
         checkpoints.save(self.model, self.arguments.save, stream)
-        self.saved = self.totals.count
+        self.saved = self.figures.count
 
     def rescue(self, who=None):
         """Save what was learned before something went wrong, and say so."""
         if self.arguments.save is None or self._t() != self.learned:
             return ""
-        if self.saved != self.totals.count:
+        if self.saved != self.figures.count:
             self._save()
         elif who is None or not self.saved:
             return ""
-        return f" {who or f'The {self.totals.count} examples before it'} are saved in {self.arguments.save}."
+        return f" {who or f'The {self.figures.count} examples before it'} are saved in {self.arguments.save}."

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from onlinekernels.evaluate.subjects import is_fitted, is_pipeline, parts_of, subject
+from onlinekernels.evaluate.subjects import is_fitted, is_pipeline, learns_in_parts, parts_of, subject
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.validation import bad_parameter
 
@@ -18,8 +18,7 @@ def check_model(name, model):
     if not learns or isinstance(last, OnlineLearner) and not hasattr(last, "progressive"):
         raise TypeError(f"{name} must learn one example after the other. {type(last).__name__} learns by fit only.")
     for step in steps:
-        can_learn = hasattr(step, "progressive") or hasattr(step, "partial_fit")
-        if not can_learn and not is_fitted(step):
+        if not learns_in_parts(step) and not is_fitted(step):
             raise TypeError(
                 f"{name} must be a pipeline whose steps can learn in parts. {type(step).__name__} has no partial_fit: "
                 "fit it before, and it stays as it is, or take RunningScaler or another step that has."

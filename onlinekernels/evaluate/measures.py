@@ -36,15 +36,6 @@ class Judged:
     scores: np.ndarray | None = None
 
 
-def test_then_train(model, X, y, classes=None, sample_weight=None):
-    """Let a model predict and learn some examples; return (measures, seconds that the model took).
-
-    `measures` has a row for each example and a column for each of `MEASURES`, with NaN where there is none.
-    """
-    judged, seconds = judge(model, X, y, classes, sample_weight=sample_weight)
-    return judged.measures, seconds
-
-
 def judge(model, X, y, classes=None, novel=None, sample_weight=None):
     """Let a model predict and learn some examples; return (`Judged`, seconds that the model took).
 
@@ -77,7 +68,7 @@ class Totals:
         self.sums = np.array(sums, dtype=float)
 
     def add(self, measures):
-        """Take in what `test_then_train` has measured."""
+        """Take in what `judge` has measured."""
         self.count += len(measures)
         with np.errstate(over="ignore"):  # a sum of squares may be infinite
             self.sums += measures.sum(axis=0)

@@ -53,6 +53,11 @@ def is_fitted(estimator):
     return True
 
 
+def learns_in_parts(step):
+    """Whether a step of a pipeline learns row by row; others are fitted before, and stay as they are."""
+    return hasattr(step, "progressive") or hasattr(step, "partial_fit")
+
+
 class Prompt:
     """A model of this library that learns each example as soon as it has predicted it."""
 

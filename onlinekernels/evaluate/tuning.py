@@ -15,7 +15,7 @@ from onlinekernels.evaluate.progress import progress_bar
 from onlinekernels.evaluate.reports import Report, Trial, Tuning
 from onlinekernels.evaluate.running import progressive
 from onlinekernels.evaluate.settings import drawn_settings, settings_of
-from onlinekernels.evaluate.subjects import subject
+from onlinekernels.evaluate.subjects import is_fitted, is_pipeline, learns_in_parts, subject
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.validation import bad_parameter
 
@@ -108,6 +108,7 @@ def tune(
         settings = settings_of(grid)
     else:
         settings = drawn_settings(grid, checked_count("tune", "n_iter", n_iter), seed)
+    _check_reach(model, settings)
     measure = _metric(metric, model)
     options = {
         "window": checked_count("tune", "window", window),
@@ -133,6 +134,8 @@ def tune(
 def fresh_copy(model):
     """A model with the same parameters that has learned nothing.
 
+    Steps of a pipeline that cannot learn row by row are fitted before, and stay as they are.
+
     >>> from onlinekernels import NORMA, evaluate
     >>> model = NORMA(step=0.5).partial_fit([[0.0], [1.0]], [-1, 1])
     >>> copied = evaluate.fresh_copy(model)
@@ -142,8 +145,30 @@ def fresh_copy(model):
     if not isinstance(model, OnlineLearner):
         from sklearn.base import clone
 
-        return clone(model)
+        copied = clone(model)
+        for place, (name, step) in enumerate(model.steps if is_pipeline(model) else ()):
+            if _stays(step):
+                copied.steps[place] = name, copy.deepcopy(step)
+        return copied
     return type(model)(**copy.deepcopy(model.get_params(deep=False)))
+
+
+def _stays(step):
+    """Whether a step of a pipeline is used as it was fitted."""
+    return step is not None and step != "passthrough" and not learns_in_parts(step)
+
+
+def _check_reach(model, settings):
+    """Settings must not be about what was fitted and stays as it is: it would not be fitted anew."""
+    steps = model.steps if is_pipeline(model) else ()
+    fixed = {name for name, step in steps if _stays(step) and not is_fitted(fresh_copy(step))}
+    for name in dict.fromkeys(name for setting in settings for name in setting):
+        step, dots, _ = name.partition("__")
+        if dots and step in fixed:
+            raise ValueError(
+                f"grid must not name {name!r}: the step {step!r} cannot learn row by row, so it stays as it was fitted. "
+                f"Steps that were fitted with different settings can be tried: {{{step!r}: [one, another]}}."
+            )
 
 
 def _workers(n_jobs, executor):

@@ -8,7 +8,7 @@ __all__ = ["Check", "Experiment", "Results"]
 
 QUICK_SEEDS = 2
 # What the library says when a learner goes wrong. Here that is a result: some settings of the papers do.
-_GONE_WRONG = r"Learning (diverges|has stalled)|The \w+ of .* has run away"
+_GONE_WRONG = r"Learning (diverges|has stalled)|The \w+ of .* has run away|This model is no better than"
 
 
 @dataclass(frozen=True)

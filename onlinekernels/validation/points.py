@@ -34,7 +34,7 @@ def check_points(X, *, n_features=None, dtype=None, name="X", finite=True, owner
         raise ValueError(
             f"{name} has {X.shape[1]} features, but {owner} is expecting {n_features} features as input."
         )
-    return numbers_of(X, dtype, name, finite)
+    return numbers_of(X, dtype, name, finite, columns)
 
 
 def check_point(x, *, n_features, dtype, owner="model"):
@@ -61,8 +61,8 @@ def _as_array(X, name):
         raise ValueError(f"{name} must be a 2-d array of numbers. Got rows of unequal length instead.") from error
 
 
-def numbers_of(X, dtype, name, finite=True):
-    """X as a contiguous array of finite numbers."""
+def numbers_of(X, dtype, name, finite=True, columns=None):
+    """X as a contiguous array of finite numbers; `columns` names them in the error if there are others."""
     if X.dtype.kind not in "fiub":
         X = numbers_from_objects(X, name)
     if dtype is None:
@@ -71,10 +71,9 @@ def numbers_of(X, dtype, name, finite=True):
         with np.errstate(over="ignore", invalid="ignore"):
             X = np.require(X, dtype=dtype, requirements=["C", "A"])
     if finite and not all_finite(X):
-        bad = np.argwhere(~np.isfinite(X))[0]
-        value = X[tuple(bad)]
-        what = "NaN" if np.isnan(value) else f"infinity or a value too large for {X.dtype}"
-        raise ValueError(f"Input {name} contains {what}, at index {tuple(int(i) for i in bad)}; expected finite numbers.")
+        place = int(np.argmin(np.isfinite(X)))
+        what = "NaN" if np.isnan(X.flat[place]) else f"infinity or a value too large for {X.dtype}"
+        raise ValueError(f"Input {name} contains {what}{_where(X, place, columns)}; expected finite numbers.")
     return X
 
 
@@ -93,7 +92,7 @@ def numbers_from_objects(X, name, columns=None):
             place = next((i for i, value in enumerate(X.ravel()) if not isinstance(value, numbers.Real)), 0)
             raise TypeError(
                 f"{name} must hold numbers for this kernel: an argument must be a string of digits or a number. Got "
-                f"{X.flat[place]!r}{_where(X, place, columns)} instead; {_what_to_do(X.flat[place])}."
+                f"{X.flat[place]!r}{_where(X, place, columns)}, instead; {_what_to_do(X.flat[place])}."
             ) from error
     raise TypeError(
         f"{name} must hold numbers for this kernel. Got dtype {X.dtype} instead; strings and other objects "
@@ -104,9 +103,9 @@ def numbers_from_objects(X, name, columns=None):
 def _where(X, place, columns):
     """Where an entry of X is, in words."""
     if X.ndim != 2:
-        return ""
+        return f" at index {place}" if X.ndim == 1 else ""
     row, column = divmod(place, X.shape[1])
-    return f" in row {row}, column {column if columns is None else columns[column]!r},"
+    return f" in row {row}, column {column if columns is None else columns[column]!r}"
 
 
 def _what_to_do(value):
@@ -164,8 +163,9 @@ def check_sparse(X, *, n_features=None, name="X", owner="model"):
         X = X.copy()
         X.sum_duplicates()
     if not np.isfinite(X.data).all():
-        row = int(np.searchsorted(X.indptr, np.flatnonzero(~np.isfinite(X.data))[0], side="right")) - 1
-        raise ValueError(f"Input {name} contains NaN or infinity, in row {row}; expected finite numbers.")
+        place = int(np.argmin(np.isfinite(X.data)))
+        row, column = int(np.searchsorted(X.indptr, place, side="right")) - 1, int(X.indices[place])
+        raise ValueError(f"Input {name} contains NaN or infinity in row {row}, column {column}; expected finite numbers.")
     return Rows(X.indptr, X.indices, X.data, X.shape[1])
 
 

@@ -1,0 +1,73 @@
+"""The figures of a run: the model's own, those of a constant beside them, F1 and AUC of two classes."""
+
+import math
+
+import numpy as np
+
+from onlinekernels.evaluate.constants import Constant
+from onlinekernels.evaluate.measures import Totals
+from onlinekernels.evaluate.ranks import CountedAUC
+
+__all__ = ["Figures"]
+
+
+class Figures:
+    """What has been measured so far.
+
+    Parameters
+    ----------
+    task : str
+    kept : dict or None
+        Where to go on, as `to_dict` gives it. Files of earlier versions have the totals alone.
+    """
+
+    def __init__(self, task, kept=None):
+        kept = kept or {}
+        self.task = task
+        self.totals = Totals(**kept.get("totals", {}))
+        self.constant = Constant(**kept.get("constant", {}))
+        self.constant_totals = Totals(**kept.get("constant_totals", {}))
+        # Examples by their class (two of them) and what was predicted: nothing, the first, the second
+        self.confusion = np.array(kept.get("confusion", [[0] * 3] * 2), dtype=np.int64)
+        self.ranks = CountedAUC(kept.get("ranks", ())) if task == "binary" else None
+        self.report()
+
+    @property
+    def count(self):
+        """Number of examples."""
+        return self.totals.count
+
+    def add(self, judged, y):
+        """Take in what was found out about some examples with labels or targets y."""
+        self.totals.add(judged.measures)
+        if self.task == "regression":
+            self.constant_totals.add(self.constant.judge_numbers(y))
+        elif judged.truth is not None:
+            self.constant_totals.add(self.constant.judge_classes(judged.truth))
+        if self.ranks is not None:
+            np.add.at(self.confusion, (judged.truth.astype(np.intp), judged.guesses.astype(np.intp) + 1), 1)
+            self.ranks.add(judged.scores, judged.truth)
+
+    def report(self):
+        """Say that these figures are reported, so that what is `lately` begins now."""
+        self.reported = Totals(**self.totals.to_dict())
+
+    def lately(self):
+        """Totals since the last report."""
+        return self.totals.since(self.reported)
+
+    def beside(self):
+        """{name: value} of what tells most about two classes."""
+        if self.task != "binary":
+            return {}
+        (_, _, alarms), (nothing, misses, hits) = self.confusion.tolist()
+        doubtful = 2 * hits + alarms + misses + nothing
+        return {"f1": 2 * hits / doubtful if doubtful else math.nan, "auc": self.ranks.value()}
+
+    def to_dict(self):
+        """Plain numbers and lists, from which a run goes on."""
+        kept = {"totals": self.totals.to_dict(), "constant": self.constant.to_dict()}
+        kept["constant_totals"] = self.constant_totals.to_dict()
+        if self.ranks is not None:
+            kept |= {"confusion": self.confusion.tolist(), "ranks": self.ranks.to_list()}
+        return kept

@@ -1,0 +1,93 @@
+"""Models that are no better than a constant say so; others do not, nor do short streams."""
+import re
+import warnings
+
+import numpy as np
+
+import onlinekernels as ok
+
+MESSAGE = "This model is no better than"
+
+
+def warned(learn, *arguments, **options):
+    """What is said of a constant."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ok.LearningWarning)
+        learn(*arguments, **options)
+    return [str(warning.message) for warning in caught if MESSAGE in str(warning.message)]
+
+
+def stream(n=1600, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 3)), rng
+
+
+def test_who_learns_nothing_says_so_once():
+    X, rng = stream()
+    far = 1e3 * X  # every example is new to a kernel of width 0.5
+    classes, numbers, names = np.sign(X[:, 0]), X[:, 0], np.array(list("abcd"))[(X[:, :2] > 0) @ [1, 2]]
+    for model, y, than in (
+        (ok.SILK("hinge"), classes, "always answering -?1"),
+        (ok.Perceptron(), names, "always answering '[abcd]', the most frequent class so far: 7\\d[.]\\d% mistakes, and 7\\d[.]\\d%"),
+        (ok.NORMA("multiclass_logistic", ok.Gaussian(0.5)), names, "always answering '[abcd]'"),
+        (ok.PassiveAggressive("insensitive", ok.Gaussian(0.5), budget=50), numbers, "the mean of the targets so far: its loss is"),
+        (ok.KRLS(kernel=ok.Gaussian(0.5), budget=20), numbers + 3, "the mean of the targets so far: its loss is"),
+    ):
+        (message,) = warned(model.fit, far, y)
+        assert re.search(than, message) and "scale=True" in message and "another width of the kernel than 0." in message, message
+        assert ("offset=True" in message) == ("offset" in model.get_params())
+        assert not warned(model.partial_fit, far, y)  # said once,
+        assert warned(model.fit, far, y)  # and once per fit
+        one = type(model)(**model.get_params(deep=False))
+        one.partial_fit(far[:9], y[:9])
+        assert len(warned(lambda: [one.learn_one(*example) for example in zip(far[9:], y[9:])])) == 1
+
+
+def test_who_learns_does_not():
+    X, rng = stream()
+    noisy = np.where(rng.random(1600) < 0.75, 1, -1) * np.sign(X[:, 0])
+    rare = np.where(X[:, 0] > 1.7, "rare", "frequent")  # 4 %
+    for model, y in (
+        (ok.SILK("hinge"), noisy),
+        (ok.NORMA("logistic", "linear"), noisy),
+        (ok.SILK("multiclass_hinge"), rare),
+        (ok.SILK("hinge", class_weight="balanced"), rare),
+        (ok.SILK("squared"), 0.5 * X[:, 0] + rng.normal(size=1600)),
+        (ok.SILK(ok.Quantile(0.95)), np.exp(X[:, 0] + 0.3 * rng.normal(size=1600))),
+        (ok.SILK("squared"), X[:, :2]),
+    ):
+        assert not warned(model.fit, X, y), (model, y)
+
+
+def test_nothing_to_say():
+    """Short streams, targets that a constant hits, classes too rare to tell, detectors, models that predict with an average."""
+    X, rng = stream()
+    noise = np.where(rng.random(1600) < 0.5, 1, -1)
+    for model, X_, y in (
+        (ok.SILK(), X[:500], noise[:500]),
+        (ok.SILK("squared"), X, np.full(1600, 5.0)),
+        (ok.SILK("hinge"), X, np.where(np.arange(1600) % 200 == 7, 1, -1)),
+        (ok.SILK("multiclass_hinge"), X, ["only"] * 1600),
+        (ok.SILK("nunovelty"), X, None),
+        (ok.VotedPerceptron(), X, noise),
+        (ok.NORMA("hinge", average=True, budget=None), X, noise),
+    ):
+        assert not warned(model.fit, X_, y), model
+
+
+def test_clearly_worse_is_said_early():
+    """Five hundred examples suffice."""
+    X, rng = stream(600)
+    y = np.where(rng.random(600) < 0.15, "rare", "frequent")
+    for model in (ok.Perceptron("linear"), ok.PassiveAggressive(kernel="linear")):
+        (message,) = warned(model.fit, X, y)
+        assert "in the latest 500 examples" in message and "not linear" in message and "a class_weight for the rare" in message
+        assert "scale=True" not in warned(model.set_params(scale=True).fit, X, y)[0]
+
+
+def test_weights_count():
+    X, rng = stream()
+    y = np.sign(X[:, 0])
+    flipped = np.arange(1600) % 3 > 0  # two thirds of the labels are wrong, and weigh next to nothing
+    weights = np.where(flipped, 1e-3, 1.0)
+    assert not warned(ok.SILK().partial_fit, X, np.where(flipped, -y, y), sample_weight=weights)
