@@ -459,7 +459,6 @@ cdef class Hypothesis:
         trial = self.watch.trial
         return trial.lost, trial.lost_by, trial.lost_to, trial.leader
 
-
     def set_scalar(self, double scalar):
         """Put the margin or width that `scalar` gives where it belongs, if that is known from all examples."""
         if self.averages_scalar():
