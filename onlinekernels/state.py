@@ -66,15 +66,15 @@ class State:
         if not self.plan.scale:
             return None
         scaler = RunningScaler(self.plan.scale)
-        mean, square, count = self.engine.scaler_state()
+        mean, square, count, shown = self.engine.scaler_state()
         if count:
-            scaler._state = mean, square, count, None
+            scaler._state = mean, square, count, shown, None
         return scaler
 
     def load_scaler(self, scaler):
         """Go on from what a scaler has learned."""
         if scaler._state is not None:
-            self.engine.scaler.load(*scaler._state[:3])
+            self.engine.scaler.load(*scaler._state[:4])
 
     def scales(self):
         """Whether features or targets are scaled."""

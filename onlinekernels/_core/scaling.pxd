@@ -11,10 +11,14 @@ cdef class Scaler:
     cdef readonly Py_ssize_t n_features
     cdef readonly double memory             # weight of a row that is one example old
     cdef readonly double count              # sum of the weights
-    cdef object numbers                     # rows: mean, sum of squares; and both before the piece
+    cdef object numbers                     # rows: mean, sum of squares, first and second value; and all before the piece
     cdef double* mean
     cdef double* square
+    cdef double* first_value                # of a feature that has shown two at most; NaN if there were more
+    cdef double* second_value
+    cdef Py_ssize_t few                     # number of such features, of dense rows
     cdef double count_before
+    cdef Py_ssize_t few_before
     # The piece that has been taken in
     cdef const char* rows
     cdef Rows sparse_rows
