@@ -65,7 +65,7 @@ def combine(models, weights=None, budget=None):
     result.budget = roomy(states) if budget is None else budget
     if getattr(result, "average", False):
         result.average = False
-    result._state = combined(result._plan().settled(states[0].n_features, states[0].rows), states, weights)
+    result._state = combined(states[0].settled(result._plan()), states, weights)
     return result
 
 

@@ -37,8 +37,9 @@ class ILK(OnlineLearner):
         runner-up only; True is the arg-min over all labels (not with a kernel between labels).
     {average}
     {budget}
-    offset : bool
-        Learn offsets b as further coordinates of the same arg-min, without regularization.
+    offset : bool or None
+        Learn offsets b as further coordinates of the same arg-min, without regularization. None decides by the kernel: True
+        for a linear one on dense rows, which otherwise goes through 0. `has_offset_` is what was decided.
     {labels}
     {class_weight}
     {scale}
@@ -60,7 +61,7 @@ class ILK(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
-                 average=False, budget=None, offset=False, labels=None, class_weight=None, scale=False, scale_target=False,
+                 average=False, budget=None, offset=None, labels=None, class_weight=None, scale=False, scale_target=False,
                  epochs=1):
         self.loss = loss
         self.kernel = kernel
@@ -141,7 +142,7 @@ class SILK(ILK):
     average = False  # that of terms which were dropped cannot be kept
 
     def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
-                 budget="auto", offset=False, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
+                 budget="auto", offset=None, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         super().__init__(loss, kernel, step=step, regularization=regularization, penalty=penalty, exact=exact,
                          budget=budget, offset=offset, labels=labels, class_weight=class_weight, scale=scale,
                          scale_target=scale_target, epochs=epochs)
@@ -183,7 +184,7 @@ class PassiveAggressive(OnlineLearner):
     array([[0.5]])
     """
 
-    def __init__(self, loss=None, kernel=None, *, penalty=1.0, variant="PA-I", budget=None, offset=False,
+    def __init__(self, loss=None, kernel=None, *, penalty=1.0, variant="PA-I", budget=None, offset=None,
                  labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel

@@ -63,7 +63,7 @@ class SVMD(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, per_feature=False, normalized=False,
-                 regularization=1e-3, exact_norms=False, budget="auto", offset=False, labels=None, class_weight=None, scale=False,
+                 regularization=1e-3, exact_norms=False, budget="auto", offset=None, labels=None, class_weight=None, scale=False,
                  scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel

@@ -49,7 +49,7 @@ class Projection(OnlineLearner):
     array([[0.25]])
     """
 
-    def __init__(self, loss=None, kernel=None, *, radius=None, budget=None, offset=False, labels=None, scale=False,
+    def __init__(self, loss=None, kernel=None, *, radius=None, budget=None, offset=None, labels=None, scale=False,
                  scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
