@@ -22,7 +22,7 @@ class Beginning:
     >>> for x in np.arange(0.0, 400.0, 40.0):
     ...     beginning.add(np.array([[x]]), np.array([1.0]), None)
     >>> beginning.left, beginning.unit(), beginning.settled().left
-    (0, 64.0, 90)
+    (0, 128.0, 90)
     """
 
     def __init__(self, parts=(None, None, None), looks=LOOKS):

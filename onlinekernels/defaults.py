@@ -46,10 +46,10 @@ def normalized(loss, data):
 
 
 def unit(rows):
-    """The size of features: 1 if these rows are as far apart as scaled ones would be; a power of two.
+    """The size of features: 1 if these rows are as far apart as those of normal deviates would be; a power of two.
 
-    Half of all distances are smaller. Rounding keeps the rule by columns for features of the size of 1, and parts of the
-    same data agree.
+    Compared are medians: of the distances, and of a chi-squared variable of d degrees of freedom (Wilson and Hilferty).
+    Rounding keeps the rule by columns for features of the size of 1, and parts of the same data agree.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(50, 3))
@@ -74,7 +74,8 @@ def unit(rows):
     apart = apart[apart > 1e-12 * squares.max()]  # others are the same row
     if len(apart) == 0:
         return 1.0
-    size = math.log2(largest) + math.log2(np.median(apart) / (2.0 * rows.shape[1])) / 2.0
+    d = rows.shape[1]
+    size = math.log2(largest) + math.log2(np.median(apart) / (2.0 * d * (1.0 - 2.0 / (9.0 * d)) ** 3)) / 2.0
     return 2.0 ** min(max(round(size), -300), 300)
 
 

@@ -45,8 +45,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     kernel : Kernel, str, callable or None
         How examples resemble each other: a kernel, its name, or any callable k(x, z). None is a `Gaussian` whose width
         follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for numbers, sqrt(d) for novelty, times the
-        size of the features. That is 1 behind ``scale=True``; otherwise a power of two near m / sqrt(2 d), where m is the
-        median distance of rows. `fit` looks at up to 100 of all rows. On a stream the first 10 rows decide, and again the
+        size of the features. That is 1 behind ``scale=True``; otherwise a power of two by which the median distance of
+        rows is larger than that of normal deviates, sqrt(2 d) or a little less. `fit` looks at up to 100 of all rows. On a stream the first 10 rows decide, and again the
         first 100, which are learned anew if the width changes. For sparse rows None is `Linear`, but for novelty. `kernel_`
         is the kernel in force.
     average : bool

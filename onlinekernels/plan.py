@@ -149,7 +149,7 @@ class Plan:
             exact=exact,
             exact_norms=exact_norms,
             keeps_terms=keeps_terms,
-            offset=not second_order and learner.offset is not None and validation.check_flag(learner, "offset"),
+            offset=not second_order and validation.check_flag(learner, "offset", or_none=True),
             average=average,
             scale=as_memory(learner.scale, learner),
             scale_target=as_memory(learner.scale_target, learner, "scale_target"),

@@ -279,7 +279,7 @@ def test_the_memory_is_the_models_own_after_initial():
 def test_initial_must_have_the_same_kind_of_rows():
     sparse = pytest.importorskip("scipy.sparse")
     rows, y = sparse.csr_matrix(np.eye(3)), [1.0, 2.0, 3.0]
-    dense = ok.NORMA("squared", "linear", scale=True).partial_fit(np.eye(3), y)
+    dense = ok.NORMA("squared", "linear", offset=False, scale=True).partial_fit(np.eye(3), y)
     with pytest.raises(ValueError, match="another kind of rows, sparse or dense"):
         ok.NORMA("squared", "linear", scale=True).partial_fit(rows, y, initial=dense)
 

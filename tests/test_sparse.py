@@ -30,11 +30,11 @@ def random_rows(n=120, d=30, density=0.15, seed=0):
 
 def algorithms(kernel, budget):
     yield ok.NORMA("hinge", kernel, step=0.1, regularization=0.01, offset=True, budget=budget)
-    yield ok.NORMA("squared", kernel, step=0.01, average=budget is None, budget=budget)
-    yield ok.SILK("multiclass_hinge", kernel, budget=budget)
-    yield ok.SVMD("multiclass_logistic", kernel, step=0.05, budget=budget, exact_norms=True)
+    yield ok.NORMA("squared", kernel, step=0.01, average=budget is None, budget=budget, offset=False)
+    yield ok.SILK("multiclass_hinge", kernel, budget=budget, offset=False)
+    yield ok.SVMD("multiclass_logistic", kernel, step=0.05, budget=budget, exact_norms=True, offset=False)
     yield ok.NORMA("multiclass_squared", kernel, step=0.01, budget=budget, offset=True)
-    yield ok.Projection("hinge", kernel, radius=0.8, budget=budget)
+    yield ok.Projection("hinge", kernel, radius=0.8, budget=budget, offset=False)
     yield ok.ALMA(kernel, budget=budget)
     yield ok.KRLS("multiclass_squared", kernel, budget=budget if isinstance(budget, int) else None)
 
