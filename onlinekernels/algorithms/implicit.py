@@ -55,7 +55,7 @@ class ILK(OnlineLearner):
     Examples
     --------
     >>> from onlinekernels import ILK
-    >>> model = ILK("squared", "linear", step=1.0, regularization=0.0).fit([[2.0]], [1.0])
+    >>> model = ILK("squared", "linear", step=1.0, regularization=0.0, offset=False).fit([[2.0]], [1.0])
     >>> model.coef_                     # I (13): C y / (1 + C k(x, x)) times x
     array([[0.4]])
     """
@@ -100,7 +100,7 @@ class SILK(ILK):
 
         f <- argmin 1/2 |f - f_t|^2 + eta_t (lambda/2 |f|^2 + C L(f(x_t), y_t))
 
-    The defaults are for features of the size of 1, as behind a running scaler, ``scale=True``. A world that changes fast
+    The defaults are for features in comparable units, as behind a running scaler, ``scale=True``. A world that changes fast
     wants more regularization.
 
     Parameters
@@ -113,7 +113,7 @@ class SILK(ILK):
     {exact}
     budget : Budget, int, None or "auto"
         Which terms stay; an integer means `Smallest`, None all of them. "auto" is 512 terms on a stream and 4096 in
-        `fit`.
+        `fit`; with a linear kernel it is None, for weights.
     {offset}
     {labels}
     {class_weight}
@@ -180,7 +180,7 @@ class PassiveAggressive(OnlineLearner):
     Examples
     --------
     >>> from onlinekernels import PassiveAggressive
-    >>> PassiveAggressive("hinge", "linear", variant="PA").fit([[2.0]], [1]).coef_
+    >>> PassiveAggressive("hinge", "linear", variant="PA", offset=False).fit([[2.0]], [1]).coef_
     array([[0.5]])
     """
 

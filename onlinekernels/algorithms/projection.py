@@ -43,9 +43,9 @@ class Projection(OnlineLearner):
     Examples
     --------
     >>> from onlinekernels import Projection
-    >>> Projection("hinge", "linear").fit([[2.0]], [1]).coef_
+    >>> Projection("hinge", "linear", offset=False).fit([[2.0]], [1]).coef_
     array([[0.5]])
-    >>> Projection("hinge", "linear", radius=0.25).fit([[2.0]], [1]).coef_
+    >>> Projection("hinge", "linear", radius=0.25, offset=False).fit([[2.0]], [1]).coef_
     array([[0.25]])
     """
 
