@@ -23,7 +23,18 @@ def upgraded(header, arrays):
         _from_second(header, arrays)
     if header["version"] == 3:
         _from_third(header)
+    if header["state"] is not None and "unit" not in header["state"]:
+        _keep_choices(header["params"], header["state"])
     return header, arrays
+
+
+def _keep_choices(params, state):
+    """Defaults that would be chosen otherwise today: the kernel of sparse rows, the budget of a linear kernel."""
+    chosen = state["plan"]
+    if state["sparse"] and "kernel" in params and params["kernel"] is None:
+        params["kernel"] = copy.deepcopy(chosen["kernel"])
+    if params.get("budget") == "auto" and chosen["kernel"] is not None and chosen["kernel"]["noun"] != "Gaussian":
+        params["budget"] = copy.deepcopy(chosen["budget"])
 
 
 def _from_first(header):

@@ -522,7 +522,8 @@ class TestTampering:
                 if isinstance(part.get("loss"), dict):
                     part["loss"]["params"].pop("margin_step", None)
 
-        model.partial_fit(3 * X, LABELS).save(tmp_path / "m.npz")
+        for _ in range(2):  # so that the width of a default kernel is settled
+            model.partial_fit(3 * X, LABELS).save(tmp_path / "m.npz")
         old = ok.load(rewritten(tmp_path / "m.npz", as_version_1))
         for each in (old, model):
             each.partial_fit(X, LABELS).set_params(scale=False).partial_fit(X, LABELS)
@@ -536,12 +537,40 @@ class TestTampering:
     ], ids=repr)
     @pytest.mark.parametrize("version", [2, 3])
     def test_a_file_of_version_2_or_3_goes_on_as_it_was(self, model, version, tmp_path):
-        model.partial_fit(3 * X, LABELS).save(tmp_path / "m.npz")
+        for _ in range(2):
+            model.partial_fit(3 * X, LABELS).save(tmp_path / "m.npz")
         old = ok.load(rewritten(tmp_path / "m.npz", as_version_2 if version == 2 else as_version_3))
         old._state.engine._check()
         for each in (old, model):
             each.partial_fit(X, LABELS)
         np.testing.assert_array_equal(old.decision_function(X), model.decision_function(X))
+
+    def test_a_file_from_before_defaults_followed_the_data_takes_new_parameters(self, tmp_path):
+        """Its kernel and budget are what they were chosen to be then; features of two values are scaled as they were."""
+        sparse = pytest.importorskip("scipy.sparse")
+        rows = sparse.csr_matrix(np.where(np.abs(X) > 0.7, X, 0.0))
+        for model, points in (
+            (ok.SILK("hinge", ok.Gaussian(0.3 * 3**0.5)), rows),
+            (ok.SILK("hinge", "linear", budget=ok.Smallest(512), offset=False), X),
+            (ok.SILK("hinge", ok.Gaussian(0.3 * 3**0.5), scale=True), np.sign(X)),
+        ):
+            def before(header, arrays, model=model):
+                del header["state"]["unit"], header["state"]["beginning"]
+                if header["state"]["scaler"] is not None:
+                    del header["state"]["scaler"]["shown"]
+                if isinstance(model.kernel, ok.Gaussian):
+                    header["params"]["kernel"] = None
+                else:
+                    header["params"]["budget"] = "auto"
+
+            model.partial_fit(points, LABELS).save(tmp_path / "m.npz")
+            old = ok.load(rewritten(tmp_path / "m.npz", before))
+            old.set_params(penalty=0.5).partial_fit(points, LABELS)
+            if not model.scale:
+                model.set_params(penalty=0.5).partial_fit(points, LABELS)
+                np.testing.assert_array_equal(old.decision_function(points), model.decision_function(points))
+            else:
+                np.testing.assert_allclose(old._state.scaler.scale_, np.sqrt(old._state.scaler.var_))
 
     def test_a_gram_matrix_is_written_once(self, tmp_path):
         gram = np.exp(-np.abs(np.arange(50.0)[:, None] - np.arange(50.0)))
@@ -587,7 +616,9 @@ class TestTampering:
 def as_version_3(header, arrays=None):
     """What version 3 wrote: it knew learners of first order only."""
     header["version"] = 3
-    del header["state"]["plan"]["second_order"]
+    del header["state"]["plan"]["second_order"], header["state"]["unit"], header["state"]["beginning"]
+    if header["state"]["scaler"] is not None:
+        del header["state"]["scaler"]["shown"]
 
 
 def as_version_2(header, arrays, numbers=9):
