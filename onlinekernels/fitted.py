@@ -153,6 +153,11 @@ class Fitted:
         return state.shown(state.hypothesis.intercept())
 
     @learned
+    def has_offset_(self, state):
+        """Whether an offset is learned beside f; the call chooses if that was left to it."""
+        return state.plan.offset or state.plan.rule == "pairwise"
+
+    @learned
     def coef_(self, state):
         """Weights of a linear kernel, shape (n_outputs, n_features), or of a map's features, (n_outputs, size)."""
         scale = state.plan.weight_scale if state.plan.features is not None else state.kernel.linear_scale()
@@ -182,7 +187,7 @@ class Fitted:
 
     @learned
     def kernel_(self, state):
-        """The kernel in force; a default one has a width that follows the number of features."""
+        """The kernel in force; a default one has a width that follows the features: their number, and their size."""
         return copy.deepcopy(state.kernel)
 
     @learned

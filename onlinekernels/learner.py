@@ -7,13 +7,15 @@ import copyreg
 
 import numpy as np
 
-from onlinekernels import validation
+from onlinekernels import defaults, validation
 from onlinekernels._core.recursive import level_of
+from onlinekernels._core.sparse import Rows
 from onlinekernels._core.turns import TakesTurns
 from onlinekernels._core.vecmath import all_finite
+from onlinekernels.beginning import Beginning
 from onlinekernels.budgets import Recent, as_budget
 from onlinekernels.fitted import Fitted, only_if
-from onlinekernels.kernels import as_kernel
+from onlinekernels.kernels import Gaussian, as_kernel
 from onlinekernels.labels import first_among_equals, label_column
 from onlinekernels.labelvalues import plain
 from onlinekernels.losses import as_loss
@@ -42,14 +44,18 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         What to minimize, or its name; it decides the task. None is `Hinge()`.
     kernel : Kernel, str, callable or None
         How examples resemble each other: a kernel, its name, or any callable k(x, z). None is a `Gaussian` whose width
-        follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for numbers, sqrt(d) for novelty. That is
-        for features of the size of 1, as behind ``scale=True``. `kernel_` is the kernel in force.
+        follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for numbers, sqrt(d) for novelty, times the
+        size of the features. That is 1 behind ``scale=True``; otherwise a power of two by which the median distance of
+        rows is larger than that of normal deviates, sqrt(2 d) or a little less. `fit` looks at up to 100 of all rows. On a stream the first 10 rows decide, and again the
+        first 100, which are learned anew if the width changes. For sparse rows None is `Linear`, but for novelty. `kernel_`
+        is the kernel in force.
     average : bool
         Predict with the average of all hypotheses (K Cor. 5), at no cost per step. Needs an unlimited budget.
     budget : Budget, int or None
         Which terms stay; an integer means `Recent`, None all of them.
-    offset : bool
-        Learn an offset b beside f; it is not regularized.
+    offset : bool or None
+        Learn an offset b beside f; it is not regularized. None decides by the kernel: True for a linear one on dense rows,
+        which otherwise goes through 0. `has_offset_` is what was decided.
     labels : Taxonomy, LabelGraph, Labels or None
         Structure of the labels, for losses of many classes.
     class_weight : dict, "balanced" or None
@@ -79,8 +85,10 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     """
 
     _budget_of_int = Recent
+    _default_kernel = staticmethod(defaults.kernel)
     _takes_many = False  # whether many classes are fine although the loss is of two
     _needs_rule = None  # the rule that methods of its own look into
+    offset = False
     labels = None
     class_weight = None
     scale = False
@@ -195,6 +203,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 trace["reaches"] = np.zeros(len(X) * state.targets)
                 trace["coverage"] = level_of(coverage)
             known = self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **trace)
+            state = self._state
             scores, margins = scores[:, : state.joined()], trace.get("scalars")
             scaled, units = scores, 1.0
             if known is not None:  # in the units of the targets, as they were known before each row
@@ -361,7 +370,11 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             names = validation.feature_names(X)
             X = plan.checked_points(X)
             rows = len(X) if balanced else None  # `fit` has all there is
-            plan = plan.settled(None if plan.takes_objects else X.shape[1], rows)
+            unit = 1.0 if start is None else start.plan.unit
+            follows = plan.follows_distances and start is None
+            if follows and balanced:
+                unit = defaults.unit(X)
+            plan = plan.settled(defaults.Data(None if plan.takes_objects else X.shape[1], rows, isinstance(X, Rows), unit))
             if start is not None:
                 plan.check_start(start)
             labels = None
@@ -376,6 +389,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state = State.first(plan, X, labels, n_targets)
             state.feature_names = None if plan.takes_objects else names
             state.rows = rows
+            if follows and not balanced and isinstance(plan.kernel, Gaussian):
+                state.beginning = Beginning()
             if start is not None:
                 state.begin_from(start)
         else:
@@ -434,24 +449,28 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         return y[0]
 
     def _learn(self, before, state, X, y, weights=None, *, earlier=0, **trace):
-        """Put a state in force and let its engine run. An error says how many rows were learned, `earlier` ones of the
+        """Put a state in force and let its engine run, which may end in another state. An error says how many rows were learned, `earlier` ones of the
         same call included; if none were, an engine from `before` the call is in force again. Returns the means and
         deviations of the targets that were known before each row, if these are scaled.
         """
-        engine, known = state.engine, None
+        done, knowns, engine = 0, [], state.engine
         if not state.loss.is_compiled() and isinstance(X, np.ndarray):
             X = X.copy()  # out of reach of the user's loss
         try:
             self._state = state
-            numbers = y
-            if state.scales():
-                numbers, known = state.begin_scaling(X, y, weights)
-            state.make_ready()
-            engine.learn(X, numbers, weights=weights, **trace)
-            state.end_scaling()
+            if state.beginning is not None and state.target_scaler is not None:
+                state.target_scaler.advanced(y, weights)  # all or nothing
+            while state.beginning is not None and done < len(X):
+                if state.beginning.left > 0:
+                    rows, known = state.learn_first(*_from(done, state, X, y, weights), **_trace_from(done, state, trace))
+                    done += rows
+                    knowns.append(known)
+                if state.beginning.left == 0:
+                    state = self._state = state.after_first()
+            if done < len(X):
+                knowns.append(state.learn(*_from(done, state, X, y, weights), **_trace_from(done, state, trace)))
         except BaseException as error:
-            state.end_scaling()
-            learned = getattr(error, "rows_learned", 0)
+            state, learned = self._state, done + getattr(error, "rows_learned", 0)
             is_new = before is None or before.engine is not engine
             if is_new and earlier + learned == 0:
                 self._state = before
@@ -461,7 +480,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             raise
         if state.hypothesis.trouble:
             warn_once(state, self)
-        return known
+        return knowns[0] if len(knowns) == 1 or knowns[0] is None else [np.concatenate(parts) for parts in zip(*knowns)]
 
     def _current_loss(self):
         """The loss in force: of the fitted model, else as the parameters say."""
@@ -563,6 +582,17 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         self.__dict__.update(state)
         if learned is not None:
             self.__dict__["_state"] = State.from_dict(learned)
+
+
+def _from(row, state, X, y, weights):
+    """Examples from a row on."""
+    return (X, y, weights) if row == 0 else (X[row:], y[row * state.targets :], None if weights is None else weights[row:])
+
+
+def _trace_from(row, state, trace):
+    """Where the engine writes about examples from a row on."""
+    sizes = {"scores": state.function.width, "reaches": state.targets, "coverage": 0}
+    return {name: part[row * sizes.get(name, 1) :] if name != "coverage" else part for name, part in trace.items()}
 
 
 def _start(initial):

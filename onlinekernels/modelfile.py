@@ -63,6 +63,8 @@ def save(model, path, *, without=(), notes=None):
             name: _encoded_objects(value, arrays) if name == "objects" else _encoded(value, name, arrays)
             for name, value in state["learned"].items()
         }
+        if state["beginning"] is not None:
+            state["beginning"] = {name: _encoded(value, name, arrays) for name, value in state["beginning"].items()}
         header["state"] = state
     if notes is not None:
         header["notes"] = notes
@@ -115,6 +117,8 @@ def load(path, kernel=None, loss=None):
                 raise ValueError(f"the rule of {header['algorithm']} is not {plan['rule']!r}")
             state = dict(header["state"], plan=plan)
             state["learned"] = {name: _decoded(value, arrays) for name, value in state["learned"].items()}
+            if state.get("beginning") is not None:
+                state["beginning"] = {name: _decoded(value, arrays) for name, value in state["beginning"].items()}
             model.__dict__["_state"] = State.from_dict(state)
     except Exception as error:  # whatever the file says, and however deep it says it
         reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__

@@ -91,6 +91,7 @@ class Plan:
              "threshold", "exact", "exact_norms", "keeps_terms", "offset", "average", "scale", "scale_target", "second_order")
     MAY_CHANGE = {"step", "regularization", "penalty"}  # between calls, on a fitted model; of second order, the noise
     pending = {}  # {part: how to choose it}, for the parts that the user left to the call; see `settled`
+    unit = 1.0  # the size of features that a chosen width is for
 
     def __init__(self, **parts):
         self.__dict__.update(copy.deepcopy({name: parts[name] for name in self.PARTS}))
@@ -125,13 +126,15 @@ class Plan:
             raise validation.bad_parameter(learner, "labels", "None, a Taxonomy, a LabelGraph or Labels", labels)
         pending, budget = {}, None if second_order else learner.budget
         if kernel is None:
-            pending["kernel"], kernel = defaults.kernel, Gaussian()
+            pending["kernel"], kernel = defaults.gaussian if second_order else learner._default_kernel, Gaussian()
         if regularization is None:
             pending["regularization"], regularization = defaults.regularization, 0.0
         if step is None and rule == "implicit":
             pending["step"], step = defaults.step, 1.0
         if isinstance(budget, str) and budget == defaults.AUTO:
             pending["budget"], budget = defaults.budget(learner._budget_of_int), None
+        if learner.offset is None and not second_order:
+            pending["offset"] = defaults.offset
         plan = cls(
             loss=as_loss(loss, learner),
             kernel=as_kernel(kernel, learner),
@@ -146,7 +149,7 @@ class Plan:
             exact=exact,
             exact_norms=exact_norms,
             keeps_terms=keeps_terms,
-            offset=not second_order and validation.check_flag(learner, "offset"),
+            offset=not second_order and validation.check_flag(learner, "offset", or_none=True),
             average=average,
             scale=as_memory(learner.scale, learner),
             scale_target=as_memory(learner.scale_target, learner, "scale_target"),
@@ -155,12 +158,28 @@ class Plan:
         plan.pending = pending
         return plan
 
-    def settled(self, n_features, rows):
-        """The plan with all parts chosen, for so many features and, in `fit`, so many rows (None on a stream)."""
+    @property
+    def follows_distances(self):
+        """Whether the width of the kernel is to be chosen by distances of rows; those behind a scaler are known."""
+        return "kernel" in self.pending and not self.scale
+
+    def settled(self, data):
+        """The plan with all parts chosen, for a `defaults.Data`."""
         if not self.pending:
             return self
-        chosen = {name: choose(self.loss, n_features, rows) for name, choose in self.pending.items()}
-        return Plan(**{**self.parts(), **chosen})
+        parts, choosers = self.parts(), dict(self.pending)
+        if "kernel" in choosers:
+            parts["kernel"] = choosers.pop("kernel")(self.loss, data)
+        parts.update({name: choose(self.loss, data, parts["kernel"]) for name, choose in choosers.items()})
+        plan = Plan(**parts)
+        plan.unit = data.unit
+        return plan
+
+    def in_unit(self, unit):
+        """The plan with the chosen width for features of another size."""
+        plan = Plan(**{**self.parts(), "kernel": Gaussian(self.kernel.width / self.unit * unit)})
+        plan.unit = unit
+        return plan
 
     def parts(self):
         """What the plan was made from."""

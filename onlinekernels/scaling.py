@@ -20,8 +20,13 @@ class RunningScaler(Parameterized, TakesTurns):
     Nothing from the future is used, so a model behind it can be judged by test-then-train. `partial_fit` of n
     rows gives what n calls of one row give, bit for bit; up to rounding for sparse rows.
 
+    A feature that has shown two values only, such as a column of a one-hot encoding, is centred and a change of it counts
+    as the square root of 2, however rare it is: as far as two values of a scaled number are apart, in the root mean square.
+    From its third value on it is scaled like others.
+
     Sparse rows are divided by the root mean square of each feature and not centred, so that zeros stay
-    zeros; a scaler goes on with the kind of rows that it began with.
+    zeros; a scaler goes on with the kind of rows that it began with. A feature that has shown one value beside zero is
+    the square root of 2 there.
 
     Parameters
     ----------
@@ -31,7 +36,8 @@ class RunningScaler(Parameterized, TakesTurns):
 
     Attributes
     ----------
-    mean_, var_ : arrays of shape (n_features,)
+    mean_, var_, scale_ : arrays of shape (n_features,)
+        Mean and variance, and what is divided by.
     count_ : float
         Sum of the weights.
 
@@ -44,12 +50,19 @@ class RunningScaler(Parameterized, TakesTurns):
     (array([3.]), array([2.667]))
     >>> scaler.transform([[3.0]])
     array([[0.]])
+
+    A rare event counts as much as a frequent one:
+
+    >>> scaler = RunningScaler().fit([[0, 0], [0, 1], [0, 0], [1, 1]])
+    >>> (scaler.transform([[1, 1]]) - scaler.transform([[0, 0]])).round(3)
+    array([[1.414, 1.414]])
     """
 
     def __init__(self, memory=1.0):
         self.memory = memory
 
-    # mean (None for sparse rows), sum of squares about it, count, names of features; never changed, only replaced
+    # mean (None for sparse rows), sum of squares about it, count, values shown, names of features; never changed, only
+    # replaced. The values are two rows: NaN in both for a feature that has shown more than two; see the core.
     _state = None
 
     def fit(self, X, y=None):
@@ -74,14 +87,14 @@ class RunningScaler(Parameterized, TakesTurns):
 
     def scaled(self, rows):
         """Rows, which are checked already, scaled by what is known now."""
-        mean, square, count, _ = self._fitted()
+        mean, square, count, shown, _ = self._fitted()
         if mean is None:
             values = np.empty(len(rows.data))
-            core.scale_sparse(rows, square, count, values)
+            core.scale_sparse(rows, square, shown, count, float(self.memory), values)
             return self._like(rows, rows, values)
         rows = rows.astype(float, copy=False)
         out = np.empty_like(rows)
-        core.scale(rows, mean, square, count, out)
+        core.scale(rows, mean, square, shown, count, float(self.memory), out)
         return out
 
     def fit_transform(self, X, y=None):
@@ -103,7 +116,7 @@ class RunningScaler(Parameterized, TakesTurns):
         with self._turn.alone:
             self._check_memory()
             rows = self._checked(X)
-            names = validation.feature_names(X) if self._state is None else self._state[3]
+            names = validation.feature_names(X) if self._state is None else self._state[4]
             self._state, out = self._after(rows, names, wanted)
         return self._like(X, rows, out) if wanted and isinstance(rows, Rows) else out
 
@@ -115,28 +128,28 @@ class RunningScaler(Parameterized, TakesTurns):
 
     def _after(self, rows, names, wanted):
         """(state after these rows, what they become)."""
-        mean, square, count, out = self._moved(rows, wanted)
+        mean, square, count, shown, out = self._moved(rows, wanted)
         if not self._is_finite(mean, square):
             raise ValueError(
                 f"Row {self._first_too_large(rows)} of X is too large to scale: the variance of a feature overflows. "
                 "Expected values below 1e150."
             )
-        return (mean, square, count, names), out
+        return (mean, square, count, shown, names), out
 
     def _moved(self, rows, wanted):
-        """(mean, sum of squares, count, scaled rows) after these rows, finite or not."""
+        """(mean, sum of squares, count, values shown, scaled rows) after these rows, finite or not."""
         sparse, size = isinstance(rows, Rows), rows.shape[1]
         if self._state is None:
-            mean, square, count = None if sparse else np.zeros(size), np.zeros(size), 0.0
+            mean, square, count, shown = None if sparse else np.zeros(size), np.zeros(size), 0.0, np.zeros((2, size))
         else:
-            mean, square, count, _ = self._state
-            mean, square = None if sparse else mean.copy(), square.copy()
+            mean, square, count, shown, _ = self._state
+            mean, square, shown = None if sparse else mean.copy(), square.copy(), shown.copy()
         out = np.empty(rows.data.shape if sparse else rows.shape) if wanted else None
         if sparse:
-            count = core.advance_sparse(rows, square, count, float(self.memory), out)
+            count = core.advance_sparse(rows, square, shown, count, float(self.memory), out)
         else:
-            count = core.advance(rows, mean, square, count, float(self.memory), out)
-        return mean, square, count, out
+            count = core.advance(rows, mean, square, shown, count, float(self.memory), out)
+        return mean, square, count, shown, out
 
     @staticmethod
     def _is_finite(mean, square):
@@ -151,7 +164,7 @@ class RunningScaler(Parameterized, TakesTurns):
         fine, too_many = 0, rows.shape[0]
         while too_many - fine > 1:
             middle = (fine + too_many) // 2
-            mean, square, _, _ = self._moved(rows[:middle], False)
+            mean, square, *_ = self._moved(rows[:middle], False)
             fine, too_many = (middle, too_many) if self._is_finite(mean, square) else (fine, middle)
         return fine if isinstance(rows, Rows) else int(np.abs(rows[: fine + 1]).max(axis=1).argmax())
 
@@ -171,7 +184,7 @@ class RunningScaler(Parameterized, TakesTurns):
                 raise TypeError("This RunningScaler has begun with sparse rows; expected a sparse matrix for X.")
             return validation.check_sparse(X, n_features=n_features, owner=owner)
         if state is not None:
-            validation.check_feature_names(X, state[3], owner)
+            validation.check_feature_names(X, state[4], owner)
         return validation.check_points(X, n_features=n_features, dtype=np.dtype(float), owner=owner)
 
     def _check_memory(self):
@@ -185,14 +198,20 @@ class RunningScaler(Parameterized, TakesTurns):
     @property
     def mean_(self):
         """Mean of each feature; 0 for sparse rows, which are not centred."""
-        mean, square, _, _ = self._attribute()
+        mean, square, *_ = self._attribute()
         return np.zeros(len(square)) if mean is None else mean.copy()
 
     @property
     def var_(self):
         """Variance of each feature; its mean square for sparse rows."""
-        _, square, count, _ = self._attribute()
+        _, square, count, *_ = self._attribute()
         return square / count
+
+    @property
+    def scale_(self):
+        """What each feature is divided by: its deviation (1 if it has been constant), or its share of a change of two values."""
+        mean, square, count, shown, _ = self._attribute()
+        return core.divisors(mean, square, shown, count, float(self.memory))
 
     @property
     def count_(self):
@@ -207,9 +226,9 @@ class RunningScaler(Parameterized, TakesTurns):
     @property
     def feature_names_in_(self):
         """Names of the columns, if a data frame came first."""
-        if self._attribute()[3] is None:
+        if self._attribute()[4] is None:
             raise AttributeError("feature_names_in_ exists only after a data frame.")
-        return np.array(self._attribute()[3], dtype=object)
+        return np.array(self._attribute()[4], dtype=object)
 
     def _attribute(self):
         if self._state is None:
@@ -218,24 +237,31 @@ class RunningScaler(Parameterized, TakesTurns):
 
     def transform_column(self, j, values):
         """Values of feature j, scaled."""
-        mean, square, count, _ = self._fitted()
-        out = np.empty((len(values), 1))
-        core.scale(np.ascontiguousarray(values, dtype=float)[:, None], mean[j : j + 1], square[j : j + 1], count, out)
+        mean, square, count, shown, _ = self._fitted()
+        values, column = np.ascontiguousarray(values, dtype=float)[:, None], slice(j, j + 1)
+        out = np.empty_like(values)
+        core.scale(values, mean[column], square[column], shown[:, column].copy(), count, float(self.memory), out)
         return out[:, 0]
 
     def widened(self, extra, fill):
         """A scaler with more features, which had the value `fill` in all rows so far; rows must not be sparse."""
-        mean, square, count, _ = self._fitted()
+        mean, square, count, shown, _ = self._fitted()
         wider = RunningScaler(self.memory)
-        wider._state = np.append(mean, [fill] * extra), np.append(square, [0.0] * extra), count, None
+        shown = np.hstack([shown, np.full((2, extra), float(fill))])
+        wider._state = np.append(mean, [fill] * extra), np.append(square, [0.0] * extra), count, shown, None
         return wider
 
     def to_dict(self):
         """What is learned, as plain numbers and lists; None before the first row."""
         if self._state is None:
-            return {"count": 0.0, "mean": None, "square": []}
-        mean, square, count, _ = self._state
-        return {"count": count, "mean": None if mean is None else mean.tolist(), "square": square.tolist()}
+            return {"count": 0.0, "mean": None, "square": [], "shown": [[], []]}
+        mean, square, count, shown, _ = self._state
+        return {
+            "count": count,
+            "mean": None if mean is None else mean.tolist(),
+            "square": square.tolist(),
+            "shown": [[None if value != value else value for value in row] for row in shown.tolist()],
+        }
 
     def restore(self, learned, n_features):
         """Continue from what `to_dict` gave; ValueError if it makes no sense."""
@@ -248,14 +274,26 @@ class RunningScaler(Parameterized, TakesTurns):
             raise ValueError("the means and variances do not fit the features")
         if not (np.isfinite(count) and count >= 1 and (mean is None or np.isfinite(mean).all())):
             raise ValueError("the scaler's count and means are not numbers")
-        self._state = (mean, square, float(count), None)
+        self._state = (mean, square, float(count), self._restored_values(learned, n_features, mean is None), None)
+
+    @staticmethod
+    def _restored_values(learned, n_features, sparse):
+        """The values that features have shown; files of earlier versions do not say, and go on as they began."""
+        shown = learned.get("shown", [[None] * n_features] * 2)
+        shown = np.array([[np.nan if value is None else value for value in row] for row in shown], dtype=float)
+        several = np.isnan(shown).any(axis=0)
+        if shown.shape != (2, n_features) or np.isinf(shown).any() or not np.isnan(shown[:, several]).all():
+            raise ValueError("the values that the scaler has seen do not fit the features")
+        if sparse and shown[0, ~several].any():
+            raise ValueError("the values that the scaler has seen do not fit sparse rows")
+        return shown
 
     def get_feature_names_out(self, input_features=None):
         """The names that came in: scaling keeps the columns."""
         state = self._fitted()
         if input_features is not None:
             return np.asarray(input_features, dtype=object)
-        return np.array(state[3] or [f"x{j}" for j in range(len(state[1]))], dtype=object)
+        return np.array(state[4] or [f"x{j}" for j in range(len(state[1]))], dtype=object)
 
     def set_output(self, *, transform=None):
         """Say what `transform`, `fit_transform` and `progressive` return; return self.

@@ -6,10 +6,13 @@ from collections import namedtuple
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.arrays import check_array
+from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.maps import NystroemMap
 from onlinekernels._core.sparse import Rows
+from onlinekernels.beginning import Beginning
+from onlinekernels.defaults import Data
 from onlinekernels.labels import BinaryLabels, ManyLabels, label_column
+from onlinekernels.kernels import Gaussian
 from onlinekernels.maps import check_sizes
 from onlinekernels.params import same_parameters
 from onlinekernels.plan import Plan
@@ -38,6 +41,7 @@ class State:
             self.target_scaler = TargetScaler(targets, plan.scale_target, exact=plan.second_order is not None)
         self.under_way = None  # (targets, weights) that are being learned, and their scaler after all of them
         self.rows = None  # that `fit` was given, for defaults
+        self.beginning = None  # the first rows of a stream, until the width of a default kernel is settled
         self.warned = False  # that learning goes wrong
         self.stale = False  # a parameter was set since the plan was made
         self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
@@ -68,15 +72,15 @@ class State:
         if not self.plan.scale:
             return None
         scaler = RunningScaler(self.plan.scale)
-        mean, square, count = self.engine.scaler_state()
+        mean, square, count, shown = self.engine.scaler_state()
         if count:
-            scaler._state = mean, square, count, None
+            scaler._state = mean, square, count, shown, None
         return scaler
 
     def load_scaler(self, scaler):
         """Go on from what a scaler has learned."""
         if scaler._state is not None:
-            self.engine.scaler.load(*scaler._state[:3])
+            self.engine.scaler.load(*scaler._state[:4])
 
     def scales(self):
         """Whether features or targets are scaled."""
@@ -116,6 +120,47 @@ class State:
         y, weights = self.under_way[0]
         part = None if weights is None else weights[: self.engine.done]
         return self.target_scaler.advanced(y[: self.engine.done * self.targets], part)[0]
+
+    def learn(self, X, y, weights, **trace):
+        """Let the engine run. Returns the means and deviations of the targets that were known before each row, if these are
+        scaled."""
+        known, self.engine.done = None, 0
+        try:
+            if self.scales():
+                y, known = self.begin_scaling(X, y, weights)
+            self.make_ready()
+            self.engine.learn(X, y, weights=weights, **trace)
+        finally:
+            self.end_scaling()
+        return known
+
+    def learn_first(self, X, y, weights, **trace):
+        """The same up to the next row after which the width of a default kernel is looked at: (rows learned, what was known)."""
+        rows = min(len(X), self.beginning.left)
+        X, y, weights = X[:rows], y[: rows * self.targets], None if weights is None else weights[:rows]
+        try:
+            return rows, self.learn(X, y, weights, **trace)
+        finally:
+            done = self.engine.done
+            self.beginning.add(X[:done], y[: done * self.targets], None if weights is None else weights[:done])
+
+    def after_first(self):
+        """The state to go on with: if the width of the default kernel was far off, one that has learned the first rows anew."""
+        unit, state = self.beginning.unit(), self
+        if unit != self.plan.unit:
+            X, y, weights = self.beginning.rows()
+            state = State.first(self.plan.in_unit(unit), X, self.labels, self.targets)
+            state.feature_names, state.warned, state.stale = self.feature_names, self.warned, self.stale
+            try:
+                state.make_ready()
+                if state.function.width < self.function.width:
+                    state.hypothesis.grow(self.function.width)
+                state.learn(X, y, weights)
+            except BaseException as error:
+                error.rows_learned = 0  # of those that are new
+                raise
+        state.beginning = self.beginning.settled()
+        return state
 
     def _in_domain(self, X, dtype):
         """Scaled rows in the points' precision, if the kernel is defined for them."""
@@ -175,9 +220,13 @@ class State:
         chosen = np.array(table, dtype=float)[places]
         return chosen if sample_weight is None else chosen * sample_weight
 
+    def settled(self, plan):
+        """A plan with what it leaves open chosen as it was for this state."""
+        return plan.settled(Data(self.n_features, self.rows, self.sparse, self.plan.unit))
+
     def refreshed(self, learner):
         """The state under changed parameters: step and regularization may change, all else must not."""
-        plan = learner._plan().settled(self.n_features, self.rows)
+        plan = self.settled(learner._plan())
         for name, before, after in self.plan.differences(plan):
             before, after = (in_words(part) if name == "scale" else repr(part) for part in (before, after))
             raise ValueError(f"The {name!r} parameter changed after fitting, from {before} to {after}; call fit to start anew.")
@@ -190,7 +239,8 @@ class State:
 
     def is_special(self):
         """Whether an example must go the long way, through `partial_fit`."""
-        return self.stale or self.sparse or self.targets > 1 or self.target_scaler is not None
+        is_plain = self.targets == 1 and self.target_scaler is None and self.beginning is None
+        return self.stale or self.sparse or not is_plain
 
     def keep_learned(self, before, y):
         """After an error: only the labels that were there before, or in the targets y that were learned."""
@@ -474,6 +524,8 @@ class State:
         learned = self.to_dict()
         extra = width - self.n_features
         function = dict(learned["learned"])
+        if self.beginning is not None:
+            learned["beginning"] = self.beginning.widened(extra, fill).to_dict()
         if self.plan.scale:
             learned["scaler"] = self.scaler.widened(extra, fill).to_dict()
             fill = 0.0  # what a scaler has always seen is scaled to 0
@@ -496,6 +548,8 @@ class State:
             "plan": self.plan.parts(),
             "stale": self.stale,
             "rows": self.rows,
+            "unit": self.plan.unit,
+            "beginning": None if self.beginning is None else self.beginning.to_dict(),
             "n_features": self.n_features,
             "feature_names": self.feature_names,
             "scaler": self.scaler.to_dict() if self.plan.scale else None,
@@ -551,6 +605,12 @@ class State:
         state.rows = learned["rows"]
         if not (state.rows is None or type(state.rows) is int and state.rows > 0):
             raise ValueError("the number of rows makes no sense")
+        plan.unit = check_number(learned.get("unit", 1.0), "unit", least=0.0)
+        if learned.get("beginning") is not None:
+            if type(plan.kernel) is not Gaussian or plan.scale or plan.unit == 0:
+                raise ValueError("the kernel's width is not to be chosen any more")
+            state.beginning = Beginning.restored(learned["beginning"], n_features, dtype, sparse)
+            state.beginning.check_targets(n_targets, plan.loss.task, len(labels.order) if plan.loss.task == "multiclass" else 2)
         if (learned["scaler"] is None) != (not plan.scale):
             raise ValueError("the scaler does not fit the parameters")
         if plan.scale:

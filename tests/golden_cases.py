@@ -191,6 +191,11 @@ def model_of(spec, stream):
         keywords["budget"] = BUDGETS[spec["budget"]]()
     if spec["labels"] != "none":
         keywords["labels"] = STRUCTURES[spec["labels"]]()
+    if spec["kernel"] == "default" and not spec["scale"]:  # the width by columns, whatever the rows are
+        task, features = task_of(spec), spec.get("d", FEATURES)
+        keywords["kernel"] = ok.Gaussian({"regression": 0.5, "novelty": 1.0}.get(task, 0.3) * np.sqrt(features))
+    if any(parameter.name == "offset" for parameter in cls._signature()):
+        keywords["offset"] = False  # what a linear kernel would choose is another trace
     for name in ("offset", "scale", "scale_target"):
         if spec[name]:
             keywords[name] = ok.RunningScaler(0.99) if spec[name] == "memory" else spec[name]

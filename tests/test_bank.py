@@ -181,7 +181,7 @@ class TestEqualToSeparateModels:
         params = {"step": 1.0, "regularization": 1.0, "budget": 4}
         X = np.random.default_rng(2).normal(size=(20, 2))
         bank = Bank(2, "squared", rule="norma", n_models=1, **params)
-        model = ok.NORMA("squared", **params)
+        model = ok.NORMA("squared", ok.Gaussian(0.5 * 2**0.5), **params)
         y = X[:, 0]
         np.testing.assert_allclose(bank.progressive(X, y, keys=[0] * 20), model.progressive(X, y), atol=1e-12)
         bank._check()

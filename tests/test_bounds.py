@@ -321,7 +321,7 @@ def test_the_mistakes_of_ilk_depend_on_its_step():
     """I Thm 2 is printed for every eta. A small step on a wedge breaks it, and keeps the bound for any step."""
     X, y, against = wedge(90, width=0.3)
     printed = bounds.ilk_mistakes(**against)
-    model = ok.ILK(ok.Hinge(1.0), "linear", step=0.01, regularization=0.0)
+    model = ok.ILK(ok.Hinge(1.0), "linear", step=0.01, regularization=0.0, offset=False)
     count = mistakes(model, X, y)
     assert count > 5 * printed
     assert count <= bounds.ilk_mistakes_untuned(step=0.01, regularization=0.0, learner_margin=1.0, **against)
@@ -687,7 +687,7 @@ def test_freund_and_schapire_is_met_up_to_a_constant():
     """One point whose label alternates: all are mistakes, and D grows like their root."""
     n = 200
     y = np.tile([1, -1], n // 2)
-    count = mistakes(ok.Perceptron("linear"), np.ones((n, 1)), y)
+    count = mistakes(ok.Perceptron("linear", offset=False), np.ones((n, 1)), y)
     best = min(bounds.perceptron_mistakes(radius=1.0, margin=g, deviation=deviation(y, np.ones(n), g))
                for g in (0.5, 1.0, 10.0, 100.0))
     assert count == n

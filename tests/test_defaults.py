@@ -1,8 +1,10 @@
 """Defaults: chosen by the call, reached by nested names, and good enough for fixed data and for streams."""
+import pickle
 import warnings
 
 import numpy as np
 import pytest
+from small_models import scores as scores_of
 
 import onlinekernels as ok
 from onlinekernels.evaluate import fresh_copy
@@ -57,6 +59,7 @@ def test_searches_reach_defaults():
 
 @pytest.mark.parametrize("algorithm", [ok.NORMA, ok.ILK, ok.SILK, ok.SVMD])
 def test_default_widths_follow_the_number_of_features(algorithm):
+    """For features of the size of 1."""
     for d in (1, 4, 9):
         assert algorithm().partial_fit(X[:, :d], LABELS).kernel_.width == pytest.approx(0.3 * d**0.5)
         assert algorithm("squared").fit(X[:, :d], NUMBERS).kernel_.width == 0.5 * d**0.5
@@ -104,6 +107,185 @@ def test_partial_fit_does_not_depend_on_the_size_of_the_first_chunk():
     for start in range(0, 300, 7):
         pieces.partial_fit(X[start : start + 7], LABELS[start : start + 7], classes=["a", "b"])
     np.testing.assert_allclose(pieces.decision_function(X), whole.decision_function(X), rtol=1e-9, atol=1e-12)
+
+
+# ---- Widths that follow the data -------------------------------------------------------------------------------
+
+
+def cut(n, seed):
+    """Slices that cover n rows, of any sizes."""
+    ends = np.unique(np.append(np.random.default_rng(seed).integers(0, n + 1, size=25), [0, n]))
+    return [slice(first, last) for first, last in zip(ends[:-1], ends[1:])]
+
+
+STREAMS = [
+    ok.SILK(), ok.NORMA("squared", scale_target=True), ok.SVMD("multiclass_hinge", class_weight={"a": 2.0}),
+    ok.SILK("multiclass_logistic", offset=True), ok.ILK("nunovelty"), ok.PassiveAggressive("insensitive"),
+    ok.Projection("hinge", radius=3.0), ok.Perceptron(), ok.ALMA(), ok.VotedPerceptron(), ok.LASVM(), ok.Forgetron(budget=60),
+    ok.KRLS(noise="auto"), ok.KRLS("multiclass_squared", budget=20), ok.Projectron(),
+]
+
+
+def targets_of(model):
+    task = model._current_loss().task
+    many = np.array(list("abcd"))[np.abs(X[:, 0] * 2).astype(int).clip(0, 3)]
+    return {"novelty": None, "regression": NUMBERS * 50, "multiclass": many}.get(task, LABELS)
+
+
+@pytest.mark.parametrize("model", STREAMS, ids=repr)
+def test_widths_of_a_stream_follow_its_first_rows_however_it_is_cut(model, tmp_path):
+    """Rows of another size than 1: at 10 and at 100 rows the model is one that had the width from the first row on."""
+    y, rows = targets_of(model), X * 20 + 1000
+    rows[:10] = 1000 + (rows[:10] - 1000) / 8  # so that both looks change something
+    columns = {"regression": 0.5, "novelty": 1.0}.get(model._current_loss().task, 0.3) * 3
+    names = {} if y is None or y.dtype.kind == "f" else {"classes": np.unique(y)}
+
+    def learned(slices, model, saving=()):
+        scores = []
+        for part in slices:
+            scores.append(model.progressive(rows[part], None if y is None else y[part], **names))
+            if part.stop in saving:
+                model.save(tmp_path / "m.npz")
+                model = pickle.loads(pickle.dumps(ok.load(tmp_path / "m.npz")))
+        return np.concatenate(scores), model
+
+    scores, whole = learned([slice(0, 300)], fresh_copy(model))
+    assert whole.kernel_.width == pytest.approx(16 * columns) and whole.kernel is None and whole._state.beginning is None
+    for slices, saving in ((cut(300, 1), ()), (cut(300, 2), ()), ([slice(i, i + 1) for i in range(300)], (1, 10, 55, 100, 101))):
+        again, other = learned(slices, fresh_copy(model), saving)
+        np.testing.assert_allclose(again, scores, rtol=1e-7, atol=1e-7 * np.abs(scores).max())
+        assert other.kernel_.width == whole.kernel_.width and other.t_ == whole.t_
+    for end, unit in ((9, 1.0), (10, 2.0), (99, 2.0), (100, 16.0)):
+        stream = learned([slice(0, end)], fresh_copy(model))[1]
+        assert stream.kernel_.width == pytest.approx(unit * columns)
+        given = learned([slice(0, end)], fresh_copy(model).set_params(kernel=ok.Gaussian(stream.kernel_.width)))[1]
+        stream, given = (scores_of(model, rows) for model in (stream, given))
+        np.testing.assert_allclose(stream, given, rtol=1e-9, atol=1e-9 * np.abs(given).max())
+
+
+def test_learn_one_goes_the_same_way():
+    whole, one = ok.SILK().partial_fit(X * 64, LABELS), ok.SILK().partial_fit(X[:1] * 64, LABELS[:1], classes=["a", "b"])
+    for x, y in zip(X[1:] * 64, LABELS[1:]):
+        one.learn_one(x, y)
+    np.testing.assert_allclose(one.decision_function(X * 64), whole.decision_function(X * 64), atol=1e-12)
+    assert one.kernel_.width == pytest.approx(64 * 0.9)
+
+
+class Breaking(ok.Loss):
+    """The absolute loss, until it is asked about 13 for the n-th time."""
+
+    task = "regression"
+
+    def __init__(self, times):
+        self.times, self.asked = times, 0
+
+    def value(self, score, y):
+        return abs(score - y)
+
+    def derivative(self, score, y):
+        self.asked += y == 13.0
+        if self.asked == self.times:
+            raise KeyboardInterrupt
+        return np.sign(score - y)
+
+
+def test_an_interrupted_beginning_goes_on_as_if_nothing_had_been():
+    """While rows are learned, and while they are learned anew."""
+    y = NUMBERS.copy()
+    y[5] = 13.0
+    expected = ok.NORMA(Breaking(0), step=0.1).partial_fit(X * 64, y)
+    for times, done in ((1, 5), (2, 10), (3, 100)):
+        model = ok.NORMA(Breaking(times), step=0.1)
+        with pytest.raises(KeyboardInterrupt) as info:
+            model.partial_fit(X * 64, y)
+        assert info.value.rows_learned == done == model.t_
+        model._state.engine._check()
+        model._state.loss.times = 0
+        model.partial_fit(X[done:] * 64, y[done:])
+        assert model.t_ == 300
+        np.testing.assert_allclose(model.predict(X * 64), expected.predict(X * 64), atol=1e-9)
+
+
+def test_widths_of_fit_follow_all_rows():
+    rows = X * np.where(np.arange(300) < 100, 1.0, 1000.0)[:, None]  # the first say little
+    for model in (ok.SILK(), ok.LASVM(), ok.Adatron(), ok.KRLS("multiclass_squared")):
+        assert fresh_copy(model).fit(rows, LABELS).kernel_.width == pytest.approx(0.9 * 1024, rel=0.6)
+        assert fresh_copy(model).fit(X * 1e-3, LABELS).kernel_.width == pytest.approx(0.9 / 1024)
+    assert ok.SILK(scale=True).fit(X * 1e-3, LABELS).kernel_.width == pytest.approx(0.9)
+    for odd in (np.zeros((50, 9)), np.full((50, 9), 1e300), X[:50] * 1e-305, X[:50] * 1e300):
+        model = ok.SILK().fit(odd, LABELS[:50])
+        assert np.isfinite(model.kernel_.width) and model.kernel_.width > 0
+
+
+def test_rows_of_length_1_are_told_apart():
+    """At chance, in silence, when the width followed the number of columns alone."""
+    datasets = pytest.importorskip("sklearn.datasets")
+    rows, y = datasets.load_digits(return_X_y=True)
+    rows, y = (part[np.random.default_rng(0).permutation(len(y))] for part in (rows, y))
+    for size in (rows.max(), np.linalg.norm(rows, axis=1, keepdims=True)):
+        assert ok.evaluate.progressive(ok.SILK("multiclass_hinge"), (rows / size, y)).error < 0.06
+        assert ok.SILK("multiclass_hinge").fit((rows / size)[:1200], y[:1200]).score((rows / size)[1200:], y[1200:]) > 0.95
+    table, progress = datasets.load_diabetes(return_X_y=True)  # features of the size of 0.05
+    assert ok.SILK("squared", scale_target=True).fit(table[:300], progress[:300]).score(table[300:], progress[300:]) > 0.3
+
+
+def test_defaults_of_sparse_rows():
+    sparse = pytest.importorskip("scipy.sparse")
+    rows = sparse.random(300, 2000, density=0.02, random_state=0, format="csr")
+    y = np.where(rows @ np.random.default_rng(0).normal(size=2000) > 0, "a", "b")
+    for model in (ok.SILK(), ok.NORMA(), ok.Perceptron(), ok.PassiveAggressive(), ok.ILK("multiclass_hinge")):
+        model = fresh_copy(model).partial_fit(rows, y, classes=["a", "b"])
+        assert isinstance(model.kernel_, ok.Linear) and model.coef_.shape[1] == 2000 and not model.has_offset_
+        model.set_params(kernel=None).partial_fit(rows, y)  # which is what it was
+    assert repr(ok.ALMA().fit(rows, y).kernel_) == "Normalized(Linear())"
+    assert isinstance(ok.SILK("squared").fit(rows, rows[:, 0].toarray().ravel()).kernel_, ok.Linear)
+    for model in (ok.SILK("nunovelty"), ok.KRLS("multiclass_squared")):  # a linear function, or 2000 x 2000 covariances
+        whole, parts = fresh_copy(model).partial_fit(rows, y), fresh_copy(model)
+        for part in cut(300, 3):
+            parts.partial_fit(rows[part], y[part])
+        assert isinstance(whole.kernel_, ok.Gaussian) and whole.kernel_.width == parts.kernel_.width < 5.0
+        np.testing.assert_allclose(parts.decision_function(rows), whole.decision_function(rows), atol=1e-9)
+
+
+def test_a_start_brings_its_width():
+    first = ok.SILK().partial_fit(X * 64, LABELS)
+    second = ok.SILK().partial_fit(X * 64, LABELS, initial=first)
+    assert second.kernel_.width == first.kernel_.width
+    both = ok.parallel.combine([first, second])
+    assert both.kernel_.width == first.kernel_.width
+    both.set_params(penalty=0.5).partial_fit(X * 64, LABELS)
+
+
+# ---- Offsets ---------------------------------------------------------------------------------------------------
+
+
+def test_a_linear_kernel_has_an_offset_unless_told():
+    shifted = X[:, 0] > 1.5  # a rare class: a function through 0 errs on many
+    for make in (ok.SILK, ok.NORMA, ok.ILK, ok.PassiveAggressive, ok.Projection, ok.SVMD):
+        model = make("hinge", "linear")
+        assert model.offset is None
+        assert np.mean((model.progressive(X, shifted) > 0) != shifted) < 0.12 and model.has_offset_ and model.intercept_[0] < 0
+        assert make("hinge", 2 * ok.Linear()).fit(X, shifted).has_offset_
+        for other in (ok.Gaussian(), ok.Polynomial(2), ok.RandomFourier(ok.Gaussian(), 50), None):
+            assert not make("hinge", other).fit(X, shifted).has_offset_
+        assert not make("hinge", "linear", offset=False).fit(X, shifted).has_offset_
+        assert make("hinge", ok.Gaussian(), offset=True).fit(X, shifted).has_offset_
+    for model in (ok.Perceptron("linear"), ok.SILK("squared", "linear"), ok.NORMA("multiclass_hinge", "linear")):
+        assert model.fit(X, shifted * 1.0 if model._current_loss().task == "regression" else shifted).has_offset_
+    for model in (ok.SILK("nunovelty", "linear"), ok.KRLS("squared", "linear"), ok.ALMA("linear"), ok.Forgetron("linear"),
+                  ok.Projectron("linear"), ok.ROMMA("linear"), ok.VotedPerceptron("linear"), ok.Adatron("linear", step=0.01)):
+        assert not model.fit(X, shifted * 1.0 if model._current_loss().task == "regression" else shifted).has_offset_
+    assert ok.LASVM("linear").fit(X, shifted).has_offset_
+    bank = ok.Bank(9, "hinge", "linear").partial_fit(X, shifted, keys=np.arange(300) % 3)
+    assert bank.intercept_.all() and bank.model(0).has_offset_
+    with pytest.raises(ValueError, match="'offset' parameter of SILK must be True, False or None"):
+        ok.SILK(offset="yes").fit(X, shifted)
+
+
+def test_linear_models_of_a_default_budget_keep_weights():
+    for model in (ok.SILK("hinge", "linear"), ok.SVMD("hinge", "linear")):
+        assert type(fresh_copy(model).fit(X, LABELS).budget_) is ok.Unlimited
+        assert type(fresh_copy(model).set_params(budget=20).fit(X, LABELS).budget_) is not ok.Unlimited
 
 
 # ---- Fixed data: `fit` -----------------------------------------------------------------------------------------

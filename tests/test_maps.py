@@ -20,19 +20,19 @@ NUMBERS = np.sin(2 * X[:, 0]) + 0.1 * RNG.normal(size=160)
 CLASSES = np.array(["a", "b", "c"])[RNG.integers(0, 3, size=160)]
 
 LEARNERS = {
-    "norma": lambda kernel: (ok.NORMA("hinge", kernel, step=0.3, regularization=0.01), SIGNS),
+    "norma": lambda kernel: (ok.NORMA("hinge", kernel, step=0.3, regularization=0.01, offset=False), SIGNS),
     "average": lambda kernel: (ok.NORMA("squared", kernel, step=0.1, average=True, offset=True), NUMBERS),
-    "fading": lambda kernel: (ok.NORMA("logistic", kernel, step=0.5, regularization=1.9), SIGNS),
-    "silk": lambda kernel: (ok.SILK("hinge", kernel, regularization=0.05, step=1.0, budget=None), SIGNS),
-    "classes": lambda kernel: (ok.ILK("multiclass_hinge", kernel, regularization=0.05, exact=True), CLASSES),
-    "softmax": lambda kernel: (ok.NORMA("multiclass_logistic", kernel, step=0.2), CLASSES),
-    "svmd": lambda kernel: (ok.SVMD("squared", kernel, step=0.1, budget=None), NUMBERS),
+    "fading": lambda kernel: (ok.NORMA("logistic", kernel, step=0.5, regularization=1.9, offset=False), SIGNS),
+    "silk": lambda kernel: (ok.SILK("hinge", kernel, regularization=0.05, step=1.0, budget=None, offset=False), SIGNS),
+    "classes": lambda kernel: (ok.ILK("multiclass_hinge", kernel, regularization=0.05, exact=True, offset=False), CLASSES),
+    "softmax": lambda kernel: (ok.NORMA("multiclass_logistic", kernel, step=0.2, offset=False), CLASSES),
+    "svmd": lambda kernel: (ok.SVMD("squared", kernel, step=0.1, budget=None, offset=False), NUMBERS),
     "svmd pairs": lambda kernel: (ok.SVMD("nu_multiclass_hinge", kernel, budget=None, offset=True), CLASSES),
-    "projection": lambda kernel: (ok.Projection("insensitive", kernel, radius=3.0), NUMBERS),
-    "aggressive": lambda kernel: (ok.PassiveAggressive("hinge", kernel, penalty=0.5), SIGNS),
+    "projection": lambda kernel: (ok.Projection("insensitive", kernel, radius=3.0, offset=False), NUMBERS),
+    "aggressive": lambda kernel: (ok.PassiveAggressive("hinge", kernel, penalty=0.5, offset=False), SIGNS),
     "romma": lambda kernel: (ok.ROMMA(kernel), SIGNS),
     "novelty": lambda kernel: (ok.SILK("nunovelty", kernel, budget=None, regularization=0.01), None),
-    "targets": lambda kernel: (ok.NORMA("squared", kernel, step=0.1), np.column_stack([NUMBERS, -NUMBERS, X[:, 1]])),
+    "targets": lambda kernel: (ok.NORMA("squared", kernel, step=0.1, offset=False), np.column_stack([NUMBERS, -NUMBERS, X[:, 1]])),
 }
 
 
@@ -253,7 +253,7 @@ class TestNystroem:
 
     def test_a_kernel_of_few_dimensions_never_fills_it(self):
         model = ok.NORMA("squared", ok.Nystroem("linear", 50), step=0.05).partial_fit(X, NUMBERS)
-        linear = ok.NORMA("squared", "linear", step=0.05).partial_fit(X, NUMBERS)
+        linear = ok.NORMA("squared", "linear", step=0.05, offset=False).partial_fit(X, NUMBERS)
         assert model.n_terms_ == 4
         np.testing.assert_allclose(model.predict(X), linear.predict(X), atol=1e-12)
 

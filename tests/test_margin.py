@@ -193,7 +193,7 @@ def feasible(loss, scores, y):
 @pytest.mark.parametrize("loss", [ok.Hinge(), ok.Hinge(0.3), ok.Insensitive(0.2), ok.SquaredInsensitive(0.1)], ids=repr)
 def test_the_new_weights_are_the_nearest_feasible_point(loss):
     X, y, rng = stream(loss.task, 8, n=60, duplicates=0.0)
-    model = ok.Projection(loss, ok.Linear())
+    model = ok.Projection(loss, ok.Linear(), offset=False)
     moved = 0
     for i, (x, target) in enumerate(zip(X, y)):
         w = np.zeros(D) if i == 0 else model.coef_[0]
@@ -220,7 +220,7 @@ def test_the_new_weights_are_the_nearest_feasible_point(loss):
 def test_many_classes_move_onto_the_half_space_of_the_runner_up():
     loss = ok.MulticlassHinge(0.8)
     X, y, rng = stream("multiclass", 2, n=60, duplicates=0.0)
-    model = ok.Projection(loss, ok.Linear()).partial_fit(X[:1], y[:1], classes=NAMES)
+    model = ok.Projection(loss, ok.Linear(), offset=False).partial_fit(X[:1], y[:1], classes=NAMES)
     for x, label in zip(X[1:], y[1:]):
         W, right = model.coef_, NAMES.index(label)
         scores = W @ x
@@ -770,7 +770,8 @@ def test_an_example_without_length_changes_nothing(name):
     X, y, _ = separable(3, n=30)
     zeros = np.insert(X, [0, 7, 7, 20], 0.0, axis=0)
     labels = np.insert(y, [0, 7, 7, 20], [1, 1, -1, -1])
-    model, twin = make(name, "linear").fit(zeros, labels), make(name, "linear").fit(X, y)
+    alone = {"offset": False} if name in ("projection", "ball") else {}
+    model, twin = make(name, "linear", **alone).fit(zeros, labels), make(name, "linear", **alone).fit(X, y)
     if name in ("voted", "averaged"):                   # its examples count, though they make no hypothesis
         oracle = ReferenceVoted(kernel=("Linear", {}))
         oracle.run(zeros, labels)
@@ -783,7 +784,8 @@ def test_an_example_without_length_changes_nothing(name):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_nothing_but_examples_without_length(name):
-    model = make(name, "linear").fit(np.zeros((4, 2)), [1, -1, 1, -1])
+    alone = {"offset": False} if name in ("projection", "ball") else {}
+    model = make(name, "linear", **alone).fit(np.zeros((4, 2)), [1, -1, 1, -1])
     np.testing.assert_array_equal(model.decision_function([[0.0, 0.0], [1.0, 2.0]]), [0.0, 0.0])
     assert model.norm_ == 0.0
 

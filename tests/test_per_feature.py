@@ -98,7 +98,7 @@ def oracle(loss, features, rate=0.1, mu=0.2, memory=0.95, c=0.05):
 def learner(loss, kernel, average=False, **changes):
     name = "squared" if loss == "targets" else loss
     step = ok.MetaDescent(**{"rate": 0.1, "meta_rate": 0.2, "memory": 0.95, "per_feature": True, **changes})
-    return ok.NORMA(name, kernel, step=step, regularization=0.05, average=average)
+    return ok.NORMA(name, kernel, step=step, regularization=0.05, average=average, offset=False)
 
 
 def learn(model, X, y, rows):

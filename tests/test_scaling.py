@@ -9,13 +9,19 @@ import onlinekernels as ok
 
 
 def oracle(X, memory):
-    """Each row scaled by weighted mean and deviation of the rows up to it, in extended precision."""
+    """Each row scaled by weighted mean and deviation of the rows up to it, in extended precision.
+
+    Of a feature with two values, one of which came again, a change counts as sqrt(2).
+    """
     X = X.astype(np.longdouble)
     out = np.zeros(X.shape)
     for t in range(len(X)):
         weights = np.longdouble(memory) ** np.arange(t, -1, -1)
         mean = weights @ X[: t + 1] / weights.sum()
         deviation = np.sqrt(weights @ (X[: t + 1] - mean) ** 2 / weights.sum())
+        values = np.array([len(set(column)) for column in X[: t + 1].T])
+        deviation[values == 1], two = 0, (values == 2) & (t >= 2)
+        deviation[two] = np.ptp(X[: t + 1], axis=0)[two] / np.sqrt(np.longdouble(2))
         out[t] = np.where(deviation > 0, (X[t] - mean) / np.where(deviation > 0, deviation, 1), X[t] - mean)
     return out
 
@@ -71,6 +77,64 @@ def test_constant_features_are_only_centred():
     assert np.abs(scaled[:, :3]).max() <= 1e-6 and np.isfinite(scaled).all()
     late = np.array([[5.0]] * 30 + [[6.0]])         # constant, and then not
     assert np.isfinite(ok.RunningScaler().progressive(late)).all()
+
+
+def few_values(n=120, seed=0):
+    """Columns of few values: rare, constant for long, with a third value late, of another size, and a number."""
+    rng = np.random.default_rng(seed)
+    rare, late, third = np.zeros(n), np.full(n, 7.0), rng.integers(0, 2, n).astype(float)
+    rare[[4, 50, 51]], late[70:], third[90] = 1.0, 5.0, 0.5
+    return np.column_stack([rare, late, third, np.where(rng.random(n) < 0.3, 1e6, 1e6 + 3), np.zeros(n), rng.normal(size=n)])
+
+
+@pytest.mark.parametrize("memory", [1.0, 0.99, 0.3])
+def test_a_change_between_two_values_counts_the_same_however_rare_it_is(memory):
+    X = few_values()
+    whole = ok.RunningScaler(memory)
+    scaled = whole.progressive(X)
+    np.testing.assert_allclose(scaled, oracle(X, memory), rtol=1e-7, atol=1e-7)
+    assert np.abs(scaled[:, :2]).max() <= 2**0.5
+    step = whole.transform(X[[4]]) - whole.transform(X[[5]])
+    assert step[0, 0] == pytest.approx(2**0.5) and whole.scale_[0] == pytest.approx(0.5**0.5)
+    ordinary = [2, 5]  # with the statistics of all rows, also of those before a third value
+    np.testing.assert_allclose(whole.scale_[ordinary], np.sqrt(whole.var_[ordinary]), rtol=1e-12)
+    assert whole.scale_[4] == 1.0
+    pieces = ok.RunningScaler(memory)
+    parts = []
+    for first, last in ((0, 1), (1, 3), (3, 72), (72, 91), (91, 120)):
+        parts.append(pieces.progressive(X[first:last]))
+        pieces = pickle.loads(pickle.dumps(pieces))
+    np.testing.assert_array_equal(np.vstack(parts), scaled)
+    sparse = pytest.importorskip("scipy.sparse")
+    rows = sparse.csr_matrix(X[:, [0, 2, 5]])
+    whole = ok.RunningScaler(memory)
+    found = whole.progressive(rows)
+    np.testing.assert_allclose(found[3:, 0].toarray(), 2**0.5 * X[3:, [0]], rtol=1e-12)
+    np.testing.assert_allclose(found[3:90, 1].toarray(), 2**0.5 * X[3:90, [2]], rtol=1e-12)
+    weights = memory ** np.arange(119, -1, -1.0)
+    deviations = np.sqrt(weights @ X[:, [2, 5]] ** 2 / weights.sum())
+    np.testing.assert_allclose(found[119].toarray()[0, 1:], X[119, [2, 5]] / deviations, rtol=1e-9)
+    np.testing.assert_allclose(whole.scale_[1:], deviations, rtol=1e-9)
+    pieces = ok.RunningScaler(memory)
+    parts = [pieces.progressive(rows[first:last]).toarray() for first, last in ((0, 1), (1, 3), (3, 72), (72, 91), (91, 120))]
+    np.testing.assert_allclose(np.vstack(parts), found.toarray(), rtol=1e-12)
+    np.testing.assert_allclose(pieces.transform(rows).toarray(), whole.transform(rows).toarray(), rtol=1e-12)
+
+
+def test_values_too_close_to_tell_are_one():
+    near = np.array([1e9, 1e9 + 1e-7, 1e9] * 5)[:, None]  # the same up to rounding
+    tiny = np.array([0.0, 5e-324, 0.0, 5e-324])[:, None]
+    for column in (near, tiny):
+        scaler = ok.RunningScaler().fit(column)
+        assert np.isfinite(scaler.transform([[1e100]])).all() and scaler.scale_[0] == 1.0
+
+
+def test_rare_columns_of_a_one_hot_encoding_do_not_drown_numbers():
+    rng = np.random.default_rng(0)
+    Z, kinds = rng.normal(size=(2500, 4)), np.minimum(29, rng.zipf(1.5, size=(2500, 3)) - 1)
+    y = Z[:, 0] + Z[:, 1] * Z[:, 2] + 0.5 * rng.normal(size=2500) > 0
+    X = np.hstack([Z, (kinds[:, :, None] == np.arange(30)).reshape(2500, -1)])
+    assert np.mean((ok.SILK(scale=True).progressive(X, y) > 0) != y) < 0.3  # it was 0.43
 
 
 @pytest.mark.parametrize("memory", [0, 1.1, -0.5, np.nan, "1", True])
@@ -134,7 +198,7 @@ def test_scale_is_a_scaler_in_front(model):
 
 
 def test_the_scaler_is_saved_with_the_model(tmp_path):
-    X = rows(120)
+    X = np.hstack([rows(120), few_values()])
     y = np.where(X[:, 0] > 0, "a", "b")
     model = ok.SILK("hinge", ok.Gaussian(), scale=ok.RunningScaler(0.9)).partial_fit(X[:60], y[:60])
     model.save(tmp_path / "m.npz")
@@ -170,13 +234,14 @@ class Failing(ok.Loss):
 
 
 def test_after_an_error_the_scaler_has_seen_the_rows_that_were_learned():
-    X, y = rows(40), np.arange(40.0)
+    X, y = np.hstack([rows(40), np.eye(40)[:, 9:17]]), np.arange(40.0)  # and ones that come before the error, or after it
     model = ok.NORMA(Failing(), scale=True)
     with pytest.raises(RuntimeError, match="thirteen"):
         model.partial_fit(X, y)
     expected = ok.NORMA(Failing(), scale=True).partial_fit(X[:13], y[:13])
     assert model.t_ == 13
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    np.testing.assert_array_equal(model._state.scaler.scale_, expected._state.scaler.scale_)
 
 
 def test_refused_calls_change_neither_model_nor_scaler():
@@ -214,7 +279,7 @@ def test_the_memory_is_the_models_own_after_initial():
 def test_initial_must_have_the_same_kind_of_rows():
     sparse = pytest.importorskip("scipy.sparse")
     rows, y = sparse.csr_matrix(np.eye(3)), [1.0, 2.0, 3.0]
-    dense = ok.NORMA("squared", "linear", scale=True).partial_fit(np.eye(3), y)
+    dense = ok.NORMA("squared", "linear", offset=False, scale=True).partial_fit(np.eye(3), y)
     with pytest.raises(ValueError, match="another kind of rows, sparse or dense"):
         ok.NORMA("squared", "linear", scale=True).partial_fit(rows, y, initial=dense)
 

@@ -214,12 +214,12 @@ def second_order_one_by_one():
 
 @workload
 def linear_dense():
-    return full(norma(kernel="linear"), points(256), signs(), 0)
+    return full(norma(kernel="linear", offset=False), points(256), signs(), 0)
 
 
 @workload
 def linear_sparse():
-    return full(norma(kernel="linear"), sparse_points(), signs(), 0)
+    return full(norma(kernel="linear", offset=False), sparse_points(), signs(), 0)
 
 
 def sparse_points():

@@ -221,7 +221,7 @@ cdef class Engine:
         return 0
 
     def scaler_state(self):
-        """(mean, sum of squares, count) of the scaler as it belongs to the hypothesis, between any two examples."""
+        """(mean, sum of squares, count, values shown) of the scaler as it belongs to the hypothesis, between any two examples."""
         return self.scaler.learned_after(self.done - self.first) if self.scaled else self.scaler.learned()
 
     cdef raise_failure(self, Workspace w, Py_ssize_t row):

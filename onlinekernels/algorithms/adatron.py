@@ -63,7 +63,7 @@ class Adatron(TwoClasses):
     def fit(self, X, y, *, classes=None):
         """Forget everything, then make `epochs` passes over X, y; return self."""
         with self._turn.alone:
-            state, X, y, _ = self._checked(None, X, y, classes, None, None)
+            state, X, y, _ = self._checked(None, X, y, classes, None, None, balanced=True)
             points, alpha = X if not state.sparse else as_csr(X), np.ones(len(y))
             passes = _passes_on_tree if state.plan.trees is not None else _passes
             with np.errstate(over="ignore", invalid="ignore"):

@@ -118,7 +118,6 @@ class Projectron(OnlineLearner):
     """
 
     _takes_many = True
-    offset = False
 
     def __init__(self, kernel=None, *, aggressive=False, tolerance=0.0, margin_tolerance=0.5, budget=300, class_weight=None,
                  scale=False, epochs=1):

@@ -37,8 +37,9 @@ class ILK(OnlineLearner):
         runner-up only; True is the arg-min over all labels (not with a kernel between labels).
     {average}
     {budget}
-    offset : bool
-        Learn offsets b as further coordinates of the same arg-min, without regularization.
+    offset : bool or None
+        Learn offsets b as further coordinates of the same arg-min, without regularization. None decides by the kernel: True
+        for a linear one on dense rows, which otherwise goes through 0. `has_offset_` is what was decided.
     {labels}
     {class_weight}
     {scale}
@@ -54,13 +55,13 @@ class ILK(OnlineLearner):
     Examples
     --------
     >>> from onlinekernels import ILK
-    >>> model = ILK("squared", "linear", step=1.0, regularization=0.0).fit([[2.0]], [1.0])
+    >>> model = ILK("squared", "linear", step=1.0, regularization=0.0, offset=False).fit([[2.0]], [1.0])
     >>> model.coef_                     # I (13): C y / (1 + C k(x, x)) times x
     array([[0.4]])
     """
 
     def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
-                 average=False, budget=None, offset=False, labels=None, class_weight=None, scale=False, scale_target=False,
+                 average=False, budget=None, offset=None, labels=None, class_weight=None, scale=False, scale_target=False,
                  epochs=1):
         self.loss = loss
         self.kernel = kernel
@@ -99,7 +100,7 @@ class SILK(ILK):
 
         f <- argmin 1/2 |f - f_t|^2 + eta_t (lambda/2 |f|^2 + C L(f(x_t), y_t))
 
-    The defaults are for features of the size of 1, as behind a running scaler, ``scale=True``. A world that changes fast
+    The defaults are for features in comparable units, as behind a running scaler, ``scale=True``. A world that changes fast
     wants more regularization.
 
     Parameters
@@ -112,7 +113,7 @@ class SILK(ILK):
     {exact}
     budget : Budget, int, None or "auto"
         Which terms stay; an integer means `Smallest`, None all of them. "auto" is 512 terms on a stream and 4096 in
-        `fit`.
+        `fit`; with a linear kernel it is None, for weights.
     {offset}
     {labels}
     {class_weight}
@@ -141,7 +142,7 @@ class SILK(ILK):
     average = False  # that of terms which were dropped cannot be kept
 
     def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
-                 budget="auto", offset=False, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
+                 budget="auto", offset=None, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         super().__init__(loss, kernel, step=step, regularization=regularization, penalty=penalty, exact=exact,
                          budget=budget, offset=offset, labels=labels, class_weight=class_weight, scale=scale,
                          scale_target=scale_target, epochs=epochs)
@@ -179,11 +180,11 @@ class PassiveAggressive(OnlineLearner):
     Examples
     --------
     >>> from onlinekernels import PassiveAggressive
-    >>> PassiveAggressive("hinge", "linear", variant="PA").fit([[2.0]], [1]).coef_
+    >>> PassiveAggressive("hinge", "linear", variant="PA", offset=False).fit([[2.0]], [1]).coef_
     array([[0.5]])
     """
 
-    def __init__(self, loss=None, kernel=None, *, penalty=1.0, variant="PA-I", budget=None, offset=False,
+    def __init__(self, loss=None, kernel=None, *, penalty=1.0, variant="PA-I", budget=None, offset=None,
                  labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel

@@ -1,6 +1,7 @@
 """The margin classics: the Ballseptron, ALMA, ROMMA and the voted Perceptron."""
 import numpy as np
 
+from onlinekernels import defaults
 from onlinekernels.kernels import Normalized, as_kernel
 from onlinekernels.learner import OnlineLearner
 from onlinekernels.losses import Hinge
@@ -27,7 +28,6 @@ class TwoClasses(OnlineLearner):
     example out.
     """
 
-    offset = False
     budget = None
 
     @property
@@ -81,6 +81,8 @@ class ALMA(TwoClasses):
         self.budget = budget
         self.scale = scale
         self.epochs = epochs
+
+    _default_kernel = staticmethod(defaults.normalized)
 
     def _plan(self):
         alpha = check_share(self, "alpha")

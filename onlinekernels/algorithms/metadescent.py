@@ -36,7 +36,8 @@ class SVMD(OnlineLearner):
         False is the paper: <f, v> and |f|^2 as if no term had ever been dropped. True corrects them
         at each drop, for the price of one more kernel row.
     budget : Budget, int, None or "auto"
-        Which terms stay; an integer means `Recent`, None all of them. "auto" is 512 terms on a stream and 4096 in `fit`.
+        Which terms stay; an integer means `Recent`, None all of them. "auto" is 512 terms on a stream and 4096 in `fit`;
+        with a linear kernel it is None, for weights.
     {offset}
     {labels}
     {class_weight}
@@ -63,7 +64,7 @@ class SVMD(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, per_feature=False, normalized=False,
-                 regularization=1e-3, exact_norms=False, budget="auto", offset=False, labels=None, class_weight=None, scale=False,
+                 regularization=1e-3, exact_norms=False, budget="auto", offset=None, labels=None, class_weight=None, scale=False,
                  scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel

@@ -57,7 +57,7 @@ class NORMA(OnlineLearner):
     """
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, regularization=1e-3, average=False,
-                 budget=None, offset=False, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
+                 budget=None, offset=None, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -123,7 +123,7 @@ class Perceptron(OnlineLearner):
 
     _takes_many = True
 
-    def __init__(self, kernel=None, *, update=None, average=False, budget=None, offset=False, class_weight=None,
+    def __init__(self, kernel=None, *, update=None, average=False, budget=None, offset=None, class_weight=None,
                  scale=False, epochs=1):
         self.kernel = kernel
         self.update = update

@@ -43,13 +43,13 @@ class Projection(OnlineLearner):
     Examples
     --------
     >>> from onlinekernels import Projection
-    >>> Projection("hinge", "linear").fit([[2.0]], [1]).coef_
+    >>> Projection("hinge", "linear", offset=False).fit([[2.0]], [1]).coef_
     array([[0.5]])
-    >>> Projection("hinge", "linear", radius=0.25).fit([[2.0]], [1]).coef_
+    >>> Projection("hinge", "linear", radius=0.25, offset=False).fit([[2.0]], [1]).coef_
     array([[0.25]])
     """
 
-    def __init__(self, loss=None, kernel=None, *, radius=None, budget=None, offset=False, labels=None, scale=False,
+    def __init__(self, loss=None, kernel=None, *, radius=None, budget=None, offset=None, labels=None, scale=False,
                  scale_target=False, epochs=1):
         self.loss = loss
         self.kernel = kernel

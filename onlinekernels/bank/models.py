@@ -37,7 +37,7 @@ class Bank(Parameterized):
         A loss of one output: two classes, regression or novelty. None is `Hinge()`.
     kernel : Gaussian, Linear, their names, or None
         None is a `Gaussian` whose width follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for
-        numbers, sqrt(d) for novelty.
+        numbers, sqrt(d) for novelty. That is for features of the size of 1: all models share it, whatever their rows are.
     n_models : int or None
         So many models, numbered from 0. None: models have keys.
     rule : "silk" or "norma"
@@ -51,8 +51,9 @@ class Bank(Parameterized):
         for `NuNovelty`, and 1e-3 for "norma".
     penalty : float or None
         For "silk", how much a loss counts against staying where the function is; positive. None is 1. "norma" has none.
-    offset : bool
-        Learn an offset beside each function; it is not regularized.
+    offset : bool or None
+        Learn an offset beside each function; it is not regularized. None is True for a `Linear` kernel, which otherwise goes
+        through 0.
     threads : int
         Threads that share the models of a call; from 1 to 1024.
 
@@ -89,7 +90,7 @@ class Bank(Parameterized):
     """
 
     def __init__(self, n_features, loss=None, kernel=None, *, n_models=None, rule="silk", budget=20, step=None,
-                 regularization=None, penalty=None, offset=False, threads=1):
+                 regularization=None, penalty=None, offset=None, threads=1):
         self.n_features = n_features
         self.loss = loss
         self.kernel = kernel

@@ -1,6 +1,7 @@
 """The validated parameters of a bank."""
 import copy
 
+from onlinekernels import defaults
 from onlinekernels._core.bank import LANES_CODES
 from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.budgets import Recent, Smallest
@@ -21,7 +22,7 @@ class BankPlan:
     def __init__(self, bank):
         self.params = copy.deepcopy(bank.get_params(deep=False))
         self.n_features, self.n_models = bank.n_features, bank.n_models
-        plan = self.plan = self.blank()._plan().settled(bank.n_features, None)
+        plan = self.plan = self.blank()._plan().settled(defaults.Data(bank.n_features))
         self.loss = plan.loss
         if plan.loss.task == "multiclass" or not plan.loss.is_compiled():
             raise ValueError(f"A Bank takes a built-in loss of two classes, of regression or of novelty. Got {plan.loss!r}.")

@@ -116,7 +116,8 @@ def tune_norma_squared_loss(*, radius, norm, squared_loss):
     eta X^2 = X |u| / (X |u| + sqrt(L)).
 
     >>> tune_norma_squared_loss(radius=1.0, norm=3.0, squared_loss=1.0)
-    {'loss': Squared(), 'step': 0.75, 'regularization': 0.0}
+    {'loss': Squared(), 'step': 0.75, 'regularization': 0.0, 'offset': False}
     """
     length = radius * norm
-    return {"loss": Squared(), "step": length / (length + math.sqrt(squared_loss)) / radius**2, "regularization": 0.0}
+    step = length / (length + math.sqrt(squared_loss)) / radius**2
+    return {"loss": Squared(), "step": step, "regularization": 0.0, "offset": False}

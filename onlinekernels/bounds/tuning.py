@@ -8,6 +8,8 @@ from onlinekernels.budgets import Sublinear
 from onlinekernels.losses import Hinge
 from onlinekernels.steps import InverseSqrt
 
+NO_OFFSET = {"offset": False}  # which a linear kernel would choose, and no theorem knows
+
 
 @checked
 def tune_norma_margin_errors(*, learner_margin, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples):
@@ -16,7 +18,7 @@ def tune_norma_margin_errors(*, learner_margin, radius, margin, loss, norm, path
     eta' = 2 h(mu - rho, K, C)/X^2, lambda = sqrt(D2/m)/(B eta') (K (32)), eta = eta'/(1 + eta' lambda).
 
     >>> tune_norma_margin_errors(learner_margin=0.5, radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=100)
-    {'loss': Hinge(margin=0.5), 'step': 0.5, 'regularization': 0.0}
+    {'loss': Hinge(margin=0.5), 'step': 0.5, 'regularization': 0.0, 'offset': False}
     """
     gap = gap_of("tune_norma_margin_errors", margin, learner_margin)
     share = best_gap(gap, loss, complexity_of(radius, norm, path, squared_path, examples))
@@ -30,6 +32,7 @@ def _explicit(learner_margin, full, norm, squared_path, examples):
         "loss": Hinge(float(learner_margin)),
         "step": full / (1 + full * regularization),
         "regularization": regularization,
+        **NO_OFFSET,
     }
 
 
@@ -46,7 +49,7 @@ def tune_norma_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.
     mistakes and on the hinge loss (`norma_hinge_loss`) but none on margin errors.
 
     >>> tune_norma_mistakes(radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=100)
-    {'loss': Hinge(margin=0.5), 'step': 1.0, 'regularization': 0.0}
+    {'loss': Hinge(margin=0.5), 'step': 1.0, 'regularization': 0.0, 'offset': False}
     """
     share = best_gap(margin, loss, complexity_of(radius, norm, path, squared_path, examples))
     learner_margin = 0.0 if zero_margin else margin - share
@@ -58,9 +61,9 @@ def tune_norma_regret(*, regularization):
     """Parameters of NORMA for `norma_regret`, K Thm 4: the step that makes a smallest, eta = 1/(sqrt(2) lambda).
 
     >>> tune_norma_regret(regularization=0.5)
-    {'step': InverseSqrt(rate=1.41...), 'regularization': 0.5}
+    {'step': InverseSqrt(rate=1.41...), 'regularization': 0.5, 'offset': False}
     """
-    return {"step": InverseSqrt(math.sqrt(0.5) / regularization), "regularization": float(regularization)}
+    return {"step": InverseSqrt(math.sqrt(0.5) / regularization), "regularization": float(regularization), **NO_OFFSET}
 
 
 @checked
@@ -71,7 +74,7 @@ def tune_norma_window(*, regularization, growth=0.4, step=None):
     little and starts with a smaller window; see `window_start`.
 
     >>> tune_norma_window(regularization=0.5)
-    {'step': InverseSqrt(rate=0.63...), 'regularization': 0.5, 'budget': Sublinear(exponent=0.9, start=747)}
+    {'step': InverseSqrt(rate=0.63...), 'regularization': 0.5, 'offset': False, 'budget': Sublinear(exponent=0.9, start=747)}
     >>> tune_norma_window(regularization=0.5, growth=0.25, step=1.8)["budget"]
     Sublinear(exponent=0.75, start=6)
     """
@@ -83,7 +86,7 @@ def tune_norma_window(*, regularization, growth=0.4, step=None):
             f"{step * regularization:g} and growth = {growth:g}; expected at most 2**62. Take a larger one of them."
         )
     budget = Sublinear(exponent=0.5 + growth, start=start)
-    return {"step": InverseSqrt(step), "regularization": float(regularization), "budget": budget}
+    return {"step": InverseSqrt(step), "regularization": float(regularization), **NO_OFFSET, "budget": budget}
 
 
 @checked
@@ -94,7 +97,7 @@ def tune_ilk_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0,
     comparison that does not move this is rho = mu.
 
     >>> tune_ilk_mistakes(radius=1.0, margin=2.0, loss=0.0, norm=6.0, examples=100, penalty=4.0)
-    {'loss': Hinge(margin=2.0), 'step': 0.5, 'regularization': 0.0, 'penalty': 4.0}
+    {'loss': Hinge(margin=2.0), 'step': 0.5, 'regularization': 0.0, 'offset': False, 'penalty': 4.0}
     """
     share = best_gap(margin, loss, complexity_of(radius, norm, path, squared_path, examples))
     step = 2 * share / (penalty * radius ** 2)
@@ -103,6 +106,7 @@ def tune_ilk_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0,
         "loss": Hinge(2 * share / (1 + step * regularization)),
         "step": step,
         "regularization": regularization,
+        **NO_OFFSET,
         "penalty": float(penalty),
     }
 
@@ -112,6 +116,6 @@ def tune_ilk_regret(*, regularization, penalty=1.0):
     """Parameters of ILK for `ilk_regret`, I Thm 3: the step that makes a smallest, eta = 1/(sqrt(2) lambda).
 
     >>> tune_ilk_regret(regularization=0.5, penalty=2.0)
-    {'step': InverseSqrt(rate=1.41...), 'regularization': 0.5, 'penalty': 2.0}
+    {'step': InverseSqrt(rate=1.41...), 'regularization': 0.5, 'offset': False, 'penalty': 2.0}
     """
     return {**tune_norma_regret(regularization=regularization), "penalty": float(penalty)}

@@ -1,5 +1,6 @@
 """``learn``: a model learns a stream, and says how well it predicted each example beforehand."""
 
+import argparse
 import os
 import sys
 
@@ -67,7 +68,8 @@ def _add_model_options(model):
     add("--memory", float, "NUMBER", "krls, svmd: what is left of the past after one example; 1 forgets nothing")
     add("--tolerance", float, "NUMBER", "krls: how little a point may bring that joins")
     add("--budget", specifications.budget, "SPEC", "a number of terms, or window:200, smallest:50, none, ...")
-    model.add_argument("--offset", action="store_true", default=None, help="learn a constant as well")
+    model.add_argument("--offset", action=argparse.BooleanOptionalAction, default=None,
+                       help="learn a constant as well; as a linear kernel does if neither is given")
     model.add_argument("--average", action="store_true", default=None, help="average over all models on the way")
     model.add_argument("--scale", action="store_true", default=None, help="scale features as the stream shows them")
     add("--scale-memory", float, "NUMBER", "scale, and forget: 0.999 goes by about the last thousand rows")

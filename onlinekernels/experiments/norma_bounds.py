@@ -39,7 +39,7 @@ def run(data, quick, seeds):
         about = bounds.comparison("linear", X, y, W, points=np.eye(2), margin=MARGIN)
         models = {
             "NORMA": NORMA(kernel=Linear(), **bounds.tune_norma_mistakes(**about)),
-            "Perceptron": Perceptron(Linear()),
+            "Perceptron": Perceptron(Linear(), offset=False),
             UNTUNED: untuned("binary"),
         }
         for name, model in models.items():

@@ -81,11 +81,11 @@ def check_count(owner, name):
     return check_integer(owner, name, 1)
 
 
-def check_flag(owner, name):
-    """A parameter that must be a truth value."""
+def check_flag(owner, name, or_none=False):
+    """A parameter that must be a truth value; with `or_none`, None is False."""
     value = getattr(owner, name)
-    if not isinstance(value, (bool, np.bool_)):
-        raise bad_parameter(owner, name, "True or False", value)
+    if not (isinstance(value, (bool, np.bool_)) or or_none and value is None):
+        raise bad_parameter(owner, name, "True, False or None" if or_none else "True or False", value)
     return bool(value)
 
 

@@ -25,7 +25,7 @@ class RiverRegressor(Wrapper, base.MiniBatchRegressor):
     --------
     >>> from onlinekernels import NORMA
     >>> from onlinekernels.compat.river import RiverRegressor
-    >>> model = RiverRegressor(NORMA("squared", "linear", step=0.5))
+    >>> model = RiverRegressor(NORMA("squared", "linear", step=0.5, offset=False))
     >>> for _ in range(20):
     ...     model.learn_one({"rooms": 1.0}, 3.0)
     >>> round(model.predict_one({"rooms": 2.0}), 1)
@@ -80,7 +80,7 @@ class RiverMultiTargetRegressor(Wrapper, base.MultiTargetRegressor):
     --------
     >>> from onlinekernels import NORMA
     >>> from onlinekernels.compat.river import RiverMultiTargetRegressor
-    >>> model = RiverMultiTargetRegressor(NORMA("squared", "linear", step=0.5))
+    >>> model = RiverMultiTargetRegressor(NORMA("squared", "linear", step=0.5, offset=False))
     >>> for _ in range(20):
     ...     model.learn_one({"rooms": 1.0}, {"price": 3.0, "rent": 1.0})
     >>> {name: round(value, 1) for name, value in model.predict_one({"rooms": 2.0}).items()}
