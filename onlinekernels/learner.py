@@ -230,15 +230,20 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             if state.plan.scale and not state.takes_without_check(x):
                 self._partial_fit(x[None], None if y is None else [y])
                 return self
-            target = self._checked_target(y)
+            before, (state, target) = state, self._checked_target(state, y)
+            engine = state.engine
+            engine.done = 0
             try:
-                self._state.engine.learn_one(x, target)
+                if state is not before:
+                    self._state = state
+                    state.make_ready()
+                engine.learn_one(x, target)
             except BaseException as error:
-                self._state.keep_learned(state, np.array([]))
-                validation.tell(error, 0)
+                state.keep_learned(before, np.array([target][: engine.done]))
+                validation.tell(error, engine.done)
                 raise
             if state.hypothesis.trouble:
-                warn_once(self._state)
+                warn_once(state)
         return self
 
     def _row(self, state, x):
@@ -420,17 +425,16 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state.kernel.check_domain(x[None])
         return x
 
-    def _checked_target(self, y):
-        state = self._state
+    def _checked_target(self, state, y):
+        """(state to learn in, y as its engine takes it); changes nothing."""
         if state.labels is not None:
             target = state.labels.encode_one(y)
             if target is not None:
-                return target
+                return state, target
         elif type(y) is float and y - y == 0:
-            return y
-        self._state, y = state.with_targets(1, None if y is None else [y], None)
-        self._state.make_ready()
-        return y[0]
+            return state, y
+        state, y = state.with_targets(1, None if y is None else [y], None)
+        return state, y[0]
 
     def _learn(self, before, state, X, y, weights=None, *, earlier=0, **trace):
         """Put a state in force and let its engine run. An error says how many rows were learned, `earlier` ones of the
@@ -440,6 +444,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         engine, known = state.engine, None
         if not state.loss.is_compiled() and isinstance(X, np.ndarray):
             X = X.copy()  # out of reach of the user's loss
+        state.end_scaling()  # if that of an earlier call was interrupted
+        engine.done = 0
         try:
             self._state = state
             numbers = y
@@ -450,7 +456,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state.end_scaling()
         except BaseException as error:
             state.end_scaling()
-            learned = getattr(error, "rows_learned", 0)
+            learned = engine.done
             is_new = before is None or before.engine is not engine
             if is_new and earlier + learned == 0:
                 self._state = before

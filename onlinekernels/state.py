@@ -88,7 +88,6 @@ class State:
         """
         if self.plan.scale and not self.takes_without_check(X.data if self.sparse else X):
             self._in_domain(self.scaler.advanced(X if self.sparse else X.astype(float, copy=False))[1], X.dtype)
-        self.engine.done = 0
         if self.target_scaler is None:
             return y, None
         ahead, scaled, *known = self.target_scaler.advanced(y, weights)

@@ -27,7 +27,7 @@ cdef class Hypothesis:
     cdef double* offset_sum
     cdef readonly Hypothesis next       # another one that learns from the same examples
 
-    cdef set_offsets(self, offsets)
+    cdef int set_offsets(self, offsets) except -1
     # The three moves
     cdef bint evaluate(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef bint decide(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil

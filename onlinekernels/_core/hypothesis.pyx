@@ -54,22 +54,26 @@ cdef class Hypothesis:
         self.rule.grow(function.width, 1, function.outputs.ahead)
         self.rule.stand_on(function)
 
-    cdef set_offsets(self, offsets):
-        self.offsets = offsets
-        self.offset = <double*> array_data(offsets)
-        self.offset_sum = self.offset + <Py_ssize_t> offsets.shape[1]
+    cdef int set_offsets(self, offsets) except -1:
+        cdef double* data = <double*> array_data(offsets)
+        cdef Py_ssize_t width = offsets.shape[1]
+        self.offsets, self.offset, self.offset_sum = offsets, data, data + width
+        return 0
 
     def grow(self, Py_ssize_t width):
-        """Make room for labels that will join; those that learn ahead go on from the last output."""
+        """Make room for labels that will join; those that learn ahead go on from the last output.
+
+        The function is the last to grow: if that fails, offsets and rule have more room than they need, and no harm is done.
+        """
         outputs = self.function.outputs
-        known = outputs.n if outputs.ahead else self.offsets.shape[1]
-        self.function.grow(width)
-        self.rule.grow(self.function.width, known, outputs.ahead)
-        wider = np.zeros((2, self.function.width))
+        known = outputs.n if outputs.ahead else self.function.width
+        wider = np.zeros((2, max(width, self.function.width)))
         wider[:, :known] = self.offsets[:, :known]
         if outputs.ahead:
             wider[:, known:] = wider[:, known - 1:known]
+        self.rule.grow(wider.shape[1], known, outputs.ahead)
         self.set_offsets(wider)
+        self.function.grow(width)
 
     cdef void let_join(self, Py_ssize_t joined) noexcept nogil:
         """There are so many labels now; what new ones have learned ahead belongs to f from now on."""

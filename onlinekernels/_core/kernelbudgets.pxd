@@ -1,7 +1,7 @@
 """Budgets that look at the kernel: what goes leaves something behind, or is chosen by what it is worth."""
 cimport cython
 from onlinekernels._core.coefficients cimport Budget, Coefficients
-from onlinekernels._core.dictionary cimport SquareTable
+from onlinekernels._core.dictionary cimport SquareTable, Table
 from onlinekernels._core.kernelrows cimport KernelRows
 from onlinekernels._core.workspace cimport Workspace
 
@@ -48,7 +48,7 @@ cdef class Projecting(Budget):
 
 cdef class PairBudget(Budget):
     cdef readonly SquareTable pairs     # a number for each two terms; of slots without a term it means nothing
-    cdef object row_array
+    cdef Table rows_of_newcomers
     cdef double* row                    # the newcomer's numbers with all slots in use,
     cdef double own                     # and with itself
 
@@ -60,7 +60,8 @@ cdef class Merging(PairBudget):
     cdef KernelRows rows
     cdef double rate                    # of the Gaussian: exp(-rate |a - b|^2)
     cdef double shift                   # a constant added to it, as a part of its height
-    cdef object table_array, candidate_array
+    cdef object table_array
+    cdef Table candidates
     cdef const double* table            # what a merger loses, by (ratio of coefficients, kernel value)
     cdef double table_error             # within this part of it
     cdef double* coefficient            # of candidates: the terms, the newcomer at the end
@@ -86,7 +87,7 @@ cdef class Shrinking(PairBudget):
 @cython.final
 cdef class Redundant(PairBudget):
     cdef readonly bint tighter
-    cdef object score_array
+    cdef Table score_table
     cdef double* scores                 # (capacity, outputs): f at the terms' points, in the frame's coordinates
     cdef double* used                   # (outputs,): 1 if a term has a coefficient there, others do not count yet
 

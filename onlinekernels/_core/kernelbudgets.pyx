@@ -13,6 +13,7 @@ from onlinekernels._core.workspace cimport Workspace
 
 cdef enum:
     VECTORS = 7         # of a span, beside its factor
+    KEPT = 2            # of these, those that are not scratch
     GRID = 100          # cells of the table of mergers, each way
 
 # Losses, or sizes, that differ by less than this are equal: then the oldest goes, whatever the rounding.
@@ -31,17 +32,19 @@ cdef class Span:
 
     cdef make_room(self, Py_ssize_t room):
         """Room for so many points; those that are there stay."""
-        old, n = self.array, self.n
-        self.array = aligned_empty((room + VECTORS, room), np.dtype(float))
-        self.array[:] = 0.0
-        order = np.zeros(room, dtype=np.intp)
+        cdef Py_ssize_t n = self.n
+        cdef Py_ssize_t* slots
+        cdef double* numbers
+        array, order = aligned_empty((room + VECTORS, room), np.dtype(float)), np.zeros(room, dtype=np.intp)
+        slots, numbers = <Py_ssize_t*> array_data(order), <double*> array_data(array)
+        array[:] = 0.0
         if n:
-            self.array[:n, :n] = old[:n, :n]
-            self.array[room:room + 2, :n] = old[self.room:self.room + 2, :n]
+            array[:n, :n] = self.array[:n, :n]
+            array[room:room + KEPT, :n] = self.array[self.room:self.room + KEPT, :n]
             order[:n] = self.order_array[:n]
-        self.room, self.order_array, self.looked = room, order, False
-        self.order = <Py_ssize_t*> array_data(order)
-        self.factor = <double*> array_data(self.array)
+        # Nothing below can fail.
+        self.room, self.array, self.order_array, self.looked = room, array, order, False
+        self.order, self.factor = slots, numbers
         self.own = self.factor + room * room
         self.spike = self.own + room
         self.row = self.spike + room
@@ -270,14 +273,19 @@ cdef class Projecting(Budget):
             place += 1
         self.span.leave(place)
 
-    cdef int arrange(self, Coefficients terms, slots) except -1:
-        """The span follows the terms whatever their slots are called."""
+    cdef int begin(self, Coefficients terms) except -1:
         self.floor = 1e-10 if terms.dictionary.dtype == np.float64 else 1e-5
-        if self.span.room < terms.dictionary.capacity + 1:
-            self.span.make_room(terms.dictionary.capacity + 1)
-        if len(slots) == self.span.n:           # otherwise a state is about to be restored
-            self.span.order_array[:self.span.n] = slots
         return 0
+
+    cdef int prepare(self, Coefficients terms, Py_ssize_t capacity) except -1:
+        if self.span.room < capacity + 1:
+            self.span.make_room(capacity + 1)
+        return 0
+
+    cdef void arrange(self, Coefficients terms) noexcept nogil:
+        """The span follows the terms whatever their slots are called."""
+        if terms.count == self.span.n:          # otherwise a state is about to be restored
+            terms.list_slots(self.span.order)
 
     def state(self, Coefficients terms, slots):
         return self.span.state()
@@ -317,12 +325,12 @@ cdef class PairBudget(Budget):
                 numbers[slot * capacity + other] = numbers[other * capacity + slot] = self.row[other - start]
         numbers[slot * capacity + slot] = self.own
 
-    cdef int arrange(self, Coefficients terms, slots) except -1:
-        if self.pairs is None:
-            self.pairs = terms.dictionary.add_table(SquareTable())
-        self.row_array = np.zeros(max(1, terms.dictionary.capacity))
-        self.row = <double*> array_data(self.row_array)
+    cdef int begin(self, Coefficients terms) except -1:
+        self.pairs, self.rows_of_newcomers = terms.dictionary.add_table(SquareTable()), terms.dictionary.new_table(1)
         return 0
+
+    cdef void arrange(self, Coefficients terms) noexcept nogil:
+        self.row = <double*> self.rows_of_newcomers.data
 
     def state(self, Coefficients terms, slots):
         numbers = self.pairs.array[np.ix_(slots, slots)]
@@ -457,15 +465,18 @@ cdef class Merging(PairBudget):
         self.table_array, self.table_error = merger_table(self.shift)
         self.table = <const double*> array_data(self.table_array)
 
-    cdef int arrange(self, Coefficients terms, slots) except -1:
-        cdef Py_ssize_t room = terms.dictionary.capacity + 1
-        PairBudget.arrange(self, terms, slots)
-        self.candidate_array = np.zeros((4, room))
-        self.coefficient = <double*> array_data(self.candidate_array)
+    cdef int begin(self, Coefficients terms) except -1:
+        PairBudget.begin(self, terms)
+        self.candidates = terms.dictionary.new_table(8)         # twice four: one more than there are slots
+        return 0
+
+    cdef void arrange(self, Coefficients terms) noexcept nogil:
+        cdef Py_ssize_t room = 2 * self.candidates.capacity
+        PairBudget.arrange(self, terms)
+        self.coefficient = <double*> self.candidates.data
         self.distance = self.coefficient + room
         self.value = self.distance + room
         self.bound = self.value + room
-        return 0
 
     cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil:
         cdef Py_ssize_t victim, partner, start = terms.dictionary.start, n = terms.dictionary.size()
@@ -748,6 +759,8 @@ cdef class Redundant(PairBudget):
         self.take_row(terms, w, i)
         if terms.count < self.most:
             return NOBODY
+        self.used = <double*> self.score_table.data
+        self.scores = self.used + terms.rows
         for slot in range(start, stop):         # slots that are not held have no coefficient; their numbers must not count
             if not terms.holds(slot):
                 for other in range(start, stop):
@@ -793,12 +806,10 @@ cdef class Redundant(PairBudget):
                 mistakes += 1
         return mistakes
 
-    cdef int arrange(self, Coefficients terms, slots) except -1:
-        PairBudget.arrange(self, terms, slots)
-        self.widened(terms)
+    cdef int begin(self, Coefficients terms) except -1:
+        PairBudget.begin(self, terms)
+        self.score_table = terms.dictionary.new_table(2 * terms.rows)       # twice: room for `used`
         return 0
 
-    def widened(self, Coefficients terms):
-        self.score_array = np.zeros((terms.dictionary.capacity + 1, terms.rows))
-        self.used = <double*> array_data(self.score_array)
-        self.scores = self.used + terms.rows
+    cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1:
+        return self.score_table.set_array(np.zeros((2 * rows, terms.dictionary.capacity)))

@@ -2,16 +2,16 @@
 cimport cython
 from onlinekernels._core.dictionary cimport Dictionary, Table, Tenant
 from onlinekernels._core.kernelrows cimport KernelRows
-from onlinekernels._core.posterior cimport Posterior
+from onlinekernels._core.posterior cimport PLACE, Posterior
 from onlinekernels._core.workspace cimport Workspace
 
 
 cdef class Residents(Tenant):
     cdef Dictionary dictionary
     cdef readonly Table places              # int64: 1 + the coordinate of a point, -1 - s of example s since the last place, else 0
-    cdef object order_array
+    cdef Table orders
     cdef Py_ssize_t* order                  # slots of the coordinates,
-    cdef Py_ssize_t* queue                  # and of the examples since the last place
+    cdef Py_ssize_t queue[PLACE]            # and of the examples since the last place
 
     cdef int settle_down(self, const Py_ssize_t* slots, Py_ssize_t n) except -1
 

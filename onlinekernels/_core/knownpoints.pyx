@@ -35,24 +35,20 @@ cdef class Residents(Tenant):
 
     def __init__(self, Dictionary dictionary, long long most):
         self.dictionary, self.most = dictionary, most
-        self.places = dictionary.new_table(1, np.int64)
+        self.places, self.orders = dictionary.new_table(1, np.int64), dictionary.new_table(1, np.intp)
         dictionary.add_tenant(self)
         self.moved()
 
-    cdef int moved(self) except -1:
+    cdef void moved(self) noexcept:
         """Read where everybody is from the table that has moved with the slots."""
-        cdef Py_ssize_t slot, capacity = self.dictionary.capacity
+        cdef Py_ssize_t slot
         cdef const long long* places = <const long long*> self.places.data
-        if self.order_array is None or len(self.order_array) != capacity + PLACE:
-            self.order_array = np.zeros(capacity + PLACE, dtype=np.intp)
-            self.order = <Py_ssize_t*> array_data(self.order_array)
-            self.queue = self.order + capacity
-        for slot in range(capacity):
+        self.order = <Py_ssize_t*> self.orders.data
+        for slot in range(self.dictionary.capacity):
             if places[slot] > 0:
                 self.order[places[slot] - 1] = slot
             elif places[slot] < 0:
                 self.queue[-1 - places[slot]] = slot
-        return 0
 
     cdef int settle_down(self, const Py_ssize_t* slots, Py_ssize_t n) except -1:
         """These slots are the points now, in the order of their coordinates; whoever else was here goes, and nobody waits."""
@@ -66,7 +62,8 @@ cdef class Residents(Tenant):
             elif places[slot] != 0:
                 places[slot] = 0
                 self.dictionary.release(slot)
-        return self.moved()
+        self.moved()
+        return 0
 
 
 cdef class PointsPosterior(Posterior):
@@ -176,7 +173,7 @@ cdef class PointsPosterior(Posterior):
         cdef double* V = <double*> w.buffer(JOINING, PLACE * PLACE * sizeof(double))
         count = self.find_newcomers(w, V, joining)
         slot_array = np.empty(n + count, dtype=np.intp)
-        slot_array[:n] = self.residents.order_array[:n]
+        slot_array[:n] = self.residents.orders.array[0, :n]
         self.make_room(n + count)
         room = self.capacity
         for i in range(count):
