@@ -455,20 +455,26 @@ cdef class Hypothesis:
             **self.function.state(),
         }
 
-    def restore(self, state):
-        """Continue from a state; ValueError, and nothing changed, if it does not fit."""
+    def check_state(self, state):
+        """ValueError unless a state fits."""
         if type(state["t"]) is not int or not 0 <= state["t"] < 1 << 62:
             raise ValueError("t is not a number of examples")
         for name, least in (("scalar", None), ("gap", 0.0), ("gap_weight", 0.0), ("square", 0.0), ("product", None),
                             ("peak", 0.0)):
             check_number(state[name], name, least)
         self.function.check_state(state)
-        labels = state["labels"]
-        offset, offset_sum = (check_array(state[name], name, np.float64, (labels,)) for name in ("offset", "offset_sum"))
-        square, product, peak = (check_array(state["ahead"], "ahead", np.float64, (3,)).tolist()
-                                 if self.function.outputs.ahead else (0.0, 0.0, 0.0))
-        check_number(min(square, peak), "ahead", 0.0)
+        for name in ("offset", "offset_sum"):
+            check_array(state[name], name, np.float64, (state["labels"],))
+        if self.function.outputs.ahead:
+            square, _, peak = check_array(state["ahead"], "ahead", np.float64, (3,)).tolist()
+            check_number(min(square, peak), "ahead", 0.0)
         self.rule.check_state(state)
+
+    def restore(self, state):
+        """Continue from a state; ValueError, and nothing changed, if it does not fit."""
+        self.check_state(state)
+        labels = state["labels"]
+        square, product, peak = state["ahead"].tolist() if self.function.outputs.ahead else (0.0, 0.0, 0.0)
         self.function.restore(state)
         self.rule.restore(state)
         self.now.t = state["t"]
@@ -476,7 +482,7 @@ cdef class Hypothesis:
         self.now.pace = Pace(state["gap"], state["gap_weight"])
         self.now.norms = Norms(state["square"], state["product"], state["peak"])
         self.now.ahead = Norms(square, product, peak)
-        self.offsets[0, :labels], self.offsets[1, :labels] = offset, offset_sum
+        self.offsets[0, :labels], self.offsets[1, :labels] = state["offset"], state["offset_sum"]
 
     def _check(self):
         """Assert every invariant."""

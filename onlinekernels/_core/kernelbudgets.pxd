@@ -14,6 +14,7 @@ cdef class Span:
     cdef double* factor                 # (room, room): R, upper triangular; K = R'R over the points, oldest first
     cdef double* own                    # k(x, x) of each point
     cdef double* spike                  # the diagonal of K^-1
+    cdef double* wear                   # and by how much rounding may have changed it
     # What was looked at last
     cdef double* row                    # its kernel values with the points
     cdef double* way                    # R'^-1 row
@@ -28,6 +29,7 @@ cdef class Span:
     cdef void solve(self, Py_ssize_t first, double* way, double* out) noexcept nogil
     cdef void append(self) noexcept nogil
     cdef double leave(self, Py_ssize_t place) noexcept nogil
+    cdef void renew_spike(self, Py_ssize_t place) noexcept nogil
     cdef make_room(self, Py_ssize_t room)
 
 

@@ -12,12 +12,14 @@ from onlinekernels._core.vecmath cimport ok_axpy, ok_dot, ok_exp_array, ok_rotat
 from onlinekernels._core.workspace cimport Workspace
 
 cdef enum:
-    VECTORS = 7         # of a span, beside its factor
-    KEPT = 2            # of these, those that are not scratch
+    VECTORS = 8         # of a span, beside its factor
+    KEPT = 3            # of these, those that are not scratch
     GRID = 100          # cells of the table of mergers, each way
 
 # Losses, or sizes, that differ by less than this are equal: then the oldest goes, whatever the rounding.
 cdef double NEARLY = 1.0 + 1e-9
+cdef double ROUNDING = 2.220446049250313e-16
+cdef double WORN = 1e-4                 # the diagonal of an inverse is computed anew before it is further off than that
 
 
 cdef class Span:
@@ -47,7 +49,8 @@ cdef class Span:
         self.order, self.factor = slots, numbers
         self.own = self.factor + room * room
         self.spike = self.own + room
-        self.row = self.spike + room
+        self.wear = self.spike + room
+        self.row = self.wear + room
         self.way = self.row + room
         self.shares = self.way + room
         self.column = self.shares + room
@@ -77,11 +80,14 @@ cdef class Span:
     cdef void append(self) noexcept nogil:
         """The point that was looked at is one of them, the last; its slot is not known yet."""
         cdef Py_ssize_t i, n = self.n
+        cdef double change, error = ROUNDING * self.own_value / self.residual
         for i in range(n):
             self.factor[i * self.room + n] = self.way[i]
-            self.spike[i] += self.shares[i] * self.shares[i] / self.residual
+            change = self.shares[i] * self.shares[i] / self.residual
+            self.spike[i] += change
+            self.wear[i] += error * change
         self.factor[n * self.room + n] = sqrt(self.residual)
-        self.own[n], self.spike[n] = self.own_value, 1.0 / self.residual
+        self.own[n], self.spike[n], self.wear[n] = self.own_value, 1.0 / self.residual, 0.0
         self.order[n] = NOBODY
         self.n = n + 1
         self.looked = False
@@ -92,14 +98,17 @@ cdef class Span:
         cdef Py_ssize_t i, k, n = self.n, room = self.room
         cdef double* row
         cdef double* carry = self.way
-        cdef double c, s, length, residual
+        cdef double c, s, length, residual, change, error
         self.looked = False
         memset(self.way, 0, n * sizeof(double))
         self.way[place] = 1.0
         self.solve(place, self.way, self.column)
         residual = 1.0 / self.column[place]
+        error = ROUNDING * self.own[place] * self.column[place]
         for i in range(n):                      # an inverse's diagonal is at least one over the matrix's
-            self.spike[i] = fmax(self.spike[i] - self.column[i] * self.column[i] * residual, 1.0 / self.own[i])
+            change = self.column[i] * self.column[i] * residual
+            self.spike[i] = fmax(self.spike[i] - change, 1.0 / self.own[i])
+            self.wear[i] += error * change
         for i in range(place):
             row = self.factor + i * room
             memmove(row + place, row + place + 1, (n - 1 - place) * sizeof(double))
@@ -111,20 +120,40 @@ cdef class Span:
             c, s = carry[k - place] / length, row[0] / length
             ok_rotate(c, s, carry + k - place, row, self.factor + k * room + k, n - 1 - k)
         for i in range(place, n - 1):
-            self.own[i], self.spike[i], self.order[i] = self.own[i + 1], self.spike[i + 1], self.order[i + 1]
+            self.own[i], self.spike[i], self.wear[i] = self.own[i + 1], self.spike[i + 1], self.wear[i + 1]
+            self.order[i] = self.order[i + 1]
         self.n = n - 1
+        for i in range(n - 1):
+            if self.wear[i] > WORN * self.spike[i]:
+                self.renew_spike(i)
         return residual
+
+    cdef void renew_spike(self, Py_ssize_t place) noexcept nogil:
+        """What sums and differences have left of it is rounding: |R'^-1 e|^2, from the factor."""
+        cdef Py_ssize_t i, n = self.n
+        cdef double* way = self.way
+        cdef double* row
+        memset(way, 0, n * sizeof(double))
+        way[place] = 1.0
+        for i in range(place, n):
+            row = self.factor + i * self.room
+            way[i] /= row[i]
+            ok_axpy(-way[i], row + i + 1, way + i + 1, n - i - 1)
+        self.spike[place], self.wear[place] = ok_dot(way + place, way + place, n - place), 0.0
 
     def state(self):
         """Named arrays."""
         return {"factor": self.array[:self.n, :self.n][np.triu_indices(self.n)],
-                "spikes": self.array[self.room:self.room + 2, :self.n].copy()}
+                "spikes": self.array[self.room:self.room + 2, :self.n].copy(),
+                "wear": self.array[self.room + 2, :self.n].copy()}
 
     def check_state(self, state, Py_ssize_t n, double floor):
         """ValueError unless a state is about n points that no others nearly span."""
         factor = np.zeros((n, n))
         factor[np.triu_indices(n)] = check_array(state["factor"], "factor", np.float64, (n * (n + 1) // 2,))
         own, spike = check_array(state["spikes"], "spikes", np.float64, (2, n))
+        if "wear" in state and (check_array(state["wear"], "wear", np.float64, (n,)) < 0).any():
+            raise ValueError("wear is negative")
         with np.errstate(over="ignore"):
             square = (factor**2).sum(axis=0)
         if not (np.isfinite(square).all() and (np.diag(factor) > 0).all() and (np.diag(factor)**2 > 0.5 * floor * square).all()):
@@ -141,6 +170,7 @@ cdef class Span:
         self.make_room(max(self.room, n))
         self.array[:n, :n][np.triu_indices(n)] = state["factor"]
         self.array[self.room:self.room + 2, :n] = state["spikes"]
+        self.array[self.room + 2, :n] = state.get("wear", state["spikes"][1])       # earlier files do not know: renew all
         self.order_array[:n] = slots
         self.n = n
 
