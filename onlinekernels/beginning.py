@@ -20,13 +20,13 @@ class Beginning:
 
     >>> beginning = Beginning()
     >>> for x in np.arange(0.0, 400.0, 40.0):
-    ...     beginning.add(np.array([[x]]), np.array([1.0]), None)
+    ...     beginning = beginning.followed_by(np.array([[x]]), np.array([1.0]), None)
     >>> beginning.left, beginning.unit(), beginning.settled().left
     (0, 128.0, 90)
     """
 
     def __init__(self, parts=(None, None, None), looks=LOOKS):
-        self._parts = parts  # rows, targets, weights (None if none were given); replaced as one, never changed
+        self._parts = parts  # rows, targets, weights (None if none were given)
         self.looks = looks  # that are still to come
 
     def __len__(self):
@@ -41,15 +41,21 @@ class Beginning:
         """(rows, targets, weights or None)."""
         return self._parts
 
-    def add(self, X, y, weights):
-        """Take in rows that were learned; X and y may be views of what others change."""
-        if len(X) == 0:
-            return
+    def followed_by(self, X, y, weights):
+        """The same with more rows; X and y may be views of what others change."""
         before, targets, known = self._parts
         if (weights is None) != (known is None) and before is not None:
             weights = np.ones(len(X)) if weights is None else weights
             known = np.ones(len(before)) if known is None else known
-        self._parts = _joined(before, X), _joined(targets, y), None if weights is None else _joined(known, weights)
+        parts = _joined(before, X), _joined(targets, y), None if weights is None else _joined(known, weights)
+        return Beginning(parts, self.looks)
+
+    def first(self, n):
+        """The same with the first n rows only."""
+        X, y, weights = self._parts
+        if n == 0:
+            return Beginning(looks=self.looks)
+        return Beginning((X[:n], y[: n * (len(y) // len(X))], None if weights is None else weights[:n]), self.looks)
 
     def unit(self):
         """The size of features in these rows."""

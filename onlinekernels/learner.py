@@ -241,12 +241,17 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             if state.plan.scale and not state.takes_without_check(x):
                 self._partial_fit(x[None], None if y is None else [y])
                 return self
-            target = self._checked_target(y)
+            before, (state, target) = state, self._checked_target(state, y)
+            engine = state.engine
+            engine.done = 0
             try:
-                self._state.engine.learn_one(x, target)
+                if state is not before:
+                    self._state = state
+                    state.make_ready()
+                engine.learn_one(x, target)
             except BaseException as error:
-                self._state.keep_learned(state, np.array([]))
-                validation.tell(error, 0)
+                state.keep_learned(before, np.array([target][: engine.done]))
+                validation.tell(error, engine.done)
                 raise
             if state.hypothesis.trouble:
                 warn_once(self._state, self)
@@ -436,26 +441,28 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state.kernel.check_domain(x[None])
         return x
 
-    def _checked_target(self, y):
-        state = self._state
+    def _checked_target(self, state, y):
+        """(state to learn in, y as its engine takes it); changes nothing."""
         if state.labels is not None:
             target = state.labels.encode_one(y)
             if target is not None:
-                return target
+                return state, target
         elif type(y) is float and y - y == 0:
-            return y
-        self._state, y = state.with_targets(1, None if y is None else [y], None)
-        self._state.make_ready()
-        return y[0]
+            return state, y
+        state, y = state.with_targets(1, None if y is None else [y], None)
+        return state, y[0]
 
     def _learn(self, before, state, X, y, weights=None, *, earlier=0, **trace):
-        """Put a state in force and let its engine run, which may end in another state. An error says how many rows were learned, `earlier` ones of the
-        same call included; if none were, an engine from `before` the call is in force again. Returns the means and
-        deviations of the targets that were known before each row, if these are scaled.
+        """Put a state in force and let its engine run, which may end in another state. An error says how many rows were
+        learned, `earlier` ones of the same call included; if none were, a state from `before` the call is in force again.
+        Returns the means and deviations of the targets that were known before each row, if these are scaled.
         """
         done, knowns, engine = 0, [], state.engine
+        is_new = before is None or before.engine is not engine
         if not state.loss.is_compiled() and isinstance(X, np.ndarray):
             X = X.copy()  # out of reach of the user's loss
+        state.catch_up()  # if that of an earlier call was interrupted
+        engine.done = 0
         try:
             self._state = state
             if state.beginning is not None and state.target_scaler is not None:
@@ -463,15 +470,16 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             while state.beginning is not None and done < len(X):
                 if state.beginning.left > 0:
                     rows, known = state.learn_first(*_from(done, state, X, y, weights), **_trace_from(done, state, trace))
-                    done += rows
+                    done += rows  # and with nothing in between: an error says `done` and what the engine has done since
+                    engine.done = 0
                     knowns.append(known)
                 if state.beginning.left == 0:
                     state = self._state = state.after_first()
+                    engine = state.engine
             if done < len(X):
                 knowns.append(state.learn(*_from(done, state, X, y, weights), **_trace_from(done, state, trace)))
         except BaseException as error:
-            state, learned = self._state, done + getattr(error, "rows_learned", 0)
-            is_new = before is None or before.engine is not engine
+            state, learned = self._state, done + engine.done
             if is_new and earlier + learned == 0:
                 self._state = before
             elif earlier == 0:

@@ -55,6 +55,10 @@ def save(model, path, *, without=(), notes=None):
     if model._state is not None:
         state = model._state.to_dict()
         _check_labels(state["labels"])
+        try:
+            model._state.hypothesis.check_state(state["learned"])
+        except ValueError as error:  # what `load` would say, when it is too late
+            raise ValueError(f"This model cannot be saved, its file would not load: {error}. Nothing was written.") from error
         state["plan"] = {
             name: None if name in without else _encoded(value, name, arrays)
             for name, value in state["plan"].items()

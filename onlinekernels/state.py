@@ -41,7 +41,8 @@ class State:
             self.target_scaler = TargetScaler(targets, plan.scale_target, exact=plan.second_order is not None)
         self.under_way = None  # (targets, weights) that are being learned, and their scaler after all of them
         self.rows = None  # that `fit` was given, for defaults
-        self.beginning = None  # the first rows of a stream, until the width of a default kernel is settled
+        self.beginning = None  # the first rows of a stream, until the width of a default kernel is settled,
+        self.beginning_ahead = None  # and what it will be when all rows that are under way are learned
         self.warned = False  # that learning goes wrong
         self.stale = False  # a parameter was set since the plan was made
         self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
@@ -94,7 +95,6 @@ class State:
         """
         if self.plan.scale and not self.takes_without_check(X.data if self.sparse else X):
             self._in_domain(self.scaler.advanced(X if self.sparse else X.astype(float, copy=False))[1], X.dtype)
-        self.engine.done = 0
         if self.target_scaler is None:
             return y, None
         ahead, scaled, *known = self.target_scaler.advanced(y, weights)
@@ -105,13 +105,22 @@ class State:
         """Whether rows with these values can be scaled, and the kernel is defined for what they become."""
         return not self.plan.restricts and self.engine.scaler.is_tame(values)
 
-    def end_scaling(self):
-        """The scaler of targets has seen as many rows as the engine."""
+    def catch_up(self):
+        """The scaler of targets, and the first rows, have seen as many rows as the engine. All or nothing, as often as you like."""
         if self.under_way is not None:
             rows, ahead = self.under_way
             is_whole = self.engine.done * self.targets == len(rows[0])
-            self.target_scaler = ahead if is_whole else self.current_target_scaler()
-            self.under_way = None
+            ahead = ahead if is_whole else self.current_target_scaler()
+            self.target_scaler, self.under_way = ahead, None
+        if self.beginning_ahead is not None:
+            beginning = self.current_beginning()
+            self.beginning, self.beginning_ahead = beginning, None
+
+    def current_beginning(self):
+        """The first rows as they belong to the hypothesis, between any two examples."""
+        if self.beginning_ahead is None:
+            return self.beginning
+        return self.beginning_ahead.first(len(self.beginning) + self.engine.done)
 
     def current_target_scaler(self):
         """The scaler of targets as it belongs to the hypothesis, between any two examples."""
@@ -131,18 +140,15 @@ class State:
             self.make_ready()
             self.engine.learn(X, y, weights=weights, **trace)
         finally:
-            self.end_scaling()
+            self.catch_up()
         return known
 
     def learn_first(self, X, y, weights, **trace):
         """The same up to the next row after which the width of a default kernel is looked at: (rows learned, what was known)."""
         rows = min(len(X), self.beginning.left)
         X, y, weights = X[:rows], y[: rows * self.targets], None if weights is None else weights[:rows]
-        try:
-            return rows, self.learn(X, y, weights, **trace)
-        finally:
-            done = self.engine.done
-            self.beginning.add(X[:done], y[: done * self.targets], None if weights is None else weights[:done])
+        self.beginning_ahead = self.beginning.followed_by(X, y, weights)
+        return rows, self.learn(X, y, weights, **trace)
 
     def after_first(self):
         """The state to go on with: if the width of the default kernel was far off, one that has learned the first rows anew."""
@@ -151,14 +157,11 @@ class State:
             X, y, weights = self.beginning.rows()
             state = State.first(self.plan.in_unit(unit), X, self.labels, self.targets)
             state.feature_names, state.warned, state.stale = self.feature_names, self.warned, self.stale
-            try:
-                state.make_ready()
-                if state.function.width < self.function.width:
-                    state.hypothesis.grow(self.function.width)
-                state.learn(X, y, weights)
-            except BaseException as error:
-                error.rows_learned = 0  # of those that are new
-                raise
+            state.make_ready()
+            if state.function.width < self.function.width:
+                state.hypothesis.grow(self.function.width)
+            state.learn(X, y, weights)
+            state.engine.done = 0  # of those that are new
         state.beginning = self.beginning.settled()
         return state
 
@@ -525,7 +528,7 @@ class State:
         extra = width - self.n_features
         function = dict(learned["learned"])
         if self.beginning is not None:
-            learned["beginning"] = self.beginning.widened(extra, fill).to_dict()
+            learned["beginning"] = self.current_beginning().widened(extra, fill).to_dict()
         if self.plan.scale:
             learned["scaler"] = self.scaler.widened(extra, fill).to_dict()
             fill = 0.0  # what a scaler has always seen is scaled to 0
@@ -549,7 +552,7 @@ class State:
             "stale": self.stale,
             "rows": self.rows,
             "unit": self.plan.unit,
-            "beginning": None if self.beginning is None else self.beginning.to_dict(),
+            "beginning": None if self.beginning is None else self.current_beginning().to_dict(),
             "n_features": self.n_features,
             "feature_names": self.feature_names,
             "scaler": self.scaler.to_dict() if self.plan.scale else None,
@@ -605,8 +608,8 @@ class State:
         state.rows = learned["rows"]
         if not (state.rows is None or type(state.rows) is int and state.rows > 0):
             raise ValueError("the number of rows makes no sense")
-        plan.unit = check_number(learned.get("unit", 1.0), "unit", least=0.0)
-        if learned.get("beginning") is not None:
+        plan.unit = check_number(learned["unit"], "unit", least=0.0)
+        if learned["beginning"] is not None:
             if type(plan.kernel) is not Gaussian or plan.scale or plan.unit == 0:
                 raise ValueError("the kernel's width is not to be chosen any more")
             state.beginning = Beginning.restored(learned["beginning"], n_features, dtype, sparse)

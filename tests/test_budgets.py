@@ -187,6 +187,24 @@ def test_norms_stay_exact(make, chunk):
     np.testing.assert_allclose(model._state.hypothesis.norms()[1], square, rtol=1e-8)
 
 
+def test_projections_of_many_zeros_do_not_wear_out():
+    """The diagonal of the inverse is kept by sums and differences, which cancel when terms nearly depend on each other."""
+    rng = np.random.default_rng(48)
+    rows = rng.normal(size=(900, 4)) * (rng.random((900, 4)) > 0.8)
+    y = np.where(rows[:, 0] * rows[:, 1] + 0.3 * rng.normal(size=900) > 0, 1, -1)
+    model = ok.Perceptron(ok.Polynomial(3), budget=ok.Projecting(30))
+    for start in range(0, 900, 50):
+        model.partial_fit(rows[start : start + 50], y[start : start + 50])
+        span = model._state.function.terms.budget.span
+        factor, state = np.zeros((span.n, span.n)), span.state()
+        factor[np.triu_indices(span.n)] = state["factor"]
+        exact = (np.linalg.inv(factor) ** 2).sum(axis=1)
+        assert np.allclose(state["spikes"][1], exact, rtol=1e-5)
+        assert (np.abs(state["spikes"][1] - exact) <= state["wear"] + 1e-9 * exact).all()
+        copy = pickle.loads(pickle.dumps(model))
+    same_state(model.partial_fit(rows, y), copy.partial_fit(rows, y))
+
+
 def test_projecting_through_folds_and_wipes():
     """Strong decay folds the frame again and again; step * regularization = 1 forgets everything each time."""
     for regularization in (2.9, 1 / 0.3):

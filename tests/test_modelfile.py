@@ -291,6 +291,14 @@ class TestAtomicWriting:
                 model.save(path)
         assert os.listdir(tmp_path) == ["m.npz"] and path.read_bytes() == content
 
+    def test_what_load_would_refuse_is_not_written(self, tmp_path):
+        path, content = self.saved(tmp_path)
+        model = ok.NORMA("squared", "linear").partial_fit(X, TARGETS)
+        model._state.function.weights[0, 0] = np.nan
+        with pytest.raises(ValueError, match="cannot be saved.*weights is not finite"):
+            model.save(path)
+        assert os.listdir(tmp_path) == ["m.npz"] and path.read_bytes() == content
+
     def test_overwriting_replaces_the_model(self, tmp_path):
         path, _ = self.saved(tmp_path)
         ok.NORMA("squared").partial_fit(X, TARGETS).save(path)

@@ -156,6 +156,33 @@ def test_what_cannot_be_sparse_is_refused():
         assert pickle.dumps(model) == before
 
 
+def test_matrices_that_point_outside_of_themselves_are_refused():
+    """Before scipy looks at them, whose compiled code believes them."""
+    rows, _, _ = random_rows()
+    y = np.arange(120) % 2
+    model = ok.NORMA().fit(rows, y)
+    before = pickle.dumps(model)
+    calls = [lambda X: model.partial_fit(X, y), model.predict, ok.Gaussian(), ok.RunningScaler().fit,
+             lambda X: ok.evaluate.progressive(ok.NORMA(), [(X, y)])]
+    for form in ("csr", "csc", "bsr", "coo"):
+        for name, place, value in (
+            ("indices", 7, 10**6), ("indices", 7, -(10**6)), ("indptr", 3, 10**6), ("indptr", 3, -5), ("indptr", 0, 2),
+            ("indptr", -1, 10**6), ("row", 7, 10**6), ("col", 7, -3),
+        ):
+            bad = rows.asformat(form).copy()
+            if not hasattr(bad, name):
+                continue
+            getattr(bad, name)[place] = value
+            for call in calls:
+                with pytest.raises(ValueError, match="not a sound sparse matrix"):
+                    call(bad)
+        shorter = rows.asformat(form).copy()
+        shorter.data = shorter.data[:-1]
+        with pytest.raises(ValueError, match="not a sound sparse matrix|must have the same length"):
+            model.partial_fit(shorter, y)
+    assert pickle.dumps(model) == before
+
+
 WIDE = """
 import numpy as np
 import scipy.sparse as sparse

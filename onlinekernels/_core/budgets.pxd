@@ -1,6 +1,7 @@
 """Budgets: which terms of a function stay."""
 cimport cython
 from onlinekernels._core.coefficients cimport Budget, Coefficients
+from onlinekernels._core.dictionary cimport Table
 
 
 @cython.final
@@ -9,7 +10,7 @@ cdef class Unlimited(Budget):
 
 
 cdef class Queue(Budget):
-    cdef object order_array
+    cdef Table orders
     cdef Py_ssize_t* order              # slots in a circle, the oldest term's at `first`
     cdef Py_ssize_t room, first, n
 
@@ -39,7 +40,7 @@ cdef class Sublinear(Window):
 
 @cython.final
 cdef class Smallest(Budget):
-    cdef object key_array, heap_array
+    cdef Table keys, heaps
     cdef double* key                    # of each slot: size of its stored coefficient, which only a fold changes
     cdef Py_ssize_t* heap               # slots, the smallest (key, birthday) first
     cdef Py_ssize_t n

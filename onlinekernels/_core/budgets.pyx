@@ -1,7 +1,6 @@
 """Budgets: which terms of a function stay. `Budget` has the contract."""
 import numpy as np
 from libc.math cimport ceil, pow
-from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.coefficients cimport NEWCOMER, NOBODY, Budget, Coefficients
 
 
@@ -15,13 +14,16 @@ cdef class Unlimited(Budget):
 cdef class Queue(Budget):
     """Terms go in the order in which they came."""
 
-    cdef int arrange(self, Coefficients terms, slots) except -1:
-        self.room = max(1, terms.dictionary.capacity)
-        self.order_array = np.zeros(self.room, dtype=np.intp)
-        self.order_array[:len(slots)] = slots
-        self.order = <Py_ssize_t*> array_data(self.order_array)
-        self.first, self.n = 0, len(slots)
+    cdef int begin(self, Coefficients terms) except -1:
+        self.orders = terms.dictionary.new_table(1, np.intp)
         return 0
+
+    cdef void arrange(self, Coefficients terms) noexcept nogil:
+        self.order, self.room = <Py_ssize_t*> self.orders.data, self.orders.capacity
+        self.first, self.n = 0, terms.list_slots(self.order)
+
+    def restore(self, Coefficients terms, state):
+        self.orders.array[0] = np.argsort(state["birthdays"], kind="stable")
 
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t last = self.first + self.n
@@ -218,15 +220,14 @@ cdef class Smallest(Budget):
         for i in range(self.n // 2 - 1, -1, -1):
             self.sift_down(terms, i)
 
-    cdef int arrange(self, Coefficients terms, slots) except -1:
-        cdef Py_ssize_t capacity = max(1, terms.dictionary.capacity)
-        self.key_array, self.heap_array = np.zeros(capacity), np.zeros(capacity, dtype=np.intp)
-        self.heap_array[:len(slots)] = slots
-        self.key = <double*> array_data(self.key_array)
-        self.heap = <Py_ssize_t*> array_data(self.heap_array)
-        self.n, self.vacant = len(slots), False
-        self.changed(terms)
+    cdef int begin(self, Coefficients terms) except -1:
+        self.keys, self.heaps = terms.dictionary.new_table(1), terms.dictionary.new_table(1, np.intp)
         return 0
+
+    cdef void arrange(self, Coefficients terms) noexcept nogil:
+        self.key, self.heap = <double*> self.keys.data, <Py_ssize_t*> self.heaps.data
+        self.n, self.vacant = terms.list_slots(self.heap), False
+        self.changed(terms)
 
     cdef bint goes_before(self, Coefficients terms, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
         """Whether slot a is dropped before slot b: smaller, or as small and older."""
@@ -256,7 +257,7 @@ cdef class Smallest(Budget):
     def _check(self, Coefficients terms):
         Budget._check(self, terms)
         self.close(terms)
-        heap = self.heap_array[:self.n].tolist()
+        heap = self.heaps.array[0, :self.n].tolist()
         assert sorted(heap) == np.flatnonzero(terms.mine.array[0]).tolist()
         for i in range(1, self.n):
             assert not self.goes_before(terms, heap[i], heap[(i - 1) // 2]), "the heap is out of order"

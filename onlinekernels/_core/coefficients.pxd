@@ -24,7 +24,10 @@ cdef class Budget:
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
     cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
     cdef void changed(self, Coefficients terms) noexcept nogil
-    cdef int arrange(self, Coefficients terms, slots) except -1
+    cdef int begin(self, Coefficients terms) except -1
+    cdef int prepare(self, Coefficients terms, Py_ssize_t capacity) except -1
+    cdef void arrange(self, Coefficients terms) noexcept nogil
+    cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1
 
 
 cdef class Coefficients(Tenant):
@@ -58,6 +61,8 @@ cdef class Coefficients(Tenant):
     cdef void put(self, Py_ssize_t slot, const Term* term) noexcept nogil
     @cython.final
     cdef void drop(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
+    cdef Py_ssize_t list_slots(self, Py_ssize_t* out) noexcept nogil
     cdef void clear(self) noexcept nogil
     cdef void fold(self, const Frame* frame) noexcept nogil
 

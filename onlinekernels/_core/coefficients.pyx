@@ -35,12 +35,19 @@ cdef class Budget:
         to follow which terms there are;
     `changed`
         all coefficients have been folded;
-    `arrange(terms, slots)`
-        start anew: the terms have moved, and are in these slots, oldest first;
+    `begin(terms)`
+        before there are terms: make tables of the dictionary for what it keeps, which follow the slots;
+    `prepare(terms, capacity)`
+        there may soon be so many slots: get other memory that this needs, before anything moves;
+    `arrange(terms)`
+        start anew: the terms have moved, and the order of their slots is that of their age;
+    `widen(terms, rows)`
+        there are about to be so many outputs: get memory for them, which may be too much for those there are;
     `stand_on(rows)`
         the kernel over the dictionary, before there are terms;
     `state`, `check_numbers`, `restore`
-        for numbers of its own. The last one is called when the terms are back, after `arrange`.
+        for numbers of its own. The last one is called when the terms are back, after `arrange`, but slots are in the order
+        of the state.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -66,14 +73,20 @@ cdef class Budget:
     cdef void changed(self, Coefficients terms) noexcept nogil:
         pass
 
-    cdef int arrange(self, Coefficients terms, slots) except -1:
+    cdef int begin(self, Coefficients terms) except -1:
+        return 0
+
+    cdef int prepare(self, Coefficients terms, Py_ssize_t capacity) except -1:
+        return 0
+
+    cdef void arrange(self, Coefficients terms) noexcept nogil:
+        pass
+
+    cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1:
         return 0
 
     def stand_on(self, rows):
         """Look at the kernel, if that is needed."""
-
-    def widened(self, Coefficients terms):
-        """There are more outputs."""
 
     def state(self, Coefficients terms, slots):
         """Named numbers and arrays about the terms in these slots."""
@@ -115,8 +128,10 @@ cdef class Coefficients(Tenant):
         self.rows = rows
         self.stored = dictionary.new_table(channels * rows)
         self.mine = dictionary.new_table(1, np.uint8)
+        budget.begin(self)
+        budget.prepare(self, dictionary.capacity)
+        budget.arrange(self)
         dictionary.add_tenant(self)
-        budget.arrange(self, [])
 
     cdef double* column(self, Py_ssize_t slot) noexcept nogil:
         """The coefficients of a slot: one of each row, `capacity` apart."""
@@ -187,19 +202,30 @@ cdef class Coefficients(Tenant):
                     coef[channel * stride + row * capacity + slot] = value
         self.budget.changed(self)
 
-    cdef int settle(self) except -1:
+    cdef void settle(self) noexcept nogil:
         """Release terms that have faded to 0."""
         cdef Py_ssize_t slot
         if not self.stale or self.keeps_zeros:
-            return 0
+            return
         self.stale = False
         for slot in range(self.dictionary.start, self.dictionary.stop):
             if self.holds(slot) and self.is_zero(slot):
                 self.drop(slot)
-        return 0
 
-    cdef int moved(self) except -1:
-        return self.budget.arrange(self, np.flatnonzero(self.mine.array[0]))
+    cdef int prepare(self, Py_ssize_t capacity) except -1:
+        return self.budget.prepare(self, capacity)
+
+    cdef void moved(self) noexcept:
+        self.budget.arrange(self)
+
+    cdef Py_ssize_t list_slots(self, Py_ssize_t* out) noexcept nogil:
+        """Slots of the terms, ascending; return how many."""
+        cdef Py_ssize_t slot, n = 0
+        for slot in range(self.dictionary.start, self.dictionary.stop):
+            if self.holds(slot):
+                out[n] = slot
+                n += 1
+        return n
 
     def slots(self):
         """Slots with a coefficient, oldest first."""
@@ -254,7 +280,7 @@ cdef class Coefficients(Tenant):
         self.count, self.stale = n, True        # saved in the middle of a call, a term may have faded to 0
         for slot in range(n):
             self.dictionary.hold(slot)
-        self.budget.arrange(self, np.argsort(state["birthdays"], kind="stable"))
+        self.budget.arrange(self)
         self.budget.restore(self, state)
 
     def stored_rows(self, Py_ssize_t labels):
@@ -277,9 +303,10 @@ cdef class Full(Coefficients):
         cdef Py_ssize_t capacity = self.stored.capacity
         wider = np.zeros((self.channels, rows, capacity))
         wider[:, :self.rows] = self.stored.array.reshape(self.channels, self.rows, capacity)
-        self.stored.set_array(wider.reshape(self.channels * rows, capacity))
+        wider = wider.reshape(self.channels * rows, capacity)
+        self.budget.widen(self, rows)
+        self.stored.set_array(wider)            # which fails, or
         self.rows = rows
-        self.budget.widened(self)
 
     def copy_last(self, Py_ssize_t n):
         """Outputs from the n-th on become what the one before them is."""

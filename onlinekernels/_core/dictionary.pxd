@@ -3,25 +3,44 @@ cimport cython
 from onlinekernels._core.workspace cimport Piece, Workspace
 
 
+cdef struct Aged:
+    # A slot that somebody holds.
+    long long birthday
+    Py_ssize_t slot
+
+
 cdef class Table:
     cdef readonly object array          # (rows, capacity)
     cdef char* data                     # of the array; renewed whenever it moves
     cdef Py_ssize_t capacity
+    cdef Py_ssize_t rows
+    cdef readonly object dtype
+    cdef Py_ssize_t item                # bytes of a number
+    cdef object coming                  # the array for the next move, if that is not one in place
+    cdef char* coming_data
     cdef Table next                     # another table that is cleared with a slot
 
     cdef void clear(self, Py_ssize_t slot) noexcept nogil
-    cdef set_array(self, array)
+    cdef int set_array(self, array) except -1
+    cdef int prepare(self, Py_ssize_t capacity, bint in_place) except -1
+    cdef void move(self, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept
+    cdef void gather(self, char* new, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept nogil
 
 
 cdef class SquareTable(Table):
     pass
 
 
+cdef class RowTable(Table):
+    cdef Py_ssize_t columns             # the array is (capacity, columns)
+
+
 cdef class Tenant:
     cdef readonly long long most        # slots that it will ever hold at a time
 
-    cdef int settle(self) except -1
-    cdef int moved(self) except -1
+    cdef void settle(self) noexcept nogil
+    cdef int prepare(self, Py_ssize_t capacity) except -1
+    cdef void moved(self) noexcept
 
 
 cdef class Dictionary:
@@ -49,8 +68,9 @@ cdef class Dictionary:
     cdef double square_of(self, Py_ssize_t slot) noexcept nogil
     cdef double tilt_of(self, Py_ssize_t slot) noexcept nogil
     cdef void slot_row(self, Workspace w, Py_ssize_t slot) noexcept nogil
-    cdef move_points(self, slots, Py_ssize_t capacity)
     # Where it makes sense
+    cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1
+    cdef void move_points(self) noexcept
     cdef void mix(self, const Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil
 
     # The same for all
@@ -73,6 +93,8 @@ cdef class Dictionary:
     cdef add_table(self, Table table)
     cdef int reserve(self, Py_ssize_t newcomers) except -1
     cdef int tidy(self) except -1
-    cdef pack(self, Py_ssize_t capacity)
+    cdef int pack(self, Py_ssize_t capacity) except -1
+    cdef bint sort_by_age(self, Aged* order) noexcept nogil
+    cdef void move(self, const Aged* order, Py_ssize_t capacity) noexcept
     cdef Py_ssize_t piece_rows(self)
     cdef Py_ssize_t rows_to_evaluate(self)

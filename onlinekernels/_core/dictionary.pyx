@@ -7,9 +7,14 @@ examples of the piece see it, and the result is what one example at a time would
 The slots in use are one range [start, stop), so that a kernel row is one matrix product with a contiguous block.  A
 newcomer takes a slot that was just given up, or the next one at the end.  Several functions may stand on one
 dictionary; a slot is free when none of them holds it.
+
+When slots move, all that can fail or be interrupted comes first: new arrays are prepared, beside the old ones.  The move
+itself is compiled code that cannot raise, so a dictionary has moved with all that hangs on it, or nothing has.
 """
 import numpy as np
 from libc.math cimport sqrt
+from libc.stdlib cimport free, malloc, qsort
+from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import aligned_empty, check_array
 
@@ -27,24 +32,46 @@ cdef class Table:
     """
 
     def __init__(self, Py_ssize_t rows, dtype=np.float64):
-        self.set_array(np.zeros((rows, 0), dtype=dtype))
+        self.rows, self.dtype = rows, np.dtype(dtype)
+        self.item = self.dtype.itemsize
+        self.set_array(np.zeros(self.shape(0), dtype=self.dtype))
 
-    cdef set_array(self, array):
-        self.array = array
-        self.data = array_data(array)
-        self.capacity = array.shape[1]
+    def shape(self, Py_ssize_t capacity):
+        """Of an array for so many slots."""
+        return self.rows, capacity
 
-    def move(self, slots, Py_ssize_t capacity):
-        """The numbers of these slots become those of slots 0, 1, ...; the others are 0."""
-        n, old = len(slots), self.array
-        if old.shape[1] == capacity:
-            old[:, :n] = old[:, slots]
-            old[:, n:] = 0
-            return
-        new = aligned_empty((old.shape[0], capacity), old.dtype)
-        new[:, :n] = old[:, slots]
-        new[:, n:] = 0
-        self.set_array(new)
+    cdef int set_array(self, array) except -1:
+        """Go on with another array, for as many slots."""
+        cdef char* data = array_data(array)
+        cdef Py_ssize_t rows = len(array)
+        self.array, self.data, self.rows = array, data, rows
+        return 0
+
+    cdef int prepare(self, Py_ssize_t capacity, bint in_place) except -1:
+        """Have an array ready for so many slots, unless the next move is one in place."""
+        self.coming = None
+        if not in_place:
+            self.coming = aligned_empty(self.shape(capacity), self.dtype)
+            self.coming_data = array_data(self.coming)
+        return 0
+
+    cdef void move(self, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept:
+        """The numbers of these slots become those of slots 0, 1, ...; the others are 0. `prepare` came before.
+
+        In place, slots ascend: then none is written to before it has been read.
+        """
+        cdef char* new = self.data if self.coming is None else self.coming_data
+        self.gather(new, order, n, capacity)
+        if self.coming is not None:
+            self.array, self.data, self.coming = self.coming, new, None
+        self.capacity = capacity
+
+    cdef void gather(self, char* new, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept nogil:
+        """The numbers themselves."""
+        cdef Py_ssize_t row
+        for row in range(self.rows):
+            gather_row(self.data + row * self.capacity * self.item, new + row * capacity * self.item, order, n, self.item)
+            memset(new + (row * capacity + n) * self.item, 0, (capacity - n) * self.item)
 
     cdef void clear(self, Py_ssize_t slot) noexcept nogil:
         """A slot is free: make its numbers 0, and those in the tables behind this one."""
@@ -56,18 +83,29 @@ cdef class SquareTable(Table):
     """Numbers per pair of slots; 0 for slots that nobody holds."""
 
     def __init__(self):
-        self.set_array(np.zeros((0, 0)))
+        Table.__init__(self, 0)
 
-    def move(self, slots, Py_ssize_t capacity):
-        n, old = len(slots), self.array
-        in_place = len(old) == capacity and (np.diff(slots) > 0).all()
-        new = old if in_place else np.zeros((capacity, capacity))
-        for i, slot in enumerate(slots):            # a row at a time: matrices of many terms are large
-            new[i, :n] = old[slot, slots]
-        if in_place and n:
-            used = slots[-1] + 1
-            new[:n, n:used] = new[n:used, :used] = 0
-        self.set_array(new)
+    def shape(self, Py_ssize_t capacity):
+        return capacity, capacity
+
+    cdef int prepare(self, Py_ssize_t capacity, bint in_place) except -1:
+        """Matrices of many terms are large: memory that is 0 and never touched costs nothing."""
+        self.coming = None
+        if not in_place:
+            self.coming = np.zeros((capacity, capacity))
+            self.coming_data = array_data(self.coming)
+        return 0
+
+    cdef void gather(self, char* new, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept nogil:
+        cdef Py_ssize_t row, size = capacity * sizeof(double), first = n * sizeof(double), used
+        for row in range(n):
+            gather_row(self.data + order[row].slot * self.capacity * sizeof(double), new + row * size, order, n, sizeof(double))
+        if new == self.data and n:
+            used = order[n - 1].slot + 1
+            for row in range(used):
+                if row == n:
+                    first = 0
+                memset(new + row * size + first, 0, used * sizeof(double) - first)
 
     cdef void clear(self, Py_ssize_t slot) noexcept nogil:
         cdef double* numbers = <double*> self.data
@@ -78,16 +116,62 @@ cdef class SquareTable(Table):
             self.next.clear(slot)
 
 
+cdef class RowTable(Table):
+    """Numbers per slot that are next to each other, a row for each.
+
+    Parameters
+    ----------
+    columns : int
+    dtype : numpy dtype
+    """
+
+    def __init__(self, Py_ssize_t columns, dtype):
+        self.columns = columns
+        Table.__init__(self, 0, dtype)
+
+    def shape(self, Py_ssize_t capacity):
+        return capacity, self.columns
+
+    cdef void gather(self, char* new, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept nogil:
+        cdef Py_ssize_t i, size = self.columns * self.item
+        for i in range(n):
+            if new != self.data or order[i].slot != i:
+                memcpy(new + i * size, self.data + order[i].slot * size, size)
+        memset(new + n * size, 0, (capacity - n) * size)
+
+
+cdef void gather_row(const char* old, char* new, const Aged* order, Py_ssize_t n, Py_ssize_t item) noexcept nogil:
+    """new[i] = old[order[i].slot], items of so many bytes."""
+    cdef Py_ssize_t i
+    if item == 8:
+        for i in range(n):
+            memcpy(new + 8 * i, old + 8 * order[i].slot, 8)
+    elif item == 4:
+        for i in range(n):
+            memcpy(new + 4 * i, old + 4 * order[i].slot, 4)
+    else:
+        for i in range(n):
+            memmove(new + item * i, old + item * order[i].slot, item)
+
+
+cdef int compare_ages(const void* a, const void* b) noexcept nogil:
+    return ((<const Aged*> a).birthday > (<const Aged*> b).birthday) - ((<const Aged*> a).birthday < (<const Aged*> b).birthday)
+
+
 cdef class Tenant:
     """Who holds slots of a dictionary, and must know when they move."""
 
-    cdef int settle(self) except -1:
+    cdef void settle(self) noexcept nogil:
         """Release slots that need not be held any more."""
+        pass
+
+    cdef int prepare(self, Py_ssize_t capacity) except -1:
+        """There may soon be so many slots: get what memory that needs. What is in tables of the dictionary follows anyway."""
         return 0
 
-    cdef int moved(self) except -1:
+    cdef void moved(self) noexcept:
         """The slots have moved: those in use are now 0, 1, ..., oldest first."""
-        return 0
+        pass
 
 
 cdef class Dictionary:
@@ -99,8 +183,8 @@ cdef class Dictionary:
     dtype : numpy dtype
         Precision of the points.
 
-    A kind of points implements `open`, `place`, `point`, `square_of`, `tilt_of`, `slot_row` and `move_points`, and
-    for Python `points_at`, `state`, `check_state` and `restore_points`.
+    A kind of points implements `open`, `place`, `point`, `square_of`, `tilt_of` and `slot_row`, and for Python `points_at`,
+    `state`, `check_state` and `restore_points`. It keeps points in tables, or implements `prepare_points` and `move_points`.
     """
 
     def __init__(self, Py_ssize_t n_features, dtype):
@@ -122,7 +206,8 @@ cdef class Dictionary:
         return table
 
     cdef add_table(self, Table table):
-        table.move(np.zeros(0, dtype=np.intp), self.capacity)
+        table.prepare(self.capacity, False)
+        table.move(NULL, 0, self.capacity)
         self.tables.append(table)
         return table
 
@@ -260,15 +345,50 @@ cdef class Dictionary:
         slots = slots[self.holders.array[0, self.start:self.stop] > 0]
         return slots[np.argsort(self.birthdays.array[0, slots], kind="stable")]
 
-    cdef pack(self, Py_ssize_t capacity):
+    cdef int pack(self, Py_ssize_t capacity) except -1:
         """Move what is held to the front, oldest first."""
         cdef Tenant tenant
-        slots = self.slots()
-        self.move_points(slots, capacity)
+        cdef Table table
+        cdef Aged* order = <Aged*> malloc(max(1, self.held) * sizeof(Aged))
+        cdef bint in_place
+        if order == NULL:
+            raise MemoryError
+        try:
+            in_place = self.sort_by_age(order) and capacity == self.capacity
+            for table in self.tables:
+                table.prepare(capacity, in_place)
+            self.prepare_points(order, capacity)
+            for tenant in self.tenants:
+                tenant.prepare(capacity)
+            self.move(order, capacity)
+        finally:
+            free(order)
+            for table in self.tables:
+                table.coming = None
+        return 0
+
+    cdef bint sort_by_age(self, Aged* order) noexcept nogil:
+        """Slots that somebody holds, oldest first; return whether they ascend."""
+        cdef Py_ssize_t slot, i, n = 0
+        cdef bint ascends = True
+        for slot in range(self.start, self.stop):
+            if (<int*> self.holders.data)[slot]:
+                order[n].birthday, order[n].slot = self.born(slot), slot
+                ascends &= n == 0 or order[n - 1].birthday < order[n].birthday
+                n += 1
+        if not ascends:
+            qsort(order, n, sizeof(Aged), compare_ages)
+        return ascends
+
+    cdef void move(self, const Aged* order, Py_ssize_t capacity) noexcept:
+        """Carry out what has been prepared."""
+        cdef Tenant tenant
+        cdef Table table
         for table in self.tables:
-            table.move(slots, capacity)
+            table.move(order, self.held, capacity)
         self.capacity = capacity
-        self.start, self.stop, self.n_holes = 0, len(slots), 0
+        self.start, self.stop, self.n_holes = 0, self.held, 0
+        self.move_points()
         for tenant in self.tenants:
             tenant.moved()
 
@@ -324,9 +444,13 @@ cdef class Dictionary:
         """Inner products of a slot's own point with all slots in use, into w.slot_inner, distances into w.slot_l1."""
         pass
 
-    cdef move_points(self, slots, Py_ssize_t capacity):
-        """The points of these slots become those of slots 0, 1, ..., with room for `capacity`."""
-        raise NotImplementedError
+    cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1:
+        """The points of these slots are about to become those of slots 0, 1, ..., with room for `capacity`."""
+        return 0
+
+    cdef void move_points(self) noexcept:
+        """Now they do."""
+        pass
 
     # ---- State --------------------------------------------------------------------------------
 
@@ -340,11 +464,8 @@ cdef class Dictionary:
         """Take over points that have been checked (`check_state`); nobody holds them yet."""
         n = len(state["birthdays"])
         self.start = self.stop = self.held = self.n_holes = 0
-        nothing = np.zeros(0, dtype=np.intp)
-        self.move_points(nothing, n)
-        for table in self.tables:
-            table.move(nothing, n)
-        self.capacity = self.stop = n
+        self.pack(n)
+        self.stop = n
         self.birthdays.array[0] = state["birthdays"]
         self.restore_points(state)
 
@@ -366,5 +487,5 @@ cdef class Dictionary:
         free = set(np.flatnonzero(holders[self.start:self.stop] == 0) + self.start)
         holes = set(self.hole_table.array[0, :self.n_holes].tolist())
         assert free <= holes and all(slot < self.stop for slot in holes), "a free slot is lost"
-        assert all(table.array.shape[1] == self.capacity for table in self.tables)
+        assert all(table.array.shape == table.shape(self.capacity) for table in self.tables)
         assert len(set(self.birthdays.array[0, self.slots()].tolist())) == self.held

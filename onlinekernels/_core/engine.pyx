@@ -152,7 +152,7 @@ cdef class Engine:
 
         `scores` takes one row of `width` numbers per example, `steps`, `scalars` and `deviations` take one, and `reaches`,
         for the `coverage` that `level_of` has found, one for each target.  An error, or Ctrl-C, stops after the last
-        complete row; the exception says how many rows that were.
+        complete row; `done` says how many rows that were.
         """
         cdef Py_ssize_t n = y.shape[0] // self.targets, width = self.function.width, first
         cdef const double* weight_data
@@ -173,11 +173,8 @@ cdef class Engine:
                 self.learn_piece(w, first, min(n - first, self.function.piece_rows()), &y[first * self.targets],
                                  weight_data, trace)
                 PyErr_CheckSignals()
+        finally:
             self.tidy()
-        except BaseException as error:
-            self.tidy()
-            error.rows_learned = self.done
-            raise
         self.take_back(w)
 
     def learn_one(self, x, double y):
@@ -187,11 +184,8 @@ cdef class Engine:
         try:
             self.attach(w, [x] if self.function.takes_objects else x)
             self.learn_piece(w, 0, 1, &y, NULL, Trace(NULL, NULL, NULL, NULL, NULL, 0, 0.0, 0.0))
+        finally:
             self.tidy()
-        except BaseException as error:
-            self.tidy()
-            error.rows_learned = 0
-            raise
         self.take_back(w)
 
     cdef int learn_piece(self, Workspace w, Py_ssize_t first, Py_ssize_t rows, const double* y, const double* weights,
@@ -201,8 +195,8 @@ cdef class Engine:
         self.hypothesis.mind_rounding_from_python()
         try:
             if self.scaler is not None:
-                self.first, self.scaled = first, True
                 self.scaler.open(w, first, rows)
+                self.first, self.scaled = first, True
             self.function.open(w, 0 if self.scaler is not None and not self.scaler.sparse else first, rows, True, -1)
             with nogil:
                 learned = self.run(w, y, weights, trace)

@@ -18,6 +18,7 @@ cdef class Forest:
     cdef double* low_data
     cdef double* stretch_data
 
+    cdef void take_over(self, Tree tree, Py_ssize_t width) noexcept
     cdef void map_point(self, const double* x, double* out) noexcept nogil
     cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint copies) except -1
     cdef void evaluate(self, Workspace w, const double* x, Py_ssize_t rows) noexcept nogil

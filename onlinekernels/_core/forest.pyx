@@ -47,15 +47,19 @@ cdef class Forest:
         """Trees without terms."""
         return Tree(self.description, self.n_features, self.channels * width)
 
-    def widen(self, Py_ssize_t width):
-        """Make room for more outputs."""
-        self.plant_anew(width, self.width, self.width)
+    cdef void take_over(self, Tree tree, Py_ssize_t width) noexcept:
+        """Go on with trees for so many outputs."""
+        self.tree, self.width = tree, width
+
+    def wider(self, Py_ssize_t width):
+        """The trees with room for more outputs."""
+        return self.planted(width, self.width, self.width)
 
     def copy_last(self, Py_ssize_t n):
         """Outputs from the n-th on become what the one before them is."""
-        self.plant_anew(self.width, n, n - 1)
+        self.take_over(self.planted(self.width, n, n - 1), self.width)
 
-    def plant_anew(self, Py_ssize_t width, Py_ssize_t n, Py_ssize_t source):
+    def planted(self, Py_ssize_t width, Py_ssize_t n, Py_ssize_t source):
         """Trees with the first n outputs, and behind them up to `width` what output `source` is, 0 if there is none."""
         cdef Py_ssize_t j
         planted = self.empty(width)
@@ -66,7 +70,7 @@ cdef class Forest:
             moved[:, n:] = values[:, source:source + 1] if source < self.width else 0.0
             moved[:, :n] = values[:, :n]
             planted.load(j, keys, counts, moved.reshape(self.channels * width, len(keys)), sizes)
-        self.tree, self.width = planted, width
+        return planted
 
     # ---- In the loop --------------------------------------------------------------------------
 
@@ -264,7 +268,7 @@ cdef class Trees(Function):
     # ---- For Python ---------------------------------------------------------------------------
 
     def widen(self, Py_ssize_t width):
-        self.forest.widen(width)
+        self.forest.take_over(self.forest.wider(width), width)
 
     def copy_last(self, Py_ssize_t n):
         self.forest.copy_last(n)
@@ -386,8 +390,9 @@ cdef class BudgetedTrees(Terms):
     # ---- For Python ---------------------------------------------------------------------------
 
     def widen(self, Py_ssize_t width):
-        Terms.widen(self, width)
-        self.forest.widen(width)
+        cdef Tree trees = self.forest.wider(width)
+        Terms.widen(self, width)                # the last that can fail
+        self.forest.take_over(trees, width)
 
     def copy_last(self, Py_ssize_t n):
         Terms.copy_last(self, n)

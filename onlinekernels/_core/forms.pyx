@@ -157,8 +157,8 @@ cdef class ManyLabels(Form):
         if display is None:
             self.ranks, self.n_ranked, self.rank_array = NULL, 0, None
             return
-        self.rank_array = np.ascontiguousarray(np.argsort(display), dtype=np.int64)
-        self.ranks, self.n_ranked = <const long long*> array_data(self.rank_array), len(display)
+        ranks = np.ascontiguousarray(np.argsort(display), dtype=np.int64)
+        self.ranks, self.n_ranked, self.rank_array = <const long long*> array_data(ranks), len(display), ranks
 
     cdef void distances(self, Py_ssize_t y, Workspace w, double* out) noexcept nogil:
         """Delta(y, .) as the loss sees it."""

@@ -30,8 +30,8 @@ cdef class Hypothesis:
     cdef object constants               # what a constant would say: means of the targets, or how frequent each class is
     cdef double* constant
 
-    cdef set_offsets(self, offsets)
-    cdef set_constants(self, constants)
+    cdef int set_constants(self, constants) except -1
+    cdef int set_offsets(self, offsets) except -1
     # The three moves
     cdef bint evaluate(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef bint decide(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil

@@ -57,28 +57,34 @@ cdef class Hypothesis:
         self.rule.grow(function.width, 1, function.outputs.ahead)
         self.rule.stand_on(function)
 
-    cdef set_offsets(self, offsets):
-        self.offsets = offsets
-        self.offset = <double*> array_data(offsets)
-        self.offset_sum = self.offset + <Py_ssize_t> offsets.shape[1]
+    cdef int set_offsets(self, offsets) except -1:
+        cdef double* data = <double*> array_data(offsets)
+        cdef Py_ssize_t width = offsets.shape[1]
+        self.offsets, self.offset, self.offset_sum = offsets, data, data + width
+        return 0
 
-    cdef set_constants(self, constants):
-        self.constants, self.constant = constants, <double*> array_data(constants)
+    cdef int set_constants(self, constants) except -1:
+        cdef double* data = <double*> array_data(constants)
+        self.constants, self.constant = constants, data
+        return 0
 
     def grow(self, Py_ssize_t width):
-        """Make room for labels that will join; those that learn ahead go on from the last output."""
+        """Make room for labels that will join; those that learn ahead go on from the last output.
+
+        The function is the last to grow: if that fails, offsets and rule have more room than they need, and no harm is done.
+        """
         outputs = self.function.outputs
-        known = outputs.n if outputs.ahead else self.offsets.shape[1]
-        self.function.grow(width)
-        self.rule.grow(self.function.width, known, outputs.ahead)
-        wider = np.zeros((2, self.function.width))
+        known = outputs.n if outputs.ahead else self.function.width
+        wider = np.zeros((2, max(width, self.function.width)))
         wider[:, :known] = self.offsets[:, :known]
         if outputs.ahead:
             wider[:, known:] = wider[:, known - 1:known]
+        self.rule.grow(wider.shape[1], known, outputs.ahead)
         self.set_offsets(wider)
-        constants = np.zeros(max(2, self.function.width))
+        constants = np.zeros(max(2, wider.shape[1]))
         constants[:len(self.constants)] = self.constants
         self.set_constants(constants)
+        self.function.grow(width)
 
     cdef void let_join(self, Py_ssize_t joined) noexcept nogil:
         """There are so many labels now; what new ones have learned ahead belongs to f from now on."""
@@ -512,20 +518,26 @@ cdef class Hypothesis:
             **self.function.state(),
         }
 
-    def restore(self, state):
-        """Continue from a state; ValueError, and nothing changed, if it does not fit."""
+    def check_state(self, state):
+        """ValueError unless a state fits."""
         if type(state["t"]) is not int or not 0 <= state["t"] < 1 << 62:
             raise ValueError("t is not a number of examples")
         for name, least in (("scalar", None), ("scalar_sum", None), ("gap", 0.0), ("gap_weight", 0.0), ("square", 0.0), ("product", None),
                             ("peak", 0.0)):
             check_number(state[name], name, least)
         self.function.check_state(state)
-        labels = state["labels"]
-        offset, offset_sum = (check_array(state[name], name, np.float64, (labels,)) for name in ("offset", "offset_sum"))
-        square, product, peak = (check_array(state["ahead"], "ahead", np.float64, (3,)).tolist()
-                                 if self.function.outputs.ahead else (0.0, 0.0, 0.0))
-        check_number(min(square, peak), "ahead", 0.0)
+        for name in ("offset", "offset_sum"):
+            check_array(state[name], name, np.float64, (state["labels"],))
+        if self.function.outputs.ahead:
+            square, _, peak = check_array(state["ahead"], "ahead", np.float64, (3,)).tolist()
+            check_number(min(square, peak), "ahead", 0.0)
         self.rule.check_state(state)
+
+    def restore(self, state):
+        """Continue from a state; ValueError, and nothing changed, if it does not fit."""
+        self.check_state(state)
+        labels = state["labels"]
+        square, product, peak = state["ahead"].tolist() if self.function.outputs.ahead else (0.0, 0.0, 0.0)
         self.function.restore(state)
         self.rule.restore(state)
         self.now.t = state["t"]
@@ -533,7 +545,7 @@ cdef class Hypothesis:
         self.now.pace = Pace(state["gap"], state["gap_weight"])
         self.now.norms = Norms(state["square"], state["product"], state["peak"])
         self.now.ahead = Norms(square, product, peak)
-        self.offsets[0, :labels], self.offsets[1, :labels] = offset, offset_sum
+        self.offsets[0, :labels], self.offsets[1, :labels] = state["offset"], state["offset_sum"]
 
     def _check(self):
         """Assert every invariant."""

@@ -1,7 +1,7 @@
 """Budgets that look at the kernel: what goes leaves something behind, or is chosen by what it is worth."""
 cimport cython
 from onlinekernels._core.coefficients cimport Budget, Coefficients
-from onlinekernels._core.dictionary cimport SquareTable
+from onlinekernels._core.dictionary cimport SquareTable, Table
 from onlinekernels._core.kernelrows cimport KernelRows
 from onlinekernels._core.workspace cimport Workspace
 
@@ -14,6 +14,7 @@ cdef class Span:
     cdef double* factor                 # (room, room): R, upper triangular; K = R'R over the points, oldest first
     cdef double* own                    # k(x, x) of each point
     cdef double* spike                  # the diagonal of K^-1
+    cdef double* wear                   # and by how much rounding may have changed it
     # What was looked at last
     cdef double* row                    # its kernel values with the points
     cdef double* way                    # R'^-1 row
@@ -28,6 +29,7 @@ cdef class Span:
     cdef void solve(self, Py_ssize_t first, double* way, double* out) noexcept nogil
     cdef void append(self) noexcept nogil
     cdef double leave(self, Py_ssize_t place) noexcept nogil
+    cdef void renew_spike(self, Py_ssize_t place) noexcept nogil
     cdef make_room(self, Py_ssize_t room)
 
 
@@ -48,7 +50,7 @@ cdef class Projecting(Budget):
 
 cdef class PairBudget(Budget):
     cdef readonly SquareTable pairs     # a number for each two terms; of slots without a term it means nothing
-    cdef object row_array
+    cdef Table rows_of_newcomers
     cdef double* row                    # the newcomer's numbers with all slots in use,
     cdef double own                     # and with itself
 
@@ -60,7 +62,8 @@ cdef class Merging(PairBudget):
     cdef KernelRows rows
     cdef double rate                    # of the Gaussian: exp(-rate |a - b|^2)
     cdef double shift                   # a constant added to it, as a part of its height
-    cdef object table_array, candidate_array
+    cdef object table_array
+    cdef Table candidates
     cdef const double* table            # what a merger loses, by (ratio of coefficients, kernel value)
     cdef double table_error             # within this part of it
     cdef double* coefficient            # of candidates: the terms, the newcomer at the end
@@ -87,7 +90,7 @@ cdef class Shrinking(PairBudget):
 cdef class Redundant(PairBudget):
     cdef readonly bint tighter
     cdef readonly bint insert_first     # the newcomer counts when it is chosen who goes
-    cdef object score_array
+    cdef Table score_table              # room for what follows
     cdef double* scores                 # (capacity + 1, outputs): f at the terms' points, in the frame's coordinates
     cdef double* side                   # (capacity + 1,): of one output, the labels of the terms, +1 or -1
     cdef double* coming                 # (outputs,): the newcomer's coefficients; 0 if it does not count

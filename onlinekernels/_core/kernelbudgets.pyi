@@ -47,6 +47,5 @@ class Shrinking(PairBudget):
 
 class Redundant(PairBudget):
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-    def widened(self, terms: Any) -> Any: ...
     tighter: Any
     insert_first: Any

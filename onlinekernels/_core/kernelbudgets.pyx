@@ -12,11 +12,14 @@ from onlinekernels._core.vecmath cimport ok_axpy, ok_dot, ok_exp_array, ok_rotat
 from onlinekernels._core.workspace cimport Workspace
 
 cdef enum:
-    VECTORS = 7         # of a span, beside its factor
+    VECTORS = 8         # of a span, beside its factor
+    KEPT = 3            # of these, those that are not scratch
     GRID = 100          # cells of the table of mergers, each way
 
 # Losses, or sizes, that differ by less than this are equal: then the oldest goes, whatever the rounding.
 cdef double NEARLY = 1.0 + 1e-9
+cdef double ROUNDING = 2.220446049250313e-16
+cdef double WORN = 1e-4                 # the diagonal of an inverse is computed anew before it is further off than that
 
 
 cdef class Span:
@@ -31,20 +34,23 @@ cdef class Span:
 
     cdef make_room(self, Py_ssize_t room):
         """Room for so many points; those that are there stay."""
-        old, n = self.array, self.n
-        self.array = aligned_empty((room + VECTORS, room), np.dtype(float))
-        self.array[:] = 0.0
-        order = np.zeros(room, dtype=np.intp)
+        cdef Py_ssize_t n = self.n
+        cdef Py_ssize_t* slots
+        cdef double* numbers
+        array, order = aligned_empty((room + VECTORS, room), np.dtype(float)), np.zeros(room, dtype=np.intp)
+        slots, numbers = <Py_ssize_t*> array_data(order), <double*> array_data(array)
+        array[:] = 0.0
         if n:
-            self.array[:n, :n] = old[:n, :n]
-            self.array[room:room + 2, :n] = old[self.room:self.room + 2, :n]
+            array[:n, :n] = self.array[:n, :n]
+            array[room:room + KEPT, :n] = self.array[self.room:self.room + KEPT, :n]
             order[:n] = self.order_array[:n]
-        self.room, self.order_array, self.looked = room, order, False
-        self.order = <Py_ssize_t*> array_data(order)
-        self.factor = <double*> array_data(self.array)
+        # Nothing below can fail.
+        self.room, self.array, self.order_array, self.looked = room, array, order, False
+        self.order, self.factor = slots, numbers
         self.own = self.factor + room * room
         self.spike = self.own + room
-        self.row = self.spike + room
+        self.wear = self.spike + room
+        self.row = self.wear + room
         self.way = self.row + room
         self.shares = self.way + room
         self.column = self.shares + room
@@ -74,11 +80,14 @@ cdef class Span:
     cdef void append(self) noexcept nogil:
         """The point that was looked at is one of them, the last; its slot is not known yet."""
         cdef Py_ssize_t i, n = self.n
+        cdef double change, error = ROUNDING * self.own_value / self.residual
         for i in range(n):
             self.factor[i * self.room + n] = self.way[i]
-            self.spike[i] += self.shares[i] * self.shares[i] / self.residual
+            change = self.shares[i] * self.shares[i] / self.residual
+            self.spike[i] += change
+            self.wear[i] += error * change
         self.factor[n * self.room + n] = sqrt(self.residual)
-        self.own[n], self.spike[n] = self.own_value, 1.0 / self.residual
+        self.own[n], self.spike[n], self.wear[n] = self.own_value, 1.0 / self.residual, 0.0
         self.order[n] = NOBODY
         self.n = n + 1
         self.looked = False
@@ -89,14 +98,17 @@ cdef class Span:
         cdef Py_ssize_t i, k, n = self.n, room = self.room
         cdef double* row
         cdef double* carry = self.way
-        cdef double c, s, length, residual
+        cdef double c, s, length, residual, change, error
         self.looked = False
         memset(self.way, 0, n * sizeof(double))
         self.way[place] = 1.0
         self.solve(place, self.way, self.column)
         residual = 1.0 / self.column[place]
+        error = ROUNDING * self.own[place] * self.column[place]
         for i in range(n):                      # an inverse's diagonal is at least one over the matrix's
-            self.spike[i] = fmax(self.spike[i] - self.column[i] * self.column[i] * residual, 1.0 / self.own[i])
+            change = self.column[i] * self.column[i] * residual
+            self.spike[i] = fmax(self.spike[i] - change, 1.0 / self.own[i])
+            self.wear[i] += error * change
         for i in range(place):
             row = self.factor + i * room
             memmove(row + place, row + place + 1, (n - 1 - place) * sizeof(double))
@@ -108,20 +120,40 @@ cdef class Span:
             c, s = carry[k - place] / length, row[0] / length
             ok_rotate(c, s, carry + k - place, row, self.factor + k * room + k, n - 1 - k)
         for i in range(place, n - 1):
-            self.own[i], self.spike[i], self.order[i] = self.own[i + 1], self.spike[i + 1], self.order[i + 1]
+            self.own[i], self.spike[i], self.wear[i] = self.own[i + 1], self.spike[i + 1], self.wear[i + 1]
+            self.order[i] = self.order[i + 1]
         self.n = n - 1
+        for i in range(n - 1):
+            if self.wear[i] > WORN * self.spike[i]:
+                self.renew_spike(i)
         return residual
+
+    cdef void renew_spike(self, Py_ssize_t place) noexcept nogil:
+        """What sums and differences have left of it is rounding: |R'^-1 e|^2, from the factor."""
+        cdef Py_ssize_t i, n = self.n
+        cdef double* way = self.way
+        cdef double* row
+        memset(way, 0, n * sizeof(double))
+        way[place] = 1.0
+        for i in range(place, n):
+            row = self.factor + i * self.room
+            way[i] /= row[i]
+            ok_axpy(-way[i], row + i + 1, way + i + 1, n - i - 1)
+        self.spike[place], self.wear[place] = ok_dot(way + place, way + place, n - place), 0.0
 
     def state(self):
         """Named arrays."""
         return {"factor": self.array[:self.n, :self.n][np.triu_indices(self.n)],
-                "spikes": self.array[self.room:self.room + 2, :self.n].copy()}
+                "spikes": self.array[self.room:self.room + 2, :self.n].copy(),
+                "wear": self.array[self.room + 2, :self.n].copy()}
 
     def check_state(self, state, Py_ssize_t n, double floor):
         """ValueError unless a state is about n points that no others nearly span."""
         factor = np.zeros((n, n))
         factor[np.triu_indices(n)] = check_array(state["factor"], "factor", np.float64, (n * (n + 1) // 2,))
         own, spike = check_array(state["spikes"], "spikes", np.float64, (2, n))
+        if "wear" in state and (check_array(state["wear"], "wear", np.float64, (n,)) < 0).any():
+            raise ValueError("wear is negative")
         with np.errstate(over="ignore"):
             square = (factor**2).sum(axis=0)
         if not (np.isfinite(square).all() and (np.diag(factor) > 0).all() and (np.diag(factor)**2 > 0.5 * floor * square).all()):
@@ -138,6 +170,7 @@ cdef class Span:
         self.make_room(max(self.room, n))
         self.array[:n, :n][np.triu_indices(n)] = state["factor"]
         self.array[self.room:self.room + 2, :n] = state["spikes"]
+        self.array[self.room + 2, :n] = state.get("wear", state["spikes"][1])       # earlier files do not know: renew all
         self.order_array[:n] = slots
         self.n = n
 
@@ -270,14 +303,19 @@ cdef class Projecting(Budget):
             place += 1
         self.span.leave(place)
 
-    cdef int arrange(self, Coefficients terms, slots) except -1:
-        """The span follows the terms whatever their slots are called."""
+    cdef int begin(self, Coefficients terms) except -1:
         self.floor = 1e-10 if terms.dictionary.dtype == np.float64 else 1e-5
-        if self.span.room < terms.dictionary.capacity + 1:
-            self.span.make_room(terms.dictionary.capacity + 1)
-        if len(slots) == self.span.n:           # otherwise a state is about to be restored
-            self.span.order_array[:self.span.n] = slots
         return 0
+
+    cdef int prepare(self, Coefficients terms, Py_ssize_t capacity) except -1:
+        if self.span.room < capacity + 1:
+            self.span.make_room(capacity + 1)
+        return 0
+
+    cdef void arrange(self, Coefficients terms) noexcept nogil:
+        """The span follows the terms whatever their slots are called."""
+        if terms.count == self.span.n:          # otherwise a state is about to be restored
+            terms.list_slots(self.span.order)
 
     def state(self, Coefficients terms, slots):
         return self.span.state()
@@ -317,12 +355,12 @@ cdef class PairBudget(Budget):
                 numbers[slot * capacity + other] = numbers[other * capacity + slot] = self.row[other - start]
         numbers[slot * capacity + slot] = self.own
 
-    cdef int arrange(self, Coefficients terms, slots) except -1:
-        if self.pairs is None:
-            self.pairs = terms.dictionary.add_table(SquareTable())
-        self.row_array = np.zeros(max(1, terms.dictionary.capacity))
-        self.row = <double*> array_data(self.row_array)
+    cdef int begin(self, Coefficients terms) except -1:
+        self.pairs, self.rows_of_newcomers = terms.dictionary.add_table(SquareTable()), terms.dictionary.new_table(1)
         return 0
+
+    cdef void arrange(self, Coefficients terms) noexcept nogil:
+        self.row = <double*> self.rows_of_newcomers.data
 
     def state(self, Coefficients terms, slots):
         numbers = self.pairs.array[np.ix_(slots, slots)]
@@ -457,15 +495,18 @@ cdef class Merging(PairBudget):
         self.table_array, self.table_error = merger_table(self.shift)
         self.table = <const double*> array_data(self.table_array)
 
-    cdef int arrange(self, Coefficients terms, slots) except -1:
-        cdef Py_ssize_t room = terms.dictionary.capacity + 1
-        PairBudget.arrange(self, terms, slots)
-        self.candidate_array = np.zeros((4, room))
-        self.coefficient = <double*> array_data(self.candidate_array)
+    cdef int begin(self, Coefficients terms) except -1:
+        PairBudget.begin(self, terms)
+        self.candidates = terms.dictionary.new_table(8)         # twice four: one more than there are slots
+        return 0
+
+    cdef void arrange(self, Coefficients terms) noexcept nogil:
+        cdef Py_ssize_t room = 2 * self.candidates.capacity
+        PairBudget.arrange(self, terms)
+        self.coefficient = <double*> self.candidates.data
         self.distance = self.coefficient + room
         self.value = self.distance + room
         self.bound = self.value + room
-        return 0
 
     cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil:
         cdef Py_ssize_t victim, partner, start = terms.dictionary.start, n = terms.dictionary.size()
@@ -770,6 +811,10 @@ cdef class Redundant(PairBudget):
         cdef Py_ssize_t slot, row, k, start = terms.dictionary.start, stop = terms.dictionary.stop
         cdef const double* stored
         cdef double* scores
+        self.used = <double*> self.score_table.data
+        self.coming = self.used + terms.rows
+        self.scores = self.coming + terms.rows
+        self.side = self.scores + (self.score_table.capacity + 1) * terms.rows
         memset(self.coming, 0, terms.rows * sizeof(double))
         for k in range(w.term.n if self.insert_first else 0):
             self.coming[w.term.labels[k]] = w.term.stored[k]
@@ -831,15 +876,15 @@ cdef class Redundant(PairBudget):
                 mistakes += 1
         return mistakes
 
-    cdef int arrange(self, Coefficients terms, slots) except -1:
-        PairBudget.arrange(self, terms, slots)
-        self.widened(terms)
+    cdef int begin(self, Coefficients terms) except -1:
+        PairBudget.begin(self, terms)
+        self.score_table = terms.dictionary.new_table(score_rows(terms.rows))
         return 0
 
-    def widened(self, Coefficients terms):
-        room = terms.dictionary.capacity + 1
-        self.score_array = np.zeros((room + 2) * terms.rows + room)
-        self.used = <double*> array_data(self.score_array)
-        self.coming = self.used + terms.rows
-        self.scores = self.coming + terms.rows
-        self.side = self.scores + <Py_ssize_t> room * terms.rows
+    cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1:
+        return self.score_table.set_array(np.zeros((score_rows(rows), terms.dictionary.capacity)))
+
+
+cdef Py_ssize_t score_rows(Py_ssize_t rows) noexcept:
+    """Numbers per slot that have room for all of `take_scores`: with one slot, 2 for each output, and 2 slots' scores and sides."""
+    return 4 * rows + 2

@@ -46,7 +46,7 @@ cdef class Residents(Tenant):
         dictionary.add_tenant(self)
         self.moved()
 
-    cdef int moved(self) except -1:
+    cdef void moved(self) noexcept:
         """Read where everybody is from the table that has moved with the slots."""
         cdef Py_ssize_t slot
         cdef const long long* places = <const long long*> self.places.data
@@ -56,7 +56,6 @@ cdef class Residents(Tenant):
                 self.order[places[slot] - 1] = slot
             elif places[slot] < 0:
                 self.queue[-1 - places[slot]] = slot
-        return 0
 
     cdef void settle_down(self, const Py_ssize_t* slots, Py_ssize_t n) noexcept:
         """These slots are the points now, in the order of their coordinates; whoever else was here goes, and nobody waits."""

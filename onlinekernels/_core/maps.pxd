@@ -21,6 +21,7 @@ cdef class FeatureMap:
                       Py_ssize_t stride) except -1
     cdef bint grows(self) noexcept nogil
     cdef change(self, Workspace w, Py_ssize_t first)
+    cdef void carry_out_change(self) noexcept
     cdef void admit(self, Workspace w) noexcept nogil
     # The same for all
     cdef int make_ready(self, Workspace w) except -1
@@ -53,6 +54,8 @@ cdef class FourierMap(FeatureMap):
 
 @cython.final
 cdef class NystroemMap(FeatureMap):
+    cdef tuple arguments
+    cdef NystroemMap successor              # what the map is about to be; None for what it is
     cdef Program program
     cdef readonly Dictionary landmarks
     cdef DensePoints dense                  # the same, or None
@@ -70,10 +73,9 @@ cdef class NystroemMap(FeatureMap):
     cdef double scale                       # of features
     cdef bint tells_examples_apart          # Noise: an equal row is another example
 
-    cdef set_factor(self, factor)
+    cdef int set_factor(self, factor) except -1
     cdef int begin(self, origin) except -1
     cdef Py_ssize_t twin(self, Workspace v) noexcept nogil
-    cdef double solve(self, double* row, Py_ssize_t n) noexcept nogil
     cdef int make_work(self, Workspace v, Py_ssize_t m) except -1
     cdef void kernel_row(self, Workspace v, Py_ssize_t i, double* out) noexcept nogil
     cdef int grow_rows(self, Workspace v, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1

@@ -47,7 +47,9 @@ cdef class FeatureMap:
 
     `change(w, first)`
         just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features change:
-        then phi becomes B phi, and weights w become B w;
+        then phi becomes B phi, and weights w become B w. That is prepared, and happens with
+    `carry_out_change()`
+        once the weights are ready for it, or there is no matrix; it cannot fail;
     `admit(w)`
         the row that was mapped last is being learned. Features of all other examples stay as they are: a new feature is 0
         for those learned before, and so is its weight.
@@ -71,6 +73,9 @@ cdef class FeatureMap:
 
     cdef change(self, Workspace w, Py_ssize_t first):
         return None
+
+    cdef void carry_out_change(self) noexcept:
+        pass
 
     cdef void admit(self, Workspace w) noexcept nogil:
         pass
@@ -296,6 +301,14 @@ cdef class FourierMap(FeatureMap):
         state["phases"] = self.phases - fill * frequencies[self.n_features:].sum(axis=0)
 
 
+cdef double solve_row(const double* lower, Py_ssize_t stride, double* row, Py_ssize_t n) noexcept nogil:
+    """row <- L^-1 row; return its square."""
+    cdef Py_ssize_t j
+    for j in range(n):
+        row[j] = (row[j] - ok_dot(lower + j * stride, row, j)) / lower[j * stride + j]
+    return ok_dot(row, row, n)
+
+
 cdef void subtract_rows(const double* lower, Py_ssize_t stride, Py_ssize_t n, double* right,
                         Py_ssize_t columns) noexcept nogil:
     """right <- L^-1 right, row after row."""
@@ -336,6 +349,7 @@ cdef class NystroemMap(FeatureMap):
 
     def __init__(self, examples, double scale, ops, Py_ssize_t size, str name):
         FeatureMap.__init__(self, examples, size)
+        self.arguments = examples, scale, ops, size, name
         self.dependent, self.nearly_dependent = DEPENDENT[self.dtype]
         self.depth = 1
         self.scale = sqrt(scale)
@@ -345,7 +359,7 @@ cdef class NystroemMap(FeatureMap):
         self.begin(None)
 
     cdef int begin(self, origin) except -1:
-        """No landmarks, about an origin."""
+        """No landmarks, about an origin; to be called before the map is in use, see `successor`."""
         self.dense = self.spread = None
         if self.sparse:
             self.landmarks = self.spread = SparsePoints(self.n_features)
@@ -361,10 +375,10 @@ cdef class NystroemMap(FeatureMap):
         self.inverse = None
         return 0
 
-    cdef set_factor(self, factor):
-        self.factor = factor
-        self.lower = <double*> array_data(factor)
-        self.capacity = len(factor)
+    cdef int set_factor(self, factor) except -1:
+        cdef double* lower = <double*> array_data(factor)
+        self.factor, self.lower, self.capacity = factor, lower, len(factor)
+        return 0
 
     cdef bint grows(self) noexcept nogil:
         return self.inverse is None
@@ -380,7 +394,11 @@ cdef class NystroemMap(FeatureMap):
         learning = learning and self.grows()
         if learning and self.landmarks.stop == 0 and not self.sparse:
             row = w.array(<char*> w.source_data + first * self.row_bytes, 1, self.n_features, self.dtype)[0]
-            self.begin(self.program.choose_origin(row))
+            origin = self.program.choose_origin(row)
+            if origin is not self.dense.origin:
+                self.successor = NystroemMap(*self.arguments)
+                self.successor.begin(origin)
+                self.carry_out_change()
         self.landmarks.open(v, first, m, learning, False)
         if learning and self.landmarks.capacity > self.capacity:
             wider = np.zeros((self.landmarks.capacity, self.landmarks.capacity))
@@ -426,13 +444,6 @@ cdef class NystroemMap(FeatureMap):
         self.program.row(inner, l1, x, v.facts, 1, self.landmarks.point(0), <const double*> self.facts.data,
                          self.facts.capacity, n, out)
 
-    cdef double solve(self, double* row, Py_ssize_t n) noexcept nogil:
-        """row <- L^-1 row; return its square."""
-        cdef Py_ssize_t j
-        for j in range(n):
-            row[j] = (row[j] - ok_dot(self.lower + j * self.capacity, row, j)) / self.lower[j * self.capacity + j]
-        return ok_dot(row, row, n)
-
     cdef int grow_rows(self, Workspace v, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1:
         """Features while landmarks come; a row that is learned and is no combination of them has one more."""
         cdef Py_ssize_t i, n = self.landmarks.stop, twin
@@ -440,7 +451,7 @@ cdef class NystroemMap(FeatureMap):
         with nogil:
             for i in range(m):
                 self.kernel_row(v, i, v.work)
-                rest = v.own[i] - self.solve(v.work, n)
+                rest = v.own[i] - solve_row(self.lower, self.capacity, v.work, n)
                 memcpy(out + i * stride, v.work, n * sizeof(double))
                 if not learning:
                     continue
@@ -507,48 +518,59 @@ cdef class NystroemMap(FeatureMap):
     cdef change(self, Workspace w, Py_ssize_t first):
         """When all landmarks are there, and a row comes that is no combination of them: fix them."""
         cdef Workspace v = w.under
+        cdef double rest
+        self.successor = None
         if not self.grows() or self.landmarks.stop < self.size:
             return None
         v.source, v.source_data = w.source, w.source_data
         self.landmarks.open(v, first, 1, False, False)
         self.make_work(v, 1)
         self.kernel_row(v, 0, v.work)
-        if self.twin(v) >= 0 or not v.own[0] - self.solve(v.work, self.size) > self.dependent * v.own[0]:
+        rest = v.own[0] - solve_row(self.lower, self.capacity, v.work, self.size)
+        if self.twin(v) >= 0 or not rest > self.dependent * v.own[0]:
             return None
         return self.fix()
 
     cdef fix(self):
-        """Give up landmarks that others nearly span; return what that does to features, None for nothing."""
-        cdef Py_ssize_t j, n = self.landmarks.stop, slot
+        """Prepare to give up landmarks that others nearly span; return what that does to features, None for nothing."""
+        cdef Py_ssize_t j, n = self.landmarks.stop
         old = self.factor[:n, :n].copy()
         gram = old @ old.T
         kept, factor = [], np.zeros((n, n))
-        self.set_factor(factor)
         for j in range(n):
             row = np.ascontiguousarray(gram[j, kept])
-            rest = gram[j, j] - self.solve(<double*> array_data(row), len(kept))
+            rest = gram[j, j] - solve_row(<const double*> array_data(factor), n, <double*> array_data(row), len(kept))
             if rest > self.nearly_dependent * gram[j, j]:
                 factor[len(kept), :len(kept)] = row
                 factor[len(kept), len(kept)] = sqrt(rest)
                 kept.append(j)
+        factor = np.ascontiguousarray(factor[:len(kept), :len(kept)]) if len(kept) < n else old
+        successor = NystroemMap(*self.arguments)
+        successor.restore_own({**self.landmarks.state(np.array(kept)), "factor": factor, "fixed": True})
+        self.successor = successor
         if len(kept) == n:
-            self.set_factor(old)
-            self.set_inverse()
             return None
-        self.set_factor(np.ascontiguousarray(factor[:len(kept), :len(kept)]))
-        self.set_inverse()
-        for slot in set(range(n)) - set(kept):
-            self.landmarks.release(slot)
-        self.landmarks.tidy()
         change = np.zeros((self.size, self.size))
-        change[:len(kept), :n] = solve_lower(self.factor, old[kept])
+        change[:len(kept), :n] = solve_lower(factor, old[kept])
         return change
+
+    cdef void carry_out_change(self) noexcept:
+        """Be what the successor is."""
+        cdef NystroemMap next = self.successor
+        if next is None:
+            return
+        self.successor = None
+        self.program, self.landmarks, self.dense, self.spread = next.program, next.landmarks, next.dense, next.spread
+        self.tenant, self.facts = next.tenant, next.facts
+        self.factor, self.lower, self.capacity = next.factor, next.lower, next.capacity
+        self.inverse, self.inverse_data, self.of_rows = next.inverse, next.inverse_data, next.of_rows
 
     def set_inverse(self):
         """The landmarks are fixed, and L is."""
-        self.inverse = solve_lower(self.factor, np.eye(len(self.factor)))
-        self.inverse_data = <const double*> array_data(self.inverse)
-        self.of_rows = self.inverse.astype(self.dtype, copy=False)
+        inverse = solve_lower(self.factor, np.eye(len(self.factor)))
+        self.of_rows = inverse.astype(self.dtype, copy=False)
+        self.inverse_data = <const double*> array_data(inverse)
+        self.inverse = inverse
 
     # ---- For Python ---------------------------------------------------------------------------
 
@@ -629,6 +651,9 @@ cdef class NormalizedMap(FeatureMap):
     cdef change(self, Workspace w, Py_ssize_t first):
         return self.inner.change(w, first)
 
+    cdef void carry_out_change(self) noexcept:
+        self.inner.carry_out_change()
+
     cdef void admit(self, Workspace w) noexcept nogil:
         self.inner.admit(w)
 
@@ -672,6 +697,10 @@ cdef class JoinedMap(FeatureMap):
         if right is not None:
             change[self.left.size:, self.left.size:] = right
         return change
+
+    cdef void carry_out_change(self) noexcept:
+        self.left.carry_out_change()
+        self.right.carry_out_change()
 
     cdef void admit(self, Workspace w) noexcept nogil:
         self.left.admit(w)

@@ -1,13 +1,13 @@
 """Points that are rows of numbers, and points that are Python objects."""
 cimport cython
-from onlinekernels._core.dictionary cimport Dictionary
+from onlinekernels._core.dictionary cimport Dictionary, RowTable
 from onlinekernels._core.workspace cimport Piece, Workspace
 
 
 @cython.final
 cdef class DensePoints(Dictionary):
-    cdef readonly object points             # (capacity, n_features)
-    cdef char* point_data
+    cdef RowTable rows                      # the points
+    cdef char* point_data                   # the same
     cdef Py_ssize_t point_bytes             # bytes of one point
     cdef bint single                        # points are float32
     cdef readonly object origin             # that points are kept about, in their precision; or None
@@ -25,5 +25,6 @@ cdef class DensePoints(Dictionary):
 @cython.final
 cdef class Objects(Dictionary):
     cdef readonly list objects              # an entry for each slot
+    cdef list coming                        # the same after the next move
 
     cdef keep(self, const Piece* piece, x)

@@ -2,8 +2,8 @@
 import numpy as np
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import aligned_empty, check_array
-from onlinekernels._core.dictionary cimport Dictionary
+from onlinekernels._core.arrays import check_array
+from onlinekernels._core.dictionary cimport Aged, Dictionary, RowTable
 from onlinekernels._core.vecmath cimport (ok_inner_row, ok_inner_row_f, ok_l1_block, ok_l1_block_f, ok_precise_dot,
                                           ok_precise_dot_f, ok_subtract, ok_subtract_f)
 from onlinekernels._core.workspace cimport (CENTERED, INNER, L1, OWN_INNER, OWN_L1, SQUARES, TILTS, Piece, Workspace, apart)
@@ -23,22 +23,20 @@ cdef class DensePoints(Dictionary):
     def __init__(self, Py_ssize_t n_features, dtype, origin=None):
         Dictionary.__init__(self, n_features, dtype)
         self.single = self.dtype == np.float32
-        self.points = np.zeros((0, n_features), dtype=self.dtype)
+        self.rows = self.add_table(RowTable(n_features, self.dtype))
         self.point_bytes = n_features * self.dtype.itemsize
         if origin is not None:
             self.origin = np.empty(n_features, dtype=self.dtype)
             self.origin[:] = origin
             self.origin_data = array_data(self.origin)
 
-    cdef move_points(self, slots, Py_ssize_t capacity):
-        cdef Py_ssize_t n = len(slots)
-        if len(self.points) == capacity:
-            self.points[:n] = self.points[slots]
-            return
-        points = aligned_empty((capacity, self.n_features), self.dtype)
-        points[:n] = self.points[slots]
-        self.points = points
-        self.point_data = array_data(points)
+    @property
+    def points(self):
+        """All that there is room for, (capacity, n_features)."""
+        return self.rows.array
+
+    cdef void move_points(self) noexcept:
+        self.point_data = self.rows.data
 
     # ---- Pieces -------------------------------------------------------------------------------
 
@@ -104,7 +102,7 @@ cdef class DensePoints(Dictionary):
         piece.inner = w.buffer(INNER, m * piece.stride * item)
         with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
             if n:
-                np.matmul(examples, self.points[self.start:self.stop].T,
+                np.matmul(examples, self.rows.array[self.start:self.stop].T,
                           out=w.array(piece.inner, m, piece.stride, self.dtype)[:, :n])
             if learning:
                 piece.own_inner = w.buffer(OWN_INNER, m * m * item)
@@ -121,7 +119,7 @@ cdef class DensePoints(Dictionary):
         piece.inner = w.buffer(INNER, n * stride * self.dtype.itemsize)
         piece.narrow = self.single
         with np.errstate(over="ignore", invalid="ignore"):
-            np.matmul(self.points[self.start:self.stop], w.array(<char*> piece.x, m, self.n_features, self.dtype).T,
+            np.matmul(self.rows.array[self.start:self.stop], w.array(<char*> piece.x, m, self.n_features, self.dtype).T,
                       out=w.array(piece.inner, n, stride, self.dtype)[:, :m])
         return 0
 
@@ -203,11 +201,6 @@ cdef class DensePoints(Dictionary):
     def restore_points(self, state):
         self.points[:] = state["points"]
 
-    def _check(self):
-        Dictionary._check(self)
-        assert self.points.shape == (self.capacity, self.n_features)
-
-
 cdef class Objects(Dictionary):
     """Python objects; their kernel values come from Python, one row at a time."""
 
@@ -215,9 +208,15 @@ cdef class Objects(Dictionary):
         Dictionary.__init__(self, 0, np.float64)
         self.objects = []
 
-    cdef move_points(self, slots, Py_ssize_t capacity):
-        kept = [self.objects[slot] for slot in slots]
-        self.objects[:] = kept + [None] * (capacity - len(kept))
+    cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1:
+        cdef Py_ssize_t i
+        self.coming = [None] * capacity
+        for i in range(self.held):
+            self.coming[i] = self.objects[order[i].slot]
+        return 0
+
+    cdef void move_points(self) noexcept:
+        self.objects, self.coming = self.coming, None
 
     cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         """The kernel values have been put into the piece already; see `ObjectRows`."""

@@ -391,6 +391,7 @@ cdef class WeightsPosterior(Posterior):
             change = self.map.change(w, first)
             if change is not None:
                 self.change_coordinates(change)
+            self.map.carry_out_change()
         w.features = <double*> w.buffer(FEATURES, (m + 1) * n * sizeof(double))
         self.map.map_rows(w, first, m, learning, w.features, n)
         w.begin_piece(m)

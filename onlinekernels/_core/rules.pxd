@@ -115,7 +115,7 @@ cdef class MetaDescent(Rule):
     cdef void adapt(self, double product) noexcept nogil
     cdef void move_scalar(self, const Standing* now, const View* view, Workspace w) noexcept nogil
     cdef void leave_steps(self, const Standing* now, double curvature, Workspace w) noexcept nogil
-    cdef set_offset_steps(self, array)
+    cdef int set_offset_steps(self, array) except -1
 
 
 @cython.final

@@ -414,15 +414,16 @@ cdef class MetaDescent(Rule):
         self.descent.regularization = regularization
         self.normalized = normalized
 
-    cdef set_offset_steps(self, array):
+    cdef int set_offset_steps(self, array) except -1:
         cdef Py_ssize_t width = array.shape[1]
-        self.offset_steps = array
-        self.offset_eta = <double*> array_data(array)
+        cdef double* data = <double*> array_data(array)
+        self.offset_steps, self.offset_eta = array, data
         self.offset_trace = self.offset_eta + width
         self.offset_scale = self.offset_trace + width
         self.offset_weight = self.offset_scale + width
         self.next_offset = self.offset_weight + width
         self.offset_width = width
+        return 0
 
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
         new = np.zeros((len(self.offset_steps), width))

@@ -274,15 +274,13 @@ cdef class Scaler:
     cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m) except -1:
         """Take in m rows from `first` on, and let the workspace read them scaled."""
         cdef Py_ssize_t d = self.n_features
+        cdef char* out = <char*> (<Rows> w.source).value if self.sparse else w.buffer(SCALED, m * d * sizeof(double))
         memcpy(self.mean + 4 * d, self.mean, 4 * d * sizeof(double))
         self.count_before, self.few_before, self.first = self.count, self.few, first
-        if self.sparse:
-            self.take_in(m, <char*> (<Rows> w.source).value)
-            return 0
-        self.rows = w.raw + first * d * (4 if self.single else 8)
-        w.source_data = w.buffer(SCALED, m * d * sizeof(double))
+        if not self.sparse:
+            self.rows, w.source_data = w.raw + first * d * (4 if self.single else 8), out
         with nogil:
-            self.take_in(m, <char*> w.source_data)
+            self.take_in(m, out)
         return 0
 
     cdef void go_back(self, Py_ssize_t learned) noexcept:

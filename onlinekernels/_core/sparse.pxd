@@ -30,4 +30,4 @@ cdef class SparsePoints(Dictionary):
     cdef void inner_with_slots(self, const double* dense, double* out) noexcept nogil
     cdef void inner_of_piece(self, Workspace w) noexcept nogil
     cdef int reserve_arena(self, Py_ssize_t newcomers) except -1
-    cdef set_arena(self, indices, values, Py_ssize_t used)
+    cdef int set_arena(self, spans, indices, values, Py_ssize_t used) except -1

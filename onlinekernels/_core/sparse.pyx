@@ -103,15 +103,16 @@ cdef class SparsePoints(Dictionary):
     def __init__(self, Py_ssize_t n_features):
         Dictionary.__init__(self, n_features, np.float64)
         self.spans = self.new_table(2, np.int64)
-        self.set_arena(np.zeros(0, dtype=np.int32), np.zeros(0), 0)
+        self.set_arena(self.spans.array, np.zeros(0, dtype=np.int32), np.zeros(0), 0)
 
-    cdef set_arena(self, indices, values, Py_ssize_t used):
+    cdef int set_arena(self, spans, indices, values, Py_ssize_t used) except -1:
+        """Go on with other arrays, in which the non-zeros of points are in other places."""
+        cdef int* index = <int*> array_data(indices)
+        cdef double* value = <double*> array_data(values)
+        self.spans.set_array(spans)
         self.index_array, self.value_array, self.used = indices, values, used
-        self.index = <int*> array_data(indices)
-        self.value = <double*> array_data(values)
-
-    cdef move_points(self, slots, Py_ssize_t capacity):
-        """What moves are the places in the arena, which are in a table."""
+        self.index, self.value = index, value
+        return 0
 
     cdef long long begin(self, Py_ssize_t slot) noexcept nogil:
         return (<long long*> self.spans.data)[slot]
@@ -207,9 +208,10 @@ cdef class SparsePoints(Dictionary):
         indices, values = np.empty(size, dtype=np.int32), np.empty(size)
         indices[:live] = self.index_array[kept]
         values[:live] = self.value_array[kept]
-        self.spans.array[1, slots] = np.cumsum(ends - begins)
-        self.spans.array[0, slots] = self.spans.array[1, slots] - (ends - begins)
-        self.set_arena(indices, values, live)
+        spans = np.zeros_like(self.spans.array)
+        spans[1, slots] = np.cumsum(ends - begins)
+        spans[0, slots] = spans[1, slots] - (ends - begins)
+        self.set_arena(spans, indices, values, live)
         return 0
 
     # ---- For Python ---------------------------------------------------------------------------
@@ -241,8 +243,8 @@ cdef class SparsePoints(Dictionary):
 
     def restore_points(self, state):
         ends = np.cumsum(state["sparse_sizes"])
-        self.spans.array[0], self.spans.array[1] = ends - state["sparse_sizes"], ends
-        self.set_arena(state["sparse_indices"].copy(), state["sparse_values"].copy(), len(state["sparse_indices"]))
+        self.set_arena(np.stack([ends - state["sparse_sizes"], ends]), state["sparse_indices"].copy(),
+                       state["sparse_values"].copy(), len(ends) and int(ends[len(ends) - 1]))
 
     def _check(self):
         Dictionary._check(self)

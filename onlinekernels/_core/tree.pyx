@@ -139,14 +139,15 @@ cdef class Tree:
 
     cdef grown(self, Store* store, array, Py_ssize_t wanted):
         """An array with room for `wanted` new blocks."""
-        cdef Py_ssize_t needed = store.used - store.free + wanted
+        cdef Py_ssize_t needed = store.used - store.free + wanted, capacity
+        cdef double* data
         if store.capacity - store.used + store.free >= wanted and array is not None:
             return array
         new = aligned_empty((max(needed, store.used + store.used // 2), store.block), np.dtype(float))
         if store.used:
             new[:store.used] = array[:store.used]
-        store.capacity = new.shape[0]
-        store.data = <double*> array_data(new)
+        capacity, data = len(new), <double*> array_data(new)
+        store.capacity, store.data = capacity, data
         return new
 
     cdef int new_block(self, Store* store, Py_ssize_t padded) noexcept nogil:

@@ -20,8 +20,7 @@ cdef class Weights(Function):
     cdef void done_with_features(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef void add_to(self, Workspace w, Py_ssize_t i, double c, double* weights) noexcept nogil
     cdef begin(self, double scale, Py_ssize_t length)
-    cdef set_weights(self, weights)
-    cdef set_steps(self, steps)
+    cdef int set_weights(self, weights, steps) except -1
 
 
 @cython.final

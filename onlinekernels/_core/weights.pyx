@@ -54,11 +54,15 @@ cdef class Weights(Function):
         self.keeps = "weights"
         self.scale = scale
         self.length = length
-        self.set_weights(np.zeros((self.frame.channels * self.width, length)))
+        self.set_weights(np.zeros((self.frame.channels * self.width, length)), None)
 
-    cdef set_weights(self, weights):
-        self.weights = weights
-        self.data = <double*> array_data(weights)
+    cdef int set_weights(self, weights, steps) except -1:
+        """Go on with other weights, and steps if there are any."""
+        cdef double* data = <double*> array_data(weights)
+        cdef double* step_data = NULL if steps is None else <double*> array_data(steps)
+        self.weights, self.data = weights, data
+        self.steps, self.step_data = steps, step_data
+        return 0
 
     cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         cdef Py_ssize_t i
@@ -149,14 +153,10 @@ cdef class Weights(Function):
 
     # ---- For Python ---------------------------------------------------------------------------
 
-    cdef set_steps(self, steps):
-        self.steps = steps
-        self.step_data = <double*> array_data(steps)
-
     def begin_steps(self, double rate):
         """A step for each weight; see `descend`."""
         self.first_step = rate
-        self.set_steps(np.full((self.width, self.length), rate))
+        self.set_weights(self.weights, np.full((self.width, self.length), rate))
 
     def by_channel(self):
         """Stored weights (channels, labels, length)."""
@@ -164,13 +164,12 @@ cdef class Weights(Function):
 
     def widen(self, Py_ssize_t width):
         cdef Py_ssize_t channels = self.frame.channels
-        weights = np.zeros((channels, width, self.length))
+        weights, steps = np.zeros((channels, width, self.length)), None
         weights[:, :self.width] = self.weights.reshape(channels, self.width, self.length)
-        self.set_weights(weights.reshape(channels * width, self.length))
         if self.steps is not None:
             steps = np.full((width, self.length), self.first_step)
             steps[:self.width] = self.steps
-            self.set_steps(steps)
+        self.set_weights(weights.reshape(channels * width, self.length), steps)
 
     def copy_last(self, Py_ssize_t n):
         weights = self.weights.reshape(self.frame.channels, self.width, self.length)
@@ -300,12 +299,12 @@ cdef class MappedWeights(Weights):
         cdef Py_ssize_t i
         cdef double* features
         if learning and self.map.grows():
-            change = self.map.change(w, first)
+            change, steps = self.map.change(w, first), self.steps
             if change is not None:
-                self.set_weights(np.ascontiguousarray(self.weights @ change.T))
-                if self.steps is not None:      # a mean over the old features that a new one is made of
-                    steps = np.where(change.any(axis=1), self.steps @ (change**2).T, self.first_step)
-                    self.set_steps(np.ascontiguousarray(steps))
+                if steps is not None:           # a mean over the old features that a new one is made of
+                    steps = np.ascontiguousarray(np.where(change.any(axis=1), steps @ (change**2).T, self.first_step))
+                self.set_weights(np.ascontiguousarray(self.weights @ change.T), steps)
+            self.map.carry_out_change()
         features = <double*> w.buffer(FEATURES, (m + 1) * self.length * sizeof(double))
         self.map.map_rows(w, first, m, learning, features, self.length)
         w.begin_piece(m)

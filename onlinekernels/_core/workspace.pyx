@@ -21,11 +21,12 @@ cdef class Workspace:
 
     cdef char* buffer(self, int which, Py_ssize_t size) except NULL:
         """Memory of at least so many bytes, which starts at a cache line; 0 when it is new."""
+        cdef char* data
         if self.bytes[which] < size or self.data[which] == NULL:
             memory = np.zeros(size + 64, dtype=np.uint8)
+            data = array_data(memory)
             self.memory[which] = memory
-            self.data[which] = array_data(memory)
-            self.data[which] += -<Py_ssize_t> self.data[which] & 63
+            self.data[which] = data + (-<Py_ssize_t> data & 63)
             self.bytes[which] = size
         return self.data[which]
 

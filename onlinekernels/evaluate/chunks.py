@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from onlinekernels.labelvalues import as_list, column, distinct_labels
-from onlinekernels.validation import check_length, is_sparse, refuse_masked
+from onlinekernels.validation import check_length, is_sparse, refuse_masked, to_csr
 
 
 def is_series(thing):
@@ -47,7 +47,7 @@ def _pair(chunk):
         raise TypeError(f"stream must give pairs (X, y) or arrays X. Got a {type(chunk).__name__}{length} instead.")
     X, y = chunk
     if is_sparse(X):
-        X = X.tocsr()
+        X = to_csr(X, "X")
     elif not hasattr(X, "__len__"):
         X = np.asarray(X)
     if y is not None:

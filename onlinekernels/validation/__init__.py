@@ -30,6 +30,7 @@ from onlinekernels.validation.points import (
     feature_names,
     is_sparse,
     refuse_masked,
+    to_csr,
 )
 from onlinekernels.validation.targets import (
     as_array_once,
@@ -74,4 +75,5 @@ __all__ = [
     "not_fitted",
     "refuse_masked",
     "tell",
+    "to_csr",
 ]

@@ -136,6 +136,38 @@ def as_csr(rows):
     return csr_matrix((rows.data, rows.indices, rows.indptr), shape=rows.shape)
 
 
+def to_csr(X, name):
+    """A sparse matrix in the format CSR, if its indices are within it: compiled code of scipy's relies on that."""
+    if not _is_sound(X) or not _is_sound(X := X.tocsr()):
+        raise ValueError(f"{name} is not a sound sparse matrix: its indices, or indptr, point outside of it.")
+    return X
+
+
+def _is_sound(X):
+    """Whether what says where the entries of a sparse matrix are makes sense; True for formats that have no such arrays."""
+    if getattr(X, "format", None) == "coo":
+        return all(
+            len(places) == len(X.data) and _are_below(places, size) for places, size in zip((X.row, X.col), X.shape)
+        )
+    if getattr(X, "format", None) not in ("csr", "csc", "bsr"):
+        return True
+    rows, columns = X.shape if X.format != "csc" else X.shape[::-1]
+    if X.format == "bsr":
+        rows, columns = rows // X.data.shape[1], columns // X.data.shape[2]
+    ends, places = np.asarray(X.indptr), np.asarray(X.indices)
+    return (
+        ends.shape == (rows + 1,)
+        and ends[0] == 0
+        and (ends[1:] >= ends[:-1]).all()
+        and ends[-1] <= min(len(places), len(X.data))
+        and _are_below(places[: ends[-1]], columns)
+    )
+
+
+def _are_below(places, size):
+    return len(places) == 0 or places.min() >= 0 and places.max() < size
+
+
 def check_sparse(X, *, n_features=None, name="X", owner="model"):
     """Rows of finite numbers from a sparse matrix, or from a dense array for a model on sparse rows."""
     if isinstance(X, Rows):
@@ -158,7 +190,7 @@ def check_sparse(X, *, n_features=None, name="X", owner="model"):
         )
     if X.shape[1] >= 2**31:
         raise ValueError(f"{name} has {X.shape[1]} features; expected fewer than 2**31.")
-    X = X.tocsr()
+    X = to_csr(X, name)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
