@@ -12,7 +12,7 @@ import onlinekernels as ok
 from onlinekernels._core.budgets import Recent, Smallest, Unlimited, Window
 from onlinekernels._core.coefficients import Full
 from onlinekernels._core.engine import Engine
-from onlinekernels._core.forms import OneOutput
+from onlinekernels._core.forms import OneOutput, Targets
 from onlinekernels._core.hypothesis import Hypothesis
 from onlinekernels._core.kernelrows import CompiledRows
 from onlinekernels._core.kernels import Program
@@ -122,6 +122,26 @@ def test_a_rule_of_second_order(toys, chunk):
         np.testing.assert_allclose(scores[t], gram(X[t : t + 1], X[:t], 1.2)[0] @ alpha, rtol=1e-9, atol=1e-9)
     alpha = np.linalg.solve(gram(X[:90], X[:90], 1.2) + 0.3 * np.eye(90), Y[:90])
     np.testing.assert_allclose(model.coefficients()[0], alpha, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_a_rule_whose_offset_is_its_own(toys, n_targets):
+    points, outputs, program = DensePoints(3, np.float64), Outputs(n_targets), Program(ok.Gaussian(1.2).ops())
+    program.start(3, points.dtype, None)
+    function = KernelTerms(rows=CompiledRows(points, program), terms=Full(points, Unlimited(), 1, n_targets), outputs=outputs)
+    rule, loss = toys.Halfway(ok.Fixed(1.0).core()), ok.Squared().core()
+    form = OneOutput(rule, outputs) if n_targets == 1 else Targets(rule, outputs, None, n_targets)
+    model = Hypothesis(function=function, form=form, loss=loss, offset=True, average=False)
+    targets = np.column_stack([Y, Y**2])[:, :n_targets].copy()
+    scores = np.zeros((150, n_targets))
+    Engine(model, targets=n_targets).learn(X, targets.reshape(-1), scores=scores.reshape(-1))
+    alpha, offset = np.zeros((0, n_targets)), np.zeros(n_targets)
+    for t in range(150):
+        expected = gram(X[t : t + 1], X[:t], 1.2)[0] @ alpha + offset
+        np.testing.assert_allclose(scores[t], expected, rtol=1e-9, atol=1e-10)
+        alpha = np.vstack([alpha, 0.1 * (targets[t] - expected)])
+        offset = offset + 0.5 * (targets[t] - expected)
+    np.testing.assert_allclose(model.intercept(), offset, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 48, 150])

@@ -57,6 +57,15 @@ cdef class LeastSquares(Rule):
         P[slot * size + slot] = 1.0 / self.rest
 
 
+cdef class Halfway(Rule):
+    """Half of an error goes to the offset, and a tenth of it to a term."""
+
+    cdef void move(self, const Standing* now, View* view, Workspace w) noexcept nogil:
+        w.move.transform[0][0] = 1.0
+        w.move.alpha[0] = 0.1 * (view.target - view.score)
+        w.move.offset = 0.5 * (view.target - view.score)
+
+
 cdef class Merging(Budget):
     """The oldest term goes, and its nearest neighbour inherits its coefficient, projected: for kernels with k(x, x) = 1."""
 
