@@ -45,7 +45,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for numbers, sqrt(d) for novelty. That is
         for features of the size of 1, as behind ``scale=True``. `kernel_` is the kernel in force.
     average : bool
-        Predict with the average of all hypotheses (K Cor. 5), at no cost per step. Needs an unlimited budget.
+        Predict with the average of all hypotheses (K Cor. 5), offsets and adapted margins or widths included, at no cost
+        per step. Needs an unlimited budget.
     budget : Budget, int or None
         Which terms stay; an integer means `Recent`, None all of them.
     offset : bool

@@ -71,8 +71,8 @@ class LASVM(TwoClasses):
     --------
     >>> from onlinekernels import LASVM
     >>> model = LASVM("linear", penalty=10.0).fit([[0.0], [1.0], [3.0], [9.0]], [-1, -1, 1, 1])
-    >>> model.support_vectors_.tolist(), model.dual_coef_.round(3).tolist()     # the two that face each other
-    ([[1.0], [3.0]], [[-0.5, 0.5]])
+    >>> sorted(zip(model.support_vectors_[:, 0].tolist(), model.dual_coef_[0].round(3).tolist()))  # that face each other
+    [(1.0, -0.5), (3.0, 0.5)]
     >>> model.decision_function([[1.0], [2.0], [3.0]]).round(3).tolist()
     [-1.0, 0.0, 1.0]
     >>> bool(model.gap_ <= model.tolerance)
@@ -117,6 +117,16 @@ class LASVM(TwoClasses):
         After `fit`, over all its rows; when more has been learned, over the terms.
         """
         return state.hypothesis.rule.gap()
+
+    def fit(self, X, y=None, *, classes=None, initial=None):
+        """Forget everything, then learn X, y in random order, and again what makes a pair, until `gap_` is small; return self.
+
+        Parameters
+        ----------
+        X, y, classes
+            As for the other algorithms; `initial` cannot be given.
+        """
+        return super().fit(X, y, classes=classes, initial=initial)
 
     def finish(self):
         """Make steps in pairs of coefficients until none is worth it; return self.
