@@ -223,12 +223,12 @@ class Fitted:
 
     @learned
     def margin_(self, state):
-        """Current margin rho of a loss that has one."""
+        """Current margin rho of a loss that has one; an adapted one of the averaged hypothesis with average=True."""
         return self._scalar(state, "margin")
 
     @learned
     def width_(self, state):
-        """Current width (epsilon, sigma) of a loss that has one."""
+        """Current width (epsilon, sigma) of a loss that has one; an adapted one is averaged with average=True."""
         return self._scalar(state, "width")
 
     @learned

@@ -50,7 +50,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         first 100, which are learned anew if the width changes. For sparse rows None is `Linear`, but for novelty. `kernel_`
         is the kernel in force.
     average : bool
-        Predict with the average of all hypotheses (K Cor. 5), at no cost per step. Needs an unlimited budget.
+        Predict with the average of all hypotheses (K Cor. 5), offsets and adapted margins or widths included, at no cost
+        per step. Needs an unlimited budget.
     budget : Budget, int or None
         Which terms stay; an integer means `Recent`, None all of them.
     offset : bool or None

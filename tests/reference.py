@@ -350,6 +350,7 @@ class ReferenceNORMA:
     t : how many examples have been learned; the current hypothesis is f_{t+1}
     average_terms : every term there ever was, with its coefficients summed up in ``total``
     average_b : the sum of the offsets
+    average_scalar : the sum of the margins or widths
     """
 
     def __init__(self, *, loss, kernel, step, regularization, budget=("Unlimited", {}), offset=False,
@@ -370,7 +371,7 @@ class ReferenceNORMA:
         self.scalar_step = ScalarStep(self.loss_params)
         self.t = 0
         self.average_terms = list(self.terms)
-        self.average_b = 0.0
+        self.average_b = self.average_scalar = 0.0
 
     def predict_score(self, x):
         """f(x) + b of the current hypothesis, K (10)."""
@@ -430,6 +431,7 @@ class ReferenceNORMA:
         for term in self.terms:
             term.total += term.alpha
         self.average_b += self.b
+        self.average_scalar += self.scalar or 0.0
 
     def _decay(self, factor):
         """K (12), every old coefficient; erratum: the factor 1 - eta_t lambda is printed 1 - eta in (20), (24)."""

@@ -353,3 +353,40 @@ def test_enormous_targets_and_weights_say_the_row():
         model.partial_fit(X[:3], [1.0, 1.0, 1.0], sample_weight=[1.7e308, 1.0, 1.0])
     assert model.t_ == 1
     assert np.isfinite(model.predict(X)).all()
+
+
+ADAPTS = ok.MetaDescent(0.1, 0.1)
+NORMALIZED = ok.MetaDescent(0.1, 0.1, normalized=True)
+
+
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "nuinsensitive", "hinge", "nuhinge", "logistic", "multiclass_hinge",
+                                  "multiclass_logistic", "nu_multiclass_hinge", "two targets"])
+@pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
+def test_whatever_weights_and_targets_the_model_stays_finite(loss, offset):
+    """A row is learned, and all that is learned is finite, or it is refused and nothing has changed."""
+    rng, sizes = np.random.default_rng(0), [1e50, 1e150, 1e200, 1e300, 1e308]
+    several, loss = loss == "two targets", "squared" if loss == "two targets" else loss
+    task = ok.losses.as_loss(loss, "test").task
+    labels = {"binary": [-1, 1], "multiclass": [0, 1, 2]}.get(task)
+    learners = [ok.NORMA(loss, "linear", step=step, offset=offset) for step in (ADAPTS, NORMALIZED)]
+    learners += [ok.ILK(loss, "gaussian", step=step, offset=offset) for step in (ADAPTS, NORMALIZED, 1.0)]
+    learners += [ok.NORMA(loss, "linear", step=ok.MetaDescent(0.1, 0.1, per_feature=True), offset=offset),
+                 ok.NORMA(loss, "gaussian", offset=offset, average=True)]
+    refused = 0
+    for model in learners:
+        for i in range(60):
+            x, weight = rng.normal(size=(1, 2)), [rng.choice(sizes)] if rng.random() < 0.3 else [1.0]
+            y = rng.normal(size=(1, 2) if several else 1) if labels is None else [rng.choice(labels)]
+            if labels is None and rng.random() < 0.2:
+                y = y * (rng.choice(sizes) / 10)
+            before = pickle.dumps(model)
+            try:
+                model.partial_fit(x, y, sample_weight=weight, **({"classes": labels} if labels and model._state is None else {}))
+            except FloatingPointError:
+                assert pickle.dumps(model) == before
+                refused += 1
+        for name, value in model._state.hypothesis.state().items():
+            assert not isinstance(value, (float, np.ndarray)) or np.isfinite(value).all(), (model, name)
+        pickle.loads(pickle.dumps(model))._state.engine._check()
+    assert refused

@@ -1,6 +1,7 @@
 """LASVM: against an oracle written from the paper, a batch solver, and its own definition."""
 import pickle
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -182,19 +183,120 @@ def test_one_by_one_is_the_same_to_the_last_digits():
         np.testing.assert_array_equal(model.support_vectors_, whole.support_vectors_)
 
 
-def test_later_passes_do_not_learn_a_term_again():
+def kkt_gap(model, X, y, penalty, kernel):
+    """By how much the conditions of the optimum over all rows are missed: max of g_i - g_j, where a_i may grow and a_j shrink.
+
+    Rows that are terms are found by their points.
+    """
+    a = np.zeros(len(X))
+    for point, alpha in zip(model.support_vectors_, model.dual_coef_[0]):
+        a[np.flatnonzero((X == point).all(axis=1))[0]] += alpha
+    g = y - a @ kernel(X)
+    up, down = a < np.maximum(0, y * penalty) * (1 - 1e-12), a > np.minimum(0, y * penalty) * (1 - 1e-12)
+    return g[up].max() - g[down].min()
+
+
+@pytest.mark.parametrize("penalty", [0.3, 2.0, 50.0])
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-3, 1e-6])
+def test_fit_ends_where_no_pair_of_all_rows_is_worth_a_step(penalty, tolerance):
+    """Whatever the order of the rows; sorted by class, one pass would forget the first class."""
+    kernel = ok.Gaussian(0.8)
+    for seed in range(6):
+        X, y, _ = stream(seed, 80)
+        order = np.argsort(y, kind="stable") if seed % 2 else np.arange(80)
+        X, y = X[order], y[order]
+        model = ok.LASVM(kernel, penalty=penalty, tolerance=tolerance, random_state=seed).fit(X, y)
+        assert model.gap_ <= tolerance
+        assert abs(max(0.0, kkt_gap(model, X, y, penalty, kernel)) - model.gap_) < 1e-9
+        assert len(np.unique(model.support_vectors_, axis=0)) == model.n_terms_
+        model._state.engine._check()
+        if tolerance > 1e-6:
+            continue
+        again = ok.LASVM(kernel, penalty=penalty, tolerance=tolerance, random_state=None).fit(X[::-1], y[::-1])
+        np.testing.assert_allclose(again.decision_function(X), model.decision_function(X), rtol=0, atol=1e-4)
+
+
+def test_the_first_pass_of_fit_is_the_algorithm_of_the_paper_in_random_order():
     X, y, _ = stream(9, 40)
     kernel = ok.Gaussian(0.8)
-    model, oracle = ok.LASVM(kernel, penalty=2.0, epochs=3).fit(X, y), ReferenceLASVM(describe(kernel), 2.0)
-    for epoch in range(3):
-        for k in range(40):
-            oracle.learn(X[k], y[k], k=k if epoch else None)
-    oracle.finish()
-    agrees(model, oracle, X)
-    assert len(np.unique(model.support_vectors_, axis=0)) == model.n_terms_ and model.t_ == 120
-    x, before = model.support_vectors_[0], model.n_terms_
-    model.learn_one(x + 1e-6, -y[np.flatnonzero((X == x).all(axis=1))[0]].item())     # a new example after all
-    assert model.t_ == 121 and model.n_terms_ >= before
+    for seed in range(2):
+        order = np.random.default_rng(seed).permutation(40)
+        oracle = ReferenceLASVM(describe(kernel), 2.0)
+        for k in order:
+            oracle.learn(X[k], y[k])
+        oracle.finish()
+        model = ok.LASVM(kernel, penalty=2.0, epochs=1, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ok.LearningWarning)
+            agrees(model.fit(X, y), oracle, X)
+        assert model.t_ == 40
+        # Beside the terms there are the rows that are none.
+        g = {s: y[k] - oracle.f(X[k]) for s, k in enumerate(order) if s not in oracle.S} | oracle.gradients()
+        alpha = {s: 0.0 for s in g} | {s: oracle.alpha[s] for s in oracle.S}
+        up, down = [g[s] for s in g if alpha[s] < oracle.B(s)], [g[s] for s in g if alpha[s] > oracle.A(s)]
+        assert np.isclose(model.gap_, max(0.0, max(up) - min(down)), rtol=1e-8, atol=1e-8)
+
+
+def test_fit_says_when_it_stops_too_early():
+    X, y, _ = stream(1, 200)
+    with pytest.warns(ok.LearningWarning, match="stops after 1 passes with gap_ = .* more epochs") as caught:
+        model = ok.LASVM(ok.Gaussian(0.8), penalty=50.0, epochs=1).fit(X, y)
+    assert caught[0].filename == __file__ and model.gap_ > model.tolerance
+    twin = pickle.loads(pickle.dumps(model))
+    assert twin.gap_ == model.gap_
+    streamed = ok.LASVM(ok.Gaussian(0.8), penalty=50.0).partial_fit(X, y).finish()      # of its terms
+    assert 0.0 < streamed.gap_ <= streamed.tolerance
+    assert model.learn_one(X[0] + 5.0, 1).gap_ != twin.gap_
+
+
+def test_classes_one_after_the_other_are_learned():
+    datasets, svm = pytest.importorskip("sklearn.datasets"), pytest.importorskip("sklearn.svm")
+    X, species = datasets.load_iris(return_X_y=True)
+    for label in range(3):
+        y = np.where(species == label, 1, -1)
+        batch = svm.SVC(gamma=0.5).fit(X, y).score(X, y)
+        assert abs(ok.LASVM(ok.Gaussian(1.0)).fit(X, y).score(X, y) - batch) < 0.01
+
+
+@pytest.mark.parametrize("kind", ["dense", "single", "sparse"])
+def test_fit_scales_by_all_rows(kind):
+    """Behind its scaler the model is that of rows that were scaled before, and the scaler goes on."""
+    X, y, _ = stream(3, 150, 3)
+    X = np.where(np.abs(X) > 0.5, X, 0.0) * [1.0, 100.0, 0.01] + (0.0 if kind == "sparse" else [0.0, 1e3, 5.0])
+    if kind == "single":
+        X = X.astype(np.float32)
+    points = pytest.importorskip("scipy.sparse").csr_matrix(X) if kind == "sparse" else X
+    order = np.argsort(y, kind="stable")
+    points, y = points[order], y[order]
+    before = ok.RunningScaler().fit(points)
+    kernel, scaled = ok.Gaussian(1.0), before.transform(points).astype(points.dtype)
+    model = ok.LASVM(kernel, penalty=5.0, scale=True).fit(points, y)
+    plain = ok.LASVM(kernel, penalty=5.0).fit(scaled, y)
+    np.testing.assert_allclose(model.decision_function(points), plain.decision_function(scaled), rtol=0, atol=1e-5)
+    assert model.n_terms_ == plain.n_terms_ and model.gap_ <= model.tolerance
+    mean, square, count = model._state.engine.scaler_state()
+    assert count == 150
+    model.partial_fit(points[:7], y[:7])
+    assert model._state.engine.scaler_state()[2] == 157
+
+
+def test_rows_that_cannot_enter_do_not_keep_fit_from_ending():
+    """Of the linear kernel a row of zeros has k(x, x) = 0; others have weight 0."""
+    X, y, _ = stream(3, 100)
+    X[::5] = 0.0
+    for weights in (None, {1: 0.0}):
+        assert ok.LASVM("linear", class_weight=weights).fit(X, y).gap_ <= 1e-3
+    assert ok.LASVM("linear").fit(X, np.ones(100), classes=[-1, 1]).gap_ == 0.0
+
+
+def test_an_error_of_fit_names_the_row_of_x():
+    X, y, _ = stream(3, 100)
+    X[71] = 1e100
+    with pytest.raises(FloatingPointError, match="Row 71 of X"):
+        ok.LASVM("linear").fit(X, y)
+    for bad in (-1, 1.5, "0", True):
+        with pytest.raises(ValueError, match="'random_state' parameter of LASVM"):
+            ok.LASVM(random_state=bad).fit(X[:9], y[:9])
 
 
 @pytest.mark.parametrize("penalty", [0.2, 1.0, 30.0])
@@ -203,10 +305,10 @@ def test_after_passes_it_is_the_support_vector_machine(penalty, seed):
     svm = pytest.importorskip("sklearn.svm")
     X, y, _ = stream(seed, 120, 3)
     batch = svm.SVC(C=penalty, gamma=0.5, tol=1e-6).fit(X, y)
-    model = ok.LASVM(ok.Gaussian(1.0), penalty=penalty, tolerance=1e-6, epochs=40).fit(X, y)
+    model = ok.LASVM(ok.Gaussian(1.0), penalty=penalty, tolerance=1e-6).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), batch.decision_function(X), rtol=1e-4, atol=1e-4)
     assert np.isclose(model.dual_coef_.sum(), 0.0, atol=1e-9)
-    balanced = ok.LASVM(ok.Gaussian(1.0), penalty=penalty, tolerance=1e-6, epochs=40, class_weight={1: 3.0}).fit(X, y)
+    balanced = ok.LASVM(ok.Gaussian(1.0), penalty=penalty, tolerance=1e-6, class_weight={1: 3.0}).fit(X, y)
     batch = svm.SVC(C=penalty, gamma=0.5, tol=1e-6, class_weight={1: 3.0}).fit(X, y)
     np.testing.assert_allclose(balanced.decision_function(X), batch.decision_function(X), rtol=1e-4, atol=1e-4)
 
@@ -290,9 +392,9 @@ def test_all_kinds_of_points_agree():
     X, y, _ = stream(4, 120, 3)
     X = np.where(np.abs(X) > 0.3, X, 0.0)
     gaussian = ok.Gaussian(np.sqrt(0.5))
-    dense = ok.LASVM(gaussian, epochs=2).fit(X, y)
+    dense = ok.LASVM(gaussian).fit(X, y)
     for kernel, points in ((gaussian, sparse.csr_matrix(X)), (near, list(X)), (ok.Precomputed(gaussian(X)), np.arange(120)[:, None])):
-        model = ok.LASVM(kernel, epochs=2).fit(points, y)
+        model = ok.LASVM(kernel).fit(points, y)
         np.testing.assert_allclose(model.decision_function(points), dense.decision_function(X), rtol=1e-7, atol=1e-7)
         assert model.n_terms_ == dense.n_terms_
 

@@ -181,3 +181,45 @@ def test_weights_whose_sum_overflows_are_refused():
             model._state.engine._check()
             twin = pickle.loads(pickle.dumps(model))
             assert (twin.progressive(X, y) == model.progressive(X, y)).all()
+
+
+REPRESENTATIONS = {"terms": ok.Gaussian(1.0), "weights": ok.Linear(), "trees": ok.AdditiveExponential(),
+                   "maps": ok.RandomFourier(ok.Gaussian(1.0), 100), "landmarks": ok.Nystroem(ok.Gaussian(1.0), 20)}
+
+
+@pytest.mark.parametrize("kernel", REPRESENTATIONS.values(), ids=REPRESENTATIONS)
+def test_averaged_functions_have_averaged_scalars(kernel, tmp_path):
+    """That of the average is the mean of those that stood beside the m predictions, and goes on so from a file."""
+    X, _ = rows(300)
+    X = X[:, :2] / 4
+    y = {"binary": np.sign(X[:, 0]), "multiclass": np.argmax(X, axis=1), "regression": X[:, 0] ** 2, "novelty": None}
+    for cls in NU_LOSSES:
+        for margin_step, learner in ((0.1, ok.NORMA), (None, ok.NORMA), (0.1, ok.ILK)):
+            loss = cls(margin_step=margin_step)
+            model = learner(loss, kernel, average=True, regularization=1e-2)
+            part = [None if y[loss.task] is None else y[loss.task][rows] for rows in (slice(200), slice(200, 300))]
+            classes = np.unique(y[loss.task]) if loss.task in ("binary", "multiclass") else None
+            _, first = model.progressive(X[:200], part[0], classes, return_margins=True)
+            model.save(tmp_path / "m.npz")
+            for each in (model, ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
+                _, second = each.progressive(X[200:], part[1], return_margins=True)
+                mean = np.concatenate([first, second]).mean()
+                assert np.isclose(getattr(each, f"{loss.scalar_name}_"), mean, rtol=1e-10)
+                if loss.task == "novelty":
+                    alerts = each.score_samples(X) < each.offset_
+                    np.testing.assert_array_equal(each.predict(X), np.where(alerts, -1, 1))
+
+
+@pytest.mark.parametrize("margin_step", [None, 0.1])
+@pytest.mark.parametrize("kernel", REPRESENTATIONS.values(), ids=REPRESENTATIONS)
+def test_an_averaged_detector_alerts_for_about_nu(kernel, margin_step):
+    """Held against the latest margin it alerted for a third of all rows."""
+    X, _ = rows(3000)
+    X = X[:, :2] / 4
+    loss = ok.NuNovelty(0.05, margin_step=margin_step)
+    streamed, fitted = ok.NORMA(loss, kernel, average=True), ok.NORMA(loss, kernel, average=True)
+    assert np.mean(streamed.partial_fit(X).predict(X) < 0) < 0.1
+    alerts = np.mean(fitted.fit(X).predict(X) < 0)
+    assert alerts < 0.1 if margin_step is None else abs(alerts - 0.05) < 0.01
+    latest = fitted._state.hypothesis.scalar(latest=True)
+    assert latest == streamed._state.hypothesis.scalar(latest=True) and latest != fitted.offset_

@@ -138,6 +138,12 @@ def test_the_average_hypothesis_equals_the_oracle(loss, kernel, regularization):
     if loss.task == "novelty":
         answers = model.score_samples(X)
     np.testing.assert_allclose(answers, [oracle.average_score(x) for x in X], rtol=1e-9, atol=1e-10)
+    if loss.adapts:                                     # the loss is convex in f and in its scalar: both are averaged
+        scalar = oracle.average_scalar / oracle.t
+        np.testing.assert_allclose(getattr(model, f"{loss.scalar_name}_"), scalar, rtol=1e-9, atol=1e-10)
+    if loss.adapts and loss.task == "novelty":
+        assert model.offset_ == model.margin_
+        np.testing.assert_allclose(model.decision_function(X), answers - scalar, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -195,3 +195,15 @@ def test_label_kernels_are_refused():
     tree = ok.Taxonomy({0: "r", 1: "r", 2: "r"})
     with pytest.raises(ValueError, match="Taxonomy"):
         ok.SVMD("graph_hinge", "linear", labels=tree, budget=None, per_feature=True).partial_fit(X, CLASSES)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_history_of_steps_ends_with_the_latest(loss):
+    y = LOSSES[loss][1]
+    classes = [0, 1, 2] if y is CLASSES else None
+    model, one = learner(loss, ok.Linear()), learner(loss, ok.Linear())
+    steps = model.progressive(X, y, classes, return_steps=True)[1]
+    assert steps[-1] == model.step_
+    for i in range(20):
+        _, step = one.progressive(X[i : i + 1], y[i : i + 1], classes, return_steps=True)
+        assert step[0] == one.step_ == pytest.approx(steps[i], rel=1e-9)

@@ -17,8 +17,7 @@ from onlinekernels._core.workspace cimport DERIVATIVE, MOVE, POINT, PYTHON, SCOR
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
            "or the step is so large that learning diverges",
-    MOVE: "its coefficient would be too large for sums of such: the step, the sample weight or y is too large, "
-          "so that learning diverges",
+    MOVE: "its coefficient would be too large: the step is, or the sample weight, or y, so that learning diverges",
     DERIVATIVE: "the derivative that its loss gave is not finite",
     POINT: "its values are too large for the kernel, k(x, x) is not finite",
 }

@@ -71,8 +71,8 @@ class LASVM(TwoClasses):
     --------
     >>> from onlinekernels import LASVM
     >>> model = LASVM("linear", penalty=10.0).fit([[0.0], [1.0], [3.0], [9.0]], [-1, -1, 1, 1])
-    >>> model.support_vectors_.tolist(), model.dual_coef_.round(3).tolist()     # the two that face each other
-    ([[1.0], [3.0]], [[-0.5, 0.5]])
+    >>> sorted(zip(model.support_vectors_[:, 0].tolist(), model.dual_coef_[0].round(3).tolist()))  # that face each other
+    [(1.0, -0.5), (3.0, 0.5)]
     >>> model.decision_function([[1.0], [2.0], [3.0]]).round(3).tolist()
     [-1.0, 0.0, 1.0]
     >>> bool(model.gap_ <= model.tolerance)
@@ -118,6 +118,16 @@ class LASVM(TwoClasses):
         """
         return state.hypothesis.rule.gap()
 
+    def fit(self, X, y=None, *, classes=None, initial=None):
+        """Forget everything, then learn X, y in random order, and again what makes a pair, until `gap_` is small; return self.
+
+        Parameters
+        ----------
+        X, y, classes
+            As for the other algorithms; `initial` cannot be given.
+        """
+        return super().fit(X, y, classes=classes, initial=initial)
+
     def finish(self):
         """Make steps in pairs of coefficients until none is worth it; return self.
 
@@ -153,14 +163,14 @@ class LASVM(TwoClasses):
             chosen = order.permutation(len(X))
             for epoch in range(self.epochs):
                 self._learn_rows(before, state, X, y, weights, chosen, len(candidates.sequence))
-                entered = candidates.take_in(chosen)
+                candidates.take_in(chosen)
                 self._finish(state)
-                rule.rows_gap, chosen, rule.admits = candidates.look(self._decide)
+                rule.rows_gap, chosen = candidates.look(self._decide)
                 if rule.rows_gap <= self.tolerance:
                     return
-                if epoch > 0 and not entered:  # all that is left is rounding
+                if not len(chosen):  # all that is left is rounding
                     break
-                chosen = order.permutation(chosen)
+                chosen, rule.admits = order.permutation(chosen), True
             give_up(f"LASVM stops after {epoch + 1} passes with gap_ = {rule.rows_gap:.2g}.", "more epochs")
         finally:
             rule.admits = False
@@ -204,27 +214,18 @@ class Candidates:
         self.sequence = np.zeros(0, dtype=np.intp)  # the row that was learned at each t
 
     def take_in(self, chosen):
-        """These have been learned in this order; return whether one of them is a term now."""
-        first = len(self.sequence)
+        """These have been learned in this order."""
         self.sequence = np.concatenate([self.sequence, chosen])
-        return bool((self.born() > first).any())
-
-    def born(self):
-        """When terms came."""
-        dictionary = self.state.function.dictionary
-        return dictionary.birthdays.array[0, dictionary.slots()]
 
     def look(self, decide):
-        """(gap over all rows, those that would enter, whether they are two that make a pair with nobody but each other)."""
-        rule = self.state.hypothesis.rule
+        """(gap over all rows, those that make a pair worth a step, be it with each other)."""
+        rule, dictionary = self.state.hypothesis.rule, self.state.function.dictionary
         gradients = self.y - (decide(self.state, self.X, trusted=True)[:, 0] - self.state.hypothesis.intercept()[0])
         free = self.may_enter.copy()
-        free[self.sequence[self.born() - 1]] = False
+        free[self.sequence[dictionary.birthdays.array[0, dictionary.slots()] - 1]] = False  # terms
         ups, downs = np.flatnonzero(free & (self.y > 0)), np.flatnonzero(free & (self.y < 0))
-        up, down = rule.extremes()  # of the terms
-        highest, lowest = gradients[ups].max(initial=-np.inf), gradients[downs].min(initial=np.inf)
-        gap = max(0.0, max(up, highest) - min(down, lowest))
-        wanted = np.concatenate([ups[gradients[ups] - down > rule.tolerance], downs[up - gradients[downs] > rule.tolerance]])
-        if gap <= rule.tolerance or len(wanted):
-            return gap, wanted, False
-        return gap, np.array([ups[gradients[ups].argmax()], downs[gradients[downs].argmin()]]), True
+        largest, smallest = rule.extremes()
+        largest = gradients[ups].max(initial=largest)
+        smallest = gradients[downs].min(initial=smallest)
+        wanted = ups[gradients[ups] - smallest > rule.tolerance], downs[largest - gradients[downs] > rule.tolerance]
+        return max(0.0, largest - smallest), np.concatenate(wanted)
