@@ -13,8 +13,8 @@ from onlinekernels._core.forms cimport OneOutput
 from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.losses cimport Loss, loss_value
 from onlinekernels._core.moves cimport Norms, Pace, without_term
-from onlinekernels._core.watch cimport (FAILED, NO_BETTER, NO_TROUBLE, OVER, Trial, new_watch, watch_scalar, watch_score,
-                                        watch_step, watch_trial)
+from onlinekernels._core.watch cimport (NO_BETTER, NO_TROUBLE, Trial, new_watch, watch_scalar, watch_score, watch_step,
+                                        watch_trial)
 from onlinekernels._core.workspace cimport MOVE, POINT, SCORE, Workspace
 
 
@@ -149,7 +149,7 @@ cdef class Hypothesis:
         if self.regression:
             for l in range(labels):
                 watch_score(&self.watch, w.scores[l], w.targets[l])
-        if self.watch.trial.verdict != OVER:
+        if self.watch.trial.block:
             self.hold_against_constant(w)
         for l in range(labels):
             self.offset_sum[l] += self.offset[l]
@@ -446,7 +446,7 @@ cdef class Hypothesis:
     @property
     def trouble(self):
         """What went wrong first, as a number: see `watch`. 0 for nothing."""
-        if self.watch.trouble == NO_TROUBLE and self.watch.trial.verdict == FAILED:
+        if self.watch.trouble == NO_TROUBLE and self.watch.trial.failed:
             return NO_BETTER
         return self.watch.trouble
 
