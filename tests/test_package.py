@@ -223,3 +223,28 @@ def test_all_public_names_exist_and_have_docstrings():
 def test_the_version_is_the_distributions():
     metadata = pytest.importorskip("importlib.metadata")
     assert metadata.version("onlinekernels") == onlinekernels.__version__
+
+
+# What libraries are called that have another name when they are imported, and what brings those that are not named
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "PIL": "pillow", "scipy": "scikit-learn", "distributed": "dask", "Cython": "cython"}
+
+
+@pytest.mark.skipif(not SETUP.exists(), reason="needs the sources")
+def test_the_test_extra_brings_what_tests_ask_for():
+    """Nothing is skipped where it is installed; and without it nothing fails on import."""
+    tomllib = pytest.importorskip("tomllib")  # Python 3.11
+    extras = tomllib.loads(SETUP.with_name("pyproject.toml").read_text())["project"]["optional-dependencies"]
+    own = [name for brought in extras["test"] for name in re.findall(r"^onlinekernels\[(.*)\]$", brought)]
+    brought = {re.split(r"[\[>]", line)[0] for name in ("test", *own[0].split(",")) for line in extras[name]}
+    asked, imported = set(), set()
+    for path in [*SETUP.parent.glob("tests/*.py"), *SETUP.parent.glob("docs/**/*.py")]:
+        if "benchmarks" in path.parts or path.name == "conf.py":
+            continue
+        text = path.read_text()
+        asked |= {name.split(".")[0] for name in re.findall(r'importorskip\("([\w.]+)"', text)}
+        if not re.search(r"^(\w+ = )?pytest\.importorskip", text, re.MULTILINE):
+            at_the_top = [node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+            imported |= {(getattr(node, "module", None) or node.names[0].name).split(".")[0] for node in at_the_top}
+    libraries = {name for name in asked if name not in sys.stdlib_module_names}
+    assert {DISTRIBUTIONS.get(name, name) for name in libraries} <= brought
+    assert not (libraries - {"setuptools"}) & imported

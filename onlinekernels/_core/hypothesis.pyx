@@ -13,7 +13,7 @@ from onlinekernels._core.forms cimport OneOutput
 from onlinekernels._core.frame cimport MAX_CHANNELS
 from onlinekernels._core.losses cimport Loss, loss_adapts, loss_value
 from onlinekernels._core.moves cimport Norms, Pace, coefficient_is_tame, is_tame, without_term
-from onlinekernels._core.watch cimport (FAILED, NO_BETTER, NO_TROUBLE, OVER, Trial, new_watch, watch_scalar, watch_score,
+from onlinekernels._core.watch cimport (NO_BETTER, NO_TROUBLE, Trial, new_watch, watch_scalar, watch_score,
                                         watch_step, watch_trial)
 from onlinekernels._core.workspace cimport MOVE, POINT, SCORE, Workspace
 
@@ -167,7 +167,7 @@ cdef class Hypothesis:
             for l in range(labels):
                 watch_score(&self.watch, w.scores[l], w.targets[l])
         self.scalar_sum += self.now.loss.scalar
-        if self.watch.trial.verdict != OVER:
+        if self.watch.trial.block:
             self.hold_against_constant(w)
         for l in range(labels):
             self.offset_sum[l] += self.offset[l]
@@ -449,7 +449,7 @@ cdef class Hypothesis:
     @property
     def trouble(self):
         """What went wrong first, as a number: see `watch`. 0 for nothing."""
-        if self.watch.trouble == NO_TROUBLE and self.watch.trial.verdict == FAILED:
+        if self.watch.trouble == NO_TROUBLE and self.watch.trial.failed:
             return NO_BETTER
         return self.watch.trouble
 

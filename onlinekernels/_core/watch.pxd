@@ -9,7 +9,7 @@ the mean of the targets so far. G is what the model has gained on it in a block 
 G / sqrt(sum of squared gains), nearly normal if there is no difference, says whether that is more than chance. Who is
 clearly better has passed, and is watched no more. Who is clearly worse has failed; so has, in all blocks but the first,
 which is for learning, who has gained less than a hundredth of the constant's loss, and no more than chance gives. Each block
-is twice as long as the one before and has a verdict of its own.
+is twice as long as the one before and has a verdict of its own; after some ten thousand examples nobody is watched any more.
 """
 from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
 
@@ -26,18 +26,14 @@ cdef enum:
     LONG = 5            # blocks after which a scalar has run away
     MANY = 10           # wild scores after which learning has diverged
     STILL = 100         # examples without a step after which it has stalled
-    FIRST_BLOCK = 500   # examples of a trial before its first verdict
+    FIRST_BLOCK = 500   # examples of a trial before its first verdict,
+    LAST_BLOCK = 16000  # and before its last one
     CHANCES = 20        # examples in which a constant must have been wrong, so that there was something to gain
 
-cdef enum Verdict:
-    PENDING = 0
-    FAILED = 1
-    OVER = 2            # passed, or nothing to hold against a constant
-
 cdef struct Trial:
-    int verdict
-    long long block         # examples that are looked at together, and how many of them there were so far
-    long long rows
+    bint failed             # the latest verdict
+    long long block         # examples that are looked at together; 0 if the trial is over
+    long long rows          # of them so far
     double loss             # sums over the block: of the model's loss,
     double constant         # of the constant's,
     double constant_square  # of the squares of that,
@@ -74,7 +70,7 @@ cdef inline Watch new_watch(double nu, bint against_constant) noexcept nogil:
     watch.side = watch.wild = watch.still = 0
     watch.largest = 0.0
     watch.trouble = NO_TROUBLE
-    watch.trial = Trial(PENDING if against_constant else OVER, FIRST_BLOCK, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0, 0.0)
+    watch.trial = Trial(False, FIRST_BLOCK if against_constant else 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0, 0.0)
     return watch
 
 
@@ -132,12 +128,9 @@ cdef inline void judge(Trial* trial) noexcept nogil:
     """The verdict on a block, and the next one."""
     cdef double gain = trial.constant - trial.loss, chance = sqrt(trial.square)
     cdef bint had_chances = trial.constant * trial.constant >= CHANCES * trial.constant_square > 0.0
-    trial.verdict = PENDING
-    if gain > 3.0 * chance:
-        trial.verdict = OVER
-    elif had_chances and (gain < -4.0 * chance
-                          or trial.block > FIRST_BLOCK and gain <= fmin(chance, 0.01 * trial.constant)):
-        trial.verdict, trial.lost = FAILED, trial.rows
-        trial.lost_by, trial.lost_to = trial.loss / trial.weight, trial.constant / trial.weight
-    trial.rows, trial.block = 0, 2 * trial.block
+    trial.failed = had_chances and (gain < -4.0 * chance
+                                    or trial.block > FIRST_BLOCK and gain <= fmin(chance, 0.01 * trial.constant))
+    if trial.failed:
+        trial.lost, trial.lost_by, trial.lost_to = trial.rows, trial.loss / trial.weight, trial.constant / trial.weight
+    trial.rows, trial.block = 0, 0 if gain > 3.0 * chance or trial.block == LAST_BLOCK else 2 * trial.block
     trial.loss = trial.constant = trial.constant_square = trial.square = trial.weight = 0.0
