@@ -88,15 +88,15 @@ class Beginning:
             kinds = (("indptr", np.int64), ("indices", np.int32), ("data", np.float64))
             X = Rows(*(check_array(learned[name], name, kind, (-1,)) for name, kind in kinds), n_features)
         elif not sparse and "X" in learned:
-            X = check_array(learned["X"], "the first rows", dtype, (-1, n_features))
+            X = _checked(learned["X"], dtype, (-1, n_features))
         if X is None:
             return cls(looks=LOOKS[-looks:])
         if not 0 < len(X) <= LOOKS[-looks] or not sparse and not np.isfinite(X).all():
             raise ValueError("the first rows make no sense")
-        y = check_array(learned["y"], "first targets", np.float64, (-1,))
+        y = _checked(learned["y"], np.float64, (-1,))
         weights = learned.get("weights")
         if weights is not None:
-            check_array(weights, "first weights", np.float64, (len(X),))
+            weights = _checked(weights, np.float64, (len(X),))
             if not (np.isfinite(weights).all() and (weights >= 0).all()):
                 raise ValueError("the weights of the first rows make no sense")
         return cls((X, y, weights), LOOKS[-looks:])
@@ -113,6 +113,14 @@ class Beginning:
             fits = fits and (y == np.floor(y)).all() and (y >= 0).all() and (y < n_labels).all()
         if not fits:
             raise ValueError("the targets of the first rows make no sense")
+
+
+def _checked(array, dtype, shape):
+    """A copy with the dtype that numpy shares, which one from a pickle has not: a pickle of it has the same bytes again."""
+    array = check_array(array, "the beginning", dtype, shape)
+    copy = np.empty(array.shape, dtype=dtype)
+    copy[:] = array
+    return copy
 
 
 def _joined(before, more):

@@ -600,8 +600,9 @@ def _from(row, state, X, y, weights):
 
 def _trace_from(row, state, trace):
     """Where the engine writes about examples from a row on."""
-    sizes = {"scores": state.function.width, "reaches": state.targets, "coverage": 0}
-    return {name: part[row * sizes.get(name, 1) :] if name != "coverage" else part for name, part in trace.items()}
+    sizes = {"scores": state.function.width, "reaches": state.targets}
+    parts = {name: part[row * sizes.get(name, 1) :] if name != "coverage" else part for name, part in trace.items()}
+    return {**parts, "earlier": row}
 
 
 def _start(initial):

@@ -155,13 +155,18 @@ class State:
         unit, state = self.beginning.unit(), self
         if unit != self.plan.unit:
             X, y, weights = self.beginning.rows()
-            state = State.first(self.plan.in_unit(unit), X, self.labels, self.targets)
+            may_join = self.loss.task == "multiclass" and not self.labels.fixed  # each at its own row
+            state = State.first(self.plan.in_unit(unit), X, ManyLabels([], False) if may_join else self.labels, self.targets)
+            state.take_labels(self.labels)
             state.feature_names, state.warned, state.stale = self.feature_names, self.warned, self.stale
-            state.make_ready()
-            if state.function.width < self.function.width:
-                state.hypothesis.grow(self.function.width)
-            state.learn(X, y, weights)
-            state.engine.done = 0  # of those that are new
+            try:
+                state.make_ready()
+                if state.function.width < self.function.width:
+                    state.hypothesis.grow(self.function.width)
+                state.learn(X, y, weights)
+                state.engine.done = 0  # of those that are new
+            except FloatingPointError:  # where kernel values would overflow, rows stay as they were learned
+                state = self
         state.beginning = self.beginning.settled()
         return state
 

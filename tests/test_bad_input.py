@@ -501,7 +501,7 @@ BAD_PARAMETERS = [
       for budget in (ok.Recent(0), ok.Recent(2.5), ok.Window(0), ok.Window(True), ok.Smallest(-3), ok.Smallest("a"),
                      ok.Sublinear(0.5, 0))],
     *[({"budget": ok.Sublinear(exponent)}, ["'exponent'", r"\(0, 1\]", "Got"]) for exponent in (0, 1.5, NAN, "a")],
-    *[({"offset": value}, ["'offset'", "True or False", "Got"]) for value in (1, "yes", None)],
+    *[({"offset": value}, ["'offset'", "True, False or None", "Got"]) for value in (1, "yes")],
     *[({"loss": loss, "offset": True}, ["offset", "novelty"]) for loss in ("novelty", ok.NuNovelty())],
     *[({"epochs": value}, ["'epochs'", "integer of at least 1", "Got"]) for value in (0, -1, 1.5, True, "a", None)],
     *[({"loss": value}, ["'loss'", "a loss", "Got"]) for value in ("bogus", "", 5, ok.Hinge, [])],
@@ -593,12 +593,12 @@ def test_bad_parameters_of_the_perceptron_are_refused():
 @pytest.mark.parametrize("kernel", ["gaussian", "linear", overlap], ids=["terms", "weights", "objects"])
 def test_step_times_regularization_may_be_exactly_one(kernel, step):
     points = ["ab", "bc", "ac"] if kernel is overlap else X[:3]
-    model = ok.NORMA("squared", kernel, step=step, regularization=1.0, budget=None)
+    model = ok.NORMA("squared", kernel, step=step, regularization=1.0, budget=None, offset=False)
     model.partial_fit(points[:2], [1.0, 2.0])
     scores = model.progressive([points[2]], [1.0])
     assert np.isfinite(scores).all() and np.isfinite(model.predict(points)).all()
     if not isinstance(step, ok.InverseSqrt):  # each step wipes the past
-        alone = ok.NORMA("squared", kernel, step=step, regularization=1.0).partial_fit([points[2]], [1.0 - scores[0]])
+        alone = ok.NORMA("squared", kernel, step=step, regularization=1.0, offset=False).partial_fit([points[2]], [1.0 - scores[0]])
         assert np.allclose(model.predict(points), alone.predict(points), rtol=1e-12, atol=1e-15)
 
 

@@ -97,7 +97,7 @@ def test_many_outputs(loss):
     for trial in range(12):
         eta, lam, C = rng.uniform(0.1, 2.0), rng.uniform(0, 1.5), rng.uniform(0.2, 4.0)
         W, x, y = rng.normal(size=(4, 2)), rng.normal(size=2) * 1.5, int(rng.integers(4))
-        model = ok.ILK(loss, "linear", step=eta, regularization=lam, penalty=C, exact=True, labels=labels)
+        model = ok.ILK(loss, "linear", step=eta, regularization=lam, penalty=C, exact=True, labels=labels, offset=False)
         model.partial_fit(x[None], [names[y]])
         engine = model._state.hypothesis
         state = engine.state()
@@ -134,7 +134,7 @@ def test_large_steps_cannot_overshoot():
 def test_logistic_steps_cannot_fail(loss, y, start, size):
     """alpha = -S l'(new score), wherever the score starts and however large the step."""
     classes = [-1, 1] if y == 1 else ["a", "b", "c"]
-    model = ok.ILK(loss, "linear", regularization=0.0, penalty=size, exact=False)
+    model = ok.ILK(loss, "linear", regularization=0.0, penalty=size, exact=False, offset=False)
     model.partial_fit([[1.0]], [y], classes=classes)
     state = model._state.hypothesis.state()
     outputs = len(state["weights"])

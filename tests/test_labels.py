@@ -245,7 +245,7 @@ class Own(ok.Loss):
 
 
 def test_own_losses_of_many_classes():
-    model = ok.NORMA(Own(), "linear", step=0.1, regularization=0.0)
+    model = ok.NORMA(Own(), "linear", step=0.1, regularization=0.0, offset=False)
     model.partial_fit(X, Y, classes=["a", "b", "c"])
     W = np.zeros((3, 2))
     for x, label in zip(X, Y):

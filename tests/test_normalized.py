@@ -40,7 +40,7 @@ def descent(X, y, eta, mu, memory, c):
 def test_it_is_what_it_says(memory, size):
     X, y = stream()
     expected, expected_steps = descent(X, size * y, 0.01, 0.1, memory, 1e-3)
-    model = ok.SVMD("squared", "linear", step=0.01, memory=memory, normalized=True, budget=None)
+    model = ok.SVMD("squared", "linear", step=0.01, memory=memory, normalized=True, budget=None, offset=False)
     scores, steps = model.progressive(X, size * y, return_steps=True)
     np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-9 * size)
     np.testing.assert_allclose(steps, expected_steps, rtol=1e-6)

@@ -27,7 +27,7 @@ LAYERS = [
     ["labelvalues"],
     ["kernels", "losses", "steps", "budgets", "labels"],
     ["additive", "maps", "scaling", "target_scaling", "structures", "defaults"],
-    ["plan"],
+    ["plan", "beginning"],
     ["state", "fitted"],
     ["learner"],
     ["algorithms"],

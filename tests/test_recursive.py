@@ -222,7 +222,7 @@ def test_of_equals_the_older_one_goes():
     model = KRLS(kernel=ok.Gaussian(0.05), budget=40).partial_fit(circle, np.ones(PLACE))
     np.testing.assert_array_equal(model.support_vectors_, oracle.points())
     far = np.arange(PLACE)[:, None] * 100.0
-    model = KRLS(budget=40).partial_fit(far, np.ones(PLACE))
+    model = KRLS(kernel=ok.Gaussian(0.5), budget=40).partial_fit(far, np.ones(PLACE))
     np.testing.assert_array_equal(model.support_vectors_, far[24:])
 
 

@@ -274,7 +274,8 @@ def test_two_classes_have_two_columns_as_long_as_others_may_join():
 
 def test_a_taxonomy_shares_what_is_learned():
     tree = ok.Taxonomy({"a": "v", "b": "v", "c": "root", "v": "root"})
-    model = ok.NORMA("multiclass_squared", "linear", step=0.1, regularization=0.0, labels=tree).partial_fit([[1.0]], ["a"])
+    model = ok.NORMA("multiclass_squared", "linear", step=0.1, regularization=0.0, labels=tree, offset=False)
+    model.partial_fit([[1.0]], ["a"])
     targets = np.where(model.classes_ == "a", 1.0, -1.0)
     kappa = np.array([[len(tree_path(a) & tree_path(b)) for b in model.classes_] for a in model.classes_])
     np.testing.assert_allclose(model.decision_function([[1.0]])[0], 0.1 * kappa @ targets, atol=1e-12)

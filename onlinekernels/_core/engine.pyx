@@ -63,6 +63,7 @@ cdef class Engine:
     cdef readonly bint growing
     cdef readonly bint leaves_out
     cdef public Py_ssize_t done         # rows of the latest call that are learned
+    cdef Py_ssize_t earlier             # rows of the user's call before this one
     cdef list spare                     # workspaces that no call has at present
     cdef readonly Scaler scaler
     cdef bint scaled                    # whether the scaler has taken in a piece that is not learned yet,
@@ -146,19 +147,19 @@ cdef class Engine:
 
     def learn(self, examples, const double[::1] y, *, const double[::1] weights=None, double[::1] scores=None,
               double[::1] steps=None, double[::1] scalars=None, double[::1] deviations=None, double[::1] reaches=None,
-              coverage=(0, 0.0, 0.0)):
+              coverage=(0, 0.0, 0.0), Py_ssize_t earlier=0):
         """Learn all rows of an array (C-contiguous, the points' precision), sparse rows, or all objects of a list.
 
         `scores` takes one row of `width` numbers per example, `steps`, `scalars` and `deviations` take one, and `reaches`,
-        for the `coverage` that `level_of` has found, one for each target.  An error, or Ctrl-C, stops after the last
-        complete row; `done` says how many rows that were.
+        for the `coverage` that `level_of` has found, one for each target.  In words to the user the first row is number
+        `earlier`.  An error, or Ctrl-C, stops after the last complete row; `done` says how many rows that were.
         """
         cdef Py_ssize_t n = y.shape[0] // self.targets, width = self.function.width, first
         cdef const double* weight_data
         cdef Trace trace
         cdef Workspace w = self.lend()
         trace.level, trace.share, trace.factor = coverage
-        self.done = 0
+        self.done, self.earlier = 0, earlier
         try:
             self.attach(w, examples)
             while self.done < n:
@@ -179,7 +180,7 @@ cdef class Engine:
     def learn_one(self, x, double y):
         """Learn one row (1-d, C-contiguous, the points' precision) or object."""
         cdef Workspace w = self.lend()
-        self.done = 0
+        self.done = self.earlier = 0
         try:
             self.attach(w, [x] if self.function.takes_objects else x)
             self.learn_piece(w, 0, 1, &y, NULL, Trace(NULL, NULL, NULL, NULL, NULL, 0, 0.0, 0.0))
@@ -221,7 +222,7 @@ cdef class Engine:
         if w.failure == PYTHON:
             error, w.error = w.error, None
             raise error
-        raise FloatingPointError(f"Row {row} of X cannot be learned: {REASONS[w.failure]}.")
+        raise FloatingPointError(f"Row {self.earlier + row} of X cannot be learned: {REASONS[w.failure]}.")
 
     cdef int tidy(self) except -1:
         return self.function.tidy()
