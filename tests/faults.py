@@ -16,10 +16,6 @@ import numpy as np
 import onlinekernels as ok
 
 try:
-    from _testcapi import remove_mem_hooks, set_nomemory
-except ImportError:  # not every Python comes with it
-    set_nomemory = None
-try:
     from scipy.sparse import csr_matrix
 except ImportError:
     csr_matrix = None
@@ -79,13 +75,12 @@ class Kind:
             return csr_matrix(points[first:last])
         return points[first:last].astype(np.float32 if self.rows == "single" else np.float64)
 
-    def learn(self, model, first, last):
-        y = None if self.y is None else self.y[first:last]
+    def call(self, model, first, last):
+        """To be called to learn some rows."""
+        X, y = self.points(first, last), None if self.y is None else self.y[first:last]
         if last == first + 1 and self.rows != "sparse" and first > 0:
-            y = None if y is None else y[0].tolist()
-            model.learn_one(self.points(first, last)[0], y)
-        else:
-            model.partial_fit(self.points(first, last), y)
+            return functools.partial(model.learn_one, X[0], None if y is None else y[0].tolist())
+        return functools.partial(model.partial_fit, X, y)
 
     def scores(self, model):
         points = WORDS[:20] if self.rows == "words" else self.points(0, len(NEW), NEW)
@@ -263,26 +258,10 @@ class Allocation:
         return self.seen == self.n
 
 
-class Object:
-    """Python's n-th request for memory is refused, whatever it is for."""
-
-    seen = None  # nobody counts
-
-    def __init__(self, n):
-        self.n = n
-
-    def start(self):
-        if self.n is not None:
-            set_nomemory(self.n, self.n + 1)
-
-    def stop(self):
-        remove_mem_hooks()
-
-
 class Timer:
     """A signal arrives after n microseconds."""
 
-    seen = None
+    seen = None  # nobody counts
 
     def __init__(self, n):
         self.n, self.is_awaited = n, False
@@ -308,7 +287,6 @@ FAULTS = {
     "interrupt in core": functools.partial(Call, KeyboardInterrupt, True),
     "memory in core": functools.partial(Call, MemoryError, True),
     "allocation": Allocation,
-    "object": Object,
     "timer": Timer,
 }
 
@@ -322,7 +300,7 @@ def learned_by(model):
 
 def go_on(kind, model, chunks):
     for first, last in chunks:
-        kind.learn(model, first, last)
+        kind.call(model, first, last)()
 
 
 @functools.cache
@@ -350,11 +328,11 @@ def strike(name, fault, n):
     model, fault = kind.make(), FAULTS[fault](n)
     while left:
         first, last = left[0]
-        before = learned_by(model)
+        before, learn = learned_by(model), kind.call(model, first, last)
         try:
             fault.start()
             try:
-                kind.learn(model, first, last)
+                learn()
             finally:
                 fault.stop()
             left.pop(0)
