@@ -33,6 +33,7 @@ from onlinekernels.algorithms import (
     Perceptron,
     Projection,
     Projectron,
+    SelfTuned,
     VotedPerceptron,
 )
 from onlinekernels.bank import Bank
@@ -110,6 +111,7 @@ __all__ = [
     "ROMMA",
     "SILK",
     "SVMD",
+    "SelfTuned",
     "VotedPerceptron",
     "Merging",
     "Projecting",
