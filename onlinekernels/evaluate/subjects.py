@@ -91,7 +91,8 @@ class Prompt:
     def condition(self):
         model = self.model
         has_margin = model._current_loss().scalar_name is not None
-        return model.n_terms_, model.step_, model._state.hypothesis.scalar() if has_margin else math.nan
+        margin = model._state.hypothesis.scalar() if has_margin else math.nan
+        return model.n_terms_, getattr(model, "step_", math.nan), margin
 
 
 class _RowByRow:

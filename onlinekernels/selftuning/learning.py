@@ -341,12 +341,12 @@ class Kept:
         if need > len(self.X):
             begin = max(self.begin, self.end - self.window)
             size = max(16, 2 * (self.end - begin + len(X)))
+            larger = {"begin": 0, "end": self.end - begin}
             for name in ("X", "y", "weights"):
                 old = getattr(self, name)
-                new = np.zeros((size, *old.shape[1:]))
-                new[: self.end - begin] = old[begin : self.end]
-                setattr(self, name, new)
-            self.begin, self.end = 0, self.end - begin
+                larger[name] = np.zeros((size, *old.shape[1:]))
+                larger[name][: self.end - begin] = old[begin : self.end]
+            self.__dict__.update(larger)  # all at once
         there = slice(self.end, self.end + len(X))
         self.X[there], self.y[there], self.weights[there] = X, y, 1.0 if weights is None else weights
 
