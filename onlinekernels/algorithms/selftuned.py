@@ -111,14 +111,13 @@ class SelfTuned(OnlineComposite):
     @learned
     def relevance_(self, state):
         """How much each feature counts for distances, {name: share}: they sum to 1."""
-        member = _first(state)
-        roots = np.sqrt((member.map() ** 2).sum(axis=1))
+        roots = np.sqrt((_first(state).map ** 2).sum(axis=1))
         return dict(zip(self._names(state), (roots / roots.sum()).tolist(), strict=True))
 
     @learned
     def metric_(self, state):
         """M such that the squared distance of rows is (u - v)^T M (u - v), u and v their features on one footing."""
-        B = _first(state).map()
+        B = _first(state).map
         return B @ B.T
 
     @learned

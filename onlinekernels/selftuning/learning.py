@@ -18,11 +18,12 @@ PLAIN = "plain"  # the member whose kernel is not learned
 
 FIRST, LONGEST = 100, 4000  # rows before the first refresh, and between two of them at most; in between they double
 ROWS = 300  # that the evidence is taken of
-STEPS = 8  # of descent
+FIRST_STEPS, STEPS = 8, 5  # of descent: from nothing, and from what was learned before
+WORTH = 5.0  # nats of evidence by which another kernel must be better for the past to be replayed
 LEAST_NOISE = 0.1  # evidence does not know the budget, and a posterior of few points that trusts its rows too much is worse
 MIXTURE = ((0.2, 0.5), (0.5, 1.0), (0.5, 2.5))  # shares and widths of the kernel: the metric is never exactly right
 
-CHECKED = 32  # rows between two looks for an alarm
+CHECKED = 64  # rows between two looks for an alarm
 LATELY, USUALLY = 64, 500  # rows whose loss is compared with that of those before them
 WORSE, OFTEN = 2.0, 40  # times the usual loss, and on how many of the latest rows worse than the plain member
 
@@ -43,6 +44,7 @@ class Tuned(Member):
         self.many, self.budget = many, budget
         self.n_features, self.targets = n_features, targets
         self.features = self.axes = self.chosen = None
+        self.map = np.eye(n_features) * self.values()[0]  # B such that distances are |u B - v B|, for features u and v
         self.centre, self.unit = np.zeros(targets), np.ones(targets)
         self.replayed = 0  # rows of the past with which the posterior began
         loss = "multiclass_squared" if many else "squared"
@@ -52,7 +54,8 @@ class Tuned(Member):
         """Another one that has learned nothing yet, in the metric that settings `chosen` along `axes` make."""
         new = Tuned(self.many, self.budget, self.n_features, self.targets)
         new.features, new.axes, new.chosen, new.centre, new.unit = features, axes, chosen, centre, unit
-        _, amplitude, noise, forgetting = new.values()
+        scales, amplitude, noise, forgetting = new.values()
+        new.map = axes * scales
         new.model = KRLS(new.model.loss, mixture(amplitude), noise=max(noise, LEAST_NOISE), memory=math.exp(-forgetting),
                          budget=self.budget)
         return new
@@ -61,17 +64,20 @@ class Tuned(Member):
         """(scales along the axes, amplitude, noise, forgetting) that were learned; before that what they begin with."""
         return Settings(self.n_features).values(np.zeros(self.n_features + 4) if self.chosen is None else self.chosen)
 
-    def map(self):
-        """B such that distances are |u B - v B|, for features u and v."""
-        axes = np.eye(self.n_features) if self.axes is None else self.axes
-        return axes * self.values()[0]
+    def evidence(self, X, y, times, weights, coded):
+        """Minus the log evidence of rows of the past under the kernel in force, in units of y; infinite before there is one."""
+        if self.features is None:
+            return math.inf
+        Y = coded if self.many else (y - self.centre) / self.unit
+        evidence = Evidence(self.features(X) @ self.axes, Y, times, weights)
+        return evidence.with_prior(self.chosen)[0] + len(X) * float(np.log(self.unit).sum())
 
     @property
     def rows(self):
         return super().rows - self.replayed
 
     def mapped(self, X):
-        return X if self.features is None else self.features(X) @ self.map()
+        return X if self.features is None else self.features(X) @ self.map
 
     def _targets(self, y):
         return super()._targets(y if self.many else (y - self.centre) / self.unit)
@@ -138,7 +144,7 @@ class SelfTuning(Composition):
         unit = math.sqrt(n_features)
         members[PLAIN] = Member(
             KRLS("multiclass_squared" if many else "squared", 0.5 * Gaussian(0.25 * unit) + 0.5 * Gaussian(unit) + 1.0,
-                 memory=0.99, budget=max(1, budget // 2), tolerance=1e-2, scale=RunningScaler(0.99), scale_target=not many),
+                 memory=0.99, budget=max(1, budget // 3), tolerance=1e-2, scale=RunningScaler(0.99), scale_target=not many),
             many,
         )
         super().__init__(members, targets)
@@ -199,11 +205,16 @@ class SelfTuning(Composition):
         U = features(X)
         Y, centre, unit = self._standard(y)
         chosen = _spread_out(weights, ROWS)
-        sample = U[chosen], Y[chosen], chosen.astype(float), weights[chosen]
+        times, weighted = chosen.astype(float), weights[chosen]
+        sample = U[chosen], Y[chosen], times, weighted
         members = {}
         for kind in self.kinds:
             old = self.members[kind]
-            axes, settings = _tuned(sample, kind == "gradient", None if alarm else old.axes, None if alarm else old.chosen)
+            axes, settings, value = _tuned(sample, kind == "gradient", *(None, None) if alarm else (old.axes, old.chosen))
+            value += len(chosen) * float(np.log(unit).sum())
+            if not alarm and old.evidence(X[chosen], y[chosen], times, weighted, Y[chosen]) < value + WORTH:
+                members[kind] = old  # it remembers more than what is kept
+                continue
             members[kind] = old.renewed(features, axes, settings, centre, unit)
             members[kind].replay(X, y if self.targets else y[:, 0], weights)
         seen = tuple(_summary(member) for member in members.values())
@@ -284,22 +295,22 @@ class SelfTuning(Composition):
 
 
 def _tuned(sample, turned, axes, settings):
-    """(axes, settings) with the most evidence within a few steps of those given; None for the first ones."""
+    """(axes, settings, minus their log evidence and prior) within a few steps uphill of those given; None for the first."""
     U, Y, times, weights = sample
     d = U.shape[1]
     is_new = settings is None
     axes, settings = (np.eye(d), np.zeros(d + 4)) if is_new else (axes, settings)
     evidence = Evidence(U @ axes if turned else U, Y, times, weights)
     if is_new or not turned:
-        settings, _ = minimize(evidence.with_prior, settings, STEPS)
+        settings, value = minimize(evidence.with_prior, settings, FIRST_STEPS if is_new else STEPS)
     if turned:
         scales = evidence.settings.values(settings)[0]
         metric = (axes * scales**2) @ axes.T
         axes = gradient_axes(axes @ evidence.outer_products(settings) @ axes.T)
         along = np.sqrt(np.einsum("ij,ij->j", axes, metric @ axes))  # the old metric along the new axes
         evidence = Evidence(U @ axes, Y, times, weights)
-        settings, _ = minimize(evidence.with_prior, evidence.settings.with_scales(settings, along), STEPS)
-    return axes, settings
+        settings, value = minimize(evidence.with_prior, evidence.settings.with_scales(settings, along), STEPS)
+    return axes, settings, value
 
 
 def _spread_out(weights, most):
@@ -313,7 +324,7 @@ def _spread_out(weights, most):
 def _summary(member):
     """(roots of the metric's diagonal, noise, memory) of a member."""
     _, _, noise, forgetting = member.values()
-    return np.sqrt((member.map() ** 2).sum(axis=1)), noise, math.exp(-forgetting)
+    return np.sqrt((member.map**2).sum(axis=1)), noise, math.exp(-forgetting)
 
 
 class Kept:
