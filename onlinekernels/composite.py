@@ -589,6 +589,7 @@ class OnlineComposite(OnlineLearner):
         return {name: plain(weight) for name, weight in zip(state.composition.members, weights, strict=True)}
 
     def _not_of_one(self, state):
+        """Does not exist: there are several functions."""
         raise AttributeError(f"{type(self).__name__} is made of several functions, and has no such attribute.")
 
     support_vectors_ = dual_coef_ = intercept_ = coef_ = norm_ = step_ = kernel_ = knots_ = regularization_ = learned(_not_of_one)

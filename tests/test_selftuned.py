@@ -10,9 +10,9 @@ import pytest
 
 import onlinekernels as ok
 from onlinekernels import KRLS, SelfTuned, load
+from onlinekernels.algorithms import tuned
 from onlinekernels.combining import LeastSquares
 from onlinekernels.composite import Member, flat, grown, reach
-from onlinekernels.selftuning import learning
 from onlinekernels.selftuning.descent import minimize
 from onlinekernels.selftuning.evidence import Evidence, gradient_axes, inverse_of_factor
 from onlinekernels.selftuning.features import Features
@@ -121,7 +121,7 @@ def test_gradient_axes_find_a_rotation():
     rng = np.random.default_rng(1)
     rows, direction = rng.normal(size=(300, 3)), np.array([1.0, -2.0, 2.0]) / 3.0
     y = np.sin(2.0 * rows @ direction)[:, None] + 0.05 * rng.normal(size=(300, 1))
-    axes, settings, _ = learning._tuned((rows, y, np.arange(300.0), np.ones(300)), True, None, None)
+    axes, settings, _ = tuned._tuned((rows, y, np.arange(300.0), np.ones(300)), True, None, None)
     assert abs(axes[:, 0] @ direction) > 0.99
     scales = Evidence(rows, y, np.arange(300.0)).settings.values(settings)[0]
     assert scales[0] > 4 * scales[1:].max()
@@ -341,7 +341,7 @@ def test_relevance_and_what_it_can_show():
         assert history["t"].tolist() == [100, 200, 400] and not history["alarm"].any()
         assert np.allclose(history["relevance"][-1], list(relevance.values()))
         assert history["noise"][-1] == model.noise_ and history["memory"][-1] == model.memory_ <= 1.0
-        assert set(model.weights_) == {*learning.KINDS[axes], "plain"} and sum(model.weights_.values()) == pytest.approx(1.0)
+        assert set(model.weights_) == {*tuned.KINDS[axes], "plain"} and sum(model.weights_.values()) == pytest.approx(1.0)
         assert model.t_ == 460 and model.n_features_in_ == 4 and 0 < model.n_terms_ < 400
         with pytest.raises(ValueError, match="feature names"):
             model.predict(frame[["slope", "wave", "nothing", "switch"]])
@@ -452,8 +452,8 @@ def interrupted_at(monkeypatch, owner, name, place):
 
 
 @pytest.mark.parametrize("owner, name, places", [
-    (learning, "minimize", (1, 2)), (learning, "Features", (1,)), (learning.Tuned, "replay", (1, 2)),
-    (learning, "gradient_axes", (1,)), (learning, "_summary", (1, 2)), (learning.Kept, "rows", (1,)),
+    (tuned, "minimize", (1, 2)), (tuned, "Features", (1,)), (tuned.Tuned, "replay", (1,)),
+    (tuned, "gradient_axes", (1,)), (tuned, "_summary", (1, 2)), (tuned.Kept, "rows", (1,)),
 ])
 def test_a_refresh_is_all_or_nothing(owner, name, places, monkeypatch):
     """Interrupted anywhere in a refresh, the old model stays; the next call begins with the refresh, and all is as ever."""

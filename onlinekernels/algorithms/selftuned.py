@@ -5,7 +5,7 @@ from onlinekernels import validation
 from onlinekernels.composite import OnlineComposite
 from onlinekernels.fitted import learned
 from onlinekernels.losses import MulticlassSquared, Squared, as_loss
-from onlinekernels.selftuning.learning import KINDS, SelfTuning
+from onlinekernels.algorithms.tuned import KINDS, SelfTuning
 
 __all__ = ["SelfTuned"]
 

@@ -154,7 +154,8 @@ class Late(_RowByRow, Prompt):
             if state is None:
                 loss = model._current_loss()
                 return np.zeros(0), 0.0 if loss.scalar_name is None else getattr(loss, loss.scalar_name)
-            return model._scores(state, row)[0], state.hypothesis.scalar()
+            has_margin = state.loss.scalar_name is not None
+            return model._scores(state, row)[0], state.hypothesis.scalar() if has_margin else 0.0
 
     def learn(self, row, label):
         self.model.partial_fit(row, label, classes=self.classes)

@@ -1,1 +1,1 @@
-"""The kernel that learns itself: evidence and its gradient, a short descent, features, axes, and the learner made of them."""
+"""What a kernel that learns itself is made of: evidence and its gradient, a short descent, features on one footing, axes."""
