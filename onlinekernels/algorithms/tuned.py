@@ -18,14 +18,14 @@ PLAIN = "plain"  # the member whose kernel is not learned
 
 FIRST, LONGEST = 100, 4000  # rows before the first refresh, and between two of them at most; in between they double
 ROWS = 300  # that the evidence is taken of
-FIRST_STEPS, STEPS = 8, 5  # of descent: from nothing, and from what was learned before
-WORTH = 5.0  # nats of evidence by which another kernel must be better for the past to be replayed
+FIRST_STEPS, STEPS = 8, 5  # of descent: while rows are few, and once there are as many as are kept
+WORTH = 5.0  # nats of evidence by which another kernel must be better, once replaying it forgets what is kept no more
 LEAST_NOISE = 0.1  # evidence does not know the budget, and a posterior of few points that trusts its rows too much is worse
 MIXTURE = ((0.2, 0.5), (0.5, 1.0), (0.5, 2.5))  # shares and widths of the kernel: the metric is never exactly right
 
 CHECKED = 64  # rows between two looks for an alarm
 LATELY, USUALLY = 64, 500  # rows whose loss is compared with that of those before them
-WORSE, OFTEN = 2.0, 40  # times the usual loss, and on how many of the latest rows worse than the plain member
+WORSE, AHEAD, OFTEN = 2.0, 1.25, 42  # times the usual loss, times that of the plain member, and on how many of the latest rows
 
 
 def mixture(amplitude=1.0, unit=1.0):
@@ -186,7 +186,7 @@ class SelfTuning(Composition):
             return False
         before, lately = self.losses[:-LATELY], self.losses[-LATELY:]
         usual, (tuned, plain) = before[:, 0].mean(), lately.mean(axis=0)
-        return tuned > WORSE * usual and tuned > plain and (lately[:, 1] < lately[:, 0]).sum() >= OFTEN
+        return tuned > WORSE * usual and tuned > AHEAD * plain and (lately[:, 1] < lately[:, 0]).sum() >= OFTEN
 
     # ---- The kernel ---------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class SelfTuning(Composition):
 
     def _renew(self, kept, alarm):
         X, y, weights = kept.rows()
-        began = self.t - len(kept) if alarm else self.began
+        began, is_full = self.t - len(kept) if alarm else self.began, len(kept) == self.window
         features = Features(X)
         U = features(X)
         Y, centre, unit = self._standard(y)
@@ -210,9 +210,10 @@ class SelfTuning(Composition):
         members = {}
         for kind in self.kinds:
             old = self.members[kind]
-            axes, settings, value = _tuned(sample, kind == "gradient", *(None, None) if alarm else (old.axes, old.chosen))
+            start = (None, None) if alarm else (old.axes, old.chosen)
+            axes, settings, value = _tuned(sample, kind == "gradient", *start, STEPS if is_full else FIRST_STEPS)
             value += len(chosen) * float(np.log(unit).sum())
-            if not alarm and old.evidence(X[chosen], y[chosen], times, weighted, Y[chosen]) < value + WORTH:
+            if is_full and not alarm and old.evidence(X[chosen], y[chosen], times, weighted, Y[chosen]) < value + WORTH:
                 members[kind] = old  # it remembers more than what is kept
                 continue
             members[kind] = old.renewed(features, axes, settings, centre, unit)
@@ -294,7 +295,7 @@ class SelfTuning(Composition):
             assert axes is None or np.allclose(axes.T @ axes, np.eye(self.n_features), atol=1e-8)
 
 
-def _tuned(sample, turned, axes, settings):
+def _tuned(sample, turned, axes, settings, steps=FIRST_STEPS):
     """(axes, settings, minus their log evidence and prior) within a few steps uphill of those given; None for the first."""
     U, Y, times, weights = sample
     d = U.shape[1]
@@ -302,14 +303,14 @@ def _tuned(sample, turned, axes, settings):
     axes, settings = (np.eye(d), np.zeros(d + 4)) if is_new else (axes, settings)
     evidence = Evidence(U @ axes if turned else U, Y, times, weights)
     if is_new or not turned:
-        settings, value = minimize(evidence.with_prior, settings, FIRST_STEPS if is_new else STEPS)
+        settings, value = minimize(evidence.with_prior, settings, steps)
     if turned:
         scales = evidence.settings.values(settings)[0]
         metric = (axes * scales**2) @ axes.T
         axes = gradient_axes(axes @ evidence.outer_products(settings) @ axes.T)
         along = np.sqrt(np.einsum("ij,ij->j", axes, metric @ axes))  # the old metric along the new axes
         evidence = Evidence(U @ axes, Y, times, weights)
-        settings, value = minimize(evidence.with_prior, evidence.settings.with_scales(settings, along), STEPS)
+        settings, value = minimize(evidence.with_prior, evidence.settings.with_scales(settings, along), steps)
     return axes, settings, value
 
 
