@@ -10,8 +10,8 @@ algorithm is a rule plus sensible defaults for the nouns.
 The layers, each importing only those before it: ``_core`` (compiled: formulas, dictionaries,
 functions, rules, budgets, engine), the nouns (``kernels additive maps scaling losses steps budgets labels
 structures``), ``plan``
-(validated parameters) and ``state`` (what is learned), ``learner`` (what all algorithms share), ``algorithms``, and
-what uses them (``modelfile streams bounds evaluate compat``, then ``bank``, then ``parallel video``, and ``commandline``
+(validated parameters) and ``state`` (what is learned), ``learner`` (what all algorithms share), ``composite`` (models made
+of models, which ``combining`` combines), ``algorithms`` (``selftuning`` is what one of them is made of), and what uses them (``modelfile streams bounds evaluate compat``, then ``bank``, then ``parallel video``, and ``commandline``
 on top).
 """
 import importlib
@@ -33,6 +33,7 @@ from onlinekernels.algorithms import (
     Perceptron,
     Projection,
     Projectron,
+    SelfTuned,
     VotedPerceptron,
 )
 from onlinekernels.bank import Bank
@@ -110,6 +111,7 @@ __all__ = [
     "ROMMA",
     "SILK",
     "SVMD",
+    "SelfTuned",
     "VotedPerceptron",
     "Merging",
     "Projecting",

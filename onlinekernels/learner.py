@@ -590,7 +590,11 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         learned = state.pop("_state", None)
         self.__dict__.update(state)
         if learned is not None:
-            self.__dict__["_state"] = State.from_dict(learned)
+            self.__dict__["_state"] = self._restored(learned)
+
+    def _restored(self, learned):
+        """The state that a dictionary describes; ValueError if its parts do not fit each other."""
+        return State.from_dict(learned)
 
 
 def _from(row, state, X, y, weights):
@@ -612,6 +616,6 @@ def _start(initial):
     """
     if initial is None:
         return None
-    if getattr(initial, "_state", None) is None or not isinstance(initial, OnlineLearner):
-        raise ValueError(f"initial must be a fitted model. Got {initial!r} instead.")
+    if type(getattr(initial, "_state", None)) is not State or not isinstance(initial, OnlineLearner):
+        raise ValueError(f"initial must be a fitted model of one function. Got {initial!r} instead.")
     return State.from_dict(initial.__getstate__()["_state"])

@@ -16,7 +16,6 @@ from onlinekernels.archive import is_storable, read_arrays
 from onlinekernels.kernels import as_kernel
 from onlinekernels.losses import as_loss
 from onlinekernels.params import Parameterized
-from onlinekernels.state import State
 
 __all__ = ["save", "load", "notes_of"]
 
@@ -123,7 +122,7 @@ def load(path, kernel=None, loss=None):
             state["learned"] = {name: _decoded(value, arrays) for name, value in state["learned"].items()}
             if state.get("beginning") is not None:
                 state["beginning"] = {name: _decoded(value, arrays) for name, value in state["beginning"].items()}
-            model.__dict__["_state"] = State.from_dict(state)
+            model.__dict__["_state"] = model._restored(state)
     except Exception as error:  # whatever the file says, and however deep it says it
         reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
         raise ValueError(f"{path} cannot be loaded: {reason}.") from error

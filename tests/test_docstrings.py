@@ -44,6 +44,7 @@ NEEDED = {
     "LabelGraph": {"edges": LINE.edges},
     "Bank": {"n_features": 2},
     "KRLS": {"loss": "multiclass_squared"},
+    "SelfTuned": {"loss": "multiclass_squared"},
 }
 CLASSES = [
     *(thing for thing in (getattr(ok, name) for name in ok.__all__)

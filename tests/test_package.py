@@ -23,13 +23,14 @@ MODULES = [name for name in COMPILED if name != "_cython"]  # that one is Cython
 # Each layer may import the ones before it, at the top of a file and inside functions.
 LAYERS = [
     ["_core", "docstrings"],
-    ["params", "validation", "archive", "trouble"],
+    ["params", "validation", "archive", "trouble", "combining", "selftuning"],
     ["labelvalues"],
     ["kernels", "losses", "steps", "budgets", "labels"],
     ["additive", "maps", "scaling", "target_scaling", "structures", "defaults"],
     ["plan", "beginning"],
     ["state", "fitted"],
     ["learner"],
+    ["composite"],
     ["algorithms"],
     ["modelfile", "streams", "bounds", "evaluate", "compat"],
     ["bank"],

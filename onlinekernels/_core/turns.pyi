@@ -4,7 +4,7 @@ class Way:
     pass
 
 class Turn:
-    def __init__(self, forks_wait: bool = True) -> None: ...
+    def __init__(self) -> None: ...
     alone: Any
     shared: Any
 

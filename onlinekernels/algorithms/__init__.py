@@ -8,6 +8,7 @@ from onlinekernels.algorithms.metadescent import SVMD
 from onlinekernels.algorithms.norma import NORMA, Perceptron
 from onlinekernels.algorithms.projection import Projection
 from onlinekernels.algorithms.recursive import KRLS
+from onlinekernels.algorithms.selftuned import SelfTuned
 
 __all__ = [
     "ALMA",
@@ -25,5 +26,6 @@ __all__ = [
     "ROMMA",
     "SILK",
     "SVMD",
+    "SelfTuned",
     "VotedPerceptron",
 ]

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from onlinekernels.algorithms import KRLS
+from onlinekernels.algorithms import KRLS, SelfTuned
 from onlinekernels.commandline import checkpoints
 from onlinekernels.commandline.interruptions import Interruption
 from onlinekernels.commandline.options import (
@@ -103,7 +103,7 @@ def _check(arguments, model):
             "--probabilities needs a model whose loss has them (learn with --loss logistic, multiclasslogistic or "
             f"multiclasssquared). {arguments.model} has {model._current_loss()!r}."
         )
-    if arguments.std and not isinstance(model, KRLS):
+    if arguments.std and not isinstance(model, (KRLS, SelfTuned)):
         raise Usage(
             "--std needs a model that knows deviations (learn with --algorithm krls). "
             f"{arguments.model} has {type(model).__name__}."

@@ -63,12 +63,12 @@ def _learned(model):
     if model._state.n_features is not None:
         yield "features", model.n_features_in_
     yield "terms", model.n_terms_
-    if model.n_terms_ <= _MOST_TERMS_FOR_NORM:
+    if model.n_terms_ <= _MOST_TERMS_FOR_NORM and hasattr(model, "norm_"):
         yield "norm", model.norm_
     for name in ("step_", "noise_", "margin_", "width_", "offset_"):
         if hasattr(model, name):
             yield name.rstrip("_"), float(getattr(model, name))
-    if np.any(model.intercept_):
+    if np.any(getattr(model, "intercept_", 0.0)):
         yield "intercept", np.ravel(model.intercept_).tolist()
 
 

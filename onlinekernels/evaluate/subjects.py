@@ -96,7 +96,8 @@ class Prompt:
     def condition(self):
         model = self.model
         has_margin = model._current_loss().scalar_name is not None
-        return model.n_terms_, model.step_, model._state.hypothesis.scalar() if has_margin else math.nan
+        margin = model._state.hypothesis.scalar() if has_margin else math.nan
+        return model.n_terms_, getattr(model, "step_", math.nan), margin
 
 
 class _RowByRow:
@@ -158,7 +159,8 @@ class Late(_RowByRow, Prompt):
             if state is None:
                 loss = model._current_loss()
                 return np.zeros(0), 0.0 if loss.scalar_name is None else getattr(loss, loss.scalar_name)
-            scores, margin = model._scores(state, row), state.hypothesis.scalar()
+            scores = model._scores(state, row)
+            margin = state.hypothesis.scalar() if state.loss.scalar_name is not None else 0.0
             if state.target_scaler is not None:
                 scores, margin = state.target_scaler.restored(scores), margin * state.target_scaler.deviations()[0]
             return scores[0], margin

@@ -1,0 +1,150 @@
+"""The kernel that learns itself."""
+import numpy as np
+
+from onlinekernels import validation
+from onlinekernels.composite import OnlineComposite
+from onlinekernels.fitted import learned
+from onlinekernels.losses import MulticlassSquared, Squared, as_loss
+from onlinekernels.algorithms.tuned import KINDS, SelfTuning
+
+__all__ = ["SelfTuned"]
+
+
+class SelfTuned(OnlineComposite):
+    """A posterior that learns its kernel on the stream: which features matter, how much noise there is, how fast to forget.
+
+    Nothing has to be set. After 100, 200, 400, ... examples, at most 4000 apart, the latest are looked at as a whole: their
+    evidence, the probability of all of them under a kernel, is followed uphill as a function of one scale for each axis, of the
+    amplitude, the noise and the forgetting. Then a new posterior replays them in the new metric and goes on. In between it is
+    an ordinary `KRLS`.
+
+    Beside it is a plain posterior with a short memory, for what changes faster than a kernel can be learned; answers are a
+    combination of all by least squares. After an abrupt change (the loss of the last 64 examples is twice the usual, and the
+    plain posterior is better) only the latest examples are kept, and the kernel is learned anew.
+
+    Results do not depend on how a stream is cut into calls.
+
+    Parameters
+    ----------
+    loss : Squared, MulticlassSquared, "squared", "multiclass_squared" or None
+        The first is for numbers, one or several, the second for two or many classes. None is for numbers.
+    axes : "auto", "own" or "gradient"
+        What has a scale each: the features themselves ("own"), or the directions in which f changes most and least
+        ("gradient": eigenvectors of the average outer product of its gradient), for relevance that is not along features.
+        "auto" learns both.
+    budget : int
+        How many points each learned posterior may have.
+    window : int
+        How many examples are kept to learn the kernel from; at least 100.
+    frozen : bool
+        Keep the kernel as it is: no examples are looked at again until this is False. It may be set at any time.
+    {class_weight}
+    {epochs}
+
+    {Attributes}
+
+    See Also
+    --------
+    KRLS : the posterior with a kernel of your own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import SelfTuned
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(800, 5))
+    >>> y = np.sin(3 * X[:, 1]) + 0.1 * rng.normal(size=800)        # one feature of five
+    >>> model = SelfTuned()
+    >>> scores = model.progressive(X, y)
+    >>> bool(np.mean((scores[400:] - y[400:]) ** 2) < 0.05)
+    True
+    >>> max(model.relevance_, key=model.relevance_.get)
+    'x1'
+    """
+
+    def __init__(self, loss=None, *, axes="auto", budget=150, window=2000, frozen=False, class_weight=None, epochs=1):
+        self.loss = loss
+        self.axes = axes
+        self.budget = budget
+        self.window = window
+        self.frozen = frozen
+        self.class_weight = class_weight
+        self.epochs = epochs
+
+    def _settings(self):
+        loss = as_loss("squared" if self.loss is None else self.loss, self)
+        if type(loss) not in (Squared, MulticlassSquared):
+            raise ValueError(
+                "The 'loss' parameter of SelfTuned must be one whose posterior is Gaussian: 'squared' for numbers, "
+                f"'multiclass_squared' for classes. Got {loss!r} instead."
+            )
+        if not isinstance(self.axes, str) or self.axes not in KINDS:
+            raise validation.bad_parameter(self, "axes", '"auto", "own" or "gradient"', self.axes)
+        validation.check_flag(self, "frozen")
+        return {
+            "axes": self.axes,
+            "budget": validation.check_count(self, "budget"),
+            "window": validation.check_integer(self, "window", 100),
+        }
+
+    def _begin(self, settings, n_features, targets):
+        return SelfTuning(KINDS[settings["axes"]], settings["budget"], settings["window"], n_features, targets)
+
+    def _learn(self, before, state, X, y, weights=None, **others):
+        state.composition.frozen = bool(self.frozen)
+        return super()._learn(before, state, X, y, weights, **others)
+
+    def refresh(self):
+        """Learn the kernel from the examples that are kept, now; return self.
+
+        The next time is counted from here as if this had been one of the fixed times.
+        """
+        with self._turn.alone:
+            self._fitted().composition.refresh()
+        return self
+
+    # ---- What was learned ---------------------------------------------------------------------
+
+    def _names(self, state):
+        return state.feature_names or [f"x{j}" for j in range(state.n_features)]
+
+    @learned
+    def relevance_(self, state):
+        """How much each feature counts for distances, {name: share}: they sum to 1."""
+        roots = np.sqrt((_first(state).map ** 2).sum(axis=1))
+        return dict(zip(self._names(state), (roots / roots.sum()).tolist(), strict=True))
+
+    @learned
+    def metric_(self, state):
+        """M such that the squared distance of rows is (u - v)^T M (u - v), u and v their features on one footing."""
+        B = _first(state).map
+        return B @ B.T
+
+    @learned
+    def noise_(self, state):
+        """The variance of y about f that was learned, where the variance of y is 1."""
+        return _first(state).values()[2]
+
+    @learned
+    def memory_(self, state):
+        """What is left of f's variance after one example, as it was learned."""
+        return float(np.exp(-_first(state).values()[3]))
+
+    @learned
+    def history_(self, state):
+        """What was learned when: {"t", "alarm", "relevance", "noise", "memory"}, arrays with an entry for each refresh."""
+        history = state.composition.history
+        roots = np.array([kinds[0][0] for _, _, kinds in history]).reshape(len(history), state.n_features)
+        return {
+            "t": np.array([t for t, _, _ in history], dtype=np.int64),
+            "alarm": np.array([alarm for _, alarm, _ in history], dtype=bool),
+            "relevance": roots / roots.sum(axis=1, keepdims=True),
+            "noise": np.array([kinds[0][1] for _, _, kinds in history]),
+            "memory": np.array([kinds[0][2] for _, _, kinds in history]),
+        }
+
+
+def _first(state):
+    """The learned member that is shown: along the features' own axes, if there is one."""
+    composition = state.composition
+    return composition.members[composition.kinds[0]]

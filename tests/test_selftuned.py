@@ -1,0 +1,575 @@
+"""SelfTuned: the evidence and its gradient, the descent, features, the combination; a learner like all others."""
+import copy
+import math
+import pickle
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from onlinekernels import KRLS, SelfTuned, load
+from onlinekernels.algorithms import tuned
+from onlinekernels.combining import LeastSquares
+from onlinekernels.composite import Member, flat, grown, reach
+from onlinekernels.selftuning.descent import minimize
+from onlinekernels.selftuning.evidence import Evidence, gradient_axes, inverse_of_factor
+from onlinekernels.selftuning.features import Features
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(460, 4))
+X[:, 3] = RNG.random(460) < 0.3
+NUMBERS = np.sin(2 * X[:, 0]) + X[:, 3] * X[:, 1] + 0.1 * RNG.normal(size=460)
+SEVERAL = np.column_stack([NUMBERS, 1e3 * X[:, 1] ** 2])
+LABELS = np.array(["one", "two", "three"])[np.digitize(NUMBERS, [-0.3, 0.6])]
+LABELS[:150][LABELS[:150] == "three"] = "two"  # the third joins later, in the middle of a stage
+WEIGHTS = RNG.choice([0.0, 0.5, 1.0, 2.0], size=460)
+TASKS = {
+    "numbers": (None, NUMBERS, None),
+    "several": ("squared", SEVERAL, WEIGHTS),
+    "classes": ("multiclass_squared", LABELS, None),
+    "weighted classes": ("multiclass_squared", LABELS, WEIGHTS),
+}
+
+
+def each_task():
+    return pytest.mark.parametrize("loss, y, weights", TASKS.values(), ids=TASKS)
+
+
+def part(array, rows):
+    return None if array is None else array[rows]
+
+
+def in_chunks(model, size, y, weights=None, rows=X):
+    """Progressive scores of all rows in chunks; classes that have not joined have 0."""
+    found = []
+    for begin in range(0, len(rows), size):
+        chunk = slice(begin, begin + size)
+        found.append(model.progressive(rows[chunk], y[chunk], sample_weight=part(weights, chunk)).reshape(len(rows[chunk]), -1))
+    width = max(scores.shape[1] for scores in found)
+    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found])
+
+
+# ---- The evidence -----------------------------------------------------------------------------------------------------
+
+
+def by_differences(function, q, step=1e-5):
+    return np.array([(function(q + step * e)[0] - function(q - step * e)[0]) / (2 * step) for e in np.eye(len(q))])
+
+
+def test_gradient_of_the_evidence():
+    for n, d, outputs, weighted in ((40, 3, 1, False), (60, 5, 3, True), (25, 1, 2, True)):
+        rng = np.random.default_rng(n)
+        rows, Y, times = rng.normal(size=(n, d)), rng.normal(size=(n, outputs)), np.sort(rng.choice(4000, n)).astype(float)
+        evidence = Evidence(rows, Y, times, rng.uniform(0.3, 3.0, n) if weighted else None)
+        for q in (np.zeros(d + 4), rng.normal(size=d + 4), 2.0 * rng.normal(size=d + 4)):
+            for function in (evidence, evidence.with_prior):
+                value, gradient = function(q)
+                expected = by_differences(function, q)
+                assert np.abs(gradient - expected).max() < 1e-6 * max(1.0, np.abs(expected).max())
+                assert value == function(q)[0]
+
+
+def test_evidence_is_that_of_scikit_learn():
+    """A Gaussian process with a scale for each feature, on 300 fixed rows: the same likelihood, and as good an optimum."""
+    process = pytest.importorskip("sklearn.gaussian_process")
+    kernels = process.kernels
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(300, 4))
+    y = np.sin(1.5 * rows[:, 0]) + 0.5 * rows[:, 1] ** 2 + 0.2 * rng.normal(size=300)
+    evidence = Evidence(rows, y[:, None], np.zeros(300))
+
+    def theirs(scales, amplitude, noise):
+        return (kernels.ConstantKernel(amplitude) * kernels.RBF(1.0 / scales, (1e-2, 1e3)) + kernels.ConstantKernel(1.0, "fixed")
+                + kernels.WhiteKernel(noise))
+
+    for q in (np.zeros(8), 0.5 * rng.normal(size=8)):
+        scales, amplitude, noise, _ = evidence.settings.values(q)
+        fixed = process.GaussianProcessRegressor(theirs(scales, amplitude, noise), alpha=0.0, optimizer=None).fit(rows, y)
+        expected = fixed.log_marginal_likelihood_value_
+        assert abs(-evidence(q)[0] - expected) < 1e-8 * max(1.0, abs(expected))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two features do not matter: their scales run to the bounds
+        best = process.GaussianProcessRegressor(theirs(np.full(4, 0.5), 1.0, 0.1), alpha=0.0).fit(rows, y)
+    _, value = minimize(evidence, np.zeros(8), 60)
+    assert -value > best.log_marginal_likelihood_value_ - 1.0
+
+
+def test_evidence_of_a_fading_process_is_that_of_the_posterior():
+    """Rows one after another: the evidence is what `KRLS` with this kernel, noise and memory predicts of each."""
+    n, q = 50, np.array([0.3, -0.2, 0.1, 0.4, 0.2, 0.8])
+    rows, y = X[:n, :2], NUMBERS[:n]
+    evidence = Evidence(rows, y[:, None], np.arange(float(n)))
+    scales, amplitude, noise, forgetting = evidence.settings.values(q)
+    posterior = KRLS(kernel=amplitude * ok.Gaussian(1.0) + 1.0, noise=noise, memory=math.exp(-forgetting), budget=None,
+                     tolerance=1e-12)
+    mean, deviation = posterior.progressive(rows * scales, y, return_std=True)
+    variance = deviation**2 + noise
+    expected = -0.5 * np.sum((y - mean) ** 2 / variance + np.log(2 * np.pi * variance))
+    assert abs(-evidence(q)[0] - expected) < 1e-7
+
+
+def test_inverse_of_a_factor():
+    for n in (1, 5, 48, 49, 130):
+        factor = np.linalg.cholesky(np.cov(np.random.default_rng(n).normal(size=(n, 3 * n))).reshape(n, n) + np.eye(n))
+        assert np.allclose(inverse_of_factor(factor) @ factor, np.eye(n), atol=1e-12)
+
+
+def test_gradient_axes_find_a_rotation():
+    """f changes along one direction that is no feature's: it is the first axis, and takes nearly all of the metric."""
+    rng = np.random.default_rng(1)
+    rows, direction = rng.normal(size=(300, 3)), np.array([1.0, -2.0, 2.0]) / 3.0
+    y = np.sin(2.0 * rows @ direction)[:, None] + 0.05 * rng.normal(size=(300, 1))
+    axes, settings, _ = tuned._tuned((rows, y, np.arange(300.0), np.ones(300)), True, None, None)
+    assert abs(axes[:, 0] @ direction) > 0.99
+    scales = Evidence(rows, y, np.arange(300.0)).settings.values(settings)[0]
+    assert scales[0] > 4 * scales[1:].max()
+    for matrix in (np.zeros((3, 3)), np.eye(3), np.outer(direction, direction)):  # nothing to choose by
+        found = gradient_axes(matrix)
+        assert np.allclose(found.T @ found, np.eye(3)) and np.array_equal(found, gradient_axes(matrix.copy()))
+
+
+# ---- The descent ------------------------------------------------------------------------------------------------------
+
+
+def test_descent():
+    def valley(x):  # Rosenbrock's
+        value = 100.0 * (x[1] - x[0] ** 2) ** 2 + (1.0 - x[0]) ** 2
+        slope = -400.0 * x[0] * (x[1] - x[0] ** 2) - 2.0 * (1.0 - x[0])
+        return value, np.array([slope, 200.0 * (x[1] - x[0] ** 2)])
+
+    def wall(x):  # no value beyond 1
+        return (-math.log(1.0 - x[0]) - x[0], np.array([1.0 / (1.0 - x[0]) - 1.0])) if x[0] < 1 else (math.inf, np.array([np.nan]))
+
+    scales = np.logspace(-2, 2, 12)
+    assert np.allclose(minimize(valley, [-1.2, 1.0], 200)[0], 1.0, atol=1e-6)
+    assert minimize(lambda x: (0.5 * np.sum(scales * x**2), scales * x), np.ones(12), 150)[1] < 1e-5
+    assert abs(minimize(wall, [0.99], 100)[0][0]) < 1e-4
+    values = [minimize(valley, [-1.2, 1.0], steps)[1] for steps in range(20)]
+    assert (np.diff(values) <= 0).all() and values[0] == valley(np.array([-1.2, 1.0]))[0]  # never up, and no step is none
+    assert np.array_equal(minimize(lambda x: (0.0, 0.0 * x), np.ones(2), 5)[0], np.ones(2))
+
+
+# ---- Features ---------------------------------------------------------------------------------------------------------
+
+
+def test_features():
+    rng = np.random.default_rng(2)
+    rows = np.column_stack([rng.normal(size=500), np.exp(3 * rng.normal(size=500)), rng.random(500) < 0.01, np.full(500, 1e8),
+                            rng.integers(0, 3, size=500), np.where(np.arange(500) == 7, 1.0, 0.0), 1e-9 * rng.normal(size=500)])
+    features = Features(rows)
+    found = features(rows)
+    assert np.abs(found).max() < 8.0 and np.isfinite(found).all()
+    assert set(found[:, 2]) == set(found[:, 5]) == {0.0, 1.0}  # however rare
+    assert not found[:, 3].any()
+    assert 0.7 < found[:, 0].std() < 1.3 and 0.4 < found[:, 1].std() < 1.3 and 0.7 < found[:, 6].std() < 1.3
+    for j in range(rows.shape[1]):  # in order, and the same for one row as for many
+        order = np.argsort(rows[:, j], kind="stable")
+        assert (np.diff(found[order, j]) >= 0).all()
+    assert np.array_equal(np.concatenate([features(row[None]) for row in rows[:40]]), found[:40])
+    wild = np.array([[1e150, -1e150, 1e150, 1e8 + 1e4, 99.0, -3.0, 1e140], [-1e150, 1e150, 0.5, 0.0, -99.0, 0.0, 0.0]])
+    assert np.abs(features(wild)).max() < 10.0  # nothing explodes later
+    assert features(wild)[:, 3].tolist() == [1.0, -1.0]
+    again = Features.restored({name: value.copy() for name, value in features.state().items()}, 7)
+    assert np.array_equal(again(rows), found)
+    for name, value in features.state().items():
+        with pytest.raises(ValueError, match="features"):
+            Features.restored({**features.state(), name: value[:3]}, 7)
+    with pytest.raises(ValueError, match="order"):
+        Features.restored({**features.state(), "knots": -features.knots}, 7)
+
+
+# ---- The combination --------------------------------------------------------------------------------------------------
+
+
+def one_by_one(scores, Y, counts, memory, prior, shared, origin):
+    """`LeastSquares` from its definition, a row at a time."""
+    m, found = scores.shape[1], np.zeros(Y.shape)
+    groups = [slice(None)] if shared else [slice(j, j + 1) for j in range(Y.shape[1])]
+    for group in groups:
+        A, b, squares, count = np.zeros((m, m)), np.zeros(m), 0.0, 0.0
+        for t in range(len(Y)):
+            middle = scores[t].mean(axis=0)[group]
+            apart = scores[t][:, group] - (middle if origin is None else origin)
+            usual = squares / count if squares > 0 else 1.0
+            found[t, group] = middle + np.linalg.solve(A + prior * usual * np.eye(m), b) @ apart
+            A = memory * A + counts[t] * apart @ apart.T
+            b = memory * b + counts[t] * apart @ (Y[t, group] - middle)
+            squares = memory * squares + counts[t] * np.sum((Y[t, group] - middle) ** 2)
+            count = memory * count + counts[t]
+    return found
+
+
+def test_combination_is_least_squares():
+    rng = np.random.default_rng(4)
+    for shared, outputs, origin in ((True, 3, -1.0), (False, 2, None), (True, 1, None), (False, 1, None)):
+        Y = rng.normal(size=(600, outputs)) * (1.0 if shared else [1.0, 1e6][:outputs])
+        scores = Y[:, None] * rng.uniform(0.5, 1.5, size=(1, 3, 1)) + np.abs(Y).mean(axis=0) * 0.3 * rng.normal(size=(600, 3, outputs))
+        counts = rng.uniform(0.0, 2.0, size=600)
+        expected = one_by_one(scores, Y, counts, 0.99, 5.0, shared, origin)
+        for size in (1, 37, 600):
+            stack = LeastSquares(3, 1 if shared else outputs, 0.99, 5.0, origin)
+            parts = [stack.advance(scores[i : i + size], Y[i : i + size], counts[i : i + size]) for i in range(0, 600, size)]
+            assert np.allclose(np.concatenate(parts), expected, rtol=1e-9, atol=1e-9 * np.abs(Y).max())
+            assert origin is not None or np.allclose(stack.weights().sum(axis=1), 1.0)
+        if shared:
+            expected = np.einsum("m,tmc->tc", stack.weights()[0], scores) + (0.0 if origin is None else stack.weights().sum() - 1.0)
+            assert np.allclose(stack.combined(scores), expected)
+    agreeing = LeastSquares(3, 1, 0.99, 5.0)
+    same = np.repeat(rng.normal(size=(300, 1, 1)), 3, axis=1)
+    assert np.allclose(agreeing.advance(same, rng.normal(size=(300, 1)))[:, 0], same[:, 0, 0])  # members that agree for ever
+    assert np.allclose(agreeing.weights(), 1 / 3)
+
+
+def test_reach_covers():
+    innovations = np.abs(np.random.default_rng(5).standard_t(3, size=(4000, 1)))
+    for coverage in (0.5, 0.9):
+        inside = [innovations[t, 0] <= reach(innovations[t - 500 : t], coverage)[0] for t in range(500, 4000)]
+        assert abs(np.mean(inside) - coverage) < 0.01
+    assert reach(np.zeros((0, 2)), 0.9).round(3).tolist() == [1.645, 1.645]
+    assert reach(np.full((3, 1), 9.0), 0.99).tolist() == [9.0]
+
+
+def test_trees_of_names():
+    tree = {"a": {"b": 1, "c": {"d": None}}, "e": {}, "f": [2]}
+    assert grown(flat(tree)) == tree
+
+
+# ---- A learner like all others ----------------------------------------------------------------------------------------
+
+
+@each_task()
+def test_chunks(loss, y, weights):
+    for axes in ("auto", "gradient"):
+        models = [SelfTuned(loss, axes=axes, window=150, budget=40) for _ in range(3)]
+        whole, *others = (in_chunks(model, size, y, weights) for model, size in zip(models, (460, 37, 1), strict=True))
+        for scores in others:
+            assert np.abs(scores - whole).max() < 1e-9 * max(1.0, np.abs(whole).max())
+        assert models[0].history_["t"].tolist() == models[2].history_["t"].tolist() == [100, 200, 400]
+        models[0]._check()
+
+
+@each_task()
+def test_saved_models_go_on_bit_for_bit(loss, y, weights, tmp_path):
+    for begin in (0, 60, 130, 330):  # nothing learned, before the first refresh, and after some
+        model = SelfTuned(loss, window=120, budget=30)
+        if begin:
+            model.partial_fit(X[:begin], y[:begin], sample_weight=part(weights, slice(begin)))
+        model.save(tmp_path / "model.npz")
+        others = [load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+        rest = slice(begin, None)
+        expected = model.progressive(X[rest], y[rest], sample_weight=part(weights, rest))
+        for other in others:
+            assert other.get_params() == SelfTuned(loss, window=120, budget=30).get_params()
+            assert np.array_equal(other.progressive(X[rest], y[rest], sample_weight=part(weights, rest)), expected)
+            assert np.array_equal(other.predict(X), model.predict(X))
+            assert other.relevance_ == model.relevance_ and np.array_equal(other.history_["noise"], model.history_["noise"])
+            other._check()
+
+
+def test_damaged_states_are_refused():
+    model = SelfTuned(window=120, budget=20).partial_fit(X[:230], SEVERAL[:230])
+    state = model._state.to_dict()
+    model._restored(state)
+    damages = {"t": -1, "due": 1.5, "kept/X": np.zeros((3, 9)), "kept/y": np.full((120, 2), np.nan), "losses": -np.ones((4, 2)),
+               "stack/products": np.zeros((2, 9, 9)), "members/own/replayed": 10**6, "members/own/metric/unit": np.zeros(2),
+               "members/own/metric/axes": np.eye(3), "innovations": np.zeros((999, 2)), "history/times": np.zeros(1, dtype=int)}
+    for name, value in damages.items():
+        assert name in state["learned"]
+        with pytest.raises((ValueError, KeyError)):
+            model._restored({**state, "learned": {**state["learned"], name: value}})
+    for name, value in (("n_features", 3), ("targets", 1), ("labels", {"order": [], "fixed": False, "display": None})):
+        with pytest.raises((ValueError, KeyError)):
+            model._restored({**state, name: value})
+
+
+@each_task()
+def test_answers(loss, y, weights):
+    model = SelfTuned(loss, window=200, budget=40)
+    if loss == "multiclass_squared":
+        scores, std, proba, labels = model.progressive(X, y, return_std=True, return_proba=True, return_labels=True)
+        assert model.classes_.tolist() == list(dict.fromkeys(y)) and labels[0] is None
+        joined = np.array([len(set(y[:t])) for t in range(len(y))])
+        assert not scores[np.arange(3) >= joined[:, None]].any() and not proba[np.arange(3) >= joined[:, None]].any()
+        assert np.allclose(proba[joined > 0].sum(axis=1), 1.0) and std.shape == (460,)
+        assert np.mean(labels[200:] == y[200:]) > 0.7
+        assert (model.classes_[model.predict_proba(X).argmax(axis=1)] == model.predict(X)).all()
+        assert not hasattr(model, "predict_interval")
+        return
+    scores, std, interval = model.progressive(X, y, return_std=True, return_interval=0.8)
+    assert scores.shape == std.shape == y.shape and interval.shape == (2, *y.shape)
+    assert (((interval[0] <= y) & (y <= interval[1])).mean(axis=0) > 0.75).all()
+    mean, deviation = model.predict(X[:5], return_std=True)
+    lower, upper = model.predict_interval(X[:5], coverage=0.8)
+    assert np.allclose(0.5 * (lower + upper), mean) and deviation.shape == mean.shape == y[:5].shape
+    assert model.predict_one(X[0]) == pytest.approx(mean[0]) if y.ndim == 1 else True
+    assert model.score(X, y) > 0.9
+    assert not hasattr(model, "predict_proba") and not hasattr(model, "decision_function")
+
+
+def test_predictions_are_those_of_the_next_row():
+    """`predict` and `progressive` agree on what is said of a row before it is learned, also just after a refresh; up to the
+    plain member, whose scaler knows the row that it scales."""
+    for loss, y, _ in TASKS.values():
+        model = SelfTuned(loss, window=150, budget=30).partial_fit(X[:399], y[:399])
+        for t in range(399, 402):
+            (said,) = model.progressive(X[t : t + 1], y[t : t + 1], return_labels=True)[1] if loss == "multiclass_squared" else (
+                copy.deepcopy(model).progressive(X[t : t + 1], y[t : t + 1]))
+            if loss != "multiclass_squared":
+                assert np.allclose(model.predict(X[t : t + 1])[0], said, atol=0.02 * y.std(axis=0))
+                model.partial_fit(X[t : t + 1], y[t : t + 1])
+
+
+def test_units_do_not_matter():
+    """Features in other units, and targets too: the same answers in these units."""
+    moved = X * [1e3, 1e-5, 1.0, 7.0] + [1e4, 0.0, -3.0, 2.0]
+    expected = SelfTuned(budget=40).progressive(X, NUMBERS)
+    scores = SelfTuned(budget=40).progressive(moved, 1e6 * NUMBERS - 5e6)
+    assert np.abs((scores[3:] + 5e6) / 1e6 - expected[3:]).max() < 1e-6  # no unit is known before there are two targets
+
+
+def test_relevance_and_what_it_can_show():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["wave", "slope", "nothing", "switch"])
+    for axes in ("auto", "own", "gradient"):
+        model = SelfTuned(axes=axes).partial_fit(frame, NUMBERS)
+        relevance = model.relevance_
+        assert min(relevance, key=relevance.get) == "nothing" and sum(relevance.values()) == pytest.approx(1.0)
+        assert np.allclose(np.sqrt(np.diag(model.metric_)) / np.sqrt(np.diag(model.metric_)).sum(), list(relevance.values()))
+        history = model.history_
+        assert history["t"].tolist() == [100, 200, 400] and not history["alarm"].any()
+        assert np.allclose(history["relevance"][-1], list(relevance.values()))
+        assert history["noise"][-1] == model.noise_ and history["memory"][-1] == model.memory_ <= 1.0
+        assert set(model.weights_) == {*tuned.KINDS[axes], "plain"} and sum(model.weights_.values()) == pytest.approx(1.0)
+        assert model.t_ == 460 and model.n_features_in_ == 4 and 0 < model.n_terms_ < 400
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(frame[["slope", "wave", "nothing", "switch"]])
+        for name in ("support_vectors_", "kernel_", "coef_", "margin_"):
+            assert not hasattr(model, name)
+
+
+def test_frozen_and_by_hand():
+    model = SelfTuned(window=150, budget=30).partial_fit(X[:150], NUMBERS[:150]).set_params(frozen=True)
+    relevance = model.relevance_
+    model.partial_fit(X[150:300], NUMBERS[150:300])
+    assert model.relevance_ == relevance and model.history_["t"].tolist() == [100]
+    model.refresh()
+    assert model.relevance_ != relevance and model.history_["t"].tolist() == [100, 300]
+    model.set_params(frozen=False).partial_fit(X[300:], NUMBERS[300:])
+    assert model.t_ == 460
+    model._check()
+    with pytest.raises(ValueError, match="'window' parameter changed"):
+        model.set_params(window=900).partial_fit(X, NUMBERS)
+    assert model.t_ == 460
+    with pytest.raises(ValueError, match="not fitted"):
+        SelfTuned().refresh()
+
+
+def test_alarm_when_relevance_changes():
+    """Other features matter from one row to the next: the kernel is learned anew within some hundred rows; without a change
+    there is no alarm, however large single errors are."""
+    rng = np.random.default_rng(6)
+    rows = rng.normal(size=(2000, 6))
+    y = np.where(np.arange(2000) < 1000, np.sin(2 * rows[:, 0]) + rows[:, 1] ** 2 / 2, np.sin(2 * rows[:, 3]) + rows[:, 4] ** 2 / 2)
+    y = y + 0.1 * rng.normal(size=2000)
+    model = SelfTuned(axes="own")
+    errors = (model.progressive(rows, y) - y) ** 2 / y.var()
+    history = model.history_
+    alarms = history["t"][history["alarm"]]
+    assert len(alarms) == 1 and 1032 <= alarms[0] <= 1160
+    assert errors[1600:].mean() < 0.15 and errors[500:1000].mean() < 0.15
+    assert list(model.relevance_.values())[3] > 3 * list(model.relevance_.values())[0]
+    noisy = SelfTuned(axes="own", window=300, budget=40)
+    noisy.partial_fit(rows[:1000], y[:1000] + np.where(rng.random(1000) < 0.05, 20.0, 0.0))
+    assert not noisy.history_["alarm"].any()
+
+
+def test_odd_streams():
+    """Constant columns and targets, one feature, doubles, one class alone, weights of 0: nothing is ever not a number."""
+    rng = np.random.default_rng(8)
+    constant = np.column_stack([np.full(300, 5.0), X[:300, 0]])
+    constant[250:, 0] = 1e7  # for the first time
+    cases = [
+        (None, constant, NUMBERS[:300]),
+        (None, np.ones((300, 3)), NUMBERS[:300]),
+        (None, X[:300, :1], np.full(300, 1e9)),
+        (None, np.repeat(X[:10], 30, axis=0), np.repeat(NUMBERS[:10], 30)),
+        ("multiclass_squared", X[:300], np.full(300, "only")),
+        (None, X[:300], np.where(np.arange(300) < 150, 0.0, 1e12)),
+        (None, 1e100 * X[:300], 1e-100 * NUMBERS[:300]),
+    ]
+    for loss, rows, y in cases:
+        model = SelfTuned(loss, window=150, budget=20)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ok.LearningWarning)
+            scores = model.progressive(rows, y)
+        assert np.isfinite(scores).all()
+        model._check()
+    silent = SelfTuned(window=150, budget=20).partial_fit(X, NUMBERS, sample_weight=np.zeros(460))
+    assert np.isfinite(silent.predict(X)).all()
+    assert rng is not None
+
+
+def test_refused_calls_change_nothing():
+    model = SelfTuned(window=150, budget=20).partial_fit(X[:150], NUMBERS[:150])
+    before = pickle.dumps(model)
+    for bad in ((X[:3], NUMBERS[:2]), (X[:3, :2], NUMBERS[:3]), (np.full((2, 4), np.nan), [1.0, 2.0]), (X[:2], [1.0, np.inf]),
+                (np.full((2, 4), 1e200), [1.0, 2.0]), (X[:2], [1e200, 0.0]), (X[:2], SEVERAL[:2])):
+        with pytest.raises((ValueError, TypeError)):
+            model.partial_fit(*bad)
+        assert pickle.dumps(model) == before
+    for other in (SelfTuned(), ok.NORMA("squared")):
+        with pytest.raises(ValueError, match="initial"):
+            other.fit(X, NUMBERS, initial=model)
+    with pytest.raises(ValueError, match="initial"):
+        SelfTuned().partial_fit(X, NUMBERS, initial=ok.NORMA("squared").fit(X, NUMBERS))
+    for parameters in ({"axes": "both"}, {"axes": 3}, {"budget": 0}, {"window": 10}, {"frozen": "no"}, {"loss": "hinge"},
+                       {"epochs": 0}):
+        with pytest.raises(ValueError, match=f"'{next(iter(parameters))}' parameter of SelfTuned"):
+            SelfTuned(**parameters).fit(X, NUMBERS)
+
+
+# ---- Interrupted ------------------------------------------------------------------------------------------------------
+
+
+class Stop(BaseException):
+    """As Ctrl-C."""
+
+
+def interrupted_at(monkeypatch, owner, name, place):
+    """Let the place-th call of a function be interrupted, before or after what it does."""
+    function, count = getattr(owner, name), [0]
+
+    def wrapped(*arguments, **keywords):
+        count[0] += 1
+        if count[0] == place:
+            raise Stop
+        return function(*arguments, **keywords)
+
+    monkeypatch.setattr(owner, name, wrapped)
+    return count
+
+
+@pytest.mark.parametrize("owner, name, places", [
+    (tuned, "minimize", (1, 2)), (tuned, "Features", (1,)), (tuned.Tuned, "replay", (1,)),
+    (tuned, "gradient_axes", (1,)), (tuned, "_summary", (1, 2)), (tuned.Kept, "rows", (1,)),
+])
+def test_a_refresh_is_all_or_nothing(owner, name, places, monkeypatch):
+    """Interrupted anywhere in a refresh, the old model stays; the next call begins with the refresh, and all is as ever."""
+    expected = SelfTuned(window=120, budget=20)
+    scores = expected.progressive(X[:300], NUMBERS[:300])
+    for place in places:
+        model = SelfTuned(window=120, budget=20).partial_fit(X[:150], NUMBERS[:150])
+        old = model._state.composition.members
+        with monkeypatch.context() as patch:
+            interrupted_at(patch, owner, name, place)
+            with pytest.raises(Stop) as caught:
+                model.partial_fit(X[150:300], NUMBERS[150:300])
+        assert caught.value.rows_learned == 50 and model.t_ == 200
+        assert model._state.composition.members is old and model.history_["t"].tolist() == [100]
+        assert np.isfinite(model.predict(X)).all()
+        model._check()
+        assert np.allclose(model.progressive(X[200:300], NUMBERS[200:300]), scores[200:], rtol=0, atol=1e-10)
+        assert model.history_["t"].tolist() == [100, 200]
+
+
+def test_an_interrupted_piece_is_finished_by_all_members(monkeypatch):
+    for place in range(1, 9):
+        model = SelfTuned("multiclass_squared", window=120, budget=20).partial_fit(X[:160], LABELS[:160])
+        with monkeypatch.context() as patch:
+            interrupted_at(patch, KRLS, "progressive", place)
+            with pytest.raises(Stop) as caught:
+                model.partial_fit(X[160:300], LABELS[160:300])
+        learned = caught.value.rows_learned
+        composition = model._state.composition
+        assert model.t_ == 160 + learned and composition.members["plain"].rows == model.t_
+        assert len({composition.members[kind].rows for kind in composition.kinds}) == 1
+        model._check()
+        model.partial_fit(X[160 + learned :], LABELS[160 + learned :])
+        assert model.t_ == 460 and np.mean(model.predict(X) == LABELS) > 0.7
+
+
+def test_threads():
+    """Predictions of other threads while one learns are those of some moment between two calls."""
+    model = SelfTuned(window=120, budget=20).partial_fit(X[:90], NUMBERS[:90])
+    moments = [copy.deepcopy(model).predict(X[:3]).tobytes()]
+    alone = copy.deepcopy(model)
+    for begin in range(90, 290, 20):
+        moments.append(alone.partial_fit(X[begin : begin + 20], NUMBERS[begin : begin + 20]).predict(X[:3]).tobytes())
+    seen, done = [], threading.Event()
+
+    def look():
+        while not done.is_set():
+            seen.append(model.predict(X[:3]).tobytes())
+            assert model.t_ >= 90 and len(model.relevance_) == 4
+
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for begin in range(90, 290, 20):
+        model.partial_fit(X[begin : begin + 20], NUMBERS[begin : begin + 20])
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert set(seen) <= set(moments) and np.array_equal(model.predict(X), alone.predict(X))
+
+
+# ---- Among others -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [SelfTuned(window=100, budget=20), SelfTuned("multiclass_squared", window=100, budget=20)], ids=str)
+def test_estimator_checks(model):
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for estimator, check in checks.estimator_checks_generator(model):
+            check(estimator)
+
+
+def test_evaluate_and_river():
+    from onlinekernels import evaluate
+
+    run = evaluate.progressive(SelfTuned(window=120, budget=20), (X, NUMBERS), chunk=50)
+    alone = SelfTuned(window=120, budget=20).progressive(X, NUMBERS)
+    assert run.squared_error == pytest.approx(np.mean((alone - NUMBERS) ** 2), rel=1e-6)
+    run = evaluate.progressive(SelfTuned("multiclass_squared", window=120, budget=20), (X, LABELS), chunk=50)
+    assert run.error < 0.35
+    late = evaluate.progressive(SelfTuned(window=120, budget=20), (X[:150], NUMBERS[:150]), delay=5)
+    assert late.examples == 150
+    pytest.importorskip("river")
+    from onlinekernels.compat.river import as_river
+
+    streaming, rows = as_river(SelfTuned(window=120, budget=20)), [dict(zip("abcd", row, strict=True)) for row in X[:130]]
+    said = []
+    for x, target in zip(rows, NUMBERS[:130], strict=True):
+        said.append(streaming.predict_one(x))
+        streaming.learn_one(x, target)
+    assert np.mean((np.array(said) - NUMBERS[:130])[60:] ** 2) < 0.5 * NUMBERS.var()
+    with pytest.raises(ValueError, match="features="):
+        streaming.learn_one({**rows[0], **dict.fromkeys("efghijkl", 1.0)}, 1.0)
+
+
+def test_command_line(tmp_path, capsys):
+    from onlinekernels.__main__ import main
+
+    table = tmp_path / "rows.csv"
+    table.write_text("a,b,c,d,y\n" + "\n".join(",".join(map(repr, map(float, [*x, y]))) for x, y in zip(X, NUMBERS, strict=True)))
+    model = str(tmp_path / "model.npz")
+    assert main(["learn", str(table), "--target", "y", "--algorithm", "selftuned", "--set", "budget=30", "--save", model]) == 0
+    assert main(["show", model]) == 0
+    assert "SelfTuned" in capsys.readouterr().out
+    assert main(["predict", model, str(table), "--target", "y", "--std", "--interval", "0.9"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "prediction,std,lower,upper"
+    alone = SelfTuned(budget=30).partial_fit(X, NUMBERS)
+    assert np.allclose(load(model).predict(X), alone.predict(X), atol=1e-8)
+
+
+def test_members_of_numbers_and_labels():
+    """A member's scores have a place for every label, also for those that it has not met."""
+    member = Member(KRLS("multiclass_squared", ok.Gaussian(1.0) + 1.0), True)
+    assert (member.scores(X[:2], 3)[0] == -1.0).all()
+    scores, deviations = member.learn(X[:6], np.array([2.0, 2.0, 0.0, 2.0, 0.0, 2.0]), None, 4)
+    assert scores.shape == (6, 4) and deviations.shape == (6, 1)
+    assert (scores[:, [1, 3]] == -1.0).all() and (scores[:3, 0] == -1.0).all() and (scores[0] == -1.0).all()
+    assert (scores[3:, 0] != -1.0).all()
