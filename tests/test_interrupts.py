@@ -1,9 +1,14 @@
 """Ctrl-C, or a want of memory, at any place while a model learns: the model is whole, and goes on."""
+import copy
 import os
+import pickle
 import signal
 
+import numpy as np
 import pytest
-from faults import FAULTS, KINDS, places, survives
+from faults import FAULTS, KINDS, LETTERS, NEW, POINTS, SIGNS, G, places, survives
+
+import onlinekernels as ok
 
 THOROUGH = bool(os.environ.get("ONLINEKERNELS_THOROUGH"))  # every place, instead of some
 SOME = {"interrupt": 5, "interrupt in core": 9, "memory in core": 3, "allocation": 13}
@@ -27,6 +32,35 @@ def test_a_fault_at_any_place_leaves_a_model_that_goes_on(name):
 def test_a_signal_at_any_time_leaves_a_model_that_goes_on(name):
     for microseconds in range(50, 12_000, 20 if THOROUGH else 1000):
         survives(name, "timer", microseconds)
+
+
+@pytest.mark.parametrize("model", [
+    ok.Adatron(G), ok.LASVM(G, epochs=2), ok.NORMA("multiclass_hinge", G, epochs=2, budget=9, scale=True)
+], ids=lambda model: type(model).__name__)
+def test_a_fault_in_fit_leaves_a_model_and_fit_starts_anew(model):
+    y = SIGNS if model._current_loss().task == "binary" else LETTERS
+    expected = copy.copy(model).fit(POINTS, y).decision_function(NEW)
+    for fault in ("interrupt", "allocation"):
+        counted = FAULTS[fault](None)
+        attempt(copy.copy(model), counted, y)
+        for place in range(1, counted.seen + 1, max(1, counted.seen // (10_000 if THOROUGH else 9))):
+            survivor = copy.copy(model)
+            attempt(survivor, FAULTS[fault](place), y)
+            survivor = pickle.loads(pickle.dumps(survivor))
+            if survivor._state is not None:
+                survivor._state.engine._check()
+            assert np.array_equal(survivor.fit(POINTS, y).decision_function(NEW), expected)
+
+
+def attempt(model, fault, y):
+    """Fit a model, in spite of a fault."""
+    fault.start()
+    try:
+        model.fit(POINTS, y)
+    except (KeyboardInterrupt, MemoryError):
+        pass
+    finally:
+        fault.stop()
 
 
 def test_all_faults_are_tried():
