@@ -116,7 +116,7 @@ def test_the_other_nu_losses_hold_their_fraction(loss):
 def test_averaging_keeps_its_digits_over_many_folds():
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(3000, 3)), rng.normal(size=3000)
-    model = ok.NORMA(ok.Squared(), ok.Linear(), step=0.1, regularization=0.5, average=True)
+    model = ok.NORMA(ok.Squared(), ok.Linear(), step=0.1, regularization=0.5, average=True, offset=False)
     w, total = np.zeros(3), np.zeros(3)
     for x, target in zip(X, y):
         total += w

@@ -181,7 +181,7 @@ def test_a_linear_kernel_is_gradient_descent_on_weights(margin, regularization):
     X, y = rng.normal(size=(400, 7)), rng.choice([-1, 1], 400)
     expected, w = explicit_weights_norma_hinge(X, y, 0.2, regularization, margin)
     for budget in (None, ok.Recent(10**6)):             # weights, terms
-        model = ok.NORMA(ok.Hinge(margin), ok.Linear(), step=0.2, regularization=regularization, budget=budget)
+        model = ok.NORMA(ok.Hinge(margin), ok.Linear(), step=0.2, regularization=regularization, budget=budget, offset=False)
         np.testing.assert_allclose(model.progressive(X, y), expected, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(model.coef_[0], w, rtol=1e-12, atol=1e-12)
 

@@ -309,7 +309,7 @@ def test_ilk_with_a_linear_kernel_is_the_passive_aggressive_update_on_weights():
     w, C = np.zeros(5), 0.3
     for x, label in zip(X, y):
         w = w + min(C, max(0.0, 1 - label * (w @ x)) / (x @ x)) * label * x
-    model = ok.ILK(ok.Hinge(), ok.Linear(), step=1.0, regularization=0.0, penalty=C).fit(X, y)
+    model = ok.ILK(ok.Hinge(), ok.Linear(), step=1.0, regularization=0.0, penalty=C, offset=False).fit(X, y)
     np.testing.assert_allclose(model.coef_[0], w, rtol=1e-12, atol=1e-13)
 
 

@@ -25,11 +25,11 @@ FREE = (ok.NORMA, ok.ILK, ok.SILK, ok.SVMD)
 CONSTRAINED = (ok.PassiveAggressive, ok.Projection)
 MODELS = [
     *[algorithm(loss) for algorithm in FREE for loss in ("hinge", "logistic", "multiclass_hinge", "squared")],
-    *[algorithm("novelty") for algorithm in FREE],
+    *[algorithm("novelty", ok.Gaussian()) for algorithm in FREE],  # a fixed margin promises alerts of narrow kernels only
     *[algorithm("nunovelty", scale=scale) for algorithm in FREE for scale in (False, True)],
     *[algorithm(ok.NuNovelty(nu=0.2, margin_step=None), step=0.02) for algorithm in FREE],
     *[algorithm("squared", scale=True, scale_target=True) for algorithm in FREE],
-    *[algorithm("novelty", budget=20) for algorithm in CONSTRAINED],
+    *[algorithm("novelty", ok.Gaussian(), budget=20) for algorithm in CONSTRAINED],
     ok.NORMA("multiclass_logistic", offset=True),
     *[algorithm("multiclass_squared") for algorithm in FREE],
     *[algorithm("multiclass_squared", scale=True) for algorithm in (ok.SILK, ok.SVMD)],

@@ -56,7 +56,7 @@ def test_several_targets_are_a_model_for_each(kernel, budget):
 def test_svmd_adapts_one_step_for_all_targets():
     """V (32)-(44) with explicit weights: f is a matrix, the Hessian of the squared loss is the identity."""
     step, mu, memory, c = 0.02, 0.1, 0.95, 0.01
-    model = ok.SVMD("squared", "linear", step=step, meta_step=mu, memory=memory, regularization=c, budget=None)
+    model = ok.SVMD("squared", "linear", step=step, meta_step=mu, memory=memory, regularization=c, budget=None, offset=False)
     W, V, eta, expected = np.zeros((3, 3)), np.zeros((3, 3)), step, []
     for x, y in zip(X, Y):
         expected.append(W @ x)
