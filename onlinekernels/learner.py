@@ -206,19 +206,16 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             known = self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **trace)
             state = self._state
             scores, margins = scores[:, : state.joined()], trace.get("scalars")
-            scaled, units = scores, 1.0
-            if known is not None:  # in the units of the targets, as they were known before each row
-                scores, units = state.target_scaler.brought_back(scaled, *known), known[1]
+            units = 1.0
+            if known is not None:  # what was known of the targets before each row
+                scores, units = state.target_scaler.brought_back(scores, *known)
                 margins = None if margins is None else margins * units[:, 0]
             found = {"steps": trace.get("steps"), "margins": margins}
             if "std" in wanted:
                 found["std"] = state.in_units(trace["deviations"], units)
             if coverage is not None:
-                reach = trace["reaches"].reshape(len(X), -1)
-                ends = scaled - reach, scaled + reach
-                if known is not None:
-                    ends = (state.target_scaler.brought_back(end, *known) for end in ends)
-                found["interval"] = np.stack([state._numbers(end) for end in ends])
+                reach = trace["reaches"].reshape(len(X), -1) * units
+                found["interval"] = np.stack([state._numbers(scores - reach), state._numbers(scores + reach)])
             if wanted & {"proba", "labels"}:
                 found["labels"] = state.answers_of_their_time(scores, y, joined, margins)
                 if "proba" in wanted:

@@ -52,21 +52,27 @@ class TargetScaler:
 
     def restored(self, scores):
         """Scores of shape (n, targets) in the units of the targets, as of the next example."""
+        return self.in_units(scores)[0]
+
+    def in_units(self, scores):
+        """(the same, what deviations of the scores are to be multiplied by)."""
         return self.brought_back(scores, self.mean, self.deviations(), 1.0 / (self.memory * self.count + 1.0))
 
     def deviations(self):
-        """What scores of each target are multiplied by."""
+        """The deviation of each target."""
         return np.array(core.target_deviations(self.mean, self.square, self.count))
 
     def brought_back(self, scores, means, deviations, shares):
-        """Scores by means and deviations that were known before their targets, each of which gets this share of all weight.
+        """The same by means and deviations that were known before the targets, each of which has this share of all weight.
 
         A target z deviations from the mean becomes z sqrt(1 - share) / sqrt(1 + share z^2) when it is taken in. No score of the
         first examples is taken to be a target far beyond all others.
         """
         if self.exact:
-            scores = scores / np.sqrt(np.maximum(1.0 - shares * (1.0 + scores**2), 0.5))
-        return scores * deviations + means
+            left = np.maximum(1.0 - shares * (1.0 + scores**2), 0.5)
+            scores, deviations = scores / np.sqrt(left), deviations * np.ones_like(scores)
+            return scores * deviations + means, deviations * (1.0 - shares) / left**1.5
+        return scores * deviations + means, deviations
 
     def shares(self, n, weights):
         """The share of all weight that each of the next n targets will have, shape (n, 1)."""

@@ -155,7 +155,7 @@ class KRLS(OnlineLearner):
             return super().predict(X)
         with self._turn.shared:
             state, _, scores, deviations = self._known(X)
-            return state.answers(scores), state.in_units(deviations, _units(state, len(scores)))
+            return state.answers(scores), state.in_units(deviations, _units(state, scores))
 
     @only_if(_is_regression, " Classes have predict_proba.")
     def predict_interval(self, X, coverage=0.9):
@@ -175,7 +175,8 @@ class KRLS(OnlineLearner):
         with self._turn.shared:
             state, rule, scores, deviations = self._known(X)
             reach = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.reaches(coverage)[: state.targets]
-            return np.stack([state.answers(scores - reach), state.answers(scores + reach)])
+            mean, reach = state.answers(scores), state._numbers(reach * _units(state, scores))
+            return np.stack([mean - reach, mean + reach])
 
     def log_density(self, X, y):
         """Logarithms of the predictive density of targets y, or of the probability of labels y, shape (n,).
@@ -193,7 +194,7 @@ class KRLS(OnlineLearner):
                     raise ValueError(f"{as_list(labels)[known.index(False)]!r} is not a label of this model.")
                 return np.log(likely[np.arange(len(scores)), np.array(places, dtype=np.intp)])
             y = check_targets(y, len(scores), state.targets).reshape(len(scores), -1)
-            units = _units(state, len(scores))
+            units = _units(state, scores)
             variance = (deviations**2 + rule.noise)[:, None] * units**2
             mean = np.reshape(state.answers(scores), y.shape)
             return -0.5 * np.sum((y - mean) ** 2 / variance + np.log(2.0 * np.pi * variance), axis=1)
@@ -216,7 +217,7 @@ class KRLS(OnlineLearner):
             scores = self._decide(state, examples, trusted=True)
             left, right = state.function.uncertainty(examples, True)
             covariance = state.kernel(as_csr(examples) if state.sparse else examples) + left @ right.T
-            units = _units(state, len(scores))
+            units = _units(state, scores)
             mean = np.reshape(state.answers(scores), scores.shape) if state.loss.task == "regression" else state.shown(scores.T).T
         values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -247,11 +248,9 @@ class KRLS(OnlineLearner):
         return state, state.hypothesis.rule, scores, np.sqrt(state.function.uncertainty(examples))
 
 
-def _units(state, n):
-    """What deviations of each target are multiplied by, shape (n, targets); 1 where targets are not scaled."""
-    if state.target_scaler is None:
-        return 1.0
-    return np.tile(state.target_scaler.deviations(), (n, 1))
+def _units(state, scores):
+    """What deviations of scores are multiplied by, shape (n, targets); 1 where targets are not scaled."""
+    return 1.0 if state.target_scaler is None else state.target_scaler.in_units(scores)[1]
 
 
 def _checked_coverage(coverage):
