@@ -1,6 +1,7 @@
 """A chunk is a loop over its rows, also where it is cut into several pieces: the first have 48 rows and more."""
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 
@@ -76,8 +77,8 @@ def learned(make, kernel, points, y, sizes):
     return np.concatenate(scores), model
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("name", MODELS)
+@each("kernel", KERNELS)
+@each("name", MODELS)
 def test_a_chunk_is_a_loop(name, kernel):
     make, y = MODELS[name]
     noun, points = KERNELS[kernel]

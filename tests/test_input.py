@@ -6,7 +6,8 @@ import weakref
 
 import numpy as np
 import pytest
-from small_models import GRAM, LABELS, NEW, TARGETS, X, overlap, part, scores, y_of
+from cases import each
+from small_models import GRAM, LABELS, NEW, TARGETS, X, each_model, overlap, part, scores, y_of
 
 import onlinekernels as ok
 
@@ -39,7 +40,8 @@ FORMS = {
 
 
 class TestInputForms:
-    @pytest.mark.parametrize("form", FORMS)
+    @each("form", FORMS)
+    @each_model
     def test_any_array_of_the_same_numbers_gives_the_same_bits(self, form, model):
         if "dot" in repr(model):
             pytest.skip("a callable sees what it is given")
@@ -52,14 +54,15 @@ class TestInputForms:
         assert (model.learn_one(FORMS[form](X)[0], None if y is None else y[0]).predict_one(FORMS[form](NEW)[0])
                 == plain.learn_one(X[0], None if y is None else y[0]).predict_one(NEW[0]))
 
-    @pytest.mark.parametrize("form", [form for form in FORMS if form not in ("rows", "tuple", "objects")])
+    @each("form", [form for form in FORMS if form not in ("rows", "tuple", "objects")])
     def test_so_for_targets_and_weights(self, form):
         column = lambda a: FORMS[form](a[:, None])[:, 0] if form not in ("list",) else a.tolist()
         plain = ok.NORMA("squared").partial_fit(X, TARGETS, sample_weight=np.abs(TARGETS))
         model = ok.NORMA("squared").partial_fit(X, column(TARGETS), sample_weight=column(np.abs(TARGETS)))
         assert pickle.dumps(model) == pickle.dumps(plain)
 
-    @pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "i8", "u8", "?", "f2"])
+    @each("dtype", ["i1", "u1", "i4", "i8", "u8", "?", "f2"])
+    @each_model
     def test_other_kinds_of_numbers_become_float64(self, dtype, model):
         if "dot" in repr(model):
             pytest.skip("a callable sees what it is given")
@@ -70,7 +73,8 @@ class TestInputForms:
         assert pickle.dumps(model) == pickle.dumps(plain)
         assert (scores(model, points.astype(dtype)) == scores(plain, points.astype(float))).all()
 
-    @pytest.mark.parametrize("chunk", [1, 40])
+    @each("chunk", [1, 40])
+    @each_model
     def test_float32_points_stay_float32_and_scores_are_double(self, model, chunk):
         if "dot" in repr(model):
             pytest.skip("a callable keeps what it is given")
@@ -93,6 +97,7 @@ class TestInputForms:
             model = ok.NORMA("squared").partial_fit(points, TARGETS)
             assert np.allclose(model.support_vectors_, points, rtol=4 * np.finfo(dtype).eps)
 
+    @each_model
     def test_inputs_are_not_changed(self, model):
         y, weights, classes = y_of(model), np.linspace(0, 1, 40), [1, -1]
         arguments = [X.copy(), None if y is None else y.copy(), weights, classes, NEW.copy()]
@@ -105,6 +110,7 @@ class TestInputForms:
         model.fit(points, y)
         assert pickle.dumps(arguments) == before
 
+    @each_model
     def test_inputs_are_not_aliased(self, model):
         y = y_of(model)
         points, targets = X.copy(), None if y is None else y.copy()
@@ -153,10 +159,10 @@ class Thing:
 class TestObjects:
     STRINGS = ["abc", "bcd", "cde", "xyz", "aaa", "", "abcdefg"]
 
-    @pytest.mark.parametrize("kind", [str, set, tuple, dict.fromkeys, list, Thing])
-    @pytest.mark.parametrize("budget", [None, 3, ok.Window(3), ok.Smallest(3)], ids=repr)
-    @pytest.mark.parametrize("kernel", [overlap, ok.Normalized(overlap) + ok.Constant(0.5), 0.5 * ok.Noise() + overlap],
-                             ids=["plain", "normalized", "noise"])
+    @each("kind", [str, set, tuple, dict.fromkeys, list, Thing])
+    @each("budget", [None, 3, ok.Window(3), ok.Smallest(3)], ids=repr)
+    @each("kernel", [overlap, ok.Normalized(overlap) + ok.Constant(0.5), 0.5 * ok.Noise() + overlap],
+          ids=["plain", "normalized", "noise"])
     def test_a_callable_on_any_objects_learns_what_its_gram_matrix_learns(self, kind, budget, kernel):
         objects, y = [kind(text) for text in self.STRINGS], np.linspace(-1, 1, 7)
         gram = kernel(objects) if isinstance(kernel, ok.Kernel) else (ok.Constant(0.0) + overlap)(objects)
@@ -176,7 +182,7 @@ class TestObjects:
         for form in (np.array(self.STRINGS), np.array(self.STRINGS, dtype=object), tuple(self.STRINGS)):
             assert (ok.NORMA("squared", overlap).partial_fit(form, np.ones(7)).predict(form) == expected).all()
 
-    @pytest.mark.parametrize("budget", [2, ok.Window(2), ok.Smallest(2)], ids=repr)
+    @each("budget", [2, ok.Window(2), ok.Smallest(2)], ids=repr)
     def test_dropped_objects_are_let_go(self, budget):
         things = [Thing(text) for text in self.STRINGS]
         alive = [weakref.ref(thing) for thing in things]

@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 
@@ -49,7 +50,7 @@ def test_coefficients_fade_to_nothing_and_their_terms_with_them():
     model._state.engine._check()
 
 
-@pytest.mark.parametrize("average", [False, True])
+@each("average", [False, True])
 def test_a_decay_of_zero_wipes_the_past(average):
     X = np.random.default_rng(2).normal(size=(300, 2))
     budgets = [None] if average else [None, ok.Recent(5), ok.Window(5), ok.Smallest(5)]
@@ -65,7 +66,7 @@ def test_a_decay_of_zero_wipes_the_past(average):
 
 
 @pytest.mark.filterwarnings("ignore:The margin.*has run away:onlinekernels.LearningWarning")  # it has, with f's step
-@pytest.mark.parametrize("nu", [0.01, 0.1, 0.5])
+@each("nu", [0.01, 0.1, 0.5])
 def test_the_alert_fraction_comes_to_nu_and_the_invariant_holds(nu):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(100_000, 2))
@@ -86,9 +87,9 @@ def test_the_alert_fraction_comes_to_nu_and_the_invariant_holds(nu):
 
 
 @pytest.mark.filterwarnings("ignore:The margin.*has run away:onlinekernels.LearningWarning")  # it has, with f's step
-@pytest.mark.parametrize("margin_step", [None, 0.1])
-@pytest.mark.parametrize("nu", [0.02, 0.2])
-@pytest.mark.parametrize("make", [ok.SILK, ok.NORMA, ok.SVMD])
+@each("margin_step", [None, 0.1])
+@each("nu", [0.02, 0.2])
+@each("make", [ok.SILK, ok.NORMA, ok.SVMD])
 def test_detectors_hold_their_rate(make, nu, margin_step):
     X = np.random.default_rng(3).normal(size=(20_000, 2))
     step = {} if make is ok.SVMD else {"step": 0.05}
@@ -97,8 +98,8 @@ def test_detectors_hold_their_rate(make, nu, margin_step):
     assert abs(np.mean((scores < margins)[5000:]) - nu) < 0.2 * nu
 
 
-@pytest.mark.parametrize("loss", [ok.NuHinge(0.2, margin_step=None), ok.NuInsensitive(0.2, margin_step=None),
-                                  ok.NuHuber(0.2, margin_step=None)], ids=repr)
+@each("loss", [ok.NuHinge(0.2, margin_step=None), ok.NuInsensitive(0.2, margin_step=None),
+               ok.NuHuber(0.2, margin_step=None)], ids=repr)
 def test_the_other_nu_losses_hold_their_fraction(loss):
     rng = np.random.default_rng(4)
     n, eta = 50_000, 0.02

@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 
+from cases import each
 import mutations
 import onlinekernels as ok
 
@@ -42,7 +42,7 @@ def test_the_same_seed_makes_the_same_files(tmp_path):
         assert files[0] == files[1]
 
 
-@pytest.mark.parametrize("fault", [AssertionError, IndexError, TypeError, MemoryError])
+@each("fault", [AssertionError, IndexError, TypeError, MemoryError])
 def test_a_fault_is_found(tmp_path, monkeypatch, fault):
     """A loader that lets a broken model through, and one that raises something else, are both caught."""
     def load(path, **given):

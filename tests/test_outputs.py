@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
+from cases import each
 from reference_outputs import (
     LabelSet,
     ReferenceAdaptiveILK,
@@ -84,9 +85,9 @@ def compare(model, oracle, loss, seed, structure="delta", weighted=False):
     return X, y
 
 
-@pytest.mark.parametrize("structure", STRUCTURES)
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear(), shared_sign], ids=repr)
-@pytest.mark.parametrize("loss", MULTI, ids=repr)
+@each("structure", STRUCTURES)
+@each("kernel", [ok.Gaussian(1.2), ok.Linear(), shared_sign], ids=repr)
+@each("loss", MULTI, ids=repr)
 def test_norma_with_many_outputs(loss, kernel, structure):
     labels, reference_labels = STRUCTURES[structure]
     for seed, (step, budget, offset) in enumerate(itertools.product(STEPS, BUDGETS, [False, True])):
@@ -96,9 +97,9 @@ def test_norma_with_many_outputs(loss, kernel, structure):
         compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
 
 
-@pytest.mark.parametrize("loss", [loss for loss in MULTI if not loss.structured], ids=repr)
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
-@pytest.mark.parametrize("algorithm", ["norma", "ilk", "svmd"])
+@each("loss", [loss for loss in MULTI if not loss.structured], ids=repr)
+@each("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
+@each("algorithm", ["norma", "ilk", "svmd"])
 def test_labels_join_at_their_own_row(loss, kernel, algorithm):
     for seed, offset in itertools.product(range(6), [False, True]):
         X, y, _, rng = data(loss, seed)
@@ -125,8 +126,8 @@ def test_labels_join_at_their_own_row(loss, kernel, algorithm):
         assert model.classes_.tolist() == list(dict.fromkeys(y.tolist()))
 
 
-@pytest.mark.parametrize("loss", [*LOSSES, *MULTI], ids=repr)
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear(), ok.Polynomial(2, 0.4)], ids=repr)
+@each("loss", [*LOSSES, *MULTI], ids=repr)
+@each("kernel", [ok.Gaussian(1.2), ok.Linear(), ok.Polynomial(2, 0.4)], ids=repr)
 def test_ilk(loss, kernel):
     structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
     combinations = itertools.product(STEPS, BUDGETS, [False, True], [False, True], structures)
@@ -146,8 +147,8 @@ def test_ilk(loss, kernel):
         compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
 
 
-@pytest.mark.parametrize("loss", [*[loss for loss in LOSSES if not isinstance(loss, ok.NuHuber)], *MULTI], ids=repr)
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
+@each("loss", [*[loss for loss in LOSSES if not isinstance(loss, ok.NuHuber)], *MULTI], ids=repr)
+@each("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
 def test_svmd(loss, kernel):
     structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
     for seed, (step, offset, structure) in enumerate(itertools.product([*META, *OWN_META], [False, True], structures)):
@@ -166,9 +167,9 @@ def test_svmd(loss, kernel):
                                    rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.NuNovelty(0.3, 0.5), ok.MulticlassHinge(),
-                                  ok.MulticlassLogistic(), ok.MulticlassSquared()], ids=repr)
-@pytest.mark.parametrize("budget", BUDGETS[1:], ids=repr)
+@each("loss", [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.NuNovelty(0.3, 0.5), ok.MulticlassHinge(),
+               ok.MulticlassLogistic(), ok.MulticlassSquared()], ids=repr)
+@each("budget", BUDGETS[1:], ids=repr)
 def test_svmd_with_budgets(loss, budget):
     for seed in range(4):
         model = ok.NORMA(loss, ok.Gaussian(1.2), step=META[0], regularization=0.2, budget=budget)
@@ -178,11 +179,11 @@ def test_svmd_with_budgets(loss, budget):
         compare(model, oracle, loss, seed)
 
 
-@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.MulticlassHinge(), ok.GraphHinge(),
-                                  ok.MulticlassLogistic(), ok.MulticlassSquared()], ids=repr)
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Gaussian(1.0) + ok.Noise(0.3),
-                                    0.5 * ok.Laplacian(0.7) + 0.2 * ok.Linear()], ids=repr)
-@pytest.mark.parametrize("budget", BUDGETS[1:], ids=repr)
+@each("loss", [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.MulticlassHinge(), ok.GraphHinge(),
+               ok.MulticlassLogistic(), ok.MulticlassSquared()], ids=repr)
+@each("kernel", [ok.Gaussian(1.2), ok.Gaussian(1.0) + ok.Noise(0.3),
+                 0.5 * ok.Laplacian(0.7) + 0.2 * ok.Linear()], ids=repr)
+@each("budget", BUDGETS[1:], ids=repr)
 def test_exact_norms_stay_exact_when_terms_are_dropped(loss, kernel, budget):
     structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
     for seed, (structure, offset) in enumerate(itertools.product(structures, [False, True])):
@@ -198,9 +199,9 @@ def test_exact_norms_stay_exact_when_terms_are_dropped(loss, kernel, budget):
                                    (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")), rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize(
+@each(
     "loss", [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, (ok.NuHuber, ok.MulticlassSquared))], ids=repr)
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
+@each("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
 def test_adapted_implicit_steps(loss, kernel):
     structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
     steps = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_meta_rate=0.7, margin_memory=0.2)]
@@ -241,10 +242,10 @@ def test_two_targets_adapt_one_implicit_step():
         assert len(np.unique(steps)) > 5
 
 
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear(), ok.AdditiveExponential(0.7)], ids=repr)
-@pytest.mark.parametrize("step", [ok.Fixed(0.6), ok.InverseSqrt(2.0), META[0]], ids=repr)
-@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Squared(), ok.NuNovelty(0.3, 0.5), ok.MulticlassHinge(), ok.MulticlassLogistic()],
-                         ids=repr)
+@each("kernel", [ok.Gaussian(1.2), ok.Linear(), ok.AdditiveExponential(0.7)], ids=repr)
+@each("step", [ok.Fixed(0.6), ok.InverseSqrt(2.0), META[0]], ids=repr)
+@each("loss", [ok.Hinge(), ok.Squared(), ok.NuNovelty(0.3, 0.5), ok.MulticlassHinge(), ok.MulticlassLogistic()],
+      ids=repr)
 def test_the_average_of_ilk(loss, step, kernel, tmp_path):
     """By its definition: the mean of what f_1, ..., f_m say, offsets included."""
     for seed, regularization in enumerate([0.0, 0.2, 5.0]):
@@ -278,9 +279,9 @@ def test_svmd_is_norma_with_meta_descent_and_its_step_history_is_readable():
     assert len(np.unique(steps)) > 5
 
 
-@pytest.mark.parametrize("variant", ["PA", "PA-I", "PA-II"])
-@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Insensitive(0.2), ok.MulticlassHinge()], ids=repr)
-@pytest.mark.parametrize("offset", [False, True])
+@each("variant", ["PA", "PA-I", "PA-II"])
+@each("loss", [ok.Hinge(), ok.Insensitive(0.2), ok.MulticlassHinge()], ids=repr)
+@each("offset", [False, True])
 def test_passive_aggressive(variant, loss, offset):
     for seed in range(3):
         X, y, _, rng = data(loss, seed)

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from apart import run_apart
+from cases import each
 
 import onlinekernels as ok
 
@@ -27,7 +28,7 @@ class TestNormsOfObjects:
             ok.ROMMA(lambda a, b: float(a * b)).fit([1.0, 1.0, -1.0, 1.0, 2.0], [1, -1, -1, 1, -1])
         """)
 
-    @pytest.mark.parametrize("model", [
+    @each("model", [
         lambda kernel: ok.ALMA(kernel, alpha=1.0), lambda kernel: ok.ALMA(kernel, alpha=0.5),
         lambda kernel: ok.ROMMA(kernel), lambda kernel: ok.ROMMA(kernel, aggressive=True),
         lambda kernel: ok.Projection("insensitive", kernel, radius=1.5), lambda kernel: ok.Projection("hinge", kernel, radius=0.7),
@@ -87,11 +88,11 @@ class TestStartOfManyLabels:
                     model.fit(np.eye(3), ["a", "b", "c"]).predict(np.eye(3))
         """)
 
-    @pytest.mark.parametrize("kernel", ["gaussian", "linear", ok.AdditiveExponential()], ids=str)
-    @pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
-    @pytest.mark.parametrize("budget", [None, 30])
-    @pytest.mark.parametrize("labels", [None, ok.LabelGraph([("c", "a", 1.0), ("a", "d", 2.0), ("d", "b", 1.0)])],
-                             ids=["classes", "graph"])
+    @each("kernel", ["gaussian", "linear", ok.AdditiveExponential()], ids=str)
+    @each("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
+    @each("budget", [None, 30])
+    @each("labels", [None, ok.LabelGraph([("c", "a", 1.0), ("a", "d", 2.0), ("d", "b", 1.0)])],
+          ids=["classes", "graph"])
     def test_labels_find_their_places(self, kernel, loss, budget, labels):
         X = RNG.uniform(0.1, 0.9, size=(30, 2))
         y = np.array(["b", "a", "d"])[RNG.integers(0, 3, 30)]
@@ -146,8 +147,8 @@ class TestStartOfManyLabels:
         with pytest.raises(ValueError, match="the kind of rows of this model, 'sparse'"):
             ok.NORMA("squared", "gaussian").partial_fit(sparse.csr_matrix(X), y, initial=start)
 
-    @pytest.mark.parametrize("labels", [ok.Taxonomy(PARENTS), ok.LabelGraph([("a", "b", 1.0), ("b", "c", 1.0)])],
-                             ids=["taxonomy", "graph"])
+    @each("labels", [ok.Taxonomy(PARENTS), ok.LabelGraph([("a", "b", 1.0), ("b", "c", 1.0)])],
+          ids=["taxonomy", "graph"])
     def test_a_state_of_growing_labels_does_not_fit_a_structure(self, labels):
         model = ok.NORMA("graph_hinge", labels=labels).fit(np.eye(3), ["a", "b", "c"])
         state = model.__getstate__()
@@ -209,8 +210,8 @@ class TestRowsThatChange:
                 model._state.engine._check()
         """)
 
-    @pytest.mark.parametrize("kernel", [ok.Gaussian(), ok.Linear(), ok.AdditiveExponential(), ok.Precomputed(np.eye(60))], ids=str)
-    @pytest.mark.parametrize("scale", [False, True])
+    @each("kernel", [ok.Gaussian(), ok.Linear(), ok.AdditiveExponential(), ok.Precomputed(np.eye(60))], ids=str)
+    @each("scale", [False, True])
     def test_the_rows_that_were_checked_are_learned(self, kernel, scale):
         if scale and isinstance(kernel, ok.Precomputed):
             pytest.skip("indices are not scaled")
@@ -254,7 +255,7 @@ def test_runners_up_after_fit_go_by_the_order_of_classes():
 
 
 @pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")
-@pytest.mark.parametrize("aggressive", [False, True])
+@each("aggressive", [False, True])
 def test_romma_is_right_up_to_its_cap_and_starts_anew_there(aggressive):
     """Against the definition in exact fractions."""
     from fractions import Fraction
@@ -289,8 +290,8 @@ def test_romma_is_right_up_to_its_cap_and_starts_anew_there(aggressive):
 # ---- Weights of 0 ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [ok.VotedPerceptron, lambda: ok.VotedPerceptron(vote=False), ok.ALMA, ok.ROMMA, ok.Ballseptron],
-                         ids=["votes", "averages", "alma", "romma", "ballseptron"])
+@each("make", [ok.VotedPerceptron, lambda: ok.VotedPerceptron(vote=False), ok.ALMA, ok.ROMMA, ok.Ballseptron],
+      ids=["votes", "averages", "alma", "romma", "ballseptron"])
 def test_an_example_of_weight_zero_is_left_out(make):
     X = RNG.normal(size=(50, 2))
     y = np.where(X[:, 0] + 0.5 * RNG.normal(size=50) > 0, 1, -1)
@@ -303,7 +304,7 @@ def test_an_example_of_weight_zero_is_left_out(make):
     assert model.t_ == without.t_ == weights.sum()
 
 
-@pytest.mark.parametrize("algorithm", [ok.VotedPerceptron, ok.ALMA, ok.ROMMA, ok.Ballseptron])
+@each("algorithm", [ok.VotedPerceptron, ok.ALMA, ok.ROMMA, ok.Ballseptron])
 def test_an_object_of_weight_zero_is_left_out(algorithm):
     X = RNG.normal(size=(50, 2))
     y = np.where(X[:, 0] + 0.5 * RNG.normal(size=50) > 0, 1, -1)
