@@ -1049,3 +1049,39 @@ def test_other_refusals():
         bounds.comparison("linear", [[1.0], [2.0]], [-1, 1], [1.0, np.nan], margin=1.0)
     with pytest.raises(ValueError, match="'margin' parameter of comparison must be a positive number. Got 0"):
         bounds.comparison("linear", [[1.0], [2.0]], [-1, 1], [1.0, 0.0], margin=0)
+
+
+class TestTightBounds:
+    """One example, one mistake: no bound that is tight may round to less than 1."""
+
+    def test_mistakes(self):
+        rng = np.random.default_rng(0)
+        for _ in range(2000):
+            radius, scale = rng.uniform(0.01, 10, size=2)
+            norm = scale / radius  # radius * norm = margin: one mistake
+            stream = dict(radius=radius, margin=scale, loss=0.0, norm=norm, examples=1)
+            assert bounds.norma_mistakes(**stream) >= 1
+            assert bounds.ilk_mistakes(**stream) >= 1
+            assert bounds.projection_mistakes(radius=radius, norm=norm, margin=scale) >= 1
+            assert bounds.perceptron_mistakes(radius=radius, norm=norm, margin=scale) >= 1
+            step = rng.uniform(0.01, 0.5) * scale / radius**2
+            untuned = dict(step=step, regularization=0.0, **stream)
+            assert bounds.norma_mistakes_untuned(learner_margin=0.0, **untuned) >= 1
+            assert bounds.norma_margin_errors(learner_margin=scale / 2, **stream) >= 4
+
+    @each("n", [1, 2, 3, 7, 25, 49, 1000])
+    def test_orthogonal_examples_that_are_all_mistaken(self, n):
+        rng = np.random.default_rng(n)
+        for kernel_value, scale in rng.uniform(0.1, 3, size=(50, 2)):
+            kernel, y = ok.Precomputed(kernel_value * np.eye(n)), np.where(np.arange(n) % 3, 1, -1)
+            against = bounds.comparison(kernel, np.arange(n)[:, None], y, scale * y, margin=scale * kernel_value)
+            assert bounds.norma_mistakes(**{**against, "loss": 0.0}) >= n
+            if n == 1000:
+                break
+
+    def test_only_rounding_is_made_up_for(self):
+        assert bounds.projection_mistakes(radius=1.0, norm=(1 - 1e-9) ** 0.5) < 1
+        assert bounds.projection_mistakes(radius=1.0, norm=2.5**0.5) == pytest.approx(2.5, rel=1e-15)
+        assert bounds.norma_mistakes_untuned(
+            step=0.1, regularization=0.0, learner_margin=0.0, radius=1.0, margin=1.0, loss=0.0, norm=1.0, path=1.0,
+            squared_path=1.0, examples=3) == np.inf

@@ -6,8 +6,9 @@ import weakref
 
 import numpy as np
 import pytest
+from apart import run_apart
 from cases import each
-from small_models import GRAM, LABELS, NEW, TARGETS, X, each_model, overlap, part, scores, y_of
+from small_models import GRAM, LABELS, NEW, RNG, TARGETS, X, each_model, overlap, part, scores, y_of
 
 import onlinekernels as ok
 
@@ -190,3 +191,72 @@ class TestObjects:
         del things
         gc.collect()
         assert sum(ref() is not None for ref in alive) == len(model.support_vectors_) == 2
+
+
+class TestRowsThatChange:
+    """A loss of the user's changes X during the call: what is learned is what was checked."""
+
+    @staticmethod
+    def changing(change):
+        class Changing(ok.Squared):
+            def derivative(self, score, y):
+                change()
+                return score - y
+
+        return Changing()
+
+    def test_what_read_anywhere(self):
+        pytest.importorskip("scipy")
+        run_apart("""
+            from scipy.sparse import csr_matrix
+            def changing(change):
+                class Changing(ok.Squared):
+                    def derivative(self, score, y):
+                        change()
+                        return score - y
+                return Changing()
+            gram = np.eye(50)
+            for _ in range(20):
+                X = np.arange(50.0)[:, None]
+                def change(): X[:] = 1e15
+                ok.NORMA(changing(change), ok.Precomputed(gram)).partial_fit(X, np.ones(50))
+                x = np.array([3.0])
+                def change(): x[:] = 1e15
+                model = ok.NORMA(changing(change), ok.Precomputed(gram)).partial_fit(np.arange(5.0)[:, None], np.ones(5))
+                x[:] = 7.0
+                model.learn_one(x, 1.0)
+                assert model.support_vectors_.max() < 50
+                for kernel in ("gaussian", "linear"):
+                    X = csr_matrix(np.random.default_rng(0).normal(size=(50, 8)))
+                    def change(): X.indices[:] = 2000000000; X.data[:] = np.nan; X.indptr[:] = 10**9
+                    model = ok.NORMA(changing(change), kernel).partial_fit(X, np.ones(50))
+                    model._state.engine._check()
+                X = np.random.default_rng(0).normal(size=(300, 4))
+                def change(): X[:] = np.nan
+                model = ok.NORMA(changing(change), ok.AdditiveMatern(), budget=40).partial_fit(X, np.ones(300))
+                model._state.engine._check()
+        """)
+
+    @each("kernel", [ok.Gaussian(), ok.Linear(), ok.AdditiveExponential(), ok.Precomputed(np.eye(60))], ids=str)
+    @each("scale", [False, True])
+    def test_the_rows_that_were_checked_are_learned(self, kernel, scale):
+        if scale and isinstance(kernel, ok.Precomputed):
+            pytest.skip("indices are not scaled")
+        X = np.arange(60.0)[:, None] if isinstance(kernel, ok.Precomputed) else RNG.normal(size=(60, 3))
+        y, original = RNG.normal(size=60), X.copy()
+        expected = ok.NORMA(self.changing(lambda: None), kernel, scale=scale).partial_fit(X, y)
+
+        def change():
+            X[:] = 1e15
+
+        model = ok.NORMA(self.changing(change), kernel, scale=scale).partial_fit(X, y)
+        assert (model.predict(original) == expected.predict(original)).all()
+        one = original[0].copy()
+
+        def change_one():
+            one[:] = 1e15
+
+        a, b = (ok.NORMA(self.changing(how), kernel, scale=scale).partial_fit(original[1:], y[1:]) for how in (change_one, lambda: None))
+        one[:] = original[0]
+        a.learn_one(one, 1.0), b.learn_one(original[0], 1.0)
+        assert (a.predict(original) == b.predict(original)).all()

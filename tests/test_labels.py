@@ -426,3 +426,16 @@ def test_scores_have_as_many_columns_as_there_are_classes_after_an_error(loss):
 def test_numbers_beyond_all_floats_are_refused():
     with pytest.raises(ValueError, match="'kernel' parameter of Labels must be a matrix of 2 x 2 numbers"):
         ok.NORMA("graph_hinge", labels=ok.Labels(["a", "b"], kernel=[[10**400, 0], [0, 1]])).fit([[0.0], [1.0]], ["a", "b"])
+
+
+def test_runners_up_after_fit_go_by_the_order_of_classes():
+    X = np.array([[0.0], [100.0], [200.0], [300.0]])
+    model = ok.NORMA("multiclass_hinge", "gaussian").fit(X[:3], ["c", "a", "b"])
+    for again in (model, pickle.loads(pickle.dumps(model))):
+        again.learn_one(X[3], "b")               # all scores are 0: the runner-up is the first of the others
+        assert again.classes_[np.flatnonzero(again.dual_coef_[:, -1] < 0)].tolist() == ["a"]
+        again.learn_one([400.0], "new")
+        again.learn_one([500.0], "a")
+        assert again.classes_[np.flatnonzero(again.dual_coef_[:, -1] < 0)].tolist() == ["b"]
+    stream = ok.NORMA("multiclass_hinge", "gaussian").partial_fit(X[:3], ["c", "a", "b"]).partial_fit(X[3:], ["b"])
+    assert stream.classes_[np.flatnonzero(stream.dual_coef_[:, -1] < 0)].tolist() == ["c"]

@@ -242,8 +242,8 @@ def test_the_first_examples_wait_for_the_other_class():
     assert model._state.function.dictionary.held == 5 and model.n_terms_ == 0
     np.testing.assert_array_equal(model.decision_function([[3.0]]), [1.0])
     twin = pickle.loads(pickle.dumps(model))
-    for each in (model, twin):
-        each.partial_fit([[-1.0]], [-1]).finish()
+    for one in (model, twin):
+        one.partial_fit([[-1.0]], [-1]).finish()
     assert model.predict([[2.0], [-2.0]]).tolist() == [1, -1]
     np.testing.assert_array_equal(twin.decision_function([[3.0]]), model.decision_function([[3.0]]))
 

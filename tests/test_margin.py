@@ -1,11 +1,13 @@
 """Projection, ALMA, the Ballseptron, ROMMA, the Voted Perceptron and the Adatron: against their oracles and their own definitions."""
 import itertools
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import onlinekernels as ok
+from apart import run_apart
 from cases import each
 from reference_margin import (
     ReferenceALMA,
@@ -909,7 +911,115 @@ def test_an_object_of_weight_zero_takes_nobodys_place(algorithm):
     model = algorithm(lambda x, z: float(np.exp(-np.sum((np.asarray(x) - np.asarray(z)) ** 2))))
     compiled = algorithm(gaussian)
     for i in range(60):
-        for each in (model, compiled):
-            each.partial_fit(X[i : i + 1], y[i : i + 1], classes=[-1, 1], sample_weight=weights[i : i + 1])
+        for one in (model, compiled):
+            one.partial_fit(X[i : i + 1], y[i : i + 1], classes=[-1, 1], sample_weight=weights[i : i + 1])
     np.testing.assert_array_equal(np.array(model.support_vectors_), compiled.support_vectors_)
     np.testing.assert_allclose(model.dual_coef_, compiled.dual_coef_, rtol=1e-9)
+
+
+class TestNormsOfObjects:
+    def test_what_crashed(self):
+        run_apart("""
+            same = lambda a, b: float(a == b)
+            ok.ALMA(same, alpha=1.0).fit(["s", "s"], [1, -1])
+            ok.Projection("insensitive", same, radius=10.0).fit(["s", "s"], [5.0, 0.0])
+            ok.ROMMA(lambda a, b: float(a * b)).fit([1.0, 1.0, -1.0, 1.0, 2.0], [1, -1, -1, 1, -1])
+        """)
+
+    @each("model", [
+        lambda kernel: ok.ALMA(kernel, alpha=1.0), lambda kernel: ok.ALMA(kernel, alpha=0.5),
+        lambda kernel: ok.ROMMA(kernel), lambda kernel: ok.ROMMA(kernel, aggressive=True),
+        lambda kernel: ok.Projection("insensitive", kernel, radius=1.5), lambda kernel: ok.Projection("hinge", kernel, radius=0.7),
+    ], ids=["alma0", "alma", "romma", "aggressive", "projection", "projection hinge"])
+    def test_a_callable_gives_what_the_built_in_kernel_gives(self, model):
+        """Repeated and nearly opposite points, so that |f| shrinks to where it must be computed anew."""
+        for seed in range(5):
+            rng = np.random.default_rng(seed)
+            X = rng.normal(size=(60, 2))[rng.integers(0, 25, 60)]
+            y = np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1)
+            objects = model(lambda a, b: float(np.exp(-np.sum((a - b) ** 2) / 2)))
+            points = model(ok.Gaussian(1.0))
+            given = {"classes": [-1, 1]} if hasattr(points, "decision_function") else {}
+            expected, got = (m.progressive(X, y.astype(float), **given) for m in (points, objects))
+            scale = max(1.0, np.abs(expected).max())
+            np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8 * scale)
+            assert np.isclose(objects.norm_, points.norm_, rtol=1e-7)
+            assert np.isclose(objects._state.hypothesis.norms()[1], objects.norm_**2, rtol=1e-6, atol=1e-9)
+
+    def test_a_kernel_that_fails_while_the_norm_is_computed_leaves_a_whole_model(self):
+        fail = [False]
+
+        def kernel(a, b):
+            if fail[0]:
+                raise KeyError("no kernel today")
+            return float(a == b)
+
+        model = ok.Projection("insensitive", kernel, radius=10.0).partial_fit(["s"] * 2, [5.0, 0.0])
+        before = model.dual_coef_.tolist()
+        fail[0] = True
+        with pytest.raises(KeyError):
+            model.partial_fit(["t"], [1.0])
+        fail[0] = False
+        assert model.t_ == 2 and model.dual_coef_.tolist() == before
+        model.partial_fit(["t"], [1.0])
+        model._state.engine._check()
+
+
+@pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")
+@each("aggressive", [False, True])
+def test_romma_is_right_up_to_its_cap_and_starts_anew_there(aggressive):
+    """Against the definition in exact fractions."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(-9, 10, size=(120, 2)) / 4 + 0.125
+        y = np.where(X[:, 0] + rng.normal(size=120) > 0, 1, -1)
+        model = ok.ROMMA("linear", aggressive=aggressive)
+        w, restarts = [Fraction(0)] * 2, 0
+        for x, label in zip(X, y):
+            exact, label = [Fraction(value) for value in x], int(label)
+            k, f, ww = sum(v * v for v in exact), sum(a * b for a, b in zip(w, exact)), sum(a * a for a in w)
+            if label * f < 1 if aggressive else label * f <= 0:
+                rest, start = k * ww - f * f, [label * v / k for v in exact]
+                if label * f >= k * ww or rest == 0:
+                    new = start
+                else:
+                    c, d = (k * ww - label * f) / rest, ww * (label - f) / rest
+                    new = [c * a + d * b for a, b in zip(w, exact)]
+                    if sum(a * a for a in new) * k > 10**10:
+                        new, restarts = start, restarts + 1
+                w = new
+            model.partial_fit(x[None], [label], classes=[-1, 1])
+            exact_w = np.array([float(v) for v in w])
+            np.testing.assert_allclose(model.coef_[0], exact_w, rtol=1e-4, atol=1e-4 * np.linalg.norm(exact_w))
+            assert model.norm_ * np.sqrt(float(k)) < 1e6
+            w = [Fraction(float(v)) for v in model.coef_[0]]    # compare step by step
+        assert restarts > 0
+
+
+@each("make", [ok.VotedPerceptron, lambda: ok.VotedPerceptron(vote=False), ok.ALMA, ok.ROMMA, ok.Ballseptron],
+      ids=["votes", "averages", "alma", "romma", "ballseptron"])
+def test_an_example_of_weight_zero_is_left_out(make):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(50, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=50) > 0, 1, -1)
+    weights = rng.integers(0, 2, 50).astype(float)
+    model, without = make(), make()
+    scores = model.progressive(X, y, [-1, 1], weights)
+    kept = without.progressive(X[weights > 0], y[weights > 0], [-1, 1])
+    np.testing.assert_allclose(scores[weights > 0], kept, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(model.decision_function(X), without.decision_function(X), rtol=1e-12, atol=1e-12)
+    assert model.t_ == without.t_ == weights.sum()
+
+
+@each("algorithm", [ok.VotedPerceptron, ok.ALMA, ok.ROMMA, ok.Ballseptron])
+def test_an_object_of_weight_zero_is_left_out(algorithm):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(50, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=50) > 0, 1, -1)
+    weights = rng.integers(0, 3, 50).astype(float)
+    objects = [tuple(x) for x in X.tolist()]
+    model = algorithm(lambda a, b: float(np.exp(-np.sum(np.subtract(a, b) ** 2) / 2)))
+    model.partial_fit(objects, y, sample_weight=weights)
+    same = algorithm(ok.Gaussian(1.0)).partial_fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(model.decision_function(objects), same.decision_function(X), rtol=1e-10, atol=1e-12)
+    assert model.n_terms_ == same.n_terms_ and model.t_ == same.t_

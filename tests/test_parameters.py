@@ -3,6 +3,7 @@ import copy
 import functools
 import inspect
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from small_models import LABELS, NEW, TARGETS, X, dot, each_fitted, each_model, 
 
 import onlinekernels as ok
 from onlinekernels import *  # noqa: F401, F403  (names for eval)
+from onlinekernels import bounds
 
 
 # ---- Parameters -------------------------------------------------------------------------------------
@@ -230,3 +232,52 @@ class TestChangingParameters:
             model = ok.NORMA("squared", kernel).partial_fit(["ab", "bc"], [1.0, 2.0])
             model.set_params(step=0.05).partial_fit(["abc"], [1.0])
             assert model.t_ == 3
+
+
+class TestNumbers:
+    @each("value, same", [(10**20, 1e20), (Fraction(1, 4), 0.25), (np.float32(0.25), 0.25), (3, 3.0)],
+          ids=repr)
+    def test_parameters_may_be_any_real_numbers(self, value, same):
+        for make in (lambda v: ok.NORMA("hinge", ok.Gaussian(v)), lambda v: ok.NORMA(ok.Hinge(v)),
+                     lambda v: ok.NORMA("hinge", ok.Laplacian(v)), lambda v: ok.ILK(step=v, penalty=v),
+                     lambda v: ok.NORMA(ok.Huber(v)), lambda v: ok.PassiveAggressive(penalty=v),
+                     lambda v: ok.NORMA(step=v, regularization=0), lambda v: ok.Projection(radius=v),
+                     lambda v: ok.NORMA("squared", ok.Gaussian() + v * ok.Linear(), step=1e-30),
+                     lambda v: ok.NORMA(class_weight={1: v})):
+            a, b = make(value).fit(X, LABELS), make(same).fit(X, LABELS)
+            scores = [m.decision_function(X) if hasattr(m, "decision_function") else m.predict(X) for m in (a, b)]
+            np.testing.assert_array_equal(*scores)
+        assert ok.Gaussian(value)(X).tolist() == ok.Gaussian(same)(X).tolist()
+
+    @each("value", [10**400, Fraction(10**400), Fraction(1, 10**400), True, 1j, "1", None], ids=str)
+    def test_what_is_no_positive_float_is_refused(self, value):
+        with pytest.raises(ValueError, match="'width' parameter of Gaussian must be a positive number"):
+            ok.NORMA("hinge", ok.Gaussian(value)).fit(X, LABELS)
+        with pytest.raises(ValueError, match="'margin'"):
+            bounds.comparison("linear", X, LABELS, X[:, 0], margin=value)
+
+    @each("weight", [-1, float("nan"), float("inf"), 10**400, "1", None], ids=str)
+    def test_weights_of_classes(self, weight):
+        with pytest.raises(ValueError, match="class_weight"):
+            ok.NORMA(class_weight={1: weight}).fit(X, LABELS)
+
+
+class TestSetParamsIsAtomic:
+    @each("params", [
+        {"step": 0.7, "foo": 3}, {"kernel__width": 3.0, "foo": 3}, {"step": 0.7, "kernel__foo": 3},
+        {"kernel__width": 3.0, "loss__foo": 3}, {"kernel__width": 3.0, "kernel__foo": 1}, {"step": 0.7, "budget__size": 3},
+        {"kernel": ok.Linear(), "kernel__width": 3.0}, {"kernel__width": 3.0, "kernel__width__deep": 1},
+    ], ids=str)
+    @each("fitted", [False, True])
+    def test_a_name_that_does_not_exist_changes_nothing(self, params, fitted):
+        model = ok.NORMA(ok.Hinge(), ok.Gaussian(1.0), budget=None)
+        if fitted:
+            model.partial_fit(X, LABELS)
+        before = pickle.dumps(model)
+        with pytest.raises(ValueError, match="no parameter"):
+            model.set_params(**params)
+        assert pickle.dumps(model) == before
+
+    def test_names_inside_a_new_object(self):
+        model = ok.NORMA(kernel="linear").set_params(kernel__width=3.0, kernel=ok.Gaussian())
+        assert model.kernel.width == 3.0

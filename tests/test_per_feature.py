@@ -149,11 +149,11 @@ def test_features_of_different_sizes_learn_at_the_same_speed():
     rng, sizes = np.random.default_rng(0), np.array([1.0, 0.3, 2.0, 0.1, 1.0, 0.5])
     rows = rng.normal(size=(4000, 6))
     y = rows @ [1, -1, 1, 1, -1, 1] + 0.1 * rng.normal(size=4000)
-    one, each = (ok.SVMD("squared", "linear", step=0.05, regularization=0.0, budget=None, per_feature=flag)
+    one, many = (ok.SVMD("squared", "linear", step=0.05, regularization=0.0, budget=None, per_feature=flag)
                  for flag in (False, True))
-    errors = [np.mean((model.progressive(rows * sizes, y) - y)[-1000:] ** 2) for model in (one, each)]
+    errors = [np.mean((model.progressive(rows * sizes, y) - y)[-1000:] ** 2) for model in (one, many)]
     assert errors[1] < 0.015 < 0.2 < errors[0]
-    steps = each._state.function.steps[0]
+    steps = many._state.function.steps[0]
     assert steps[3] > 10 * steps[0] and steps[1] > 5 * steps[2]
 
 

@@ -491,6 +491,6 @@ def test_features_that_join_were_always_zero(kernel, t):
     model.__dict__["_state"] = model._state.widened(5, 0.0)
     expected = KRLS(kernel=kernel, budget=20).partial_fit(wide[:t], NUMBERS[:t])
     wide[t:, 3:] = np.random.default_rng(0).normal(size=(N - t, 2))
-    for each in (model, expected):
-        each._state.engine._check()
+    for one in (model, expected):
+        one._state.engine._check()
     np.testing.assert_allclose(model.progressive(wide[t:], NUMBERS[t:]), expected.progressive(wide[t:], NUMBERS[t:]), atol=1e-8)

@@ -2,7 +2,6 @@
 import pickle
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest

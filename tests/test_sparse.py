@@ -184,3 +184,18 @@ def test_wide_streams_need_memory_for_their_non_zeros_only(kernel, budget):
     before, after = map(int, ran.stdout.split())
     assert after < 400_000                              # a dense chunk alone would be 2,000,000
     assert after - before < 60_000
+
+
+def test_learn_one_and_predict_one_take_one_sparse_row():
+    rows = sparse.csr_matrix(np.eye(7))
+    fresh = ok.NORMA("squared", "linear")
+    with pytest.raises(ValueError, match="one example. Got a sparse matrix of 7 rows"):
+        fresh.learn_one(rows, 1.0)
+    model = ok.NORMA("squared", "linear").partial_fit(rows, np.arange(7.0))
+    before = pickle.dumps(model)
+    for call in (lambda: model.learn_one(rows, 1.0), lambda: model.predict_one(rows[:3]), lambda: model.learn_one(rows[:0], 1.0)):
+        with pytest.raises(ValueError, match="one example"):
+            call()
+    assert pickle.dumps(model) == before
+    model.learn_one(rows[2], 1.0)
+    assert model.t_ == 8 and model.predict_one(rows[2]) == model.predict(rows[2])[0]
