@@ -50,29 +50,45 @@ def each(names, cases, ids=None, make=None):
     return decorated
 
 
-def covering(strength):
-    """Of the grid of the `each` below, run tuples such that any `strength` choices meet; with the mark slow, all."""
+def covering(strength, unless=None):
+    """Of the grid of the `each` below, run tuples such that any `strength` choices meet; with the mark slow, all.
+
+    `unless` is asked with the values of a tuple, by name, whether that makes no sense.
+    """
     def decorated(test):
         inner, axes, _ = test.cases
-        chosen = looping(test, inner, axes, set(), strength)
+        chosen = looping(test, inner, axes, set(), lambda grid: chosen_rows(axes, strength, unless, grid))
         return pytest.mark.parametrize("grid", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["cover", "grid"])(chosen)
 
     return decorated
 
 
-def looping(test, inner, axes, hidden, strength=None):
+def chosen_rows(axes, strength, unless, grid):
+    """Tuples of cases: of the whole grid, or of a covering design."""
+    def is_fine(row):
+        return unless is None or not unless(**values_of([axes[axis][choice] for axis, choice in row.items()]))
+
+    sizes = [len(axis) for axis in axes]
+    if grid:
+        rows = [row for row in itertools.product(*map(range, sizes)) if is_fine(dict(enumerate(row)))]
+    else:
+        rows = covering_rows(sizes, strength, is_fine)
+    return [[axis[choice] for axis, choice in zip(axes, row)] for row in rows]
+
+
+def values_of(row):
+    return {name: value for _, _, make in row for name, value in make().items()}
+
+
+def looping(test, inner, axes, hidden, choose=None):
     """A test that calls `inner` with the cases of a grid, without the arguments `hidden` that these fill in."""
     @functools.wraps(test)
     def loop(*args, grid=False, **given):
-        if strength is None or grid:
-            rows = list(itertools.product(*axes))
-        else:
-            rows = [[axis[i] for axis, i in zip(axes, row)] for row in covering_rows([len(axis) for axis in axes], strength)]
+        rows = list(itertools.product(*axes)) if choose is None else choose(grid)
         failed, skipped = [], []
         for number, row in enumerate(rows):
-            values = {name: value for _, _, make in row for name, value in make().items()}
             try:
-                inner(*args, **alone(given, number), **values)
+                inner(*args, **alone(given, number), **values_of(row))
             except pytest.skip.Exception as reason:
                 skipped.append(reason)
             except (Exception, pytest.fail.Exception) as error:
@@ -89,10 +105,10 @@ def looping(test, inner, axes, hidden, strength=None):
 
     signature = inspect.signature(test)
     left = [p for name, p in signature.parameters.items() if name not in hidden]
-    if strength is not None:
+    if choose is not None:
         left.append(inspect.Parameter("grid", inspect.Parameter.KEYWORD_ONLY))
     loop.__signature__ = signature.replace(parameters=left)
-    loop.cases = inner, axes, strength
+    loop.cases = inner, axes, choose
     return loop
 
 
@@ -109,31 +125,42 @@ def alone(given, number):
     return fixtures
 
 
-def covering_rows(sizes, strength):
+def covering_rows(sizes, strength, is_fine=lambda row: True):
     """Rows of choices 0 <= row[i] < sizes[i] such that each combination of `strength` choices is in one, greedily.
 
     Each row starts with a combination that no row had, and takes on each further axis the choice with which it meets the
-    most others for the first time.
+    most others for the first time, or the next best if the row would not be fine.
     """
     strength = min(strength, len(sizes))
     wanted = dict.fromkeys(
         tuple(zip(axes, choices)) for axes in itertools.combinations(range(len(sizes)), strength)
         for choices in itertools.product(*(range(sizes[i]) for i in axes)))
+    turn = itertools.count()  # equal choices take turns
 
-    def met(row, axis, choice):
-        others = [item for item in row.items()]
-        return sum(tuple(sorted([*rest, (axis, choice)])) in wanted for rest in itertools.combinations(others, strength - 1))
+    def news(row, item):
+        return sum(tuple(sorted([*rest, item])) in wanted for rest in itertools.combinations(row.items(), strength - 1))
 
-    rows, turn = [], itertools.count()
+    def completed(row):
+        axis = next((axis for axis in range(len(sizes)) if axis not in row), None)
+        if axis is None:
+            return row if is_fine(row) else None
+        start = next(turn)
+        choices = [(start + i) % sizes[axis] for i in range(sizes[axis])]
+        for choice in sorted(choices, key=lambda choice: -news(row, (axis, choice))):
+            found = completed({**row, axis: choice})
+            if found is not None:
+                return found
+        return None
+
+    rows = []
     while wanted:
-        row = dict(next(iter(wanted)))
-        for axis in range(len(sizes)):
-            if axis not in row:
-                start = next(turn)  # equal choices take turns
-                choices = [(start + i) % sizes[axis] for i in range(sizes[axis])]
-                row[axis] = max(choices, key=lambda choice: met(row, axis, choice))
+        combination = next(iter(wanted))
+        row = completed(dict(combination))
+        if row is None:  # these never go together
+            del wanted[combination]
+            continue
         row = dict(sorted(row.items()))
         for combination in itertools.combinations(row.items(), strength):
             wanted.pop(combination, None)
-        rows.append(list(row.values()))
+        rows.append(tuple(row.values()))
     return rows

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
-from cases import each
+from cases import covering, each
 import reference_budgets as reference
 from small_models import same_state
 
@@ -240,6 +240,7 @@ def test_projectron_with_many_classes(aggressive):
 # ---- Merging ------------------------------------------------------------------------------------------------------
 
 
+@covering(2)
 @each("chunk", CHUNKS)
 @each("size", [1, 2, 12])
 @each("learner", LEARNERS)
@@ -350,6 +351,7 @@ def test_random_removal_is_fair():
     assert abs(np.mean(ages) - 9) < 0.9
 
 
+@covering(2)
 @each("chunk", CHUNKS)
 @each("size", [1, 5, 20])
 @each("kernel", [ok.Gaussian(1.0), ok.Normalized(ok.Polynomial(2))])

@@ -72,3 +72,23 @@ def test_a_covering_runs_some_tuples_and_the_grid_all():
     seen.clear()
     looped(grid=True)
     assert seen == list(itertools.product(range(4), range(3)))
+
+
+def test_what_makes_no_sense_is_left_out_of_a_covering_and_of_the_grid():
+    seen = []
+
+    @covering(2, unless=lambda a, c, **_: a == 0 and c == 1)
+    @each("a", range(3))
+    @each("b", range(3))
+    @each("c", range(2))
+    def looped(a, b, c):
+        seen.append((a, b, c))
+
+    looped()
+    assert len(seen) < 15 and all(row[::2] != (0, 1) for row in seen)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        left_out = {(0, 1)} if (i, j) == (0, 2) else set()
+        assert {(row[i], row[j]) for row in seen} == set(itertools.product(range(3), range(3 if j == 1 else 2))) - left_out
+    seen.clear()
+    looped(grid=True)
+    assert len(seen) == 15

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
-from cases import each
+from cases import covering, each
 from reference_outputs import (
     LabelSet,
     ReferenceAdaptiveILK,
@@ -85,66 +85,79 @@ def compare(model, oracle, loss, seed, structure="delta", weighted=False):
     return X, y
 
 
+def seed_of(*choices):
+    """Another stream for other choices, each of them (list, member)."""
+    return sum((3 * place + 1) * many.index(one) for place, (many, one) in enumerate(choices))
+
+
+@covering(2)
 @each("structure", STRUCTURES)
 @each("kernel", [ok.Gaussian(1.2), ok.Linear(), shared_sign], ids=repr)
 @each("loss", MULTI, ids=repr)
-def test_norma_with_many_outputs(loss, kernel, structure):
+@each("step", STEPS, ids=repr)
+@each("budget", BUDGETS, ids=repr)
+@each("offset", [False, True])
+def test_norma_with_many_outputs(loss, kernel, structure, step, budget, offset):
     labels, reference_labels = STRUCTURES[structure]
-    for seed, (step, budget, offset) in enumerate(itertools.product(STEPS, BUDGETS, [False, True])):
-        model = ok.NORMA(loss, kernel, step=step, regularization=0.05, budget=budget, offset=offset, labels=labels)
-        oracle = ReferenceMulti(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.05,
-                                budget=describe(budget), offset=offset, labels=reference_labels)
-        compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
+    seed = seed_of((STEPS, step), (BUDGETS, budget), (MULTI, loss))
+    model = ok.NORMA(loss, kernel, step=step, regularization=0.05, budget=budget, offset=offset, labels=labels)
+    oracle = ReferenceMulti(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.05,
+                            budget=describe(budget), offset=offset, labels=reference_labels)
+    compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
 
 
+@covering(2)
 @each("loss", [loss for loss in MULTI if not loss.structured], ids=repr)
 @each("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
 @each("algorithm", ["norma", "ilk", "svmd"])
-def test_labels_join_at_their_own_row(loss, kernel, algorithm):
-    for seed, offset in itertools.product(range(6), [False, True]):
-        X, y, _, rng = data(loss, seed)
-        shared = dict(loss=describe(loss), kernel=describe(kernel), growing=True, offset=offset)
-        if isinstance(loss, ok.MulticlassSquared):      # a label that joins has been wrong at all examples before
-            shared.update(growing=False, joins=True, labels=delta(list(dict.fromkeys(y.tolist()))))
-        if algorithm == "norma":
-            model = ok.NORMA(loss, kernel, step=0.2, regularization=0.05, offset=offset)
-            oracle = ReferenceMulti(step=("Fixed", {"rate": 0.2}), regularization=0.05, **shared)
-        elif algorithm == "ilk":
-            model = ok.ILK(loss, kernel, step=0.5, regularization=0.05, offset=offset)
-            oracle = ReferenceILK(step=("Fixed", {"rate": 0.5}), regularization=0.05, **shared)
-        else:
-            model = ok.NORMA(loss, kernel, step=META[0], regularization=0.05, offset=offset)
-            oracle = ReferenceSVMD(step=describe(META[0]), regularization=0.05, **shared)
-        scores, start = np.zeros((len(X), 5)), 0
-        while start < len(X):
-            stop = start + int(rng.choice([1, 3, 10]))
-            part = model.progressive(X[start:stop], y[start:stop])
-            scores[start:stop, : part.shape[1]] = part
-            start = stop
-        expected = oracle.run(X, y)
-        np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-10)
-        assert model.classes_.tolist() == list(dict.fromkeys(y.tolist()))
+@each("offset", [False, True])
+@each("seed", range(6))
+def test_labels_join_at_their_own_row(loss, kernel, algorithm, offset, seed):
+    X, y, _, rng = data(loss, seed)
+    shared = dict(loss=describe(loss), kernel=describe(kernel), growing=True, offset=offset)
+    if isinstance(loss, ok.MulticlassSquared):      # a label that joins has been wrong at all examples before
+        shared.update(growing=False, joins=True, labels=delta(list(dict.fromkeys(y.tolist()))))
+    if algorithm == "norma":
+        model = ok.NORMA(loss, kernel, step=0.2, regularization=0.05, offset=offset)
+        oracle = ReferenceMulti(step=("Fixed", {"rate": 0.2}), regularization=0.05, **shared)
+    elif algorithm == "ilk":
+        model = ok.ILK(loss, kernel, step=0.5, regularization=0.05, offset=offset)
+        oracle = ReferenceILK(step=("Fixed", {"rate": 0.5}), regularization=0.05, **shared)
+    else:
+        model = ok.NORMA(loss, kernel, step=META[0], regularization=0.05, offset=offset)
+        oracle = ReferenceSVMD(step=describe(META[0]), regularization=0.05, **shared)
+    scores, start = np.zeros((len(X), 5)), 0
+    while start < len(X):
+        stop = start + int(rng.choice([1, 3, 10]))
+        part = model.progressive(X[start:stop], y[start:stop])
+        scores[start:stop, : part.shape[1]] = part
+        start = stop
+    expected = oracle.run(X, y)
+    np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-10)
+    assert model.classes_.tolist() == list(dict.fromkeys(y.tolist()))
 
 
-@each("loss", [*LOSSES, *MULTI], ids=repr)
+# An exact step over all labels, and losses of all labels, need the delta kernel between them.
+STRUCTURED = [(loss, exact, structure) for loss in MULTI for exact in (False, True) for structure in STRUCTURES
+              if not (structure in ("taxonomy", "own") and (exact or loss.over_all_labels))]
+
+
+@covering(2, unless=lambda of, offset, **_: offset and of[0].task == "novelty")
+@each("of", [*((loss, False, "delta") for loss in LOSSES), *STRUCTURED], ids=repr)
 @each("kernel", [ok.Gaussian(1.2), ok.Linear(), ok.Polynomial(2, 0.4)], ids=repr)
-def test_ilk(loss, kernel):
-    structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
-    combinations = itertools.product(STEPS, BUDGETS, [False, True], [False, True], structures)
-    for seed, (step, budget, offset, exact, structure) in enumerate(combinations):
-        if offset and loss.task == "novelty" or exact and loss.task != "multiclass":
-            continue
-        if structure in ("taxonomy", "own") and (exact or loss.over_all_labels):
-            continue
-        if loss.task == "multiclass" and seed % 4:      # many combinations: a quarter of them
-            continue
-        labels, reference_labels = STRUCTURES[structure]
-        model = ok.ILK(loss, kernel, step=step, regularization=0.3, penalty=0.7, exact=exact, budget=budget,
-                       offset=offset, labels=labels)
-        extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
-        oracle = ReferenceILK(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.3,
-                              penalty=0.7, exact=exact, budget=describe(budget), offset=offset, **extra)
-        compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
+@each("step", STEPS, ids=repr)
+@each("budget", BUDGETS, ids=repr)
+@each("offset", [False, True])
+def test_ilk(of, kernel, step, budget, offset):
+    loss, exact, structure = of
+    labels, reference_labels = STRUCTURES[structure]
+    seed = seed_of((STEPS, step), (BUDGETS, budget), ([*LOSSES, *MULTI], loss))
+    model = ok.ILK(loss, kernel, step=step, regularization=0.3, penalty=0.7, exact=exact, budget=budget,
+                   offset=offset, labels=labels)
+    extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
+    oracle = ReferenceILK(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.3,
+                          penalty=0.7, exact=exact, budget=describe(budget), offset=offset, **extra)
+    compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
 
 
 @each("loss", [*[loss for loss in LOSSES if not isinstance(loss, ok.NuHuber)], *MULTI], ids=repr)
