@@ -381,19 +381,20 @@ def test_the_bound_of_the_forgetron(seed):
         assert mistakes <= 2 * g.square() + 4 * losses.sum()
 
 
+@covering(2)
 @each("insert_first", [False, True])
 @each("tighter", [False, True])
+@each("size", [1, 8, 20])
 @each("learner", ["hinge", "passive-aggressive", "many", "logistic"])
-def test_redundant(learner, tighter, insert_first):
+def test_redundant(learner, size, tighter, insert_first):
     make, y, rule, outputs = LEARNERS[learner]
-    for size in (1, 8, 20):
-        oracle = reference.redundant(size, tighter, insert_first)
-        expected, naive = reference.learn(X, y, rule, oracle, ok.Gaussian(1.0), outputs)
-        for chunk in CHUNKS:
-            model = make(ok.Gaussian(1.0), ok.Redundant(size, tighter, insert_first))
-            scores = progressive(model, X, y, chunk, **many_classes(y))
-            np.testing.assert_allclose(scores.reshape(len(X), -1), expected, rtol=1e-9, atol=1e-9)
-            np.testing.assert_array_equal(model.support_vectors_, naive.X)
+    oracle = reference.redundant(size, tighter, insert_first)
+    expected, naive = reference.learn(X, y, rule, oracle, ok.Gaussian(1.0), outputs)
+    for chunk in CHUNKS:
+        model = make(ok.Gaussian(1.0), ok.Redundant(size, tighter, insert_first))
+        scores = progressive(model, X, y, chunk, **many_classes(y))
+        np.testing.assert_allclose(scores.reshape(len(X), -1), expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_array_equal(model.support_vectors_, naive.X)
 
 
 def test_budgets_that_need_labels_say_so():

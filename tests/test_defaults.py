@@ -126,6 +126,7 @@ def classes(name):
     return data["X"][order].astype(float), data["y"][order].astype(int)
 
 
+@pytest.mark.slow
 @each("name", ["banana", "elec2", "sea", "outdoor", "phishing", "2cht", "a9a", "usps"])
 def test_fit_on_fixed_classes(name):
     """Never worse than the majority, near SGD on Nystroem features."""

@@ -7,10 +7,11 @@ import pathlib
 import subprocess
 import sys
 
-import numpy as np
-
-from cases import each
 import mutations
+import numpy as np
+import pytest
+from cases import each
+
 import onlinekernels as ok
 
 MINUTES = os.environ.get("ONLINEKERNELS_MUTATIONS", "0")
@@ -28,6 +29,7 @@ def test_a_changed_file_is_refused_or_gives_a_model_that_works(tmp_path):
     storm(MINUTES, tmp_path, 400)
 
 
+@pytest.mark.slow
 def test_arrays_of_zeros_and_of_enormous_numbers_are_refused_or_work(tmp_path):
     storm(0, tmp_path, 0)
 

@@ -160,24 +160,27 @@ def test_ilk(of, kernel, step, budget, offset):
     compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
 
 
-@each("loss", [*[loss for loss in LOSSES if not isinstance(loss, ok.NuHuber)], *MULTI], ids=repr)
+@covering(2, unless=lambda of, step, offset, **_: offset and of[0].task == "novelty"
+          or step in OWN_META and not (offset or of[0].adapts))
+@each("of", [*((loss, "delta") for loss in LOSSES if not isinstance(loss, ok.NuHuber)), *itertools.product(MULTI, STRUCTURES)],
+      ids=repr)
 @each("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
-def test_svmd(loss, kernel):
-    structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
-    for seed, (step, offset, structure) in enumerate(itertools.product([*META, *OWN_META], [False, True], structures)):
-        if offset and loss.task == "novelty" or step in OWN_META and not (offset or loss.adapts):
-            continue
-        labels, reference_labels = STRUCTURES[structure]
-        model = ok.NORMA(loss, kernel, step=step, regularization=0.2, offset=offset, labels=labels)
-        extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
-        oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
-                               offset=offset, **extra)
-        compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
-        engine = model._state.hypothesis
-        np.testing.assert_allclose(model.step_, oracle.step_history[-1], rtol=1e-9)
-        # <f, v> and |f|^2 by recurrence equal the naive double sums
-        np.testing.assert_allclose(engine.norms(), (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")),
-                                   rtol=1e-9, atol=1e-9)
+@each("step", [*META, *OWN_META], ids=repr)
+@each("offset", [False, True])
+def test_svmd(of, kernel, step, offset):
+    loss, structure = of
+    labels, reference_labels = STRUCTURES[structure]
+    seed = seed_of(([*META, *OWN_META], step), ([False, True], offset), ([*LOSSES, *MULTI], loss))
+    model = ok.NORMA(loss, kernel, step=step, regularization=0.2, offset=offset, labels=labels)
+    extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
+    oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
+                           offset=offset, **extra)
+    compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
+    engine = model._state.hypothesis
+    np.testing.assert_allclose(model.step_, oracle.step_history[-1], rtol=1e-9)
+    # <f, v> and |f|^2 by recurrence equal the naive double sums
+    np.testing.assert_allclose(engine.norms(), (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")),
+                               rtol=1e-9, atol=1e-9)
 
 
 @each("loss", [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.NuNovelty(0.3, 0.5), ok.MulticlassHinge(),
@@ -192,45 +195,53 @@ def test_svmd_with_budgets(loss, budget):
         compare(model, oracle, loss, seed)
 
 
-@each("loss", [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.MulticlassHinge(), ok.GraphHinge(),
-               ok.MulticlassLogistic(), ok.MulticlassSquared()], ids=repr)
+DROPPING = [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.MulticlassHinge(), ok.GraphHinge(), ok.MulticlassLogistic(),
+            ok.MulticlassSquared()]
+
+
+@covering(2)
+@each("of", [(loss, structure) for loss in DROPPING for structure in (STRUCTURES if loss.task == "multiclass" else ["delta"])],
+      ids=repr)
 @each("kernel", [ok.Gaussian(1.2), ok.Gaussian(1.0) + ok.Noise(0.3),
                  0.5 * ok.Laplacian(0.7) + 0.2 * ok.Linear()], ids=repr)
 @each("budget", BUDGETS[1:], ids=repr)
-def test_exact_norms_stay_exact_when_terms_are_dropped(loss, kernel, budget):
-    structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
-    for seed, (structure, offset) in enumerate(itertools.product(structures, [False, True])):
-        labels, reference_labels = STRUCTURES[structure]
-        step = META[0]
-        model = ok.SVMD(loss, kernel, step=step.rate, meta_step=step.meta_rate, memory=step.memory, regularization=0.2,
-                        budget=budget, labels=labels, offset=offset, exact_norms=True)
-        extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
-        oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
-                               budget=describe(budget), offset=offset, exact_norms=True, **extra)
-        compare(model, oracle, loss, seed, structure, weighted=seed % 2 == 0)
-        np.testing.assert_allclose(model._state.hypothesis.norms(),
-                                   (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")), rtol=1e-8, atol=1e-9)
+@each("offset", [False, True])
+def test_exact_norms_stay_exact_when_terms_are_dropped(of, kernel, budget, offset):
+    loss, structure = of
+    labels, reference_labels = STRUCTURES[structure]
+    step, seed = META[0], seed_of((BUDGETS, budget), ([False, True], offset), (DROPPING, loss))
+    model = ok.SVMD(loss, kernel, step=step.rate, meta_step=step.meta_rate, memory=step.memory, regularization=0.2,
+                    budget=budget, labels=labels, offset=offset, exact_norms=True)
+    extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
+    oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
+                           budget=describe(budget), offset=offset, exact_norms=True, **extra)
+    compare(model, oracle, loss, seed, structure, weighted=seed % 2 == 0)
+    np.testing.assert_allclose(model._state.hypothesis.norms(),
+                               (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")), rtol=1e-8, atol=1e-9)
 
 
-@each(
-    "loss", [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, (ok.NuHuber, ok.MulticlassSquared))], ids=repr)
+ADAPTED = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_meta_rate=0.7, margin_memory=0.2)]
+ADAPTIVE = [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, (ok.NuHuber, ok.MulticlassSquared))]
+
+
+@covering(2, unless=lambda of, offset, **_: offset and of[0].task == "novelty")
+@each("of", [(loss, structure) for loss in ADAPTIVE for structure in (STRUCTURES if loss.task == "multiclass" else ["delta"])
+             if not (structure in ("taxonomy", "own") and isinstance(loss, ok.MulticlassLogistic))], ids=repr)
 @each("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
-def test_adapted_implicit_steps(loss, kernel):
-    structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
-    steps = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_meta_rate=0.7, margin_memory=0.2)]
-    for seed, (step, budget, offset, structure) in enumerate(itertools.product(steps, BUDGETS, [False, True], structures)):
-        if offset and loss.task == "novelty" or loss.task == "multiclass" and seed % 5:     # a fifth of many combinations
-            continue
-        if structure in ("taxonomy", "own") and isinstance(loss, ok.MulticlassLogistic):
-            continue
-        labels, reference_labels = STRUCTURES[structure]
-        model = ok.ILK(loss, kernel, step=step, regularization=0.3, penalty=0.7, budget=budget, offset=offset, labels=labels)
-        extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
-        oracle = ReferenceAdaptiveILK(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.3,
-                                      penalty=0.7, budget=describe(budget), offset=offset, **extra)
-        compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
-        np.testing.assert_allclose(model.step_, oracle.step_history[-1], rtol=1e-9)
-        np.testing.assert_allclose(model._state.hypothesis.norms(), (oracle.fv, oracle.ff), rtol=1e-8, atol=1e-9)
+@each("step", ADAPTED, ids=repr)
+@each("budget", BUDGETS, ids=repr)
+@each("offset", [False, True])
+def test_adapted_implicit_steps(of, kernel, step, budget, offset):
+    loss, structure = of
+    labels, reference_labels = STRUCTURES[structure]
+    seed = seed_of((ADAPTED, step), (BUDGETS, budget), (ADAPTIVE, loss))
+    model = ok.ILK(loss, kernel, step=step, regularization=0.3, penalty=0.7, budget=budget, offset=offset, labels=labels)
+    extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
+    oracle = ReferenceAdaptiveILK(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.3,
+                                  penalty=0.7, budget=describe(budget), offset=offset, **extra)
+    compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
+    np.testing.assert_allclose(model.step_, oracle.step_history[-1], rtol=1e-9)
+    np.testing.assert_allclose(model._state.hypothesis.norms(), (oracle.fv, oracle.ff), rtol=1e-8, atol=1e-9)
 
 
 def test_adapted_implicit_steps_that_do_not_adapt_are_those_of_ilk():

@@ -42,6 +42,7 @@ def test_usps_step_size_adaptation_halves_the_error():
     assert adapted < one_step < scheduled
 
 
+@pytest.mark.slow
 @each("budget, average, last", [(256, 0.125, None), (4096, 0.0295, 0.023)])
 def test_mnist_in_one_pass(budget, average, last):
     """V Figure 7: ten classes, a polynomial of degree 9 on images of unit length."""
@@ -121,6 +122,7 @@ def digits():
     return *(part for name in ("train", "test") for part in (data[f"X_{name}"] / 1000.0, np.where(data[f"y_{name}"] < 5, 1, -1))),
 
 
+@pytest.mark.slow
 @each("load_parts, width", [(digits, 8.0), (lambda: census(10_000), np.sqrt(50))], ids=["usps", "a9a"])
 def test_lasvm_is_as_good_as_a_batch_solver(load_parts, width):
     """One pass and `finish`, within 0.2 points of the test accuracy of all examples at once; C = 1."""

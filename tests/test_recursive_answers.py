@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from cases import each
+from cases import covering, each
 from reference_recursive import PLACE, Exact, Pieces, gaussian
 from small_models import overlap, same_state
 from test_recursive import MANY, NEW, NUMBERS, SEVERAL, WEIGHTS, N, X, exact, same_up_to_rounding
@@ -407,6 +407,7 @@ class Unwilling(Exception):
     pass
 
 
+@covering(2)
 @each("good", [0, 1, 10, 63, 64, 65, 130, 200])
 @each("error", [Unwilling, KeyboardInterrupt])
 @each("y", [NUMBERS, MANY], ids=["numbers", "classes"])
