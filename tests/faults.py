@@ -385,7 +385,7 @@ def prepare(where):
 def run(where, number, tests, slow, directory):
     """(outcome, seconds, first failing test) of the tests named for a fault."""
     paths = [path for name in tests for path in [directory / f"test_{name}.py"] if path.exists()]
-    environment = {**os.environ, "ONLINEKERNELS_FAULT": str(number), "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, "ONLINEKERNELS_FAULT": str(number), "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(where)}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", *(["-n0"] if has_xdist() else []),
                *(["-m", ""] if slow else []), *map(str, paths)]
     start = time.monotonic()

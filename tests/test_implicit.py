@@ -114,7 +114,7 @@ def test_many_outputs(loss):
             return 0.5 * np.sum((new - W) ** 2) + eta * (0.5 * lam * np.sum(new**2) + C * value)
 
         best = objective(model.coef_)
-        steps = [np.outer(d, x) for d in rng.normal(size=(300, 4))]
+        steps = [np.outer(d, x) for d in rng.normal(size=(60, 4))]
         steps += [np.outer(np.eye(4)[i] - np.eye(4)[j], x) for i in range(4) for j in range(4)]
         for step in steps:
             for size in (1e-1, 1e-3, 1e-5):

@@ -59,8 +59,17 @@ MODELS = [
 ]
 
 
+def with_marks(models):
+    """The first model of each kind (class, task, scaled or not) is checked every day, the others when there is time."""
+    seen = set()
+    for model in models:
+        kind = type(model), getattr(model, "_estimator_type", None), bool(getattr(model, "scale", False))
+        yield pytest.param(model, marks=[pytest.mark.slow] if kind in seen else [], id=repr(model))
+        seen.add(kind)
+
+
 @pytest.mark.filterwarnings("ignore")  # the models are no subclasses of scikit-learn's base class
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("model", list(with_marks(MODELS)))
 def test_estimator_checks(model):
     @each("check", [check for _, check in estimator_checks_generator(model)], ids=lambda check: getattr(check, "func", check).__name__)
     def passes(check):

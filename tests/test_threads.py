@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 from apart import run_apart
-from cases import each
+from cases import covering, each
 from storm import ALGORITHMS
 
 # Seconds that each pair of algorithm and kernel is in the storm; more of them finds what is rare.
 SECONDS = os.environ.get("ONLINEKERNELS_STORM", "0.15")
 
 
-@each("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", [
+    pytest.param(name, marks=[pytest.mark.slow] if place % 4 else []) for place, name in enumerate(ALGORITHMS)])
 def test_what_is_seen_in_a_storm_is_one_state(algorithm):
     pytest.importorskip("scipy")
     command = [sys.executable, str(Path(__file__).with_name("storm.py")), SECONDS, algorithm]
@@ -263,6 +264,7 @@ class TestTurns:
 class TestUserCode:
     """A loss, a kernel or a signal handler may look at the model that it interrupts, but not use it."""
 
+    @covering(1)
     @each("method", ["fit", "partial_fit", "progressive", "predict", "learn_one", "decision_function"])
     @each("where", ["kernel", "loss", "predicting"])
     def test_it_must_not_learn_or_predict(self, method, where):
@@ -417,6 +419,7 @@ class TestForks:
         model._state.engine._check()
     """
 
+    @covering(2)
     @each("learns", [True, False])
     @each("kernel", ["ok.Gaussian()", "ok.AdditiveMatern()", "dot", "sparse"])
     @each("algorithm", ["SILK", "KRLS"])
