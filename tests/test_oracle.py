@@ -1,5 +1,4 @@
 """NORMA against the plain oracle: every loss, step, budget, offset and kernel, any chunking."""
-
 import numpy as np
 import pytest
 
