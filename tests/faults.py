@@ -20,7 +20,7 @@ try:
 except ImportError:
     csr_matrix = None
 
-RECURSIVE = False  # whether posteriors take part
+RECURSIVE = True  # whether posteriors take part
 CHUNKS = [1, 30, 1, 60, 1, 1, 40, 20]
 ROWS = sum(CHUNKS)
 

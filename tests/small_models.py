@@ -1,5 +1,6 @@
 """Small models and data that the tests of the interface share."""
 import numpy as np
+from cases import each
 
 import onlinekernels as ok
 
@@ -73,6 +74,11 @@ MODELS = {
 
 def y_of(model):
     return targets(getattr(model, "loss") if isinstance(model.loss, str) else "hinge")
+
+
+#: Run a test with each of the small models, not fitted or fitted
+each_model = each("model", MODELS, ids=str, make=lambda name: MODELS[name]())
+each_fitted = each("fitted", MODELS, ids=str, make=lambda name: (made := MODELS[name]()).partial_fit(X, y_of(made)))
 
 
 def shown(params):

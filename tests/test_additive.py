@@ -8,6 +8,7 @@ from sortedcontainers import SortedDict
 
 import onlinekernels as ok
 from onlinekernels._core.tree import Tree
+from cases import each
 from reference import ReferenceNORMA
 from reference_additive import BruteTree, additive_gram, additive_kernel, coordinate_kernel
 from test_oracle import LOSSES, describe, in_chunks
@@ -44,8 +45,8 @@ def points(seed, n=N, d=D):
 # ---- The kernels --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
+@each("spec", SPECS, ids=str)
+@each("scale", [1e-3, 1.0, 30.0])
 def test_gram_and_diagonal_equal_the_formula_in_extended_precision(spec, scale):
     X, Z = scale * points(0, 30, 3), scale * points(1, 20, 3)
     Z[:5] = X[:5]
@@ -70,7 +71,7 @@ def test_the_linear_spline_by_hand():
     assert np.linalg.eigvalsh(ok.AdditiveSpline()(x[:, None]))[0] > 0
 
 
-@pytest.mark.parametrize("order", [*range(8), 15, 31])
+@each("order", [*range(8), 15, 31])
 def test_splines_are_the_integral_that_they_stand_for(order):
     """The integral of (p - t)^z (q - t)^z from 0 to min(p, q), by a quadrature that is exact for it."""
     nodes, weights = np.polynomial.legendre.leggauss(order + 1)
@@ -81,7 +82,7 @@ def test_splines_are_the_integral_that_they_stand_for(order):
         np.testing.assert_allclose(ok.AdditiveSpline(order)([[p]], [[q]])[0, 0], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@each("spec", SPECS, ids=str)
 def test_gram_matrices_are_positive_semidefinite(spec):
     X = np.random.default_rng(3).uniform(0.01, 2.0, size=(40, 2))
     eigenvalues = np.linalg.eigvalsh(library_kernel(spec)(X))
@@ -102,7 +103,7 @@ def test_bounds_map_the_data_into_the_domain():
     np.testing.assert_allclose(beyond, [[additive_kernel(("spline", 1), [2.5], [2.5])]], rtol=1e-13)
 
 
-@pytest.mark.parametrize("tree", [True, False])
+@each("tree", [True, False])
 def test_points_outside_the_domain_are_refused_with_a_hint_to_bounds(tree):
     kernel = ok.AdditiveSpline(tree=tree)
     for bad in (0.0, -0.5, -1e-300):
@@ -126,7 +127,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("kind, params, word", BAD, ids=str)
+@each("kind, params, word", BAD, ids=str)
 def test_bad_parameters_are_refused_when_used(kind, params, word):
     kernel = kind(**params)                             # stores and never raises
     with pytest.raises(ValueError, match=word):
@@ -196,8 +197,8 @@ def probes_for(X, rng, positive):
     return np.maximum(found, 1e-9) if positive else np.concatenate([found, -1.0 - found])
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
-@pytest.mark.parametrize("order", ["random", "sorted", "reversed", "equal", "outside in"])
+@each("spec", SPECS, ids=str)
+@each("order", ["random", "sorted", "reversed", "equal", "outside in"])
 def test_any_order_of_insertion(spec, order):
     rng = np.random.default_rng(1)
     X = rng.uniform(0.01, 3.0, size=(150, 2))
@@ -219,7 +220,7 @@ def test_any_order_of_insertion(spec, order):
     assert_same_tree(tree, brute, probes_for(X, rng, spec[0] == "spline"))
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@each("spec", SPECS, ids=str)
 def test_thousands_of_random_operations(spec):
     """Invariants after each; keys and counts against sorted dicts; the function every now and then."""
     rng = np.random.default_rng(7)
@@ -260,7 +261,7 @@ def test_thousands_of_random_operations(spec):
     np.testing.assert_array_equal(tree.evaluate(np.array([0.5, 0.5])), np.zeros(rows))     # no dust at all
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@each("spec", SPECS, ids=str)
 def test_keys_over_twelve_orders_of_magnitude(spec):
     rng = np.random.default_rng(2)
     X = 10.0 ** rng.uniform(-6, 6, size=(200, 1))
@@ -275,8 +276,8 @@ def test_keys_over_twelve_orders_of_magnitude(spec):
     assert_same_function(tree, brute, probes)
 
 
-@pytest.mark.parametrize("kind", ["exponential", "matern 1.5", "matern 2.5"])
-@pytest.mark.parametrize("rate, spread", [(1.0, 1e6), (1e6, 1.0), (1e3, 1e3), (700.0, 1.0), (1e-6, 1e-3)])
+@each("kind", ["exponential", "matern 1.5", "matern 2.5"])
+@each("rate, spread", [(1.0, 1e6), (1e6, 1.0), (1e3, 1e3), (700.0, 1.0), (1e-6, 1e-3)])
 def test_exponents_far_out_of_range(kind, rate, spread):
     """rate * key up to 1e6: e^(rate key) overflows, and whatever is far away underflows to 0."""
     spec = ("exponential", rate) if kind == "exponential" else ("matern", rate, float(kind[-3:]))
@@ -291,7 +292,7 @@ def test_exponents_far_out_of_range(kind, rate, spread):
     assert np.all(np.isfinite(tree.component(0, probes[:, 0].copy())))
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@each("spec", SPECS, ids=str)
 def test_what_was_added_and_removed_leaves_no_trace(spec):
     """1e18 among values of 1e-16: subtracting it from a sum would erase the neighbours."""
     rng = np.random.default_rng(3)
@@ -364,7 +365,7 @@ def test_an_empty_tree_is_zero():
         assert len(tree.keys(0)) == len(tree.counts(0)) == 0 and tree.values(0).shape == (2, 0)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@each("spec", SPECS, ids=str)
 def test_a_loaded_tree_is_the_tree(spec):
     rng = np.random.default_rng(8)
     for n in (0, 1, 2, 3, 7, 100):
@@ -425,7 +426,7 @@ def test_wrong_shapes_are_refused():
     assert tree.size == 2
 
 
-@pytest.mark.parametrize("order", ["sorted", "reversed", "random"])
+@each("order", ["sorted", "reversed", "random"])
 def test_a_hundred_thousand_keys_make_a_low_tree_of_few_bytes(order):
     keys = np.arange(1, 100_001) * 2e-5
     keys = {"sorted": keys, "reversed": keys[::-1], "random": np.random.default_rng(0).permutation(keys)}[order]
@@ -439,7 +440,7 @@ def test_a_hundred_thousand_keys_make_a_low_tree_of_few_bytes(order):
     np.testing.assert_allclose(tree.evaluate(np.array([0.7777]))[0], float(expected), rtol=1e-11)
 
 
-@pytest.mark.parametrize("spec", [("spline", 1), ("exponential", 2.0), ("matern", 2.0, 1.5)], ids=str)
+@each("spec", [("spline", 1), ("exponential", 2.0), ("matern", 2.0, 1.5)], ids=str)
 def test_memory_per_term_and_coordinate(spec):
     rng = np.random.default_rng(0)
     tree = Tree(spec, 3, 1)
@@ -516,8 +517,8 @@ def compare(make, loss, seed, spec, budget, weighted=False, scale=None):
     return models
 
 
-@pytest.mark.parametrize("spec", SOME, ids=str)
-@pytest.mark.parametrize("loss", [*LOSSES, *MULTI], ids=repr)
+@each("spec", SOME, ids=str)
+@each("loss", [*LOSSES, *MULTI], ids=repr)
 def test_norma(loss, spec):
     for seed, (budget, offset) in enumerate(itertools.product(BUDGETS, [False, True])):
         if offset and loss.task == "novelty":
@@ -527,16 +528,16 @@ def test_norma(loss, spec):
                 loss, seed, spec, budget, weighted=seed % 2 == 0, scale=0.7 if seed % 3 == 0 else None)
 
 
-@pytest.mark.parametrize("spec", SOME, ids=str)
-@pytest.mark.parametrize("loss", [*LOSSES, *MULTI], ids=repr)
+@each("spec", SOME, ids=str)
+@each("loss", [*LOSSES, *MULTI], ids=repr)
 def test_the_average_hypothesis(loss, spec):
     for seed, regularization in enumerate([0.0, 0.3, 8.0]):
         compare(lambda kernel, budget: ok.NORMA(loss, kernel, step=0.08, regularization=regularization, average=True,
                                                 offset=loss.task != "novelty"), loss, seed, spec, None)
 
 
-@pytest.mark.parametrize("spec", SOME, ids=str)
-@pytest.mark.parametrize("loss", [*LOSSES, *MULTI], ids=repr)
+@each("spec", SOME, ids=str)
+@each("loss", [*LOSSES, *MULTI], ids=repr)
 def test_ilk(loss, spec):
     for seed, budget in enumerate(BUDGETS):
         offset = loss.task != "novelty" and seed != 1
@@ -546,8 +547,8 @@ def test_ilk(loss, spec):
         compare(lambda kernel, budget: ok.ILK(loss, kernel, exact=True, budget=budget), loss, 5, spec, ok.Recent(9))
 
 
-@pytest.mark.parametrize("spec", SOME, ids=str)
-@pytest.mark.parametrize("loss", [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, ok.NuHuber)], ids=repr)
+@each("spec", SOME, ids=str)
+@each("loss", [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, ok.NuHuber)], ids=repr)
 def test_svmd(loss, spec):
     for seed, (budget, exact_norms) in enumerate(itertools.product(BUDGETS, [False, True])):
         offset = loss.task != "novelty" and seed % 2 == 1
@@ -561,8 +562,8 @@ def test_svmd(loss, spec):
 AGGRESSIVE = [ok.Hinge(), ok.Insensitive(0.1), ok.MulticlassHinge()]
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
-@pytest.mark.parametrize("loss", AGGRESSIVE, ids=repr)
+@each("spec", SPECS, ids=str)
+@each("loss", AGGRESSIVE, ids=repr)
 def test_passive_aggressive_and_projection(loss, spec):
     for seed, (budget, offset) in enumerate(itertools.product(BUDGETS, [False, True])):
         for variant in ("PA-I", "PA-II"):
@@ -575,7 +576,7 @@ def test_passive_aggressive_and_projection(loss, spec):
             assert radius is None or tree.norm_ <= radius * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@each("spec", SPECS, ids=str)
 def test_perceptron_romma_and_adatron(spec):
     for seed, budget in enumerate(BUDGETS):
         for average in (False, True) if budget is None else (False,):
@@ -595,7 +596,7 @@ def test_perceptron_romma_and_adatron(spec):
     assert on_tree(models[0]) and not hasattr(models[0], "dual_coef_")
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@each("spec", SPECS, ids=str)
 def test_a_model_on_a_tree_equals_the_oracle(spec):
     """Not the ordinary engine but K's definition, with the kernel in extended precision."""
     losses = [ok.Hinge(), ok.Squared(), ok.NuNovelty(0.3, 0.5)]
@@ -612,7 +613,7 @@ def test_a_model_on_a_tree_equals_the_oracle(spec):
         assert on_tree(model)
 
 
-@pytest.mark.parametrize("budget, average", [*[(budget, False) for budget in BUDGETS], (None, True)], ids=repr)
+@each("budget, average", [*[(budget, False) for budget in BUDGETS], (None, True)], ids=repr)
 def test_folding_the_frame_reaches_the_tree(budget, average):
     """(1 - 0.5)^1200 underflows many times over; at step * regularization = 1 the past is wiped."""
     rng = np.random.default_rng(0)
@@ -765,8 +766,8 @@ def taught(name, kernel, n=N):
     return model.partial_fit(X[:n], None if y is None else y[:n], **first), X, y
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("kernel", FORMS, ids=repr)
+@each("name", MODELS)
+@each("kernel", FORMS, ids=repr)
 def test_components_add_up_to_the_function(name, kernel):
     model, X, _ = taught(name, kernel)
     parts = [model.component(j, X[:, j]) for j in range(D)]
@@ -809,7 +810,7 @@ def test_knots_are_copies():
     assert model.knots_[0][0] > 0
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@each("spec", SPECS, ids=str)
 def test_a_window_that_slides_past_every_term_leaves_an_empty_tree(spec):
     X, y, _, _ = data(ok.Squared(), 1)
     model = ok.NORMA("squared", library_kernel(spec), step=0.05, budget=ok.Window(7)).partial_fit(X, y)
@@ -847,8 +848,8 @@ def test_a_million_examples_keep_a_thousand_knots():
 # ---- Saving, starting from another model ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", FORMS, ids=repr)
-@pytest.mark.parametrize("name", MODELS)
+@each("kernel", FORMS, ids=repr)
+@each("name", MODELS)
 def test_a_saved_or_pickled_model_continues_bit_for_bit(tmp_path, name, kernel):
     model, X, y = taught(name, kernel, n=33)
     model.save(tmp_path / "m.npz")
@@ -889,8 +890,8 @@ def test_a_saved_adatron_on_a_tree(tmp_path):
         np.testing.assert_array_equal(twin.decision_function(X), model.decision_function(X))
 
 
-@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Squared(), ok.MulticlassHinge(), ok.MulticlassLogistic()], ids=repr)
-@pytest.mark.parametrize("spec", [SPECS[1], SPECS[4], SPECS[6]], ids=str)
+@each("loss", [ok.Hinge(), ok.Squared(), ok.MulticlassHinge(), ok.MulticlassLogistic()], ids=repr)
+@each("spec", [SPECS[1], SPECS[4], SPECS[6]], ids=str)
 def test_a_model_may_start_from_another_one_on_the_tree(loss, spec):
     X, y, _, first = data(loss, 8)
     recent, window = ok.Recent(11), ok.Window(12)
@@ -920,8 +921,8 @@ def bad_rows():
     yield "wide", np.full((6, D + 1), 0.5), "features"
 
 
-@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
-@pytest.mark.parametrize("bad", list(bad_rows()), ids=lambda bad: bad[0])
+@each("budget", BUDGETS, ids=repr)
+@each("bad", list(bad_rows()), ids=lambda bad: bad[0])
 def test_refused_calls_change_nothing(bad, budget):
     _, rows, word = bad
     X, y, _, _ = data(ok.Hinge(), 1)

@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from cases import each
 from small_models import overlap, shown
 
 import onlinekernels as ok
@@ -108,8 +109,8 @@ BAD_X = {
 }
 
 
-@pytest.mark.parametrize("bad", BAD_X)
-@pytest.mark.parametrize("kind", KINDS)
+@each("bad", BAD_X)
+@each("kind", KINDS)
 def test_learning_refuses_bad_points(kind, bad):
     points, error, words = BAD_X[bad]
     for fitted in (False, True):
@@ -118,8 +119,8 @@ def test_learning_refuses_bad_points(kind, bad):
             refused(error, lambda: getattr(model, method)(points, None if y is None else y[:2]), model, *words)
 
 
-@pytest.mark.parametrize("bad", BAD_X)
-@pytest.mark.parametrize("kind", KINDS)
+@each("bad", BAD_X)
+@each("kind", KINDS)
 def test_predicting_refuses_bad_points(kind, bad):
     model, *_ = fresh(kind, fitted=True)
     points, error, words = BAD_X[bad]
@@ -128,8 +129,8 @@ def test_predicting_refuses_bad_points(kind, bad):
             refused(error, lambda: getattr(model, method)(points), model, *words)
 
 
-@pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize("kind", KINDS)
+@each("columns", [1, 3])
+@each("kind", KINDS)
 def test_another_number_of_features_is_refused(kind, columns):
     model, _, y = fresh(kind, fitted=True)
     points = np.zeros((2, columns))
@@ -156,8 +157,8 @@ BAD_ONE = {
 }
 
 
-@pytest.mark.parametrize("bad", BAD_ONE)
-@pytest.mark.parametrize("kind", KINDS)
+@each("bad", BAD_ONE)
+@each("kind", KINDS)
 def test_learn_one_and_predict_one_refuse_bad_examples(kind, bad):
     x, error, words = BAD_ONE[bad]
     words = [r"\b[xX]\b", *words]
@@ -169,7 +170,7 @@ def test_learn_one_and_predict_one_refuse_bad_examples(kind, bad):
     refused(error, lambda: model.predict_one(x), model, *words)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_one_example_of_another_width_is_refused(kind):
     model, _, y = fresh(kind, fitted=True)
     for x in ([1.0], np.zeros(3), np.zeros(3, dtype=np.float32)):
@@ -178,7 +179,7 @@ def test_one_example_of_another_width_is_refused(kind):
         refused(ValueError, lambda: model.predict_one(x), model, *words)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "polynomial"])
+@each("kernel", ["gaussian", "laplacian", "polynomial"])
 def test_values_too_large_for_a_float32_model_are_refused(kernel):
     model = ok.NORMA("squared", kernel).partial_fit(X.astype(np.float32), TARGETS)
     large = np.array([[1e300, 0.0]])
@@ -196,7 +197,7 @@ class TestObjects:
     NOT_LISTS = {"a_string": "abc", "a_dict": {"a": 1}, "a_set": {"a"}, "an_iterator": iter("abc"), "a_number": 3,
                  "none": None, "0d": np.array("a")}
 
-    @pytest.mark.parametrize("bad", NOT_LISTS)
+    @each("bad", NOT_LISTS)
     def test_what_is_not_a_list_of_examples_is_refused(self, bad):
         points, unfitted = self.NOT_LISTS[bad], ok.NORMA("squared", overlap)
         model = ok.NORMA("squared", overlap).partial_fit(["ab", "bc"], [1.0, 2.0])
@@ -216,7 +217,7 @@ class TestObjects:
         with pytest.raises(ValueError, match=r"\bX\b.*NaN"):
             model.partial_fit(np.array([[NAN, 1.0]]), [1.0])
 
-    @pytest.mark.parametrize("values", [[1.0], "text", [NAN], [1.0, 2.0, 3.0, 4.0]])
+    @each("values", [[1.0], "text", [NAN], [1.0, 2.0, 3.0, 4.0]])
     def test_a_kernel_row_must_be_as_many_finite_numbers_as_there_are_terms(self, values):
         class Odd(ok.Kernel):
             def __init__(self):
@@ -254,10 +255,10 @@ class TestPrecomputed:
         model = ok.NORMA("squared", kernel)
         return model.partial_fit([[0], [3], [11]], [1.0, 2.0, 3.0]) if fitted else model
 
-    @pytest.mark.parametrize("bad", BAD)
-    @pytest.mark.parametrize("fitted", [False, True], ids=["unfitted", "fitted"])
-    @pytest.mark.parametrize("kernel", [ok.Precomputed(GRAM), ok.Normalized(ok.Precomputed(GRAM)) + ok.Linear()],
-                             ids=["alone", "in_a_sum"])
+    @each("bad", BAD)
+    @each("fitted", [False, True], ids=["unfitted", "fitted"])
+    @each("kernel", [ok.Precomputed(GRAM), ok.Normalized(ok.Precomputed(GRAM)) + ok.Linear()],
+          ids=["alone", "in_a_sum"])
     def test_indices_outside_the_gram_matrix_are_refused(self, kernel, fitted, bad):
         model, indices = self.model(kernel, fitted), self.BAD[bad]
         for method in LEARNING:
@@ -281,7 +282,7 @@ class TestPrecomputed:
         model = ok.NORMA("squared", kernel, step=1.0, regularization=0.0)
         assert model.progressive([[11], [0], [11]], [1.0, 1.0, 1.0]).tolist() == [0.0, 0.0, 3.0]
 
-    @pytest.mark.parametrize("gram", [None, np.zeros((3, 2)), np.zeros((3, 1)), np.zeros(3)])
+    @each("gram", [None, np.zeros((3, 2)), np.zeros((3, 1)), np.zeros(3)])
     def test_calling_it_needs_a_square_matrix(self, gram):
         with pytest.raises(ValueError, match="'gram'.*square"):
             ok.Precomputed(gram)([[1]], [[0]])
@@ -289,8 +290,8 @@ class TestPrecomputed:
             ok.Precomputed(gram).diagonal([[1]])
 
 
-@pytest.mark.parametrize("kernel", [ok.Gaussian(-1.0), ok.Gaussian("wide"), ok.Laplacian(0), ok.Polynomial(1.5),
-                                    ok.Normalized(ok.Gaussian(0)), ok.Gaussian() + ok.Constant(-1)], ids=repr)
+@each("kernel", [ok.Gaussian(-1.0), ok.Gaussian("wide"), ok.Laplacian(0), ok.Polynomial(1.5),
+                 ok.Normalized(ok.Gaussian(0)), ok.Gaussian() + ok.Constant(-1)], ids=repr)
 def test_calling_a_kernel_with_bad_parameters_is_refused(kernel):
     with pytest.raises(ValueError, match="parameter of"):
         kernel(X)
@@ -329,8 +330,8 @@ BAD_LABELS = {
 }
 
 
-@pytest.mark.parametrize("bad", BAD_LABELS)
-@pytest.mark.parametrize("kind", ["terms", "weights", "perceptron"])
+@each("bad", BAD_LABELS)
+@each("kind", ["terms", "weights", "perceptron"])
 def test_classifiers_refuse_bad_labels(kind, bad):
     y, error, words = BAD_LABELS[bad]
     for fitted in (False, True):
@@ -352,8 +353,8 @@ BAD_TARGETS = {
 }
 
 
-@pytest.mark.parametrize("bad", BAD_TARGETS)
-@pytest.mark.parametrize("kind", ["laplacian", "float32"])
+@each("bad", BAD_TARGETS)
+@each("kind", ["laplacian", "float32"])
 def test_regressors_refuse_bad_targets(kind, bad):
     y, error, words = BAD_TARGETS[bad]
     for fitted in (False, True):
@@ -362,8 +363,8 @@ def test_regressors_refuse_bad_targets(kind, bad):
             refused(error, lambda: getattr(model, method)(points[:2], y), model, *words)
 
 
-@pytest.mark.parametrize("fitted", [False, True], ids=["unfitted", "fitted"])
-@pytest.mark.parametrize("kind, bad", [
+@each("fitted", [False, True], ids=["unfitted", "fitted"])
+@each("kind, bad", [
     ("terms", None), ("terms", NAN), ("terms", [1]), ("terms", {}), ("terms", "spam"), ("terms", 7),
     ("laplacian", None), ("laplacian", NAN), ("laplacian", INF), ("laplacian", "a"), ("laplacian", [1.0]),
     ("laplacian", 1j),
@@ -373,8 +374,8 @@ def test_learn_one_refuses_a_bad_y(kind, fitted, bad):
     refused((ValueError, TypeError), lambda: model.learn_one(points[0], bad), model, r"\by\b")
 
 
-@pytest.mark.parametrize("known", [[-1, 1], [0, 1], [3, 8], [False, True], ["ham", "spam"], [0.25, 0.5]], ids=str)
-@pytest.mark.parametrize("unknown", [7, "other", 0.75, ""], ids=repr)
+@each("known", [[-1, 1], [0, 1], [3, 8], [False, True], ["ham", "spam"], [0.25, 0.5]], ids=str)
+@each("unknown", [7, "other", 0.75, ""], ids=repr)
 def test_a_label_that_is_not_known_is_refused_and_named(known, unknown):
     model = ok.NORMA().partial_fit(X[:2], known)
     words = [r"\by\b", "unknown label", re.escape(repr(unknown)), *(re.escape(repr(label)) for label in known)]
@@ -387,8 +388,8 @@ def test_a_label_that_is_not_known_is_refused_and_named(known, unknown):
     refused(ValueError, lambda: model.learn_one(X[0], unknown), model, *words)
 
 
-@pytest.mark.parametrize("y", [[0, 1, 2], ["a", "b", "c"], [0.5, 1.5, 2.5]], ids=str)
-@pytest.mark.parametrize("method", LEARNING)
+@each("y", [[0, 1, 2], ["a", "b", "c"], [0.5, 1.5, 2.5]], ids=str)
+@each("method", LEARNING)
 def test_three_classes_are_refused(method, y):
     model = ok.NORMA()
     kind = ["continuous", "squared"] if y[0] == 0.5 else ["two", r"\b3\b", "multiclass_hinge"]
@@ -396,8 +397,8 @@ def test_three_classes_are_refused(method, y):
     refused(ValueError, lambda: getattr(model, method)(X[:3], y), model, *words)
 
 
-@pytest.mark.parametrize("y", [["a", "a"], [3, 3], [0.5, 0.5], [2]], ids=str)
-@pytest.mark.parametrize("method", LEARNING)
+@each("y", [["a", "a"], [3, 3], [0.5, 0.5], [2]], ids=str)
+@each("method", LEARNING)
 def test_one_class_where_two_are_needed_is_refused(method, y):
     model = ok.Perceptron()
     words = [r"\by\b", "one class", "two", "classes", re.escape(repr(y[0]))]
@@ -417,14 +418,14 @@ class TestClasses:
     }
 
   
-    @pytest.mark.parametrize("bad", BAD)
-    @pytest.mark.parametrize("method", LEARNING)
+    @each("bad", BAD)
+    @each("method", LEARNING)
     def test_classes_must_be_two_labels(self, method, bad):
         model, (classes, words) = ok.NORMA(), self.BAD[bad]
         call = lambda: getattr(model, method)(X[:2], ["a", "a"], classes=classes)
         refused((ValueError, TypeError), call, model, r"\bclasses\b", *words)
 
-    @pytest.mark.parametrize("bad", [*BAD, "another"])
+    @each("bad", [*BAD, "another"])
     def test_classes_must_not_change(self, bad):
         model = ok.NORMA().partial_fit(X[:2], ["a", "b"])
         classes = ["a", "z"] if bad == "another" else self.BAD[bad][0]
@@ -457,8 +458,8 @@ BAD_WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("bad", BAD_WEIGHTS)
-@pytest.mark.parametrize("kind", KINDS)
+@each("bad", BAD_WEIGHTS)
+@each("kind", KINDS)
 def test_bad_sample_weights_are_refused(kind, bad):
     weights, error, words = BAD_WEIGHTS[bad]
     for fitted in (False, True):
@@ -532,7 +533,7 @@ BAD_PARAMETERS = [
 ]
 
 
-@pytest.mark.parametrize("params, words", BAD_PARAMETERS, ids=[shown(params) for params, _ in BAD_PARAMETERS])
+@each("params, words", BAD_PARAMETERS, ids=[shown(params) for params, _ in BAD_PARAMETERS])
 def test_bad_parameters_are_stored_without_a_word_and_refused_at_the_first_fit(params, words):
     model = ok.NORMA(**params)
     for name, value in params.items():
@@ -544,7 +545,7 @@ def test_bad_parameters_are_stored_without_a_word_and_refused_at_the_first_fit(p
     refused((ValueError, TypeError), lambda: model.learn_one(X[0], 1), model, *words)
 
 
-@pytest.mark.parametrize("params, words", BAD_PARAMETERS, ids=[shown(params) for params, _ in BAD_PARAMETERS])
+@each("params, words", BAD_PARAMETERS, ids=[shown(params) for params, _ in BAD_PARAMETERS])
 def test_bad_parameters_set_on_a_fitted_model_are_refused_and_it_goes_on_predicting(params, words):
     model = ok.NORMA(step=0.2).partial_fit(X, LABELS)
     scores = model.decision_function(X)
@@ -569,8 +570,8 @@ class OwnConstant(ok.Constant):
     pass
 
 
-@pytest.mark.parametrize("params", [{"step": OwnStep(0.1)}, {"budget": OwnBudget(3)}, {"kernel": OwnConstant(1.0)}],
-                         ids=shown)
+@each("params", [{"step": OwnStep(0.1)}, {"budget": OwnBudget(3)}, {"kernel": OwnConstant(1.0)}],
+      ids=shown)
 def test_a_subclass_of_a_noun_works_or_is_refused_in_a_sentence(params):
     model = ok.NORMA(**params)
     try:
@@ -589,8 +590,8 @@ def test_bad_parameters_of_the_perceptron_are_refused():
         refused(ValueError, lambda: model.fit(X, LABELS), model, *words)
 
 
-@pytest.mark.parametrize("step", [1.0, ok.Fixed(1.0), ok.InverseSqrt(1.0)], ids=repr)
-@pytest.mark.parametrize("kernel", ["gaussian", "linear", overlap], ids=["terms", "weights", "objects"])
+@each("step", [1.0, ok.Fixed(1.0), ok.InverseSqrt(1.0)], ids=repr)
+@each("kernel", ["gaussian", "linear", overlap], ids=["terms", "weights", "objects"])
 def test_step_times_regularization_may_be_exactly_one(kernel, step):
     points = ["ab", "bc", "ac"] if kernel is overlap else X[:3]
     model = ok.NORMA("squared", kernel, step=step, regularization=1.0, budget=None, offset=False)
@@ -623,8 +624,8 @@ def test_more_kernel_parts_than_the_core_holds_are_refused():
 # ---- Before the first fit ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method, args", [("predict", (X,)), ("predict_one", (X[0],)), ("decision_function", (X,)),
-                                          ("score", (X, LABELS)), ("predict_proba", (X,))])
+@each("method, args", [("predict", (X,)), ("predict_one", (X[0],)), ("decision_function", (X,)),
+                       ("score", (X, LABELS)), ("predict_proba", (X,))])
 def test_predicting_before_fitting_says_what_to_do(method, args):
     model = ok.NORMA("logistic")
     refused(ValueError, lambda: getattr(model, method)(*args), model, "NORMA", "not fitted", "fit")
@@ -643,7 +644,7 @@ def test_score_refuses_bad_input():
 class TestInitial:
     START = ok.NORMA("squared", ok.Gaussian(2.0)).partial_fit(X, TARGETS)
 
-    @pytest.mark.parametrize("params, initial, words", [
+    @each("params, initial, words", [
         ({}, 5, ["fitted model", "5"]),
         ({}, "norma", ["fitted model", "norma"]),
         ({}, ok.NORMA("squared", ok.Gaussian(2.0)), ["fitted model"]),
@@ -655,12 +656,12 @@ class TestInitial:
         ({}, ok.NORMA("novelty", ok.Gaussian(2.0)).partial_fit(X), ["novelty", "regression"]),
         ({}, ok.NORMA("squared", ok.Gaussian(2.0), offset=True).partial_fit(X, TARGETS), ["offset"]),
     ])
-    @pytest.mark.parametrize("method", LEARNING)
+    @each("method", LEARNING)
     def test_a_start_that_does_not_fit_is_refused(self, method, params, initial, words):
         model = ok.NORMA("squared", ok.Gaussian(2.0), **params)
         refused(ValueError, lambda: getattr(model, method)(X, TARGETS, initial=initial), model, "initial", *words)
 
-    @pytest.mark.parametrize("method", ["partial_fit", "progressive"])
+    @each("method", ["partial_fit", "progressive"])
     def test_a_model_that_has_learned_takes_no_start(self, method):
         model = ok.NORMA("squared", ok.Gaussian(2.0)).partial_fit(X, TARGETS)
         call = lambda: getattr(model, method)(X, TARGETS, initial=self.START)
@@ -688,8 +689,8 @@ class TestInitial:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("row", [0, 1, 7, 19])
-@pytest.mark.parametrize("kind", ["gaussian", "sum", "linear", "scaled", "sparse and scaled"])
+@each("row", [0, 1, 7, 19])
+@each("kind", ["gaussian", "sum", "linear", "scaled", "sparse and scaled"])
 def test_a_row_that_is_too_large_is_blamed_itself(kind, row):
     """Also the first one, which must not become the origin; and no warning leaks."""
     points = np.random.default_rng(3).normal(size=(20, 3))

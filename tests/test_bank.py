@@ -10,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 from apart import run_apart
+from cases import each
 from faults import FAULTS, Call
 
 import onlinekernels as ok
@@ -80,7 +81,7 @@ def random_case(seed):
 
 @pytest.mark.filterwarnings("ignore:Learning diverges")  # random steps may be too large; a bank does not tell
 class TestEqualToSeparateModels:
-    @pytest.mark.parametrize("seed", range(120))
+    @each("seed", range(120))
     def test_by_key(self, seed):
         rng, rule, loss, kernel, params = random_case(seed)
         d, n_keys, n = int(rng.integers(1, 6)), int(rng.integers(1, 40)), 400
@@ -102,7 +103,7 @@ class TestEqualToSeparateModels:
         assert bank.n_terms_.tolist() == [slow.models[key].n_terms_ for key in bank.keys_]
         np.testing.assert_allclose(bank.intercept_, [slow.models[key].intercept_[0] for key in bank.keys_], atol=1e-9)
 
-    @pytest.mark.parametrize("seed", range(60))
+    @each("seed", range(60))
     def test_by_number_with_a_mask(self, seed):
         rng, rule, loss, kernel, params = random_case(1000 + seed)
         d, n_models = int(rng.integers(1, 5)), int(rng.integers(1, 50))
@@ -123,7 +124,7 @@ class TestEqualToSeparateModels:
         bank._check()
         assert bank.t_.tolist() == [getattr(slow.models.get(m), "t_", 0) for m in range(n_models)]
 
-    @pytest.mark.parametrize("seed", range(40))
+    @each("seed", range(40))
     def test_a_model_taken_out_continues_identically(self, seed):
         rng, rule, loss, kernel, params = random_case(2000 + seed)
         X = rng.normal(size=(300, 3)) + rng.choice([0.0, 40.0])
@@ -139,8 +140,8 @@ class TestEqualToSeparateModels:
             np.testing.assert_allclose(model.progressive(X[rows], some(y, rows)), expected, rtol=1e-7, atol=1e-8 * size)
             assert type(model) is ALGORITHMS[rule] and model.t_ == (keys == key).sum()
 
-    @pytest.mark.parametrize("rule", ["silk", "norma"])
-    @pytest.mark.parametrize("loss", ["squared", "novelty", "logistic"])
+    @each("rule", ["silk", "norma"])
+    @each("loss", ["squared", "novelty", "logistic"])
     def test_float32_is_near(self, rule, loss):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(3000, 3)).astype(np.float32)
@@ -163,7 +164,7 @@ class TestEqualToSeparateModels:
         np.testing.assert_allclose(bank.model(0).support_vectors_, X[-7:], rtol=1e-14)
         np.testing.assert_allclose(model.support_vectors_, X[-7:], rtol=1e-14)
 
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @each("dtype", [np.float32, np.float64])
     def test_frames_fold_and_old_terms_fade(self, dtype):
         """0.1^t leaves the range of numbers within 38 or 308 steps."""
         X = np.random.default_rng(1).normal(size=(700, 1)).astype(dtype)
@@ -283,13 +284,13 @@ class TestMemory:
 
 
 class TestFilesAndPickles:
-    @pytest.mark.parametrize("params", [
+    @each("params", [
         {"loss": "nunovelty"},
         {"loss": "hinge", "rule": "norma", "budget": 3, "offset": True, "step": ok.InverseSqrt(0.3)},
         {"loss": ok.Huber(0.3), "kernel": "linear", "budget": ok.Recent(5), "regularization": 0.1},
     ], ids=["novelty", "hinge", "huber"])
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    @pytest.mark.parametrize("again", ["file", "pickle", "deepcopy", "copy"])
+    @each("dtype", [np.float32, np.float64])
+    @each("again", ["file", "pickle", "deepcopy", "copy"])
     def test_it_continues_bit_for_bit(self, params, dtype, again, tmp_path):
         rng = np.random.default_rng(4)
         X, keys = rng.normal(size=(600, 3)).astype(dtype), rng.choice(["x", "y", "z", 7], size=600).tolist()
@@ -327,7 +328,7 @@ class TestFilesAndPickles:
         with pytest.raises(ValueError, match="holds a NORMA, not a bank"):
             Bank.load(tmp_path / "model.npz")
 
-    @pytest.mark.parametrize("name, change, message", [
+    @each("name, change, message", [
         ("count", lambda a: a + 30, "more terms than the budget"),
         ("clock", lambda a: a * 0 + 255, "clock"),
         ("frame", lambda a: a * 0, "frame"),
@@ -358,7 +359,7 @@ class TestFilesAndPickles:
                 Bank.load(tmp_path / "bank.npz")
             (tmp_path / "bank.npz").unlink()
 
-    @pytest.mark.parametrize("clock", [3, 40])
+    @each("clock", [3, 40])
     def test_the_oldest_of_a_ring_must_be_one(self, clock):
         bank = Bank(2, "novelty", budget=ok.Recent(30)).partial_fit(np.eye(2), keys=[0, 1])
         state = bank.__getstate__()
@@ -372,7 +373,7 @@ class TestRefusals:
 
     X = np.random.default_rng(0).normal(size=(4, 2))
 
-    @pytest.mark.parametrize("params, message", [
+    @each("params, message", [
         ({"n_features": 0}, "'n_features' parameter of Bank must be an integer of at least 1"),
         ({"n_models": 0}, "'n_models' parameter of Bank"),
         ({"threads": 0}, "'threads' parameter of Bank"),
@@ -396,7 +397,7 @@ class TestRefusals:
             bank.partial_fit(self.X, np.ones(4), keys=list("abcd"))
         assert len(bank) == 0
 
-    @pytest.mark.parametrize("arguments, error, message", [
+    @each("arguments, error, message", [
         (dict(X=[[1.0, np.nan]], y=[1.0], keys=["new"]), ValueError, "contains NaN"),
         (dict(X=[[1.0]], y=[1.0], keys=["new"]), ValueError, "X has 1 features"),
         (dict(X=[[1.0, 2.0]], y=[np.inf], keys=["new"]), ValueError, "Input y contains"),
@@ -419,7 +420,7 @@ class TestRefusals:
                 method(**arguments)
         assert pickle.dumps(bank) == before
 
-    @pytest.mark.parametrize("keys, error, message", [
+    @each("keys, error, message", [
         (None, ValueError, "a row for each of the 7 models. Got 4"),
         ([0, 1, 2, 7], ValueError, "between 0 and 6. Got 0 to 7"),
         ([0, 1, 2, -1], ValueError, "between 0 and 6"),
@@ -441,7 +442,7 @@ class TestRefusals:
         assert bank.keys_ == list("abcd") and bank.classes_.tolist() == ["a", "b"]
         assert set(bank.predict(self.X, keys=list("abcd"))) <= {"a", "b"}
 
-    @pytest.mark.parametrize("loss", ["hinge", "squared", "novelty"])
+    @each("loss", ["hinge", "squared", "novelty"])
     def test_nobody_is_active(self, loss):
         bank, nobody = Bank(2, loss, n_models=4), np.zeros(4, dtype=bool)
         if loss == "hinge":
@@ -461,7 +462,7 @@ class TestRefusals:
         with pytest.raises(KeyError, match="no model for 'a'"):
             Bank(2, "squared").model("a")
 
-    @pytest.mark.parametrize("threads", [1, 2])
+    @each("threads", [1, 2])
     def test_a_model_that_diverges_stops_alone(self, threads):
         """Each row of the others is learned; the one model stays as it was before the row that it cannot learn."""
         bank = Bank(1, "squared", "linear", rule="norma", step=1.0, regularization=0.0, budget=3, threads=threads)

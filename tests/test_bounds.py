@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 from onlinekernels import bounds
@@ -56,7 +57,7 @@ def looser(rng, against):
 
 
 ALL_STREAMS = [
-    pytest.param(kernel, motion, flips, id=f"{kernel}-{motion.__name__}-{flips}")
+    (kernel, motion, flips)
     for kernel in KERNELS for motion in (still, drifting, switching) for flips in (0.0, 0.15)
 ]
 
@@ -115,7 +116,7 @@ def test_comparison_sees_noise_on_the_diagonal():
     assert (about["loss"], about["norm"], about["radius"]) == (0.0, math.sqrt(2.0), 2.0)
 
 
-@pytest.mark.parametrize("gap, loss, complexity", [(1.0, 3.0, 2.0), (0.3, 50.0, 0.1), (2.0, 0.01, 5.0)])
+@each("gap, loss, complexity", [(1.0, 3.0, 2.0), (0.3, 50.0, 0.1), (2.0, 0.01, 5.0)])
 def test_best_gap_is_the_minimum_of_lemma_7_and_the_printed_number(gap, loss, complexity):
     best = bounds.best_gap(gap, loss, complexity)
     z = np.linspace(0, gap, 200_001)[1:-1]
@@ -138,7 +139,7 @@ def test_best_gap_does_not_cancel():
 # ---- K Thms 2 and 3 -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel, motion, flips", ALL_STREAMS)
+@each("kernel, motion, flips", ALL_STREAMS)
 def test_norma_keeps_theorems_2_and_3(kernel, motion, flips):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
@@ -183,7 +184,7 @@ def test_tuned_parameters_are_the_theorems():
     assert implicit["penalty"] == 7.0
 
 
-@pytest.mark.parametrize("zero_margin", [False, True])
+@each("zero_margin", [False, True])
 def test_theorem_3_is_met_with_equality_by_orthogonal_examples(zero_margin):
     kernel, X, y = orthogonal(25)
     against = bounds.comparison(kernel, X, y, 0.3 * y, margin=0.3)
@@ -213,7 +214,7 @@ def separated(rng, kernel, n):
     return X[near], y, against
 
 
-@pytest.mark.parametrize("make, tune, bound", [
+@each("make, tune, bound", [
     (ok.NORMA, bounds.tune_norma_mistakes, bounds.norma_mistakes),
     (ok.ILK, bounds.tune_ilk_mistakes, bounds.ilk_mistakes),
 ], ids=["NORMA", "ILK"])
@@ -245,7 +246,7 @@ def test_mistake_bounds_withstand_a_wedge():
 # ---- Any parameters -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel, motion, flips", ALL_STREAMS)
+@each("kernel, motion, flips", ALL_STREAMS)
 def test_bounds_for_any_parameters(kernel, motion, flips):
     for seed in SEEDS:
         rng = np.random.default_rng(1000 + seed)
@@ -288,7 +289,7 @@ def circling(turn, norm, n):
     return np.linalg.norm(functions, axis=1), np.append(moves, 0.0)  # g_{m+1} = g_m
 
 
-@pytest.mark.parametrize("step, lam, rho, penalty", [(0.2, 0.3, 0.1, 1.0), (0.2, 0.3, 2.5, 4.0), (0.05, 2.0, 0.6, 0.5)])
+@each("step, lam, rho, penalty", [(0.2, 0.3, 0.1, 1.0), (0.2, 0.3, 2.5, 4.0), (0.05, 2.0, 0.6, 0.5)])
 def test_bounds_for_any_parameters_are_the_best_that_the_proof_gives(step, lam, rho, penalty):
     """The inequality of the proof summed over t, for the comparison times c, and the smallest over many c."""
     radius, margin, loss = 1.5, 0.7, 3.0
@@ -331,7 +332,7 @@ def test_the_mistakes_of_ilk_depend_on_its_step():
 # ---- ILK ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel, motion, flips", ALL_STREAMS)
+@each("kernel, motion, flips", ALL_STREAMS)
 def test_ilk_keeps_theorem_2(kernel, motion, flips):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
@@ -441,7 +442,7 @@ def test_an_adversary_causes_a_twelfth_of_the_regret_that_is_allowed():
     assert bound / 12 < risk - n <= bound
 
 
-@pytest.mark.parametrize("weight, regret", [(4, bounds.norma_regret), (20, bounds.norma_window_regret)])
+@each("weight, regret", [(4, bounds.norma_regret), (20, bounds.norma_window_regret)])
 def test_regret_is_the_sum_of_the_proof(weight, regret):
     """(49) divided by eta_t and summed, before sums become integrals; 20 is what Theorem 6 needs at most."""
     lam, c, X, eta, n = 0.3, 1.7, 2.0, 1.1, 40_000
@@ -480,8 +481,8 @@ def test_no_bound_for_silk():
 # ---- Windows and truncation ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("growth", [0.15, 0.2, 0.25, 0.3, 0.4, 0.45])
-@pytest.mark.parametrize("product", [0.3, 0.5, 0.8, 0.95, 1.0])
+@each("growth", [0.15, 0.2, 0.25, 0.3, 0.4, 0.45])
+@each("product", [0.3, 0.5, 0.8, 0.95, 1.0])
 def test_window_start_is_the_first_t_of_the_three_conditions(product, growth):
     t = np.arange(1.0, 1_000_001.0)
     fails = (np.exp(-product * t ** growth) > product / np.sqrt(t)) | (np.ceil(t ** (0.5 + growth)) > 0.75 * t)
@@ -503,7 +504,7 @@ def test_window_start_can_be_astronomical():
         bounds.tune_norma_window(regularization=1.0, growth=0.05, step=0.01)
 
 
-@pytest.mark.parametrize("product, growth", [(0.95, 0.2), (0.8, 0.3), (0.5, 0.4), (0.7, 0.35)])
+@each("product, growth", [(0.95, 0.2), (0.8, 0.3), (0.5, 0.4), (0.7, 0.35)])
 def test_what_the_window_drops_is_as_small_as_theorem_6_needs(product, growth):
     """|Delta_t| <= 2 eta_t^2 lambda c X for the window that never shrinks; the proof has it for the printed one."""
     budget = bounds.tune_norma_window(regularization=1.0, growth=growth, step=product)["budget"]
@@ -518,7 +519,7 @@ def test_what_the_window_drops_is_as_small_as_theorem_6_needs(product, growth):
     assert (coefficients <= 2 * steps[dropped] ** 2).all()
 
 
-@pytest.mark.parametrize("loss", [ok.Hinge(3.0), ok.Logistic(), ok.Absolute()], ids=repr)
+@each("loss", [ok.Hinge(3.0), ok.Logistic(), ok.Absolute()], ids=repr)
 def test_truncation_error(loss):
     for seed, kernel in enumerate(KERNELS[1:4]):
         rng = np.random.default_rng(seed)
@@ -592,7 +593,7 @@ def test_average_hypothesis():
         assert max(risks) <= limit
 
 
-@pytest.mark.parametrize("penalty", [1.0, 2.5])
+@each("penalty", [1.0, 2.5])
 def test_average_of_ilk(penalty):
     """I 3.2. The excess with failure=0.1 holds with room to spare: what is random here is far from its worst case."""
     kernel, lam, m = ok.Gaussian(0.7), 0.5, 80
@@ -647,8 +648,8 @@ def deviation(y, scores, margin):
     return math.sqrt((np.maximum(0.0, margin - y * scores) ** 2).sum())
 
 
-@pytest.mark.parametrize("flips", [0.0, 0.1, 0.4])
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@each("flips", [0.0, 0.1, 0.4])
+@each("kernel", KERNELS, ids=repr)
 def test_perceptron(kernel, flips):
     """One run, many comparisons: Freund and Schapire's bound and K Thm 3 hold for all of them."""
     for seed in SEEDS:
@@ -753,11 +754,7 @@ def targets_by_library(kernel, X, y, width, ball):
     return ok.Projection(ok.SquaredInsensitive(width), kernel, radius=ball).progressive(X, y)
 
 
-PROJECTIONS = [
-    pytest.param(classes_by_numpy, targets_by_numpy, id="numpy"),
-    pytest.param(classes_by_library, targets_by_library, id="library", marks=pytest.mark.skipif(
-        not hasattr(ok, "Projection"), reason="this version has no Projection")),
-]
+PROJECTIONS = [(classes_by_numpy, targets_by_numpy), (classes_by_library, targets_by_library)]
 
 
 def realizable(rng, kernel, n):
@@ -772,7 +769,7 @@ def realizable(rng, kernel, n):
     return X[keep], np.sign(u).astype(int), u + rng.uniform(-0.2, 0.2, len(u)), norm
 
 
-@pytest.mark.parametrize("classes, targets", PROJECTIONS)
+@each("classes, targets", PROJECTIONS)
 def test_projection(classes, targets):
     for seed in SEEDS:
         for kernel in KERNELS[:4]:
@@ -784,7 +781,7 @@ def test_projection(classes, targets):
             assert 0 < losses.sum() <= bounds.projection_loss(**about)
 
 
-@pytest.mark.parametrize("classes, targets", PROJECTIONS)
+@each("classes, targets", PROJECTIONS)
 def test_projection_in_a_ball_holds_for_every_stretch(classes, targets):
     for seed in range(6):
         for kernel in KERNELS[:4]:
@@ -803,7 +800,7 @@ def test_projection_in_a_ball_holds_for_every_stretch(classes, targets):
                 assert losses[stretch].sum() <= bounds.projection_loss(**about)
 
 
-@pytest.mark.parametrize("classes, targets", PROJECTIONS)
+@each("classes, targets", PROJECTIONS)
 def test_projection_bounds_are_met_by_orthogonal_examples(classes, targets):
     kernel, X, y = orthogonal(15)
     norm = math.sqrt(15.0)
@@ -813,7 +810,7 @@ def test_projection_bounds_are_met_by_orthogonal_examples(classes, targets):
     assert losses.sum() == pytest.approx(bounds.projection_loss(radius=1.0, norm=0.75 * norm))
 
 
-@pytest.mark.parametrize("classes, targets", PROJECTIONS)
+@each("classes, targets", PROJECTIONS)
 def test_a_turn_meets_the_local_bound(classes, targets):
     """From -u to u across the ball: H Thm 5 with equality. R^2 is K(x, x), not R as printed in H Thm 6."""
     kernel, X = ok.Linear(), np.full((2, 1), 2.0)
@@ -832,9 +829,9 @@ def test_projection_mistakes_depend_on_norm_over_margin():
 # ---- The margin classics ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("flips", [0.0, 0.15])
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("alpha", [0.3, 0.9, 1.0])
+@each("flips", [0.0, 0.15])
+@each("kernel", KERNELS, ids=repr)
+@each("alpha", [0.3, 0.9, 1.0])
 def test_alma_corrects_no_more_than_its_bound(kernel, flips, alpha):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
@@ -849,7 +846,7 @@ def test_alma_corrects_no_more_than_its_bound(kernel, flips, alpha):
         assert corrections <= bounds.alma_corrections(alpha=alpha, **about)
 
 
-@pytest.mark.parametrize("alpha", [0.2, 0.6, 1.0])
+@each("alpha", [0.2, 0.6, 1.0])
 def test_almas_bound_is_what_the_proof_allows(alpha):
     """The product with a comparison of length 1 grows at least like this, and must not exceed 1: Gentile's proof."""
     B, C = math.sqrt(8) / alpha, math.sqrt(2)
@@ -861,8 +858,8 @@ def test_almas_bound_is_what_the_proof_allows(alpha):
             assert k <= bounds.alma_corrections(alpha=alpha, margin=1 / product) <= 3 * k + 200 / alpha
 
 
-@pytest.mark.parametrize("kernel, motion, flips", [case for case in ALL_STREAMS if case.values[1] is still])
-@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+@each("kernel, motion, flips", [case for case in ALL_STREAMS if case[1] is still])
+@each("share", [0.05, 0.5, 0.95])
 def test_the_ballseptron_makes_no_more_mistakes_than_its_bound(kernel, motion, flips, share):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
@@ -931,7 +928,7 @@ def forgetron(gram, y, terms):
     return count
 
 
-@pytest.mark.parametrize("terms", [84, 150])
+@each("terms", [84, 150])
 def test_the_forgetron_makes_no_more_mistakes_than_its_bound(terms):
     busy = 0
     for seed in range(6):
@@ -964,8 +961,8 @@ def test_the_forgetron_has_no_bound_for_small_budgets_or_long_comparisons():
 # ---- Gradient descent for numbers ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("noise", [0.0, 0.5])
+@each("kernel", KERNELS, ids=repr)
+@each("noise", [0.0, 0.5])
 def test_gradient_descent_has_no_more_squared_loss_than_its_bound(kernel, noise):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
@@ -1009,7 +1006,7 @@ FUNCTIONS = [getattr(bounds, name) for name in bounds.__all__ if name != "compar
 CASES = [(function, name) for function in FUNCTIONS for name in inspect.signature(function).parameters]
 
 
-@pytest.mark.parametrize("function, name", CASES, ids=[f"{function.__name__}-{name}" for function, name in CASES])
+@each("function, name", CASES, ids=[f"{function.__name__}-{name}" for function, name in CASES])
 def test_bad_arguments_are_named(function, name):
     good = {key: GOOD[key] for key in inspect.signature(function).parameters}
     function(**good)
@@ -1023,12 +1020,12 @@ def test_bad_arguments_are_named(function, name):
             function(**{**good, name: True})
 
 
-@pytest.mark.parametrize("call", [
+@each("call", [
     lambda: bounds.norma_regret(examples=5, step=3.0, regularization=0.5, radius=1.0),
     lambda: bounds.truncation_error(window=5, step=3.0, regularization=0.5, radius=1.0),
     lambda: bounds.window_start(step=3.0, regularization=0.5, growth=0.2),
     lambda: bounds.norma_mistakes_untuned(step=2.0, regularization=0.5, learner_margin=0.0, radius=1.0, margin=1.0,
-                                          loss=0.0, norm=1.0, examples=5),
+                       loss=0.0, norm=1.0, examples=5),
 ], ids=range(4))
 def test_a_step_beyond_the_regularization_is_refused(call):
     with pytest.raises(ValueError, match="1 / regularization = 2"):
@@ -1052,3 +1049,39 @@ def test_other_refusals():
         bounds.comparison("linear", [[1.0], [2.0]], [-1, 1], [1.0, np.nan], margin=1.0)
     with pytest.raises(ValueError, match="'margin' parameter of comparison must be a positive number. Got 0"):
         bounds.comparison("linear", [[1.0], [2.0]], [-1, 1], [1.0, 0.0], margin=0)
+
+
+class TestTightBounds:
+    """One example, one mistake: no bound that is tight may round to less than 1."""
+
+    def test_mistakes(self):
+        rng = np.random.default_rng(0)
+        for _ in range(2000):
+            radius, scale = rng.uniform(0.01, 10, size=2)
+            norm = scale / radius  # radius * norm = margin: one mistake
+            stream = dict(radius=radius, margin=scale, loss=0.0, norm=norm, examples=1)
+            assert bounds.norma_mistakes(**stream) >= 1
+            assert bounds.ilk_mistakes(**stream) >= 1
+            assert bounds.projection_mistakes(radius=radius, norm=norm, margin=scale) >= 1
+            assert bounds.perceptron_mistakes(radius=radius, norm=norm, margin=scale) >= 1
+            step = rng.uniform(0.01, 0.5) * scale / radius**2
+            untuned = dict(step=step, regularization=0.0, **stream)
+            assert bounds.norma_mistakes_untuned(learner_margin=0.0, **untuned) >= 1
+            assert bounds.norma_margin_errors(learner_margin=scale / 2, **stream) >= 4
+
+    @each("n", [1, 2, 3, 7, 25, 49, 1000])
+    def test_orthogonal_examples_that_are_all_mistaken(self, n):
+        rng = np.random.default_rng(n)
+        for kernel_value, scale in rng.uniform(0.1, 3, size=(50, 2)):
+            kernel, y = ok.Precomputed(kernel_value * np.eye(n)), np.where(np.arange(n) % 3, 1, -1)
+            against = bounds.comparison(kernel, np.arange(n)[:, None], y, scale * y, margin=scale * kernel_value)
+            assert bounds.norma_mistakes(**{**against, "loss": 0.0}) >= n
+            if n == 1000:
+                break
+
+    def test_only_rounding_is_made_up_for(self):
+        assert bounds.projection_mistakes(radius=1.0, norm=(1 - 1e-9) ** 0.5) < 1
+        assert bounds.projection_mistakes(radius=1.0, norm=2.5**0.5) == pytest.approx(2.5, rel=1e-15)
+        assert bounds.norma_mistakes_untuned(
+            step=0.1, regularization=0.0, learner_margin=0.0, radius=1.0, margin=1.0, loss=0.0, norm=1.0, path=1.0,
+            squared_path=1.0, examples=3) == np.inf

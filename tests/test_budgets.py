@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
+from cases import covering, each
 import reference_budgets as reference
 from small_models import same_state
 
@@ -91,9 +92,9 @@ def many_classes(y):
 # ---- Projecting ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chunk", CHUNKS)
-@pytest.mark.parametrize("size, tolerance", [(1, 0.0), (12, 0.0), (30, 0.1)])
-@pytest.mark.parametrize("learner", LEARNERS)
+@each("chunk", CHUNKS)
+@each("size, tolerance", [(1, 0.0), (12, 0.0), (30, 0.1)])
+@each("learner", LEARNERS)
 def test_projecting(learner, size, tolerance, chunk):
     make, y, rule, outputs = LEARNERS[learner]
     model = make(ok.Gaussian(1.0), ok.Projecting(size, tolerance))
@@ -105,7 +106,7 @@ def test_projecting(learner, size, tolerance, chunk):
     assert model.n_terms_ == size or tolerance
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@each("kernel", KERNELS)
 def test_projecting_works_with_every_kernel(kernel):
     make, y, rule, outputs = LEARNERS["passive-aggressive"]
     scores = progressive(make(KERNELS[kernel], ok.Projecting(15)), X, y, 50)
@@ -130,8 +131,8 @@ def test_a_linear_kernel_needs_as_many_terms_as_dimensions():
     assert model.n_terms_ == 3
 
 
-@pytest.mark.parametrize("spread", [0.0, 1e-12, 1e-7, 1e-4])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@each("spread", [0.0, 1e-12, 1e-7, 1e-4])
+@each("dtype", [np.float64, np.float32])
 def test_projecting_bears_duplicates_and_points_that_nearly_coincide(spread, dtype):
     rng = np.random.default_rng(4)
     centres = rng.normal(size=(8, 2))
@@ -144,7 +145,7 @@ def test_projecting_bears_duplicates_and_points_that_nearly_coincide(spread, dty
     np.testing.assert_allclose(scores, exact, atol=2e-2 if dtype == np.float32 or spread == 1e-4 else 1e-4)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_a_projection_loses_least_and_never_more_than_a_drop(seed):
     """After each example: how far f is from what it would be without a budget, and from dropping the same term."""
     rng = np.random.default_rng(seed)
@@ -167,8 +168,8 @@ def test_a_projection_loses_least_and_never_more_than_a_drop(seed):
         before = after
 
 
-@pytest.mark.parametrize("chunk", [1, 160])
-@pytest.mark.parametrize("make", [
+@each("chunk", [1, 160])
+@each("make", [
     lambda **o: ok.ROMMA(ok.Gaussian(1.0), **o),
     lambda **o: ok.ALMA(ok.Gaussian(1.0), **o),
     lambda **o: ok.Projection("hinge", ok.Gaussian(1.0), radius=2.0, **o),
@@ -226,9 +227,9 @@ def test_terms_that_fade_to_nothing_leave_the_span():
 # ---- Projectron ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chunk", CHUNKS)
-@pytest.mark.parametrize("size, tolerance", [(1, 0.0), (10, 0.0), (200, 0.2)])
-@pytest.mark.parametrize("margin_tolerance", [None, 0.5, 0.05])
+@each("chunk", CHUNKS)
+@each("size, tolerance", [(1, 0.0), (10, 0.0), (200, 0.2)])
+@each("margin_tolerance", [None, 0.5, 0.05])
 def test_projectron(size, tolerance, margin_tolerance, chunk):
     model = ok.Projectron(ok.Gaussian(1.0), aggressive=margin_tolerance is not None, tolerance=tolerance, budget=size,
                           margin_tolerance=margin_tolerance or 1.0)
@@ -239,7 +240,7 @@ def test_projectron(size, tolerance, margin_tolerance, chunk):
     np.testing.assert_allclose(model.dual_coef_, naive.A.T, rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("aggressive", [False, True])
+@each("aggressive", [False, True])
 def test_projectron_with_many_classes(aggressive):
     """With all points among the terms it is the Perceptron; with few it still learns, and two classes are the pair."""
     if not aggressive:
@@ -257,9 +258,10 @@ def test_projectron_with_many_classes(aggressive):
 # ---- Merging ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chunk", CHUNKS)
-@pytest.mark.parametrize("size", [1, 2, 12])
-@pytest.mark.parametrize("learner", LEARNERS)
+@covering(2)
+@each("chunk", CHUNKS)
+@each("size", [1, 2, 12])
+@each("learner", LEARNERS)
 def test_merging(learner, size, chunk):
     make, y, rule, outputs = LEARNERS[learner]
     model = make(ok.Gaussian(1.0), ok.Merging(size))
@@ -271,7 +273,7 @@ def test_merging(learner, size, chunk):
     assert model.n_terms_ == size
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@each("learner", LEARNERS)
 def test_merging_in_chunks_is_merging_one_by_one(learner):
     make, y, *_ = LEARNERS[learner]
     scores = [progressive(make(ok.Gaussian(1.0), ok.Merging(10)), X, y, chunk, **many_classes(y)) for chunk in CHUNKS]
@@ -279,7 +281,7 @@ def test_merging_in_chunks_is_merging_one_by_one(learner):
     np.testing.assert_allclose(scores[0], scores[2], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("learner", ["hinge", "many"])
+@each("learner", ["hinge", "many"])
 def test_merging_with_constants(learner):
     make, y, rule, outputs = LEARNERS[learner]
     kernel = 2.0 * (ok.Gaussian(0.8) + 0.5) + 0.2
@@ -288,7 +290,7 @@ def test_merging_with_constants(learner):
     np.testing.assert_allclose(scores.reshape(len(X), -1), expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_a_merger_never_loses_more_than_a_drop(seed):
     """After each example: how far f is from what it would be without a budget, and from dropping the smallest term."""
     rng = np.random.default_rng(seed)
@@ -314,7 +316,7 @@ def test_a_merger_never_loses_more_than_a_drop(seed):
     assert mergers > 10
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@each("dtype", [np.float64, np.float32])
 def test_merging_bears_duplicates_and_far_points(dtype):
     rng = np.random.default_rng(4)
     points = rng.normal(size=(8, 2))[rng.integers(0, 8, 500)].astype(dtype)
@@ -324,7 +326,7 @@ def test_merging_bears_duplicates_and_far_points(dtype):
     assert np.isfinite(model.dual_coef_).all() and np.isfinite(model.support_vectors_).all()
 
 
-@pytest.mark.parametrize("make, sentence", [
+@each("make, sentence", [
     (lambda b: ok.NORMA("hinge", "laplacian", budget=b), "needs a Gaussian kernel"),
     (lambda b: ok.NORMA("hinge", ok.Gaussian() + ok.Linear(), budget=b), "needs a Gaussian kernel"),
     (lambda b: ok.NORMA("hinge", lambda x, z: 1.0, budget=b), "needs a Gaussian kernel"),
@@ -367,9 +369,10 @@ def test_random_removal_is_fair():
     assert abs(np.mean(ages) - 9) < 0.9
 
 
-@pytest.mark.parametrize("chunk", CHUNKS)
-@pytest.mark.parametrize("size", [1, 5, 20])
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.0), ok.Normalized(ok.Polynomial(2))])
+@covering(2)
+@each("chunk", CHUNKS)
+@each("size", [1, 5, 20])
+@each("kernel", [ok.Gaussian(1.0), ok.Normalized(ok.Polynomial(2))])
 def test_forgetron(kernel, size, chunk):
     model = ok.Forgetron(kernel, budget=size)
     scores = progressive(model, X, SIGNS, chunk)
@@ -379,7 +382,7 @@ def test_forgetron(kernel, size, chunk):
     np.testing.assert_allclose(model.dual_coef_, naive.A.T, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_the_bound_of_the_forgetron(seed):
     """No more than 2 |g|^2 + 4 sum of hinge losses of g mistakes, for |g| <= sqrt((B + 1) / log(B + 1)) / 4."""
     rng = np.random.default_rng(seed)
@@ -396,19 +399,20 @@ def test_the_bound_of_the_forgetron(seed):
         assert mistakes <= 2 * g.square() + 4 * losses.sum()
 
 
-@pytest.mark.parametrize("insert_first", [False, True])
-@pytest.mark.parametrize("tighter", [False, True])
-@pytest.mark.parametrize("learner", ["hinge", "passive-aggressive", "many", "logistic"])
-def test_redundant(learner, tighter, insert_first):
+@covering(2)
+@each("insert_first", [False, True])
+@each("tighter", [False, True])
+@each("size", [1, 8, 20])
+@each("learner", ["hinge", "passive-aggressive", "many", "logistic"])
+def test_redundant(learner, size, tighter, insert_first):
     make, y, rule, outputs = LEARNERS[learner]
-    for size in (1, 8, 20):
-        oracle = reference.redundant(size, tighter, insert_first)
-        expected, naive = reference.learn(X, y, rule, oracle, ok.Gaussian(1.0), outputs)
-        for chunk in CHUNKS:
-            model = make(ok.Gaussian(1.0), ok.Redundant(size, tighter, insert_first))
-            scores = progressive(model, X, y, chunk, **many_classes(y))
-            np.testing.assert_allclose(scores.reshape(len(X), -1), expected, rtol=1e-9, atol=1e-9)
-            np.testing.assert_array_equal(model.support_vectors_, naive.X)
+    oracle = reference.redundant(size, tighter, insert_first)
+    expected, naive = reference.learn(X, y, rule, oracle, ok.Gaussian(1.0), outputs)
+    for chunk in CHUNKS:
+        model = make(ok.Gaussian(1.0), ok.Redundant(size, tighter, insert_first))
+        scores = progressive(model, X, y, chunk, **many_classes(y))
+        np.testing.assert_allclose(scores.reshape(len(X), -1), expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_array_equal(model.support_vectors_, naive.X)
 
 
 def test_budgets_that_need_labels_say_so():
@@ -439,7 +443,7 @@ def test_shrinking_is_for_updates_of_a_perceptron():
     same_state(twin.set_params(regularization=0.0), before)
 
 
-@pytest.mark.parametrize("budget", [ok.Redundant(9), ok.Redundant(9, True), ok.Shrinking(9), ok.RandomRemoval(9)], ids=repr)
+@each("budget", [ok.Redundant(9), ok.Redundant(9, True), ok.Shrinking(9), ok.RandomRemoval(9)], ids=repr)
 def test_they_work_on_objects(budget):
     expected = ok.Perceptron(ok.Gaussian(1.0), budget=budget).progressive(X, SIGNS)
     model = ok.Perceptron(lambda x, z: float(np.exp(-np.sum((x - z) ** 2) / 2)), budget=budget)
@@ -466,8 +470,8 @@ def learner_for(budget, learner):
     return (lambda k, b: ok.Perceptron(k, budget=b)), SIGNS
 
 
-@pytest.mark.parametrize("learner", ["hinge", "many"])
-@pytest.mark.parametrize("budget", BUDGETS)
+@each("learner", ["hinge", "many"])
+@each("budget", BUDGETS)
 def test_saved_and_copied_models_continue_bit_for_bit(budget, learner, tmp_path):
     make, y = learner_for(budget, learner)
     model = make(ok.Gaussian(1.0), BUDGETS[budget])
@@ -482,8 +486,8 @@ def test_saved_and_copied_models_continue_bit_for_bit(budget, learner, tmp_path)
             other._state.engine._check()
 
 
-@pytest.mark.parametrize("learner", ["hinge", "many"])
-@pytest.mark.parametrize("budget", BUDGETS)
+@each("learner", ["hinge", "many"])
+@each("budget", BUDGETS)
 def test_a_model_may_start_from_another_one(budget, learner):
     make, y = learner_for(budget, learner)
     if budget == "random":
@@ -535,7 +539,7 @@ def overlap(x, z):
     return float(np.exp(-np.sum((x - z) ** 2) / 2))
 
 
-@pytest.mark.parametrize("budget", ["projecting", "redundant", "tighter", "shrinking"])
+@each("budget", ["projecting", "redundant", "tighter", "shrinking"])
 def test_a_model_of_objects_may_start_from_another_one(budget):
     make, y = learner_for(budget, "hinge")
     start = make(overlap, None).fit(list(X[:9]), y[:9])

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from cases import each
 from command_line import CORNERS, WAVE, WORDS, X, Y, learn, reports, write_table
 
 from onlinekernels import KRLS, NORMA, SILK, Gaussian, Hinge, load
@@ -88,7 +89,7 @@ def test_going_on_with_a_model(data, tmp_path, capsys):
     assert "--kernel cannot be given with --model" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@each(
     "name, options",
     [
         ("NORMA", ["--offset", "--average"]),
@@ -111,7 +112,7 @@ def test_every_parameter_can_be_set(data, tmp_path, name, options):
             assert str(getattr(model, key)) == value
 
 
-@pytest.mark.parametrize("suffix", ["csv.gz", "npz", "libsvm"])
+@each("suffix", ["csv.gz", "npz", "libsvm"])
 def test_other_formats(tmp_path, suffix, capsys):
     path, options = tmp_path / f"a.{suffix}", []
     if suffix == "npz":
@@ -150,7 +151,7 @@ def test_sparse_data(tmp_path, capsys):
 # ---- Specifications ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     "maker, text, message",
     [
         ("kernel", "gausian", "kernel must be one of .*gaussian.* Got 'gausian'"),
@@ -366,7 +367,7 @@ def test_deviations_and_intervals(data, tmp_path, capsys):
     assert re.search(r"^noise +0\.01$", capsys.readouterr().out, re.MULTILINE)
 
 
-@pytest.mark.parametrize("options", [[], ["--set", "scale_target=True"]])
+@each("options", [[], ["--set", "scale_target=True"]])
 def test_deviations_of_several_targets(data, tmp_path, capsys, options):
     learn(data, "wave,sign", "--algorithm", "krls", "--noise", "auto", "--limit", 500, *options, "--save", tmp_path / "m")
     model = load(tmp_path / "m.npz")
@@ -472,7 +473,7 @@ def test_show_a_model_of_another_origin(tmp_path, capsys):
 # ---- Errors, help, exit status -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments, message",
     [
         (["learn", "missing.csv", "--target", "y"], "learn: missing.csv: No such file or directory"),
@@ -494,7 +495,7 @@ def test_errors_take_one_line_and_status_1(data, arguments, message, capsys):
     assert message in err and err.count("\n") == 1 and err.startswith("python -m onlinekernels ")
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments, message",
     [
         (["learn"], "required"),
@@ -523,7 +524,7 @@ def test_wrong_arguments_have_status_2(data, arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["learn", "predict", "show"])
+@each("command", ["learn", "predict", "show"])
 def test_help_teaches_with_examples(command, capsys):
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from cases import each
 from command_line import X, Y, learn, needs_posix, reports, same_model, start, write_table
 
 from onlinekernels import SILK, load
@@ -51,7 +52,7 @@ def data_lines(n):
 
 
 @needs_posix
-@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@each("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_control_c_saves(tmp_path, number, status):
     model = tmp_path / "m.npz"
     options = ("--target", -1, "--report", 1, "--save", model)
@@ -123,7 +124,7 @@ def test_resuming_gives_the_same_bits(data, tmp_path, capsys):
     assert whole.read_bytes() == parts.read_bytes()
 
 
-@pytest.mark.parametrize(
+@each(
     "target, options",
     [
         ("corner", "--loss multiclasshinge --kernel gaussian:1"),

@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from cases import each
 from command_line import CORNERS, WORDS, X, Y, learn, write_table
 
 from onlinekernels import SILK, load
@@ -135,7 +136,7 @@ def test_a_file_that_changed_after_the_place_goes_on(parts, tmp_path):
     assert same(model, model_of(range(0, 600)))
 
 
-@pytest.mark.parametrize("suffix", ["csv.gz", "npz", "npy"])
+@each("suffix", ["csv.gz", "npz", "npy"])
 def test_files_that_are_no_plain_text_are_known_again(tmp_path, suffix, capsys):
     def save(name, rows):
         path = tmp_path / f"{name}.{suffix}"

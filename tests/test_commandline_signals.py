@@ -9,7 +9,7 @@ import threading
 import time
 
 import numpy as np
-import pytest
+from cases import each
 from command_line import X, Y, needs_posix, start, write_table
 
 from onlinekernels import SILK, load
@@ -66,7 +66,7 @@ def test_every_line_of_a_steady_pipe_is_answered_soon(tmp_path):
     assert (np.array(answered) - asked)[1:].max() < 0.5
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@each("number", SIGNALS)
 def test_control_c_on_a_steady_pipe_saves_what_was_read(tmp_path, number):
     """The last lines are younger than 0.1 s, so they wait for others; they are learned before the end."""
     model = tmp_path / "m.npz"
@@ -127,7 +127,7 @@ def run_with_signal(arguments, moment, number):
     return status, count
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@each("number", SIGNALS)
 def test_a_signal_at_any_moment_of_a_file(tmp_path, number, capsys):
     """Whenever it comes, the file loads if there is one, and resuming gives the uninterrupted model, bit for bit."""
     data = write_table(tmp_path / "data.csv", slice(0, 200))
@@ -149,7 +149,7 @@ def test_a_signal_at_any_moment_of_a_file(tmp_path, number, capsys):
     assert len({t for t in reached if 0 < t < 600}) > 5, "too few signals came in the middle"
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@each("number", SIGNALS)
 def test_a_signal_at_any_moment_of_a_pipe(tmp_path, monkeypatch, number, capsys):
     """All complete lines that were taken out of the pipe are learned, and no others."""
     monkeypatch.setattr(lines, "_BYTES_AT_A_TIME", 150)

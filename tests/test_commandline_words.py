@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import each
 from command_line import WAVE, X, Y, learn, reports, write_table
 
 import onlinekernels
@@ -146,7 +147,7 @@ def test_show_in_json(data, tmp_path, capsys):
 # ---- Models --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     "text, expected",
     [
         ("normalized:linear", Normalized(Linear())),
@@ -164,8 +165,8 @@ def test_normalized_kernels_and_parentheses(text, expected):
     assert repr(specifications.kernel(text)) == repr(expected)
 
 
-@pytest.mark.parametrize("text", ["normalized", "normalized:", "(linear", "normalized:nothing", "nystroem", "fourier:400",
-                                  "nystroem:300:nothing"])
+@each("text", ["normalized", "normalized:", "(linear", "normalized:nothing", "nystroem", "fourier:400",
+               "nystroem:300:nothing"])
 def test_kernels_that_are_not_complete(text):
     with pytest.raises(ValueError, match="must|needs"):
         specifications.kernel(text)
@@ -285,7 +286,7 @@ def test_utf_16_files(tmp_path, capsys):
     assert "a.csv is not UTF-8 text: it looks like UTF-16" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("options", [[], ["--scale"], ["--chunk", "2"], ["--chunk", "1"]])
+@each("options", [[], ["--scale"], ["--chunk", "2"], ["--chunk", "1"]])
 def test_a_value_that_is_too_large_is_blamed_on_its_line(tmp_path, options, capsys):
     for row in (0, 3, 5):
         lines = [f"{i},{i},{i % 2}" for i in range(8)]

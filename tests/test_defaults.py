@@ -8,6 +8,7 @@ from small_models import scores as scores_of
 
 import onlinekernels as ok
 from onlinekernels.evaluate import fresh_copy
+from cases import each
 from test_real_data import load
 
 RNG = np.random.default_rng(0)
@@ -57,7 +58,7 @@ def test_searches_reach_defaults():
 # ---- What is chosen --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", [ok.NORMA, ok.ILK, ok.SILK, ok.SVMD])
+@each("algorithm", [ok.NORMA, ok.ILK, ok.SILK, ok.SVMD])
 def test_default_widths_follow_the_number_of_features(algorithm):
     """For features of the size of 1."""
     for d in (1, 4, 9):
@@ -68,7 +69,7 @@ def test_default_widths_follow_the_number_of_features(algorithm):
         assert algorithm("hinge", given).fit(X, LABELS).kernel_.width == 1.0
 
 
-@pytest.mark.parametrize("model", [ok.Perceptron(), ok.ALMA(), ok.ROMMA(), ok.VotedPerceptron(), ok.LASVM(), ok.Ballseptron(), ok.Adatron()], ids=repr)
+@each("model", [ok.Perceptron(), ok.ALMA(), ok.ROMMA(), ok.VotedPerceptron(), ok.LASVM(), ok.Ballseptron(), ok.Adatron()], ids=repr)
 def test_the_classics_have_the_same_widths(model):
     assert model.fit(X, LABELS).kernel_.width == pytest.approx(0.9)
 
@@ -309,7 +310,8 @@ def classes(name):
     return data["X"][order].astype(float), data["y"][order].astype(int)
 
 
-@pytest.mark.parametrize("name", ["banana", "elec2", "sea", "outdoor", "phishing", "2cht", "a9a", "usps"])
+@pytest.mark.slow
+@each("name", ["banana", "elec2", "sea", "outdoor", "phishing", "2cht", "a9a", "usps"])
 def test_fit_on_fixed_classes(name):
     """Never worse than the majority, near SGD on Nystroem features."""
     pytest.importorskip("sklearn")
@@ -331,7 +333,7 @@ def test_fit_on_fixed_classes(name):
         assert model.score(X_train, y_train) > np.max(np.unique(y_train, return_counts=True)[1]) / len(y_train)
 
 
-@pytest.mark.parametrize("name", ["airfoil", "bike_hour", "california", "concrete", "kin8nm", "power_plant", "wine_red"])
+@each("name", ["airfoil", "bike_hour", "california", "concrete", "kin8nm", "power_plant", "wine_red"])
 def test_fit_on_fixed_numbers(name):
     """Never worse than the mean, near SGD on Nystroem features."""
     pytest.importorskip("sklearn")
@@ -358,7 +360,7 @@ def test_fit_on_fixed_numbers(name):
 # ---- Streams ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, most", [("elec2", 0.095), ("sea", 0.158), ("outdoor", 0.09), ("banana", 0.14)])
+@each("name, most", [("elec2", 0.095), ("sea", 0.158), ("outdoor", 0.09), ("banana", 0.14)])
 def test_the_figures_of_streams_hold(name, most):
     """SILK() behind a running scaler, as in docs/data.md."""
     data = load(name)

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 from onlinekernels import algorithms, bounds, docstrings, kernels
@@ -96,12 +97,12 @@ def described(cls):
 # ---- Signature and docstring -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", CLASSES)
+@each("cls", CLASSES)
 def test_each_parameter_is_described_in_the_order_of_the_signature(cls):
     assert list(described(cls)) == [parameter.name for parameter in cls._signature()]
 
 
-@pytest.mark.parametrize("cls", CLASSES)
+@each("cls", CLASSES)
 def test_the_kind_of_a_parameter_is_named_and_has_the_default_among_it(cls):
     for parameter in cls._signature():
         kind, text = described(cls)[parameter.name]
@@ -120,8 +121,8 @@ PROBES = {"None": None, "bool": True, "float": 0.37, "int": 3, "str": "no such n
 NEVER = ("str", "object", "list")  # even where a parameter takes names or lists
 
 
-@pytest.mark.parametrize("probe", PROBES)
-@pytest.mark.parametrize("cls, name", PARAMETERS)
+@each("probe", PROBES)
+@each("cls, name", PARAMETERS)
 def test_a_value_of_another_kind_is_refused_at_the_first_fit_by_name(cls, name, probe):
     kind = described(cls)[name][0]
     taken = "int|float" if probe == "int" else probe
@@ -133,8 +134,8 @@ def test_a_value_of_another_kind_is_refused_at_the_first_fit_by_name(cls, name, 
         fit(cls, **{name: PROBES[probe]})
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400, 1j], ids=["nan", "inf", "10**400", "1j"])
-@pytest.mark.parametrize("cls, name", [(c, n) for c, n in PARAMETERS if re.search("float|int", described(c)[n][0])])
+@each("value", [float("nan"), float("inf"), 10**400, 1j], ids=["nan", "inf", "10**400", "1j"])
+@each("cls, name", [(c, n) for c, n in PARAMETERS if re.search("float|int", described(c)[n][0])])
 def test_a_number_that_is_none_is_refused_at_the_first_fit_by_name(cls, name, value):
     with pytest.raises((ValueError, TypeError), match=rf"'{name}'"):
         fit(cls, **{name: value})
@@ -143,7 +144,7 @@ def test_a_number_that_is_none_is_refused_at_the_first_fit_by_name(cls, name, va
 RANGES = r"at least|positive|[Ii]n [\(\[]"
 
 
-@pytest.mark.parametrize("cls, name", [(c, n) for c, n in PARAMETERS if re.search(RANGES, described(c)[n][1])])
+@each("cls, name", [(c, n) for c, n in PARAMETERS if re.search(RANGES, described(c)[n][1])])
 def test_a_number_out_of_the_range_that_the_docstring_names_is_refused(cls, name):
     kind, text = described(cls)[name]
     least = re.search(r"at least (\d+)", text)
@@ -170,7 +171,7 @@ CITED = re.compile(r"\b([KIVH]) (?=\(\d|\d|[IVX]+-|Thm|Cor|Fig|Prop|Algorithm|se
 GREEK = ["eta", "lambda", "rho", "nu", "tau", "omega", "mu", "epsilon", "sigma", "gamma", "kappa", "Delta"]
 
 
-@pytest.mark.parametrize("cls", CLASSES)
+@each("cls", CLASSES)
 def test_papers_that_are_cited_are_named(cls):
     doc = inspect.getdoc(cls)
     references = re.search(r"^References\n-+\n(.*?)(?=\n\n|\Z)", doc, re.M | re.S)
@@ -178,7 +179,7 @@ def test_papers_that_are_cited_are_named(cls):
     assert set(CITED.findall(doc)) <= set(named)
 
 
-@pytest.mark.parametrize("cls", CLASSES)
+@each("cls", CLASSES)
 def test_letters_are_explained(cls):
     """A letter is explained by a parameter, in the notes, or where it stands: "eta is the step", "margin rho"."""
     doc = inspect.getdoc(cls).split("\nExamples\n")[0]
@@ -192,7 +193,7 @@ def test_letters_are_explained(cls):
         assert letter in own or re.search(rf"\b{letter}(_\w+)?\b", explained) or in_place, letter
 
 
-@pytest.mark.parametrize("name", bounds.__all__)
+@each("name", bounds.__all__)
 def test_bounds_say_what_their_arguments_are_and_name_the_papers(name):
     function = getattr(bounds, name)
     doc = inspect.getdoc(function)
@@ -201,7 +202,7 @@ def test_bounds_say_what_their_arguments_are_and_name_the_papers(name):
     assert set(CITED.findall(doc)) <= set(re.findall(r"^([KIVH])$", doc, re.M))
 
 
-@pytest.mark.parametrize("name", ["progressive", "compare", "tune"])
+@each("name", ["progressive", "compare", "tune"])
 def test_evaluations_describe_their_arguments_and_name_the_defaults(name):
     function = getattr(ok.evaluate, name)
     parameters = inspect.signature(function).parameters
@@ -240,7 +241,7 @@ def test_nothing_is_left_to_fill_in_and_nothing_is_described_elsewhere():
             assert not re.search(r"\b[Aa]s (in|for) `[A-Z]", doc), cls
 
 
-@pytest.mark.parametrize("name", algorithms.__all__)
+@each("name", algorithms.__all__)
 def test_the_docstring_of_an_algorithm_has_every_attribute(name):
     cls = getattr(ok, name)
     section = re.search(r"^Attributes\n-+\n(.*?)(?=\n\n[A-Z]\w+\n--)", inspect.getdoc(cls), re.M | re.S)[1]
@@ -272,7 +273,7 @@ def test_a_class_without_a_docstring_has_none():
     assert Bare.__doc__ is None
 
 
-@pytest.mark.parametrize("name", ["NORMA", "SILK", "ALMA", "Gaussian", "NuHinge", "Decaying", "Sublinear", "Taxonomy"])
+@each("name", ["NORMA", "SILK", "ALMA", "Gaussian", "NuHinge", "Decaying", "Sublinear", "Taxonomy"])
 def test_doctests_can_tell_their_lines(name):
     cls = getattr(ok, name)
     test, = doctest.DocTestFinder(recurse=False, exclude_empty=False).find(cls, f"{cls.__module__}.{name}")

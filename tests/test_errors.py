@@ -4,6 +4,7 @@ import signal
 
 import numpy as np
 import pytest
+from cases import each
 from small_models import overlap, shown
 
 import onlinekernels as ok
@@ -67,8 +68,8 @@ def shown_error(value):
 ERRORS = [RuntimeError("out of order"), ValueError("bad"), KeyboardInterrupt(), SystemExit(3), ZeroDivisionError()]
 
 
-@pytest.mark.parametrize("row, error", list(zip([0, 1, 33, 48, 69], ERRORS)), ids=shown_error)
-@pytest.mark.parametrize("params", [
+@each("row, error", list(zip([0, 1, 33, 48, 69], ERRORS)), ids=shown_error)
+@each("params", [
     {"kernel": "gaussian"}, {"kernel": "linear", "average": True}, {"kernel": overlap},
     {"kernel": "laplacian", "budget": 9}, {"kernel": "gaussian", "budget": ok.Window(20), "offset": True},
     {"kernel": overlap, "budget": ok.Smallest(5)}, {"kernel": "gaussian", "step": 1.0, "regularization": 1.0},
@@ -117,8 +118,8 @@ def test_an_error_in_learn_one_has_learned_nothing():
     assert pickle.dumps(model) == before
 
 
-@pytest.mark.parametrize("method", LEARNING)
-@pytest.mark.parametrize("start", [None, ok.NORMA("squared").partial_fit(X, TARGETS)], ids=["anew", "initial"])
+@each("method", LEARNING)
+@each("start", [None, ok.NORMA("squared").partial_fit(X, TARGETS)], ids=["anew", "initial"])
 def test_a_first_call_that_learns_nothing_leaves_nothing(method, start):
     model = ok.NORMA(Own(), average=True, scale=start is None)
     Own.arm(1, RuntimeError("out of order"))
@@ -143,8 +144,8 @@ def test_a_call_that_learns_nothing_changes_nothing():
             np.testing.assert_array_equal(left.dual_coef_, before.dual_coef_)
 
 
-@pytest.mark.parametrize("budget", [None, 7, ok.Window(10), ok.Smallest(6)], ids=repr)
-@pytest.mark.parametrize("row, error", list(zip([1, 40, 69], ERRORS[1:4])), ids=shown_error)
+@each("budget", [None, 7, ok.Window(10), ok.Smallest(6)], ids=repr)
+@each("row, error", list(zip([1, 40, 69], ERRORS[1:4])), ids=shown_error)
 def test_an_error_in_a_users_kernel_stops_after_the_last_complete_row(row, budget, error):
     poison = []
 
@@ -172,8 +173,8 @@ def test_an_error_in_a_users_kernel_stops_after_the_last_complete_row(row, budge
     assert pickle.dumps(model._state.hypothesis.state()) == before
 
 
-@pytest.mark.parametrize("value, error", [("much", TypeError), (None, TypeError), ([1.0, 2.0], TypeError), (1j, TypeError),
-                                          (NAN, FloatingPointError), (INF, FloatingPointError)])
+@each("value, error", [("much", TypeError), (None, TypeError), ([1.0, 2.0], TypeError), (1j, TypeError),
+                       (NAN, FloatingPointError), (INF, FloatingPointError)])
 def test_a_users_loss_must_give_a_finite_number(value, error):
     class Wrong(ok.Loss):
         def __init__(self):
@@ -189,7 +190,7 @@ def test_a_users_loss_must_give_a_finite_number(value, error):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
-@pytest.mark.parametrize("params", [{"kernel": "gaussian", "budget": 300}, {"kernel": "linear"}, {"kernel": "laplacian"}], ids=shown)
+@each("params", [{"kernel": "gaussian", "budget": 300}, {"kernel": "linear"}, {"kernel": "laplacian"}], ids=shown)
 def test_control_c_stops_after_the_last_complete_row(params):
     points = np.linspace(-1, 1, 4_000_000)[:, None]  # far more than fits into the time
     model = ok.NORMA("squared", step=1e-3, **params)
@@ -228,7 +229,7 @@ def test_learning_from_inside_a_users_loss_is_refused():
     assert not hasattr(model, "t_")
 
 
-@pytest.mark.parametrize("params", [
+@each("params", [
     {"step": 0.999, "regularization": 1.0, "budget": ok.Window(150)},
     {"step": 1.0, "regularization": 1.0, "budget": 7},
     {"step": 0.5, "regularization": 0.5},
@@ -260,8 +261,8 @@ def test_looking_at_a_model_from_inside_a_users_loss_does_not_change_what_it_lea
 # ---- Overflow ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chunk", [1, 500])
-@pytest.mark.parametrize("params", [
+@each("chunk", [1, 500])
+@each("params", [
     {"kernel": "gaussian"}, {"kernel": "laplacian", "budget": 20}, {"kernel": "gaussian", "budget": ok.Smallest(20)},
     {"kernel": "gaussian", "budget": ok.Window(30)}, {"kernel": "gaussian", "average": True}, {"kernel": "linear"},
 ], ids=shown)
@@ -287,8 +288,8 @@ def test_a_diverging_learner_says_at_which_row_and_still_predicts(params, chunk)
 
 
 # the model cannot be unpickled, or predicts nothing.
-@pytest.mark.parametrize("chunk", [1, 3])
-@pytest.mark.parametrize("params, value", [
+@each("chunk", [1, 3])
+@each("params, value", [
     ({"kernel": "linear", "budget": 5}, 1e200),
     ({"kernel": "gaussian"}, 1e200),
     ({"kernel": "polynomial"}, 1e120),
@@ -311,7 +312,7 @@ def test_an_enormous_point_does_not_spoil_the_model(params, value, chunk):
     assert (again.decision_function([[0.5, 0.5]]) == model.decision_function([[0.5, 0.5]])).all()
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "polynomial", "linear", "laplacian"])
+@each("kernel", ["gaussian", "polynomial", "linear", "laplacian"])
 def test_enormous_points_in_a_chunk_give_no_numpy_warnings(kernel):
     points = np.array([[0.5], [1.0], [1e200], [-1e200], [2.0]])
     model = ok.NORMA("hinge", kernel, budget=4)
@@ -322,21 +323,21 @@ def test_enormous_points_in_a_chunk_give_no_numpy_warnings(kernel):
         assert error.rows_learned == model.t_ >= 2
 
 
-@pytest.mark.parametrize("kernel", [ok.Gaussian(), ok.Gaussian(0.01), ok.Laplacian()], ids=repr)
+@each("kernel", [ok.Gaussian(), ok.Gaussian(0.01), ok.Laplacian()], ids=repr)
 def test_a_point_far_from_all_terms_is_predicted_as_zero(kernel):
     model = ok.NORMA("squared", kernel).partial_fit(X, TARGETS)
     assert model.predict([[1e200, 0.0], [-1e300, 1e300]]).tolist() == [0.0, 0.0]
     assert model.predict_one([1e200, 0.0]) == 0.0
 
 
-@pytest.mark.parametrize("width", [1e-160, 1e-300, 5e-324])
+@each("width", [1e-160, 1e-300, 5e-324])
 def test_a_tiny_width_still_has_k_of_x_and_x_equal_one(width):
     model = ok.NORMA("squared", ok.Gaussian(width), step=1.0, regularization=0.0)
     assert model.progressive([[1.0], [2.0], [1.0]], [1.0, 1.0, 1.0]).tolist() == [0.0, 0.0, 1.0]
 
 
-@pytest.mark.parametrize("value", [5e-324, 1e-310, -2e-308])
-@pytest.mark.parametrize("kernel", ["gaussian", "linear", "polynomial", "laplacian", ok.Normalized("linear")], ids=repr)
+@each("value", [5e-324, 1e-310, -2e-308])
+@each("kernel", ["gaussian", "linear", "polynomial", "laplacian", ok.Normalized("linear")], ids=repr)
 def test_denormal_points_are_learned(kernel, value):
     model = ok.NORMA("squared", kernel, budget=3)
     model.partial_fit(np.full((5, 2), value), np.ones(5))

@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 from onlinekernels import evaluate
@@ -61,7 +62,7 @@ def loop(model, X, y):
     return np.array(errors, dtype=float), np.array(margins)
 
 
-@pytest.mark.parametrize("name", sorted(LOSSES))
+@each("name", sorted(LOSSES))
 def test_errors_are_those_of_a_loop(name):
     model = model_for(name)
     X, y = data(model.loss.task)
@@ -78,7 +79,7 @@ def test_errors_are_those_of_a_loop(name):
     assert report.step == model.step_
 
 
-@pytest.mark.parametrize("name", sorted(LOSSES))
+@each("name", sorted(LOSSES))
 def test_losses_and_margin_errors_are_those_of_the_loss(name):
     """One example at a time, with the loss as it stood then."""
     model = model_for(name)
@@ -121,7 +122,7 @@ def test_squared_errors_of_a_regression():
     assert report.mistakes is None and report.alerts is None
 
 
-@pytest.mark.parametrize(
+@each(
     "model",
     [ok.Perceptron(KERNEL), ok.ILK(None, KERNEL), ok.SILK(None, KERNEL), ok.SVMD(None, KERNEL), ok.ALMA(KERNEL),
      ok.ROMMA(KERNEL), ok.LASVM(KERNEL), ok.Ballseptron(KERNEL), ok.VotedPerceptron(KERNEL), ok.Projection(None, KERNEL), ok.PassiveAggressive(None, KERNEL),
@@ -138,8 +139,8 @@ def test_every_algorithm_gives_its_own_scores(model):
     assert model.t_ == report.examples == 150
 
 
-@pytest.mark.parametrize("model", [ok.KRLS(kernel=KERNEL, budget=40), ok.KRLS(kernel=KERNEL, memory=0.98, noise="auto"),
-                                   ok.KRLS(kernel="linear"), ok.KRLS(kernel=KERNEL, scale_target=True)], ids=str)
+@each("model", [ok.KRLS(kernel=KERNEL, budget=40), ok.KRLS(kernel=KERNEL, memory=0.98, noise="auto"),
+                ok.KRLS(kernel="linear"), ok.KRLS(kernel=KERNEL, scale_target=True)], ids=str)
 def test_second_order_regression(model):
     X, y = data("regression")
     scores = copy.deepcopy(model).progressive(X, y)
@@ -267,8 +268,8 @@ def forms_of(X, y):
     }
 
 
-@pytest.mark.parametrize("form", forms_of(*data("binary")))
-@pytest.mark.parametrize("name", ["hinge", "nuhinge"])
+@each("form", forms_of(*data("binary")))
+@each("name", ["hinge", "nuhinge"])
 def test_the_form_of_the_stream_makes_no_difference(form, name):
     X, y = data("binary")
     expected = evaluate.progressive(model_for(name), (X, y), chunk=20, window=33).history
@@ -278,7 +279,7 @@ def test_the_form_of_the_stream_makes_no_difference(form, name):
         np.testing.assert_allclose(history[column], expected[column], atol=1e-9, err_msg=column)
 
 
-@pytest.mark.parametrize("kind", ["csr_matrix", "csc_array"])
+@each("kind", ["csr_matrix", "csc_array"])
 def test_sparse_streams(kind):
     sparse = pytest.importorskip("scipy.sparse")
     X, y = data("binary")
@@ -301,8 +302,8 @@ def test_data_frames_as_streams():
     assert evaluate.progressive(model_for("novelty"), frame).alerts > 0
 
 
-@pytest.mark.parametrize("model", [ok.NORMA("insensitive", KERNEL), ok.SVMD("squared", KERNEL), ok.ILK("huber", KERNEL)],
-                         ids=str)
+@each("model", [ok.NORMA("insensitive", KERNEL), ok.SVMD("squared", KERNEL), ok.ILK("huber", KERNEL)],
+      ids=str)
 def test_several_targets_are_averaged(model):
     X, y = data("regression")
     Y = np.column_stack([y, X[:, 1], 2 * y])
@@ -388,8 +389,8 @@ def test_streams_are_not_changed():
     assert (X == before[0]).all() and (y == before[1]).all()
 
 
-@pytest.mark.parametrize(
-    ("stream", "kind", "message"),
+@each(
+    "stream, kind, message",
     [
         (7, TypeError, r"stream must be \(X, y\), an array X, or an iterable of such chunks. Got int"),
         ("file.csv", TypeError, "Got str instead"),
@@ -637,12 +638,12 @@ def test_random_searches_that_make_no_sense(stream):
             evaluate.tune(BASE, {"step": values}, stream, n_iter=2)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, -1])
+@each("n_jobs", [1, 2, -1])
 def test_jobs_are_threads(stream, n_jobs):
     check_tuning(evaluate.tune(BASE, GRID, stream, n_jobs=n_jobs), stream)
 
 
-@pytest.mark.parametrize("metric", ["auc", "f1", "window_auc", "window_f1"])
+@each("metric", ["auc", "f1", "window_auc", "window_f1"])
 def test_the_most_of_a_rating_is_best(stream, metric):
     tuning = evaluate.tune(BASE, {"step": [0.001, 1.0, 100.0]}, stream, metric=metric)
     assert tuning.trials[0].value > tuning.trials[1].value > 0 and tuning.trials[2].error
@@ -732,7 +733,7 @@ def test_plots_of_reports_and_comparisons(comparison, figures):
     assert [round(line.get_ydata()[-1]) for line in axes.lines] == [report.mistakes for report in reversed(reports)]
 
 
-@pytest.mark.parametrize("windowed", [False, True])
+@each("windowed", [False, True])
 def test_the_legend_shows_what_is_drawn(figures, windowed):
     """Over the window the order of the models may be another one, and so are the figures."""
     X = np.random.default_rng(0).normal(size=(600, 1))

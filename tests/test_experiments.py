@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cases import each
 
 from onlinekernels import SILK, Perceptron
 from onlinekernels.__main__ import main
@@ -85,7 +86,7 @@ def test_the_list_has_names_and_claims(capsys):
 # ---- Each of them, quickly ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_what_is_written_is_what_was_found(name, quick, tmp_path):
     results = quick(name)
     write(name, results, tmp_path)
@@ -97,7 +98,7 @@ def test_what_is_written_is_what_was_found(name, quick, tmp_path):
     assert drawn and all(np.isfinite(float(point["x"])) for point in points)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_learner_without_tuning_is_in_every_table(name, quick):
     results = quick(name)
     cells = [str(cell) for row in results.table for pair in row.items() for cell in pair]
@@ -105,7 +106,7 @@ def test_a_learner_without_tuning_is_in_every_table(name, quick):
     assert len({tuple(row) for row in results.table}) == 1, "rows differ in their columns"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_checks_have_figures_and_decide(name, quick):
     results = quick(name)
     assert results.checks
@@ -115,7 +116,7 @@ def test_checks_have_figures_and_decide(name, quick):
         assert "nan" not in check.found
 
 
-@pytest.mark.parametrize("name", ["norma-fig2", "norma-fig3", "ilk-fig1", "ilk-fig2"])
+@each("name", ["norma-fig2", "norma-fig3", "ilk-fig1", "ilk-fig2"])
 def test_pictures(name, quick, tmp_path):
     """One with each kind of panel."""
     pytest.importorskip("matplotlib")
@@ -169,7 +170,7 @@ def test_missing_data_stops_one_experiment_and_not_the_others(tmp_path, capsys, 
     assert "verdict: The claim holds." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments, message",
     [
         ([], "which one?"),
@@ -192,7 +193,7 @@ def test_a_folder_that_is_not_there(tmp_path, capsys):
 # ---- Verdicts and tables --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     "holds, words",
     [
         ([True, True], "The claim holds."),
@@ -286,7 +287,7 @@ def test_digits_of_openml_become_those_of_the_files(monkeypatch):
     assert usps["y_train"][:11].tolist() == [*range(10), 0]
 
 
-@pytest.mark.parametrize("name", ["usps", "mnist", "wipo_alpha_D_lsa100", "hmc_imclef07d"])
+@each("name", ["usps", "mnist", "wipo_alpha_D_lsa100", "hmc_imclef07d"])
 def test_stand_ins_look_like_the_real_thing(name):
     """So that what runs on one runs on the other."""
     path = SHARED / "data" / f"{name}.npz"
@@ -377,7 +378,7 @@ def test_points_bars_and_images_say_their_numbers():
 # ---- Figures of the papers, on their data ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, seeds", [
+@each("name, seeds", [
     ("svmd-fig3", 1), ("svmd-fig4", 1), ("svmd-fig6", 2), ("svmd-fig8", 1), ("norma-fig3", 1)
 ])  # fmt: skip
 def test_claims_hold_on_real_data(name, seeds):

@@ -6,9 +6,10 @@ round in other places, and the tolerance is 1e-9 (for rows in single precision 1
 import os
 
 import pytest
+from cases import each
 from golden import TOLERANCES, difference, numbers_of, precision, read, title
 
-pytestmark = pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")]
 CASES, ROWS, _ = read()
 STRICT = os.environ.get("ONLINEKERNELS_GOLDEN") == "strict"
 
@@ -24,7 +25,7 @@ def need(case):
         pytest.importorskip("scipy")
 
 
-@pytest.mark.parametrize("place", range(len(CASES)), ids=map(title, CASES))
+@each("place", range(len(CASES)), ids=lambda place: title(CASES[place]))
 def test_trace(place):
     need(CASES[place])
     assert_near(CASES[place], numbers_of(CASES[place]), ROWS[place])

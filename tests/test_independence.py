@@ -3,9 +3,9 @@ import copy
 import pickle
 
 import numpy as np
-import pytest
 from apart import run_apart
-from small_models import LABELS, NEW, TARGETS, X, dot, part, same_state, scores, y_of
+from cases import each
+from small_models import LABELS, NEW, TARGETS, X, dot, each_fitted, each_model, part, same_state, scores, y_of
 
 import onlinekernels as ok
 
@@ -14,8 +14,9 @@ import onlinekernels as ok
 
 
 class TestIndependence:
-    @pytest.mark.parametrize("again", [copy.deepcopy, copy.copy, lambda model: pickle.loads(pickle.dumps(model))],
-                             ids=["deepcopy", "copy", "pickle"])
+    @each("again", [copy.deepcopy, copy.copy, lambda model: pickle.loads(pickle.dumps(model))],
+          ids=["deepcopy", "copy", "pickle"])
+    @each_fitted
     def test_a_copy_continues_identically_and_on_its_own(self, fitted, again):
         y = y_of(fitted)
         twin = again(fitted)
@@ -27,19 +28,20 @@ class TestIndependence:
         assert (fitted.progressive(NEW, new) == values).all()
         same_state(twin, fitted)
 
-    @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+    @each("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+    @each_fitted
     def test_every_pickle_protocol_works(self, fitted, protocol):
         twin = pickle.loads(pickle.dumps(fitted, protocol=protocol))
         assert (scores(twin, NEW) == scores(fitted, NEW)).all()
 
-    @pytest.mark.parametrize("offset", [0.0, 100.0])
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @each("offset", [0.0, 100.0])
+    @each("dtype", [np.float32, np.float64])
     def test_a_pickle_of_a_pickle_has_the_same_bytes(self, dtype, offset):
         model = ok.NORMA("squared").partial_fit((offset + X).astype(dtype), TARGETS)
         first = pickle.dumps(model)
         assert pickle.dumps(pickle.loads(first)) == first
 
-    @pytest.mark.parametrize("params", [{}, {"average": True}, {"budget": 5}, {"budget": ok.Smallest(5)}, {"kernel": dot}], ids=str)
+    @each("params", [{}, {"average": True}, {"budget": 5}, {"budget": ok.Smallest(5)}, {"kernel": dot}], ids=str)
     def test_a_model_without_terms_pickles_and_goes_on(self, params):
 
         model = ok.NORMA("squared", **params).partial_fit(X[:1], [1.0], sample_weight=[0.0])
@@ -47,6 +49,7 @@ class TestIndependence:
         assert twin.predict(NEW).tolist() == [0.0] * 15 and twin.dual_coef_.shape == (1, 0) and twin.norm_ == 0.0
         assert (twin.progressive(X, TARGETS) == model.progressive(X, TARGETS)).all()
 
+    @each_model
     def test_unfitted_models_pickle_and_copy(self, model):
         for again in (copy.deepcopy, copy.copy, lambda m: pickle.loads(pickle.dumps(m))):
             twin = again(model)
@@ -70,6 +73,7 @@ class TestIndependence:
         a._state.loss.margin = 7.0
         assert b._state.loss.margin == 0.0
 
+    @each_fitted
     def test_predicting_changes_nothing(self, fitted):
         before = pickle.dumps(fitted)
         for points in (NEW, X, NEW[:1], np.repeat(NEW, 40, axis=0)):
@@ -79,9 +83,9 @@ class TestIndependence:
         repr(fitted), fitted.get_params()
         assert pickle.dumps(fitted) == before
 
-    @pytest.mark.parametrize("params", [{}, {"regularization": 1.0, "step": 1.0}, {"regularization": 1.0, "step": 1.0, "budget": 5},
-                                        {"step": 0.9, "regularization": 1.0, "budget": ok.Smallest(7)},
-                                        {"budget": ok.Window(9)}], ids=str)
+    @each("params", [{}, {"regularization": 1.0, "step": 1.0}, {"regularization": 1.0, "step": 1.0, "budget": 5},
+                     {"step": 0.9, "regularization": 1.0, "budget": ok.Smallest(7)},
+                     {"budget": ok.Window(9)}], ids=str)
     def test_looking_and_pickling_between_examples_does_not_change_what_is_learned(self, params):
 
         quiet, watched = (ok.NORMA("squared", **params) for _ in range(2))
@@ -94,6 +98,7 @@ class TestIndependence:
             assert (watched.predict(NEW) == a).all(), "pickling changed a prediction"
         assert pickle.dumps(quiet) == pickle.dumps(watched)
 
+    @each_model
     def test_the_same_stream_gives_the_same_bits(self, model):
 
         y = y_of(model)
@@ -107,6 +112,7 @@ class TestIndependence:
         assert (scores(model, NEW) == scores(twin, NEW)).all()
         assert pickle.dumps(model) == pickle.dumps(twin)
 
+    @each_fitted
     def test_predictions_do_not_depend_on_the_company(self, fitted):
         together = scores(fitted, np.repeat(NEW, 20, axis=0))[::20]
         assert np.allclose(together, [scores(fitted, x[None])[0] for x in NEW], rtol=1e-10, atol=1e-13)

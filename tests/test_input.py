@@ -6,7 +6,9 @@ import weakref
 
 import numpy as np
 import pytest
-from small_models import GRAM, LABELS, NEW, TARGETS, X, overlap, part, scores, y_of
+from apart import run_apart
+from cases import each
+from small_models import GRAM, LABELS, NEW, RNG, TARGETS, X, each_model, overlap, part, scores, y_of
 
 import onlinekernels as ok
 
@@ -39,7 +41,8 @@ FORMS = {
 
 
 class TestInputForms:
-    @pytest.mark.parametrize("form", FORMS)
+    @each("form", FORMS)
+    @each_model
     def test_any_array_of_the_same_numbers_gives_the_same_bits(self, form, model):
         if "dot" in repr(model):
             pytest.skip("a callable sees what it is given")
@@ -52,14 +55,15 @@ class TestInputForms:
         assert (model.learn_one(FORMS[form](X)[0], None if y is None else y[0]).predict_one(FORMS[form](NEW)[0])
                 == plain.learn_one(X[0], None if y is None else y[0]).predict_one(NEW[0]))
 
-    @pytest.mark.parametrize("form", [form for form in FORMS if form not in ("rows", "tuple", "objects")])
+    @each("form", [form for form in FORMS if form not in ("rows", "tuple", "objects")])
     def test_so_for_targets_and_weights(self, form):
         column = lambda a: FORMS[form](a[:, None])[:, 0] if form not in ("list",) else a.tolist()
         plain = ok.NORMA("squared").partial_fit(X, TARGETS, sample_weight=np.abs(TARGETS))
         model = ok.NORMA("squared").partial_fit(X, column(TARGETS), sample_weight=column(np.abs(TARGETS)))
         assert pickle.dumps(model) == pickle.dumps(plain)
 
-    @pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "i8", "u8", "?", "f2"])
+    @each("dtype", ["i1", "u1", "i4", "i8", "u8", "?", "f2"])
+    @each_model
     def test_other_kinds_of_numbers_become_float64(self, dtype, model):
         if "dot" in repr(model):
             pytest.skip("a callable sees what it is given")
@@ -70,7 +74,8 @@ class TestInputForms:
         assert pickle.dumps(model) == pickle.dumps(plain)
         assert (scores(model, points.astype(dtype)) == scores(plain, points.astype(float))).all()
 
-    @pytest.mark.parametrize("chunk", [1, 40])
+    @each("chunk", [1, 40])
+    @each_model
     def test_float32_points_stay_float32_and_scores_are_double(self, model, chunk):
         if "dot" in repr(model):
             pytest.skip("a callable keeps what it is given")
@@ -93,6 +98,7 @@ class TestInputForms:
             model = ok.NORMA("squared").partial_fit(points, TARGETS)
             assert np.allclose(model.support_vectors_, points, rtol=4 * np.finfo(dtype).eps)
 
+    @each_model
     def test_inputs_are_not_changed(self, model):
         y, weights, classes = y_of(model), np.linspace(0, 1, 40), [1, -1]
         arguments = [X.copy(), None if y is None else y.copy(), weights, classes, NEW.copy()]
@@ -105,6 +111,7 @@ class TestInputForms:
         model.fit(points, y)
         assert pickle.dumps(arguments) == before
 
+    @each_model
     def test_inputs_are_not_aliased(self, model):
         y = y_of(model)
         points, targets = X.copy(), None if y is None else y.copy()
@@ -153,10 +160,10 @@ class Thing:
 class TestObjects:
     STRINGS = ["abc", "bcd", "cde", "xyz", "aaa", "", "abcdefg"]
 
-    @pytest.mark.parametrize("kind", [str, set, tuple, dict.fromkeys, list, Thing])
-    @pytest.mark.parametrize("budget", [None, 3, ok.Window(3), ok.Smallest(3)], ids=repr)
-    @pytest.mark.parametrize("kernel", [overlap, ok.Normalized(overlap) + ok.Constant(0.5), 0.5 * ok.Noise() + overlap],
-                             ids=["plain", "normalized", "noise"])
+    @each("kind", [str, set, tuple, dict.fromkeys, list, Thing])
+    @each("budget", [None, 3, ok.Window(3), ok.Smallest(3)], ids=repr)
+    @each("kernel", [overlap, ok.Normalized(overlap) + ok.Constant(0.5), 0.5 * ok.Noise() + overlap],
+          ids=["plain", "normalized", "noise"])
     def test_a_callable_on_any_objects_learns_what_its_gram_matrix_learns(self, kind, budget, kernel):
         objects, y = [kind(text) for text in self.STRINGS], np.linspace(-1, 1, 7)
         gram = kernel(objects) if isinstance(kernel, ok.Kernel) else (ok.Constant(0.0) + overlap)(objects)
@@ -176,7 +183,7 @@ class TestObjects:
         for form in (np.array(self.STRINGS), np.array(self.STRINGS, dtype=object), tuple(self.STRINGS)):
             assert (ok.NORMA("squared", overlap).partial_fit(form, np.ones(7)).predict(form) == expected).all()
 
-    @pytest.mark.parametrize("budget", [2, ok.Window(2), ok.Smallest(2)], ids=repr)
+    @each("budget", [2, ok.Window(2), ok.Smallest(2)], ids=repr)
     def test_dropped_objects_are_let_go(self, budget):
         things = [Thing(text) for text in self.STRINGS]
         alive = [weakref.ref(thing) for thing in things]
@@ -184,3 +191,72 @@ class TestObjects:
         del things
         gc.collect()
         assert sum(ref() is not None for ref in alive) == len(model.support_vectors_) == 2
+
+
+class TestRowsThatChange:
+    """A loss of the user's changes X during the call: what is learned is what was checked."""
+
+    @staticmethod
+    def changing(change):
+        class Changing(ok.Squared):
+            def derivative(self, score, y):
+                change()
+                return score - y
+
+        return Changing()
+
+    def test_what_read_anywhere(self):
+        pytest.importorskip("scipy")
+        run_apart("""
+            from scipy.sparse import csr_matrix
+            def changing(change):
+                class Changing(ok.Squared):
+                    def derivative(self, score, y):
+                        change()
+                        return score - y
+                return Changing()
+            gram = np.eye(50)
+            for _ in range(20):
+                X = np.arange(50.0)[:, None]
+                def change(): X[:] = 1e15
+                ok.NORMA(changing(change), ok.Precomputed(gram)).partial_fit(X, np.ones(50))
+                x = np.array([3.0])
+                def change(): x[:] = 1e15
+                model = ok.NORMA(changing(change), ok.Precomputed(gram)).partial_fit(np.arange(5.0)[:, None], np.ones(5))
+                x[:] = 7.0
+                model.learn_one(x, 1.0)
+                assert model.support_vectors_.max() < 50
+                for kernel in ("gaussian", "linear"):
+                    X = csr_matrix(np.random.default_rng(0).normal(size=(50, 8)))
+                    def change(): X.indices[:] = 2000000000; X.data[:] = np.nan; X.indptr[:] = 10**9
+                    model = ok.NORMA(changing(change), kernel).partial_fit(X, np.ones(50))
+                    model._state.engine._check()
+                X = np.random.default_rng(0).normal(size=(300, 4))
+                def change(): X[:] = np.nan
+                model = ok.NORMA(changing(change), ok.AdditiveMatern(), budget=40).partial_fit(X, np.ones(300))
+                model._state.engine._check()
+        """)
+
+    @each("kernel", [ok.Gaussian(), ok.Linear(), ok.AdditiveExponential(), ok.Precomputed(np.eye(60))], ids=str)
+    @each("scale", [False, True])
+    def test_the_rows_that_were_checked_are_learned(self, kernel, scale):
+        if scale and isinstance(kernel, ok.Precomputed):
+            pytest.skip("indices are not scaled")
+        X = np.arange(60.0)[:, None] if isinstance(kernel, ok.Precomputed) else RNG.normal(size=(60, 3))
+        y, original = RNG.normal(size=60), X.copy()
+        expected = ok.NORMA(self.changing(lambda: None), kernel, scale=scale).partial_fit(X, y)
+
+        def change():
+            X[:] = 1e15
+
+        model = ok.NORMA(self.changing(change), kernel, scale=scale).partial_fit(X, y)
+        assert (model.predict(original) == expected.predict(original)).all()
+        one = original[0].copy()
+
+        def change_one():
+            one[:] = 1e15
+
+        a, b = (ok.NORMA(self.changing(how), kernel, scale=scale).partial_fit(original[1:], y[1:]) for how in (change_one, lambda: None))
+        one[:] = original[0]
+        a.learn_one(one, 1.0), b.learn_one(original[0], 1.0)
+        assert (a.predict(original) == b.predict(original)).all()

@@ -1,26 +1,12 @@
 """The interface: what a user of scikit-learn or river expects to hold of every model."""
 import copy
-import functools
 import pickle
 
 import numpy as np
 import pytest
-from small_models import (
-    BINARY,
-    LABELS,
-    NEW,
-    NOVELTY,
-    REGRESSION,
-    RNG,
-    TARGETS,
-    X,
-    dot,
-    overlap,
-    part,
-    scores,
-    targets,
-    y_of,
-)
+from cases import each
+from small_models import (BINARY, LABELS, NEW, NOVELTY, REGRESSION, RNG, TARGETS, X, dot, each_fitted, each_model, overlap, part,
+                          scores, targets, y_of)
 
 import onlinekernels as ok
 
@@ -38,7 +24,7 @@ class TestWhatExists:
         **dict.fromkeys(NOVELTY, {"decision_function", "score_samples"}),
     }
 
-    @pytest.mark.parametrize("loss", EXPECTED)
+    @each("loss", EXPECTED)
     def test_methods_that_do_not_apply_do_not_exist(self, loss):
         model = ok.NORMA(loss)
         for _ in range(2):
@@ -55,13 +41,13 @@ class TestWhatExists:
         model.partial_fit(X, TARGETS).set_params(loss="hinge")
         assert not hasattr(model, "decision_function")
 
-    @pytest.mark.parametrize("loss", ["bogus", 5, ok.Hinge(-1)], ids=repr)
+    @each("loss", ["bogus", 5, ok.Hinge(-1)], ids=repr)
     def test_asking_never_raises(self, loss):
         model = ok.NORMA(loss)
         for name in self.SOMETIMES | {"_estimator_type", "classes_"}:
             assert not hasattr(model, name)
 
-    @pytest.mark.parametrize("loss, kind", [("hinge", "classifier"), ("huber", "regressor"), ("novelty", "outlier_detector")])
+    @each("loss, kind", [("hinge", "classifier"), ("huber", "regressor"), ("novelty", "outlier_detector")])
     def test_the_task_follows_from_the_loss(self, loss, kind):
         assert ok.NORMA(loss)._estimator_type == kind
         assert ok.NORMA(loss).partial_fit(X, targets(loss))._estimator_type == kind
@@ -69,14 +55,15 @@ class TestWhatExists:
     def test_scikit_learn_can_ask_for_tags(self):
         assert callable(ok.NORMA().__sklearn_tags__)
 
-    @pytest.mark.parametrize("name", ["support_vectors_", "dual_coef_", "intercept_", "n_terms_", "t_", "norm_", "step_",
-                                      "classes_", "n_features_in_", "coef_", "margin_", "width_", "offset_"])
+    @each("name", ["support_vectors_", "dual_coef_", "intercept_", "n_terms_", "t_", "norm_", "step_",
+                   "classes_", "n_features_in_", "coef_", "margin_", "width_", "offset_"])
+    @each_model
     def test_fitted_attributes_do_not_exist_before_fitting(self, model, name):
         assert not hasattr(model, name)
         with pytest.raises(AttributeError, match="not fitted"):
             getattr(model, name)
 
-    @pytest.mark.parametrize("loss", EXPECTED)
+    @each("loss", EXPECTED)
     def test_fitted_attributes_that_do_not_apply_do_not_exist(self, loss):
         model = ok.NORMA(loss).partial_fit(X, targets(loss))
         existing = {name for name in ("classes_", "margin_", "width_", "offset_", "coef_") if hasattr(model, name)}
@@ -101,6 +88,7 @@ def features(model, X):
 
 
 class TestFittedAttributes:
+    @each_fitted
     def test_shapes_and_types(self, fitted):
         n = fitted.n_terms_
         assert type(n) is int and type(fitted.t_) is int and fitted.t_ == 40
@@ -116,6 +104,7 @@ class TestFittedAttributes:
             assert fitted.support_vectors_.shape == (n, 3) and fitted.support_vectors_.dtype == np.float64
             assert type(fitted.n_features_in_) is int and fitted.n_features_in_ == 3
 
+    @each_fitted
     def test_they_are_the_function(self, fitted):
         if hasattr(fitted, "coef_"):
             values = features(fitted, NEW) @ fitted.coef_[0]
@@ -152,7 +141,8 @@ class TestFittedAttributes:
         novelty = ok.NORMA(ok.NuNovelty(0.3, 0.7)).partial_fit(X)
         assert novelty.margin_ == novelty.offset_ != 0.7
 
-    @pytest.mark.parametrize("name", ["dual_coef_", "support_vectors_", "intercept_", "coef_", "classes_"])
+    @each("name", ["dual_coef_", "support_vectors_", "intercept_", "coef_", "classes_"])
+    @each_fitted
     def test_changing_them_does_not_change_the_model(self, fitted, name):
         if not hasattr(fitted, name):
             return
@@ -179,7 +169,7 @@ class TestLabels:
         "bytes": (b"a", b"b"), "dates": (np.datetime64("2020-01-01"), np.datetime64("2021-01-01")),
     }
 
-    @pytest.mark.parametrize("pair", [*PAIRS.values()], ids=PAIRS)
+    @each("pair", [*PAIRS.values()], ids=PAIRS)
     def test_any_two_values_will_do(self, pair):
         y = np.where(LABELS > 0, *pair[::-1])
         model = ok.NORMA(step=0.5).partial_fit(X, y)
@@ -191,7 +181,7 @@ class TestLabels:
         assert (predictions == np.where(plain.predict(NEW) > 0, *pair[::-1])).all()
         assert model.score(X, y) == plain.score(X, LABELS)
 
-    @pytest.mark.parametrize("pair", [*PAIRS.values()], ids=PAIRS)
+    @each("pair", [*PAIRS.values()], ids=PAIRS)
     def test_learn_one_takes_the_labels_that_partial_fit_takes(self, pair):
         y = np.where(LABELS > 0, *pair[::-1])
         chunk = ok.NORMA(step=0.5).partial_fit(X, y)
@@ -209,7 +199,7 @@ class TestLabels:
         assert model.predict_one(X[0]) == model.predict(X[:1])[0]
         assert model.learn_one(X[0], "ham").t_ == 41
 
-    @pytest.mark.parametrize("y, kind", [([-1, 1], int), ([True, False], bool), (["a", "b"], str), ([0.5, 1.5], float)])
+    @each("y, kind", [([-1, 1], int), ([True, False], bool), (["a", "b"], str), ([0.5, 1.5], float)])
     def test_predict_one_gives_a_plain_python_value(self, y, kind):
         model = ok.NORMA().partial_fit(X[:2], y)
         assert type(model.predict_one(X[0])) is kind
@@ -224,7 +214,7 @@ class TestLabels:
         assert model.decision_function(NEW).tolist() == [0.0] * 15
         assert set(model.predict(NEW)) == {"a"}
 
-    @pytest.mark.parametrize("classes", [["spam", "ham"], ("ham", "spam"), np.array(["ham", "spam"])], ids=type)
+    @each("classes", [["spam", "ham"], ("ham", "spam"), np.array(["ham", "spam"])], ids=type)
     def test_classes_names_labels_that_the_first_call_does_not_show(self, classes):
         for method in ("fit", "partial_fit", "progressive"):
             model = ok.NORMA()
@@ -244,16 +234,16 @@ class TestLabels:
              "false": ([False], [False, True]), "minus_float": ([-1.0], [-1.0, 1.0]), "zero_float": ([0.0], [0.0, 1.0]),
              "one_unsigned": (np.array([1], dtype=np.uint8), [0, 1])}
 
-    @pytest.mark.parametrize("first, classes", [*FIRST.values()], ids=FIRST)
+    @each("first, classes", [*FIRST.values()], ids=FIRST)
     def test_familiar_labels_need_no_classes(self, first, classes):
         model = ok.NORMA().partial_fit(X[:len(first)], first)
         assert model.classes_.tolist() == classes
         model.partial_fit(X[:2], np.array(classes, dtype=np.asarray(first).dtype))
         assert model.t_ == len(first) + 2
 
-    @pytest.mark.parametrize("one", [1, 1.0], ids=repr)
-    @pytest.mark.parametrize("other, foreign", [(-1, 0), (0, -1)])
-    @pytest.mark.parametrize("how", ["chunk", "one_row", "learn_one", "progressive", "after_ones", "mixed"])
+    @each("one", [1, 1.0], ids=repr)
+    @each("other, foreign", [(-1, 0), (0, -1)])
+    @each("how", ["chunk", "one_row", "learn_one", "progressive", "after_ones", "mixed"])
     def test_a_lone_one_waits_for_its_counterpart_and_then_it_is_fixed(self, how, other, foreign, one):
 
         model = ok.NORMA().partial_fit(X[:2], [one, one])
@@ -345,6 +335,7 @@ def test_score_is_accuracy_or_r_squared():
 
 
 class TestLearning:
+    @each_model
     def test_progressive_gives_the_scores_before_each_update(self, model):
         y = y_of(model)
         twin = copy.deepcopy(model)
@@ -362,11 +353,13 @@ class TestLearning:
         if not averages:
             assert np.allclose(scores(model, NEW), scores(twin, NEW), rtol=1e-10, atol=1e-12)
 
+    @each_model
     def test_progressive_learns_what_partial_fit_learns(self, model):
         twin = copy.deepcopy(model).partial_fit(X, y_of(model))
         model.progressive(X, y_of(model))
         assert pickle.dumps(twin) == pickle.dumps(model)
 
+    @each_model
     def test_learn_one_is_partial_fit_of_one_row(self, model):
         y = y_of(model)
         twin = copy.deepcopy(model)
@@ -377,6 +370,7 @@ class TestLearning:
             assert model.predict_one(NEW[0]) == twin.predict(NEW[:1])[0]
         assert pickle.dumps(model) == pickle.dumps(twin)
 
+    @each_fitted
     def test_learn_one_and_predict_one_take_lists_integers_and_views(self, fitted):
         y, odd = y_of(fitted), np.arange(12)[::2][:3]
         label = None if y is None else y[0]
@@ -386,6 +380,7 @@ class TestLearning:
             assert pickle.dumps(a) == pickle.dumps(b) == pickle.dumps(c)
         assert fitted.predict_one(odd.astype(float)) == fitted.predict(odd[None].astype(float))[0]
 
+    @each_model
     def test_fit_forgets(self, model):
         y = y_of(model)
         fresh = copy.deepcopy(model).fit(X, y)
@@ -399,6 +394,7 @@ class TestLearning:
         assert model.n_features_in_ == 2 and model.classes_.tolist() == ["a", "b"]
         assert model.support_vectors_.dtype == np.float32
 
+    @each_model
     def test_fit_makes_as_many_passes_as_epochs_says(self, model):
         y = y_of(model)
         twin = copy.deepcopy(model)
@@ -408,6 +404,7 @@ class TestLearning:
         assert model.t_ == 120
         assert (scores(model, NEW) == scores(twin, NEW)).all()
 
+    @each_model
     def test_epochs_concern_fit_only(self, model):
         y = y_of(model)
         assert model.set_params(epochs=3).partial_fit(X, y).t_ == 40
@@ -434,6 +431,7 @@ class TestLearning:
                  for w in (1.0, 2.0)]
         assert moves == [-0.375, -0.75]
 
+    @each_model
     def test_weights_of_one_change_nothing(self, model):
         y = y_of(model)
         twins = [copy.deepcopy(model) for _ in range(3)]
@@ -441,6 +439,7 @@ class TestLearning:
             twin.partial_fit(X, y, sample_weight=weights)
         assert pickle.dumps(twins[0]) == pickle.dumps(twins[1]) == pickle.dumps(twins[2])
 
+    @each_model
     def test_weights_belong_to_their_rows_whatever_the_chunks(self, model):
         y, weights = y_of(model), RNG.integers(0, 3, 40) * 0.5
         chunk = copy.deepcopy(model)
@@ -450,15 +449,16 @@ class TestLearning:
         assert np.allclose(a, b, rtol=1e-10, atol=1e-12)
         assert np.allclose(scores(chunk, NEW), scores(model, NEW), rtol=1e-10, atol=1e-12)
 
+    @each_model
     def test_fit_takes_no_weights(self, model):
         with pytest.raises(TypeError, match="sample_weight"):
             model.fit(X, y_of(model), sample_weight=np.ones(40))
 
 
 class TestAverage:
-    @pytest.mark.parametrize("kernel", ["gaussian", "linear", "laplacian", dot], ids=str)
-    @pytest.mark.parametrize("params", [{}, {"offset": True}, {"step": 0.5, "regularization": 1.0},
-                                        {"step": 1.0, "regularization": 1.0}, {"step": ok.InverseSqrt(2.0)}], ids=str)
+    @each("kernel", ["gaussian", "linear", "laplacian", dot], ids=str)
+    @each("params", [{}, {"offset": True}, {"step": 0.5, "regularization": 1.0},
+                     {"step": 1.0, "regularization": 1.0}, {"step": ok.InverseSqrt(2.0)}], ids=str)
     @pytest.mark.filterwarnings("ignore:Learning diverges:onlinekernels.LearningWarning")
     def test_predictions_are_the_mean_of_the_hypotheses_that_predicted(self, kernel, params):
         plain = ok.NORMA("squared", kernel, **{"step": 0.05, **params})
@@ -483,126 +483,9 @@ class TestAverage:
 
 # ---- initial= ---------------------------------------------------------------------------------------
 
-BUDGETS = [None, 100, 4, ok.Window(100), ok.Window(4), ok.Smallest(100), ok.Smallest(4), ok.Sublinear(1.0, 100)]
 
-
-class TestInitial:
-    """f_1 is the other model's function, cut to the budget; t starts at 0."""
-
-    STARTS = {
-        "terms": lambda kernel: ok.NORMA("squared", kernel, step=0.1),
-        "recent": lambda kernel: ok.NORMA("absolute", kernel, step=0.1, budget=9),
-        "window": lambda kernel: ok.NORMA("squared", kernel, step=0.1, budget=ok.Window(13)),
-        "smallest": lambda kernel: ok.NORMA("huber", kernel, step=0.1, budget=ok.Smallest(8)),
-        "offset": lambda kernel: ok.NORMA("squared", kernel, step=0.1, offset=True),
-        "average": lambda kernel: ok.NORMA("squared", kernel, step=0.1, average=True),
-    }
-
-    def kept(self, start, budget):
-        """f of `start` at X and NEW when only the terms that the budget keeps are counted."""
-        points, alpha = start.support_vectors_, start.dual_coef_[0]
-        live = np.flatnonzero(alpha)
-        if isinstance(budget, ok.Smallest):
-            live = live[np.sort(np.argsort(np.abs(alpha[live]), kind="stable")[-budget.size:])]
-        elif isinstance(budget, ok.Window):
-            live = live[live >= len(alpha) - budget.steps]
-        elif isinstance(budget, int):
-            live = live[-budget:]
-        points = [points[i] for i in live]
-        return (start._state.kernel(np.r_[X, NEW], points) @ alpha[live] if len(live) else 0.0) + start.intercept_
-
-    @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
-    @pytest.mark.parametrize("kernel", [ok.Gaussian(1.5), ok.Laplacian(), ok.Polynomial(2, 0.1), dot], ids=str)
-    @pytest.mark.parametrize("start", STARTS)
-    def test_terms_go_on(self, start, kernel, budget):
-        start = self.STARTS[start](kernel).partial_fit(X, TARGETS)
-        before = pickle.dumps(start)
-        model = ok.NORMA("squared", kernel, budget=budget, offset=True, regularization=0.0)
-        first = model.progressive(NEW[:1], [1.0], sample_weight=[0.0], initial=start)  # learns nothing
-        expected = self.kept(start, budget)
-        assert np.isclose(first[0], expected[40], rtol=1e-10, atol=1e-12)
-        if not isinstance(budget, ok.Window) or budget.steps >= 100:
-            assert np.allclose(model.predict(np.r_[X, NEW]), expected, rtol=1e-10, atol=1e-12)
-        assert model.t_ == 1
-        model._state.engine._check()
-        model.partial_fit(X, TARGETS)
-        assert pickle.dumps(start) == before
-
-    def test_a_term_of_the_average_that_is_zero_takes_no_room(self):
-        start = ok.NORMA("squared", average=True).partial_fit(X[:6], TARGETS[:6])
-        size = np.count_nonzero(start.dual_coef_)
-        model = ok.NORMA("squared", budget=size, regularization=0.0)
-        model.partial_fit(X[:1], [1.0], sample_weight=[0.0], initial=start)
-        assert np.allclose(model.predict(NEW), start.predict(NEW), rtol=1e-12)
-        assert model.n_terms_ == size
-
-    @pytest.mark.parametrize("kernel", [ok.Linear(), 0.25 * ok.Linear()], ids=repr)
-    @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
-    @pytest.mark.parametrize("average", [False, True])
-    def test_weights_go_on_as_weights_or_as_one_term(self, kernel, budget, average):
-        start = ok.NORMA("squared", kernel, average=average, offset=True).partial_fit(X, TARGETS)
-        model = ok.NORMA("squared", kernel, budget=budget, offset=True, regularization=0.0)
-        model.partial_fit(X[:1], [1.0], sample_weight=[0.0], initial=start)
-        assert np.allclose(model.predict(NEW), start.predict(NEW), rtol=1e-12)
-        assert np.allclose(model.coef_, start.coef_, rtol=1e-12)
-        assert model.n_terms_ == (0 if budget is None else 1)
-
-    @pytest.mark.parametrize("budget", [5, 100, ok.Window(7), ok.Smallest(5)], ids=repr)
-    def test_linear_terms_become_weights(self, budget):
-        start = ok.NORMA("squared", "linear", budget=budget).partial_fit(X, TARGETS)
-        model = ok.NORMA("squared", "linear", regularization=0.0, average=True)
-        model.partial_fit(X[:1], [1.0], sample_weight=[0.0], initial=start)
-        assert np.allclose(model.predict(NEW), start.predict(NEW), rtol=1e-12)
-
-    def test_weights_that_are_zero_make_no_term(self):
-        start = ok.NORMA("squared", "linear").partial_fit(X[:1], [0.0], sample_weight=[0.0])
-        model = ok.NORMA("squared", "linear", budget=5).partial_fit(X[:1], [0.0], sample_weight=[0.0], initial=start)
-        assert model.n_terms_ == 0
-
-    def test_a_start_without_terms_is_zero(self):
-        for kernel, points in (("gaussian", X), ("laplacian", X), (overlap, list("abcd"))):
-            start = ok.NORMA("squared", kernel).partial_fit(points[:1], [1.0], sample_weight=[0.0])
-            assert start.n_terms_ == 0
-            model = ok.NORMA("squared", kernel).partial_fit(points[:3], [1.0, 2.0, 3.0], initial=start)
-            plain = ok.NORMA("squared", kernel).partial_fit(points[:3], [1.0, 2.0, 3.0])
-            assert (model.predict(points) == plain.predict(points)).all()
-
-    @pytest.mark.parametrize("method", ["fit", "partial_fit", "progressive"])
-    def test_it_continues_like_a_model_that_never_stopped(self, method):
-        whole = ok.NORMA("squared", step=0.2).partial_fit(X, TARGETS)
-        start = ok.NORMA("squared", step=0.2).partial_fit(X[:20], TARGETS[:20])
-        model = ok.NORMA("squared", step=0.2)
-        getattr(model, method)(X[20:], TARGETS[20:], initial=start)
-        assert np.allclose(model.predict(NEW), whole.predict(NEW), rtol=1e-10)
-        assert model.t_ == 20
-
-    def test_a_model_may_start_from_itself(self):
-        model = ok.NORMA("squared", step=0.2).partial_fit(X[:20], TARGETS[:20])
-        whole = ok.NORMA("squared", step=0.2).partial_fit(X, TARGETS)
-        model.fit(X[20:], TARGETS[20:], initial=model)
-        assert np.allclose(model.predict(NEW), whole.predict(NEW), rtol=1e-10)
-
-    def test_labels_come_along(self):
-        start = ok.Perceptron().partial_fit(X, np.where(LABELS > 0, "yes", "no"))
-        model = ok.NORMA("logistic").partial_fit(X[:2], ["yes", "yes"], initial=start)
-        assert model.classes_.tolist() == ["no", "yes"]
-
-    def test_precision_may_differ(self):
-        for before, after in ((np.float32, np.float64), (np.float64, np.float32)):
-            start = ok.NORMA("squared").partial_fit((50 + X).astype(before), TARGETS)
-            model = ok.NORMA("squared", regularization=0.0)
-            model.partial_fit((50 + X[:1]).astype(after), [1.0], sample_weight=[0.0], initial=start)
-            assert np.allclose(model.predict(50 + NEW), start.predict(50 + NEW), rtol=1e-3, atol=1e-4)
-
-    def test_callable_objects_are_the_same_kernel(self):
-        kernel = functools.partial(lambda scale, a, b: scale * overlap(a, b), 2.0)
-        start = ok.NORMA("squared", kernel, step=0.01).partial_fit(["ab", "bc"], [1.0, 2.0])
-        model = ok.NORMA("squared", kernel, step=0.01).partial_fit(["abc"], [1.0], initial=start)
-        assert model.n_terms_ == 3
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("algorithm", [ok.ILK, ok.SILK, ok.PassiveAggressive])
+@each("dtype", [np.float64, np.float32])
+@each("algorithm", [ok.ILK, ok.SILK, ok.PassiveAggressive])
 def test_an_example_on_the_threshold_is_ordinary_whatever_the_chunk(algorithm, dtype):
     """Implicit steps take f(x) to the margin itself; rounding must not decide."""
     points = np.random.default_rng(0).uniform(0, 3, size=(60, 3)).astype(dtype)

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
+from cases import each
 import reference
 from onlinekernels._core import vecmath
 from test_oracle import GRAM, KERNELS, describe, shared_sign
@@ -17,7 +18,7 @@ def points(kernel, n, seed):
     return rng.normal(size=(n, 3))
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@each("kernel", KERNELS, ids=repr)
 def test_gram_and_diagonal_equal_the_definition(kernel):
     X, Z = points(kernel, 8, 1), points(kernel, 5, 2)
     if not isinstance(kernel, ok.Kernel):
@@ -28,7 +29,7 @@ def test_gram_and_diagonal_equal_the_definition(kernel):
     np.testing.assert_allclose(kernel.diagonal(X), kernel(X).diagonal(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [k for k in KERNELS if isinstance(k, ok.Kernel)], ids=repr)
+@each("kernel", [k for k in KERNELS if isinstance(k, ok.Kernel)], ids=repr)
 def test_gram_matrices_are_symmetric_and_positive_semidefinite(kernel):
     if "shared_sign" in repr(kernel):
         pytest.skip("not a positive semidefinite kernel")
@@ -37,8 +38,8 @@ def test_gram_matrices_are_symmetric_and_positive_semidefinite(kernel):
     assert np.linalg.eigvalsh(gram).min() > -1e-9 * np.trace(gram)
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-9), (np.float32, 2e-3)])
-@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
+@each("dtype, tolerance", [(np.float64, 1e-9), (np.float32, 2e-3)])
+@each("offset", [0.0, 1e3, 1e6])
 def test_a_large_offset_in_the_data_costs_no_digits(offset, dtype, tolerance):
     X = (RNG.integers(-64, 64, size=(60, 4)) / 16.0 + offset).astype(dtype)     # exact at every offset
     centred = X.astype(float) - offset
@@ -97,9 +98,9 @@ def test_an_example_without_length_makes_no_term():
     assert model.n_terms_ == 1
 
 
-@pytest.mark.parametrize("kernel", [ok.Gaussian(4.0), ok.Polynomial(3, 0.1), ok.Laplacian(0.2), ok.Linear(),
-                                    ok.Gaussian(4.0) + 0.1 * ok.Linear()], ids=repr)
-@pytest.mark.parametrize("chunk", [1, 64])
+@each("kernel", [ok.Gaussian(4.0), ok.Polynomial(3, 0.1), ok.Laplacian(0.2), ok.Linear(),
+                 ok.Gaussian(4.0) + 0.1 * ok.Linear()], ids=repr)
+@each("chunk", [1, 64])
 def test_single_precision_stays_within_its_documented_tolerance(kernel, chunk):
     X, y = RNG.normal(size=(400, 16)).astype(np.float32), RNG.normal(size=400)
     narrow = ok.NORMA(ok.Huber(), kernel, step=0.05, budget=100)
@@ -148,7 +149,7 @@ class TestExp:
         x = [0.0, -0.0, -np.inf, np.inf, 710.0, -745.0, -708.4, np.nan]
         np.testing.assert_array_equal(vecmath.exp(x), [1.0, 1.0, 0.0, np.inf, np.inf, 0.0, 0.0, np.nan])
 
-    @pytest.mark.parametrize("n", range(40))
+    @each("n", range(40))
     def test_every_length(self, n):
         x = np.linspace(-5, 0, n)
         np.testing.assert_allclose(vecmath.exp(x), np.exp(x), rtol=5e-16)

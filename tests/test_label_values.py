@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 from onlinekernels.labels import ManyLabels
@@ -87,7 +88,7 @@ def models(name):
         yield two, ok.NORMA("logistic", ok.Gaussian(0.2), step=0.9, epochs=3)
 
 
-@pytest.mark.parametrize("name", TRIPLES)
+@each("name", TRIPLES)
 def test_labels_come_back_as_they_went_in(name, tmp_path):
     for labels, model in models(name):
         y = rows(labels, 8)
@@ -116,7 +117,7 @@ def test_labels_come_back_as_they_went_in(name, tmp_path):
                 model.save(tmp_path / "m.npz")
 
 
-@pytest.mark.parametrize("name", TRIPLES)
+@each("name", TRIPLES)
 def test_labels_named_by_classes(name):
     for labels, model in models(name):
         y, classes = rows(labels, 8), rows(labels, len(labels))
@@ -129,7 +130,7 @@ def test_labels_named_by_classes(name):
         assert model.score(X, y) == 1.0
 
 
-@pytest.mark.parametrize("name", TRIPLES)
+@each("name", TRIPLES)
 def test_weights_of_labels(name):
     for labels, model in models(name):
         y, names = rows(labels, 6), plain(labels)
@@ -142,7 +143,7 @@ def test_weights_of_labels(name):
         np.testing.assert_array_equal(weighted.decision_function(X), twin.decision_function(X))
 
 
-@pytest.mark.parametrize("name", TRIPLES)
+@each("name", TRIPLES)
 def test_streams_of_labels(name):
     for labels, model in models(name):
         y = rows(labels, 8)
@@ -160,9 +161,9 @@ def test_mixed_types_cannot_be_two_classes():
 MOMENT = np.datetime64("2020-01-02")
 
 
-@pytest.mark.parametrize("label", [MOMENT, MOMENT.astype("M8[ns]"), MOMENT.astype("M8[h]"), DAY,
-                                   datetime.datetime(2020, 1, 2)], ids=repr)
-@pytest.mark.parametrize("loss", ["hinge", "multiclass_hinge"])
+@each("label", [MOMENT, MOMENT.astype("M8[ns]"), MOMENT.astype("M8[h]"), DAY,
+                datetime.datetime(2020, 1, 2)], ids=repr)
+@each("loss", ["hinge", "multiclass_hinge"])
 def test_a_moment_is_a_moment_in_any_unit(loss, label):
     model = ok.NORMA(loss, ok.Gaussian(0.2), step=0.9, epochs=3).fit(X, rows(np.array(["2020-01-02", "2021-01-01"], dtype="M8[D]"), 8))
     model.learn_one(X[0], label).partial_fit(X[:1], [label])
@@ -196,8 +197,8 @@ def test_a_date_and_a_time_of_the_same_moment_are_not_merged():
         ok.NORMA().fit(X[:2], [DAY, midnight])
 
 
-@pytest.mark.parametrize("loss", ["hinge", "multiclass_hinge"])
-@pytest.mark.parametrize("missing", [
+@each("loss", ["hinge", "multiclass_hinge"])
+@each("missing", [
     np.array(["2020-01-01", "NaT", "2021-01-01"], dtype="M8[ns]"), np.array([1, "NaT", 2], dtype="m8[s]"),
     [np.datetime64("2020"), np.datetime64("NaT"), DAY], [1, None, 2], [1.0, float("nan"), 2.0], [1, float("inf"), 2],
     np.array([1, complex("nan"), 2j]),
@@ -246,8 +247,8 @@ class TestTies:
 
     FAR = np.array([[1e3], [-1e3]])
 
-    @pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
-    @pytest.mark.parametrize("y", [["c", "b", "a", "c"], [3, 1, 2, 3], ["b", "a", "b", "a"]], ids=str)
+    @each("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
+    @each("y", [["c", "b", "a", "c"], [3, 1, 2, 3], ["b", "a", "b", "a"]], ids=str)
     def test_after_fit(self, loss, y):
         model = ok.NORMA(loss, ok.Gaussian(0.5), step=0.5).fit(X[:4], y)
         assert model.predict(self.FAR).tolist() == [min(y)] * 2 and model.predict_one(self.FAR[0]) == min(y)
@@ -260,7 +261,7 @@ class TestTies:
         labels = ManyLabels(["b", "c", "a"], False, [2, 0, 1])
         assert labels.decode(np.zeros((1, 2))).tolist() == ["b"] and labels.chosen(np.zeros((1, 2))).tolist() == [0]
 
-    @pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared", "hinge", "logistic"])
+    @each("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared", "hinge", "logistic"])
     def test_scores_probabilities_and_predictions_agree(self, loss):
         rng = np.random.default_rng(0)
         for seed in range(30):
@@ -278,7 +279,7 @@ class TestTies:
                 np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["tuples", "beyond 2**53", "beyond 2**63", "zero characters", "dates", "times", "moments in ns"])
+@each("name", ["tuples", "beyond 2**53", "beyond 2**63", "zero characters", "dates", "times", "moments in ns"])
 def test_labels_of_river(name):
     pytest.importorskip("river")
     pandas = pytest.importorskip("pandas")

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 
@@ -77,9 +78,9 @@ def test_labels_from_matrices_and_callables():
     assert sorted(asked, key=str) == sorted([(a, b) for a in names for b in names], key=str)    # once
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "linear", ok.AdditiveExponential()], ids=repr)
-@pytest.mark.parametrize("loss", ["graph_hinge", "nu_graph_hinge", "multiclass_hinge", "multiclass_logistic"])
-@pytest.mark.parametrize("given", ["matrices", "callables"])
+@each("kernel", ["gaussian", "linear", ok.AdditiveExponential()], ids=repr)
+@each("loss", ["graph_hinge", "nu_graph_hinge", "multiclass_hinge", "multiclass_logistic"])
+@each("given", ["matrices", "callables"])
 def test_a_taxonomy_as_labels_of_ones_own(tmp_path, given, loss, kernel):
     names = TREE.names()
     distance, between = TREE.distance, TREE.kernel
@@ -112,7 +113,7 @@ def test_a_start_must_have_the_kernel_between_labels():
             ok.NORMA("multiclass_hinge", labels=other).fit(np.eye(3), list("abc"), initial=start)
 
 
-@pytest.mark.parametrize("labels, words", [
+@each("labels, words", [
     (ok.Taxonomy({"a": "b", "b": "a"}), "cycle"),
     (ok.Taxonomy({"a": "r", "b": "c", "c": "b"}), "cycle"),
     (ok.Taxonomy({"a": "r", "b": "s"}), "one root"),
@@ -150,7 +151,7 @@ def test_structures_that_make_no_sense_are_refused_at_the_first_fit(labels, word
     assert pickle.dumps(model) == before
 
 
-@pytest.mark.parametrize("build, words", [
+@each("build, words", [
     (lambda: ok.NORMA(ok.Hinge(), labels=TREE).partial_fit(X, Y), "many classes"),
     (lambda: ok.ILK(ok.MulticlassLogistic(), labels=TREE).partial_fit(X, Y), "delta kernel"),
     (lambda: ok.SILK(ok.MulticlassSquared(), labels=TREE).partial_fit(X, Y), "delta kernel"),
@@ -183,7 +184,7 @@ def test_combinations_that_make_no_sense_are_refused_in_a_sentence(build, words)
         build()
 
 
-@pytest.mark.parametrize("model", [
+@each("model", [
     ok.NORMA(ok.GraphHinge(), labels=TREE, budget=5),
     ok.NORMA(ok.GraphHinge(), labels=ok.Labels(list("abc"), OWN_DISTANCE, np.ones((3, 3)) + np.eye(3)), budget=5),
     ok.SILK(ok.MulticlassHinge(), budget=5),
@@ -271,8 +272,8 @@ def test_a_loss_of_many_classes_that_fails_stops_before_its_row():
     assert copy.deepcopy(model).predict(X).tolist() == model.predict(X).tolist()
 
 
-@pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
-@pytest.mark.parametrize("scale", [False, True])
+@each("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
+@each("scale", [False, True])
 def test_labels_of_rows_that_were_not_learned_do_not_stay(loss, scale, tmp_path):
     model = ok.NORMA(loss, "linear", scale=scale).partial_fit([[0.0], [1.0]], ["a", "b"])
     for learn in (lambda: model.partial_fit([[1e200]], ["typo"]), lambda: model.learn_one([1e200], "typo"),
@@ -296,8 +297,8 @@ def test_a_row_that_was_not_learned_does_not_settle_which_label_is_negative():
     assert model.partial_fit([[1.0]], [-1]).classes_.tolist() == [-1, 1]
 
 
-@pytest.mark.parametrize("loss", ["hinge", "multiclass_hinge"])
-@pytest.mark.parametrize("missing", [None, float("nan")])
+@each("loss", ["hinge", "multiclass_hinge"])
+@each("missing", [None, float("nan")])
 def test_missing_labels_are_refused(loss, missing):
     X = np.arange(3.0)[:, None]
     with pytest.raises(ValueError, match="y contains NaN or None"):
@@ -307,14 +308,14 @@ def test_missing_labels_are_refused(loss, missing):
         fitted.learn_one([1.0], missing)
 
 
-@pytest.mark.parametrize("dtype", ["object", "string", "category"])
+@each("dtype", ["object", "string", "category"])
 def test_missing_labels_of_pandas_are_refused(dtype):
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="y contains NaN or None"):
         ok.NORMA("multiclass_hinge").partial_fit(np.arange(3.0)[:, None], pandas.Series(["a", None, "b"], dtype=dtype))
 
 
-@pytest.mark.parametrize("look", [lambda tree: tree.names(), lambda tree: tree.nodes(), lambda tree: tree.validate()])
+@each("look", [lambda tree: tree.names(), lambda tree: tree.nodes(), lambda tree: tree.validate()])
 def test_doubled_labels_are_refused_wherever_one_looks(look):
     tree = ok.Taxonomy({"a": "r", "b": "r"}, labels=["a", "b", "a"])    # the constructor never raises
     with pytest.raises(ValueError, match="each label once. Got 'a' twice"):
@@ -337,7 +338,7 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize("labels, options", PATHS.values(), ids=PATHS)
+@each("labels, options", PATHS.values(), ids=PATHS)
 def test_paths_give_the_tree_of_their_prefixes(labels, options, tmp_path):
     """Ancestors of a label are the prefixes of its path, whatever inner nodes are called."""
     tree = ok.Taxonomy.from_paths(labels, **options)
@@ -377,7 +378,7 @@ def test_inner_nodes_keep_the_names_that_are_their_own():
     assert ok.Taxonomy.from_paths(["a_b x", "a b x", "a b_ x"], pieces).nodes().count("a/b/") == 1
 
 
-@pytest.mark.parametrize("labels, split, words", [
+@each("labels, split, words", [
     (["a/b", "a-b"], lambda label: label.replace("-", "/").split("/"), "'a/b' and 'a-b' of from_paths have one path"),
     (["a/b", ""], lambda label: label.split("/") if label else [], "'' of from_paths has no path"),
 ])
@@ -386,7 +387,7 @@ def test_paths_that_are_no_paths_are_refused(labels, split, words):
         ok.Taxonomy.from_paths(labels, split)
 
 
-@pytest.mark.parametrize("labels", [
+@each("labels", [
     ok.Taxonomy({1: 0, 2: 0, 3: 0}, labels=[1, 2, 3]),
     ok.Taxonomy({2**63: "r", -1: "r", 2**53 + 1: "r"}, labels=[2**63, -1, 2**53 + 1]),
     ok.LabelGraph([(2**53, 2**53 + 1, 1.0), (2**53 + 1, -1, 1.0)]),
@@ -412,7 +413,7 @@ def test_a_fit_that_fails_keeps_its_own_labels():
     assert model.t_ == 2 and model.classes_.tolist() == ["a", "b"] and model.predict([[1.0]]).tolist() == ["b"]
 
 
-@pytest.mark.parametrize("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
+@each("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
 def test_scores_have_as_many_columns_as_there_are_classes_after_an_error(loss):
     model = ok.NORMA(loss).partial_fit([[1.0], [2.0]], ["a", "b"])
     with pytest.raises(FloatingPointError):
@@ -425,3 +426,16 @@ def test_scores_have_as_many_columns_as_there_are_classes_after_an_error(loss):
 def test_numbers_beyond_all_floats_are_refused():
     with pytest.raises(ValueError, match="'kernel' parameter of Labels must be a matrix of 2 x 2 numbers"):
         ok.NORMA("graph_hinge", labels=ok.Labels(["a", "b"], kernel=[[10**400, 0], [0, 1]])).fit([[0.0], [1.0]], ["a", "b"])
+
+
+def test_runners_up_after_fit_go_by_the_order_of_classes():
+    X = np.array([[0.0], [100.0], [200.0], [300.0]])
+    model = ok.NORMA("multiclass_hinge", "gaussian").fit(X[:3], ["c", "a", "b"])
+    for again in (model, pickle.loads(pickle.dumps(model))):
+        again.learn_one(X[3], "b")               # all scores are 0: the runner-up is the first of the others
+        assert again.classes_[np.flatnonzero(again.dual_coef_[:, -1] < 0)].tolist() == ["a"]
+        again.learn_one([400.0], "new")
+        again.learn_one([500.0], "a")
+        assert again.classes_[np.flatnonzero(again.dual_coef_[:, -1] < 0)].tolist() == ["b"]
+    stream = ok.NORMA("multiclass_hinge", "gaussian").partial_fit(X[:3], ["c", "a", "b"]).partial_fit(X[3:], ["b"])
+    assert stream.classes_[np.flatnonzero(stream.dual_coef_[:, -1] < 0)].tolist() == ["c"]

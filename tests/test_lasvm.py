@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from cases import each
 from reference import kernel_value
 from test_oracle import describe
 
@@ -134,8 +135,8 @@ def agrees(model, oracle, points):
     model._state.engine._check()
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("penalty", [0.3, 2.0, 50.0])
+@each("kernel", KERNELS, ids=repr)
+@each("penalty", [0.3, 2.0, 50.0])
 def test_it_is_the_algorithm_of_the_paper(kernel, penalty):
     X, y, rng = stream(int(10 * penalty), 30)
     weights = rng.choice([0.0, 0.5, 1.0, 3.0], 30)
@@ -299,8 +300,8 @@ def test_an_error_of_fit_names_the_row_of_x():
             ok.LASVM(random_state=bad).fit(X[:9], y[:9])
 
 
-@pytest.mark.parametrize("penalty", [0.2, 1.0, 30.0])
-@pytest.mark.parametrize("seed", range(3))
+@each("penalty", [0.2, 1.0, 30.0])
+@each("seed", range(3))
 def test_after_passes_it_is_the_support_vector_machine(penalty, seed):
     svm = pytest.importorskip("sklearn.svm")
     X, y, _ = stream(seed, 120, 3)
@@ -343,8 +344,8 @@ def test_the_first_examples_wait_for_the_other_class():
     assert model._state.function.dictionary.held == 5 and model.n_terms_ == 0
     np.testing.assert_array_equal(model.decision_function([[3.0]]), [1.0])
     twin = pickle.loads(pickle.dumps(model))
-    for each in (model, twin):
-        each.partial_fit([[-1.0]], [-1]).finish()
+    for one in (model, twin):
+        one.partial_fit([[-1.0]], [-1]).finish()
     assert model.predict([[2.0], [-2.0]]).tolist() == [1, -1]
     np.testing.assert_array_equal(twin.decision_function([[3.0]]), model.decision_function([[3.0]]))
 
@@ -357,7 +358,7 @@ def test_examples_far_from_the_margin_do_not_stay():
     assert model.score(X, y) > 0.99
 
 
-@pytest.mark.parametrize("kind", ["dense", "single", "sparse", "objects", "precomputed", "additive"])
+@each("kind", ["dense", "single", "sparse", "objects", "precomputed", "additive"])
 def test_a_saved_or_pickled_model_continues_bit_for_bit(tmp_path, kind):
     X, y, _ = stream(11, 160, 3)
     kernel, points = {

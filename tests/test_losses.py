@@ -1,8 +1,8 @@
 """Losses against their definitions: the oracle, finite differences, and the conventions at kinks."""
 import numpy as np
-import pytest
 
 import onlinekernels as ok
+from cases import each
 import reference
 from test_oracle import LOSSES, describe
 
@@ -18,7 +18,7 @@ def scalar_of(loss):
     return getattr(loss, loss.scalar_name) if loss.scalar_name else None
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@each("loss", LOSSES, ids=repr)
 def test_value_derivative_curvature_equal_the_oracle(loss):
     name, params = describe(loss)
     for method, oracle in [("value", reference.loss_value), ("derivative", reference.loss_derivative),
@@ -28,7 +28,7 @@ def test_value_derivative_curvature_equal_the_oracle(loss):
             np.testing.assert_allclose(getattr(loss, method)(SCORES, y), expected, rtol=1e-13, atol=1e-300)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@each("loss", LOSSES, ids=repr)
 def test_the_derivative_is_the_slope_of_the_value_and_the_curvature_of_the_derivative(loss):
     h = 1e-6
     scores = SCORES[np.abs(SCORES) < 100]
@@ -42,7 +42,7 @@ def test_the_derivative_is_the_slope_of_the_value_and_the_curvature_of_the_deriv
         np.testing.assert_allclose(loss.curvature(smooth, y), bend, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("loss", [loss for loss in ADAPTIVE if not isinstance(loss, ok.NuHuber)], ids=repr)
+@each("loss", [loss for loss in ADAPTIVE if not isinstance(loss, ok.NuHuber)], ids=repr)
 def test_the_scalar_gradient_is_the_slope_in_the_scalar(loss):
     """Would fail for the sign that K prints."""
     h = 1e-7
@@ -100,7 +100,7 @@ class WideHinge(ok.Hinge):
     """Inherits the formula, so it stays compiled."""
 
 
-@pytest.mark.parametrize("chunk", [1, 50])
+@each("chunk", [1, 50])
 def test_a_loss_in_python_equals_the_compiled_one(chunk):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
@@ -118,7 +118,7 @@ def test_own_losses_have_their_own_derivative():
     assert WideHinge(2.0).value(1.0, 1) == 1.0
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@each("loss", LOSSES, ids=repr)
 def test_one_step_of_norma_is_a_gradient_step(loss):
     """f_2 - f_1 = -eta times the gradient of lambda/2 |f|^2 + l(f(x) + b, y), by finite differences."""
     rng = np.random.default_rng(2)
@@ -147,8 +147,8 @@ def test_one_step_of_norma_is_a_gradient_step(loss):
     np.testing.assert_allclose(end, start - eta * moved, atol=1e-7)
 
 
-@pytest.mark.parametrize("loss", [ok.MulticlassHinge(), ok.MulticlassLogistic(), ok.MulticlassSquared(),
-                                  ok.NuMulticlassHinge(0.3)], ids=repr)
+@each("loss", [ok.MulticlassHinge(), ok.MulticlassLogistic(), ok.MulticlassSquared(),
+               ok.NuMulticlassHinge(0.3)], ids=repr)
 def test_score_vectors_of_any_shape(loss):
     rng = np.random.default_rng(0)
     scores, y = rng.normal(size=(2, 3, 4)), rng.integers(4, size=(2, 3))

@@ -4,6 +4,7 @@ import re
 import sys
 
 import pytest
+from cases import each
 
 from onlinekernels.__main__ import main
 from onlinekernels.commandline import tour
@@ -108,7 +109,7 @@ def test_one_example_is_enough(capsys):
     assert len(table_of(capsys.readouterr().out)) == len(NAMES)
 
 
-@pytest.mark.parametrize(
+@each(
     "argv", [["--examples", "0"], ["--examples", "many"], ["--seed", "-1"], ["nonsense"]]
 )
 def test_bad_arguments_end_with_a_sentence(argv, capsys):
@@ -183,7 +184,7 @@ def test_the_picture_has_a_default_name(tmp_path, monkeypatch, capsys):
     assert "onlinekernels-tour.png" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["missing/tour.png", "tour.nonsense"])
+@each("name", ["missing/tour.png", "tour.nonsense"])
 def test_a_picture_that_cannot_be_written_is_said_so(name, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     assert main([*SHORT, "--plot", str(tmp_path / name)]) == 1

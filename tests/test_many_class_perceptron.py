@@ -3,6 +3,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 
@@ -38,9 +39,9 @@ def oracle(K, y, update, offset):
     return np.array(made), alpha
 
 
-@pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("offset", [False, True])
-@pytest.mark.parametrize("kernel", [ok.Gaussian(0.7), ok.Linear(), ok.AdditiveExponential()], ids=repr)
+@each("update", UPDATES)
+@each("offset", [False, True])
+@each("kernel", [ok.Gaussian(0.7), ok.Linear(), ok.AdditiveExponential()], ids=repr)
 def test_it_is_the_papers_update_in_any_chunks(update, offset, kernel):
     classes = np.unique(Y)
     y = np.searchsorted(classes, Y)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from cases import each
 
 import onlinekernels as ok
 from onlinekernels.maps import feature_map
@@ -96,7 +97,7 @@ MAPS = {
 
 
 class TestFeatures:
-    @pytest.mark.parametrize("base", [ok.Gaussian(0.8), ok.Laplacian(1.3), "gaussian"], ids=repr)
+    @each("base", [ok.Gaussian(0.8), ok.Laplacian(1.3), "gaussian"], ids=repr)
     def test_gram_of_random_fourier_features(self, base):
         kernel = ok.RandomFourier(base, 30, seed=5)
         base = ok.Gaussian() if base == "gaussian" else base
@@ -141,7 +142,7 @@ class TestFeatures:
                            for seed in range(10)]) for size in sizes]
         assert -0.65 < np.polyfit(np.log(sizes), np.log(errors), 1)[0] < -0.35
 
-    @pytest.mark.parametrize("largest", [1.0, 1e3, 9e5, 1e7, 1e12])
+    @each("largest", [1.0, 1e3, 9e5, 1e7, 1e12])
     def test_cosines_and_sines_of_large_phases(self, largest):
         phases = np.random.default_rng(0).uniform(-largest, largest, size=(500, 1))
         part = {"map": "fourier", "law": "gaussian", "rate": 1.0, "size": 8, "seed": 0, "scale": 4.0}
@@ -156,8 +157,8 @@ class TestFeatures:
             np.testing.assert_allclose(there, here, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", MAPS)
-@pytest.mark.parametrize("learner", LEARNERS)
+@each("name", MAPS)
+@each("learner", LEARNERS)
 def test_a_map_is_a_linear_kernel_on_features(learner, name):
     """One row at a time, in chunks, and in one call: the scores of a linear model that is given the features."""
     kernel, features = MAPS[name]
@@ -202,11 +203,11 @@ def test_chunks_do_not_matter(data):
 
 
 class TestNystroem:
-    @pytest.mark.parametrize("base", [ok.Gaussian(1.0), ok.Gaussian(6.0), ok.Laplacian(0.5),
-                                      ok.Polynomial(3, scale=0.1),
-                                      ok.Linear(), ok.Gaussian() + 0.2 * ok.Linear() + ok.Constant(), ok.Normalized(ok.Polynomial(2)),
-                                      ok.AdditiveExponential(), ok.Gaussian(1.0) + ok.Noise(0.3)], ids=repr)
-    @pytest.mark.parametrize("learner", LEARNERS)
+    @each("base", [ok.Gaussian(1.0), ok.Gaussian(6.0), ok.Laplacian(0.5),
+                   ok.Polynomial(3, scale=0.1),
+                   ok.Linear(), ok.Gaussian() + 0.2 * ok.Linear() + ok.Constant(), ok.Normalized(ok.Polynomial(2)),
+                   ok.AdditiveExponential(), ok.Gaussian(1.0) + ok.Noise(0.3)], ids=repr)
+    @each("learner", LEARNERS)
     def test_with_as_many_points_as_rows_it_is_exact(self, learner, base):
         if learner == "romma" and isinstance(base, ok.Linear):
             pytest.skip("nothing separates these examples, and ROMMA grows until rounding shows")
@@ -290,9 +291,9 @@ class TestNystroem:
         np.testing.assert_array_equal(model.support_vectors_, X[[0, 2]])
 
 
-@pytest.mark.parametrize("kernel", [kernel for kernel, _ in MAPS.values()] + [ok.Normalized(MAPS["sum"][0])], ids=repr)
+@each("kernel", [kernel for kernel, _ in MAPS.values()] + [ok.Normalized(MAPS["sum"][0])], ids=repr)
 class TestContinuing:
-    @pytest.mark.parametrize("known", [1, 15, 30, 31, 120])
+    @each("known", [1, 15, 30, 31, 120])
     def test_saved_and_pickled_models_continue_bit_for_bit(self, kernel, known, tmp_path):
         model = ok.SVMD("hinge", kernel, offset=True).partial_fit(X[:known], SIGNS[:known], classes=[-1, 1])
         model.save(tmp_path / "model.npz")
@@ -385,11 +386,11 @@ def test_combine():
         ok.combine(apart)
 
 
-@pytest.mark.parametrize("kernel, fill", [(ok.RandomFourier("gaussian", 20), 0.0),
-                                          (ok.RandomFourier("laplacian", 20), 2.5),
-                                          (ok.Nystroem("gaussian", 15), 2.5), (ok.Nystroem("gaussian", 500), 0.0),
-                                          (ok.Linear() + ok.RandomFourier("gaussian", 8) + ok.Nystroem("laplacian", 9), 0.0)],
-                         ids=repr)
+@each("kernel, fill", [(ok.RandomFourier("gaussian", 20), 0.0),
+                       (ok.RandomFourier("laplacian", 20), 2.5),
+                       (ok.Nystroem("gaussian", 15), 2.5), (ok.Nystroem("gaussian", 500), 0.0),
+                       (ok.Linear() + ok.RandomFourier("gaussian", 8) + ok.Nystroem("laplacian", 9), 0.0)],
+      ids=repr)
 def test_more_features_later(kernel, fill):
     """The function stays as it is where new columns hold what all examples had there."""
     model = ok.NORMA("hinge", kernel).partial_fit(X[:80, :2], SIGNS[:80])
@@ -412,7 +413,7 @@ def test_growing_label_sets():
     np.testing.assert_allclose(model.decision_function(X), whole.decision_function(X), atol=1e-9)
 
 
-@pytest.mark.parametrize("kernel, words", [
+@each("kernel, words", [
     (ok.RandomFourier("linear"), "Gaussian or a Laplacian"),
     (ok.RandomFourier(None), "'kernel'"),
     (ok.RandomFourier("gaussian", 7), "even number"),
@@ -432,8 +433,8 @@ def test_what_makes_no_sense_is_refused(kernel, words):
         ok.NORMA("hinge", kernel).partial_fit(X, SIGNS)
 
 
-@pytest.mark.parametrize("model", [ok.VotedPerceptron(ok.RandomFourier("gaussian")),
-                                   ok.Adatron(ok.Nystroem("gaussian"))], ids=repr)
+@each("model", [ok.VotedPerceptron(ok.RandomFourier("gaussian")),
+                ok.Adatron(ok.Nystroem("gaussian"))], ids=repr)
 def test_algorithms_that_keep_their_examples(model):
     with pytest.raises(ValueError, match="feature map"):
         model.fit(X, SIGNS)

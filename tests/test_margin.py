@@ -1,11 +1,14 @@
 """Projection, ALMA, the Ballseptron, ROMMA, the Voted Perceptron and the Adatron: against their oracles and their own definitions."""
 import itertools
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import onlinekernels as ok
+from apart import run_apart
+from cases import each
 from reference_margin import (
     ReferenceALMA,
     ReferenceBallseptron,
@@ -94,8 +97,8 @@ def same_terms(model, oracle, **close):
 # ---- Projection: the oracle ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@each("kernel", KERNELS, ids=repr)
+@each("loss", LOSSES, ids=repr)
 def test_projection_equals_the_oracle(loss, kernel):
     combinations = itertools.product(BUDGETS, [None, 0.7, 3.0], [False, True])
     for seed, (budget, radius, offset) in enumerate(combinations):
@@ -116,7 +119,7 @@ def test_projection_equals_the_oracle(loss, kernel):
         model._state.engine._check()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each("seed", range(12))
 def test_projection_on_random_sizes_and_budgets(seed):
     rng = np.random.default_rng(50 + seed)
     n, size, d = int(rng.integers(1, 160)), int(rng.integers(1, 40)), int(rng.integers(1, 20))
@@ -134,9 +137,9 @@ def test_projection_on_random_sizes_and_budgets(seed):
     assert model.n_terms_ == len(oracle.rows)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("radius", [None, 0.5, 5.0])
-@pytest.mark.parametrize("offset", [False, True])
+@each("loss", LOSSES, ids=repr)
+@each("radius", [None, 0.5, 5.0])
+@each("offset", [False, True])
 def test_projection_with_a_linear_kernel_works_on_weights(loss, radius, offset):
     X, y, _ = stream(loss.task, 3, n=200, d=6, duplicates=0.0)
     labels = NAMES if loss.task == "multiclass" else None
@@ -150,8 +153,8 @@ def test_projection_with_a_linear_kernel_works_on_weights(loss, radius, offset):
         np.testing.assert_allclose(model.norm_, np.linalg.norm(W), rtol=1e-9)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("offset", [False, True])
+@each("kernel", KERNELS, ids=repr)
+@each("offset", [False, True])
 def test_without_a_ball_projection_is_passive_aggressive_without_a_cap(kernel, offset):
     for seed, loss in enumerate(LOSSES):
         X, y, _ = stream(loss.task, seed)
@@ -164,8 +167,8 @@ def test_without_a_ball_projection_is_passive_aggressive_without_a_cap(kernel, o
                                        rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", CURVED, ids=repr)
-@pytest.mark.parametrize("loss", [ok.Hinge(0.7), ok.Insensitive(0.2), ok.MulticlassHinge()], ids=repr)
+@each("kernel", CURVED, ids=repr)
+@each("loss", [ok.Hinge(0.7), ok.Insensitive(0.2), ok.MulticlassHinge()], ids=repr)
 def test_projection_is_ilk_without_regularization_and_a_cap_out_of_reach(kernel, loss):
     X, y, _ = stream(loss.task, 5, duplicates=0.0)
     ilk = ok.ILK(loss, kernel, regularization=0.0, penalty=1e3)
@@ -190,7 +193,7 @@ def feasible(loss, scores, y):
     return np.abs(scores - y) <= loss.width + 1e-10
 
 
-@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Hinge(0.3), ok.Insensitive(0.2), ok.SquaredInsensitive(0.1)], ids=repr)
+@each("loss", [ok.Hinge(), ok.Hinge(0.3), ok.Insensitive(0.2), ok.SquaredInsensitive(0.1)], ids=repr)
 def test_the_new_weights_are_the_nearest_feasible_point(loss):
     X, y, rng = stream(loss.task, 8, n=60, duplicates=0.0)
     model = ok.Projection(loss, ok.Linear(), offset=False)
@@ -238,8 +241,8 @@ def test_many_classes_move_onto_the_half_space_of_the_runner_up():
         assert len(others) > 30 and np.all(distances >= np.linalg.norm(new - W) - 1e-9)
 
 
-@pytest.mark.parametrize("kernel", CURVED, ids=repr)
-@pytest.mark.parametrize("loss", [ok.Hinge(1.0), ok.Insensitive(0.2)], ids=repr)
+@each("kernel", CURVED, ids=repr)
+@each("loss", [ok.Hinge(1.0), ok.Insensitive(0.2)], ids=repr)
 def test_in_the_kernels_space_one_term_meets_the_constraint_and_the_others_stay(loss, kernel):
     X, y, _ = stream(loss.task, 9, duplicates=0.0)
     model = ok.Projection(loss, kernel).partial_fit(X[:1], y[:1], **first_call(loss.task))
@@ -255,8 +258,8 @@ def test_in_the_kernels_space_one_term_meets_the_constraint_and_the_others_stay(
             np.testing.assert_array_equal(model.support_vectors_[-1], x)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+@each("kernel", KERNELS, ids=repr)
+@each("budget", BUDGETS, ids=repr)
 def test_the_ball_holds_after_every_example(kernel, budget):
     for loss, radius in itertools.product([ok.Hinge(), ok.Insensitive(0.1), ok.MulticlassHinge()], [0.2, 1.0, 4.0]):
         X, y, _ = stream(loss.task, 4)
@@ -300,7 +303,7 @@ def test_a_window_that_slides_past_every_term_leaves_nothing():
         np.testing.assert_array_equal(model.decision_function(X), np.zeros(6))
 
 
-@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+@each("kernel", CURVED, ids=repr)
 def test_a_start_outside_the_ball_is_refused_or_projected(kernel):
     X, y, _ = stream("binary", 6)
     start = ok.Projection("hinge", kernel).fit(X, y)
@@ -331,9 +334,9 @@ def test_cumulative_loss_obeys_herbsters_theorems():
         assert np.sum(losses) <= R2 * (radius + np.linalg.norm(u)) ** 2
 
 
-@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Insensitive(), ok.MulticlassHinge()], ids=repr)
-@pytest.mark.parametrize("kernel", [ok.Linear(), ok.Gaussian()], ids=repr)
-@pytest.mark.parametrize("budget", [None, ok.Recent(3)], ids=repr)
+@each("loss", [ok.Hinge(), ok.Insensitive(), ok.MulticlassHinge()], ids=repr)
+@each("kernel", [ok.Linear(), ok.Gaussian()], ids=repr)
+@each("budget", [None, ok.Recent(3)], ids=repr)
 def test_a_function_without_terms_has_norm_zero(loss, kernel, budget):
     y = {"binary": [1], "regression": [0.0], "multiclass": ["a"]}[loss.task]
     model = ok.Projection(loss, kernel, radius=1.0, budget=budget)
@@ -349,7 +352,7 @@ def test_projection_defaults_to_the_hinge_and_knows_its_parameters():
     np.testing.assert_allclose(model.decision_function([[1.0]]), [1.0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("loss, y", [(ok.Hinge(), 1), (ok.Insensitive(0.1), 2.0), (ok.MulticlassHinge(), "a")], ids=str)
+@each("loss, y", [(ok.Hinge(), 1), (ok.Insensitive(0.1), 2.0), (ok.MulticlassHinge(), "a")], ids=str)
 def test_duplicates_add_no_dust(loss, y):
     rng = np.random.default_rng(0)
     for kernel in CURVED:
@@ -372,8 +375,8 @@ def test_duplicates_add_no_dust(loss, y):
 ALMAS = [{}, {"alpha": 0.5}, {"alpha": 1.0}, {"alpha": 0.7, "B": 1.2, "C": 0.4}]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("params", ALMAS, ids=str)
+@each("kernel", KERNELS, ids=repr)
+@each("params", ALMAS, ids=str)
 def test_alma_equals_the_oracle(kernel, params):
     for seed, budget in enumerate([*BUDGETS, ok.Recent(1), ok.Window(1)]):
         X, y, rng = stream("binary", seed, duplicates=0.05)
@@ -386,7 +389,7 @@ def test_alma_equals_the_oracle(kernel, params):
             assert model.n_terms_ == len(oracle.rows)
 
 
-@pytest.mark.parametrize("params", ALMAS, ids=str)
+@each("params", ALMAS, ids=str)
 def test_alma_with_a_linear_kernel_works_on_normalized_points(params):
     X, y, _ = stream("binary", 2, n=300, d=5)
     X *= np.random.default_rng(1).uniform(0.01, 100.0, size=(300, 1))   # lengths do not matter
@@ -397,8 +400,8 @@ def test_alma_with_a_linear_kernel_works_on_normalized_points(params):
     assert 0 < corrections < 300
 
 
-@pytest.mark.parametrize("budget", [*BUDGETS, ok.Recent(2)], ids=repr)
-@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+@each("budget", [*BUDGETS, ok.Recent(2)], ids=repr)
+@each("kernel", CURVED, ids=repr)
 def test_almas_weights_never_leave_the_unit_ball(kernel, budget):
     X, y, _ = stream("binary", 7)
     model = ok.ALMA(kernel, alpha=0.6, budget=budget).partial_fit(X[:1], y[:1], classes=[-1, 1])
@@ -409,7 +412,7 @@ def test_almas_weights_never_leave_the_unit_ball(kernel, budget):
     assert np.all(np.array(norms) <= 1 + 1e-12) and max(norms) > 0.99
 
 
-@pytest.mark.parametrize("alpha", [0.6, 0.9, 1.0])
+@each("alpha", [0.6, 0.9, 1.0])
 def test_alma_reaches_its_margin_with_no_more_corrections_than_its_theorem_allows(alpha):
     for seed in range(3):
         X, y, u = separable(seed, n=40, gap=0.5)
@@ -428,8 +431,8 @@ def test_alma_reaches_its_margin_with_no_more_corrections_than_its_theorem_allow
 # ---- The Ballseptron ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", CURVED, ids=repr)
-@pytest.mark.parametrize("radius", [0.05, 0.4, 0.8])        # longer than w, it would be chaos
+@each("kernel", CURVED, ids=repr)
+@each("radius", [0.05, 0.4, 0.8])        # longer than w, it would be chaos
 def test_ballseptron_equals_the_oracle(kernel, radius):
     for seed, budget in itertools.product(range(3), [*BUDGETS, ok.Recent(1), ok.Window(3)]):
         X, y, rng = stream("binary", 20 + seed)
@@ -454,7 +457,7 @@ def test_ballseptron_with_a_linear_kernel_works_on_weights():
         assert mistakes > 0 and (others > 0 or radius < 0.1)
 
 
-@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+@each("kernel", CURVED, ids=repr)
 def test_a_ballseptron_update_is_the_perceptrons_with_the_worst_point_of_the_ball(kernel):
     """In the space of all terms: the pseudo-example has distance r from x, and no point so near is farther out."""
     X, y, _ = stream("binary", 3, duplicates=0.0)
@@ -496,9 +499,9 @@ def test_a_ball_as_long_as_w_leaves_nothing_of_it():
 # ---- ROMMA --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", CURVED, ids=repr)
-@pytest.mark.parametrize("aggressive", [False, True])
-@pytest.mark.parametrize("cap", [0.5, 2.0, 20.0])
+@each("kernel", CURVED, ids=repr)
+@each("aggressive", [False, True])
+@each("cap", [0.5, 2.0, 20.0])
 def test_romma_with_a_cap_equals_the_oracle(kernel, aggressive, cap):
     for seed, budget in itertools.product(range(2), [ok.Unlimited(), ok.Recent(7)]):
         X, y, rng = stream("binary", 30 + seed, n=60, duplicates=0.2)
@@ -525,8 +528,8 @@ def test_romma_warns_once_when_it_has_to_start_anew_and_never_with_a_cap():
 
 
 @pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")  # random labels
-@pytest.mark.parametrize("kernel", CURVED, ids=repr)
-@pytest.mark.parametrize("aggressive", [False, True])
+@each("kernel", CURVED, ids=repr)
+@each("aggressive", [False, True])
 def test_romma_equals_the_oracle(kernel, aggressive):
     for seed, budget in itertools.product(range(3), [*BUDGETS, ok.Recent(1), ok.Recent(2), ok.Window(3)]):
         X, y, rng = stream("binary", 10 + seed, duplicates=0.0)
@@ -541,8 +544,8 @@ def test_romma_equals_the_oracle(kernel, aggressive):
         model._state.engine._check()
 
 
-@pytest.mark.parametrize("budget", [ok.Recent(1), ok.Recent(3), ok.Window(2)], ids=repr)
-@pytest.mark.parametrize("aggressive", [False, True])
+@each("budget", [ok.Recent(1), ok.Recent(3), ok.Window(2)], ids=repr)
+@each("aggressive", [False, True])
 def test_rommas_norm_stays_exact_however_many_terms_are_dropped(budget, aggressive):
     """A norm kept by recurrence loses digits at each drop, and feeds the loss back into the next coefficients."""
     X, y, rng = stream("binary", 1, n=400, duplicates=0.0)
@@ -554,7 +557,7 @@ def test_rommas_norm_stays_exact_however_many_terms_are_dropped(budget, aggressi
     np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-9, atol=10 * close["atol"])
 
 
-@pytest.mark.parametrize("aggressive", [False, True])
+@each("aggressive", [False, True])
 def test_romma_with_a_linear_kernel_works_on_weights(aggressive):
     for seed in range(4):
         X, y, u = separable(seed)
@@ -567,8 +570,8 @@ def test_romma_with_a_linear_kernel_works_on_weights(aggressive):
         assert np.sum(y * expected <= 0) <= np.max(np.sum(X**2, axis=1)) * (u @ u)      # the Perceptron's bound
 
 
-@pytest.mark.parametrize("kernel", CURVED, ids=repr)
-@pytest.mark.parametrize("aggressive", [False, True])
+@each("kernel", CURVED, ids=repr)
+@each("aggressive", [False, True])
 def test_a_romma_update_is_the_shortest_vector_that_meets_both_constraints(kernel, aggressive):
     X, y, _ = stream("binary", 3, duplicates=0.0)
     model = ok.ROMMA(kernel, aggressive=aggressive).partial_fit(X[:1], y[:1], classes=[-1, 1])
@@ -613,7 +616,7 @@ def test_parallel_points():
             np.testing.assert_allclose(model.decision_function([[1.0, 2.0]]), [-1.0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", CURVED, ids=repr)
+@each("kernel", CURVED, ids=repr)
 def test_aggressive_romma_does_not_move_for_what_is_right_already(kernel):
     X, y, _ = stream("binary", 5, n=15, duplicates=0.0)
     model = ok.ROMMA(kernel, aggressive=True).fit(X, y)
@@ -626,8 +629,8 @@ def test_aggressive_romma_does_not_move_for_what_is_right_already(kernel):
 # ---- The Voted Perceptron -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("vote", [True, False])
+@each("kernel", KERNELS, ids=repr)
+@each("vote", [True, False])
 def test_votes_are_those_of_all_hypotheses(kernel, vote):
     for seed in range(3):
         X, y, rng = stream("binary", seed, n=50, duplicates=0.0)
@@ -644,7 +647,7 @@ def test_votes_are_those_of_all_hypotheses(kernel, vote):
         np.testing.assert_array_equal(model.predict(points), np.where(np.array(expected) > 0, 1, -1))
 
 
-@pytest.mark.parametrize("vote", [True, False])
+@each("vote", [True, False])
 def test_votes_with_a_linear_kernel_are_those_of_the_weights(vote):
     X, y, _ = stream("binary", 9, n=80, d=4)
     hypotheses, counts = explicit_voted(np.tile(X, (3, 1)), np.tile(y, 3))
@@ -679,7 +682,7 @@ def test_counts_of_a_stream_by_hand():
 # ---- The Adatron --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@each("kernel", KERNELS, ids=repr)
 def test_the_adatron_equals_the_oracle(kernel):
     clipped = 0
     for seed, (step, epochs) in enumerate([(0.3, 1), (0.1, 4), (0.1, 30)]):
@@ -765,7 +768,7 @@ def make(name, kernel, **more):
     return ok.Projection("hinge", kernel, **more) if name == "projection" else ALGORITHMS[name](kernel, **more)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@each("name", ALGORITHMS)
 def test_an_example_without_length_changes_nothing(name):
     X, y, _ = separable(3, n=30)
     zeros = np.insert(X, [0, 7, 7, 20], 0.0, axis=0)
@@ -782,7 +785,7 @@ def test_an_example_without_length_changes_nothing(name):
     np.testing.assert_array_equal(model.decision_function(np.zeros((1, 4))), [0.0])
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@each("name", ALGORITHMS)
 def test_nothing_but_examples_without_length(name):
     alone = {"offset": False} if name in ("projection", "ball") else {}
     model = make(name, "linear", **alone).fit(np.zeros((4, 2)), [1, -1, 1, -1])
@@ -790,7 +793,7 @@ def test_nothing_but_examples_without_length(name):
     assert model.norm_ == 0.0
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@each("name", ALGORITHMS)
 def test_one_class_or_three_are_refused(name):
     X = np.eye(3)
     model = make(name, ok.Gaussian())
@@ -803,7 +806,7 @@ def test_one_class_or_three_are_refused(name):
     assert model.predict(X).tolist() == ["a", "b", "a"] and model.classes_.tolist() == ["a", "b"]
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@each("name", ALGORITHMS)
 def test_the_same_examples_over_and_over_stay_finite(name):
     X, y, _ = stream("binary", 2, n=6, duplicates=0.5)
     model = make(name, ok.Gaussian(), epochs=50).fit(X, y)
@@ -833,7 +836,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("algorithm, params, word", BAD, ids=lambda part: str(part))
+@each("algorithm, params, word", BAD, ids=lambda part: str(part))
 def test_bad_parameters_are_refused_at_the_first_fit(algorithm, params, word):
     model = algorithm(**params)                         # constructors store and never raise
     before = pickle.dumps(model)
@@ -865,8 +868,8 @@ SAVED = {
 }
 
 
-@pytest.mark.parametrize("name", SAVED)
-@pytest.mark.parametrize("kernel", [ok.Linear(), ok.Gaussian(1.3)], ids=repr)
+@each("name", SAVED)
+@each("kernel", [ok.Linear(), ok.Gaussian(1.3)], ids=repr)
 def test_a_saved_or_pickled_model_continues_bit_for_bit(tmp_path, name, kernel):
     maker, more = SAVED[name]
     model = maker(kernel, **more)
@@ -900,7 +903,7 @@ def test_a_saved_adatron_answers_as_before(tmp_path):
             np.testing.assert_array_equal(twin.predict(X), model.predict(X))
 
 
-@pytest.mark.parametrize("algorithm", [ok.ROMMA, ok.ALMA, ok.Ballseptron, ok.VotedPerceptron], ids=lambda cls: cls.__name__)
+@each("algorithm", [ok.ROMMA, ok.ALMA, ok.Ballseptron, ok.VotedPerceptron], ids=lambda cls: cls.__name__)
 def test_an_object_of_weight_zero_takes_nobodys_place(algorithm):
     """It is left out, and the example that entered before it stays what it is."""
     rng = np.random.default_rng(0)
@@ -910,7 +913,115 @@ def test_an_object_of_weight_zero_takes_nobodys_place(algorithm):
     model = algorithm(lambda x, z: float(np.exp(-np.sum((np.asarray(x) - np.asarray(z)) ** 2))))
     compiled = algorithm(gaussian)
     for i in range(60):
-        for each in (model, compiled):
-            each.partial_fit(X[i : i + 1], y[i : i + 1], classes=[-1, 1], sample_weight=weights[i : i + 1])
+        for one in (model, compiled):
+            one.partial_fit(X[i : i + 1], y[i : i + 1], classes=[-1, 1], sample_weight=weights[i : i + 1])
     np.testing.assert_array_equal(np.array(model.support_vectors_), compiled.support_vectors_)
     np.testing.assert_allclose(model.dual_coef_, compiled.dual_coef_, rtol=1e-9)
+
+
+class TestNormsOfObjects:
+    def test_what_crashed(self):
+        run_apart("""
+            same = lambda a, b: float(a == b)
+            ok.ALMA(same, alpha=1.0).fit(["s", "s"], [1, -1])
+            ok.Projection("insensitive", same, radius=10.0).fit(["s", "s"], [5.0, 0.0])
+            ok.ROMMA(lambda a, b: float(a * b)).fit([1.0, 1.0, -1.0, 1.0, 2.0], [1, -1, -1, 1, -1])
+        """)
+
+    @each("model", [
+        lambda kernel: ok.ALMA(kernel, alpha=1.0), lambda kernel: ok.ALMA(kernel, alpha=0.5),
+        lambda kernel: ok.ROMMA(kernel), lambda kernel: ok.ROMMA(kernel, aggressive=True),
+        lambda kernel: ok.Projection("insensitive", kernel, radius=1.5), lambda kernel: ok.Projection("hinge", kernel, radius=0.7),
+    ], ids=["alma0", "alma", "romma", "aggressive", "projection", "projection hinge"])
+    def test_a_callable_gives_what_the_built_in_kernel_gives(self, model):
+        """Repeated and nearly opposite points, so that |f| shrinks to where it must be computed anew."""
+        for seed in range(5):
+            rng = np.random.default_rng(seed)
+            X = rng.normal(size=(60, 2))[rng.integers(0, 25, 60)]
+            y = np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1)
+            objects = model(lambda a, b: float(np.exp(-np.sum((a - b) ** 2) / 2)))
+            points = model(ok.Gaussian(1.0))
+            given = {"classes": [-1, 1]} if hasattr(points, "decision_function") else {}
+            expected, got = (m.progressive(X, y.astype(float), **given) for m in (points, objects))
+            scale = max(1.0, np.abs(expected).max())
+            np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8 * scale)
+            assert np.isclose(objects.norm_, points.norm_, rtol=1e-7)
+            assert np.isclose(objects._state.hypothesis.norms()[1], objects.norm_**2, rtol=1e-6, atol=1e-9)
+
+    def test_a_kernel_that_fails_while_the_norm_is_computed_leaves_a_whole_model(self):
+        fail = [False]
+
+        def kernel(a, b):
+            if fail[0]:
+                raise KeyError("no kernel today")
+            return float(a == b)
+
+        model = ok.Projection("insensitive", kernel, radius=10.0).partial_fit(["s"] * 2, [5.0, 0.0])
+        before = model.dual_coef_.tolist()
+        fail[0] = True
+        with pytest.raises(KeyError):
+            model.partial_fit(["t"], [1.0])
+        fail[0] = False
+        assert model.t_ == 2 and model.dual_coef_.tolist() == before
+        model.partial_fit(["t"], [1.0])
+        model._state.engine._check()
+
+
+@pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")
+@each("aggressive", [False, True])
+def test_romma_is_right_up_to_its_cap_and_starts_anew_there(aggressive):
+    """Against the definition in exact fractions."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(-9, 10, size=(120, 2)) / 4 + 0.125
+        y = np.where(X[:, 0] + rng.normal(size=120) > 0, 1, -1)
+        model = ok.ROMMA("linear", aggressive=aggressive)
+        w, restarts = [Fraction(0)] * 2, 0
+        for x, label in zip(X, y):
+            exact, label = [Fraction(value) for value in x], int(label)
+            k, f, ww = sum(v * v for v in exact), sum(a * b for a, b in zip(w, exact)), sum(a * a for a in w)
+            if label * f < 1 if aggressive else label * f <= 0:
+                rest, start = k * ww - f * f, [label * v / k for v in exact]
+                if label * f >= k * ww or rest == 0:
+                    new = start
+                else:
+                    c, d = (k * ww - label * f) / rest, ww * (label - f) / rest
+                    new = [c * a + d * b for a, b in zip(w, exact)]
+                    if sum(a * a for a in new) * k > 10**10:
+                        new, restarts = start, restarts + 1
+                w = new
+            model.partial_fit(x[None], [label], classes=[-1, 1])
+            exact_w = np.array([float(v) for v in w])
+            np.testing.assert_allclose(model.coef_[0], exact_w, rtol=1e-4, atol=1e-4 * np.linalg.norm(exact_w))
+            assert model.norm_ * np.sqrt(float(k)) < 1e6
+            w = [Fraction(float(v)) for v in model.coef_[0]]    # compare step by step
+        assert restarts > 0
+
+
+@each("make", [ok.VotedPerceptron, lambda: ok.VotedPerceptron(vote=False), ok.ALMA, ok.ROMMA, ok.Ballseptron],
+      ids=["votes", "averages", "alma", "romma", "ballseptron"])
+def test_an_example_of_weight_zero_is_left_out(make):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(50, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=50) > 0, 1, -1)
+    weights = rng.integers(0, 2, 50).astype(float)
+    model, without = make(), make()
+    scores = model.progressive(X, y, [-1, 1], weights)
+    kept = without.progressive(X[weights > 0], y[weights > 0], [-1, 1])
+    np.testing.assert_allclose(scores[weights > 0], kept, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(model.decision_function(X), without.decision_function(X), rtol=1e-12, atol=1e-12)
+    assert model.t_ == without.t_ == weights.sum()
+
+
+@each("algorithm", [ok.VotedPerceptron, ok.ALMA, ok.ROMMA, ok.Ballseptron])
+def test_an_object_of_weight_zero_is_left_out(algorithm):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(50, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=50) > 0, 1, -1)
+    weights = rng.integers(0, 3, 50).astype(float)
+    objects = [tuple(x) for x in X.tolist()]
+    model = algorithm(lambda a, b: float(np.exp(-np.sum(np.subtract(a, b) ** 2) / 2)))
+    model.partial_fit(objects, y, sample_weight=weights)
+    same = algorithm(ok.Gaussian(1.0)).partial_fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(model.decision_function(objects), same.decision_function(X), rtol=1e-10, atol=1e-12)
+    assert model.n_terms_ == same.n_terms_ and model.t_ == same.t_

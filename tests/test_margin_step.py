@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
+from cases import each
 from test_real_data import load
 
 NU_LOSSES = [ok.NuHinge, ok.NuNovelty, ok.NuInsensitive, ok.NuHuber, ok.NuMulticlassHinge, ok.NuGraphHinge]
@@ -33,14 +34,14 @@ def gaps(alerts):
     return between.std() / between.mean()
 
 
-@pytest.mark.parametrize("cls", NU_LOSSES)
-@pytest.mark.parametrize("bad", [0.0, -0.1, np.nan, "fast", True])
+@each("cls", NU_LOSSES)
+@each("bad", [0.0, -0.1, np.nan, "fast", True])
 def test_a_step_that_is_no_positive_number_is_refused(cls, bad):
     with pytest.raises(ValueError, match="'margin_step'.*positive number or None"):
         cls(margin_step=bad).validate()
 
 
-@pytest.mark.parametrize("make", [ok.SILK, ok.NORMA, ok.SVMD])
+@each("make", [ok.SILK, ok.NORMA, ok.SVMD])
 def test_detectors_are_no_clocks(make):
     X, odd = rows(12_000)
     detector = make("nunovelty", scale=True)
@@ -63,8 +64,8 @@ def test_the_papers_step_is_a_clock_where_it_is_as_large_as_f():
     assert gaps((scores < margins)[3000:]) < 0.1
 
 
-@pytest.mark.parametrize("model", [ok.SILK("nunovelty", scale=True), ok.NORMA(ok.NuHuber(0.3, 0.2), offset=True),
-                                   ok.SILK(ok.NuMulticlassHinge(0.3), exact=True), ok.SVMD(ok.NuHinge(0.3))], ids=repr)
+@each("model", [ok.SILK("nunovelty", scale=True), ok.NORMA(ok.NuHuber(0.3, 0.2), offset=True),
+                ok.SILK(ok.NuMulticlassHinge(0.3), exact=True), ok.SVMD(ok.NuHinge(0.3))], ids=repr)
 def test_a_reloaded_model_continues_identically(model, tmp_path):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 3))
@@ -129,8 +130,8 @@ def test_it_is_told_row_by_row_as_well():
             model.learn_one(x)
 
 
-@pytest.mark.parametrize("nu", [0.01, 0.1])
-@pytest.mark.parametrize("make", [ok.SILK, ok.NORMA, ok.SVMD])
+@each("nu", [0.01, 0.1])
+@each("make", [ok.SILK, ok.NORMA, ok.SVMD])
 def test_detectors_that_work_are_not_warned_of(make, nu):
     for seed in range(2):
         assert said(make(ok.NuNovelty(nu), scale=True), rows(12_000, seed)[0]) == []
@@ -150,9 +151,9 @@ def skab():
     return (np.concatenate([data[f"{run}::{name}"] for run in runs]) for name in ("X", "anomaly"))
 
 
-@pytest.mark.parametrize("shuffled", [False, True])
-@pytest.mark.parametrize("source", [shuttle, skab])
-@pytest.mark.parametrize("make", [ok.SILK, ok.NORMA, ok.SVMD])
+@each("shuffled", [False, True])
+@each("source", [shuttle, skab])
+@each("make", [ok.SILK, ok.NORMA, ok.SVMD])
 def test_detectors_on_real_data(make, source, shuffled):
     X, odd = source()
     X, odd = np.asarray(X, dtype=float), np.asarray(odd) > 0

@@ -1,6 +1,7 @@
 """Messages that say what to do next, and answers that say why."""
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 
@@ -15,7 +16,7 @@ def test_probabilities_name_the_losses_that_have_them():
         ok.SILK().fit(X, TWO).predict_proba
 
 
-@pytest.mark.parametrize("loss", ["hinge", "multiclass_hinge"])
+@each("loss", ["hinge", "multiclass_hinge"])
 def test_numbers_as_labels_name_a_regression_loss(loss):
     with pytest.raises(ValueError, match='such as "squared"'):
         ok.NORMA(loss).fit(X, X[:, 0])
@@ -26,7 +27,7 @@ def test_many_labels_name_a_loss_of_many_classes():
         ok.NORMA().fit(X, MANY)
 
 
-@pytest.mark.parametrize("value, words", [("cold", "encode words"), (None, "fill in what is missing"), ("NA", "fill in what is missing")])
+@each("value, words", [("cold", "encode words"), (None, "fill in what is missing"), ("NA", "fill in what is missing")])
 def test_what_is_no_number_is_named_with_its_place_and_what_to_do(value, words):
     rows = X.astype(object)
     if value == "NA":
@@ -61,7 +62,7 @@ def test_nan_is_named_with_its_place():
             call(frame)
 
 
-@pytest.mark.parametrize("before, after, words", [
+@each("before, after, words", [
     (True, False, "from True to False"), (False, ok.RunningScaler(0.9), r"from False to RunningScaler\(memory=0.9\)")])
 def test_scale_is_told_as_it_was_given(before, after, words):
     model = ok.NORMA(scale=before).fit(X, TWO)
@@ -83,8 +84,8 @@ def test_kernels_by_the_names_that_people_know():
 
 
 class TestContributions:
-    @pytest.mark.parametrize("kernel", ["gaussian", ok.Laplacian(), lambda a, b: float(np.exp(-np.sum((a - b) ** 2)))], ids=str)
-    @pytest.mark.parametrize("scale", [False, True])
+    @each("kernel", ["gaussian", ok.Laplacian(), lambda a, b: float(np.exp(-np.sum((a - b) ** 2)))], ids=str)
+    @each("scale", [False, True])
     def test_they_add_up_to_the_score(self, kernel, scale):
         scale = scale and not (callable(kernel) and not isinstance(kernel, ok.Kernel))
         model = ok.SILK(kernel=kernel, budget=20, offset=True, scale=scale).fit(X, TWO)

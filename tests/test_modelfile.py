@@ -17,6 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each
 from small_models import same_state, scores
 
 import onlinekernels as ok
@@ -96,8 +97,8 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("chunk", [1, 9, N], ids=["rows", "chunks", "whole"])
-@pytest.mark.parametrize("name", MODELS)
+@each("chunk", [1, 9, N], ids=["rows", "chunks", "whole"])
+@each("name", MODELS)
 def test_a_reloaded_model_continues_bit_for_bit(tmp_path, name, chunk):
     model = pickle.loads(pickle.dumps(MODELS[name]))
     y = targets(model)
@@ -127,9 +128,9 @@ def test_a_reloaded_model_continues_bit_for_bit(tmp_path, name, chunk):
     twin._state.engine._check()
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e4])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", ok.Gaussian(2) + ok.Linear()], ids=str)
+@each("offset", [0.0, 1e4])
+@each("dtype", [np.float32, np.float64])
+@each("kernel", ["gaussian", "laplacian", ok.Gaussian(2) + ok.Linear()], ids=str)
 def test_precision_and_origin_are_kept(tmp_path, kernel, dtype, offset):
     points = (offset + X).astype(dtype)
     model = ok.NORMA("squared", kernel, step=1e-9 if offset else 0.1, budget=20).partial_fit(points[:30], TARGETS[:30])
@@ -140,8 +141,8 @@ def test_precision_and_origin_are_kept(tmp_path, kernel, dtype, offset):
     assert pickle.dumps(twin) == pickle.dumps(model)
 
 
-@pytest.mark.parametrize("gram", [GRAM, GRAM.astype(np.float32), np.eye(N, dtype=int), GRAM.tolist()],
-                         ids=["float64", "float32", "int", "list"])
+@each("gram", [GRAM, GRAM.astype(np.float32), np.eye(N, dtype=int), GRAM.tolist()],
+      ids=["float64", "float32", "int", "list"])
 def test_a_gram_matrix_is_saved(tmp_path, gram):
     indices = np.arange(N)[:, None]
     model = ok.NORMA("squared", ok.Precomputed(gram), step=0.01).partial_fit(indices[:30], TARGETS[:30])
@@ -150,8 +151,8 @@ def test_a_gram_matrix_is_saved(tmp_path, gram):
     assert (twin.progressive(indices[30:], TARGETS[30:]) == model.progressive(indices[30:], TARGETS[30:])).all()
 
 
-@pytest.mark.parametrize("y", [[-1, 1], [0, 1], [False, True], ["ham", "spam"], [0.25, 0.5], [2**60, 2**61], ["", "\u00e4\u4e2d"],
-                               np.array(["ham", "spam"], dtype=object), np.array([3, 5], dtype=np.int8)], ids=repr)
+@each("y", [[-1, 1], [0, 1], [False, True], ["ham", "spam"], [0.25, 0.5], [2**60, 2**61], ["", "\u00e4\u4e2d"],
+            np.array(["ham", "spam"], dtype=object), np.array([3, 5], dtype=np.int8)], ids=repr)
 def test_labels_are_kept(tmp_path, y):
     model = ok.NORMA().partial_fit(X[:2], y)
     model.save(tmp_path / "m.npz")
@@ -161,14 +162,14 @@ def test_labels_are_kept(tmp_path, y):
     assert twin.learn_one(X[0], y[0]).t_ == 3
 
 
-@pytest.mark.parametrize("other", [0, -1])
+@each("other", [0, -1])
 def test_a_lone_one_still_waits_for_its_counterpart_after_reloading(tmp_path, other):
     ok.NORMA().partial_fit(X[:2], [1, 1]).save(tmp_path / "m.npz")
     assert ok.load(tmp_path / "m.npz").partial_fit(X[:2], [other, 1]).classes_.tolist() == [other, 1]
 
 
-@pytest.mark.parametrize("y", [[b"a", b"b"], np.array(["2020-01-01", "2021-01-01"], dtype="M8[D]"), [1j, 2j],
-                               np.array([Fraction(1, 2), Fraction(1, 3)])], ids=["bytes", "dates", "complex", "fractions"])
+@each("y", [[b"a", b"b"], np.array(["2020-01-01", "2021-01-01"], dtype="M8[D]"), [1j, 2j],
+            np.array([Fraction(1, 2), Fraction(1, 3)])], ids=["bytes", "dates", "complex", "fractions"])
 def test_labels_that_are_not_numbers_or_strings_are_refused(tmp_path, y):
     model = ok.NORMA().partial_fit(X[:2], y)
     with pytest.raises(TypeError, match="(?i)labels must be numbers or strings"):
@@ -176,9 +177,9 @@ def test_labels_that_are_not_numbers_or_strings_are_refused(tmp_path, y):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("model", [ok.NORMA(), ok.Perceptron("linear", budget=5), ok.NORMA("bogus", step=-1, budget="many"),
-                                   ok.NORMA(ok.NuHuber(0.2), ok.Gaussian(2) + 0.1 * ok.Linear(), step=ok.Decaying()),
-                                   ok.NORMA(kernel=ok.Gaussian(float("inf")), step=float("nan"))], ids=repr)
+@each("model", [ok.NORMA(), ok.Perceptron("linear", budget=5), ok.NORMA("bogus", step=-1, budget="many"),
+                ok.NORMA(ok.NuHuber(0.2), ok.Gaussian(2) + 0.1 * ok.Linear(), step=ok.Decaying()),
+                ok.NORMA(kernel=ok.Gaussian(float("inf")), step=float("nan"))], ids=repr)
 def test_unfitted_models_are_saved_with_their_parameters(tmp_path, model):
     model.save(tmp_path / "m.npz")
     twin = ok.load(tmp_path / "m.npz")
@@ -203,7 +204,7 @@ def test_the_same_model_gives_the_same_file(tmp_path):
     assert contents[0] == contents[1]
 
 
-@pytest.mark.parametrize("change", [{"kernel__width": 3.0}, {"budget": 3}, {"kernel__width": -1}], ids=str)
+@each("change", [{"kernel__width": 3.0}, {"budget": 3}, {"kernel__width": -1}], ids=str)
 def test_a_model_saved_after_a_change_of_parameters_predicts_the_same(tmp_path, change):
     model = ok.NORMA("squared", ok.Gaussian(1.0)).partial_fit(X, TARGETS)
     values = model.predict(X)
@@ -266,8 +267,8 @@ class TestAtomicWriting:
         ok.NORMA("squared").partial_fit(X[:10], TARGETS[:10]).save(path)
         return path, path.read_bytes()
 
-    @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt(), MemoryError()], ids=repr)
-    @pytest.mark.parametrize("where", ["savez", "fsync", "replace"])
+    @each("error", [OSError("disk full"), KeyboardInterrupt(), MemoryError()], ids=repr)
+    @each("where", ["savez", "fsync", "replace"])
     def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(self, tmp_path, monkeypatch, where, error):
         path, content = self.saved(tmp_path)
 
@@ -311,7 +312,7 @@ class TestAtomicWriting:
 class TestPythonCode:
     WORDS = ["abc", "bcd", "", "xyz", "aaa"]
 
-    @pytest.mark.parametrize("params, name", [
+    @each("params, name", [
         ({"kernel": overlap}, "kernel"), ({"kernel": ok.Gaussian() + dot}, "kernel"), ({"kernel": ok.Normalized(dot)}, "kernel"),
         ({"kernel": lambda a, b: 1.0}, "kernel"), ({"loss": OwnLoss()}, "loss"),
     ], ids=["function", "in a sum", "normalized", "lambda", "loss"])
@@ -328,8 +329,8 @@ class TestPythonCode:
             ok.NORMA(step=Fraction(1, 10)).save(tmp_path / "m.npz")
         assert "step" in str(info.value) and "without" not in str(info.value)
 
-    @pytest.mark.parametrize("points", [X, [0.5, 1.5, 2.5, 3.5, 4.5], [1, 2, 3, 4, 5]], ids=["arrays", "floats", "ints"])
-    @pytest.mark.parametrize("budget", [None, 3, ok.Smallest(3)], ids=repr)
+    @each("points", [X, [0.5, 1.5, 2.5, 3.5, 4.5], [1, 2, 3, 4, 5]], ids=["arrays", "floats", "ints"])
+    @each("budget", [None, 3, ok.Smallest(3)], ids=repr)
     def test_without_a_kernel_it_is_saved_and_given_back_to_load(self, tmp_path, points, budget):
       
         model = ok.NORMA("squared", dot, step=0.01, budget=budget, offset=True).partial_fit(points[:3], [1.0, 2.0, 3.0])
@@ -339,14 +340,14 @@ class TestPythonCode:
         assert (twin.progressive(points[3:5], [1.0, 2.0]) == model.progressive(points[3:5], [1.0, 2.0])).all()
         same_state(twin, model)
 
-    @pytest.mark.parametrize("points", [WORDS, np.array(WORDS)], ids=["list", "array"])
+    @each("points", [WORDS, np.array(WORDS)], ids=["list", "array"])
     def test_terms_that_are_strings_are_saved(self, tmp_path, points):
         model = ok.NORMA("squared", overlap).partial_fit(points, np.arange(5.0))
         model.save(tmp_path / "m.npz", without=["kernel"])
         assert (ok.load(tmp_path / "m.npz", kernel=overlap).predict(self.WORDS) == model.predict(self.WORDS)).all()
 
-    @pytest.mark.parametrize("objects", [[{1}, {2}], [(1, 2), (3,)], [None, None], [np.zeros(2), np.zeros(3)], [b"a", b"b"]],
-                             ids=str)
+    @each("objects", [[{1}, {2}], [(1, 2), (3,)], [None, None], [np.zeros(2), np.zeros(3)], [b"a", b"b"]],
+          ids=str)
     def test_terms_that_a_file_cannot_hold_are_refused(self, tmp_path, objects):
         model = ok.NORMA("squared", lambda a, b: 1.0).partial_fit(objects, [1.0, 2.0])
         with pytest.raises(TypeError, match="(?i)pickle"):
@@ -376,7 +377,7 @@ class TestPythonCode:
         with pytest.raises(ValueError, match="loss of its own"):
             ok.load(tmp_path / "without.npz", kernel=dot, loss="squared")
 
-    @pytest.mark.parametrize("kernel", ["gaussian", "linear", 5, "bogus", ok.Gaussian(-1), ok.Normalized(ok.Linear())], ids=repr)
+    @each("kernel", ["gaussian", "linear", 5, "bogus", ok.Gaussian(-1), ok.Normalized(ok.Linear())], ids=repr)
     def test_a_kernel_of_another_kind_is_refused(self, tmp_path, kernel):
         ok.NORMA("squared", overlap).partial_fit(self.WORDS, np.ones(5)).save(tmp_path / "m.npz", without=["kernel"])
         with pytest.raises(ValueError, match="m.npz"):
@@ -444,15 +445,15 @@ class TestDamagedFiles:
             else:
                 assert pickle.dumps(model) == expected
 
-    @pytest.mark.parametrize("content", [b"", b"hello", b"PK", b"PK\x03\x04" + bytes(100), bytes(1000), b"\x93NUMPY\x01\x00",
-                                         pickle.dumps([1]), b"{}"],
-                             ids=["empty", "text", "two_bytes", "half_a_zip", "zeros", "half_an_npy", "pickle", "json"])
+    @each("content", [b"", b"hello", b"PK", b"PK\x03\x04" + bytes(100), bytes(1000), b"\x93NUMPY\x01\x00",
+                      pickle.dumps([1]), b"{}"],
+          ids=["empty", "text", "two_bytes", "half_a_zip", "zeros", "half_an_npy", "pickle", "json"])
     def test_what_is_not_a_zip_is_refused(self, tmp_path, content):
         (tmp_path / "f.npz").write_bytes(content)
         message = refused(tmp_path / "f.npz", "not a model file|damaged")
         assert "pickle.load" not in message
 
-    @pytest.mark.parametrize("arrays", [
+    @each("arrays", [
         {"a": np.zeros(3)}, {}, {"header": np.zeros(3)}, {"header": np.array("abc")}, {"header": np.zeros((2, 2), dtype=np.uint8)},
         {"header": np.frombuffer(b"{}", dtype=np.uint8)}, {"header": np.frombuffer(b"[1]", dtype=np.uint8)},
         {"header": np.frombuffer(b'"onlinekernels model"', dtype=np.uint8)},
@@ -510,7 +511,7 @@ class TestTampering:
         twin = ok.load(rewritten(saved, lambda header, arrays: None))
         assert pickle.dumps(twin) == pickle.dumps(ok.load(saved))
 
-    @pytest.mark.parametrize("version", [modelfile.VERSION + 1, 99, 0, -1, None, "1", [1], 1.5], ids=repr)
+    @each("version", [modelfile.VERSION + 1, 99, 0, -1, None, "1", [1], 1.5], ids=repr)
     def test_another_version_is_refused_with_its_number(self, saved, version):
         path = rewritten(saved, lambda header, arrays: header.update(version=version))
         refused(path, "version", re.escape(str(version)), f"version {modelfile.VERSION}")
@@ -527,7 +528,7 @@ class TestTampering:
         assert sum(array.shape == gram.shape for array in modelfile._read(tmp_path / "m.npz")[1].values()) == 1
         np.testing.assert_array_equal(ok.load(tmp_path / "m.npz").predict([[3]]), model.predict([[3]]))
 
-    @pytest.mark.parametrize("algorithm", [ok.LASVM, ok.KRLS])
+    @each("algorithm", [ok.LASVM, ok.KRLS])
     def test_an_algorithm_with_the_rule_of_another_is_refused(self, algorithm, tmp_path):
         model = algorithm(kernel="gaussian").partial_fit(X, LABELS if algorithm is ok.LASVM else X[:, 0])
         model.save(tmp_path / "m.npz")
@@ -551,7 +552,7 @@ class TestTampering:
         for change in (lambda a: a.reshape(-1), lambda a: a.view(np.int64)):
             refused(rewritten(saved, in_array("coefficients", change), honest=False), "checksum")
 
-    @pytest.mark.parametrize("edit", [
+    @each("edit", [
         lambda header: header["params"].update(step=0.2), lambda header: header["params"]["kernel"]["params"].update(width=2.0),
         lambda header: header["state"].update(n_features=2), lambda header: header["state"]["learned"].update(t=1),
         lambda header: header.update(algorithm="Perceptron"), lambda header: header.update(more=1),
@@ -697,7 +698,7 @@ def accepted(path, edits):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("state", STATES)
+@each("state", STATES)
 class TestEveryPartOfAStateIsChecked:
     """Whatever arrays and numbers a file holds: none of them is taken on trust."""
 
@@ -710,21 +711,21 @@ class TestEveryPartOfAStateIsChecked:
         return path, named, [name for name, value in engine.items() if isinstance(value, (int, float))]
 
   
-    @pytest.mark.parametrize("damage", DAMAGES)
+    @each("damage", DAMAGES)
     def test_arrays(self, tmp_path, state, damage):
         path, arrays, _ = self.parts(tmp_path, state)
         edits = {name: in_array(name, DAMAGES[damage]) for name, array in arrays.items() if array.size}
         assert "frame" in edits
         assert accepted(path, edits) == []
 
-    @pytest.mark.parametrize("value", [5, "text", None, {"array": "nothing"}, {}, [1.0]], ids=str)
+    @each("value", [5, "text", None, {"array": "nothing"}, {}, [1.0]], ids=str)
     def test_values_instead_of_arrays(self, tmp_path, state, value):
         path, arrays, _ = self.parts(tmp_path, state)
         edits = {name: in_learned(**{name: value}) for name in arrays if name != "origin" or value is not None}
         assert accepted(path, edits) == []
 
   
-    @pytest.mark.parametrize("value", ["text", None, [1.0], 2**70, NAN, INF], ids=str)
+    @each("value", ["text", None, [1.0], 2**70, NAN, INF], ids=str)
     def test_numbers(self, tmp_path, state, value):
         path, _, numbers = self.parts(tmp_path, state)
         if value == 2**70:
@@ -739,13 +740,13 @@ class TestEveryPartOfAStateIsChecked:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", INCONSISTENT)
+@each("name", INCONSISTENT)
 def test_a_consistent_digest_does_not_excuse_an_inconsistent_state(saved, name):
     refused(rewritten(saved, INCONSISTENT[name]))
 
 
 class TestInconsistentWeightsAndObjects:
-    @pytest.mark.parametrize("weights", [np.zeros((1, 2)), np.zeros((2, 3)), np.zeros(3), [[NAN, 0, 0]], [["a", "b", "c"]], 5])
+    @each("weights", [np.zeros((1, 2)), np.zeros((2, 3)), np.zeros(3), [[NAN, 0, 0]], [["a", "b", "c"]], 5])
     def test_weights(self, tmp_path, weights):
         ok.NORMA("squared", "linear").partial_fit(X, TARGETS).save(tmp_path / "m.npz")
         refused(rewritten(tmp_path / "m.npz", new_array("weights", weights)))
@@ -755,13 +756,13 @@ class TestInconsistentWeightsAndObjects:
         refused(rewritten(tmp_path / "m.npz", in_state(n_features=2**50)))
 
   
-    @pytest.mark.parametrize("objects", [[], ["a"], ["a"] * 50, 5, None, {"a": 1}], ids=str)
+    @each("objects", [[], ["a"], ["a"] * 50, 5, None, {"a": 1}], ids=str)
     def test_objects(self, tmp_path, objects):
         ok.NORMA("squared", Overlap()).partial_fit(list("abcde"), np.ones(5)).save(tmp_path / "m.npz", without=["kernel"])
         assert ok.load(tmp_path / "m.npz", kernel=Overlap()).n_terms_ == 5
         refused(rewritten(tmp_path / "m.npz", in_learned(objects={"objects": objects})), kernel=Overlap())
 
-    @pytest.mark.parametrize("points", [[[0.0], [1.0], [99.0]], [[0.0], [-1.0], [2.0]], [[0.0], [0.5], [2.0]]], ids=str)
+    @each("points", [[[0.0], [1.0], [99.0]], [[0.0], [-1.0], [2.0]], [[0.0], [0.5], [2.0]]], ids=str)
     def test_indices_into_a_gram_matrix(self, tmp_path, points):
         model = ok.NORMA("squared", ok.Precomputed(np.eye(3) + 1)).partial_fit([[0], [1], [2]], [1.0, 2.0, 3.0])
         model.save(tmp_path / "m.npz")
@@ -777,8 +778,8 @@ class TestInconsistentWeightsAndObjects:
         edit = in_params(budget={"noun": "Smallest", "params": {"size": 8}})
         refused(rewritten(tmp_path / "m.npz", edit), "9 terms", "8")
 
-    @pytest.mark.parametrize("size", [0, -1])
-    @pytest.mark.parametrize("noun", ["Recent", "Smallest"])
+    @each("size", [0, -1])
+    @each("noun", ["Recent", "Smallest"])
     def test_no_room_for_a_model_without_terms(self, tmp_path, noun, size):
         ok.NORMA("squared", budget=3).partial_fit(X[:1], [1.0], sample_weight=[0.0]).save(tmp_path / "m.npz")
         refused(rewritten(tmp_path / "m.npz", in_params(budget={"noun": noun, "params": {"size": size}})))
@@ -847,7 +848,7 @@ class TestNoCodeRuns:
         assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+@each("kernel", ["linear", "gaussian"])
 def test_a_file_with_more_outputs_than_labels_is_refused(tmp_path, kernel):
     model = ok.NORMA("multiclass_hinge", kernel).partial_fit(np.eye(3), ["a", "b", "c"])
     model.save(tmp_path / "m.npz")
@@ -882,10 +883,10 @@ def with_header(text, data=b""):
 class TestArchive:
     """A reader of our own: what numpy writes of plain numbers, and nothing else."""
 
-    @pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3), np.float32(5), np.zeros((0, 3)), np.zeros((2, 0)),
-                                       np.arange(3, dtype=">i4"), np.array([True, False]), np.arange(24).reshape(2, 3, 4),
-                                       np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.zeros(10**5, dtype=np.uint8)],
-                             ids=lambda a: f"{a.dtype} {a.shape}")
+    @each("array", [np.arange(6.0).reshape(2, 3), np.float32(5), np.zeros((0, 3)), np.zeros((2, 0)),
+                    np.arange(3, dtype=">i4"), np.array([True, False]), np.arange(24).reshape(2, 3, 4),
+                    np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.zeros(10**5, dtype=np.uint8)],
+          ids=lambda a: f"{a.dtype} {a.shape}")
     def test_it_reads_what_numpy_writes(self, array):
         buffer = io.BytesIO()
         np.savez(buffer, a=array, other=np.arange(3))
@@ -898,7 +899,7 @@ class TestArchive:
             file.comment = b"PK\5\6 and so on " * 100
         assert ok.load(saved).t_ == N
 
-    @pytest.mark.parametrize("header, data", [
+    @each("header, data", [
         ("{'descr': '<f8', 'fortran_order': False, 'shape': (4398046511104,), }", b"x" * 64),
         ("{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", b""),
         ("{'descr': '<f8', 'fortran_order': False, 'shape': (0, 99999999999999999999999), }", b""),
@@ -969,7 +970,7 @@ class TestArchive:
 class TestSizesThatAFileClaims:
     """What a file says about sizes is compared with its arrays before anything of that size is made."""
 
-    @pytest.mark.parametrize("model", [
+    @each("model", [
         ok.NORMA("squared").partial_fit(X, TARGETS), ok.NORMA("squared", "linear").partial_fit(X, TARGETS),
         ok.NORMA("squared", ok.AdditiveExponential()).partial_fit(X, TARGETS),
         ok.NORMA("squared", ok.AdditiveExponential(), budget=5).partial_fit(X, TARGETS),
@@ -989,9 +990,9 @@ class TestSizesThatAFileClaims:
         for path in edited:
             refused(path, "features|targets|weights|origin|trees")
 
-    @pytest.mark.parametrize("labels", [ok.Taxonomy({"a": "r", "b": "r", "c": "r"}), ok.LabelGraph([("a", "b", 1.0), ("b", "c", 1.0)])],
-                             ids=["taxonomy", "graph"])
-    @pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+    @each("labels", [ok.Taxonomy({"a": "r", "b": "r", "c": "r"}), ok.LabelGraph([("a", "b", 1.0), ("b", "c", 1.0)])],
+          ids=["taxonomy", "graph"])
+    @each("kernel", ["linear", "gaussian"])
     def test_labels_of_a_structure(self, tmp_path, labels, kernel):
         model = ok.NORMA("graph_hinge", kernel, labels=labels).partial_fit(np.eye(3), ["a", "b", "c"])
         model.save(tmp_path / "m.npz")
@@ -1011,7 +1012,7 @@ class TestSizesThatAFileClaims:
         tree = {"noun": "Taxonomy", "params": {"parents": {"pairs": [["a", "r"], ["b", "r"], ["c", "r"]]}, "labels": None}}
         refused(rewritten(tmp_path / "m.npz", in_params(labels=tree)), "fixed")
 
-    @pytest.mark.parametrize("dtype", ["<U1000000000", "|S1000000000", "|V1000000000", "(1000000,)<i8", "<f8,<f8", "O", "|O8"])
+    @each("dtype", ["<U1000000000", "|S1000000000", "|V1000000000", "(1000000,)<i8", "<f8,<f8", "O", "|O8"])
     def test_types_of_labels(self, tmp_path, dtype):
         ok.NORMA().partial_fit(X[:2], ["a", "b"]).save(tmp_path / "m.npz")
         path = rewritten(tmp_path / "m.npz", lambda header, arrays: header["state"]["labels"].update(dtype=dtype))
@@ -1020,7 +1021,7 @@ class TestSizesThatAFileClaims:
         except ValueError as error:
             assert "edited.npz" in str(error)
 
-    @pytest.mark.parametrize("display", [[0, 1], [0, 0, 1], [0.0, 1.0, 2.0], [True, False, 2], "012", 5, [2, 1, 3]], ids=repr)
+    @each("display", [[0, 1], [0, 0, 1], [0.0, 1.0, 2.0], [True, False, 2], "012", 5, [2, 1, 3]], ids=repr)
     def test_the_order_that_users_see(self, tmp_path, display):
         ok.NORMA("multiclass_hinge").fit(np.eye(3), ["c", "b", "a"]).save(tmp_path / "m.npz")
         refused(rewritten(tmp_path / "m.npz", lambda header, arrays: header["state"]["labels"].update(display=display)))
@@ -1047,7 +1048,7 @@ def places(value, path=()):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_whatever_a_header_says_the_answer_is_a_model_or_a_value_error(tmp_path, family):
     """One part of an honest header becomes something else; a model that loads can be used."""
     FAMILIES[family].save(tmp_path / "m.npz")

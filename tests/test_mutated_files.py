@@ -7,10 +7,11 @@ import pathlib
 import subprocess
 import sys
 
+import mutations
 import numpy as np
 import pytest
+from cases import each
 
-import mutations
 import onlinekernels as ok
 
 MINUTES = os.environ.get("ONLINEKERNELS_MUTATIONS", "0")
@@ -28,6 +29,7 @@ def test_a_changed_file_is_refused_or_gives_a_model_that_works(tmp_path):
     storm(MINUTES, tmp_path, 400)
 
 
+@pytest.mark.slow
 def test_arrays_of_zeros_and_of_enormous_numbers_are_refused_or_work(tmp_path):
     storm(0, tmp_path, 0)
 
@@ -42,7 +44,7 @@ def test_the_same_seed_makes_the_same_files(tmp_path):
         assert files[0] == files[1]
 
 
-@pytest.mark.parametrize("fault", [AssertionError, IndexError, TypeError, MemoryError])
+@each("fault", [AssertionError, IndexError, TypeError, MemoryError])
 def test_a_fault_is_found(tmp_path, monkeypatch, fault):
     """A loader that lets a broken model through, and one that raises something else, are both caught."""
     def load(path, **given):

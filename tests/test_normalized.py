@@ -3,6 +3,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 
@@ -35,8 +36,8 @@ def descent(X, y, eta, mu, memory, c):
     return np.array(scores), np.array(steps)
 
 
-@pytest.mark.parametrize("memory", [0.0, 0.9, 0.99])
-@pytest.mark.parametrize("size", [1.0, 1e4])
+@each("memory", [0.0, 0.9, 0.99])
+@each("size", [1.0, 1e4])
 def test_it_is_what_it_says(memory, size):
     X, y = stream()
     expected, expected_steps = descent(X, size * y, 0.01, 0.1, memory, 1e-3)
@@ -46,9 +47,9 @@ def test_it_is_what_it_says(memory, size):
     np.testing.assert_allclose(steps, expected_steps, rtol=1e-6)
 
 
-@pytest.mark.parametrize("offset", [False, True])
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("size", [1e-6, 1e3, 1e8])
+@each("offset", [False, True])
+@each("kernel", KERNELS, ids=repr)
+@each("size", [1e-6, 1e3, 1e8])
 def test_targets_in_other_units_give_the_same_steps(kernel, offset, size):
     X, y = stream(1)
     both = np.column_stack([y, y[::-1]])
@@ -74,7 +75,7 @@ def test_large_targets_do_not_stop_it():
     assert errors[True] < 0.5 * np.var(y) < errors[False]
 
 
-@pytest.mark.parametrize("offset", [False, True])
+@each("offset", [False, True])
 def test_it_continues_bit_for_bit_and_in_any_chunks(tmp_path, offset):
     X, y = stream(3)
     model = ok.SVMD("squared", ok.Gaussian(1.0), normalized=True, offset=offset, budget=40).partial_fit(X[:150], y[:150])

@@ -1,11 +1,10 @@
 """NORMA against the plain oracle: every loss, step, budget, offset and kernel, any chunking."""
-import itertools
-
 import numpy as np
 import pytest
 
 import onlinekernels as ok
 from onlinekernels.params import Parameterized
+from cases import covering, each
 from reference import ReferenceNORMA, ReferencePerceptron, explicit_weights_norma_hinge
 
 # Some settings diverge; the library and the oracle then do so together.
@@ -105,26 +104,27 @@ def assert_same_function(model, oracle, scores, expected, X):
     model._state.engine._check()
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_every_combination_equals_the_oracle(loss, kernel):
-    combinations = itertools.product(STEPS, BUDGETS, [False, True])
-    for seed, (step, budget, offset) in enumerate(combinations):
-        if offset and loss.task == "novelty":
-            continue
-        X, y, weights, rng = stream(loss, kernel, seed)
-        weights = weights if seed % 3 == 0 else None
-        model = ok.NORMA(loss, kernel, step=step, regularization=0.05, budget=budget, offset=offset)
-        oracle = ReferenceNORMA(loss=describe(loss), kernel=describe(kernel), step=describe(step),
-                                regularization=0.05, budget=describe(budget), offset=offset)
-        classes = {"classes": [-1, 1]} if loss.task == "binary" else {}
-        scores = in_chunks(model, X, y, weights, rng, **classes)
-        assert_same_function(model, oracle, scores, oracle.run(X, y, weights), X[:5])
+@covering(2, unless=lambda loss, offset, **_: offset and loss.task == "novelty")
+@each("loss", LOSSES, ids=repr)
+@each("kernel", KERNELS, ids=repr)
+@each("step", STEPS, ids=repr)
+@each("budget", BUDGETS, ids=repr)
+@each("offset", [False, True])
+def test_every_combination_equals_the_oracle(loss, kernel, step, budget, offset):
+    seed = 10 * STEPS.index(step) + 2 * BUDGETS.index(budget) + offset
+    X, y, weights, rng = stream(loss, kernel, seed)
+    weights = weights if seed % 3 == 0 else None
+    model = ok.NORMA(loss, kernel, step=step, regularization=0.05, budget=budget, offset=offset)
+    oracle = ReferenceNORMA(loss=describe(loss), kernel=describe(kernel), step=describe(step),
+                            regularization=0.05, budget=describe(budget), offset=offset)
+    classes = {"classes": [-1, 1]} if loss.task == "binary" else {}
+    scores = in_chunks(model, X, y, weights, rng, **classes)
+    assert_same_function(model, oracle, scores, oracle.run(X, y, weights), X[:5])
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("kernel", [ok.Linear(), ok.Gaussian(1.0), shared_sign], ids=repr)
-@pytest.mark.parametrize("regularization", [0.0, 0.05, 2.0])
+@each("loss", LOSSES, ids=repr)
+@each("kernel", [ok.Linear(), ok.Gaussian(1.0), shared_sign], ids=repr)
+@each("regularization", [0.0, 0.05, 2.0])
 def test_the_average_hypothesis_equals_the_oracle(loss, kernel, regularization):
     X, y, weights, rng = stream(loss, kernel, 3)
     offset = loss.task != "novelty"
@@ -146,7 +146,7 @@ def test_the_average_hypothesis_equals_the_oracle(loss, kernel, regularization):
         np.testing.assert_allclose(model.decision_function(X), answers - scalar, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_random_sizes_budgets_and_chunkings(seed):
     rng = np.random.default_rng(100 + seed)
     n, d, size = int(rng.integers(1, 250)), int(rng.integers(1, 40)), int(rng.integers(1, 60))
@@ -175,7 +175,7 @@ def test_the_perceptron_is_norma_with_zero_margin_and_no_regularization():
     np.testing.assert_array_equal(perceptron.dual_coef_[0], oracle.labels)
 
 
-@pytest.mark.parametrize("margin, regularization", [(1.0, 0.1), (0.0, 0.0), (0.5, 0.0), (1.0, 5.0)])
+@each("margin, regularization", [(1.0, 0.1), (0.0, 0.0), (0.5, 0.0), (1.0, 5.0)])
 def test_a_linear_kernel_is_gradient_descent_on_weights(margin, regularization):
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(400, 7)), rng.choice([-1, 1], 400)
@@ -199,9 +199,9 @@ def test_initial_terms_enter_like_earlier_examples():
         assert_same_function(model, oracle, scores, oracle.run(X[30:], y[30:]), X[:5])
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("loss", [ok.Hinge(), ok.MulticlassHinge(), ok.MulticlassLogistic()], ids=repr)
-@pytest.mark.parametrize("average", [False, True])
+@each("dtype", [np.float64, np.float32])
+@each("loss", [ok.Hinge(), ok.MulticlassHinge(), ok.MulticlassLogistic()], ids=repr)
+@each("average", [False, True])
 def test_many_rows_and_few_terms_are_added_up_term_by_term(loss, dtype, average):
     """More rows than terms take another way through the matrix product; a few rows at a time do not."""
     rng = np.random.default_rng(7)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
+from cases import covering, each
 from reference_outputs import (
     LabelSet,
     ReferenceAdaptiveILK,
@@ -84,91 +85,107 @@ def compare(model, oracle, loss, seed, structure="delta", weighted=False):
     return X, y
 
 
-@pytest.mark.parametrize("structure", STRUCTURES)
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear(), shared_sign], ids=repr)
-@pytest.mark.parametrize("loss", MULTI, ids=repr)
-def test_norma_with_many_outputs(loss, kernel, structure):
+def seed_of(*choices):
+    """Another stream for other choices, each of them (list, member)."""
+    return sum((3 * place + 1) * many.index(one) for place, (many, one) in enumerate(choices))
+
+
+@covering(2)
+@each("structure", STRUCTURES)
+@each("kernel", [ok.Gaussian(1.2), ok.Linear(), shared_sign], ids=repr)
+@each("loss", MULTI, ids=repr)
+@each("step", STEPS, ids=repr)
+@each("budget", BUDGETS, ids=repr)
+@each("offset", [False, True])
+def test_norma_with_many_outputs(loss, kernel, structure, step, budget, offset):
     labels, reference_labels = STRUCTURES[structure]
-    for seed, (step, budget, offset) in enumerate(itertools.product(STEPS, BUDGETS, [False, True])):
-        model = ok.NORMA(loss, kernel, step=step, regularization=0.05, budget=budget, offset=offset, labels=labels)
-        oracle = ReferenceMulti(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.05,
-                                budget=describe(budget), offset=offset, labels=reference_labels)
-        compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
+    seed = seed_of((STEPS, step), (BUDGETS, budget), (MULTI, loss))
+    model = ok.NORMA(loss, kernel, step=step, regularization=0.05, budget=budget, offset=offset, labels=labels)
+    oracle = ReferenceMulti(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.05,
+                            budget=describe(budget), offset=offset, labels=reference_labels)
+    compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
 
 
-@pytest.mark.parametrize("loss", [loss for loss in MULTI if not loss.structured], ids=repr)
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
-@pytest.mark.parametrize("algorithm", ["norma", "ilk", "svmd"])
-def test_labels_join_at_their_own_row(loss, kernel, algorithm):
-    for seed, offset in itertools.product(range(6), [False, True]):
-        X, y, _, rng = data(loss, seed)
-        shared = dict(loss=describe(loss), kernel=describe(kernel), growing=True, offset=offset)
-        if isinstance(loss, ok.MulticlassSquared):      # a label that joins has been wrong at all examples before
-            shared.update(growing=False, joins=True, labels=delta(list(dict.fromkeys(y.tolist()))))
-        if algorithm == "norma":
-            model = ok.NORMA(loss, kernel, step=0.2, regularization=0.05, offset=offset)
-            oracle = ReferenceMulti(step=("Fixed", {"rate": 0.2}), regularization=0.05, **shared)
-        elif algorithm == "ilk":
-            model = ok.ILK(loss, kernel, step=0.5, regularization=0.05, offset=offset)
-            oracle = ReferenceILK(step=("Fixed", {"rate": 0.5}), regularization=0.05, **shared)
-        else:
-            model = ok.NORMA(loss, kernel, step=META[0], regularization=0.05, offset=offset)
-            oracle = ReferenceSVMD(step=describe(META[0]), regularization=0.05, **shared)
-        scores, start = np.zeros((len(X), 5)), 0
-        while start < len(X):
-            stop = start + int(rng.choice([1, 3, 10]))
-            part = model.progressive(X[start:stop], y[start:stop])
-            scores[start:stop, : part.shape[1]] = part
-            start = stop
-        expected = oracle.run(X, y)
-        np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-10)
-        assert model.classes_.tolist() == list(dict.fromkeys(y.tolist()))
+@covering(2)
+@each("loss", [loss for loss in MULTI if not loss.structured], ids=repr)
+@each("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
+@each("algorithm", ["norma", "ilk", "svmd"])
+@each("offset", [False, True])
+@each("seed", range(6))
+def test_labels_join_at_their_own_row(loss, kernel, algorithm, offset, seed):
+    X, y, _, rng = data(loss, seed)
+    shared = dict(loss=describe(loss), kernel=describe(kernel), growing=True, offset=offset)
+    if isinstance(loss, ok.MulticlassSquared):      # a label that joins has been wrong at all examples before
+        shared.update(growing=False, joins=True, labels=delta(list(dict.fromkeys(y.tolist()))))
+    if algorithm == "norma":
+        model = ok.NORMA(loss, kernel, step=0.2, regularization=0.05, offset=offset)
+        oracle = ReferenceMulti(step=("Fixed", {"rate": 0.2}), regularization=0.05, **shared)
+    elif algorithm == "ilk":
+        model = ok.ILK(loss, kernel, step=0.5, regularization=0.05, offset=offset)
+        oracle = ReferenceILK(step=("Fixed", {"rate": 0.5}), regularization=0.05, **shared)
+    else:
+        model = ok.NORMA(loss, kernel, step=META[0], regularization=0.05, offset=offset)
+        oracle = ReferenceSVMD(step=describe(META[0]), regularization=0.05, **shared)
+    scores, start = np.zeros((len(X), 5)), 0
+    while start < len(X):
+        stop = start + int(rng.choice([1, 3, 10]))
+        part = model.progressive(X[start:stop], y[start:stop])
+        scores[start:stop, : part.shape[1]] = part
+        start = stop
+    expected = oracle.run(X, y)
+    np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-10)
+    assert model.classes_.tolist() == list(dict.fromkeys(y.tolist()))
 
 
-@pytest.mark.parametrize("loss", [*LOSSES, *MULTI], ids=repr)
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear(), ok.Polynomial(2, 0.4)], ids=repr)
-def test_ilk(loss, kernel):
-    structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
-    combinations = itertools.product(STEPS, BUDGETS, [False, True], [False, True], structures)
-    for seed, (step, budget, offset, exact, structure) in enumerate(combinations):
-        if offset and loss.task == "novelty" or exact and loss.task != "multiclass":
-            continue
-        if structure in ("taxonomy", "own") and (exact or loss.over_all_labels):
-            continue
-        if loss.task == "multiclass" and seed % 4:      # many combinations: a quarter of them
-            continue
-        labels, reference_labels = STRUCTURES[structure]
-        model = ok.ILK(loss, kernel, step=step, regularization=0.3, penalty=0.7, exact=exact, budget=budget,
-                       offset=offset, labels=labels)
-        extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
-        oracle = ReferenceILK(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.3,
-                              penalty=0.7, exact=exact, budget=describe(budget), offset=offset, **extra)
-        compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
+# An exact step over all labels, and losses of all labels, need the delta kernel between them.
+STRUCTURED = [(loss, exact, structure) for loss in MULTI for exact in (False, True) for structure in STRUCTURES
+              if not (structure in ("taxonomy", "own") and (exact or loss.over_all_labels))]
 
 
-@pytest.mark.parametrize("loss", [*[loss for loss in LOSSES if not isinstance(loss, ok.NuHuber)], *MULTI], ids=repr)
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
-def test_svmd(loss, kernel):
-    structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
-    for seed, (step, offset, structure) in enumerate(itertools.product([*META, *OWN_META], [False, True], structures)):
-        if offset and loss.task == "novelty" or step in OWN_META and not (offset or loss.adapts):
-            continue
-        labels, reference_labels = STRUCTURES[structure]
-        model = ok.NORMA(loss, kernel, step=step, regularization=0.2, offset=offset, labels=labels)
-        extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
-        oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
-                               offset=offset, **extra)
-        compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
-        engine = model._state.hypothesis
-        np.testing.assert_allclose(model.step_, oracle.step_history[-1], rtol=1e-9)
-        # <f, v> and |f|^2 by recurrence equal the naive double sums
-        np.testing.assert_allclose(engine.norms(), (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")),
-                                   rtol=1e-9, atol=1e-9)
+@covering(2, unless=lambda of, offset, **_: offset and of[0].task == "novelty")
+@each("of", [*((loss, False, "delta") for loss in LOSSES), *STRUCTURED], ids=repr)
+@each("kernel", [ok.Gaussian(1.2), ok.Linear(), ok.Polynomial(2, 0.4)], ids=repr)
+@each("step", STEPS, ids=repr)
+@each("budget", BUDGETS, ids=repr)
+@each("offset", [False, True])
+def test_ilk(of, kernel, step, budget, offset):
+    loss, exact, structure = of
+    labels, reference_labels = STRUCTURES[structure]
+    seed = seed_of((STEPS, step), (BUDGETS, budget), ([*LOSSES, *MULTI], loss))
+    model = ok.ILK(loss, kernel, step=step, regularization=0.3, penalty=0.7, exact=exact, budget=budget,
+                   offset=offset, labels=labels)
+    extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
+    oracle = ReferenceILK(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.3,
+                          penalty=0.7, exact=exact, budget=describe(budget), offset=offset, **extra)
+    compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
 
 
-@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.NuNovelty(0.3, 0.5), ok.MulticlassHinge(),
-                                  ok.MulticlassLogistic(), ok.MulticlassSquared()], ids=repr)
-@pytest.mark.parametrize("budget", BUDGETS[1:], ids=repr)
+@covering(2, unless=lambda of, step, offset, **_: offset and of[0].task == "novelty"
+          or step in OWN_META and not (offset or of[0].adapts))
+@each("of", [*((loss, "delta") for loss in LOSSES if not isinstance(loss, ok.NuHuber)), *itertools.product(MULTI, STRUCTURES)],
+      ids=repr)
+@each("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
+@each("step", [*META, *OWN_META], ids=repr)
+@each("offset", [False, True])
+def test_svmd(of, kernel, step, offset):
+    loss, structure = of
+    labels, reference_labels = STRUCTURES[structure]
+    seed = seed_of(([*META, *OWN_META], step), ([False, True], offset), ([*LOSSES, *MULTI], loss))
+    model = ok.NORMA(loss, kernel, step=step, regularization=0.2, offset=offset, labels=labels)
+    extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
+    oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
+                           offset=offset, **extra)
+    compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
+    engine = model._state.hypothesis
+    np.testing.assert_allclose(model.step_, oracle.step_history[-1], rtol=1e-9)
+    # <f, v> and |f|^2 by recurrence equal the naive double sums
+    np.testing.assert_allclose(engine.norms(), (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")),
+                               rtol=1e-9, atol=1e-9)
+
+
+@each("loss", [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.NuNovelty(0.3, 0.5), ok.MulticlassHinge(),
+               ok.MulticlassLogistic(), ok.MulticlassSquared()], ids=repr)
+@each("budget", BUDGETS[1:], ids=repr)
 def test_svmd_with_budgets(loss, budget):
     for seed in range(4):
         model = ok.NORMA(loss, ok.Gaussian(1.2), step=META[0], regularization=0.2, budget=budget)
@@ -178,45 +195,53 @@ def test_svmd_with_budgets(loss, budget):
         compare(model, oracle, loss, seed)
 
 
-@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.MulticlassHinge(), ok.GraphHinge(),
-                                  ok.MulticlassLogistic(), ok.MulticlassSquared()], ids=repr)
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Gaussian(1.0) + ok.Noise(0.3),
-                                    0.5 * ok.Laplacian(0.7) + 0.2 * ok.Linear()], ids=repr)
-@pytest.mark.parametrize("budget", BUDGETS[1:], ids=repr)
-def test_exact_norms_stay_exact_when_terms_are_dropped(loss, kernel, budget):
-    structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
-    for seed, (structure, offset) in enumerate(itertools.product(structures, [False, True])):
-        labels, reference_labels = STRUCTURES[structure]
-        step = META[0]
-        model = ok.SVMD(loss, kernel, step=step.rate, meta_step=step.meta_rate, memory=step.memory, regularization=0.2,
-                        budget=budget, labels=labels, offset=offset, exact_norms=True)
-        extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
-        oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
-                               budget=describe(budget), offset=offset, exact_norms=True, **extra)
-        compare(model, oracle, loss, seed, structure, weighted=seed % 2 == 0)
-        np.testing.assert_allclose(model._state.hypothesis.norms(),
-                                   (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")), rtol=1e-8, atol=1e-9)
+DROPPING = [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.MulticlassHinge(), ok.GraphHinge(), ok.MulticlassLogistic(),
+            ok.MulticlassSquared()]
 
 
-@pytest.mark.parametrize(
-    "loss", [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, (ok.NuHuber, ok.MulticlassSquared))], ids=repr)
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
-def test_adapted_implicit_steps(loss, kernel):
-    structures = STRUCTURES if loss.task == "multiclass" else ["delta"]
-    steps = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_meta_rate=0.7, margin_memory=0.2)]
-    for seed, (step, budget, offset, structure) in enumerate(itertools.product(steps, BUDGETS, [False, True], structures)):
-        if offset and loss.task == "novelty" or loss.task == "multiclass" and seed % 5:     # a fifth of many combinations
-            continue
-        if structure in ("taxonomy", "own") and isinstance(loss, ok.MulticlassLogistic):
-            continue
-        labels, reference_labels = STRUCTURES[structure]
-        model = ok.ILK(loss, kernel, step=step, regularization=0.3, penalty=0.7, budget=budget, offset=offset, labels=labels)
-        extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
-        oracle = ReferenceAdaptiveILK(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.3,
-                                      penalty=0.7, budget=describe(budget), offset=offset, **extra)
-        compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
-        np.testing.assert_allclose(model.step_, oracle.step_history[-1], rtol=1e-9)
-        np.testing.assert_allclose(model._state.hypothesis.norms(), (oracle.fv, oracle.ff), rtol=1e-8, atol=1e-9)
+@covering(2)
+@each("of", [(loss, structure) for loss in DROPPING for structure in (STRUCTURES if loss.task == "multiclass" else ["delta"])],
+      ids=repr)
+@each("kernel", [ok.Gaussian(1.2), ok.Gaussian(1.0) + ok.Noise(0.3),
+                 0.5 * ok.Laplacian(0.7) + 0.2 * ok.Linear()], ids=repr)
+@each("budget", BUDGETS[1:], ids=repr)
+@each("offset", [False, True])
+def test_exact_norms_stay_exact_when_terms_are_dropped(of, kernel, budget, offset):
+    loss, structure = of
+    labels, reference_labels = STRUCTURES[structure]
+    step, seed = META[0], seed_of((BUDGETS, budget), ([False, True], offset), (DROPPING, loss))
+    model = ok.SVMD(loss, kernel, step=step.rate, meta_step=step.meta_rate, memory=step.memory, regularization=0.2,
+                    budget=budget, labels=labels, offset=offset, exact_norms=True)
+    extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
+    oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
+                           budget=describe(budget), offset=offset, exact_norms=True, **extra)
+    compare(model, oracle, loss, seed, structure, weighted=seed % 2 == 0)
+    np.testing.assert_allclose(model._state.hypothesis.norms(),
+                               (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")), rtol=1e-8, atol=1e-9)
+
+
+ADAPTED = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_meta_rate=0.7, margin_memory=0.2)]
+ADAPTIVE = [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, (ok.NuHuber, ok.MulticlassSquared))]
+
+
+@covering(2, unless=lambda of, offset, **_: offset and of[0].task == "novelty")
+@each("of", [(loss, structure) for loss in ADAPTIVE for structure in (STRUCTURES if loss.task == "multiclass" else ["delta"])
+             if not (structure in ("taxonomy", "own") and isinstance(loss, ok.MulticlassLogistic))], ids=repr)
+@each("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
+@each("step", ADAPTED, ids=repr)
+@each("budget", BUDGETS, ids=repr)
+@each("offset", [False, True])
+def test_adapted_implicit_steps(of, kernel, step, budget, offset):
+    loss, structure = of
+    labels, reference_labels = STRUCTURES[structure]
+    seed = seed_of((ADAPTED, step), (BUDGETS, budget), (ADAPTIVE, loss))
+    model = ok.ILK(loss, kernel, step=step, regularization=0.3, penalty=0.7, budget=budget, offset=offset, labels=labels)
+    extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
+    oracle = ReferenceAdaptiveILK(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.3,
+                                  penalty=0.7, budget=describe(budget), offset=offset, **extra)
+    compare(model, oracle, loss, seed, structure, weighted=seed % 3 == 0)
+    np.testing.assert_allclose(model.step_, oracle.step_history[-1], rtol=1e-9)
+    np.testing.assert_allclose(model._state.hypothesis.norms(), (oracle.fv, oracle.ff), rtol=1e-8, atol=1e-9)
 
 
 def test_adapted_implicit_steps_that_do_not_adapt_are_those_of_ilk():
@@ -241,10 +266,10 @@ def test_two_targets_adapt_one_implicit_step():
         assert len(np.unique(steps)) > 5
 
 
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.2), ok.Linear(), ok.AdditiveExponential(0.7)], ids=repr)
-@pytest.mark.parametrize("step", [ok.Fixed(0.6), ok.InverseSqrt(2.0), META[0]], ids=repr)
-@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Squared(), ok.NuNovelty(0.3, 0.5), ok.MulticlassHinge(), ok.MulticlassLogistic()],
-                         ids=repr)
+@each("kernel", [ok.Gaussian(1.2), ok.Linear(), ok.AdditiveExponential(0.7)], ids=repr)
+@each("step", [ok.Fixed(0.6), ok.InverseSqrt(2.0), META[0]], ids=repr)
+@each("loss", [ok.Hinge(), ok.Squared(), ok.NuNovelty(0.3, 0.5), ok.MulticlassHinge(), ok.MulticlassLogistic()],
+      ids=repr)
 def test_the_average_of_ilk(loss, step, kernel, tmp_path):
     """By its definition: the mean of what f_1, ..., f_m say, offsets included."""
     for seed, regularization in enumerate([0.0, 0.2, 5.0]):
@@ -278,9 +303,9 @@ def test_svmd_is_norma_with_meta_descent_and_its_step_history_is_readable():
     assert len(np.unique(steps)) > 5
 
 
-@pytest.mark.parametrize("variant", ["PA", "PA-I", "PA-II"])
-@pytest.mark.parametrize("loss", [ok.Hinge(), ok.Insensitive(0.2), ok.MulticlassHinge()], ids=repr)
-@pytest.mark.parametrize("offset", [False, True])
+@each("variant", ["PA", "PA-I", "PA-II"])
+@each("loss", [ok.Hinge(), ok.Insensitive(0.2), ok.MulticlassHinge()], ids=repr)
+@each("offset", [False, True])
 def test_passive_aggressive(variant, loss, offset):
     for seed in range(3):
         X, y, _, rng = data(loss, seed)

@@ -8,6 +8,7 @@ import pytest
 
 import onlinekernels as ok
 from onlinekernels._core.tree import Tree
+from cases import each
 from reference_additive import additive_gram
 from test_additive import NAMES, points
 
@@ -49,7 +50,7 @@ def answers(model, X):
             return getattr(model, name)(X)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@each("pair", PAIRS)
 def test_gram_by_the_definition(pair):
     (left, right), compiled, spec = PAIRS[pair]
     kernel, X, Z = ok.Additive(left, right), points(0, 20, 3), points(1, 15, 3)
@@ -59,7 +60,7 @@ def test_gram_by_the_definition(pair):
     np.testing.assert_allclose((2.0 * kernel + ok.Gaussian())(X), (2.0 * compiled + ok.Gaussian())(X), rtol=1e-12)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@each("pair", PAIRS)
 def test_trees_with_terms_that_come_and_go(pair):
     (left, right), _, spec = PAIRS[pair]
     for seed in range(4):
@@ -120,8 +121,8 @@ def stream(name, seed, n=150):
 
 
 @pytest.mark.filterwarnings("ignore:Learning")
-@pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize("pair", PAIRS)
+@each("name", LEARNERS)
+@each("pair", PAIRS)
 def test_models_on_trees(pair, name, tmp_path):
     (left, right), compiled, _ = PAIRS[pair]
     for seed in range(2):
@@ -156,7 +157,7 @@ def test_models_on_trees(pair, name, tmp_path):
             np.testing.assert_array_equal(answers(twin, queries), answers(own, queries))
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@each("pair", PAIRS)
 def test_budgets_and_terms_in_python(pair):
     (left, right), compiled, _ = PAIRS[pair]
     X, y = stream("ilk", 3)
@@ -180,7 +181,7 @@ def test_scaled_features_and_a_start_from_another_model():
     np.testing.assert_allclose(again.decision_function(X), start.decision_function(X), **CLOSE)
 
 
-@pytest.mark.parametrize("left, right, words", [
+@each("left, right, words", [
     ([], [], "'left' parameter of Additive must be a list of 1 to 32"),
     (identity, [one], "'left' parameter of Additive"),
     ([identity], [3.0], "'right' parameter of Additive"),

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import pytest
+from cases import each
 
 import onlinekernels
 
@@ -122,7 +123,7 @@ def test_optional_libraries_are_imported_inside_functions():
             assert may, f"{module} imports {name}"
 
 
-@pytest.mark.parametrize("source, expected", [
+@each("source, expected", [
     ("from onlinekernels.plan import Plan", [("plan", True)]),
     ("def f():\n    from onlinekernels.plan import Plan", [("plan", False)]),
     ("class C:\n    def f(self):\n        import onlinekernels.plan", [("plan", False)]),
@@ -170,7 +171,7 @@ def test_submodules_are_there_when_they_are_named():
     assert out == "False tune read onlinekernels.bounds False\n"
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each("name", MODULES)
 def test_stubs_of_compiled_modules_are_in_step(name):
     stub = ast.parse((importlib.resources.files("onlinekernels._core") / f"{name}.pyi").read_text())
     module = importlib.import_module(f"onlinekernels._core.{name}")

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 from onlinekernels import Bank, combine
@@ -26,7 +27,7 @@ def dot(x, z):
 
 
 class TestCombine:
-    @pytest.mark.parametrize("make, y, classes", [
+    @each("make, y, classes", [
         (lambda: ok.NORMA("squared", ok.Gaussian(1.5), step=0.3, offset=True), TARGETS, None),
         (lambda: ok.NORMA("squared", "linear"), TARGETS, None),
         (lambda: ok.NORMA("huber", "linear", average=True, offset=True), TARGETS, None),
@@ -136,7 +137,7 @@ class TestCombine:
         twin, other = ok.load(tmp_path / "whole.npz"), copy.deepcopy(whole)
         assert (twin.progressive(X, LABELS) == other.progressive(X, LABELS)).all()
 
-    @pytest.mark.parametrize("models, message", [
+    @each("models, message", [
         ([], "at least one"),
         ([ok.NORMA()], "must be fitted models"),
         ([ok.NORMA("squared").fit(X, TARGETS), ok.NORMA("squared", "laplacian").fit(X, TARGETS)], "same kernel"),
@@ -157,7 +158,7 @@ class TestCombine:
         with pytest.raises(ValueError, match=message):
             combine(models)
 
-    @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [np.nan, 1.0]])
+    @each("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [np.nan, 1.0]])
     def test_weights_that_make_no_sense(self, weights):
         model = ok.NORMA("squared").fit(X, TARGETS)
         with pytest.raises(ValueError, match="weights must hold"):
@@ -176,8 +177,8 @@ def client():
 class TestPartitionedBank:
     KEYS = [f"sensor {i}" for i in RNG.integers(0, 23, size=300)]
 
-    @pytest.mark.parametrize("loss, y", [("novelty", None), ("squared", TARGETS), ("hinge", LABELS)])
-    @pytest.mark.parametrize("parts", [None, 3])
+    @each("loss, y", [("novelty", None), ("squared", TARGETS), ("hinge", LABELS)])
+    @each("parts", [None, 3])
     def test_it_equals_one_bank(self, client, loss, y, parts):
         one = Bank(3, loss, budget=6)
         many = PartitionedBank(Bank(3, loss, budget=6), client, parts=parts)

@@ -3,13 +3,16 @@ import copy
 import functools
 import inspect
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from small_models import LABELS, NEW, TARGETS, X, dot, overlap, scores, y_of
+from cases import each
+from small_models import LABELS, NEW, TARGETS, X, dot, each_fitted, each_model, overlap, scores, y_of
 
 import onlinekernels as ok
 from onlinekernels import *  # noqa: F401, F403  (names for eval)
+from onlinekernels import bounds
 
 
 # ---- Parameters -------------------------------------------------------------------------------------
@@ -25,6 +28,7 @@ class TestParameters:
         assert params["kernel__right__left__value"] == 0.5
         assert (params["step__rate"], params["step__delay"], params["budget__size"]) == (0.1, 50, 9)
 
+    @each_model
     def test_get_params_without_deep_names_the_constructors_arguments(self, model):
         names = [p for p in inspect.signature(type(model).__init__).parameters if p != "self"]
         assert list(model.get_params(deep=False)) == names
@@ -38,10 +42,12 @@ class TestParameters:
         model = ok.NORMA(kernel=ok.Gaussian()).set_params(kernel__rate=3.0, kernel=ok.Laplacian())
         assert repr(model.kernel) == "Laplacian(rate=3.0)"
 
+    @each_model
     def test_set_params_of_get_params_changes_nothing(self, model):
         before = repr(model)
         assert repr(model.set_params(**model.get_params())) == before
 
+    @each_model
     def test_a_model_made_from_get_params_learns_the_same(self, model):
         twin = type(model)(**model.get_params(deep=False))
         assert repr(twin) == repr(model)
@@ -51,6 +57,7 @@ class TestParameters:
         assert (scores(first, NEW) == scores(second, NEW)).all()
         assert pickle.dumps(first) == pickle.dumps(second)
 
+    @each_fitted
     def test_a_twin_of_a_fitted_model_is_not_fitted(self, fitted):
         twin = type(fitted)(**fitted.get_params(deep=False))
         assert not twin.__sklearn_is_fitted__() and fitted.__sklearn_is_fitted__()
@@ -72,6 +79,7 @@ class TestParameters:
                     assert parameter.default is parameter.empty or isinstance(
                         parameter.default, (type(None), bool, int, float, str))
 
+    @each_model
     def test_learning_does_not_touch_the_parameters(self, model):
         params = model.get_params(deep=False)
         before = pickle.dumps(type(model)(**params)) if "callable" not in repr(params) else None
@@ -90,7 +98,7 @@ class BareKernel(ok.Kernel):
         return dot(x, z)
 
 
-@pytest.mark.parametrize("params", [{"loss": BareLoss()}, {"loss": "squared", "kernel": BareKernel()}], ids=["loss", "kernel"])
+@each("params", [{"loss": BareLoss()}, {"loss": "squared", "kernel": BareKernel()}], ids=["loss", "kernel"])
 class TestNounsWithoutAnInit:
     def test_repr_and_get_params_work(self, params):
         model = ok.NORMA(**params)
@@ -114,7 +122,7 @@ class TestNounsWithoutAnInit:
 
 
 class TestRepr:
-    @pytest.mark.parametrize("value", [
+    @each("value", [
         ok.NORMA(), ok.Perceptron(), ok.NORMA("squared", "linear", step=0.5, offset=True, epochs=3),
         ok.NORMA(ok.NuHinge(0.2), ok.Gaussian(2.0) + 0.1 * ok.Linear() + ok.Constant(), budget=ok.Window(5)),
         ok.NORMA(step=ok.Decaying(0.2, 9), regularization=0, budget=5, average=True),
@@ -178,8 +186,8 @@ class TestChangingParameters:
         model.set_params(regularization=1.0).partial_fit(X[1:2], [1])
         assert model.dual_coef_.tolist() == [[0.25, 0.5]]
 
-    @pytest.mark.parametrize("change", [{"kernel__width": 3.0}, {"kernel": ok.Linear()}, {"loss": "logistic"}, {"budget": 3},
-                                        {"offset": True}, {"average": True}, {"kernel": overlap}], ids=str)
+    @each("change", [{"kernel__width": 3.0}, {"kernel": ok.Linear()}, {"loss": "logistic"}, {"budget": 3},
+                     {"offset": True}, {"average": True}, {"kernel": overlap}], ids=str)
     def test_other_changes_are_refused_at_the_next_learning_call_only(self, change):
         model = ok.NORMA(kernel=ok.Gaussian(1.0)).partial_fit(X, LABELS)
         values, old = model.decision_function(NEW), model.get_params()
@@ -195,10 +203,10 @@ class TestChangingParameters:
         model.set_params(**{key: old[key] for key in change})
         assert model.partial_fit(X, LABELS).t_ == 80
 
-    @pytest.mark.parametrize("again", [copy.deepcopy, copy.copy, lambda model: pickle.loads(pickle.dumps(model))],
-                             ids=["deepcopy", "copy", "pickle"])
-    @pytest.mark.parametrize("change", [{"kernel__width": 3.0}, {"kernel__width": -1}, {"budget": 3}, {"loss": "squared"},
-                                        {"average": True}], ids=str)
+    @each("again", [copy.deepcopy, copy.copy, lambda model: pickle.loads(pickle.dumps(model))],
+          ids=["deepcopy", "copy", "pickle"])
+    @each("change", [{"kernel__width": 3.0}, {"kernel__width": -1}, {"budget": 3}, {"loss": "squared"},
+                     {"average": True}], ids=str)
     def test_a_copy_made_after_a_change_is_the_same_model(self, change, again):
         model = ok.NORMA(kernel=ok.Gaussian(1.0)).partial_fit(X, LABELS)
         values = model.decision_function(NEW)
@@ -224,3 +232,52 @@ class TestChangingParameters:
             model = ok.NORMA("squared", kernel).partial_fit(["ab", "bc"], [1.0, 2.0])
             model.set_params(step=0.05).partial_fit(["abc"], [1.0])
             assert model.t_ == 3
+
+
+class TestNumbers:
+    @each("value, same", [(10**20, 1e20), (Fraction(1, 4), 0.25), (np.float32(0.25), 0.25), (3, 3.0)],
+          ids=repr)
+    def test_parameters_may_be_any_real_numbers(self, value, same):
+        for make in (lambda v: ok.NORMA("hinge", ok.Gaussian(v)), lambda v: ok.NORMA(ok.Hinge(v)),
+                     lambda v: ok.NORMA("hinge", ok.Laplacian(v)), lambda v: ok.ILK(step=v, penalty=v),
+                     lambda v: ok.NORMA(ok.Huber(v)), lambda v: ok.PassiveAggressive(penalty=v),
+                     lambda v: ok.NORMA(step=v, regularization=0), lambda v: ok.Projection(radius=v),
+                     lambda v: ok.NORMA("squared", ok.Gaussian() + v * ok.Linear(), step=1e-30),
+                     lambda v: ok.NORMA(class_weight={1: v})):
+            a, b = make(value).fit(X, LABELS), make(same).fit(X, LABELS)
+            scores = [m.decision_function(X) if hasattr(m, "decision_function") else m.predict(X) for m in (a, b)]
+            np.testing.assert_array_equal(*scores)
+        assert ok.Gaussian(value)(X).tolist() == ok.Gaussian(same)(X).tolist()
+
+    @each("value", [10**400, Fraction(10**400), Fraction(1, 10**400), True, 1j, "1", None], ids=str)
+    def test_what_is_no_positive_float_is_refused(self, value):
+        with pytest.raises(ValueError, match="'width' parameter of Gaussian must be a positive number"):
+            ok.NORMA("hinge", ok.Gaussian(value)).fit(X, LABELS)
+        with pytest.raises(ValueError, match="'margin'"):
+            bounds.comparison("linear", X, LABELS, X[:, 0], margin=value)
+
+    @each("weight", [-1, float("nan"), float("inf"), 10**400, "1", None], ids=str)
+    def test_weights_of_classes(self, weight):
+        with pytest.raises(ValueError, match="class_weight"):
+            ok.NORMA(class_weight={1: weight}).fit(X, LABELS)
+
+
+class TestSetParamsIsAtomic:
+    @each("params", [
+        {"step": 0.7, "foo": 3}, {"kernel__width": 3.0, "foo": 3}, {"step": 0.7, "kernel__foo": 3},
+        {"kernel__width": 3.0, "loss__foo": 3}, {"kernel__width": 3.0, "kernel__foo": 1}, {"step": 0.7, "budget__size": 3},
+        {"kernel": ok.Linear(), "kernel__width": 3.0}, {"kernel__width": 3.0, "kernel__width__deep": 1},
+    ], ids=str)
+    @each("fitted", [False, True])
+    def test_a_name_that_does_not_exist_changes_nothing(self, params, fitted):
+        model = ok.NORMA(ok.Hinge(), ok.Gaussian(1.0), budget=None)
+        if fitted:
+            model.partial_fit(X, LABELS)
+        before = pickle.dumps(model)
+        with pytest.raises(ValueError, match="no parameter"):
+            model.set_params(**params)
+        assert pickle.dumps(model) == before
+
+    def test_names_inside_a_new_object(self):
+        model = ok.NORMA(kernel="linear").set_params(kernel__width=3.0, kernel=ok.Gaussian())
+        assert model.kernel.width == 3.0

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 
@@ -107,8 +108,8 @@ def learn(model, X, y, rows):
     return np.concatenate(parts).reshape(X.shape[0], -1)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("rows", [1, 13, 150])
+@each("loss", LOSSES)
+@each("rows", [1, 13, 150])
 def test_linear_weights(loss, rows):
     expected, mean, descent = oracle(loss, X)
     y = LOSSES[loss][1]
@@ -124,8 +125,8 @@ def test_linear_weights(loss, rows):
     np.testing.assert_allclose(averaged.coef_, mean, atol=1e-10)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("kernel", [ok.RandomFourier("gaussian", 30), ok.Nystroem("gaussian", 20) + ok.Linear()], ids=repr)
+@each("loss", LOSSES)
+@each("kernel", [ok.RandomFourier("gaussian", 30), ok.Nystroem("gaussian", 20) + ok.Linear()], ids=repr)
 def test_feature_maps(loss, kernel):
     y = LOSSES[loss][1]
     model = learner(loss, kernel)
@@ -148,15 +149,15 @@ def test_features_of_different_sizes_learn_at_the_same_speed():
     rng, sizes = np.random.default_rng(0), np.array([1.0, 0.3, 2.0, 0.1, 1.0, 0.5])
     rows = rng.normal(size=(4000, 6))
     y = rows @ [1, -1, 1, 1, -1, 1] + 0.1 * rng.normal(size=4000)
-    one, each = (ok.SVMD("squared", "linear", step=0.05, regularization=0.0, budget=None, per_feature=flag)
+    one, many = (ok.SVMD("squared", "linear", step=0.05, regularization=0.0, budget=None, per_feature=flag)
                  for flag in (False, True))
-    errors = [np.mean((model.progressive(rows * sizes, y) - y)[-1000:] ** 2) for model in (one, each)]
+    errors = [np.mean((model.progressive(rows * sizes, y) - y)[-1000:] ** 2) for model in (one, many)]
     assert errors[1] < 0.015 < 0.2 < errors[0]
-    steps = each._state.function.steps[0]
+    steps = many._state.function.steps[0]
     assert steps[3] > 10 * steps[0] and steps[1] > 5 * steps[2]
 
 
-@pytest.mark.parametrize("kernel", [ok.Linear(), ok.Nystroem("gaussian", 20)], ids=repr)
+@each("kernel", [ok.Linear(), ok.Nystroem("gaussian", 20)], ids=repr)
 def test_saved_models_continue_bit_for_bit(kernel, tmp_path):
     for known in (1, 19, 100):
         model = learner("multiclass_logistic", kernel, average=True).partial_fit(X[:known], CLASSES[:known])
@@ -184,8 +185,8 @@ def test_more_features_later():
     np.testing.assert_array_equal(state.function.steps[:, :6], model._state.function.steps)
 
 
-@pytest.mark.parametrize("parameters", [{"kernel": "gaussian"}, {"kernel": "linear"}, {"kernel": "additive_exponential"},
-                                        {"kernel": lambda x, z: float(np.dot(x, z))}], ids=repr)
+@each("parameters", [{"kernel": "gaussian"}, {"kernel": "linear"}, {"kernel": "additive_exponential"},
+                     {"kernel": lambda x, z: float(np.dot(x, z))}], ids=repr)
 def test_only_weights_have_features(parameters):
     with pytest.raises(ValueError, match="keeps no weights"):
         ok.SVMD("hinge", per_feature=True, budget=50, **parameters).partial_fit(X, SIGNS)

@@ -2,7 +2,7 @@
 import copy
 
 import numpy as np
-import pytest
+from cases import each
 
 import onlinekernels as ok
 from onlinekernels.losses import LOSSES
@@ -29,8 +29,8 @@ def by_a_loop(model, X, y):
     return said
 
 
-@pytest.mark.parametrize("algorithm", [ok.NORMA, ok.SILK], ids=lambda a: a.__name__)
-@pytest.mark.parametrize("name", sorted(LOSSES))
+@each("algorithm", [ok.NORMA, ok.SILK], ids=lambda a: a.__name__)
+@each("name", sorted(LOSSES))
 def test_labels_are_what_predict_would_have_said(name, algorithm):
     loss = LOSSES[name]()
     model = algorithm(loss, ok.Gaussian(1.0), labels=TREE if loss.structured else None)
@@ -79,9 +79,9 @@ def test_several_targets_are_their_own_answers():
     assert labels.shape == (120, 2)
 
 
-@pytest.mark.parametrize("names", [("steps",), ("margins",), ("labels",), ("steps", "margins"), ("steps", "labels"),
-                                   ("margins", "labels"), ("steps", "margins", "labels")], ids=str)
-@pytest.mark.parametrize("loss", ["nunovelty", "nuhinge"])
+@each("names", [("steps",), ("margins",), ("labels",), ("steps", "margins"), ("steps", "labels"),
+                ("margins", "labels"), ("steps", "margins", "labels")], ids=str)
+@each("loss", ["nunovelty", "nuhinge"])
 def test_all_that_can_be_returned_comes_in_one_order(names, loss):
     X, y = data("binary")
     alone = {name: ok.NORMA(loss).progressive(X, y, **{f"return_{name}": True})[1] for name in names}

@@ -3,6 +3,7 @@ import copy
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 from onlinekernels import evaluate
@@ -26,8 +27,8 @@ def stream(n=300, seed=0):
 # ---- Ordered scores ----
 
 
-@pytest.mark.parametrize("window", [None, 1, 2, 7, 50])
-@pytest.mark.parametrize("kind", ["ties", "all equal", "continuous", "infinite", "one class at a time"])
+@each("window", [None, 1, 2, 7, 50])
+@each("kind", ["ties", "all equal", "continuous", "infinite", "one class at a time"])
 def test_the_area_is_that_of_all_pairs_at_any_time(kind, window):
     rng = np.random.default_rng(1)
     scores = {"all equal": np.zeros(150), "continuous": rng.normal(size=150)}.get(kind, rng.integers(5, size=150) / 4)
@@ -66,7 +67,7 @@ def test_nan_is_in_no_order():
 # ---- In reports ----
 
 
-@pytest.mark.parametrize("loss", ["hinge", "logistic", "nuhinge"])
+@each("loss", ["hinge", "logistic", "nuhinge"])
 def test_the_areas_of_a_report(loss):
     X, y = stream()
     scores = ok.NORMA(loss, KERNEL).progressive(X, y)
@@ -90,7 +91,7 @@ def test_areas_and_f1_are_scikit_learns():
     np.testing.assert_array_equal(report.window_confusion.counts, metrics.confusion_matrix(y[-100:], said[-100:]))
 
 
-@pytest.mark.parametrize("fitted", [False, True])
+@each("fitted", [False, True])
 def test_many_classes_that_join_late(fitted):
     metrics = pytest.importorskip("sklearn.metrics")
     X, _ = stream()

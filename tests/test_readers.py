@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 import pytest
+from cases import each
 
 from onlinekernels.streams import BadRow, read
 
@@ -59,9 +60,9 @@ def gather(reader):
 # ---- Round trips ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.parametrize("header", [True, False])
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.csv.gz", "a.tab.gz", "A.CSV"])
+@each("kind", LABELS)
+@each("header", [True, False])
+@each("name", ["a.csv", "a.tsv", "a.csv.gz", "a.tab.gz", "A.CSV"])
 def test_delimited_round_trip(tmp_path, name, header, kind):
     y, delimiter = LABELS[kind], "," if "csv" in name.lower() else "\t"
     names = ["a", "b", "c", "d", "label"] if header else None
@@ -75,8 +76,8 @@ def test_delimited_round_trip(tmp_path, name, header, kind):
     assert [len(points) for points, _ in reader] == [1024, 1024, 452]  # and a second pass
 
 
-@pytest.mark.parametrize("name", ["a.libsvm", "a.svmlight", "a.svm.gz"])
-@pytest.mark.parametrize("labelled", [True, False])
+@each("name", ["a.libsvm", "a.svmlight", "a.svm.gz"])
+@each("labelled", [True, False])
 def test_svmlight_round_trip(tmp_path, name, labelled):
     points = np.where(RNG.random(X.shape) < 0.5, 0.0, X)
     points[7] = 0
@@ -133,8 +134,8 @@ def test_a_row_of_empty_fields_is_a_row(tmp_path):
     assert len(gather(spaces)[0]) == 2 and spaces.n_skipped == 1
 
 
-@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-@pytest.mark.parametrize("kind", LABELS)
+@each("save", [np.savez, np.savez_compressed])
+@each("kind", LABELS)
 def test_npz_round_trip(tmp_path, save, kind):
     save(tmp_path / "a.npz", X=X, y=LABELS[kind], other=X[:, 0])
     points, labels = gather(read(tmp_path / "a.npz"))
@@ -202,7 +203,7 @@ def test_bad_rows_of_arrays(tmp_path):
 TABLE = "id,width,kind,7,height\nx1,1.5,cat,0,2\nx2,2.5,dog,0,3\n"
 
 
-@pytest.mark.parametrize(
+@each(
     "target, features, points, labels",
     [
         ("kind", ["width", "height"], [[1.5, 2], [2.5, 3]], ["cat", "dog"]),
@@ -218,7 +219,7 @@ def test_columns_by_name_and_index(tmp_path, target, features, points, labels):
     assert got.tolist() == points and (None if y is None else y.tolist()) == labels
 
 
-@pytest.mark.parametrize(
+@each(
     "options, message",
     [
         ({"target": "Kind"}, "'target' parameter of read must be a column, one of 'id', 'width'.* Got 'Kind'"),
@@ -273,7 +274,7 @@ def test_other_delimiters(tmp_path):
         read("a.npz", delimiter=";")
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.npz", "a.npy"])
+@each("name", ["a.csv", "a.npz", "a.npy"])
 def test_a_place_beyond_the_end(tmp_path, name):
     path = tmp_path / name
     if name == "a.csv":
@@ -309,7 +310,7 @@ def test_windows_lines_blank_lines_and_a_byte_order_mark(tmp_path):
     assert reader.feature_names == ["a", "b"]
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "a,b\n"])
+@each("text", ["", "\n\n", "a,b\n"])
 def test_nothing_to_read(tmp_path, text):
     assert list(read(write(tmp_path / "a.csv", text))) == []
 
@@ -344,7 +345,7 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize("kind", WHOLE)
+@each("kind", WHOLE)
 def test_whole_labels_are_exact(kind):
     from fractions import Fraction
 
@@ -378,8 +379,8 @@ BAD_LINES = {
 }
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-@pytest.mark.parametrize("line", BAD_LINES)
+@each("suffix", ["", ".gz"])
+@each("line", BAD_LINES)
 def test_bad_lines_are_located_or_skipped(tmp_path, line, suffix):
     column, problem = BAD_LINES[line]
     lines = ["a,b,label", *["0,1,x", "1,0,y"] * 10, "", line, "5,5,z"]
@@ -397,7 +398,7 @@ def test_bad_lines_are_located_or_skipped(tmp_path, line, suffix):
     assert (reader.n_rows, reader.n_skipped) == (21, 1)
 
 
-@pytest.mark.parametrize(
+@each(
     "token",
     ["1", "+1", "-.5", "5.", "1e5", "1E-5", "1d5", "0x10", "1_0", "nan", "-inf", "Infinity", "1e400", "1e-400"]
     + ["1e", "--1", "1 2", " 1 ", "1\xa0", "\u0661", "True", "1j", "1f", "", " ", "'1'", "1\x00", "0" * 400, "#1"],
@@ -412,7 +413,7 @@ def test_lines_mean_the_same_in_bulk_and_alone(token):
         assert alone == among
 
 
-@pytest.mark.parametrize(
+@each(
     "line, problem",
     [
         ("x 1:2", "column 'label': expected a number"),
@@ -438,7 +439,7 @@ def test_bad_svmlight_lines(tmp_path, line, problem):
     assert gather(reader)[0].tolist() == [[1, 2, 0], [0, 0, 1], [0, 5, 0]] and reader.n_skipped == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "source, options, message",
     [
         ("a.txt", {}, "'source' parameter of read must be a file that ends in"),
@@ -476,14 +477,14 @@ def test_a_damaged_gzip_file(tmp_path):
 # ---- Limits and positions ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("limit", [0, 1, 7, 8, 100])
+@each("limit", [0, 1, 7, 8, 100])
 def test_limit(tmp_path, limit):
     path = write(tmp_path / "a.csv", delimited(X[:20]))
     reader = read(path, chunk=4, limit=limit)
     assert sum(len(points) for points, _ in reader) == reader.n_rows == min(limit, 20)
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz", "a.libsvm", "a.npz", "a.npy"])
+@each("name", ["a.csv", "a.tsv.gz", "a.libsvm", "a.npz", "a.npy"])
 def test_reading_goes_on_from_a_position(tmp_path, name):
     path, options = tmp_path / name, {}
     if name == "a.npz":
@@ -622,8 +623,8 @@ def test_names_that_come_twice(tmp_path):
         list(read(path, names=reader.feature_names))
 
 
-@pytest.mark.parametrize("mark", ["utf-16", "utf-16-le", "utf-16-be"])
-@pytest.mark.parametrize("suffix", ["", ".gz"])
+@each("mark", ["utf-16", "utf-16-le", "utf-16-be"])
+@each("suffix", ["", ".gz"])
 def test_utf_16_is_said_so(tmp_path, mark, suffix):
     content = "a,b\n1,2\n".encode(mark)
     path = tmp_path / f"a.csv{suffix}"
@@ -653,7 +654,7 @@ def test_several_targets(tmp_path):
 # ---- Lines of rows, places, early ends -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.npy"])
+@each("name", ["a.csv", "a.npy"])
 def test_rows_know_their_lines(tmp_path, name):
     if name == "a.csv":
         write(tmp_path / name, "a,b\n1,2\n\nx,2\n3,4\ny,0\nz,0\n")
@@ -665,7 +666,7 @@ def test_rows_know_their_lines(tmp_path, name):
     assert [(len(points), lines, skipped) for points, _, lines, skipped in chunks] == expected
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.npy", "a.npz"])
+@each("name", ["a.csv", "a.csv.gz", "a.npy", "a.npz"])
 def test_a_file_that_changed_before_the_place(tmp_path, name):
     def save(points):
         if "csv" in name:

@@ -8,6 +8,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 
@@ -41,7 +42,8 @@ def test_usps_step_size_adaptation_halves_the_error():
     assert adapted < one_step < scheduled
 
 
-@pytest.mark.parametrize("budget, average, last", [(256, 0.125, None), (4096, 0.0295, 0.023)])
+@pytest.mark.slow
+@each("budget, average, last", [(256, 0.125, None), (4096, 0.0295, 0.023)])
 def test_mnist_in_one_pass(budget, average, last):
     """V Figure 7: ten classes, a polynomial of degree 9 on images of unit length."""
     data = load("mnist")
@@ -59,7 +61,7 @@ def by_the_first(X, count):
     return (X - X[:count].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
 
 
-@pytest.mark.parametrize("name, model, count, scale", [
+@each("name, model, count, scale", [
     ("outdoor", ok.SILK("multiclass_hinge", ok.Gaussian(0.7)), 20, True),
     ("elec2", ok.NORMA(), 500, ok.RunningScaler(memory=0.99)),
 ], ids=["outdoor", "elec2"])
@@ -95,8 +97,8 @@ def a9a():
     return X, data["y_train"]
 
 
-@pytest.mark.parametrize("kernel, least", [(ok.Nystroem(ok.Gaussian(np.sqrt(50)), 300), 0.825),
-                                           *((ok.RandomFourier(ok.Gaussian(np.sqrt(50)), 400, seed), 0.82) for seed in range(3))])
+@each("kernel, least", [(ok.Nystroem(ok.Gaussian(np.sqrt(50)), 300), 0.825),
+                        *((ok.RandomFourier(ok.Gaussian(np.sqrt(50)), 400, seed), 0.82) for seed in range(3))])
 def test_a9a_with_feature_maps(kernel, least):
     """One pass with 300 or 400 features; 300 terms that can only be dropped reach 76 %."""
     X, y = a9a()
@@ -120,7 +122,8 @@ def digits():
     return *(part for name in ("train", "test") for part in (data[f"X_{name}"] / 1000.0, np.where(data[f"y_{name}"] < 5, 1, -1))),
 
 
-@pytest.mark.parametrize("load_parts, width", [(digits, 8.0), (lambda: census(10_000), np.sqrt(50))], ids=["usps", "a9a"])
+@pytest.mark.slow
+@each("load_parts, width", [(digits, 8.0), (lambda: census(10_000), np.sqrt(50))], ids=["usps", "a9a"])
 def test_lasvm_is_as_good_as_a_batch_solver(load_parts, width):
     """One pass and `finish`, within 0.2 points of the test accuracy of all examples at once; C = 1."""
     svm = pytest.importorskip("sklearn.svm")
@@ -132,7 +135,7 @@ def test_lasvm_is_as_good_as_a_batch_solver(load_parts, width):
 
 
 @pytest.mark.filterwarnings("ignore:This model is no better:onlinekernels.LearningWarning")  # the Forgetron, while learning
-@pytest.mark.parametrize("name, make, accuracy", [
+@each("name, make, accuracy", [
     ("Projectron", lambda k: ok.Projectron(k, budget=300), 0.787),
     ("Projectron++", lambda k: ok.Projectron(k, aggressive=True, budget=300), 0.810),
     ("Forgetron", lambda k: ok.Forgetron(k, budget=300), 0.750),
@@ -158,7 +161,7 @@ def wide(width, d):
     return ok.Gaussian(width * np.sqrt(d)) + 1
 
 
-@pytest.mark.parametrize("name, width, memory, scale, most", [
+@each("name, width, memory, scale, most", [
     ("banana", 0.5, 1.0, True, 10.4),
     ("elec2", 1.0, 0.999, True, 8.0),
     ("sea", 0.5, 1.0, True, 12.2),
@@ -192,7 +195,7 @@ def regression(name):
     return X[whole], y[whole]
 
 
-@pytest.mark.parametrize("name, width, noise, most", [
+@each("name, width, noise, most", [
     ("kin8nm", 0.5, 0.3, 0.225), ("power_plant", 1.0, 0.03, 0.066), ("california", 1.0, 0.3, 0.24),
     ("concrete", 1.0, 0.03, 0.205), ("airfoil", 0.5, 0.3, 0.255),
 ])
@@ -205,8 +208,8 @@ def test_second_order_on_numbers(name, width, noise, most):
     assert np.mean((scores - y) ** 2) / np.var(y) <= most
 
 
-@pytest.mark.parametrize("name, width, noise", [("kin8nm", 0.5, 0.3), ("power_plant", 1.0, 0.03), ("bike_hour", 1.0, 0.1)])
-@pytest.mark.parametrize("coverage", [0.5, 0.9])
+@each("name, width, noise", [("kin8nm", 0.5, 0.3), ("power_plant", 1.0, 0.03), ("bike_hour", 1.0, 0.1)])
+@each("coverage", [0.5, 0.9])
 def test_intervals_hold_their_coverage_on_real_streams(name, width, noise, coverage):
     X, y = regression(name)
     model = ok.KRLS("squared", wide(width, X.shape[1]), noise=noise, budget=150, scale=True, scale_target=True)

@@ -3,6 +3,7 @@ import os
 
 import numpy as np
 import pytest
+from cases import each
 from reference_recursive import PLACE, Exact, Pieces, gaussian
 
 import onlinekernels as ok
@@ -32,8 +33,8 @@ def signs(labels, classes):
 # ---- The Gaussian process on all rows -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("noise", [0.05, 1.0])
-@pytest.mark.parametrize("chunk", [1, 50, N])
+@each("noise", [0.05, 1.0])
+@each("chunk", [1, 50, N])
 def test_it_is_scikit_learns_gaussian_process(noise, chunk):
     process = pytest.importorskip("sklearn.gaussian_process")
     kernel = process.kernels.RBF(1.3, "fixed")
@@ -48,7 +49,7 @@ def test_it_is_scikit_learns_gaussian_process(noise, chunk):
     assert (scores[0], deviations[0]) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("t", sorted(FIRST))
+@each("t", sorted(FIRST))
 def test_new_points_too_are_as_scikit_learn_says(t):
     process = pytest.importorskip("sklearn.gaussian_process")
     theirs = process.GaussianProcessRegressor(process.kernels.RBF(1.3, "fixed"), alpha=0.1, optimizer=None)
@@ -61,8 +62,8 @@ def test_new_points_too_are_as_scikit_learn_says(t):
     assert (ours == model.predict(NEW)).all()
 
 
-@pytest.mark.parametrize("memory", [0.999, 0.9, 0.3, 1e-3])
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weights"])
+@each("memory", [0.999, 0.9, 0.3, 1e-3])
+@each("weights", [None, WEIGHTS], ids=["", "weights"])
 def test_forgetting_is_a_process_over_time(memory, weights):
     oracle, model = Exact(gaussian(1.3), 0.1, memory), exact(noise=0.1, memory=memory)
     expected, spread = oracle.progressive(X, SEVERAL, weights)
@@ -128,8 +129,8 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("memory", [1.0, 0.95])
+@each("name", KERNELS)
+@each("memory", [1.0, 0.95])
 def test_any_kernel_is_the_prior_of_a_process(name, memory):
     kernel, rows = KERNELS[name]
     scores, deviations = exact(kernel, memory=memory).progressive(rows, NUMBERS, return_std=True)
@@ -138,7 +139,7 @@ def test_any_kernel_is_the_prior_of_a_process(name, memory):
     np.testing.assert_allclose(deviations, spread, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "single"])
+@each("kind", ["dense", "sparse", "single"])
 def test_the_linear_kernel_is_bayesian_linear_regression(kind):
     """The textbook: precision I + X^T X / noise, whatever the budget."""
     rows = np.where(X > 0, X, 0.0).astype(np.float32).astype(float)
@@ -182,7 +183,7 @@ def test_a_weight_of_next_to_nothing_says_nothing():
 # ---- The algorithm with a budget ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(16))
+@each("seed", range(16))
 def test_a_budget_against_the_oracle(seed):
     """Streams of random sizes, with copies of rows, weights and several targets or without, under random parameters."""
     rng = np.random.default_rng(seed)
@@ -284,8 +285,8 @@ def same_up_to_rounding(model, other, tolerance=1e-8):
             np.testing.assert_equal(second[name], value, err_msg=name)
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("stream", STREAMS)
+@each("setting", SETTINGS)
+@each("stream", STREAMS)
 def test_a_chunk_is_a_loop(stream, setting):
     (kernel, rows), (keywords, y) = STREAMS[stream], SETTINGS[setting]
     rows = rows(X) if callable(rows) else rows
@@ -317,8 +318,8 @@ def test_a_chunk_is_a_loop(stream, setting):
             np.testing.assert_allclose(model.dual_coef_, one.dual_coef_, atol=1e-7 * np.abs(one.dual_coef_).max())
 
 
-@pytest.mark.parametrize("setting", ["budget", "memory", "classes", "estimated"])
-@pytest.mark.parametrize("stream", ["gaussian", "single", "objects", "linear", "precomputed"])
+@each("setting", ["budget", "memory", "classes", "estimated"])
+@each("stream", ["gaussian", "single", "objects", "linear", "precomputed"])
 def test_learn_one_is_a_row(stream, setting):
     (kernel, rows), (keywords, y) = STREAMS[stream], SETTINGS[setting]
     one, chunk = KRLS(kernel=kernel, **keywords), KRLS(kernel=kernel, **keywords).partial_fit(rows, y)
@@ -331,7 +332,7 @@ def test_learn_one_is_a_row(stream, setting):
         assert answer == expected if setting == "classes" else np.allclose(answer, expected, atol=1e-7)
 
 
-@pytest.mark.parametrize("keywords, y", [
+@each("keywords, y", [
     ({"scale": True}, NUMBERS), ({"scale": True, "scale_target": True}, 100 + 7 * NUMBERS),
     ({"scale": ok.RunningScaler(0.95), "scale_target": ok.RunningScaler(0.98)}, 100 + 7 * SEVERAL),
     ({"loss": "multiclass_squared", "class_weight": {"a": 3.0, "b": 0.0}, "scale": True}, MANY),
@@ -350,7 +351,7 @@ def test_scalers_and_class_weights_by_rows_and_chunks(keywords, y):
 # ---- Classes ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("memory", [1.0, 0.98])
+@each("memory", [1.0, 0.98])
 def test_classes_are_a_process_for_each(memory):
     classes = np.unique(MANY)
     oracle = Exact(gaussian(1.3), 0.3, memory)
@@ -361,10 +362,10 @@ def test_classes_are_a_process_for_each(memory):
     np.testing.assert_allclose(deviations, spread, atol=1e-8)
 
 
-@pytest.mark.parametrize("keywords", [
+@each("keywords", [
     {"budget": None, "tolerance": 1e-10}, {"memory": 0.97, "budget": 200}, {"kernel": ok.Linear()},
 ], ids=["all", "memory", "linear"])
-@pytest.mark.parametrize("chunk", [1, 11, N])
+@each("chunk", [1, 11, N])
 def test_a_class_that_joins_was_always_minus_one(keywords, chunk):
     order = np.argsort(np.concatenate([[list("cabed").index(label) + RNG.integers(2) for label in MANY]]), kind="stable")
     rows, y = X[order], MANY[order]

@@ -6,6 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from cases import covering, each
 from reference_recursive import PLACE, Exact, Pieces, gaussian
 from small_models import overlap, same_state
 from test_recursive import MANY, NEW, NUMBERS, SEVERAL, WEIGHTS, N, X, exact, same_up_to_rounding
@@ -29,8 +30,8 @@ def covered(model, X, y, coverage, chunk=1000):
 # ---- Intervals --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("coverage", COVERAGES)
-@pytest.mark.parametrize("tails", ["normal", "heavy", "doubles"])
+@each("coverage", COVERAGES)
+@each("tails", ["normal", "heavy", "doubles"])
 def test_intervals_cover_what_they_say(tails, coverage):
     """Over disjoint windows of 1000, whatever the tails are, and when the noise doubles half way."""
     rng = np.random.default_rng(3)
@@ -63,7 +64,7 @@ def test_before_anything_is_known_intervals_are_those_of_a_gaussian():
     np.testing.assert_allclose([low[0], high[0]], [-1.6448536 * 2, 1.6448536 * 2], rtol=1e-6)
 
 
-@pytest.mark.parametrize("coverage", COVERAGES)
+@each("coverage", COVERAGES)
 def test_intervals_before_a_row_are_those_that_predict_interval_gives(coverage):
     """Test-then-train intervals, in any chunks, are those of the model just before; in the units of the user."""
     for keywords, y in (({}, NUMBERS), ({"scale": True, "scale_target": True, "memory": 0.98}, 100 + 20 * SEVERAL)):
@@ -153,7 +154,7 @@ def test_log_density_is_that_of_a_gaussian():
     np.testing.assert_allclose(one.log_density(NEW, NUMBERS[:20]), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("told", [False, True])
+@each("told", [False, True])
 def test_probabilities(told):
     classes = list("abcde") if told else None
     model = KRLS("multiclass_squared", ok.Gaussian(1.3), noise=0.3, budget=40).partial_fit(X, MANY, classes)
@@ -181,8 +182,8 @@ def test_log_density_goes_by_place_and_not_by_index():
             classes.log_density(NEW, y)
 
 
-@pytest.mark.parametrize("told", [False, True])
-@pytest.mark.parametrize("chunk", [1, 13, N])
+@each("told", [False, True])
+@each("chunk", [1, 13, N])
 def test_progressive_probabilities_and_labels_are_of_their_time(told, chunk):
     classes = list("abcde") if told else None
     one, model = (KRLS("multiclass_squared", ok.Gaussian(1.3), noise=0.3, budget=40) for _ in range(2))
@@ -202,8 +203,8 @@ def test_progressive_probabilities_and_labels_are_of_their_time(told, chunk):
             one.partial_fit(X[t : t + 1], MANY[t : t + 1], classes)
 
 
-@pytest.mark.parametrize("memory", [1.0, 0.95])
-@pytest.mark.parametrize("t", [30, 64, 150])
+@each("memory", [1.0, 0.95])
+@each("t", [30, 64, 150])
 def test_samples_have_the_moments_of_the_posterior(memory, t):
     points = np.vstack([NEW[:3], X[:2], X[t - 2 : t]])
     mean, covariance = Exact(gaussian(1.3), 0.1, memory).given(X[:t], NUMBERS[:t]).posterior(points)
@@ -239,8 +240,8 @@ def test_samples_on_weights_and_objects():
     assert words.sample_y(["ab", "x"], 4).shape == (2, 4)
 
 
-@pytest.mark.parametrize("true", [0.01, 0.1, 1.0])
-@pytest.mark.parametrize("targets", [1, 2])
+@each("true", [0.01, 0.1, 1.0])
+@each("targets", [1, 2])
 def test_the_noise_can_be_estimated(true, targets):
     rng = np.random.default_rng(1)
     rows = rng.uniform(-3, 3, size=(3000, 1))
@@ -285,9 +286,9 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize("data", HARD)
-@pytest.mark.parametrize("size, noise", [(1e-6, 1e-8), (1.0, 1e-8), (1e6, 1e-8), (1e-6, 0.1), (1e6, 0.1)])
-@pytest.mark.parametrize("keywords", [
+@each("data", HARD)
+@each("size, noise", [(1e-6, 1e-8), (1.0, 1e-8), (1e6, 1e-8), (1e-6, 0.1), (1e6, 0.1)])
+@each("keywords", [
     {}, {"budget": 20}, {"budget": None, "tolerance": 0}, {"budget": 20, "tolerance": 1e-12}, {"budget": 15, "memory": 0.9},
     {"budget": 1}, {"budget": 20, "memory": 1e-12},
 ], ids=str)
@@ -310,7 +311,7 @@ def test_hard_data_is_no_harm(data, size, noise, keywords):
         same_state(model, pickle.loads(pickle.dumps(model)))
 
 
-@pytest.mark.parametrize("weight", [1e-300, 1e-20, 1e20, 1e100, 1e308])
+@each("weight", [1e-300, 1e-20, 1e20, 1e100, 1e308])
 def test_weights_of_any_size(weight):
     rows = X[np.arange(N) % 7]
     model = KRLS(kernel=ok.Gaussian(1.3), budget=5)
@@ -333,9 +334,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("t", [1, 40, 64, 65, 150, 192])
-@pytest.mark.parametrize("weighted", [False, True])
+@each("kind", KINDS)
+@each("t", [1, 40, 64, 65, 150, 192])
+@each("weighted", [False, True])
 def test_copies_continue_bit_for_bit(kind, t, weighted, tmp_path):
     """Before the first place, at one and between two of them, the budget hit or not."""
     make, y = KINDS[kind]
@@ -379,7 +380,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("keywords, word", BAD, ids=lambda part: str(part)[:40])
+@each("keywords, word", BAD, ids=lambda part: str(part)[:40])
 def test_bad_parameters_are_refused_by_name(keywords, word):
     model = KRLS(**keywords)
     y = MANY if "class" in str(keywords.get("loss")) else NUMBERS
@@ -397,7 +398,7 @@ def broken(array, value, place):
     return array
 
 
-@pytest.mark.parametrize("call", [
+@each("call", [
     lambda model: model.partial_fit(broken(X, np.nan, (200, 1)), NUMBERS),
     lambda model: model.partial_fit(broken(X, np.inf, (299, 0)), NUMBERS),
     lambda model: model.partial_fit(X[:, :2], NUMBERS),
@@ -426,7 +427,7 @@ def broken(array, value, place):
     lambda model: model.log_density(NEW, ["a"] * 20),
     lambda model: model.sample_y(NEW[:, :1]),
 ], ids=range(27))
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.3), ok.Linear()], ids=["points", "weights"])
+@each("kernel", [ok.Gaussian(1.3), ok.Linear()], ids=["points", "weights"])
 def test_refused_input_changes_nothing(call, kernel):
     model = KRLS(kernel=kernel, budget=20).partial_fit(X[:100], NUMBERS[:100])
     twin = pickle.loads(pickle.dumps(model))
@@ -457,9 +458,10 @@ class Unwilling(Exception):
     pass
 
 
-@pytest.mark.parametrize("good", [0, 1, 10, 63, 64, 65, 130, 200])
-@pytest.mark.parametrize("error", [Unwilling, KeyboardInterrupt])
-@pytest.mark.parametrize("y", [NUMBERS, MANY], ids=["numbers", "classes"])
+@covering(2)
+@each("good", [0, 1, 10, 63, 64, 65, 130, 200])
+@each("error", [Unwilling, KeyboardInterrupt])
+@each("y", [NUMBERS, MANY], ids=["numbers", "classes"])
 def test_an_error_in_a_kernel_leaves_the_rows_before_it(good, error, y):
     """A kernel of one's own stops in the middle of a chunk."""
     stops = {"at": X[good + 1] if good + 1 < N else None}
@@ -577,9 +579,9 @@ def test_contributions_add_up():
     assert model.norm_ == pytest.approx(norm.item())
 
 
-@pytest.mark.parametrize("kernel", [ok.Gaussian(1.3), ok.Linear(), 0.5 * ok.Linear() + 1.0, ok.Nystroem(ok.Gaussian(1.3), 9),
-                                    ok.Linear() + ok.RandomFourier(ok.Gaussian(1.3), 16)], ids=repr)
-@pytest.mark.parametrize("t", [30, 64, 100])
+@each("kernel", [ok.Gaussian(1.3), ok.Linear(), 0.5 * ok.Linear() + 1.0, ok.Nystroem(ok.Gaussian(1.3), 9),
+                 ok.Linear() + ok.RandomFourier(ok.Gaussian(1.3), 16)], ids=repr)
+@each("t", [30, 64, 100])
 def test_features_that_join_were_always_zero(kernel, t):
     """As for wrappers whose features come and go by name."""
     wide = np.column_stack([X, np.zeros((N, 2))])
@@ -587,6 +589,6 @@ def test_features_that_join_were_always_zero(kernel, t):
     model.__dict__["_state"] = model._state.widened(5, 0.0)
     expected = KRLS(kernel=kernel, budget=20).partial_fit(wide[:t], NUMBERS[:t])
     wide[t:, 3:] = np.random.default_rng(0).normal(size=(N - t, 2))
-    for each in (model, expected):
-        each._state.engine._check()
+    for one in (model, expected):
+        one._state.engine._check()
     np.testing.assert_allclose(model.progressive(wide[t:], NUMBERS[t:]), expected.progressive(wide[t:], NUMBERS[t:]), atol=1e-8)

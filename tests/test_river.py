@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("river")
 
 from river import anomaly, checks, compose, datasets, evaluate, metrics, multiclass, preprocessing
+from cases import each
 
 from onlinekernels import (
     KRLS,
@@ -96,7 +97,7 @@ class Anomalies:
             yield {f"V{j}": value for j, value in enumerate(point.tolist())}, int(novel)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@each("model", MODELS, ids=repr)
 # Features and targets are taken as they are.
 @pytest.mark.filterwarnings("ignore:(Learning has stalled|This model is no better):onlinekernels.LearningWarning")
 def test_rivers_checks(model, monkeypatch):
@@ -105,7 +106,7 @@ def test_rivers_checks(model, monkeypatch):
     checks.check_estimator(as_river(model))
 
 
-@pytest.mark.parametrize("wrapper", [RiverClassifier, RiverRegressor, RiverDetector])
+@each("wrapper", [RiverClassifier, RiverRegressor, RiverDetector])
 def test_unit_test_params_make_wrappers(wrapper):
     assert len(list(wrapper._unit_test_params())) >= 2
     for params in wrapper._unit_test_params():
@@ -127,9 +128,9 @@ def dense_answers(model, X, y, task):
     return answers
 
 
-@pytest.mark.parametrize("kernel", [Linear(), Gaussian(2.0), Polynomial(2, scale=0.2), Laplacian(0.3)], ids=repr)
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("algorithm", [NORMA, SILK, SVMD])
+@each("kernel", [Linear(), Gaussian(2.0), Polynomial(2, scale=0.2), Laplacian(0.3)], ids=repr)
+@each("loss", LOSSES)
+@each("algorithm", [NORMA, SILK, SVMD])
 def test_names_that_come_and_go_equal_a_dense_array(algorithm, loss, kernel):
     rows, X, there = stream(60)
     dense, y = np.where(there, X, 0.0), targets(loss, X)
@@ -155,8 +156,8 @@ def test_names_that_come_and_go_equal_a_dense_array(algorithm, loss, kernel):
         np.testing.assert_allclose(learned, model.coef_[:, columns], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("fill, offset", [(0.0, 1e4), (-1.5, 0.0), (1e4, 1e4)])
-@pytest.mark.parametrize("kernel", [Gaussian(2.0), Laplacian(0.3) + 0.5], ids=repr)
+@each("fill, offset", [(0.0, 1e4), (-1.5, 0.0), (1e4, 1e4)])
+@each("kernel", [Gaussian(2.0), Laplacian(0.3) + 0.5], ids=repr)
 def test_other_fill_values_and_data_far_from_zero(kernel, fill, offset):
     rows, X, there = stream(60, offset=offset)
     dense = np.where(there, X, fill)
@@ -170,9 +171,9 @@ def test_other_fill_values_and_data_far_from_zero(kernel, fill, offset):
     np.testing.assert_allclose(same[1:], dense_answers(model, dense, y, "regression"), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("fill", [0.0, 3.0])
-@pytest.mark.parametrize("kernel, budget", [(Gaussian(2.0), 20), (Linear(), None), (Polynomial(2, scale=0.1), 20)])
-@pytest.mark.parametrize("scale", [True, RunningScaler(memory=0.9)], ids=repr)
+@each("fill", [0.0, 3.0])
+@each("kernel, budget", [(Gaussian(2.0), 20), (Linear(), None), (Polynomial(2, scale=0.1), 20)])
+@each("scale", [True, RunningScaler(memory=0.9)], ids=repr)
 def test_models_that_scale_their_features(kernel, budget, scale, fill):
     rows, X, there = stream(60, offset=5.0)
     y = targets("squared", X - 5.0)
@@ -215,7 +216,7 @@ def test_the_width_grows_seldom():
     assert len(widths) < 16 and max(widths) <= 300
 
 
-@pytest.mark.parametrize(
+@each(
     "kernel, options", [(AdditiveExponential(), {}), (Polynomial(2), {"fill": 1.0}), (Linear(), {"fill": -1.0})]
 )
 def test_where_new_names_would_change_the_past_they_are_refused(kernel, options):
@@ -253,7 +254,7 @@ def test_a_kernel_on_objects_sees_the_dictionaries():
 # ---- Bad input -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     "x, kind, message",
     [
         ({"a": 1.0, "b": "red"}, TypeError, r"x\['b'\] must be a number. Got 'red' instead; put .*OneHotEncoder"),
@@ -268,7 +269,7 @@ def test_a_kernel_on_objects_sees_the_dictionaries():
         (None, TypeError, "x must be a dictionary of features. Got None"),
     ],
 )
-@pytest.mark.parametrize("first", [True, False])
+@each("first", [True, False])
 def test_bad_features_are_refused_and_nothing_is_learned(x, kind, message, first):
     wrapper = as_river(NORMA())
     if not first:
@@ -308,7 +309,7 @@ def test_all_kinds_of_numbers_are_features():
     assert numbers_of({"a": 10**30, "b": 2**63}).tolist() == [1e30, 2.0**63]
 
 
-@pytest.mark.parametrize(
+@each(
     "make, message",
     [
         (lambda: RiverClassifier(NORMA("squared")), "'model' parameter of RiverClassifier must have a loss for binary"),
@@ -327,7 +328,7 @@ def test_bad_parameters(make, message):
         make()
 
 
-@pytest.mark.parametrize("model", [Adatron(), NORMA, "norma", None])
+@each("model", [Adatron(), NORMA, "norma", None])
 def test_only_models_that_learn_one_by_one_are_wrapped(model):
     with pytest.raises(TypeError, match="model must be a model of this library that has learn_one. Got"):
         as_river(model)
@@ -336,10 +337,10 @@ def test_only_models_that_learn_one_by_one_are_wrapped(model):
 # ---- Labels --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     "labels", [(False, True), (0, 1), (-1, 1), ("ham", "spam"), ("spam", "ham"), ((1, 2), "x"), (np.False_, np.True_)]
 )
-@pytest.mark.parametrize("first", [0, 1])
+@each("first", [0, 1])
 def test_any_two_labels(labels, first):
     wrapper, plain = as_river(NORMA("logistic", step=1.0)), NORMA("logistic", step=1.0)
     rng = np.random.default_rng(0)
@@ -367,7 +368,7 @@ def test_what_is_said_when_one_label_is_known():
     assert list(wrapper.predict_proba_one({"a": 1.0})) == ["only", "other"]
 
 
-@pytest.mark.parametrize("label", [None, float("nan")])
+@each("label", [None, float("nan")])
 def test_what_is_no_label(label):
     wrapper = as_river(NORMA())
     with pytest.raises(ValueError, match="y must be a label. Got"):
@@ -432,8 +433,8 @@ def test_weights_multiply_the_loss():
 # ---- Novelty -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", [NORMA("novelty"), NORMA("nunovelty"), SILK("nunovelty"), SVMD("novelty")], ids=repr)
-@pytest.mark.parametrize("relative", [False, True])
+@each("model", [NORMA("novelty"), NORMA("nunovelty"), SILK("nunovelty"), SVMD("novelty")], ids=repr)
+@each("relative", [False, True])
 def test_anomalies_score_high(model, relative):
     wrapper = as_river(model, relative=relative)
     rng = np.random.default_rng(0)
@@ -462,7 +463,7 @@ def test_a_threshold_of_river_keeps_the_alert_rate():
 # ---- Among river's other pieces ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", [NORMA("logistic", Gaussian(3.0), step=1.0, budget=200), SILK(None, Gaussian(3.0))])
+@each("model", [NORMA("logistic", Gaussian(3.0), step=1.0, budget=200), SILK(None, Gaussian(3.0))])
 def test_progressive_validation_of_a_pipeline(model):
     pipeline = preprocessing.StandardScaler() | as_river(model)
     metric = evaluate.progressive_val_score(datasets.Phishing().take(600), pipeline, metrics.Accuracy())
@@ -507,8 +508,8 @@ def test_a_detector_in_a_pipeline():
 # ---- Copies --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda w: pickle.loads(pickle.dumps(w))])
+@each("loss", LOSSES)
+@each("copied", [copy.deepcopy, lambda w: pickle.loads(pickle.dumps(w))])
 def test_copies_go_on_alike(loss, copied):
     rows, X, _ = stream(60)
     wrapper, y = as_river(NORMA(loss, budget=20)), targets(loss, X)
@@ -535,7 +536,7 @@ def test_a_clone_knows_nothing_and_the_model_stays_as_it_is():
         wrapper.mutate({"fill": 2.0})
 
 
-@pytest.mark.parametrize("labels", [(0, 1), ("ham", "spam")])
+@each("labels", [(0, 1), ("ham", "spam")])
 def test_a_fitted_model_goes_on(labels):
     X = np.random.default_rng(0).normal(size=(50, 2))
     y = np.array(labels)[(X[:, 0] > 0).astype(int)]
@@ -577,8 +578,8 @@ def test_float32_models_and_voting_grow_too():
 # ---- Mini-batches --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("kernel", [Gaussian(2.0), Linear()], ids=repr)
+@each("loss", LOSSES)
+@each("kernel", [Gaussian(2.0), Linear()], ids=repr)
 def test_data_frames_equal_one_by_one(loss, kernel):
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
@@ -665,7 +666,7 @@ def test_importing_without_river_says_what_to_install():
     assert "pip install river pandas" in said
 
 
-@pytest.mark.parametrize("loss", ["hinge", "multiclasshinge"])
+@each("loss", ["hinge", "multiclasshinge"])
 def test_class_weights_go_by_the_names_of_labels(loss):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))

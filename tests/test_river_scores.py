@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("river")
 
 from river import checks, datasets, evaluate, metrics, preprocessing
+from cases import each
 
 from onlinekernels import NORMA, SILK, Gaussian, Perceptron
 from onlinekernels.compat.river import RiverMultiTargetRegressor, RiverRegressor, as_river
@@ -27,8 +28,8 @@ def readings(n=1500):
         yield {"a": float(a), "b": float(b)}, novel
 
 
-@pytest.mark.parametrize("model", [NORMA("novelty", Gaussian(1.0)), SILK("novelty", Gaussian(1.0)),
-                                   NORMA("novelty", Gaussian(1.0), step=1e-3)], ids=repr)
+@each("model", [NORMA("novelty", Gaussian(1.0)), SILK("novelty", Gaussian(1.0)),
+                NORMA("novelty", Gaussian(1.0), step=1e-3)], ids=repr)
 def test_rivers_area_is_near_the_exact_one(model):
     """It counts in ten bins on [0, 1]; raw scores, below 0, give it nothing to count."""
     unit, raw, metric = as_river(model), as_river(model, scores="raw"), metrics.ROCAUC()
@@ -48,7 +49,7 @@ def test_rivers_area_is_near_the_exact_one(model):
     assert abs(metric.get() - area(scores, truth)) < 0.06
 
 
-@pytest.mark.parametrize("relative", [False, True])
+@each("relative", [False, True])
 def test_the_map_keeps_the_order(relative):
     pandas = pytest.importorskip("pandas")
     model = NORMA("novelty", Gaussian(1.0), step=0.1)
@@ -90,7 +91,7 @@ def test_relative_scores_stay_as_they_are_unless_told():
             as_river(make, scores="percent")
 
 
-@pytest.mark.parametrize("model", [NORMA("hinge", Gaussian(3.0), step=1.0), Perceptron(Gaussian(3.0))], ids=repr)
+@each("model", [NORMA("hinge", Gaussian(3.0), step=1.0), Perceptron(Gaussian(3.0))], ids=repr)
 def test_classifiers_without_probabilities(model):
     pipeline = preprocessing.StandardScaler() | as_river(model, scores="unit")
     metric = evaluate.progressive_val_score(datasets.Phishing().take(600), pipeline, metrics.ROCAUC())
@@ -108,7 +109,7 @@ def test_classifiers_without_probabilities(model):
 # ---- Several targets ----
 
 
-@pytest.mark.parametrize("model", [NORMA("squared", step=0.1, budget=50), SILK("insensitive", budget=50)], ids=repr)
+@each("model", [NORMA("squared", step=0.1, budget=50), SILK("insensitive", budget=50)], ids=repr)
 def test_rivers_checks_of_several_targets(model):
     pytest.importorskip("sklearn")
     checks.check_estimator(as_river(model, targets=None))

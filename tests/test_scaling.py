@@ -3,6 +3,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each
 from small_models import scores
 
 import onlinekernels as ok
@@ -31,7 +32,7 @@ def rows(n=80, seed=0):
     return rng.normal(size=(n, 4)) * [1.0, 1e6, 1e-6, 3.0] + [0.0, 1e8, 5.0, -2.0]
 
 
-@pytest.mark.parametrize("memory", [1.0, 0.999, 0.9, 0.3])
+@each("memory", [1.0, 0.999, 0.9, 0.3])
 def test_rows_are_scaled_by_what_has_been_seen(memory):
     X = rows()
     np.testing.assert_allclose(ok.RunningScaler(memory).progressive(X), oracle(X, memory), rtol=1e-7, atol=1e-7)
@@ -137,7 +138,7 @@ def test_rare_columns_of_a_one_hot_encoding_do_not_drown_numbers():
     assert np.mean((ok.SILK(scale=True).progressive(X, y) > 0) != y) < 0.3  # it was 0.43
 
 
-@pytest.mark.parametrize("memory", [0, 1.1, -0.5, np.nan, "1", True])
+@each("memory", [0, 1.1, -0.5, np.nan, "1", True])
 def test_a_bad_memory_is_refused(memory):
     with pytest.raises(ValueError, match="'memory'.*RunningScaler"):
         ok.RunningScaler(memory).fit(rows())
@@ -181,7 +182,7 @@ def targets(model, X):
 
 
 @pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")  # random labels
-@pytest.mark.parametrize("model", ALGORITHMS, ids=lambda model: type(model).__name__)
+@each("model", ALGORITHMS, ids=lambda model: type(model).__name__)
 def test_scale_is_a_scaler_in_front(model):
     X = rows(150)
     y = targets(model, X)
@@ -255,7 +256,7 @@ def test_refused_calls_change_neither_model_nor_scaler():
         assert pickle.dumps(model) == before
 
 
-@pytest.mark.parametrize("value", [1, "yes", None, ok.Gaussian()])
+@each("value", [1, "yes", None, ok.Gaussian()])
 def test_scale_must_be_a_flag_or_a_scaler(value):
     with pytest.raises(ValueError, match="'scale'.*RunningScaler"):
         ok.NORMA(scale=value).fit(rows(), np.arange(80) % 2)

@@ -2,10 +2,10 @@
 import pickle
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
+from cases import each
 
 sklearn = pytest.importorskip("sklearn", minversion="1.6")
 
@@ -57,15 +57,25 @@ MODELS = [
     ok.SVMD("squared", normalized=True, offset=True),
     ok.Adatron(),
 ]
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # the models are no subclasses of scikit-learn's base class
-    CHECKS = [(model, check) for model in MODELS for _, check in estimator_checks_generator(model)]
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("model, check", CHECKS, ids=lambda part: getattr(getattr(part, "func", part), "__name__", repr(part)))
-def test_estimator_checks(model, check):
-    check(clone(model))
+def with_marks(models):
+    """The first model of each kind (class, task, scaled or not) is checked every day, the others when there is time."""
+    seen = set()
+    for model in models:
+        kind = type(model), getattr(model, "_estimator_type", None), bool(getattr(model, "scale", False))
+        yield pytest.param(model, marks=[pytest.mark.slow] if kind in seen else [], id=repr(model))
+        seen.add(kind)
+
+
+@pytest.mark.filterwarnings("ignore")  # the models are no subclasses of scikit-learn's base class
+@pytest.mark.parametrize("model", list(with_marks(MODELS)))
+def test_estimator_checks(model):
+    @each("check", [check for _, check in estimator_checks_generator(model)], ids=lambda check: getattr(check, "func", check).__name__)
+    def passes(check):
+        check(clone(model))
+
+    passes()
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +133,7 @@ def test_weights_of_classes_through_sample_weight(moons):
     assert np.mean(tilted.predict(X) == "up") > np.mean(plain.predict(X) == "up") + 0.1
 
 
-@pytest.mark.parametrize("algorithm", [ok.NORMA, ok.ILK, ok.SILK, ok.SVMD, ok.PassiveAggressive])
+@each("algorithm", [ok.NORMA, ok.ILK, ok.SILK, ok.SVMD, ok.PassiveAggressive])
 def test_class_weights_are_sample_weights(algorithm, moons):
     X, y = moons
     given = {"step": 1.0, "regularization": 0.01} if algorithm in (ok.ILK, ok.SILK) else {}  # `fit` has others
@@ -147,7 +157,7 @@ def test_balanced_classes_have_equal_totals():
     np.testing.assert_allclose(balanced.decision_function(X), expected.decision_function(X), atol=1e-12)
 
 
-@pytest.mark.parametrize("bad", ["even", [1, 2], {"up": -1.0}, {"up": "2"}, {"up": np.nan}], ids=repr)
+@each("bad", ["even", [1, 2], {"up": -1.0}, {"up": "2"}, {"up": np.nan}], ids=repr)
 def test_bad_class_weights_are_refused(bad, moons):
     with pytest.raises(ValueError, match="'class_weight'.*NORMA"):
         ok.NORMA(class_weight=bad).fit(*moons)
@@ -219,7 +229,7 @@ def test_data_frames(moons):
     assert not hasattr(ok.NORMA().fit(X, y), "feature_names_in_")
 
 
-@pytest.mark.parametrize("column", [["a", "b", "c"], [1.0, None, 2.0], ["2026-01-01"] * 3], ids=["words", "missing", "dates"])
+@each("column", [["a", "b", "c"], [1.0, None, 2.0], ["2026-01-01"] * 3], ids=["words", "missing", "dates"])
 def test_a_frame_with_a_column_that_is_no_number(column):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "odd one": pd.Series(column, dtype=object)})

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from cases import each
 from small_models import scores as scores_of
 
 sparse = pytest.importorskip("scipy.sparse")
@@ -39,8 +40,8 @@ def algorithms(kernel, budget):
     yield ok.KRLS("multiclass_squared", kernel, budget=budget if isinstance(budget, int) else None)
 
 
-@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@each("budget", BUDGETS, ids=repr)
+@each("kernel", KERNELS, ids=repr)
 def test_sparse_and_dense_rows_give_the_same_model(kernel, budget):
     rows, dense, rng = random_rows()
     for model in algorithms(kernel, budget):
@@ -63,7 +64,7 @@ def test_sparse_and_dense_rows_give_the_same_model(kernel, budget):
             np.testing.assert_allclose(model.dual_coef_, other.dual_coef_, atol=1e-10)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@each("kernel", KERNELS, ids=repr)
 def test_gram_matrices(kernel):
     rows, dense, _ = random_rows()
     np.testing.assert_allclose(kernel(rows), kernel(dense), atol=1e-12)
@@ -71,7 +72,7 @@ def test_gram_matrices(kernel):
     np.testing.assert_allclose(kernel.diagonal(rows), kernel.diagonal(dense), atol=1e-12)
 
 
-@pytest.mark.parametrize("form", ["csr_matrix", "csr_array", "csc_matrix", "coo_matrix", "lil_matrix"])
+@each("form", ["csr_matrix", "csr_array", "csc_matrix", "coo_matrix", "lil_matrix"])
 def test_any_sparse_format_will_do(form):
     rows, dense, _ = random_rows()
     y = np.arange(120) % 2
@@ -93,8 +94,8 @@ def test_one_row_and_dense_rows_after_sparse_ones():
     assert model.predict_one(rows[3]) == model.predict_one(dense[3]) == model.predict(rows[3:4])[0]
 
 
-@pytest.mark.parametrize("budget", [None, 25], ids=repr)
-@pytest.mark.parametrize("kernel", [ok.Linear(), ok.Gaussian(2.0)], ids=repr)
+@each("budget", [None, 25], ids=repr)
+@each("kernel", [ok.Linear(), ok.Gaussian(2.0)], ids=repr)
 def test_a_saved_model_goes_on_bit_for_bit(kernel, budget, tmp_path):
     rows, _, _ = random_rows()
     y = np.arange(120) % 2
@@ -114,7 +115,7 @@ def test_starting_from_another_model():
                                .decision_function(rows), atol=1e-9)
 
 
-@pytest.mark.parametrize("memory", [1.0, 0.9])
+@each("memory", [1.0, 0.9])
 def test_scaling_divides_by_root_mean_squares_and_keeps_zeros(memory):
     rows, dense, _ = random_rows()
     scaled = ok.RunningScaler(memory).progressive(rows).toarray()
@@ -205,10 +206,25 @@ print(before, most())
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the resident size in kilobytes")
-@pytest.mark.parametrize("kernel, budget", [("'linear'", None), ("ok.Gaussian(5.0)", 128)])
+@each("kernel, budget", [("'linear'", None), ("ok.Gaussian(5.0)", 128)])
 def test_wide_streams_need_memory_for_their_non_zeros_only(kernel, budget):
     code = WIDE.replace("KERNEL", kernel).replace("BUDGET", repr(budget))
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     before, after = map(int, ran.stdout.split())
     assert after < 400_000                              # a dense chunk alone would be 2,000,000
     assert after - before < 60_000
+
+
+def test_learn_one_and_predict_one_take_one_sparse_row():
+    rows = sparse.csr_matrix(np.eye(7))
+    fresh = ok.NORMA("squared", "linear")
+    with pytest.raises(ValueError, match="one example. Got a sparse matrix of 7 rows"):
+        fresh.learn_one(rows, 1.0)
+    model = ok.NORMA("squared", "linear").partial_fit(rows, np.arange(7.0))
+    before = pickle.dumps(model)
+    for call in (lambda: model.learn_one(rows, 1.0), lambda: model.predict_one(rows[:3]), lambda: model.learn_one(rows[:0], 1.0)):
+        with pytest.raises(ValueError, match="one example"):
+            call()
+    assert pickle.dumps(model) == before
+    model.learn_one(rows[2], 1.0)
+    assert model.t_ == 8 and model.predict_one(rows[2]) == model.predict(rows[2])[0]

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onlinekernels as ok
+from cases import each
 from small_models import dot, same_state
 
 pytestmark = pytest.mark.filterwarnings("ignore:Learning (diverges|has stalled):onlinekernels.LearningWarning")
@@ -52,9 +53,9 @@ def columns(model, X, order):
     return model.decision_function(X)[:, [classes.index(label) for label in order]]
 
 
-@pytest.mark.parametrize("budget", [None, 9, ok.Window(15), ok.Smallest(8), ok.Sublinear(0.6, 4)], ids=repr)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("kernel", KERNELS)
+@each("budget", [None, 9, ok.Window(15), ok.Smallest(8), ok.Sublinear(0.6, 4)], ids=repr)
+@each("algorithm", ALGORITHMS)
+@each("kernel", KERNELS)
 def test_a_label_that_joins_has_been_there_from_the_first_example(kernel, algorithm, budget):
     """`Smallest` sees the output that is ahead, as one more label that never comes."""
     for seed in range(4):
@@ -72,7 +73,7 @@ def test_a_label_that_joins_has_been_there_from_the_first_example(kernel, algori
         growing._state.engine._check()
 
 
-@pytest.mark.parametrize("kernel", ["terms", "weights", "trees"])
+@each("kernel", ["terms", "weights", "trees"])
 def test_averages_of_labels_that_join(kernel):
     X, y, rng = stream(1)
     growing, known = (ALGORITHMS["norma"](KERNELS[kernel], average=True, offset=True) for _ in range(2))
@@ -115,8 +116,8 @@ def test_any_chunks_and_any_pause(seed, algorithm, kernel, budget, offset, cut):
     same_state(model, twin)
 
 
-@pytest.mark.parametrize("algorithm", [*ALGORITHMS, *SVMD])
-@pytest.mark.parametrize("kernel", ["terms", "weights", "trees"])
+@each("algorithm", [*ALGORITHMS, *SVMD])
+@each("kernel", ["terms", "weights", "trees"])
 def test_files(kernel, algorithm, tmp_path):
     for seed, budget in enumerate([None, 5]):
         X, y, _ = stream(seed)
@@ -139,7 +140,7 @@ class Moody:
         return dot(x, z)
 
 
-@pytest.mark.parametrize("algorithm", [*ALGORITHMS, *SVMD])
+@each("algorithm", [*ALGORITHMS, *SVMD])
 def test_a_label_whose_example_fails_has_not_joined(algorithm):
     X, y, _ = stream(3)
     broken, whole = ({**ALGORITHMS, **SVMD}[algorithm](Moody(), offset=True) for _ in range(2))
@@ -159,8 +160,8 @@ def test_a_label_whose_example_fails_has_not_joined(algorithm):
         np.testing.assert_array_equal(broken.decision_function(X), model.decision_function(X))
 
 
-@pytest.mark.parametrize("kernel", ["terms", "weights", "trees", "objects"])
-@pytest.mark.parametrize("offset", [False, True])
+@each("kernel", ["terms", "weights", "trees", "objects"])
+@each("offset", [False, True])
 def test_initial_hands_on_what_is_ahead(kernel, offset):
     """Start from a model and go on with its step: the same as to go on with the model."""
     X, y, _ = stream(4)
@@ -185,7 +186,7 @@ def test_initial_of_another_loss_knows_nothing_of_labels_to_join():
     assert back.decision_function(X).shape == (N, len(model.classes_) + 1)
 
 
-@pytest.mark.parametrize("kernel", ["terms", "weights", "objects"])
+@each("kernel", ["terms", "weights", "objects"])
 def test_combine_hands_on_what_is_ahead(kernel):
     """Every label to come starts from the mean of what the parts know of it."""
     X, y, _ = stream(6)
@@ -201,8 +202,8 @@ def test_combine_hands_on_what_is_ahead(kernel):
     assert np.abs(whole.decision_function(X)[:, 3]).max() > 0.01
 
 
-@pytest.mark.parametrize("kernel", ["terms", "weights", "trees"])
-@pytest.mark.parametrize("budget", [None, 7, ok.Smallest(7)], ids=repr)
+@each("kernel", ["terms", "weights", "trees"])
+@each("budget", [None, 7, ok.Smallest(7)], ids=repr)
 def test_exact_norms_of_labels_that_join(kernel, budget):
     """<f, v> and |f|^2 that SVMD keeps are those of the labels that have joined."""
     for seed in range(4):
@@ -286,7 +287,7 @@ def tree_path(label):
 
 
 class TestQuantile:
-    @pytest.mark.parametrize("kernel", ["terms", "weights", "trees"])
+    @each("kernel", ["terms", "weights", "trees"])
     def test_the_median_is_half_of_the_absolute_loss(self, kernel):
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(80, 3)), rng.normal(size=80)
@@ -300,8 +301,8 @@ class TestQuantile:
         z = rng.normal(size=50)
         np.testing.assert_allclose(2 * ok.Quantile().value(z, 0.3), ok.Absolute().value(z, 0.3))
 
-    @pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
-    @pytest.mark.parametrize("algorithm", [ok.NORMA, ok.ILK, ok.SVMD])
+    @each("level", [0.1, 0.5, 0.9])
+    @each("algorithm", [ok.NORMA, ok.ILK, ok.SVMD])
     def test_that_fraction_lies_below(self, level, algorithm):
         rng = np.random.default_rng(1)
         X = rng.uniform(-1, 1, size=(8000, 1))
@@ -320,7 +321,7 @@ class TestQuantile:
         small, large = (ok.SILK(ok.Quantile(0.8), scale_target=True).progressive(X, c * y + d) for c, d in ((1, 0), (100, 7)))
         np.testing.assert_allclose(large[1:], (100 * small + 7)[1:], rtol=1e-7, atol=1e-7)  # the first knows no mean
 
-    @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, float("nan"), "x", None])
+    @each("level", [0.0, 1.0, -0.1, float("nan"), "x", None])
     def test_a_level_outside_is_refused(self, level):
         with pytest.raises((ValueError, TypeError), match="level"):
             ok.NORMA(ok.Quantile(level)).fit([[0.0]], [1.0])

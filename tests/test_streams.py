@@ -4,6 +4,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from cases import each
 
 from onlinekernels import ILK, NORMA, Gaussian, Hinge
 from onlinekernels.streams import counting_sequence, drifting_gaussians, drifting_mixtures, switching_gaussians
@@ -42,8 +43,8 @@ def naive_log_odds(mixtures, x):
 # What every stream promises
 
 
-@pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("n", [1, 9, 10, 11, 2500])
+@each("stream", STREAMS)
+@each("n", [1, 9, 10, 11, 2500])
 def test_shapes_types_and_labels(stream, n):
     X, y = stream(n)
     assert X.shape == (n, 2) and X.dtype == np.float64
@@ -52,31 +53,31 @@ def test_shapes_types_and_labels(stream, n):
     assert np.isfinite(X).all()
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@each("stream", STREAMS)
 def test_default_length_is_that_of_the_paper(stream):
     X, y = stream()
     assert len(X) == len(y) == 10_000
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@each("stream", STREAMS)
 def test_classes_are_about_as_frequent(stream):
     _, y = stream(10_000, seed=3)
     assert 0.4 < (y == 1).mean() < 0.6
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@each("stream", STREAMS)
 def test_same_seed_same_stream(stream):
     first, second = stream(1500, seed=11), stream(1500, seed=11)
     np.testing.assert_array_equal(first[0], second[0])
     np.testing.assert_array_equal(first[1], second[1])
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@each("stream", STREAMS)
 def test_other_seed_other_stream(stream):
     assert not np.array_equal(stream(100, seed=1)[0], stream(100, seed=2)[0])
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@each("stream", STREAMS)
 def test_global_random_state_is_neither_read_nor_changed(stream):
     np.random.seed(1)
     before = np.random.get_state()[1].copy()
@@ -84,8 +85,8 @@ def test_global_random_state_is_neither_read_nor_changed(stream):
     np.testing.assert_array_equal(np.random.get_state()[1], before)
 
 
-@pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("every", [7, 1000, 3000])
+@each("stream", STREAMS)
+@each("every", [7, 1000, 3000])
 def test_a_shorter_stream_begins_a_longer_one(stream, every):
     long_X, long_y = stream(4000, seed=5, every=every)
     for n in (1, 6, 7, 8, 1025, 3001):
@@ -94,13 +95,13 @@ def test_a_shorter_stream_begins_a_longer_one(stream, every):
         np.testing.assert_array_equal(y, long_y[:n])
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@each("stream", STREAMS)
 def test_a_rare_move_costs_nothing(stream):
     X, _ = stream(10, every=10**12)
     assert len(X) == 10
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@each("stream", STREAMS)
 def test_parameters_are_used(stream):
     plain, _ = stream(50)
     for changed in ({"components": 2}, {"box": 6.0}, {"widths": (0.1, 0.2)}, {"every": 3}):
@@ -110,8 +111,8 @@ def test_parameters_are_used(stream):
 # The Bayes boundary
 
 
-@pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("margin", [0.0, 0.5, 2.0])
+@each("stream", STREAMS)
+@each("margin", [0.0, 0.5, 2.0])
 def test_every_example_is_clear_of_the_bayes_boundary(monkeypatch, stream, margin):
     X, y, blocks = blocks_behind(monkeypatch, stream, 2000, margin=margin)
     np.testing.assert_array_equal(np.concatenate([block[1] for block in blocks])[:2000], X)
@@ -148,7 +149,7 @@ def test_removal_does_not_change_what_stays():
         np.testing.assert_allclose(drawn_X[drawn_y == label].std(0), expected.std(0), atol=0.06)
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@each("stream", STREAMS)
 def test_a_margin_that_nothing_satisfies_is_an_error(monkeypatch, stream):
     monkeypatch.setattr(streams, "_MOST_CANDIDATES", 10_000)
     with pytest.raises(ValueError, match="Lower 'margin'"):
@@ -182,7 +183,7 @@ def test_no_drift_stands_still(monkeypatch):
     np.testing.assert_allclose(first.means, last.means, rtol=1e-12)
 
 
-@pytest.mark.parametrize("drift", [0.3, 5.0, 50.0])
+@each("drift", [0.3, 5.0, 50.0])
 def test_drifting_means_stay_in_the_box(monkeypatch, drift):
     parameters = {"drift": drift, "box": 1.5, "widths": (0.1, 0.2)}
     *_, blocks = blocks_behind(monkeypatch, drifting_gaussians, 2000, **parameters)
@@ -224,7 +225,7 @@ def test_number_of_moves():
     assert len(moves) == 99
 
 
-@pytest.mark.parametrize("components", [1, 5, 8])
+@each("components", [1, 5, 8])
 def test_mixtures_start_in_the_box_with_widths_in_range(components):
     mixtures = streams._draw_mixtures(components, 3.0, (0.3, 0.6), np.random.default_rng(0))
     assert mixtures.means.shape == (2, components, 2)
@@ -258,8 +259,8 @@ def check_refusal(stream, parameter, expected, value):
     )
 
 
-@pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("parameter", EXPECTED)
+@each("stream", STREAMS)
+@each("parameter", EXPECTED)
 def test_bad_parameters_are_named(stream, parameter):
     expected, values = EXPECTED[parameter]
     for value in values:
@@ -319,7 +320,7 @@ def test_the_order_of_figure_1():
     assert min(mistakes(ILK, 1.0, 1e-9), mistakes(NORMA, 1.0, 1e-9)) > 1.2 * explicit
 
 
-@pytest.mark.parametrize(
+@each(
     "parameters", [{"n": 0}, {"components": 1.5}, {"width": 0}, {"speed": -1}, {"wander": np.nan}, {"turn": "fast"}]
 )
 def test_bad_parameters_of_the_travelling_mixtures(parameters):
@@ -343,7 +344,7 @@ def naive_counter(n, base, places):
     return digits[:n]
 
 
-@pytest.mark.parametrize("n, base, places", [(6000, 10, 3), (25, 10, 1), (100, 2, 3), (50, 3, 80), (7, 5, 4)])
+@each("n, base, places", [(6000, 10, 3), (25, 10, 1), (100, 2, 3), (50, 3, 80), (7, 5, 4)])
 def test_the_labels_count(n, base, places):
     X = np.arange(3 * base)
     _, y = counting_sequence(X, X % base, n, digits=places)
@@ -367,7 +368,7 @@ def test_classes_that_are_used_up_come_again():
     assert sorted(rows[:6].tolist()) == sorted(rows[6:].tolist()) == list(range(6))
 
 
-@pytest.mark.parametrize(
+@each(
     "y, n, digits, name", [([0], 3, 3, "y"), ([0, 0], 3, 3, "y"), ([0, 1], 0, 3, "n"), ([0, 1], 3, 0, "digits")]
 )
 def test_bad_parameters_of_counting(y, n, digits, name):

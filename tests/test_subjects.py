@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 from onlinekernels import evaluate
@@ -53,8 +54,8 @@ def late_errors(model, X, y, delay):
     return np.array(errors, dtype=float)
 
 
-@pytest.mark.parametrize("delay", [1, 7, 119, 120, 500])
-@pytest.mark.parametrize("name", sorted(name for name, loss in LOSSES.items() if loss().task != "novelty"))
+@each("delay", [1, 7, 119, 120, 500])
+@each("name", sorted(name for name, loss in LOSSES.items() if loss().task != "novelty"))
 def test_late_labels_against_a_loop(name, delay):
     loss = LOSSES[name]()
     model = ok.NORMA(loss, KERNEL, step=0.3, labels=TREE if loss.structured else None)
@@ -73,7 +74,7 @@ def test_late_labels_against_a_loop(name, delay):
     assert np.isfinite(report.loss)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "nuhinge", "multiclasshinge", "insensitive", "nuinsensitive"])
+@each("loss", ["hinge", "nuhinge", "multiclasshinge", "insensitive", "nuinsensitive"])
 def test_margins_and_losses_of_late_labels_are_those_of_the_prediction(loss):
     """With a delay of 0 done by hand, row by row, everything is what chunks give."""
     from onlinekernels.evaluate import subjects
@@ -102,7 +103,7 @@ def test_late_labels_of_scaled_targets_are_judged_in_their_units():
         np.testing.assert_allclose(late.judge(X, y)[0].measures, prompt.judge(X, y)[0].measures, rtol=1e-7)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "multiclasshinge"])
+@each("loss", ["hinge", "multiclasshinge"])
 def test_readers_that_use_their_arrays_again(loss):
     X, y = data("binary")
 

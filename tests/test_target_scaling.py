@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
+from cases import each
 from test_real_data import load
 
 RNG = np.random.default_rng(0)
@@ -39,8 +40,8 @@ def known_before(y, weights, memory=1.0):
     return np.array(means), np.array(deviations), np.array(scaled)
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@each("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@each("model", MODELS, ids=repr)
 def test_it_is_the_same_model_on_scaled_targets(model, weights):
     """The oracle: a model without it, on targets that are scaled by hand, its scores brought back by hand."""
     plain = ok.evaluate.fresh_copy(model).set_params(scale_target=False)
@@ -70,7 +71,7 @@ def check_exact(model, plain, found, expected, weights):
         assert deviation * (becomes[2] - becomes[1]) / 2e-4 == pytest.approx(width, rel=1e-5)
 
 
-@pytest.mark.parametrize("y", [Y, TWO], ids=["one", "two"])
+@each("y", [Y, TWO], ids=["one", "two"])
 def test_chunks_and_single_rows_agree(y):
     whole, pieces, single = (ok.SILK("squared", scale=True, scale_target=True) for _ in range(3))
     expected = whole.progressive(X, y, sample_weight=WEIGHTS)
@@ -101,7 +102,7 @@ def test_a_rows_own_target_does_not_reach_its_prediction():
         np.testing.assert_array_equal(*scores)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@each("model", MODELS, ids=repr)
 def test_it_is_saved(model, tmp_path):
     model = ok.evaluate.fresh_copy(model).partial_fit(X[:120], Y[:120])
     model.save(tmp_path / "m.npz")
@@ -166,7 +167,7 @@ def test_constant_targets():
 # ---- Learning that goes wrong ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model, y, word", [
+@each("model, y, word", [
     (ok.NORMA("squared", "linear", step=0.5), Y, "diverges"),
     (ok.NORMA("squared", "linear", step=0.5), TWO, "diverges"),
     (ok.SVMD("squared", ok.Gaussian(0.1)), 1e4 * Y, "stalled"),
@@ -199,7 +200,7 @@ def test_a_model_that_learns_is_not_warned_of():
 SETS = ["airfoil", "bike_hour", "california", "concrete", "kin8nm", "power_plant", "wine_red"]
 
 
-@pytest.mark.parametrize("name", SETS)
+@each("name", SETS)
 def test_defaults_on_real_regressions(name):
     """Behind a running scaler, 6000 rows shuffled: better than the running mean, near a linear model or better."""
     linear_model = pytest.importorskip("sklearn.linear_model")

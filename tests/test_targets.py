@@ -3,6 +3,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 
@@ -35,8 +36,8 @@ def models(kernel, budget):
     yield ok.Projection(ok.SquaredInsensitive(0.05), kernel, budget=budget)
 
 
-@pytest.mark.parametrize("budget", [None, ok.Window(40)], ids=repr)
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@each("budget", [None, ok.Window(40)], ids=repr)
+@each("kernel", KERNELS, ids=repr)
 def test_several_targets_are_a_model_for_each(kernel, budget):
     rng = np.random.default_rng(1)
     for model in models(kernel, budget):
@@ -69,8 +70,8 @@ def test_svmd_adapts_one_step_for_all_targets():
     assert model.norm_ == pytest.approx(np.linalg.norm(W))
 
 
-@pytest.mark.parametrize("budget", [None, 30], ids=repr)
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@each("budget", [None, 30], ids=repr)
+@each("kernel", KERNELS, ids=repr)
 def test_saved_models_and_single_rows(kernel, budget, tmp_path):
     model = ok.SVMD("squared", kernel, step=0.02, budget=budget, offset=True, exact_norms=True).partial_fit(X[:60], Y[:60])
     model.save(tmp_path / "m.npz")

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 from apart import run_apart
+from cases import covering, each
 from storm import ALGORITHMS
 
 # Seconds that each pair of algorithm and kernel is in the storm; more of them finds what is rare.
 SECONDS = os.environ.get("ONLINEKERNELS_STORM", "0.15")
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", [
+    pytest.param(name, marks=[pytest.mark.slow] if place % 4 else []) for place, name in enumerate(ALGORITHMS)])
 def test_what_is_seen_in_a_storm_is_one_state(algorithm):
     pytest.importorskip("scipy")
     command = [sys.executable, str(Path(__file__).with_name("storm.py")), SECONDS, algorithm]
@@ -21,7 +23,7 @@ def test_what_is_seen_in_a_storm_is_one_state(algorithm):
 
 
 class TestTurns:
-    @pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+    @each("kernel", ["gaussian", "laplacian"])
     def test_threads_may_predict_with_one_model_at_once(self, kernel):
         run_apart(f"""
             rng = np.random.default_rng(0)
@@ -262,8 +264,9 @@ class TestTurns:
 class TestUserCode:
     """A loss, a kernel or a signal handler may look at the model that it interrupts, but not use it."""
 
-    @pytest.mark.parametrize("method", ["fit", "partial_fit", "progressive", "predict", "learn_one", "decision_function"])
-    @pytest.mark.parametrize("where", ["kernel", "loss", "predicting"])
+    @covering(1)
+    @each("method", ["fit", "partial_fit", "progressive", "predict", "learn_one", "decision_function"])
+    @each("where", ["kernel", "loss", "predicting"])
     def test_it_must_not_learn_or_predict(self, method, where):
         run_apart(f"""
             method, where = {method!r}, {where!r}
@@ -416,9 +419,10 @@ class TestForks:
         model._state.engine._check()
     """
 
-    @pytest.mark.parametrize("learns", [True, False])
-    @pytest.mark.parametrize("kernel", ["ok.Gaussian()", "ok.AdditiveMatern()", "dot", "sparse"])
-    @pytest.mark.parametrize("algorithm", ["SILK", "KRLS"])
+    @covering(2)
+    @each("learns", [True, False])
+    @each("kernel", ["ok.Gaussian()", "ok.AdditiveMatern()", "dot", "sparse"])
+    @each("algorithm", ["SILK", "KRLS"])
     def test_a_fork_while_another_thread_is_at_work(self, algorithm, kernel, learns, monkeypatch):
         head = f"""
         def dot(a, b):

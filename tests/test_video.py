@@ -4,6 +4,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from cases import each
 
 import onlinekernels as ok
 from onlinekernels.video import Background, Clip, read_clip, synthetic_clip
@@ -77,7 +78,7 @@ class TestReading:
         clip = read_clip(str(tmp_path / "grey.npz"))
         assert clip.frames.shape == (5, 4, 6, 1) and clip.masks is None and clip.labelled is None
 
-    @pytest.mark.parametrize("arrays, message", [
+    @each("arrays, message", [
         ({"pictures": np.zeros((2, 3, 3, 3))}, "no array 'frames'. It has: pictures"),
         ({"frames": np.zeros((3, 3))}, "must have shape"),
         ({"frames": np.zeros((2, 3, 3, 3)), "mask": np.zeros((2, 3, 4))}, "mask in .* must have shape"),
@@ -110,7 +111,7 @@ class TestReading:
 
 
 class TestBackground:
-    @pytest.mark.parametrize("rule, algorithm, params", [
+    @each("rule, algorithm, params", [
         ("silk", ok.SILK, {"penalty": 0.2, "regularization": 0.01, "step": 1.0}),
         ("norma", ok.NORMA, {"step": 0.2, "regularization": 0.05}),
     ])
@@ -133,7 +134,7 @@ class TestBackground:
     def test_nothing_in_nothing_out(self):
         assert Background(3, 4).progressive([]).shape == (0, 3, 4)
 
-    @pytest.mark.parametrize("make, message", [
+    @each("make, message", [
         (lambda: Background(0, 4), "'height' parameter of Background"),
         (lambda: Background(3, 4, kernel_width=0.0), "'kernel_width' parameter"),
         (lambda: Background(3, 4, rule="svmd"), "'silk' or 'norma'"),
@@ -144,7 +145,7 @@ class TestBackground:
         with pytest.raises(ValueError, match=message):
             make()
 
-    @pytest.mark.parametrize("rule", ["silk", "norma"])
+    @each("rule", ["silk", "norma"])
     def test_moving_objects_stand_out(self, rule):
         clip = synthetic_clip(120, 40, 60, start=30, seed=1)
         scores = Background(40, 60, rule=rule).progressive(clip.frames)
@@ -152,7 +153,7 @@ class TestBackground:
         foreground = scores[30:] < 0.5
         assert foreground[clip.masks[30:]].mean() > 0.85 and foreground[~clip.masks[30:]].mean() < 0.05
 
-    @pytest.mark.parametrize("name, least", [("pets2001_light", 0.92), ("cdnet_badminton_jitter", 0.88)])
+    @each("name, least", [("pets2001_light", 0.92), ("cdnet_badminton_jitter", 0.88)])
     def test_real_clips(self, name, least):
         path = SHARED / "data" / f"{name}.npz"
         if not path.exists():

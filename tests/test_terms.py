@@ -1,7 +1,7 @@
 """The pool of terms under random operations, against naive structures."""
 import numpy as np
-import pytest
 from sortedcontainers import SortedList
+from cases import each
 
 import onlinekernels as ok
 
@@ -17,8 +17,8 @@ def entering(budget, weights, decay=0.0, chunk=None):
     return model.support_vectors_[:, 0].astype(int).tolist()
 
 
-@pytest.mark.parametrize("chunk", [1, 7, None])
-@pytest.mark.parametrize("seed", range(8))
+@each("chunk", [1, 7, None])
+@each("seed", range(8))
 class TestBudgets:
     def weights(self, seed, ties=False):
         rng = np.random.default_rng(seed)
@@ -40,7 +40,7 @@ class TestBudgets:
         kept = [t for t in range(1, 301) if weights[t - 1] and t >= 301 - budget.length(301)]
         assert entering(budget, weights, chunk=chunk) == kept
 
-    @pytest.mark.parametrize("ties", [False, True])
+    @each("ties", [False, True])
     def test_smallest_keeps_the_largest_and_among_equals_the_youngest(self, seed, chunk, ties):
         weights, size = self.weights(seed, ties), 1 + seed * 7
         naive = SortedList()                            # (coefficient, birthday): the first one goes
@@ -70,7 +70,7 @@ def test_a_window_never_shrinks():
     assert ok.Sublinear(0.8, 1).length(32) == 16         # 32 ** 0.8 is 16.000000000000004
 
 
-@pytest.mark.parametrize("budget", [None, ok.Recent(50), ok.Window(50), ok.Smallest(50), ok.Sublinear(0.7)], ids=repr)
+@each("budget", [None, ok.Recent(50), ok.Window(50), ok.Smallest(50), ok.Sublinear(0.7)], ids=repr)
 def test_memory_follows_the_budget(budget):
     rng = np.random.default_rng(1)
     model = ok.NORMA(ok.Novelty(1e9), ok.Gaussian(), step=0.1, regularization=0.01, budget=budget)

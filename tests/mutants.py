@@ -1,0 +1,442 @@
+"""Do the tests notice?  Two hundred faults made by hand, one at a time, against the tests that should catch them.
+
+    python tests/mutants.py WHERE                        # all faults, in a copy of the tree that is built in WHERE
+    python tests/mutants.py WHERE --only 3,17 --slow     # some, with the tests that are marked slow
+    python tests/mutants.py WHERE --tests DIR            # the tests of another edition
+    python tests/mutants.py WHERE --every 3              # one fault in three
+
+A fault replaces an expression, or a line, by another one.  All of them are in the copy at once, each asleep until
+ONLINEKERNELS_FAULT has its number, so that one build serves all.  A fault whose text is not there once and only once is
+stale: write it anew when the code has changed.  The copy without any fault must pass; what it does not pass is told first.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LIMIT = 900  # seconds for the tests of one fault; who hangs is caught
+
+# (file, tests that should notice, [(text, what it becomes), ...]); a line that becomes "pass" is left out
+FAULTS = [
+    ("losses.h", "losses oracle", [
+        ("(margin > 0 ? margin : 0.0) - (code == OK_NU_HINGE ? loss->nu * s : 0.0)", "(margin > 0 ? margin : 0.0)"),
+        ("y * z <= s ? -y : 0.0", "y * z < s ? -y : 0.0"),
+        ("z < s ? -1.0 : 0.0", "z <= s ? -1.0 : 0.0"),
+        ("(z < y ? s : 1.0 - s) * delta", "(z < y ? 1.0 - s : s) * delta"),
+        ("delta - 0.5 * s", "delta - s"),
+        ("size <= s ? delta / s : ok_sign(delta)", "size <= s ? delta : ok_sign(delta)"),
+        ("loss->nu - (fabs(y - z) > s ? 1.0 : 0.0)", "(fabs(y - z) > s ? 1.0 : 0.0) - loss->nu"),
+        ("-y * ok_expit(-y * z)", "-y * ok_expit(y * z)"),
+    ]),
+    ("losses.h", "losses implicit oracle", [
+        ("size * delta / (1.0 + size * k)", "size * delta / (1.0 + k)"),
+        ("ok_clip(delta / k, -(1.0 - s) * size, s * size)", "ok_clip(delta / k, -s * size, s * size)"),
+        ("size * delta / (s + size * k)", "size * delta / (1.0 + size * k)"),
+        ("fabs(alpha) > 1e-12 * natural ? alpha : 0.0", "alpha"),
+        ("ok_expit(z) * ok_expit(-z)", "ok_expit(z)"),
+        ("ok_clip((s - z) / k, 0.0, size)", "ok_clip((s - z) / k, 0.0, 2.0 * size)"),
+    ]),
+    ("moves.h", "oracle implicit", [
+        ("1.0 - eta * regularization", "1.0 - 0.5 * eta * regularization"),
+        ("1.0 / (1.0 + eta * regularization)", "1.0 - eta * regularization"),
+        ("k + offsets / shrink", "k + offsets"),
+        ("shift.alpha / shrink", "shift.alpha"),
+        ("-eta * derivative", "eta * derivative"),
+    ]),
+    ("moves.h", "margin_step oracle long_streams novelty", [
+        ("memory * *gap_weight + weight", "*gap_weight + weight"),
+        ("loss->scalar - step * weight * gradient", "loss->scalar - step * gradient"),
+        ("scalar > 0.1 * shared ? scalar : 0.1 * shared", "scalar"),
+    ]),
+    ("moves.pxd", "oracle outputs normalized streams defaults", [
+        ("step.rate * sqrt(step.delay / (step.delay + <double> t))", "step.rate * sqrt(step.delay / (step.delay + <double> t + 1))"),
+        ("factor if factor > 0.5 else 0.5", "factor if factor > 0.25 else 0.25"),
+        ("1.0 / stiffness if eta * stiffness > 1.0 else eta", "eta"),
+        ("shrink * memory * old.product - eta * f_g - eta * memory * chi_f", "shrink * memory * old.product - eta * f_g"),
+        ("product / fmax(scale[0], fabs(product))", "product / scale[0]"),
+        ("-shrink * (1.0 - shrink)", "-(1.0 - shrink)"),
+    ]),
+    ("moves.pxd", "margin", [
+        ("1.0 - radius / length", "1.0 - radius"),
+        ("y * f > 0.0", "y * f >= 0.0"),
+        ("(product - y * f) / rest", "(product + y * f) / rest"),
+        ("0.5 / size if size > 0.0 else 1e300", "1.0 / size if size > 0.0 else 1e300"),
+        ("y / view.k", "y"),
+        ("old + 2.0 * shrink * alpha * view.bare + new", "old + 2.0 * alpha * view.bare + new"),
+    ]),
+    ("frame.pxd", "interface oracle long_streams", [
+        ("rest / frame.p[i][i]", "rest"),
+        ("smallest < 1e-100 or largest > 1e4 * smallest", "smallest < 1e-100"),
+        ("frame.channels == 1", "False"),
+    ]),
+    ("budgets.pyx", "terms budgets oracle", [
+        ("self.oldest() if self.n >= self.most else NOBODY", "self.oldest() if self.n > self.most else NOBODY"),
+        ("terms.dictionary.born(self.oldest()) < t + 1 - self.length(t + 1)",
+         "terms.dictionary.born(self.oldest()) < t - self.length(t + 1)"),
+        ("NEWCOMER if size < self.key[self.heap[0]] else self.heap[0]", "NEWCOMER if size <= self.key[self.heap[0]] else self.heap[0]"),
+        ("terms.dictionary.born(a) < terms.dictionary.born(b)", "terms.dictionary.born(a) > terms.dictionary.born(b)"),
+        ("child + 1 < self.n and self.goes_before(terms, self.heap[child + 1], self.heap[child])", "False"),
+        ("<long long> length if length > <double> self.steps else self.steps", "<long long> length"),
+        ("lot % <unsigned long long> self.n", "lot % <unsigned long long> (self.n - 1)"),
+        ("pow(<double> t, self.exponent) - 1e-9", "pow(<double> t, self.exponent)"),
+    ]),
+    ("coefficients.pyx", "terms interface outputs modelfile bad_input", [
+        ("fabs(value) < TINY", "False"),
+        ("term.stored[channel * n + k]", "term.stored[k]"),
+        ("sums[self.pair(slot)[self.pairs.capacity]] -= c * values[j]", "pass"),
+        ("-term.stored[2 * channel]", "term.stored[2 * channel]"),
+        ("0 <= pairs.min() and pairs.max() < labels", "True"),
+        ("len(birthdays) > self.most", "False"),
+    ]),
+    ("kernels.pyx", "kernels oracle input bad_input", [
+        ("square + 2.0 * tilt + self.origin_square", "square + tilt + self.origin_square"),
+        ("far and square < np.inf", "False"),
+        ("1.0 / sqrt(stack[top]) if stack[top] > 0 else 0.0", "1.0 / stack[top] if stack[top] > 0 else 0.0"),
+        ("self.index(x) * (op.size + 1)", "self.index(x)"),
+        ("own_facts[TILT * own_stride] + self.origin_square", "own_facts[TILT * own_stride]"),
+    ]),
+    ("outputs.pyx", "outputs labels", [
+        ("self.kappa(a, a) + self.kappa(b, b) - 2.0 * self.kappa(a, b)", "self.kappa(a, a) + self.kappa(b, b) - self.kappa(a, b)"),
+        ("0.5 * (nodes[self.place[i]] - nodes[self.place[y]])", "nodes[self.place[i]] - nodes[self.place[y]]"),
+        ("self.table[y * self.n + i]", "self.table[i * self.n + i]"),
+        ("nodes[self.place[i]] += scores[i]", "nodes[self.place[i]] = scores[i]"),
+        ("self.kernel[a * self.n + b]", "self.kernel[a * self.n + a]"),
+    ]),
+    ("scaling.pyx", "scaling target_scaling", [
+        ("deviation > ROUNDING * size and deviation > 0.0", "deviation > 0.0"),
+        ("weight * delta / count", "delta / count"),
+        ("memory * square[j] + weight * delta * (Y[i, j] - mean[j])", "square[j] + weight * delta * (Y[i, j] - mean[j])"),
+        ("self.count = self.count_before", "pass"),
+        ("x / sqrt(mean_square) if mean_square > 0.0 else x", "x / sqrt(mean_square)"),
+    ]),
+    ("recursive.pyx", "recursive recursive_answers", [
+        ("self.noise / weight if weight > 0.0 else 0.0", "self.noise"),
+        ("(1.0 if beyond else 0.0) - (1.0 - COVERAGE[level])", "(1.0 if beyond else 0.0) - COVERAGE[level]"),
+        ("fmin(square - 1.0, 5.0)", "square - 1.0"),
+        ("sqrt(w.variance + self.noise) * factor * self.tracked(output, level, share)",
+         "sqrt(w.variance) * factor * self.tracked(output, level, share)"),
+        ("(1.0 - share) * here + share * there", "here"),
+        ("(1.0 if c == label else -1.0)", "(1.0 if c == label else 0.0)"),
+    ]),
+    ("posterior.pyx", "recursive recursive_answers", [
+        ("memory ** (0.5 * k)", "memory ** k"),
+        ("self.fade[s + 1] * w.means[i * self.width + y]", "w.means[i * self.width + y]"),
+        ("self.conclude(w) if self.waiting == PLACE else 0", "0"),
+        ("w.term.alpha[y] if counts else 0.0", "w.term.alpha[y]"),
+        ("own + late * np.sum(a * b, axis=1) - np.sum(c * c, axis=1)", "own + late * np.sum(a * b, axis=1)"),
+    ]),
+    ("triangles.h", "recursive recursive_answers", [
+        ("c * S[i * stride + j] - W[i * w_stride + j]", "S[i * stride + j] - W[i * w_stride + j]"),
+        ("(z[i] - sums[2]) * scale", "z[i] * scale"),
+        ("rest / a[r * stride + i + r]", "rest"),
+    ]),
+    ("dual.pyx", "lasvm margin", [
+        ("view.target * self.penalty * view.weight", "view.target * self.penalty"),
+        ("gradient - self.gradient()[self.down] > self.tolerance", "gradient - self.gradient()[self.down] > 0.0"),
+        ("k_i[i] + k_j[j] - 2.0 * k_i[j]", "k_i[i] + k_j[j] - k_i[j]"),
+        ("0.5 * (g[self.up] + g[self.down])", "g[self.up]"),
+        ("rise * k_i[slot] - fall * k_j[slot]", "rise * k_i[slot]"),
+        ("(t + 1 - self.dictionary.born(slot)) % self.cycle == 0", "False"),
+    ]),
+    ("kernelbudgets.pyx", "budgets terms", [
+        ("fmax(0.0, own - ok_dot(self.way, self.way, self.n))", "own"),
+        ("self.shares[i] * self.shares[i] / self.residual", "self.shares[i] / self.residual"),
+        ("fmax(self.tolerance, self.floor)", "self.floor"),
+        ("loss[j] <= least * NEARLY", "loss[j] < least * NEARLY"),
+        ("value * column[n + 1]", "value * column[n]"),
+        ("self.bound[j] <= least * NEARLY and (found == n or self.born(terms, j) < self.born(terms, found))",
+         "self.bound[j] <= least * NEARLY"),
+        ("share * there[j] + (1.0 - share) * here[j] - apart", "share * there[j] + (1.0 - share) * here[j]"),
+        ("self.shift /= scale", "pass"),
+        ("15.0 / 32.0 * self.mistakes - self.damage", "0.5 * self.mistakes - self.damage"),
+        ("self.damage += phi * (square * phi + 2.0 * sigma)", "self.damage += phi * square"),
+        ("self.side[slot] * (scores[0] - gone[0] * k)", "self.side[slot] * scores[0]"),
+        ("score > best", "score < best"),
+        ("self.rows.point_moved(slot)", "pass"),
+    ]),
+    ("hypothesis.pyx", "oracle interface outputs budgets implicit", [
+        ("self.offset_sum[l] += self.offset[l]", "pass"),
+        ("w.term.enters and w.own[i] != 0.0", "w.term.enters"),
+        ("self.now.norms.square <= self.radius * self.radius", "self.now.norms.square <= self.radius"),
+        ("residual * w.xi[l] * w.spare[l]", "residual * w.xi[l] * w.xi[l]"),
+        ("1.0 if j == 0 else 0.0", "1.0"),
+        ("newcomers * self.now.ahead.square", "self.now.ahead.square"),
+        ("self.now.norms = self.before_joining", "pass"),
+    ]),
+    ("engine.pyx", "errors interface progressive_labels chunks sparse", [
+        ("self.hypothesis.undo_joining(joined)", "pass"),
+        ("self.scaler.go_back(learned)", "pass"),
+        ("weight == 0.0 and self.leaves_out", "weight == 0.0"),
+        ("error.rows_learned = 0", "error.rows_learned = 1"),
+        ("w.scores[l] if l < self.outputs.joined else 0.0", "w.scores[l]"),
+    ]),
+    ("forms.pyx", "outputs oracle labels", [
+        ("value == largest and self.goes_first(l, best)", "value == largest"),
+        ("view.weight * loss_curvature(&now.loss, view.score, view.target)", "loss_curvature(&now.loss, view.score, view.target)"),
+        ("now.loss.scalar * distance[l] + shrink * w.bare[l] + offset[l]", "now.loss.scalar * distance[l] + w.bare[l] + offset[l]"),
+        ("w.probability[l] - (1.0 if l == y else 0.0)", "w.probability[l]"),
+        ("k * self.outputs.spread(label, best)", "2.0 * k"),
+    ]),
+    ("dictionary.pyx", "chunks terms oracle", [
+        ("self.patch(piece, i, slot)", "pass"),
+        ("slot >= self.start and holders[slot] == 0", "True"),
+        ("(<double*> piece.own_inner)[i * rows + row] if other < 0 else wide[row * stride + from_]", "wide[row * stride + from_]"),
+        ("piece.l1[row * stride + column] = piece.own_l1[i * rows + row]", "pass"),
+    ]),
+    ("weights.pyx", "interface per_feature maps sparse", [
+        ("w.dense_row[w.piece.index[k]] = 0.0", "pass"),
+        ("reached > 1.0", "False"),
+        ("steps[:self.width] = self.steps", "pass"),
+        ("self.map.admit(w)", "pass"),
+        ("sqrt(own) if own > 1.0 else 1.0", "1.0"),
+    ]),
+    ("maps.pyx", "maps", [
+        ("sqrt(2.0 * scale / size)", "sqrt(scale / size)"),
+        ("self.phases - fill * frequencies[self.n_features:].sum(axis=0)", "self.phases"),
+        ("not np.array_equal(state[\"frequency\"], self.frequencies[:, 0])", "False"),
+        ("self.factor = sqrt(scale)", "self.factor = scale"),
+    ]),
+    ("tree.pyx", "additive", [
+        ("min(ok_count_below(block + HIGH, x[0], FAN), size - 1)", "min(ok_count_below(block + HIGH, x[0], FAN), size)"),
+        ("self.height[j] += 1", "pass"),
+        ("1.0 / (high - low)", "1.0 / high"),
+    ]),
+    ("additive.h", "additive", [
+        ("low2 * (low / 3.0 + gap / 2.0) + (1.0 + pq)", "low2 * (low / 6.0 + gap / 2.0) + (1.0 + pq)"),
+        ("low / 2.0 + gap / 3.0", "low / 2.0 + gap / 2.0"),
+        ("-k->c[s] * s / (2 * z - s + 2)", "k->c[s] * s / (2 * z - s + 2)"),
+    ]),
+    ("bank.pyx", "bank", [
+        ("(store.clock[m] + store.count[m]) % store.slots", "store.count[m] % store.slots"),
+        ("born[other * OK_LANES + lane] < born[slot * OK_LANES + lane]", "born[other * OK_LANES + lane] <= born[slot * OK_LANES + lane]"),
+        ("store.t[first + lane] + 1", "store.t[first + lane]"),
+        ("next[lane] < starts[lane + 1] and not failed[lane]", "next[lane] < starts[lane + 1]"),
+        ("outcome.row < 0 or rows[lane] < outcome.row", "outcome.row < 0"),
+        ("lanes.stored[lane] = lanes.alpha[lane]", "pass"),
+    ]),
+    ("turns.pyx", "threads", [
+        ("len(self.inside) > 0 or self.due > 0", "self.is_alone"),
+        ("self.is_alone or len(self.learners) > 0 and me not in self.learners", "False"),
+        ("{me: self.inside[me]} if me in self.inside else {}", "self.inside"),
+        ("purpose != LOOK", "False"),
+    ]),
+    # ---- Python ----
+    ("validation/points.py", "bad_input input sparse", [
+        ("finite and not all_finite(X)", "False"),
+        ("isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part)", "False"),
+        ("X.sum_duplicates()", "pass"),
+        ("names is None or expected is None or names == expected", "True"),
+        ("np.array(x)", "x"),
+        ("np.isfinite(X.data).all()", "True"),
+    ]),
+    ("labels/binary.py", "labels label_values", [
+        ("zero != negative", "False"),
+        ("np.where(scores[:, 0] > 0, 1.0, -1.0)", "np.where(scores[:, 0] >= 0, 1.0, -1.0)"),
+        ("(scores[:, 0] > 0).astype(np.intp)", "(scores[:, 0] >= 0).astype(np.intp)"),
+        ("unknown.any()", "False"),
+    ]),
+    ("labels/many.py", "labels label_values progressive_labels outputs", [
+        ("np.concatenate([[known], reached[:-1]])", "reached"),
+        ("answers[before == 0] = None", "pass"),
+        ("best if self._places is None else self._places[best]", "best"),
+        ("len(distinct_labels(order)) != len(order)", "False"),
+    ]),
+    ("plan.py", "parameters bad_input margin normalized implicit", [
+        ("largest * self.regularization > 1", "False"),
+        ("self.offset and self.loss.task == \"novelty\"", "False"),
+        ("start.hypothesis.intercept().any() and not self.offset", "False"),
+        ("self.scale_target and self.loss.task != \"regression\"", "False"),
+        ("copy.deepcopy({name: parts[name] for name in self.PARTS})", "{name: parts[name] for name in self.PARTS}"),
+    ]),
+    ("state.py", "sklearn interface labels progressive_labels", [
+        ("len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))", "len(y) / (len(counts) * np.maximum(counts, 1))"),
+        ("np.abs(scores - rho) <= rounding", "np.abs(scores - rho) <= 0"),
+        ("self.target_scaler.memory = self.plan.scale_target", "pass"),
+        ("chosen if sample_weight is None else chosen * sample_weight", "chosen"),
+    ]),
+    ("learner.py", "interface errors independence threads long_streams parameters", [
+        ("epoch * len(X)", "0"),
+        ("float(np.quantile(scores, state.loss.nu))", "float(np.quantile(scores, 1 - state.loss.nu))"),
+        ("is_new and earlier + learned == 0", "False"),
+        ("x = x.copy()", "pass"),
+        ("self._state is not None and name != \"_state\"", "False"),
+        ("State.from_dict(initial.__getstate__()[\"_state\"])", "initial._state"),
+        ("np.where(residual == 0, 1.0, 0.0)", "np.where(residual == 0, 0.0, 1.0)"),
+    ]),
+    ("modelfile.py", "modelfile", [
+        ("header.get(\"digest\") != digest", "False"),
+        ("type(header.get(\"version\")) is not int or header[\"version\"] != VERSION", "False"),
+        ("os.unlink(temporary)", "pass"),
+        ("algorithm._needs_rule not in (None, plan[\"rule\"])", "False"),
+    ]),
+    ("archive.py", "modelfile", [
+        ("zlib.crc32(data) != crc", "False"),
+        ("math.prod(shape) * dtype.itemsize != len(data) - start", "False"),
+        ("total > len(content)", "False"),
+    ]),
+    ("evaluate/measures.py", "evaluate", [
+        ("y * scores <= 0", "y * scores < 0"),
+        ("guesses != y", "guesses == y"),
+        ("np.abs(y - scores) > margins", "np.abs(y - scores) >= margins"),
+        ("self.count - earlier.count", "self.count"),
+    ]),
+    ("parallel.py", "parallel", [
+        ("weights / weights.sum()", "weights"),
+        ("np.argsort(-age, kind=\"stable\")", "np.arange(len(age))"),
+        ("sum(other.hypothesis.t for other in states)", "0"),
+    ]),
+    ("bank/models.py", "bank threads", [
+        ("np.where(active, numbers, -1)", "numbers"),
+        ("scores >= rho - rounding", "scores >= rho"),
+        ("any(key != key for key in newcomers)", "False"),
+        ("len(index) != n", "False"),
+    ]),
+    ("streams/parsers.py", "readers", [
+        ("(np.diff(indices) > 0) | is_first[1:-1]", "np.full(len(indices) - 1, True)"),
+        ("last < place <= self.n_features", "last <= place <= self.n_features"),
+        ("text.partition(\"#\")[0].split()", "text.split()"),
+    ]),
+    ("bounds/norma.py", "bounds", [
+        ("squared_path / decay + 2 * norm * path", "squared_path / decay + norm * path"),
+        ("learner_margin + full * radius ** 2 / 2", "learner_margin"),
+    ]),
+    ("scaling.py", "scaling", [
+        ("validation.refuse_masked(x, \"x\")", "pass"),
+        ("square.copy()", "square"),
+    ]),
+]
+NUMBERED = [(number, *fault) for number, fault in enumerate(
+    ((name, old, new, tests.split()) for name, tests, pairs in FAULTS for old, new in pairs), 1)]
+HEADER = """#pragma once
+#include <stdlib.h>
+static inline int ok_fault(int number)
+{
+    static int awake = -1;
+    if (awake < 0) {
+        const char *text = getenv("ONLINEKERNELS_FAULT");
+        awake = text ? atoi(text) : 0;
+    }
+    return awake == number;
+}
+"""
+IN_CYTHON = 'cdef extern from "faults.h" nogil:\n    bint ok_fault(int number) noexcept\n'
+
+
+def with_fault(text, number, old, new, language):
+    """A source with one more fault that sleeps in it; None if there is no place for it."""
+    if text.count(old) != 1:
+        return None
+    at = text.index(old)
+    begin, end = text.rindex("\n", 0, at) + 1, text.index("\n", at + len(old))
+    before, rest = text[begin:at], text[at + len(old):end].split("#")[0].strip()
+    awake = {"py": f'(__import__("os").environ.get("ONLINEKERNELS_FAULT") == "{number}")'}.get(language, f"ok_fault({number})")
+    is_line = language != "h" and not before.strip() and not rest and not old.startswith(("np.", "(", "not ", "{"))
+    if new == "pass" or is_line and re.match(r"[\w.\[\]:* ]+ [-+*/]?= ", old):
+        assert is_line, (number, old)
+        return f"{text[:begin]}{before}if {awake}:\n{before}    {new}\n{before}else:\n{before}    {old}{text[at + len(old):]}"
+    chosen = f"({awake} ? ({new}) : ({old}))" if language == "h" else f"(({new}) if {awake} else ({old}))"
+    return text[:at] + chosen + text[at + len(old):]
+
+
+def prepare(where):
+    """Copy the tree, put all faults into it, and build; return the numbers of those that are stale."""
+    stale, files = [], {}
+    if where.exists():
+        shutil.rmtree(where)
+    shutil.copytree(ROOT, where, ignore=shutil.ignore_patterns(".git", "build", "*.so", "__pycache__", ".hypothesis"))
+    package = where / "onlinekernels"
+    for number, name, old, new, _ in NUMBERED:
+        suffix = pathlib.Path(name).suffix
+        sources = {path: files.get(path) or path.read_text() for path in sorted(package.rglob(f"*{suffix}"))}
+        named = [path for path in sources if path.as_posix().endswith("/" + name) and sources[path].count(old) == 1]
+        moved = [path for path in sources if old in sources[path]]  # to another file
+        path = named[0] if len(named) == 1 else moved[0] if len(moved) == 1 else None
+        changed = path and with_fault(sources[path], number, old, new, suffix[1:])
+        if changed is None:
+            stale.append(number)
+        else:
+            files[path] = changed
+    for path, source in files.items():
+        if path.suffix == ".h":
+            source = '#include "faults.h"\n' + source
+        elif path.suffix in (".pyx", ".pxd"):
+            first = re.search(r"^(from [\w.]+ c?import|c?import|cdef) ", source, re.M).start()
+            source = source[:first] + IN_CYTHON + source[first:]
+        if path.suffix == ".py":
+            compile(source, path, "exec")
+        path.write_text(source)
+    (where / "faults").mkdir()
+    (where / "faults" / "faults.h").write_text(HEADER)
+    (where / "build").mkdir()
+    environment = {**os.environ, "ONLINEKERNELS_CFLAGS": f"-g0 -I{where / 'faults'}"}
+    done = subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=where, env=environment,
+                          capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr[-6000:])
+    return stale
+
+
+def run(where, number, tests, slow, directory):
+    """(outcome, seconds, first failing test) of the tests named for a fault."""
+    paths = [path for name in tests for path in [directory / f"test_{name}.py"] if path.exists()]
+    environment = {**os.environ, "ONLINEKERNELS_FAULT": str(number), "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(where)}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", *(["-n0"] if has_xdist() else []),
+               *(["-m", ""] if slow else []), *map(str, paths)]
+    start = time.monotonic()
+    try:
+        done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return "caught", time.monotonic() - start, "it hangs"
+    failing = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.M)
+    outcome = {0: "MISSED", 1: "caught"}.get(done.returncode, "caught" if done.returncode < 0 else "trouble")
+    if outcome == "trouble" and failing:
+        outcome = "caught"  # while a test file is imported
+    return outcome, time.monotonic() - start, failing[1] if failing else f"status {done.returncode}" if done.returncode else ""
+
+
+def has_xdist():
+    try:
+        import xdist  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("where", type=pathlib.Path, help="a directory for the copy, which is made anew")
+    parser.add_argument("--tests", type=pathlib.Path, help="tests of another edition")
+    parser.add_argument("--only", help="numbers of faults, between commas")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--slow", action="store_true", help="run tests that are marked slow, too")
+    parser.add_argument("--again", action="store_true", help="use the copy that is there")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    where = options.where.resolve()
+    stale = prepare(where) if not options.again else []
+    directory = options.tests.resolve() if options.tests else where / "tests"
+    wanted = [int(number) for number in options.only.split(",")] if options.only else range(1, len(NUMBERED) + 1, options.every)
+    faults = [NUMBERED[number - 1] for number in wanted if number not in stale]
+    for number in stale:
+        print(f"{number:4d} stale    {NUMBERED[number - 1][1]}: {NUMBERED[number - 1][2]}")
+    if not options.only:
+        outcome, seconds, by = run(where, 0, sorted({name for fault in faults for name in fault[4]}), options.slow, directory)
+        print(f"   0 {'passed' if outcome == 'MISSED' else 'FAILS'}   {seconds:5.0f} s  without any fault  {by}", flush=True)
+    totals = {}
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        jobs = [pool.submit(run, where, fault[0], fault[4], options.slow, directory) for fault in faults]
+        for (number, name, old, new, _), job in zip(faults, jobs):
+            outcome, seconds, by = job.result()
+            totals[outcome] = totals.get(outcome, 0) + 1
+            print(f"{number:4d} {outcome:8s} {seconds:5.0f} s  {name}: {old[:60]} -> {new[:40]}  {by}", flush=True)
+    print(", ".join(f"{count} {outcome}" for outcome, count in sorted(totals.items())), f"of {len(faults)};", len(stale), "stale")
+
+
+if __name__ == "__main__":
+    main()
