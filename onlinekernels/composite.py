@@ -342,6 +342,12 @@ class Parts(State):
         raise ValueError(f"a model with {self.n_features} features cannot take new ones after its first example: name all of "
                          "them in features=.")
 
+    def check_learned(self):
+        """ValueError unless what the members have learned can be read again."""
+        for member in self.composition.members.values():
+            if member.model._state is not None:
+                member.model._state.check_learned()
+
     def to_dict(self):
         """Everything that is learned, as plain values, nouns and arrays."""
         return {

@@ -55,7 +55,7 @@ def save(model, path, *, without=(), notes=None):
         state = model._state.to_dict()
         _check_labels(state["labels"])
         try:
-            model._state.hypothesis.check_state(state["learned"])
+            model._state.check_learned()
         except ValueError as error:  # what `load` would say, when it is too late
             raise ValueError(f"This model cannot be saved, its file would not load: {error}. Nothing was written.") from error
         state["plan"] = {
@@ -66,7 +66,7 @@ def save(model, path, *, without=(), notes=None):
             name: _encoded_objects(value, arrays) if name == "objects" else _encoded(value, name, arrays)
             for name, value in state["learned"].items()
         }
-        if state["beginning"] is not None:
+        if state.get("beginning") is not None:  # a composite has none
             state["beginning"] = {name: _encoded(value, name, arrays) for name, value in state["beginning"].items()}
         header["state"] = state
     if notes is not None:

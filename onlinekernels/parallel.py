@@ -76,7 +76,9 @@ def combine(models, weights=None, budget=None):
     # The first model's plan, as it would go on: what it was fitted to, its labels for one, is not among its parameters.
     parts = {**states[0].refreshed(models[0]).plan.parts(), "average": False}
     parts["budget"] = as_budget(result.budget, result, result._budget_of_int)
-    result._state = combined(Plan(**parts), states, weights)
+    plan = Plan(**parts)
+    plan.unit = states[0].plan.unit
+    result._state = combined(plan, states, weights)
     return result
 
 

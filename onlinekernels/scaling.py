@@ -254,13 +254,15 @@ class RunningScaler(Parameterized, TakesTurns):
     def to_dict(self):
         """What is learned, as plain numbers and lists; None before the first row."""
         if self._state is None:
-            return {"count": 0.0, "mean": None, "square": [], "shown": [[], []]}
+            return {"count": 0.0, "mean": None, "square": [], "few": [], "first": [], "second": []}
         mean, square, count, shown, _ = self._state
         return {
             "count": count,
             "mean": None if mean is None else mean.tolist(),
             "square": square.tolist(),
-            "shown": [[None if value != value else value for value in row] for row in shown.tolist()],
+            # whether a feature has shown at most two values, and these; 0 for others
+            "few": (shown[0] == shown[0]).tolist(),
+            **{name: np.where(row == row, row, 0.0).tolist() for name, row in zip(("first", "second"), shown)},
         }
 
     def restore(self, learned, n_features):
@@ -278,15 +280,13 @@ class RunningScaler(Parameterized, TakesTurns):
 
     @staticmethod
     def _restored_values(learned, n_features, sparse):
-        """The values that features have shown; files of earlier versions do not say, and go on as they began."""
-        shown = learned.get("shown", [[None] * n_features] * 2)
-        shown = np.array([[np.nan if value is None else value for value in row] for row in shown], dtype=float)
-        several = np.isnan(shown).any(axis=0)
-        if shown.shape != (2, n_features) or np.isinf(shown).any() or not np.isnan(shown[:, several]).all():
+        """The values that features have shown."""
+        few, shown = np.asarray(learned["few"]), np.array([learned["first"], learned["second"]], dtype=float)
+        if few.dtype != bool or few.shape != (n_features,) or shown.shape != (2, n_features) or not np.isfinite(shown).all():
             raise ValueError("the values that the scaler has seen do not fit the features")
-        if sparse and shown[0, ~several].any():
+        if sparse and shown[0].any():
             raise ValueError("the values that the scaler has seen do not fit sparse rows")
-        return shown
+        return np.where(few, shown, np.nan)
 
     def get_feature_names_out(self, input_features=None):
         """The names that came in: scaling keeps the columns."""

@@ -569,6 +569,10 @@ class State:
             "learned": self.hypothesis.state(),
         }
 
+    def check_learned(self):
+        """ValueError unless `from_dict` would take what is learned."""
+        self.hypothesis.check_state(self.hypothesis.state())
+
     @classmethod
     def from_dict(cls, learned):
         """The state that `to_dict` described; ValueError if its parts do not fit each other."""

@@ -441,6 +441,7 @@ def test_a_hundred_thousand_keys_make_a_low_tree_of_few_bytes(order):
 
 
 @each("spec", [("spline", 1), ("exponential", 2.0), ("matern", 2.0, 1.5)], ids=str)
+@pytest.mark.filterwarnings("ignore:This model is no better:onlinekernels.LearningWarning")
 def test_memory_per_term_and_coordinate(spec):
     rng = np.random.default_rng(0)
     tree = Tree(spec, 3, 1)
@@ -614,6 +615,7 @@ def test_a_model_on_a_tree_equals_the_oracle(spec):
 
 
 @each("budget, average", [*[(budget, False) for budget in BUDGETS], (None, True)], ids=repr)
+@pytest.mark.filterwarnings("ignore:This model is no better:onlinekernels.LearningWarning")
 def test_folding_the_frame_reaches_the_tree(budget, average):
     """(1 - 0.5)^1200 underflows many times over; at step * regularization = 1 the past is wiped."""
     rng = np.random.default_rng(0)

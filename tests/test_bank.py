@@ -165,6 +165,7 @@ class TestEqualToSeparateModels:
         np.testing.assert_allclose(model.support_vectors_, X[-7:], rtol=1e-14)
 
     @each("dtype", [np.float32, np.float64])
+    @pytest.mark.filterwarnings("ignore:This model is no better:onlinekernels.LearningWarning")
     def test_frames_fold_and_old_terms_fade(self, dtype):
         """0.1^t leaves the range of numbers within 38 or 308 steps."""
         X = np.random.default_rng(1).normal(size=(700, 1)).astype(dtype)

@@ -273,6 +273,7 @@ def test_bounds_for_any_parameters_agree_with_the_tuned_ones():
             explicit = bounds.tune_norma_mistakes(**against)
             implicit = bounds.tune_ilk_mistakes(**against, penalty=2.0)
             rho, sigma = explicit.pop("loss").margin, implicit.pop("loss").margin
+            assert explicit.pop("offset") is implicit.pop("offset") is False
             found = (bounds.norma_mistakes_untuned(**explicit, learner_margin=rho, **against),
                      bounds.ilk_mistakes_untuned(**implicit, learner_margin=sigma, **against))
             if motion is still:

@@ -27,8 +27,8 @@ def test_who_learns_nothing_says_so_once():
     far = 1e3 * X  # every example is new to a kernel of width 0.5
     classes, numbers, names = np.sign(X[:, 0]), X[:, 0], np.array(list("abcd"))[(X[:, :2] > 0) @ [1, 2]]
     for model, y, than in (
-        (ok.SILK("hinge"), classes, "always answering -?1"),
-        (ok.Perceptron(), names, "always answering '[abcd]', the most frequent class so far: 7\\d[.]\\d% mistakes, and 7\\d[.]\\d%"),
+        (ok.SILK("hinge", ok.Gaussian(0.5)), classes, "always answering -?1"),
+        (ok.Perceptron(ok.Gaussian(0.5)), names, "always answering '[abcd]', the most frequent class so far: 7\\d[.]\\d% mistakes, and 7\\d[.]\\d%"),
         (ok.NORMA("multiclass_logistic", ok.Gaussian(0.5)), names, "always answering '[abcd]'"),
         (ok.PassiveAggressive("insensitive", ok.Gaussian(0.5), budget=50), numbers, "the mean of the targets so far: its loss is"),
         (ok.KRLS(kernel=ok.Gaussian(0.5), budget=20), numbers + 3, "the mean of the targets so far: its loss is"),

@@ -197,6 +197,7 @@ def test_functions_that_make_no_sense_are_refused(left, right, words):
     assert not model.__sklearn_is_fitted__()
 
 
+@pytest.mark.filterwarnings("ignore:This model is no better:onlinekernels.LearningWarning")
 def test_what_goes_wrong_in_a_function_stops_after_the_last_piece():
     X, y = np.linspace(0.0, 1.0, 600)[:, None], np.tile([1, -1], 300)
 
