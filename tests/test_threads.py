@@ -444,7 +444,7 @@ class TestForks:
                             born.append(model.t_)
                     return score - y
             status, born = [], []
-            model = ok.NORMA(Forking())
+            model = ok.NORMA(Forking(), ok.Gaussian())
             model.partial_fit(np.arange(40.0)[:, None], np.arange(40.0))
             assert model.t_ == 40 and (status == [0] or born == [7])
         """)
