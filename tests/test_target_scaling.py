@@ -52,19 +52,21 @@ def test_it_is_the_same_model_on_scaled_targets(model, weights):
     scores, margins = model.progressive(X, Y, sample_weight=weights, **too)
     expected, widths = plain.progressive(X, scaled, sample_weight=weights, **too)
     if isinstance(model, ok.KRLS):
-        return check_exact(model, plain, (scores, margins), (expected, widths), np.ones(200) if weights is None else weights)
+        weights = np.ones(200) if weights is None else weights
+        return check_exact(model, plain, (scores, margins, expected, widths), weights)
     np.testing.assert_allclose(scores, expected * deviations[:-1] + means[:-1], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(margins, widths * deviations[:-1], rtol=1e-9)
     np.testing.assert_allclose(model.predict(X[:9]), plain.predict(X[:9]) * deviations[-1] + means[-1], rtol=1e-9)
     np.testing.assert_allclose(model.predict_one(X[3]), model.predict(X[3:4])[0], rtol=1e-12)
 
 
-def check_exact(model, plain, found, expected, weights):
-    """A prediction is the target that becomes the score when it is taken in, and a deviation goes with the derivative of that."""
+def check_exact(model, plain, found, weights):
+    """A prediction is the target that becomes the score when it is taken in; a deviation goes with the derivative of that."""
     weights = np.append(weights, 1.0)
     last, std = model.predict(X[:1], return_std=True)
     score, width = plain.predict(X[:1], return_std=True)
-    answers = {200: (last[0], std[0], score[0], width[0])} | {t: [part[t] for part in (*found, *expected)] for t in range(30, 200, 17)}
+    answers = {t: [part[t] for part in found] for t in range(30, 200, 17)}
+    answers[200] = last[0], std[0], score[0], width[0]
     for t, (y, deviation, score, width) in answers.items():
         becomes = [known_before(np.append(Y[:t], y + h), weights[: t + 1])[2][-1] for h in (0.0, -1e-4, 1e-4)]
         assert becomes[0] == pytest.approx(score, abs=1e-9)

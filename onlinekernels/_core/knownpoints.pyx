@@ -335,7 +335,7 @@ cdef class PointsPosterior(Posterior):
         return most
 
     cdef keep(self, mean, covariance, kept, Py_ssize_t first):
-        """Only some of the points stay, all before the first that goes: change U and S in place, and return what L has from there on.
+        """Only some points stay, all before the first that goes: change U and S in place, return what L has from there on.
 
         One thin QR, L[kept]^T = Q L'^T, U' = Q^T U, S' = Q^T S Q.
         """
@@ -496,7 +496,7 @@ cdef double column_square(const double* Z, Py_ssize_t n, Py_ssize_t i) noexcept 
 
 cdef Py_ssize_t most_determined(const double* precision, const double* least, const unsigned char* gone, Py_ssize_t n,
                                 double rounding) noexcept nogil:
-    """The point whose precision, given f at all others, is the largest multiple of its least, more than 1 / rounding; -1 for none."""
+    """The point whose precision given f at all others is most times its least, if more than 1 / rounding; -1 for none."""
     cdef Py_ssize_t i, most = -1
     for i in range(n):
         if not gone[i] and rounding * precision[i] > least[i] and (
@@ -506,7 +506,7 @@ cdef Py_ssize_t most_determined(const double* precision, const double* least, co
 
 
 cdef Py_ssize_t least_determined(const double* rest, const double* K, double share) noexcept nogil:
-    """The example with the largest rest among those with more than this share of K_ii, the earliest among equals; -1 for none."""
+    """The example with the largest rest of those with more than this share of K_ii, of equals the earliest; -1 for none."""
     cdef Py_ssize_t i, best = -1
     cdef double largest = 0.0
     for i in range(PLACE):

@@ -11,9 +11,9 @@ Examples wait until there are `PLACE` of them, counted by t.  A waiting example 
 so predictions, which are innovations of that factor, are those of one example at a time, whatever the chunks.  At a place U and
 S take all of them in at once, and points come and go.
 
-A place is all or nothing.  What can fail or be interrupted comes first, and its results lie beside what is in use; then compiled
-code that cannot raise puts them in force.  If something fails before, all examples still wait, and the next call that learns
-begins with that place.
+A place is all or nothing.  What can fail or be interrupted comes first, and its results lie beside what is in use; then
+compiled code that cannot raise puts them in force.  If something fails before, all examples still wait, and the next call
+that learns begins with that place.
 """
 import numpy as np
 from libc.math cimport sqrt
