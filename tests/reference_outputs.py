@@ -753,7 +753,10 @@ class ReferenceAdaptiveILK(ReferenceSVMD):
         if self.loss[0] in ("Logistic", "MulticlassLogistic", "Squared", "SquaredInsensitive", "Huber", "NuHuber"):
             H = size * hessian_of(self.loss, self.scalar, new_scores, y, self.Delta)
             return np.linalg.solve(np.eye(len(row)) + H @ reach, H @ start)
-        if not 0.0 < np.max(np.abs(row)) < S * (1.0 - 1e-12):
+        largest = S
+        if self.loss[0] == "Quantile":  # l' is between -level and 1 - level
+            largest *= self.loss[1]["level"] if row[0] > 0 else 1.0 - self.loss[1]["level"]
+        if not 0.0 < np.max(np.abs(row)) < largest * (1.0 - 1e-12):
             return np.zeros(len(row))
         d = np.sign(row)
         return d * float(d @ start) / float(d @ reach @ d)

@@ -338,6 +338,7 @@ def test_ilk_with_a_linear_kernel_is_the_passive_aggressive_update_on_weights():
     np.testing.assert_allclose(model.coef_[0], w, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.filterwarnings("ignore:This model is no better:onlinekernels.LearningWarning")
 def test_many_labels_are_comfortable():
     """4656 labels of a taxonomy and 4096 terms: pairs, not rows of 4656 numbers."""
     rng = np.random.default_rng(0)
