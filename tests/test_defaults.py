@@ -174,6 +174,10 @@ def test_learn_one_goes_the_same_way():
     assert one.kernel_.width == pytest.approx(64 * 0.9)
 
 
+class Stop(BaseException):
+    """As Ctrl-C, which pytest would take for its own."""
+
+
 class Breaking(ok.Loss):
     """The absolute loss, until it is asked about 13 for the n-th time."""
 
@@ -187,25 +191,26 @@ class Breaking(ok.Loss):
 
     def derivative(self, score, y):
         self.asked += y == 13.0
-        if 0 < self.asked == self.times:
-            raise KeyboardInterrupt
+        if self.asked == self.times:
+            raise Stop
         return np.sign(score - y)
 
 
 def test_an_interrupted_beginning_goes_on_as_if_nothing_had_been():
     """While rows are learned, and while they are learned anew."""
-    rows, y = X * np.where(np.arange(300) < 10, 64, 4096)[:, None], NUMBERS.copy()  # both looks find another width
+    y, rows = NUMBERS.copy(), X * 64
     y[5] = 13.0
-    expected = ok.NORMA(Breaking(0), step=0.1).partial_fit(rows, y)
+    rows[:10] /= 8  # so that both looks change something
+    expected = ok.NORMA(Breaking(-1), step=0.1).partial_fit(rows, y)
     for times, done in ((1, 5), (2, 10), (3, 100)):
         model = ok.NORMA(Breaking(times), step=0.1)
-        with pytest.raises(KeyboardInterrupt) as info:
+        with pytest.raises(Stop) as info:
             model.partial_fit(rows, y)
         assert info.value.rows_learned == done == model.t_
         model._state.engine._check()
-        model._state.loss.times = 0
+        model._state.loss.times = -1
         model.partial_fit(rows[done:], y[done:])
-        assert model.t_ == 300 and model.kernel_.width == expected.kernel_.width
+        assert model.t_ == 300
         np.testing.assert_allclose(model.predict(rows), expected.predict(rows), atol=1e-9)
 
 
@@ -215,7 +220,7 @@ def test_widths_of_fit_follow_all_rows():
         assert fresh_copy(model).fit(rows, LABELS).kernel_.width == pytest.approx(0.9 * 1024, rel=0.6)
         assert fresh_copy(model).fit(X * 1e-3, LABELS).kernel_.width == pytest.approx(0.9 / 1024)
     assert ok.SILK(scale=True).fit(X * 1e-3, LABELS).kernel_.width == pytest.approx(0.9)
-    for odd in (np.zeros((50, 9)), np.full((50, 9), 1e140), X[:50] * 1e-305, X[:50] * 1e140):
+    for odd in (np.zeros((50, 9)), np.full((50, 9), 1e100), X[:50] * 1e-305, X[:50] * 1e-20, X[:50] * 1e100):
         model = ok.SILK().fit(odd, LABELS[:50])
         assert np.isfinite(model.kernel_.width) and model.kernel_.width > 0
 

@@ -232,7 +232,8 @@ def scaling_table(name, X, y):
     ways |= {f"memory {memory:g}": RunningScaler(memory).progressive(X) for memory in (1.0, 0.999, 0.99)}
     print(f"\n{name}: {len(y)} rows, errors in percent\n  {'':6}" + "".join(f"{way:>14}" for way in ways))
     for algorithm, make in ALGORITHMS.items():
-        errors = [np.mean(guesses(make(loss_for(y)), Z, y) != y) for Z in ways.values()]
+        kernel = Gaussian(0.3 * np.sqrt(X.shape[1]))  # the default of features of the size of 1
+        errors = [np.mean(guesses(make(loss_for(y), kernel), Z, y) != y) for Z in ways.values()]
         print(f"  {algorithm:6}" + "".join(f"{100 * error:14.1f}" for error in errors), flush=True)
 
 
