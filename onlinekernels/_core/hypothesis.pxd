@@ -41,7 +41,7 @@ cdef class Hypothesis:
     cdef bint is_wrong(self, Workspace w, Py_ssize_t y) noexcept nogil
     cdef void let_join(self, Py_ssize_t joined) noexcept nogil
     cdef void undo_joining(self, Py_ssize_t joined) noexcept nogil
-    cdef bint term_is_finite(self, Workspace w, double k) noexcept nogil
+    cdef bint all_is_finite(self, Workspace w, double k) noexcept nogil
     cdef void add_average(self, Workspace w) noexcept nogil
     cdef void append(self, Workspace w, Py_ssize_t i) noexcept nogil
     cdef void let_expire(self, Workspace w) noexcept nogil

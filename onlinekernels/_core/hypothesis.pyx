@@ -128,20 +128,21 @@ cdef class Hypothesis:
             return False
         if self.averages:
             self.add_average(w)
-        if not (is_tame(w.move.scalar) and is_tame(w.move.pace.gap) and is_tame(w.move.pace.weight)
-                and isfinite(w.move.transform[0][0]) and isfinite(w.move.norms.square) and isfinite(w.move.norms.product)
-                and isfinite(w.move.ahead.square) and isfinite(w.move.ahead.product)
-                and self.rule.is_finite() and self.term_is_finite(w, w.own[i])):
+        if not (is_tame(w.move.scalar) and isfinite(w.move.transform[0][0]) and isfinite(w.move.norms.square)
+                and self.rule.is_finite() and (w.all_labels or coefficient_is_tame(w.term.alpha[0], w.own[i]))
+                and self.all_is_finite(w, w.own[i])):
             w.failure = MOVE
             return False
         return True
 
-    cdef bint term_is_finite(self, Workspace w, double k) noexcept nogil:
-        """Whether the new term is, and offsets would be with it."""
+    cdef bint all_is_finite(self, Workspace w, double k) noexcept nogil:
+        """Whether everything else is: what only some hypotheses have."""
         cdef Py_ssize_t j
-        if not w.all_labels:                    # otherwise its form has seen to that
-            if not (coefficient_is_tame(w.term.alpha[0], k)
-                    and (not self.rule.has_trace or coefficient_is_tame(w.term.alpha[w.term.n], k))):
+        if self.now.loss.step > 0.0 and not is_tame(w.move.pace.gap + w.move.pace.weight):
+            return False
+        if self.rule.has_trace:
+            if not (isfinite(w.move.norms.product) and isfinite(w.move.ahead.square) and isfinite(w.move.ahead.product)
+                    and coefficient_is_tame(w.term.alpha[w.term.n], k)):
                 return False
         if not self.now.has_offset:
             return True

@@ -1,7 +1,6 @@
 """Rules: what an example does to a function. `Rule` has the contract; the formulas are in ``moves`` and ``dense``."""
 import numpy as np
-from libc.math cimport NAN, exp, fmax, fmin, sqrt
-from libc.string cimport memcpy
+from libc.math cimport NAN, exp, fabs, fmax, fmin, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.dense cimport hinge_step, softmax_grip_times, softmax_hessian_times, softmax_step
@@ -440,8 +439,7 @@ cdef class MetaDescent(Rule):
         return self.adapted.eta
 
     cdef bint is_finite(self) noexcept nogil:
-        return (is_tame(self.next.eta) and is_tame(self.next.scale) and is_tame(self.next.scalar_eta)
-                and is_tame(self.next.scalar_trace))
+        return is_tame(self.next.eta + self.next.scale + self.next.scalar_eta + fabs(self.next.scalar_trace))
 
     cdef void adapt(self, double product) noexcept nogil:
         """The step after <g, v>: V (33)."""
@@ -576,16 +574,18 @@ cdef class MetaDescent(Rule):
             trace[l] = (self.offset_memory * self.offset_trace[l]                                   # V (52), erratum
                         - eta[l] * (w.xi[l] + self.offset_memory * w.chi[l]))
             new[l] = offset[l] - eta[l] * w.xi[l]                                                   # V (50)
-            finite &= is_tame(eta[l]) and is_tame(trace[l]) and is_tame(scale[l]) and is_tame(new[l])
+            finite &= is_tame(eta[l] + scale[l] + fabs(trace[l]) + fabs(new[l]))
         return finite
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
-        cdef Py_ssize_t row, width = self.offset_width
+        cdef Py_ssize_t row, l, width = self.offset_width
         self.adapted = self.next
         if now.has_offset:
             for row in range(4):
-                memcpy(self.offset_eta + row * width, self.next_offset + row * width, labels * sizeof(double))
-            memcpy(offset, self.next_offset + 4 * width, labels * sizeof(double))
+                for l in range(labels):
+                    self.offset_eta[row * width + l] = self.next_offset[row * width + l]
+            for l in range(labels):
+                offset[l] = self.next_offset[4 * width + l]
 
     cdef void follow(self, Workspace w) noexcept nogil:
         if self.per_feature:
@@ -769,9 +769,11 @@ cdef class ImplicitMetaDescent(MetaDescent):
         return finite
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
+        cdef Py_ssize_t l
         self.adapted = self.next
         if now.has_offset:
-            memcpy(self.offset_trace, self.next_offset + self.offset_width, labels * sizeof(double))
+            for l in range(labels):
+                self.offset_trace[l] = self.next_offset[self.offset_width + l]
 
 
 cdef void hessian_times(Workspace w, const double* vector, Py_ssize_t n, double weight) noexcept nogil:
