@@ -86,7 +86,7 @@ FAULTS = [
         ("lot % <unsigned long long> self.n", "lot % <unsigned long long> (self.n - 1)"),
         ("pow(<double> t, self.exponent) - 1e-9", "pow(<double> t, self.exponent)"),
     ]),
-    ("coefficients.pyx", "terms interface outputs modelfile bad_input", [
+    ("coefficients.pyx", "long_streams terms modelfile outputs mutated_files", [
         ("fabs(value) < TINY", "False"),
         ("term.stored[channel * n + k]", "term.stored[k]"),
         ("sums[self.pair(slot)[self.pairs.capacity]] -= c * values[j]", "pass"),
@@ -108,7 +108,7 @@ FAULTS = [
         ("nodes[self.place[i]] += scores[i]", "nodes[self.place[i]] = scores[i]"),
         ("self.kernel[a * self.n + b]", "self.kernel[a * self.n + a]"),
     ]),
-    ("scaling.pyx", "scaling target_scaling", [
+    ("scaling.pyx", "scaling target_scaling sparse", [
         ("deviation > ROUNDING * size and deviation > 0.0", "deviation > 0.0"),
         ("weight * delta / count", "delta / count"),
         ("memory * square[j] + weight * delta * (Y[i, j] - mean[j])", "square[j] + weight * delta * (Y[i, j] - mean[j])"),
@@ -160,7 +160,7 @@ FAULTS = [
         ("score > best", "score < best"),
         ("self.rows.point_moved(slot)", "pass"),
     ]),
-    ("hypothesis.pyx", "oracle interface outputs budgets implicit", [
+    ("hypothesis.pyx", "margin errors labels progressive_labels interface budgets oracle outputs", [
         ("self.offset_sum[l] += self.offset[l]", "pass"),
         ("w.term.enters and w.own[i] != 0.0", "w.term.enters"),
         ("self.now.norms.square <= self.radius * self.radius", "self.now.norms.square <= self.radius"),
@@ -183,7 +183,7 @@ FAULTS = [
         ("w.probability[l] - (1.0 if l == y else 0.0)", "w.probability[l]"),
         ("k * self.outputs.spread(label, best)", "2.0 * k"),
     ]),
-    ("dictionary.pyx", "chunks terms oracle", [
+    ("dictionary.pyx", "terms chunks budgets lasvm oracle", [
         ("self.patch(piece, i, slot)", "pass"),
         ("slot >= self.start and holders[slot] == 0", "True"),
         ("(<double*> piece.own_inner)[i * rows + row] if other < 0 else wide[row * stride + from_]", "wide[row * stride + from_]"),
