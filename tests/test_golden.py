@@ -9,7 +9,8 @@ import pytest
 from cases import each
 from golden import TOLERANCES, difference, numbers_of, precision, read, title
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")]
+pytestmark = [pytest.mark.slow,
+              pytest.mark.filterwarnings("ignore:(ROMMA has started anew|This model is no better):onlinekernels.LearningWarning")]
 CASES, ROWS, _ = read()
 STRICT = os.environ.get("ONLINEKERNELS_GOLDEN") == "strict"
 
