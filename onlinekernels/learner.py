@@ -474,7 +474,9 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 if state.beginning.left == 0:
                     state = self._state = state.after_first()
                     engine = state.engine
-            if done < len(X):
+            if done == 0:
+                knowns.append(state.learn(X, y, weights, **trace))
+            elif done < len(X):
                 knowns.append(state.learn(*_from(done, state, X, y, weights), **_trace_from(done, state, trace)))
         except BaseException as error:
             state, learned = self._state, done + engine.done
