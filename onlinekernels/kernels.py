@@ -111,7 +111,8 @@ class Kernel(Parameterized):
 
     def takes_indices(self):
         """Whether X holds indices, which need double precision."""
-        return any(part.takes_indices() for part in self.parts())
+        parts = self.parts()
+        return bool(parts) and any(part.takes_indices() for part in parts)
 
     def additive(self):
         """What the trees need to know if this kernel can run on them; otherwise None."""

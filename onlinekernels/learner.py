@@ -455,11 +455,12 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         learned, `earlier` ones of the same call included; if none were, a state from `before` the call is in force again.
         Returns the means and deviations of the targets that were known before each row, if these are scaled.
         """
-        done, knowns, engine = 0, [], state.engine
+        done, known, knowns, engine = 0, None, [], state.engine
         is_new = before is None or before.engine is not engine
         if not state.loss.is_compiled() and isinstance(X, np.ndarray):
             X = X.copy()  # out of reach of the user's loss
-        state.catch_up()  # if that of an earlier call was interrupted
+        if state.under_way is not None or state.beginning_ahead is not None:  # catching up was itself interrupted
+            state.catch_up()
         engine.done = 0
         try:
             self._state = state
@@ -475,7 +476,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                     state = self._state = state.after_first()
                     engine = state.engine
             if done == 0:
-                knowns.append(state.learn(X, y, weights, **trace))
+                known = state.learn(X, y, weights, **trace)
             elif done < len(X):
                 knowns.append(state.learn(*_from(done, state, X, y, weights), **_trace_from(done, state, trace)))
         except BaseException as error:
@@ -488,7 +489,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             raise
         if state.hypothesis.trouble:
             warn_once(state, self)
-        return knowns[0] if len(knowns) == 1 or knowns[0] is None else [np.concatenate(parts) for parts in zip(*knowns)]
+        return known if not knowns or knowns[0] is None else [np.concatenate(parts) for parts in zip(*knowns)]
 
     def _current_loss(self):
         """The loss in force: of the fitted model, else as the parameters say."""

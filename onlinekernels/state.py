@@ -140,7 +140,8 @@ class State:
             self.make_ready()
             self.engine.learn(X, y, weights=weights, **trace)
         finally:
-            self.catch_up()
+            if self.under_way is not None or self.beginning_ahead is not None:
+                self.catch_up()
         return known
 
     def learn_first(self, X, y, weights, **trace):

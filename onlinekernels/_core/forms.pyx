@@ -5,7 +5,7 @@ the direction from the best wrong label to the right one.  All labels move at on
 the multiclass squared loss, exact hinges, shared mistakes and Python losses of many labels.
 """
 import numpy as np
-from libc.math cimport isfinite
+from libc.math cimport INFINITY, isfinite
 from libc.string cimport memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.dense cimport mistake_gradient, softmax
@@ -17,6 +17,8 @@ from onlinekernels._core.outputs cimport Outputs
 from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.workspace cimport DERIVATIVE, MOVE, PYTHON, Workspace
 
+cdef enum:
+    BLOCK = 16                          # labels that are compared at a time
 
 cdef class Form:
     """Lets a rule decide about an example that has been evaluated.
@@ -138,6 +140,20 @@ cdef bint all_finite(Workspace w, Py_ssize_t n, double k) noexcept nogil:
     return finite
 
 
+cdef double block_maximum(const double* value) noexcept nogil:
+    """The largest of BLOCK numbers: four maxima side by side, so that no comparison waits for the one before."""
+    cdef Py_ssize_t i, j
+    cdef double[4] top
+    for j in range(4):
+        top[j] = value[j]
+    for i in range(1, BLOCK // 4):
+        for j in range(4):
+            top[j] = value[4 * i + j] if value[4 * i + j] > top[j] else top[j]
+    for j in range(1, 4):
+        top[0] = top[j] if top[j] > top[0] else top[0]
+    return top[0]
+
+
 cdef class ManyLabels(Form):
     """What the losses of many labels share.
 
@@ -171,13 +187,29 @@ cdef class ManyLabels(Form):
 
     cdef Py_ssize_t runner_up(self, const Standing* now, const double* offset, Py_ssize_t y, const double* distance,
                               double shrink, Workspace w) noexcept nogil:
-        """argmax over l != y of rho Delta(y, l) + shrink f(x, l) + b_l, the first among equals; -1 for none."""
-        cdef Py_ssize_t l, best = -1
-        cdef double value, largest = 0.0
-        for l in range(self.outputs.n):
-            value = now.loss.scalar * distance[l] + shrink * w.bare[l] + offset[l]
-            if l != y and (best < 0 or value > largest or (value == largest and self.goes_first(l, best))):
-                best, largest = l, value
+        """argmax over l != y of rho Delta(y, l) + shrink f(x, l) + b_l, the first among equals; -1 for none.
+
+        Labels come in blocks; only those of a block that holds a new maximum are compared one by one.
+        """
+        cdef Py_ssize_t i, first, l, j, size, best = -1, n = self.outputs.n
+        cdef double largest = -INFINITY, rho = now.loss.scalar
+        cdef double[BLOCK] value
+        cdef const double* f = w.bare
+        for i in range((n + BLOCK - 1) // BLOCK):
+            first = BLOCK * i
+            size = n - first if n - first < BLOCK else BLOCK
+            for j in range(size):
+                value[j] = rho * distance[first + j] + shrink * f[first + j] + offset[first + j]
+            for j in range(size, BLOCK):
+                value[j] = -INFINITY
+            if first <= y < first + size:
+                value[y - first] = -INFINITY
+            if block_maximum(value) < largest:
+                continue
+            for j in range(size):
+                l = first + j
+                if l != y and (best < 0 or value[j] > largest or (value[j] == largest and self.goes_first(l, best))):
+                    best, largest = l, value[j]
         return best
 
     cdef bint goes_first(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:

@@ -119,6 +119,8 @@ def _what_to_do(value):
 
 def refuse_masked(X, name):
     """Masked entries are missing, and NumPy would show what is behind the mask; ValueError for any."""
+    if type(X) is np.ndarray:
+        return
     parts = [X, *X] if isinstance(X, (list, tuple)) else [X]
     if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
         raise ValueError(f"Input {name} contains masked entries; expected none. Fill them in, or leave these rows out.")
