@@ -12,6 +12,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 CORE = "onlinekernels/_core"
+HEADERS = [f"{CORE}/formulas", f"{CORE}/bank"]
 SHARED = "onlinekernels._core._cython"  # what Cython would otherwise put into each module
 
 DIRECTIVES = {
@@ -88,9 +89,9 @@ class BuildCore(build_ext):
 def extensions():
     """A module for each .pyx, the largest first, so that no core waits for it at the end."""
     yield Extension(SHARED, [])  # Cython writes its source
-    for path in sorted(glob.glob(f"{CORE}/*.pyx"), key=os.path.getsize, reverse=True):
+    for path in sorted(glob.glob(f"{CORE}/**/*.pyx", recursive=True), key=os.path.getsize, reverse=True):
         name = path.removesuffix(".pyx").replace(os.sep, "/").replace("/", ".")
-        yield Extension(name, [path], include_dirs=[CORE], depends=glob.glob(f"{CORE}/*.h"))
+        yield Extension(name, [path], include_dirs=HEADERS, depends=glob.glob(f"{CORE}/**/*.h", recursive=True))
 
 
 if __name__ == "__main__":  # Cython's processes may import this file

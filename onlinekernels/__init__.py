@@ -16,7 +16,7 @@ on top).
 """
 import importlib
 
-from onlinekernels.additive import Additive, AdditiveExponential, AdditiveMatern, AdditiveSpline
+from onlinekernels.nouns.additive import Additive, AdditiveExponential, AdditiveMatern, AdditiveSpline
 from onlinekernels.algorithms import (
     ALMA,
     ILK,
@@ -37,7 +37,7 @@ from onlinekernels.algorithms import (
     VotedPerceptron,
 )
 from onlinekernels.bank import Bank
-from onlinekernels.budgets import (
+from onlinekernels.nouns.budgets import (
     Merging,
     Projecting,
     RandomRemoval,
@@ -49,7 +49,7 @@ from onlinekernels.budgets import (
     Unlimited,
     Window,
 )
-from onlinekernels.kernels import (
+from onlinekernels.nouns.kernels import (
     Constant,
     Gaussian,
     Kernel,
@@ -62,7 +62,7 @@ from onlinekernels.kernels import (
     poly,
     rbf,
 )
-from onlinekernels.losses import (
+from onlinekernels.nouns.losses import (
     Absolute,
     GraphHinge,
     Hinge,
@@ -84,13 +84,13 @@ from onlinekernels.losses import (
     Squared,
     SquaredInsensitive,
 )
-from onlinekernels.maps import Nystroem, RandomFourier
-from onlinekernels.modelfile import load
+from onlinekernels.nouns.maps import Nystroem, RandomFourier
+from onlinekernels.files.modelfile import load
 from onlinekernels.parallel import combine
-from onlinekernels.scaling import RunningScaler
-from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
-from onlinekernels.structures import LabelGraph, Labels, Taxonomy
-from onlinekernels.trouble import LearningWarning
+from onlinekernels.nouns.scaling import RunningScaler
+from onlinekernels.nouns.steps import Decaying, Fixed, InverseSqrt, MetaDescent
+from onlinekernels.nouns.structures import LabelGraph, Labels, Taxonomy
+from onlinekernels.model.trouble import LearningWarning
 
 __version__ = "0.1.0"
 

@@ -1,5 +1,5 @@
 """For pytest: a doctest that fails names its line in the file, where shared descriptions take no lines."""
-from onlinekernels.docstrings import LINES_ADDED
+from onlinekernels.nouns.docstrings import LINES_ADDED
 
 
 def pytest_collection_modifyitems(items):

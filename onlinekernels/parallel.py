@@ -7,11 +7,11 @@ from onlinekernels import validation
 from onlinekernels.algorithms import KRLS, LASVM, Adatron, Forgetron, Projectron, VotedPerceptron
 from onlinekernels.bank import Bank
 from onlinekernels.bank.rows import as_keys, targets
-from onlinekernels.budgets import as_budget
-from onlinekernels.labels import BinaryLabels
-from onlinekernels.params import same_parameters
-from onlinekernels.plan import Plan
-from onlinekernels.state import State
+from onlinekernels.nouns.budgets import as_budget
+from onlinekernels.model.labels import BinaryLabels
+from onlinekernels.nouns.params import same_parameters
+from onlinekernels.model.plan import Plan
+from onlinekernels.model.state import State
 
 __all__ = ["combine", "PartitionedBank"]
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from onlinekernels.bank import Bank
-from onlinekernels.kernels import Gaussian
-from onlinekernels.losses import Novelty
+from onlinekernels.nouns.kernels import Gaussian
+from onlinekernels.nouns.losses import Novelty
 from onlinekernels.validation import bad_parameter, check_integer, check_positive
 
 __all__ = ["Background", "Clip", "read_clip", "synthetic_clip"]

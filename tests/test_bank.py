@@ -15,7 +15,7 @@ from faults import FAULTS, Call
 
 import onlinekernels as ok
 from onlinekernels import Bank
-from onlinekernels._core import vecmath
+from onlinekernels._core.formulas import vecmath
 
 try:
     from _testcapi import remove_mem_hooks, set_nomemory

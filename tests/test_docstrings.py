@@ -12,12 +12,14 @@ import pytest
 from cases import each
 
 import onlinekernels as ok
-from onlinekernels import algorithms, bounds, docstrings, kernels
-from onlinekernels.budgets import Budget
-from onlinekernels.losses import Mistake
-from onlinekernels.params import Parameterized
-from onlinekernels.steps import Step
-from onlinekernels.structures import LabelStructure
+from onlinekernels import algorithms, bounds
+from onlinekernels.nouns import docstrings
+from onlinekernels.nouns import kernels
+from onlinekernels.nouns.budgets import Budget
+from onlinekernels.nouns.losses import Mistake
+from onlinekernels.nouns.params import Parameterized
+from onlinekernels.nouns.steps import Step
+from onlinekernels.nouns.structures import LabelStructure
 
 # ---- The classes, and how the first fit of each looks ----------------------------------------------------------
 

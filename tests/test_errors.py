@@ -8,6 +8,7 @@ from cases import each
 from small_models import overlap, shown
 
 import onlinekernels as ok
+from onlinekernels.nouns.losses import as_loss
 
 NAN, INF = float("nan"), float("inf")
 RNG = np.random.default_rng(11)
@@ -368,7 +369,7 @@ def test_whatever_weights_and_targets_the_model_stays_finite(loss, offset):
     """A row is learned, and all that is learned is finite, or it is refused and nothing has changed."""
     rng, sizes = np.random.default_rng(0), [1e50, 1e150, 1e200, 1e300, 1e308]
     several, loss = loss == "two targets", "squared" if loss == "two targets" else loss
-    task = ok.losses.as_loss(loss, "test").task
+    task = as_loss(loss, "test").task
     labels = {"binary": [-1, 1], "multiclass": [0, 1, 2]}.get(task)
     learners = [ok.NORMA(loss, "linear", step=step, offset=offset) for step in (ADAPTS, NORMALIZED)]
     learners += [ok.ILK(loss, "gaussian", step=step, offset=offset) for step in (ADAPTS, NORMALIZED, 1.0)]

@@ -12,7 +12,7 @@ from cases import each
 
 import onlinekernels as ok
 from onlinekernels import evaluate
-from onlinekernels.losses import LOSSES, Loss
+from onlinekernels.nouns.losses import LOSSES, Loss
 from onlinekernels.streams import drifting_gaussians
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "evaluate.md"

@@ -5,7 +5,8 @@ import pytest
 import onlinekernels as ok
 from cases import each
 import reference
-from onlinekernels._core import vecmath
+from onlinekernels._core.formulas import vecmath
+from onlinekernels.nouns.kernels import Custom
 from test_oracle import GRAM, KERNELS, describe, shared_sign
 
 RNG = np.random.default_rng(0)
@@ -66,7 +67,7 @@ def test_arithmetic_of_kernels():
     np.testing.assert_allclose((2 * a + 3)(X), 2 * a(X) + 3, rtol=1e-13)
     np.testing.assert_allclose((1 + a * 0.5)(X), 1 + a(X) * 0.5, rtol=1e-13)
     np.testing.assert_allclose((a * (b + 1) * a)(X), a(X) * (b(X) + 1) * a(X), rtol=1e-13)
-    np.testing.assert_allclose((a + shared_sign)(X), a(X) + ok.kernels.Custom(shared_sign)(X), rtol=1e-13)
+    np.testing.assert_allclose((a + shared_sign)(X), a(X) + Custom(shared_sign)(X), rtol=1e-13)
     assert repr(2.0 * (a + b)) == "2.0*(Gaussian(width=1.5) + Polynomial(degree=2))"
     assert (0.1 * ok.Linear()).linear_scale() == 0.1
     assert (2 * (3 * ok.Linear())).linear_scale() == 6.0

@@ -161,7 +161,7 @@ def test_the_picture_says_what_it_shows(tmp_path, monkeypatch):
 
 def test_every_learner_is_warm_before_it_is_timed(monkeypatch):
     """What all models need once is not charged to the first one: each has learned before the comparison begins."""
-    from onlinekernels.learner import OnlineLearner
+    from onlinekernels.model.learner import OnlineLearner
 
     events = []
     partial_fit, compare = OnlineLearner.partial_fit, tour.compare

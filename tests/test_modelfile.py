@@ -21,8 +21,8 @@ from cases import each
 from small_models import same_state, scores
 
 import onlinekernels as ok
-from onlinekernels import archive, modelfile
-from onlinekernels.state import State
+from onlinekernels.files import archive, modelfile
+from onlinekernels.model.state import State
 
 RNG = np.random.default_rng(8)
 N = 60

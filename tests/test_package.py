@@ -3,7 +3,6 @@ import ast
 import collections
 import graphlib
 import importlib
-import importlib.machinery
 import importlib.resources
 import pathlib
 import re
@@ -18,22 +17,15 @@ import onlinekernels
 
 PACKAGE = pathlib.Path(onlinekernels.__file__).parent
 SETUP = pathlib.Path(__file__).parent.parent / "setup.py"
-COMPILED = sorted({path.name.split(".")[0] for suffix in importlib.machinery.EXTENSION_SUFFIXES
-                   for path in (PACKAGE / "_core").glob(f"*{suffix}")})
-MODULES = [name for name in COMPILED if name != "_cython"]  # that one is Cython's own
-# Each layer may import the ones before it, at the top of a file and inside functions.
+# Each room may import the ones before it, at the top of a file and inside functions.
 LAYERS = [
-    ["_core", "docstrings"],
-    ["params", "validation", "archive", "trouble", "combining", "selftuning"],
-    ["labelvalues"],
-    ["kernels", "losses", "steps", "budgets", "labels"],
-    ["additive", "maps", "scaling", "target_scaling", "structures", "defaults"],
-    ["plan", "beginning"],
-    ["state", "fitted"],
-    ["learner"],
-    ["composite"],
+    ["_core"],
+    ["validation"],
+    ["nouns"],
+    ["kernels", "losses", "steps", "budgets", "labels", "scaling", "selftuning"],
+    ["model"],
     ["algorithms"],
-    ["modelfile", "streams", "bounds", "evaluate", "compat"],
+    ["files", "streams", "bounds", "evaluate", "compat"],
     ["bank"],
     ["parallel", "video"],
     ["experiments"],
@@ -43,7 +35,7 @@ LAYERS = [
 
 
 # Imports inside functions that go up: a method that hands its model to a function above.
-GOES_UP = {("learner", "modelfile")}
+GOES_UP = {("model.learner", "files.modelfile")}
 # Libraries that are optional, and who may import them at the top of a file; functions may.
 OPTIONAL = {"river": "compat.river"}
 
@@ -124,10 +116,10 @@ def test_optional_libraries_are_imported_inside_functions():
 
 
 @each("source, expected", [
-    ("from onlinekernels.plan import Plan", [("plan", True)]),
-    ("def f():\n    from onlinekernels.plan import Plan", [("plan", False)]),
-    ("class C:\n    def f(self):\n        import onlinekernels.plan", [("plan", False)]),
-    ("if True:\n    from onlinekernels import plan, SILK", [("plan", True), ("__init__", True)]),
+    ("from onlinekernels.model.plan import Plan", [("model.plan", True)]),
+    ("def f():\n    from onlinekernels.model.plan import Plan", [("model.plan", False)]),
+    ("class C:\n    def f(self):\n        import onlinekernels.model.plan", [("model.plan", False)]),
+    ("if True:\n    from onlinekernels import bank, SILK", [("bank", True), ("__init__", True)]),
     ("def f():\n    return importlib.import_module('onlinekernels.evaluate')", [("evaluate", False)]),
 ])
 def test_imports_are_seen_wherever_they_stand(source, expected):

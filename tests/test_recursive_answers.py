@@ -129,7 +129,7 @@ def test_scaled_targets_that_are_known_better_than_their_units():
 
 
 def test_advice_names_what_there_is():
-    from onlinekernels.trouble import DIVERGED, _exploded
+    from onlinekernels.model.trouble import DIVERGED, _exploded
 
     for scaled in (False, True):
         model = KRLS(scale=scaled, scale_target=scaled).partial_fit(X, NUMBERS)

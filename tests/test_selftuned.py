@@ -11,8 +11,8 @@ import pytest
 import onlinekernels as ok
 from onlinekernels import KRLS, SelfTuned, load
 from onlinekernels.algorithms import tuned
-from onlinekernels.combining import LeastSquares
-from onlinekernels.composite import Member, flat, grown, reach
+from onlinekernels.model.combining import LeastSquares
+from onlinekernels.model.composite import Member, flat, grown, reach
 from onlinekernels.selftuning.descent import minimize
 from onlinekernels.selftuning.evidence import Evidence, gradient_axes, inverse_of_factor
 from onlinekernels.selftuning.features import Features

@@ -9,7 +9,7 @@ from cases import each
 
 import onlinekernels as ok
 from onlinekernels import evaluate
-from onlinekernels.losses import LOSSES
+from onlinekernels.nouns.losses import LOSSES
 from onlinekernels.streams import drifting_gaussians
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "evaluate.md"

@@ -1,10 +1,10 @@
 """Perceptrons with a budget of their own."""
 from onlinekernels.algorithms.margin import TwoClasses
-from onlinekernels.budgets import Projecting, Shrinking
-from onlinekernels.labelvalues import count_labels
-from onlinekernels.learner import OnlineLearner
-from onlinekernels.losses import Hinge, MulticlassHinge
-from onlinekernels.plan import Plan
+from onlinekernels.nouns.budgets import Projecting, Shrinking
+from onlinekernels.nouns.labelvalues import count_labels
+from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.nouns.losses import Hinge, MulticlassHinge
+from onlinekernels.model.plan import Plan
 from onlinekernels.validation import check_count, check_flag, check_part, check_positive
 
 __all__ = ["Forgetron", "Projectron"]

@@ -1,7 +1,7 @@
 """Implicit updates: ILK and SILK (I), and the passive-aggressive family."""
-from onlinekernels.budgets import Smallest
-from onlinekernels.learner import OnlineLearner
-from onlinekernels.plan import Plan
+from onlinekernels.nouns.budgets import Smallest
+from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.model.plan import Plan
 from onlinekernels.validation import bad_parameter, check_flag, check_not_negative, check_positive
 
 __all__ = ["ILK", "SILK", "PassiveAggressive"]

@@ -5,10 +5,10 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels.algorithms.margin import TwoClasses
-from onlinekernels.fitted import learned
-from onlinekernels.losses import Hinge
-from onlinekernels.plan import Plan
-from onlinekernels.trouble import LearningWarning, level_outside
+from onlinekernels.model.fitted import learned
+from onlinekernels.nouns.losses import Hinge
+from onlinekernels.model.plan import Plan
+from onlinekernels.model.trouble import LearningWarning, level_outside
 from onlinekernels.validation import check_integer, check_positive
 
 __all__ = ["LASVM"]

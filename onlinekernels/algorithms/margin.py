@@ -1,11 +1,11 @@
 """The margin classics: the Ballseptron, ALMA, ROMMA and the voted Perceptron."""
 import numpy as np
 
-from onlinekernels import defaults
-from onlinekernels.kernels import Normalized, as_kernel
-from onlinekernels.learner import OnlineLearner
-from onlinekernels.losses import Hinge
-from onlinekernels.plan import Plan
+from onlinekernels.model import defaults
+from onlinekernels.nouns.kernels import Normalized, as_kernel
+from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.nouns.losses import Hinge
+from onlinekernels.model.plan import Plan
 from onlinekernels.validation import check_flag, check_positive, check_share
 
 __all__ = ["ALMA", "Ballseptron", "ROMMA", "VotedPerceptron"]

@@ -1,7 +1,7 @@
 """SVMD: explicit gradient steps whose size adapts itself (V)."""
-from onlinekernels.learner import OnlineLearner
-from onlinekernels.plan import Plan
-from onlinekernels.steps import MetaDescent
+from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.model.plan import Plan
+from onlinekernels.nouns.steps import MetaDescent
 from onlinekernels.validation import check_flag, check_memory, check_not_negative, check_positive
 
 __all__ = ["SVMD"]

@@ -1,8 +1,8 @@
 """NORMA, explicit stochastic gradient descent in a Hilbert space (K), and the Perceptron."""
-from onlinekernels.labelvalues import count_labels
-from onlinekernels.learner import OnlineLearner
-from onlinekernels.losses import Hinge, Mistake, MulticlassHinge
-from onlinekernels.plan import Plan
+from onlinekernels.nouns.labelvalues import count_labels
+from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.nouns.losses import Hinge, Mistake, MulticlassHinge
+from onlinekernels.model.plan import Plan
 from onlinekernels.validation import bad_parameter, check_flag, check_not_negative
 
 __all__ = ["NORMA", "Perceptron"]

@@ -1,6 +1,6 @@
 """Projections onto what an example demands, with an optional norm ball (H part 2)."""
-from onlinekernels.learner import OnlineLearner
-from onlinekernels.plan import Plan
+from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.model.plan import Plan
 from onlinekernels.validation import Real
 
 __all__ = ["Projection"]

@@ -3,11 +3,11 @@ import numbers
 
 import numpy as np
 
-from onlinekernels.fitted import learned, only_if
-from onlinekernels.labels import label_column
-from onlinekernels.labelvalues import as_list
-from onlinekernels.learner import OnlineLearner
-from onlinekernels.plan import Plan
+from onlinekernels.model.fitted import learned, only_if
+from onlinekernels.model.labels import label_column
+from onlinekernels.nouns.labelvalues import as_list
+from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.model.plan import Plan
 from onlinekernels.validation import as_csr, bad_parameter, check_count, check_positive, check_targets
 from onlinekernels.validation.parameters import Real, check_share
 

@@ -2,9 +2,9 @@
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels.composite import OnlineComposite
-from onlinekernels.fitted import learned
-from onlinekernels.losses import MulticlassSquared, Squared, as_loss
+from onlinekernels.model.composite import OnlineComposite
+from onlinekernels.model.fitted import learned
+from onlinekernels.nouns.losses import MulticlassSquared, Squared, as_loss
 from onlinekernels.algorithms.tuned import KINDS, SelfTuning
 
 __all__ = ["SelfTuned"]

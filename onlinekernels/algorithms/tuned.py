@@ -4,9 +4,9 @@ import math
 import numpy as np
 
 from onlinekernels.algorithms.recursive import KRLS
-from onlinekernels.composite import Composition, Member, coded
-from onlinekernels.kernels import Constant, Gaussian
-from onlinekernels.scaling import RunningScaler
+from onlinekernels.model.composite import Composition, Member, coded
+from onlinekernels.nouns.kernels import Constant, Gaussian
+from onlinekernels.nouns.scaling import RunningScaler
 from onlinekernels.selftuning.descent import minimize
 from onlinekernels.selftuning.evidence import Evidence, Settings, gradient_axes
 from onlinekernels.selftuning.features import Features

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from onlinekernels import modelfile
+from onlinekernels.files import modelfile
 
 __all__ = ["save", "read"]
 

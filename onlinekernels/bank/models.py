@@ -5,16 +5,16 @@ from itertools import islice
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.bank import Models
-from onlinekernels._core.engine import REASONS
-from onlinekernels._core.turns import Turn
-from onlinekernels._core.vecmath import all_finite
+from onlinekernels._core.bank.bank import Models
+from onlinekernels._core.run.engine import REASONS
+from onlinekernels._core.run.turns import Turn
+from onlinekernels._core.formulas.vecmath import all_finite
 from onlinekernels.bank import files
 from onlinekernels.bank.plan import BankPlan
 from onlinekernels.bank.rows import LANES, as_keys, checked_mask, checked_numbers, pieces, targets
-from onlinekernels.labels import BinaryLabels
-from onlinekernels.params import Parameterized
-from onlinekernels.state import State
+from onlinekernels.model.labels import BinaryLabels
+from onlinekernels.nouns.params import Parameterized
+from onlinekernels.model.state import State
 
 __all__ = ["Bank"]
 

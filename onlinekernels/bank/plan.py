@@ -1,12 +1,12 @@
 """The validated parameters of a bank."""
 import copy
 
-from onlinekernels import defaults
-from onlinekernels._core.bank import LANES_CODES
+from onlinekernels.model import defaults
+from onlinekernels._core.bank.bank import LANES_CODES
 from onlinekernels.algorithms import NORMA, SILK
-from onlinekernels.budgets import Recent, Smallest
-from onlinekernels.kernels import Gaussian, Linear
-from onlinekernels.params import same_parameters
+from onlinekernels.nouns.budgets import Recent, Smallest
+from onlinekernels.nouns.kernels import Gaussian, Linear
+from onlinekernels.nouns.params import same_parameters
 from onlinekernels.validation import bad_parameter
 
 __all__ = ["BankPlan"]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinekernels import docstrings
-from onlinekernels.params import Parameterized
+from onlinekernels.nouns import docstrings
+from onlinekernels.nouns.params import Parameterized
 from onlinekernels.validation import Real, as_number, bad_parameter, check_not_negative, check_positive, check_share
 
 LARGEST_LOG = 709.0  # the exponential of more is no float

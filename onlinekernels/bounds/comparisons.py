@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 from onlinekernels.bounds.checks import POSITIVE, check, checked
-from onlinekernels.kernels import as_kernel
+from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.validation import bad_parameter, refuse_masked
 
 

@@ -2,7 +2,7 @@
 import math
 
 from onlinekernels.bounds.checks import bound, checked
-from onlinekernels.losses import Squared
+from onlinekernels.nouns.losses import Squared
 from onlinekernels.validation import bad_parameter
 
 LEAST_TERMS = 84  # from which the Forgetron's theorem holds

@@ -4,9 +4,9 @@ import math
 from onlinekernels.bounds.checks import checked
 from onlinekernels.bounds.comparisons import best_gap, complexity_of
 from onlinekernels.bounds.norma import gap_of, window_start
-from onlinekernels.budgets import Sublinear
-from onlinekernels.losses import Hinge
-from onlinekernels.steps import InverseSqrt
+from onlinekernels.nouns.budgets import Sublinear
+from onlinekernels.nouns.losses import Hinge
+from onlinekernels.nouns.steps import InverseSqrt
 
 NO_OFFSET = {"offset": False}  # which a linear kernel would choose, and no theorem knows
 

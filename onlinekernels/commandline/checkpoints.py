@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 
-from onlinekernels import modelfile
+from onlinekernels.files import modelfile
 
 __all__ = ["save", "stream_of", "names_in", "brief", "remove_leftovers", "with_suffix", "found"]
 

@@ -2,8 +2,8 @@
 
 from onlinekernels.commandline import specifications
 from onlinekernels.commandline.options import Usage
-from onlinekernels.modelfile import load
-from onlinekernels.scaling import RunningScaler
+from onlinekernels.files.modelfile import load
+from onlinekernels.nouns.scaling import RunningScaler
 
 __all__ = ["DECISIVE", "DEFAULT_ALGORITHM", "FIXED_ON_A_MODEL", "made"]
 

@@ -23,7 +23,7 @@ from onlinekernels.commandline.options import (
 )
 from onlinekernels.commandline.reports import key_of, print_json
 from onlinekernels.evaluate.words import headline, shown
-from onlinekernels.modelfile import load
+from onlinekernels.files.modelfile import load
 
 __all__ = ["add_predict"]
 

@@ -13,7 +13,7 @@ from onlinekernels.commandline.places import Places
 from onlinekernels.commandline.reports import Reports
 from onlinekernels.commandline.weights import Balance
 from onlinekernels.evaluate.measures import judge
-from onlinekernels.modelfile import load
+from onlinekernels.files.modelfile import load
 from onlinekernels.streams import ChangedFile
 
 __all__ = ["Run"]

@@ -19,11 +19,12 @@ import inspect
 import re
 from math import inf
 
-from onlinekernels import algorithms, budgets, steps
-from onlinekernels.additive import KERNELS  # with the additive ones in it
-from onlinekernels.kernels import Normalized
-from onlinekernels.losses import LOSSES
-from onlinekernels.maps import Nystroem, RandomFourier
+from onlinekernels import algorithms
+from onlinekernels.nouns import budgets, steps
+from onlinekernels.nouns.additive import KERNELS  # with the additive ones in it
+from onlinekernels.nouns.kernels import Normalized
+from onlinekernels.nouns.losses import LOSSES
+from onlinekernels.nouns.maps import Nystroem, RandomFourier
 
 __all__ = ["algorithm", "kernel", "loss", "step", "budget", "noise", "assignment", "class_weight", "value"]
 

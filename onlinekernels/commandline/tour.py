@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from onlinekernels.algorithms import NORMA, Perceptron
-from onlinekernels.budgets import Recent, Smallest, Sublinear, Window
+from onlinekernels.nouns.budgets import Recent, Smallest, Sublinear, Window
 from onlinekernels.commandline.options import integer_from
 from onlinekernels.evaluate import compare
-from onlinekernels.kernels import Gaussian
-from onlinekernels.losses import Hinge
+from onlinekernels.nouns.kernels import Gaussian
+from onlinekernels.nouns.losses import Hinge
 from onlinekernels.streams import drifting_gaussians
 
 __all__ = ["add_demo"]

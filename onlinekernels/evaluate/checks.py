@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from onlinekernels.evaluate.subjects import is_fitted, is_pipeline, learns_in_parts, parts_of, subject
-from onlinekernels.learner import OnlineLearner
+from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.validation import bad_parameter
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from onlinekernels.labelvalues import as_list, column, distinct_labels
+from onlinekernels.nouns.labelvalues import as_list, column, distinct_labels
 from onlinekernels.validation import check_length, is_sparse, refuse_masked, to_csr
 
 

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from onlinekernels.docstrings import like
+from onlinekernels.nouns.docstrings import like
 from onlinekernels.evaluate.checks import check_model, check_models, checked_count
 from onlinekernels.evaluate.chunks import n_rows, opened, pieces
 from onlinekernels.evaluate.confusions import Tally

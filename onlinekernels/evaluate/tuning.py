@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import nullcontext
 from dataclasses import fields
 
-from onlinekernels.docstrings import like
+from onlinekernels.nouns.docstrings import like
 from onlinekernels.evaluate.checks import check_model, checked_count
 from onlinekernels.evaluate.chunks import kept
 from onlinekernels.evaluate.measures import rank
@@ -16,7 +16,7 @@ from onlinekernels.evaluate.reports import Report, Trial, Tuning
 from onlinekernels.evaluate.running import progressive
 from onlinekernels.evaluate.settings import drawn_settings, settings_of
 from onlinekernels.evaluate.subjects import is_fitted, is_pipeline, learns_in_parts, subject
-from onlinekernels.learner import OnlineLearner
+from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.validation import bad_parameter
 
 

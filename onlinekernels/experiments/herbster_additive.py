@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from onlinekernels.additive import AdditiveExponential
+from onlinekernels.nouns.additive import AdditiveExponential
 from onlinekernels.algorithms import Projection
 from onlinekernels.bounds import projection_loss
 from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, untuned, watch
 from onlinekernels.experiments.panels import Lines
-from onlinekernels.losses import SquaredInsensitive
+from onlinekernels.nouns.losses import SquaredInsensitive
 
 COORDINATES, TUBE, KNOTS = 4, 0.1, 10
 KERNEL = AdditiveExponential(rate=1.0)

@@ -4,12 +4,12 @@ import time
 
 import numpy as np
 
-from onlinekernels.additive import AdditiveSpline
+from onlinekernels.nouns.additive import AdditiveSpline
 from onlinekernels.algorithms import Projection
 from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, untuned, watch
 from onlinekernels.experiments.panels import Lines
-from onlinekernels.losses import SquaredInsensitive
+from onlinekernels.nouns.losses import SquaredInsensitive
 
 COORDINATES = 8
 TREE, LIST = "trees", "term by term"

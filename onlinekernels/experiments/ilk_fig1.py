@@ -3,12 +3,12 @@
 import numpy as np
 
 from onlinekernels.algorithms import ILK, NORMA, SILK
-from onlinekernels.budgets import Recent
+from onlinekernels.nouns.budgets import Recent
 from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, mistakes, untuned, watch
 from onlinekernels.experiments.panels import Bars, Lines, Points
-from onlinekernels.kernels import Gaussian
-from onlinekernels.losses import Hinge
+from onlinekernels.nouns.kernels import Gaussian
+from onlinekernels.nouns.losses import Hinge
 from onlinekernels.streams import drifting_mixtures
 
 WIDTH = 0.5  # gives about as many mistakes as the paper has

@@ -7,9 +7,9 @@ from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, images_of, mistakes, untuned, watch
 from onlinekernels.experiments.panels import Lines, averages
 from onlinekernels.experiments.stepsizes import rate
-from onlinekernels.kernels import Gaussian, Polynomial
-from onlinekernels.losses import Hinge, MulticlassHinge
-from onlinekernels.steps import Decaying
+from onlinekernels.nouns.kernels import Gaussian, Polynomial
+from onlinekernels.nouns.losses import Hinge, MulticlassHinge
+from onlinekernels.nouns.steps import Decaying
 
 TERMS, BUDGETS = 128, (128, 256, 512)
 TAU, PENALTY = 0.00005, 100.0  # I 4

@@ -7,7 +7,7 @@ from onlinekernels.algorithms import NORMA, Perceptron
 from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, mistakes, untuned, watch
 from onlinekernels.experiments.panels import Lines
-from onlinekernels.kernels import Linear
+from onlinekernels.nouns.kernels import Linear
 
 EXAMPLES, MARGIN = 2000, 0.2
 TURNS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # half circles; with more, a jump would be nearly a whole one

@@ -6,8 +6,8 @@ from onlinekernels.algorithms import ALMA, NORMA, Perceptron
 from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, mistakes, untuned, watch
 from onlinekernels.experiments.panels import Lines
-from onlinekernels.kernels import Gaussian
-from onlinekernels.losses import Hinge
+from onlinekernels.nouns.kernels import Gaussian
+from onlinekernels.nouns.losses import Hinge
 from onlinekernels.streams import drifting_gaussians, switching_gaussians
 
 STREAMS = {"drifting": drifting_gaussians, "switching": switching_gaussians}

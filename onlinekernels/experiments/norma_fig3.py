@@ -6,9 +6,9 @@ from onlinekernels.algorithms import NORMA
 from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, digits_of, untuned, watch
 from onlinekernels.experiments.panels import Images, Lines
-from onlinekernels.kernels import Gaussian
-from onlinekernels.losses import NuNovelty
-from onlinekernels.steps import InverseSqrt
+from onlinekernels.nouns.kernels import Gaussian
+from onlinekernels.nouns.losses import NuNovelty
+from onlinekernels.nouns.steps import InverseSqrt
 
 NU, WIDTH = 0.01, 8.0  # 2 width^2 = 0.5 d = 128
 TRAINING, SHOWN = 5000, 50

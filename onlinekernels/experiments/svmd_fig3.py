@@ -6,9 +6,9 @@ from onlinekernels.algorithms import NORMA, SVMD
 from onlinekernels.experiments.experiment import Check, Experiment
 from onlinekernels.experiments.learners import digits_of
 from onlinekernels.experiments.stepsizes import ADAPTED, KERNEL_WIDTH, SCHEDULED, SINGLE, TERMS, compared
-from onlinekernels.kernels import Gaussian
-from onlinekernels.losses import NuHinge
-from onlinekernels.steps import Decaying
+from onlinekernels.nouns.kernels import Gaussian
+from onlinekernels.nouns.losses import NuHinge
+from onlinekernels.nouns.steps import Decaying
 
 # V 6.1.1; with the nu-trick the regularization is 1. The first margin is not in the paper.
 MARGIN = 1.0

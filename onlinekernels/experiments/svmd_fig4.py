@@ -4,9 +4,9 @@ from onlinekernels.algorithms import NORMA, SVMD
 from onlinekernels.experiments.experiment import Check, Experiment
 from onlinekernels.experiments.learners import digits_of
 from onlinekernels.experiments.stepsizes import ADAPTED, KERNEL_WIDTH, SCHEDULED, SINGLE, TERMS, compared
-from onlinekernels.kernels import Gaussian
-from onlinekernels.losses import MulticlassHinge
-from onlinekernels.steps import Decaying
+from onlinekernels.nouns.kernels import Gaussian
+from onlinekernels.nouns.losses import MulticlassHinge
+from onlinekernels.nouns.steps import Decaying
 
 
 def models(n):

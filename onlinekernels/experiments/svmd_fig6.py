@@ -4,9 +4,9 @@ from onlinekernels.algorithms import NORMA, SILK, SVMD
 from onlinekernels.experiments.experiment import Check, Experiment
 from onlinekernels.experiments.learners import digits_of
 from onlinekernels.experiments.stepsizes import ADAPTED, KERNEL_WIDTH, SCHEDULED, SINGLE, TERMS, compared, rate
-from onlinekernels.kernels import Gaussian
-from onlinekernels.losses import MulticlassHinge, NuMulticlassHinge
-from onlinekernels.steps import Decaying
+from onlinekernels.nouns.kernels import Gaussian
+from onlinekernels.nouns.losses import MulticlassHinge, NuMulticlassHinge
+from onlinekernels.nouns.steps import Decaying
 from onlinekernels.streams import counting_sequence
 
 MARGIN = 0.1  # the first one; the paper does not say. Chosen on the seeds 100 to 102

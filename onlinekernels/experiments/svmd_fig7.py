@@ -8,8 +8,8 @@ from onlinekernels.experiments.learners import UNTUNED, images_of, mistakes, unt
 from onlinekernels.experiments.panels import Lines, averages
 from onlinekernels.experiments.stepsizes import KERNEL_WIDTH, TERMS, rate
 from onlinekernels.experiments.svmd_fig6 import sequence
-from onlinekernels.kernels import Gaussian, Polynomial
-from onlinekernels.losses import MulticlassHinge, Novelty
+from onlinekernels.nouns.kernels import Gaussian, Polynomial
+from onlinekernels.nouns.losses import MulticlassHinge, Novelty
 
 MEMORIES = {"memory 1": 1.0, "memory 0.9": 0.9}
 # What the paper sees in its curve: the first digit that is not 0, tens that wrap, hundreds, the whole counter.

@@ -6,9 +6,9 @@ from onlinekernels.algorithms import SVMD
 from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, guesses, untuned, watch
 from onlinekernels.experiments.panels import Lines, averages
-from onlinekernels.kernels import Gaussian, Linear
-from onlinekernels.structures import Taxonomy
-from onlinekernels.losses import GraphHinge, MulticlassHinge
+from onlinekernels.nouns.kernels import Gaussian, Linear
+from onlinekernels.nouns.structures import Taxonomy
+from onlinekernels.nouns.losses import GraphHinge, MulticlassHinge
 
 TREE, FLAT, PAPERS = "SVMD, tree", "SVMD, flat loss", "SVMD, tree, the paper's steps"
 TERMS = 1024

@@ -6,8 +6,8 @@ from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.compat.river.twolabels import TwoLabels
 from onlinekernels.compat.river.unitscores import Usual
 from onlinekernels.compat.river.wrapper import Wrapper, alone, task_of
-from onlinekernels.labelvalues import as_list, label_array
-from onlinekernels.losses import Logistic, MulticlassLogistic
+from onlinekernels.nouns.labelvalues import as_list, label_array
+from onlinekernels.nouns.losses import Logistic, MulticlassLogistic
 from onlinekernels.validation import bad_parameter, check_class_weight
 
 

@@ -5,7 +5,7 @@ from river import base
 from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.compat.river.unitscores import Usual
 from onlinekernels.compat.river.wrapper import Wrapper, alone
-from onlinekernels.losses import NuNovelty
+from onlinekernels.nouns.losses import NuNovelty
 
 try:
     AnomalyDetector = base.AnomalyDetector

@@ -6,7 +6,7 @@ from river import base
 
 from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.compat.river.wrapper import Wrapper
-from onlinekernels.losses import Insensitive
+from onlinekernels.nouns.losses import Insensitive
 from onlinekernels.validation import bad_parameter
 
 

@@ -1,7 +1,7 @@
 """Two labels of a stream, as far as they are known."""
 import numpy as np
 
-from onlinekernels.labelvalues import plain
+from onlinekernels.nouns.labelvalues import plain
 
 
 class TwoLabels:

@@ -5,10 +5,10 @@ import numbers
 
 import numpy as np
 
-from onlinekernels import docstrings
+from onlinekernels.nouns import docstrings
 from onlinekernels.compat.river.features import column_numbers, numbers_of
-from onlinekernels.kernels import as_kernel
-from onlinekernels.learner import OnlineLearner
+from onlinekernels.nouns.kernels import as_kernel
+from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.validation import bad_parameter
 
 

@@ -1,0 +1,1 @@
+"""Thousands of tiny models at once."""

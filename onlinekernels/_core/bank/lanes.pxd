@@ -1,0 +1,56 @@
+"""Declarations of lanes.h: loops over the models of a block."""
+from libc.stdint cimport int64_t
+from onlinekernels._core.formulas.losses cimport Loss
+from onlinekernels._core.formulas.vecmath cimport OK_LANES
+
+cdef extern from "lanes.h" nogil:
+    ctypedef struct LanesRule "ok_lanes_rule":
+        Loss loss
+        bint implicit
+        bint has_offset
+        double penalty
+        double range
+        double dust
+        double least_frame
+        double most
+
+    ctypedef struct Lanes "ok_lanes":
+        double active[OK_LANES]
+        double bare[OK_LANES]
+        double score[OK_LANES]
+        double own[OK_LANES]
+        double target[OK_LANES]
+        double eta[OK_LANES]
+        double shrink[OK_LANES]
+        double moved[OK_LANES]
+        double alpha[OK_LANES]
+        double stored[OK_LANES]
+        double folds[OK_LANES]
+        double no_gap[OK_LANES]
+        double no_weight[OK_LANES]
+        int64_t n_moved
+        int64_t n_terms
+        int64_t n_folds
+
+    void ok_lanes_gaussian(const double* points, const double* coef, const double* x, Py_ssize_t slots,
+                           Py_ssize_t d, Py_ssize_t ahead, double gamma, double* sums) noexcept
+    void ok_lanes_gaussian_f(const float* points, const float* coef, const float* x, Py_ssize_t slots,
+                             Py_ssize_t d, Py_ssize_t ahead, float gamma, float* sums) noexcept
+    void ok_lanes_linear(const double* points, const double* coef, const double* x, Py_ssize_t slots,
+                         Py_ssize_t d, Py_ssize_t ahead, double* sums) noexcept
+    void ok_lanes_linear_f(const float* points, const float* coef, const float* x, Py_ssize_t slots,
+                           Py_ssize_t d, Py_ssize_t ahead, float* sums) noexcept
+    void ok_lanes_turn(const double* X, Py_ssize_t d, double* x) noexcept
+    void ok_lanes_turn_f(const float* X, Py_ssize_t d, float* x) noexcept
+    void ok_lanes_smallest(const double* coef, const unsigned char* born, Py_ssize_t slots, int* victim,
+                           double* least) noexcept
+    void ok_lanes_smallest_f(const float* coef, const unsigned char* born, Py_ssize_t slots, int* victim,
+                             float* least) noexcept
+    void ok_lanes_scores(const double* sums, const double* frame, const double* offset, Lanes* lanes) noexcept
+    void ok_lanes_scores_f(const float* sums, const double* frame, const double* offset, Lanes* lanes) noexcept
+    Py_ssize_t ok_lanes_entering(const Lanes* lanes, const unsigned char* count, Py_ssize_t slots, const double* least,
+                                 int* entering) noexcept
+    Py_ssize_t ok_lanes_entering_f(const Lanes* lanes, const unsigned char* count, Py_ssize_t slots, const float* least,
+                                   int* entering) noexcept
+    void ok_lanes_move(const LanesRule* rule, Lanes* lanes, int64_t* t, double* frame, double* offset, double* scalar,
+                       double* gap, double* gap_weight) noexcept

@@ -1,0 +1,1 @@
+"""Each formula once: losses, moves, frames, vectors, triangles."""

@@ -1,0 +1,311 @@
+"""Moves in one direction: how a score and a label change the hypothesis. Each formula exists here, or in moves.h, and nowhere
+else.
+
+A move is a linear transform of all old coefficients, the true coefficients of one new term, a change of the offset and a
+new value of the loss's scalar.  Nothing here carries it out.
+
+The formulas see one dimension.  With one output that is the output itself.  With the hinges of many
+outputs it is the direction e_y - e_r from the runner-up r to the label y: the score is the margin
+f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas are the same.
+"""
+from libc.math cimport fabs, fmax, sqrt
+from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
+from onlinekernels._core.formulas.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_cap, loss_curvature, loss_implicit,
+                                         loss_is_smooth)
+
+cdef extern from "moves.h" nogil:
+    ctypedef struct Shift "ok_shift":
+        double shrink
+        double alpha
+        double offset
+
+    double gradient_shrink "ok_gradient_shrink"(double eta, double regularization) noexcept
+    Shift gradient_shift "ok_gradient_shift"(double shrink, double eta, double derivative) noexcept
+    double implicit_shrink "ok_implicit_shrink"(double eta, double regularization) noexcept
+    Shift implicit_shift "ok_implicit_shift"(const Loss* loss, double shrink, double size, double offsets, double z,
+                                             double y, double k) noexcept
+    double scalar_step "ok_scalar_step"(const Loss* loss, double shared, double weight, double gradient, double compared,
+                                        double* gap, double* gap_weight) noexcept
+
+cdef enum StepCode:
+    FIXED = 0
+    INVERSE_SQRT = 1
+    DECAYING = 2
+    ADAPTED = 3         # MetaDescent: the rate is where it begins
+
+cdef struct Step:
+    int code
+    double rate         # eta_0
+    double delay        # tau of V (59)
+    double meta_rate    # mu of V (33)
+    double memory       # lambda of V (34)
+
+cdef struct Descent:
+    # What a step for each weight needs to know
+    double meta_rate            # mu
+    double memory               # lambda of V (7)
+    double regularization       # c
+    double curvature            # of losses whose gradients have no bound, otherwise 0
+
+cdef struct Pace:
+    # How fast the scalar of a nu-loss moves that has a step of its own.
+    double gap          # running mean of the distance between what the loss compares and its scalar
+    double weight       # sum of the weights in that mean
+
+cdef struct Norms:
+    # Of f and of the gradient trace v, for rules and balls that need them.
+    double square       # |f|^2
+    double product      # <f, v>
+    double peak         # largest |f|^2 since it was last computed from scratch
+
+cdef struct Standing:
+    # Numbers of a hypothesis that move with the examples, beside f and the offsets.
+    long long t         # examples learned
+    Loss loss           # with the current value of its scalar
+    Pace pace
+    Norms norms
+    Norms ahead         # the same of the output ahead of the labels, which is none of f's
+    bint has_offset     # whether offsets are learned
+    bint keeps_square   # whether |f|^2 follows every move
+
+cdef struct View:
+    # An example in the one dimension that the formulas see.
+    double score        # f(x) + b
+    double bare         # f(x)
+    double trace        # v(x)
+    double target       # y, or Delta(y, r)
+    double weight       # of the example: multiplies its loss
+    double k            # k(x, x)
+    double offsets      # squared length of the direction in the space of offsets: 1, for a pair 2
+    double derivative   # of the loss at the score, times the weight
+    double curvature
+    double scalar_gradient
+    double compared     # what a nu-loss holds its scalar against
+
+cdef struct Move:
+    double transform[MAX_CHANNELS][MAX_CHANNELS]    # acts on the old coefficients, lower triangular
+    double alpha[MAX_CHANNELS]                      # true coefficients of the new term, along the direction
+    double offset                                   # change of the offset along the direction
+    double scalar                                   # new scalar of the loss,
+    double compared                                 # what a nu-loss held the old one against,
+    Pace pace                                       # and what its own step becomes
+    Norms norms                                     # of the hypothesis after the move
+    Norms ahead
+
+
+cdef inline bint is_tame(double number) noexcept nogil:
+    """Whether it is finite, and sums over all examples of such numbers, and averages of the sums, will be."""
+    return fabs(number) < 1e250
+
+
+cdef inline bint coefficient_is_tame(double alpha, double k) noexcept nogil:
+    """Whether a coefficient is, and what it contributes to f; a small k(x, x) may have a large one."""
+    return is_tame(alpha * fmax(k, 1e-40))
+
+
+cdef inline double step_size(const Step* step, long long t) noexcept nogil:
+    """eta_t; t counts examples from 1."""
+    if step.code == INVERSE_SQRT:
+        return step.rate / sqrt(<double> t)                                 # K Thm 4
+    if step.code == DECAYING:
+        return step.rate * sqrt(step.delay / (step.delay + <double> t))     # V (59)
+    return step.rate
+
+
+cdef inline double gain(double mu, double product) noexcept nogil:
+    """Factor of an adapted step: max(1/2, 1 - mu <g, v>)."""
+    cdef double factor = 1.0 - mu * product
+    return factor if factor > 0.5 else 0.5
+
+
+cdef inline double normalized_product(double product, double* scale, double* weight) noexcept nogil:
+    """<g, v> relative to the running mean of its size, within [-1, 1]: the same in whatever units targets are.
+
+    The mean remembers about a hundred examples; those without a gradient do not count.
+    """
+    if product == 0.0:
+        return 0.0
+    weight[0] = 0.99 * weight[0] + 1.0
+    scale[0] += (fabs(product) - scale[0]) / weight[0]
+    return product / fmax(scale[0], fabs(product))
+
+
+cdef inline double capped(double eta, double stiffness) noexcept nogil:
+    """Keep 0 <= 1 - eta stiffness."""
+    return 1.0 / stiffness if eta * stiffness > 1.0 else eta
+
+
+cdef inline void move_scalar(const Loss* loss, const Pace* pace, double shared, double weight, double gradient,
+                             double compared, Move* move) noexcept nogil:
+    move.compared = compared
+    move.pace = pace[0]
+    move.scalar = scalar_step(loss, shared, weight, gradient, compared, &move.pace.gap, &move.pace.weight)
+
+
+cdef inline void shift_by(const Shift* shift, Move* move) noexcept nogil:
+    move.transform[0][0] = shift.shrink
+    move.alpha[0] = shift.alpha
+    move.offset = shift.offset
+
+
+cdef inline void gradient_move(const Loss* loss, const Pace* pace, double eta, double regularization, const View* view,
+                               Move* move) noexcept nogil:
+    cdef Shift shift = gradient_shift(gradient_shrink(eta, regularization), eta, view.derivative)
+    shift_by(&shift, move)
+    move_scalar(loss, pace, eta, view.weight, view.scalar_gradient, view.compared, move)
+
+
+cdef inline double adapted_step(double eta, double mu, double product, double stiffness) noexcept nogil:
+    """V (33), where the product is <g, v>: the step is adapted before it is used.
+
+    It is capped at 1 / stiffness: past that, it would overshoot the minimum of the example's own risk.
+    """
+    return capped(eta * gain(mu, product), stiffness)
+
+
+cdef inline void meta_transform(double eta, double c, double memory, Move* move) noexcept nogil:
+    """What a step does to the old coefficients of f and v: V (32), (40)."""
+    move.transform[0][0] = 1.0 - eta * c
+    move.transform[1][0] = -eta * c
+    # A memory of 0 would make the frame singular; 1e-12 of v is nothing.
+    move.transform[1][1] = (1.0 - eta * c) * (memory if memory > 1e-12 else 1e-12)
+
+
+cdef inline void meta_norms(double eta, double c, double memory, double xi_f, double xi_kxi,
+                            double chi_f, double xi_v_next, const Norms* old, Norms* new) noexcept nogil:
+    """V (46)-(49): <f, v> and |f|^2 after the step.
+
+    xi_f, xi_kxi, chi_f are xi'f(x), xi'K xi, chi'f(x); xi_v_next is xi'v_{t+1}(x).
+    """
+    cdef double shrink = 1.0 - eta * c
+    cdef double f_g = c * old.square + xi_f                                 # (48)
+    cdef double f_v = shrink * memory * old.product - eta * f_g - eta * memory * chi_f  # (47), erratum
+    new.product = shrink * f_v - eta * xi_v_next                            # (46)
+    new.square = shrink * shrink * old.square - 2.0 * eta * shrink * xi_f + eta * eta * xi_kxi  # (49)
+    if new.square < 0.0:
+        new.square = 0.0
+
+
+cdef inline void implicit_move(const Loss* loss, const Pace* pace, double eta, double regularization, double penalty,
+                               bint has_offset, const View* view, Move* move) noexcept nogil:
+    """`view.score` is the score that the shrunk hypothesis gives."""
+    cdef Shift shift = implicit_shift(loss, implicit_shrink(eta, regularization), eta * penalty * view.weight,
+                                      view.offsets if has_offset else 0.0, view.score, view.target, view.k)
+    shift_by(&shift, move)
+    # The scalar of a nu-loss moves explicitly, by its gradient at f_t.
+    move_scalar(loss, pace, eta * penalty, view.weight, view.scalar_gradient, view.compared, move)
+
+
+cdef inline double implicit_grip(const Loss* loss, double size, double alpha, double score, double target,
+                                 double k) noexcept nogil:
+    """How an implicit step gives in: if what it starts from is larger by u at x, the new coefficient is smaller by grip u.
+
+    (1 / q + k)^-1 for the second derivative q of size l at the new score; at a kink that holds it, 1 / k.
+    """
+    cdef double curvature
+    if not loss_is_smooth(loss):
+        return 1.0 / k if 0.0 < fabs(alpha) < loss_cap(loss, alpha) * size else 0.0
+    curvature = size * loss_curvature(loss, score + alpha * k, target)
+    return 1.0 / (1.0 / curvature + k) if curvature > 0.0 else 0.0
+
+
+cdef inline void trace_transform(double shrink, double memory, Move* move) noexcept nogil:
+    """What an implicit step does to the old coefficients of f and of v, its derivative with respect to log eta.
+
+    f_{t+1} = f_t - eta g(f_{t+1}), where g is the gradient of the example's regularized risk. So
+    v_{t+1} = (1 + eta g')^-1 (memory v_t + f_{t+1} - f_t), and 1 + eta g' is 1 / shrink apart from the direction k(x, .).
+    """
+    move.transform[0][0] = shrink
+    move.transform[1][0] = -shrink * (1.0 - shrink)
+    move.transform[1][1] = shrink * (memory if memory > 1e-12 else 1e-12)
+
+
+cdef inline void moved_norms(const Move* move, double a_f, double a_v, double b_f, double aka, double akb, const Norms* old,
+                             Norms* new) noexcept nogil:
+    """<f, v> and |f|^2 after old coefficients are transformed and the term (a, b) has come, with a'f(x) and so on."""
+    cdef double shrink = move.transform[0][0], mixed = move.transform[1][0], kept = move.transform[1][1]
+    new.product = (shrink * (mixed * old.square + kept * old.product + b_f) + mixed * a_f + kept * a_v + akb)
+    new.square = fmax(0.0, shrink * shrink * old.square + 2.0 * shrink * a_f + aka)
+
+
+cdef inline void aggressive_move(const Loss* loss, double penalty, bint squared, bint has_offset, const View* view,
+                                 Move* move) noexcept nogil:
+    """Passive-aggressive: the implicit hinge step without regularization.
+
+    PA has no cap (penalty infinite), PA-I the cap C, PA-II (`squared`) none but a kernel larger by 1 / (2 C).
+    """
+    cdef double k = view.k + (view.offsets if has_offset else 0.0)
+    cdef double size = penalty * view.weight
+    cdef Loss constraint = loss[0]
+    if loss.code == SQUARED_INSENSITIVE:
+        constraint.code = INSENSITIVE                                       # the same tube to reach
+    move.transform[0][0] = 1.0
+    if squared:
+        k += 0.5 / size if size > 0.0 else 1e300
+        size = 1e308
+    move.alpha[0] = 0.0
+    if k > 0.0 and view.weight > 0.0:
+        move.alpha[0] = loss_implicit(&constraint, view.score, view.target, k, size)
+    move.offset = move.alpha[0]
+
+
+cdef inline void moved_square(const Norms* norms, const View* view, Move* move) noexcept nogil:
+    """|f|^2 after a move: H 2.5, with the old terms shrunk."""
+    cdef double shrink = move.transform[0][0], alpha = move.alpha[0]
+    cdef double old = shrink * shrink * norms.square, new = alpha * alpha * view.k
+    move.norms.square = fmax(0.0, old + 2.0 * shrink * alpha * view.bare + new)
+    move.norms.peak = fmax(shrink * shrink * norms.peak, fmax(old, new))
+
+
+cdef inline Norms without_term(const Norms* norms, const Norms* moved, const Move* move, bint has_trace) noexcept nogil:
+    """What `moved` would be of the hypothesis that a move transforms, if its new term did not come."""
+    cdef double decay = move.transform[0][0]
+    cdef Norms rest = moved[0]
+    rest.square = decay * decay * norms.square
+    if has_trace:
+        rest.product = decay * (move.transform[1][0] * norms.square + move.transform[1][1] * norms.product)
+    return rest
+
+
+cdef inline void stand_still(Move* move) noexcept nogil:
+    move.transform[0][0] = 1.0
+    move.alpha[0] = move.offset = 0.0
+
+
+cdef inline void ball_move(double radius, double square, const View* view, Move* move) noexcept nogil:
+    """Ballseptron (Shalev-Shwartz and Singer): the Perceptron's update with a point of the ball around x.
+
+    After a mistake that is x itself.  If x is on the right side but the hyperplane cuts its ball, it is the point that is
+    farthest on the wrong side, x - y r w / |w|, and w + y x - r w / |w| = (1 - r / |w|) w + y x.
+    """
+    cdef double length = sqrt(square), margin = view.target * view.bare
+    stand_still(move)
+    if view.k <= 0.0 or view.weight <= 0.0 or margin > radius * length:
+        return
+    if margin > 0.0:
+        move.transform[0][0] = 1.0 - radius / length
+    move.alpha[0] = view.target
+
+
+cdef inline bint relaxed_move(bint aggressive, double square, const View* view, Move* move) noexcept nogil:
+    """ROMMA (Li and Long): the shortest w with y w.x >= 1 and w.w_t >= |w_t|^2.
+
+    Both constraints are met with equality, w = c w_t + d x, unless the first alone implies the other (or, for w
+    parallel to x, there is nothing to solve): then w = y x / |x|^2.  So it is where nothing separates the examples,
+    and |w| |x| would exceed 1e5: the error of |w|^2 is about 1e-16 |w|^2 |x|^2 of it.  True if that was the reason.
+    """
+    cdef double y = view.target, f = view.bare, product = view.k * square, rest = product - f * f, c, d
+    cdef bint too_long = False
+    stand_still(move)
+    # Within 1e-12 of the margin there is only rounding to make good for.
+    if view.k <= 0.0 or view.weight <= 0.0 or (y * f >= 1.0 - 1e-12 if aggressive else y * f > 0.0):
+        return False
+    if y * f < product and rest > 1e-12 * product:
+        c, d = (product - y * f) / rest, square * (y - f) / rest
+        if (c * c * square + 2.0 * c * d * f + d * d * view.k) * view.k <= 1e10:
+            move.transform[0][0], move.alpha[0] = c, d
+            return False
+        too_long = True
+    move.transform[0][0] = 0.0
+    move.alpha[0] = y / view.k
+    return too_long

@@ -1,0 +1,1 @@
+"""Representations of f: terms, weights, maps, trees, posteriors."""

@@ -1,0 +1,79 @@
+"""Coefficients of terms, in the slots of a dictionary and the coordinates of a frame, under a budget."""
+cimport cython
+from onlinekernels._core.points.dictionary cimport Dictionary, Table, Tenant
+from onlinekernels._core.formulas.frame cimport Frame
+from onlinekernels._core.run.workspace cimport Term, Workspace
+
+cdef enum:
+    NOBODY = -1         # no slot: there is room, or nothing expires
+    NEWCOMER = -2       # it is the newcomer itself that goes
+
+
+cdef class Coefficients(Tenant)
+
+
+cdef class Budget:
+    cdef readonly long long most            # terms at most
+    cdef readonly bint looks_at_newcomers   # whether `welcome` wants those of a newcomer
+    cdef readonly double shrink             # what f is multiplied with when the newcomer is in
+    cdef readonly double residual           # of what went last, |part of k(x, .) that is lost|^2; negative: all of it
+
+    cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil
+    cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil
+    cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil
+    cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
+    cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
+    cdef void changed(self, Coefficients terms) noexcept nogil
+    cdef int begin(self, Coefficients terms) except -1
+    cdef int prepare(self, Coefficients terms, Py_ssize_t capacity) except -1
+    cdef void arrange(self, Coefficients terms) noexcept nogil
+    cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1
+
+
+cdef class Coefficients(Tenant):
+    cdef readonly Dictionary dictionary
+    cdef readonly Budget budget
+    cdef readonly int channels
+    cdef readonly Py_ssize_t rows           # numbers stored per channel
+    cdef readonly Py_ssize_t count          # slots held: terms
+    cdef readonly Table stored              # (channels * rows, capacity), in frame coordinates; 0 where there is no term
+    cdef readonly Table mine                # uint8: whether a slot is held
+    cdef bint stale                         # a coefficient has faded to 0: settle soon
+    cdef bint keeps_zeros                   # a term stays although its coefficient is 0: it may move yet
+
+    # Depends on how coefficients spread over labels
+    cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil
+    cdef void read(self, Py_ssize_t slot, Term* term) noexcept nogil
+    cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil
+    cdef void add_up_carefully(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil
+    cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m, double* totals) noexcept nogil
+
+    # The same for all
+    @cython.final
+    cdef double* column(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
+    cdef bint holds(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
+    cdef double size_of(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
+    cdef bint is_zero(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
+    cdef void put(self, Py_ssize_t slot, const Term* term) noexcept nogil
+    @cython.final
+    cdef void drop(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
+    cdef Py_ssize_t list_slots(self, Py_ssize_t* out) noexcept nogil
+    cdef void clear(self) noexcept nogil
+    cdef void fold(self, const Frame* frame) noexcept nogil
+
+
+@cython.final
+cdef class Full(Coefficients):
+    pass
+
+
+@cython.final
+cdef class Paired(Coefficients):
+    cdef readonly Table pairs               # (2, capacity) int32: the label that has the coefficient, and its negative
+
+    cdef int* pair(self, Py_ssize_t slot) noexcept nogil

@@ -1,0 +1,41 @@
+"""Functions on trees, for additive kernels."""
+cimport cython
+from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.functions.terms cimport Terms
+from onlinekernels._core.functions.tree cimport Tree
+from onlinekernels._core.run.workspace cimport Term, Workspace
+
+
+@cython.final
+cdef class Forest:
+    cdef readonly Tree tree
+    cdef object description             # the kernel, as `Tree` takes it
+    cdef readonly double scale          # k(x, z) = scale * sum_j K(x_j, z_j)
+    cdef readonly Py_ssize_t n_features, width
+    cdef Py_ssize_t span                # numbers of an example as the trees know it
+    cdef readonly int channels
+    cdef readonly object low, stretch   # a point is mapped to (x - low) * stretch; or None
+    cdef double* low_data
+    cdef double* stretch_data
+
+    cdef void take_over(self, Tree tree, Py_ssize_t width) noexcept
+    cdef void map_point(self, const double* x, double* out) noexcept nogil
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint copies) except -1
+    cdef void evaluate(self, Workspace w, const double* x, Py_ssize_t rows) noexcept nogil
+    cdef double value(self, const double* x, const double* z) noexcept nogil
+    cdef Py_ssize_t rows_of(self, Workspace w, const Term* term) noexcept nogil
+    cdef void put(self, Workspace w, const double* x, const Term* term) noexcept nogil
+    cdef void take(self, Workspace w, const double* x, const Term* term) noexcept nogil
+
+
+@cython.final
+cdef class Trees(Function):
+    cdef readonly Forest forest
+
+
+@cython.final
+cdef class BudgetedTrees(Terms):
+    cdef readonly Forest forest
+
+    cdef void plant(self, Workspace w, Py_ssize_t slot) noexcept nogil
+    cdef const double* knot(self, Workspace w, Py_ssize_t slot) noexcept nogil

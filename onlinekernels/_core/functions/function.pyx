@@ -1,0 +1,315 @@
+"""Functions: what a representation of f must be able to do.
+
+f(x, y) = sum_i k(x_i, x) (A_i @ kappa)[y], and with it go other channels: the gradient trace v, the sum F of all
+hypotheses.  All are kept in the coordinates of one frame, so a transform of all coefficients costs O(1).
+"""
+import numpy as np
+from libc.math cimport NAN, fabs
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array
+from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY
+from onlinekernels._core.formulas.frame cimport (Frame, MAX_CHANNELS, frame_advance, frame_is_bad, frame_reset, frame_row, frame_store)
+
+# Stored coordinates beyond this are folded, so that sums of them stay finite.
+cdef double LARGE = 1e150
+
+
+cdef class Function:
+    """A function with several channels.
+
+    Parameters
+    ----------
+    n_features, dtype
+        Of examples.
+    channels : int
+        f, then what moves with it.
+    outputs : Outputs
+        The labels.
+
+    A representation implements
+
+    `open(workspace, first, m, learning, by_slots)`
+        get ready for rows first, ..., first + m - 1 of the call's source: k(x, x) into w.own; room for m new terms if
+        they are to be learned. Unless by_slots is -1, all of the channels up to it may be summed up at once;
+    `evaluate(workspace, i, last, out)`
+        out[channel * width + y] = the channels up to `last` at (x_i, y);
+    `add(workspace, i, t)`
+        add the term w.term, which `store` has made ready, at x_i;
+    `fold(workspace)`
+        multiply the frame into what is stored and reset it;
+
+    and, if a budget can take terms out again, `victim`, `expiring` and `drop`, and what exact norms need of them. For
+    Python it implements `widen` (more outputs, which are 0), `copy_last` (outputs from the n-th on become what the one
+    before them is), `begin_from`, `state`, `restore` and `_check`.
+    """
+
+    def __init__(self, Py_ssize_t n_features, dtype, int channels, Outputs outputs):
+        self.n_features = n_features
+        self.dtype = np.dtype(dtype)
+        self.outputs = outputs
+        self.width = max(1, outputs.n)
+        self.frame.channels = channels
+        frame_reset(&self.frame)
+
+    cdef int make_ready(self, Workspace w) except -1:
+        """Room in a workspace for examples of this function."""
+        w.make_room(self.width, self.frame.channels, self.outputs.n_nodes)
+        return 0
+
+    cdef int attach(self, Workspace w, examples) except -1:
+        """What a call is about: an array whose rows the loop reads in place."""
+        w.source = examples
+        w.source_data = array_data(examples)
+        return 0
+
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+        raise NotImplementedError
+
+    cdef void evaluate(self, Workspace w, Py_ssize_t i, int last, double* out) noexcept nogil:
+        pass
+
+    cdef void add(self, Workspace w, Py_ssize_t i, long long t) noexcept nogil:
+        pass
+
+    cdef void fold(self, Workspace w) noexcept nogil:
+        pass
+
+    cdef Py_ssize_t piece_rows(self):
+        """Rows that are learned at a time."""
+        return 4096
+
+    cdef Py_ssize_t rows_to_evaluate(self):
+        """Rows that are evaluated at a time."""
+        return 256
+
+    cdef Py_ssize_t victim(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        """The slot that is given up for the term that is ready to enter with example i, NOBODY or NEWCOMER."""
+        return NOBODY
+
+    cdef double residual(self) noexcept nogil:
+        """What is lost of k(x, .) at the `victim`, squared, if the other terms take over the rest; otherwise negative."""
+        return -1.0
+
+    cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
+        """The slot of a term that f may not use after example t, or NOBODY."""
+        return NOBODY
+
+    cdef void drop(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+        """Give up a slot; the budget says what becomes of its coefficients."""
+        pass
+
+    cdef void evaluate_slot(self, Workspace w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
+        """`evaluate` at the point of a slot; own: k(x, x) there."""
+        pass
+
+    cdef double value_with(self, Workspace w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
+        """Kernel value of a slot's point with example i, which has just been evaluated."""
+        return 0.0
+
+    cdef void coefficients_of(self, Workspace w, Py_ssize_t slot, int channel, double* out) noexcept nogil:
+        """True coefficients of a slot in a channel, over labels."""
+        pass
+
+    cdef double square(self, Workspace w) noexcept nogil:
+        """|f|^2 anew, from all terms; nan where that is not possible, or never needed."""
+        return NAN
+
+    cdef double square_over(self, Workspace w, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+        """|f|^2 = sum_i a_i f(x_i), over slots."""
+        cdef Py_ssize_t slot, l
+        cdef double own, square = 0.0
+        for slot in range(start, stop):
+            self.evaluate_slot(w, slot, 0, w.bare, &own)
+            self.coefficients_of(w, slot, 0, w.xi)
+            for l in range(self.outputs.n):
+                square += w.xi[l] * w.bare[l]
+        return square
+
+    def square_from_python(self):
+        """The same for kernels in Python, which may be asked between two examples only; None where it is not possible."""
+        return None
+
+    cdef double descend(self, Workspace w, Py_ssize_t i, const Descent* descent) noexcept nogil:
+        """Carry out w.term, coefficients for a step of 1, by a step of each weight's own; return the mean of these."""
+        return NAN
+
+    cdef double vote(self, Workspace w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
+        """What all hypotheses since the first say together: of functions that keep every term."""
+        return NAN
+
+    cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        """Whether an example is small enough for the kernel's arithmetic."""
+        return True
+
+    cdef double reach(self, double own) noexcept nogil:
+        """By how much a coefficient is multiplied when it is stored."""
+        return 1.0
+
+    cdef int close(self, Workspace w) except -1:
+        """The piece has been learned."""
+        return 0
+
+    cdef int tidy(self) except -1:
+        """At the end of a call that has learned: leave nothing that the next one would have to clear away."""
+        return 0
+
+    # ---- The frame ----------------------------------------------------------------------------
+
+    cdef void transform(self, Workspace w, const double* move) noexcept nogil:
+        """Transform all coefficients: P <- M P."""
+        frame_advance(&self.frame, move)
+        if frame_is_bad(&self.frame):
+            self.fold(w)
+
+    cdef void store(self, Workspace w, double own) noexcept nogil:
+        """Coordinates of the new term, folding first if they would be too large; own: k(x, x)."""
+        cdef double reach = self.reach(own)
+        if not self.try_to_store(w, reach):
+            self.fold(w)
+            self.try_to_store(w, reach)
+
+    cdef bint try_to_store(self, Workspace w, double reach) noexcept nogil:
+        """True to stored coordinates; False if they are so large that the frame should be folded."""
+        cdef Py_ssize_t k, n = w.term.n
+        cdef double true[MAX_CHANNELS]
+        cdef double one[MAX_CHANNELS]
+        cdef bint small = True
+        cdef int channel
+        if self.frame.channels == 1:            # the same, and many labels feel the difference
+            for k in range(n):
+                w.term.stored[k] = w.term.alpha[k] / self.frame.p[0][0]
+                small &= reach * fabs(w.term.stored[k]) < LARGE
+            return small
+        for k in range(n):
+            for channel in range(self.frame.channels):
+                true[channel] = w.term.alpha[channel * n + k]
+            frame_store(&self.frame, true, one)
+            for channel in range(self.frame.channels):
+                w.term.stored[channel * n + k] = one[channel]
+                small &= reach * fabs(one[channel]) < LARGE
+        return small
+
+    cdef void make_true(self, Workspace w, int last, double* out) noexcept nogil:
+        """Sums of stored coordinates (w.sums) to true values: frame and label kernel."""
+        cdef Py_ssize_t y
+        cdef double stored[MAX_CHANNELS]
+        cdef int channel
+        for y in range(self.outputs.n if last == 0 else 0):     # the same, and many labels feel the difference
+            out[y] = self.frame.p[0][0] * w.sums[y]
+        for y in range(self.outputs.n if last else 0):
+            for channel in range(last + 1):
+                stored[channel] = w.sums[channel * self.width + y]
+            for channel in range(last + 1):
+                out[channel * self.width + y] = frame_row(&self.frame, channel, stored)
+        if self.outputs.n_nodes:                # otherwise kappa is the identity
+            for channel in range(last + 1):
+                self.outputs.apply(out + channel * self.width, w.nodes)
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    def check_start(self, points, alpha, pairs):
+        """ValueError unless there are as many coefficients as points, for outputs that this function has."""
+        n = len(points)
+        if not self.takes_objects and points.shape != (n, self.n_features):
+            raise ValueError(f"points has shape {points.shape}, not {(n, self.n_features)}")
+        check_array(alpha, "alpha", np.float64, (-1 if pairs is None else 1, n))
+        if not 1 <= len(alpha) <= self.width:
+            raise ValueError(f"alpha has {len(alpha)} rows, and there are {self.width} outputs")
+        if pairs is None:
+            return
+        if pairs.dtype.kind != "i" or pairs.shape != (2, n) or n and not 0 <= pairs.min() <= pairs.max() < self.width:
+            raise ValueError("pairs does not hold two known labels for each point")
+
+    def start_from(self, points, alpha, pairs, long long t):
+        """Add a term alpha_i for each of some points, as the latest of t examples, under the budget; see `begin_from`."""
+        cdef Workspace w = Workspace()
+        cdef Py_ssize_t i, k, slot, n, row, rows
+        alpha = np.asarray(alpha, dtype=float)
+        self.check_start(points, alpha, pairs)
+        total = alpha.shape[1]
+        kept = np.arange(total) if self.keeps == "knots" else np.flatnonzero((alpha != 0).any(axis=0))
+        n, rows = len(kept), len(alpha) if pairs is None else 2
+        self.make_ready(w)
+        points = self.open_start(w, points, kept)
+        for i in range(n):
+            w.term.n = rows                     # a budget may have given the one before more
+            for k in range(w.term.n):
+                w.term.labels[k] = k if pairs is None else pairs[k, kept[i]]
+                w.term.alpha[k] = alpha[k, kept[i]] if pairs is None else (-1) ** k * alpha[0, kept[i]]
+            for k in range(w.term.n, self.frame.channels * w.term.n):
+                w.term.alpha[k] = 0.0
+            row = self.start_row(w, i)
+            self.store(w, w.own[row])
+            slot = self.victim(w, row)
+            if slot == NEWCOMER:
+                continue
+            if slot != NOBODY:
+                self.drop(w, slot)
+            w.piece.slot = -1
+            self.add(w, row, t + kept[i] + 1 - total)
+            self.settle_start(w, points, i)
+        slot = self.expiring(t)
+        while slot != NOBODY:
+            self.drop(w, slot)
+            slot = self.expiring(t)
+
+    cdef open_start(self, Workspace w, points, kept):
+        """Open those points that are kept, without inner products; return them."""
+        raise NotImplementedError
+
+    cdef Py_ssize_t start_row(self, Workspace w, Py_ssize_t i) except -1:
+        """Where point i is in the piece that is open."""
+        return i
+
+    cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1:
+        """Point i has been added."""
+        return 0
+
+    def grow(self, Py_ssize_t width):
+        """Make room for more outputs."""
+        if width > self.width:
+            if not self.outputs.can_grow():
+                raise ValueError("the labels of a structure are fixed")
+            self.widen(width)
+            self.width = width
+        if self.outputs.ahead and self.outputs.n < self.width:
+            self.copy_last(self.outputs.n)
+            self.outputs.set_copies(self.width)
+
+    def true_rows(self, stored, int channel):
+        """Stored coordinates (channels, ...) to true ones of a channel."""
+        cdef int j
+        return sum(self.frame.p[channel][j] * stored[j] for j in range(channel + 1))
+
+    def frame_state(self):
+        """The frame and the number of labels."""
+        cdef int i, j, c = self.frame.channels
+        return {"frame": np.array([[self.frame.p[i][j] for j in range(c)] for i in range(c)]),
+                "labels": int(self.outputs.kept())}
+
+    def check_frame(self, state):
+        """ValueError unless the frame and the number of labels of a state fit."""
+        cdef int i, j, c = self.frame.channels
+        cdef Frame found = self.frame
+        frame = check_array(state["frame"], "frame", np.float64, (c, c))
+        for i in range(c):
+            for j in range(c):
+                found.p[i][j] = frame[i, j]
+        if not np.diag(frame).all() or np.triu(frame, 1).any() or frame_is_bad(&found):
+            raise ValueError("the frame is not a regular triangular matrix that would not have been folded")
+        if type(state["labels"]) is not int or not self.outputs.ahead <= state["labels"] <= self.width:
+            raise ValueError("the number of labels does not fit")
+        if not self.outputs.can_grow() and state["labels"] != self.outputs.n:
+            raise ValueError("the labels of a structure are fixed")
+
+    def restore_frame(self, state):
+        cdef int i, j, c = self.frame.channels
+        self.outputs.set_kept(state["labels"])
+        for i in range(c):
+            for j in range(c):
+                self.frame.p[i][j] = state["frame"][i, j]
+
+    def _check(self):
+        """Assert every invariant."""
+        assert not frame_is_bad(&self.frame)
+        assert self.outputs.kept() <= self.outputs.n <= self.width

@@ -1,0 +1,710 @@
+"""Feature maps: examples as rows of features, k(x, z) = <phi(x), phi(z)>.
+
+With such a map f is a vector of weights over the features, whatever the number of examples.  Features of many rows come
+from matrix products and one compiled pass; those of a single row do without numpy.
+"""
+import numpy as np
+from libc.math cimport NAN, isfinite, sqrt
+from libc.string cimport memcmp, memcpy, memset
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array
+from onlinekernels._core.points.dictionary cimport Dictionary, Tenant
+from onlinekernels._core.points.kernels cimport Program
+from onlinekernels._core.points.points cimport DensePoints
+from onlinekernels._core.points.sparse cimport Rows, SparsePoints
+from onlinekernels._core.formulas.vecmath cimport ok_add_row, ok_axpy, ok_dot, ok_fourier_row, ok_scale_row, ok_widen
+from onlinekernels._core.run.workspace cimport FACTS, OWN, SLOT_WORK, WIDENED, WORK, Piece, Workspace
+
+DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+
+# Residual variances, of k(x, x), up to which a row counts as a combination of landmarks: while they come, where rounding
+# of the kernel is all that is left, and when they are fixed, so that features do not amplify that rounding. By precision.
+DEPENDENT = {DOUBLE: (1e-13, 1e-10), SINGLE: (1e-7, 1e-6)}
+
+cdef enum:
+    BLOCK = 64          # features that are computed together
+
+
+cdef class FeatureMap:
+    """phi(x), `size` numbers for every example x.
+
+    Parameters
+    ----------
+    examples : tuple
+        (number of features, whether rows are sparse, whether they are float32); otherwise they are float64.
+    size : int
+
+    It knows nothing of weights. Who uses it calls `make_ready(w)` once for a workspace, says what the call is about
+    (w.source, and for dense rows w.source_data), and then for each piece of rows
+
+    `map_rows(w, first, m, learning, out, stride)`
+        features of rows first, ..., first + m - 1 of the call's source into out[i * stride], ..., all `size` of them.
+        out must have room for m + 1 rows. They are doubles, from products in the precision of the rows. Features of
+        rows that are too large for the kernel are not finite.
+
+    A map may choose its features by the examples that it meets. As long as it `grows()`, pieces that are learned must
+    have one row, and
+
+    `change(w, first)`
+        just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features change:
+        then phi becomes B phi, and weights w become B w. That is prepared, and happens with
+    `carry_out_change()`
+        once the weights are ready for it, or there is no matrix; it cannot fail;
+    `admit(w)`
+        the row that was mapped last is being learned. Features of all other examples stay as they are: a new feature is 0
+        for those learned before, and so is its weight.
+
+    For Python there are `state`, `check_state` and `restore`; a map that has something to save implements them as
+    `own_state`, `check_own` and `restore_own`, and has a name.
+    """
+
+    def __init__(self, examples, Py_ssize_t size):
+        self.n_features, self.sparse, self.single = examples
+        self.row_bytes = self.n_features * (4 if self.single else 8)
+        self.dtype = SINGLE if self.single else DOUBLE
+        self.size = size
+
+    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        raise NotImplementedError
+
+    cdef bint grows(self) noexcept nogil:
+        return False
+
+    cdef change(self, Workspace w, Py_ssize_t first):
+        return None
+
+    cdef void carry_out_change(self) noexcept:
+        pass
+
+    cdef void admit(self, Workspace w) noexcept nogil:
+        pass
+
+    cdef int make_ready(self, Workspace w) except -1:
+        cdef Py_ssize_t level
+        for level in range(self.depth):
+            if w.under is None:
+                w.under = Workspace()
+            w = w.under
+        return 0
+
+    cdef void admit_below(self, Workspace w, Py_ssize_t levels) noexcept nogil:
+        if levels:
+            self.admit_below(w.under, levels - 1)
+        else:
+            self.admit(w)
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    def __call__(self, examples):
+        """Features of all rows of an array, or of sparse rows, shape (n, size); the map learns nothing."""
+        cdef Workspace w = Workspace()
+        cdef Py_ssize_t n = len(examples), first
+        cdef double* out
+        features = np.zeros((n + 1, self.size))
+        out = <double*> array_data(features)
+        self.make_ready(w)
+        w.source = examples
+        if not self.sparse:
+            w.source_data = array_data(examples)
+        for first in range(0, n, 256):
+            self.map_rows(w, first, min(256, n - first), False, out + first * self.size, self.size)
+        return features[:n]
+
+    def leaves(self):
+        """The maps that this one is made of, in the order of their features."""
+        return [self]
+
+    def widened(self, Py_ssize_t extra, double fill):
+        """(places that today's features will have, features that there will be, state) for examples with so many more columns.
+
+        These held the value `fill` in all of them so far.
+        """
+        places, size, state = [], 0, {}
+        for leaf in self.leaves():
+            places.append(size + np.arange(leaf.size))
+            size += leaf.size + (extra if isinstance(leaf, LinearMap) else 0)
+            own = leaf.own_state()
+            leaf.widen(own, extra, fill)
+            state.update({f"{leaf.name}.{key}": value for key, value in own.items()})
+        return np.concatenate(places), size, state
+
+    def state(self):
+        """Named numbers and arrays that do not follow from the parameters."""
+        return {f"{leaf.name}.{key}": value for leaf in self.leaves() for key, value in leaf.own_state().items()}
+
+    def check_state(self, state):
+        """ValueError unless a state fits."""
+        for leaf in self.leaves():
+            leaf.check_own(entries(state, leaf.name))
+
+    def restore(self, state):
+        """Continue from a state that has been checked."""
+        for leaf in self.leaves():
+            leaf.restore_own(entries(state, leaf.name))
+
+    def own_state(self):
+        """The same of a map that is made of no others."""
+        return {}
+
+    def check_own(self, state):
+        pass
+
+    def restore_own(self, state):
+        pass
+
+    def widen(self, state, Py_ssize_t extra, double fill):
+        """Change its own state to that for examples with so many more columns, which held `fill` in all of them so far."""
+
+    def _check(self):
+        """Assert every invariant."""
+
+
+def entries(state, name):
+    """Entries of a state that are about one map, without its name."""
+    return {key.removeprefix(f"{name}."): value for key, value in state.items() if key.startswith(f"{name}.")}
+
+
+cdef class LinearMap(FeatureMap):
+    """sqrt(scale) x."""
+
+    def __init__(self, examples, double scale):
+        FeatureMap.__init__(self, examples, examples[0])
+        self.factor = sqrt(scale)
+
+    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        cdef Py_ssize_t i, k
+        cdef Rows rows
+        if self.sparse:
+            rows = w.source
+            for i in range(m):
+                memset(out + i * stride, 0, self.size * sizeof(double))
+                for k in range(rows.start[first + i], rows.start[first + i + 1]):
+                    out[i * stride + rows.index[k]] = self.factor * rows.value[k]
+            return 0
+        for i in range(m):
+            if self.single:
+                ok_widen(<const float*> (w.source_data + (first + i) * self.row_bytes), out + i * stride, self.size)
+            else:
+                memcpy(out + i * stride, w.source_data + (first + i) * self.row_bytes, self.row_bytes)
+            if self.factor != 1.0:
+                ok_scale_row(out + i * stride, self.factor, self.size)
+        return 0
+
+
+cdef class ConstantMap(FeatureMap):
+    """sqrt(value)."""
+
+    def __init__(self, examples, double value):
+        FeatureMap.__init__(self, examples, 1)
+        self.value = sqrt(value)
+
+    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        cdef Py_ssize_t i
+        for i in range(m):
+            out[i * stride] = self.value
+        return 0
+
+
+cdef multiply(Workspace w, left, right, out):
+    """left @ right into an array of doubles, by a product in the precision of `right`."""
+    cdef Py_ssize_t rows = left.shape[0], columns = right.shape[1]
+    if right.dtype == DOUBLE:
+        np.matmul(left, right, out=out)
+        return
+    product = w.array(w.buffer(WIDENED, rows * columns * 4), rows, columns, SINGLE)
+    np.matmul(left, right, out=product)
+    out[:] = product
+
+
+cdef class FourierMap(FeatureMap):
+    """sqrt(scale / n) (cos <w_1, x>, ..., cos <w_n, x>, sin <w_1, x>, ..., sin <w_n, x>), Rahimi and Recht.
+
+    Parameters
+    ----------
+    examples
+        As for `FeatureMap`.
+    scale : float
+    size : int
+        2 n.
+    draw : callable
+        Frequencies (columns, n) of examples with so many columns; those of the first do not depend on how many there are.
+    name : str
+        What names in the state begin with.
+    """
+
+    def __init__(self, examples, double scale, Py_ssize_t size, draw, str name):
+        FeatureMap.__init__(self, examples, size)
+        self.draw = draw
+        self.frequencies = self.draw(self.n_features)
+        self.of_rows = self.frequencies.astype(self.dtype, copy=False)
+        self.frequency = <const double*> array_data(self.frequencies)
+        self.factor = sqrt(2.0 * scale / size)
+        self.name = name
+        self.set_phases(np.zeros(size // 2))
+
+    def set_phases(self, phases):
+        """Phases that all examples have beside their own: those of features that came late and were the same before."""
+        self.phases = phases
+        self.phase = <const double*> array_data(phases)
+        self.shifted = bool(phases.any())
+
+    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        cdef Py_ssize_t i, n = self.size // 2
+        cdef bint by_row = self.sparse or m == 1
+        if not by_row:
+            examples = w.array(<char*> w.source_data + first * self.row_bytes, m, self.n_features, self.dtype)
+            with np.errstate(over="ignore", invalid="ignore"):          # what overflows is reported, with its row
+                multiply(w, examples, self.of_rows, w.array(<char*> out, m, stride, DOUBLE)[:, :n])
+        with nogil:
+            for i in range(m):
+                if by_row:
+                    self.row_phases(w, first + i, out + i * stride)
+                if self.shifted:
+                    ok_add_row(out + i * stride, self.phase, n)
+                ok_fourier_row(out + i * stride, out + i * stride + n, self.factor, n)
+        return 0
+
+    cdef void row_phases(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
+        """<w_j, x_i> for all j, feature by feature."""
+        cdef Py_ssize_t j, k, n = self.size // 2
+        cdef const char* x = w.source_data + i * self.row_bytes
+        cdef double value
+        memset(out, 0, n * sizeof(double))
+        if self.sparse:
+            for k in range((<Rows> w.source).start[i], (<Rows> w.source).start[i + 1]):
+                ok_axpy((<Rows> w.source).value[k], self.frequency + (<Rows> w.source).index[k] * n, out, n)
+            return
+        for j in range(self.n_features):
+            value = (<const float*> x)[j] if self.single else (<const double*> x)[j]
+            if value != 0.0:
+                ok_axpy(value, self.frequency + j * n, out, n)
+
+    def own_state(self):
+        """The phases; of the frequencies, which follow from the seed, one to see whether they still do."""
+        return {"phases": self.phases, "frequency": self.frequencies[:, 0].copy()}
+
+    def check_own(self, state):
+        check_array(state["phases"], "phases", np.float64, (self.size // 2,))
+        if not np.array_equal(state["frequency"], self.frequencies[:, 0]):
+            raise ValueError("the random frequencies are not those that the seed gives here")
+
+    def restore_own(self, state):
+        self.set_phases(state["phases"].copy())
+
+    def widen(self, state, Py_ssize_t extra, double fill):
+        frequencies = self.draw(self.n_features + extra)
+        state["frequency"] = frequencies[:, 0].copy()
+        state["phases"] = self.phases - fill * frequencies[self.n_features:].sum(axis=0)
+
+
+cdef double solve_row(const double* lower, Py_ssize_t stride, double* row, Py_ssize_t n) noexcept nogil:
+    """row <- L^-1 row; return its square."""
+    cdef Py_ssize_t j
+    for j in range(n):
+        row[j] = (row[j] - ok_dot(lower + j * stride, row, j)) / lower[j * stride + j]
+    return ok_dot(row, row, n)
+
+
+cdef void subtract_rows(const double* lower, Py_ssize_t stride, Py_ssize_t n, double* right,
+                        Py_ssize_t columns) noexcept nogil:
+    """right <- L^-1 right, row after row."""
+    cdef Py_ssize_t i, j
+    for i in range(n):
+        for j in range(i):
+            if lower[i * stride + j] != 0.0:
+                ok_axpy(-lower[i * stride + j], right + j * columns, right + i * columns, columns)
+        ok_scale_row(right + i * columns, 1.0 / lower[i * stride + i], columns)
+
+
+def solve_lower(factor, right):
+    """L^-1 right for a lower triangular matrix L."""
+    lower = np.ascontiguousarray(factor, dtype=np.float64)
+    solution = np.array(right, dtype=np.float64, order="C")
+    subtract_rows(<const double*> array_data(lower), lower.shape[1], lower.shape[0], <double*> array_data(solution),
+                  solution.shape[1])
+    return solution
+
+
+cdef class NystroemMap(FeatureMap):
+    """sqrt(scale) L^-1 k(D, x), where K_DD = L L^T and D are the landmarks: the first rows that are learned.
+
+    While rows come, each that is no combination of landmarks becomes one, until there are `size`: f is exact. The new
+    feature is what the landmark does not share with those before it, so it is 0 for all of them. When there are enough,
+    and another row comes, landmarks that others nearly span are given up, and those that stay are fixed.
+
+    Parameters
+    ----------
+    examples, size
+        As for `FeatureMap`.
+    scale : float
+    ops : list of dict
+        The kernel as `Program` takes it.
+    name : str
+        What names in the state begin with.
+    """
+
+    def __init__(self, examples, double scale, ops, Py_ssize_t size, str name):
+        FeatureMap.__init__(self, examples, size)
+        self.arguments = examples, scale, ops, size, name
+        self.dependent, self.nearly_dependent = DEPENDENT[self.dtype]
+        self.depth = 1
+        self.scale = sqrt(scale)
+        self.name = name
+        self.program = Program(ops)
+        self.tells_examples_apart = any(op["op"] == "noise" for op in ops)
+        self.begin(None)
+
+    cdef int begin(self, origin) except -1:
+        """No landmarks, about an origin; to be called before the map is in use, see `successor`."""
+        self.dense = self.spread = None
+        if self.sparse:
+            self.landmarks = self.spread = SparsePoints(self.n_features)
+        else:
+            self.landmarks = self.dense = DensePoints(self.n_features, self.dtype, origin)
+        self.program.start(self.n_features, self.landmarks.dtype, origin)
+        self.tenant = Tenant()
+        self.tenant.most = self.size
+        self.landmarks.add_tenant(self.tenant)
+        self.landmarks.ask_for(self.program.needs_inner, self.program.needs_l1)
+        self.facts = self.landmarks.new_table(self.program.n_facts)
+        self.set_factor(np.zeros((0, 0)))
+        self.inverse = None
+        return 0
+
+    cdef int set_factor(self, factor) except -1:
+        cdef double* lower = <double*> array_data(factor)
+        self.factor, self.lower, self.capacity = factor, lower, len(factor)
+        return 0
+
+    cdef bint grows(self) noexcept nogil:
+        return self.inverse is None
+
+    # ---- Rows ---------------------------------------------------------------------------------
+
+    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        cdef Workspace v = w.under
+        cdef Py_ssize_t i, n
+        v.source, v.source_data = w.source, w.source_data
+        v.newcomer = False
+        learning = learning and self.grows()
+        if learning and self.landmarks.stop == 0 and not self.sparse:
+            row = w.array(<char*> w.source_data + first * self.row_bytes, 1, self.n_features, self.dtype)[0]
+            origin = self.program.choose_origin(row)
+            if origin is not self.dense.origin:
+                self.successor = NystroemMap(*self.arguments)
+                self.successor.begin(origin)
+                self.carry_out_change()
+        self.landmarks.open(v, first, m, learning, False)
+        if learning and self.landmarks.capacity > self.capacity:
+            wider = np.zeros((self.landmarks.capacity, self.landmarks.capacity))
+            wider[:self.capacity, :self.capacity] = self.factor
+            self.set_factor(wider)
+        n = self.landmarks.stop
+        self.make_work(v, m)
+        if self.grows():
+            self.grow_rows(v, m, learning, out, stride)
+        else:
+            self.project_rows(v, m, out, stride)
+        with nogil:
+            for i in range(m):
+                memset(out + i * stride + n + v.newcomer, 0, (self.size - n - v.newcomer) * sizeof(double))
+                if self.scale != 1.0:
+                    ok_scale_row(out + i * stride, self.scale, n + v.newcomer)
+                if not isfinite(v.own[i] + v.piece.square[i]):          # too large for the kernel
+                    out[i * stride] = NAN
+        return 0
+
+    cdef int make_work(self, Workspace v, Py_ssize_t m) except -1:
+        """Room for kernel rows of m examples that are open."""
+        cdef Py_ssize_t n = self.landmarks.stop
+        v.facts = <double*> v.buffer(FACTS, self.program.n_facts * sizeof(double))
+        v.own = <double*> v.buffer(OWN, m * sizeof(double))
+        v.work = <double*> v.buffer(WORK, ((m + self.program.depth - 1) * n + 1) * sizeof(double))
+        v.widened = <double*> v.buffer(SLOT_WORK, n * sizeof(double))
+        return 0
+
+    cdef void kernel_row(self, Workspace v, Py_ssize_t i, double* out) noexcept nogil:
+        """Kernel values of example i with the landmarks; out has room for depth * n numbers. k(x, x) into v.own."""
+        cdef Piece* piece = v.piece
+        cdef Py_ssize_t n = self.landmarks.stop
+        cdef const double* inner = NULL
+        cdef const double* l1 = NULL if piece.l1 == NULL else piece.l1 + i * piece.stride
+        cdef const char* x = NULL if piece.x == NULL else piece.x + i * self.row_bytes
+        if piece.narrow:
+            ok_widen(<const float*> piece.inner + i * piece.stride, v.widened, n)
+            inner = v.widened
+        elif piece.inner != NULL:
+            inner = <const double*> piece.inner + i * piece.stride
+        v.own[i] = self.program.facts_from(x, piece.square[i], piece.tilt[i], v.facts, 1)
+        self.program.row(inner, l1, x, v.facts, 1, self.landmarks.point(0), <const double*> self.facts.data,
+                         self.facts.capacity, n, out)
+
+    cdef int grow_rows(self, Workspace v, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1:
+        """Features while landmarks come; a row that is learned and is no combination of them has one more."""
+        cdef Py_ssize_t i, n = self.landmarks.stop, twin
+        cdef double rest
+        with nogil:
+            for i in range(m):
+                self.kernel_row(v, i, v.work)
+                rest = v.own[i] - solve_row(self.lower, self.capacity, v.work, n)
+                memcpy(out + i * stride, v.work, n * sizeof(double))
+                if not learning:
+                    continue
+                twin = self.twin(v)
+                if twin >= 0:
+                    memcpy(out + i * stride, self.lower + twin * self.capacity, n * sizeof(double))
+                elif n < self.size and rest > self.dependent * v.own[i]:
+                    v.newcomer = True
+                    out[i * stride + n] = v.work[n] = sqrt(rest)
+        return 0
+
+    cdef Py_ssize_t twin(self, Workspace v) noexcept nogil:
+        """The landmark that is equal to the only row of a piece, or -1."""
+        cdef Py_ssize_t slot
+        cdef long long size
+        cdef Piece* piece = v.piece
+        if self.tells_examples_apart:
+            return -1
+        for slot in range(self.landmarks.stop):
+            if self.sparse:
+                size = self.spread.end(slot) - self.spread.begin(slot)
+                if (size == piece.start[1] - piece.start[0]
+                        and memcmp(self.spread.index + self.spread.begin(slot), piece.index + piece.start[0],
+                                   size * sizeof(int)) == 0
+                        and memcmp(self.spread.value + self.spread.begin(slot), piece.value + piece.start[0],
+                                   size * sizeof(double)) == 0):
+                    return slot
+            elif memcmp(self.landmarks.point(slot), piece.x, self.row_bytes) == 0:
+                return slot
+        return -1
+
+    cdef int project_rows(self, Workspace v, Py_ssize_t m, double* out, Py_ssize_t stride) except -1:
+        """Features once the landmarks are fixed: kernel rows times the inverse of L."""
+        cdef Py_ssize_t i, j, n = self.landmarks.stop
+        with nogil:
+            for i in range(m):
+                self.kernel_row(v, i, v.work + i * n)
+            if m == 1:
+                for j in range(n):
+                    out[j] = ok_dot(self.inverse_data + j * n, v.work, j + 1)
+        if m > 1:
+            values, features = v.array(<char*> v.work, m, n, DOUBLE), v.array(<char*> out, m, stride, DOUBLE)
+            with np.errstate(over="ignore", invalid="ignore"):
+                if self.single:
+                    values = values.astype(SINGLE)
+                for j in range(0, n, BLOCK):            # the inverse is triangular: blocks above the diagonal are 0
+                    last = min(j + BLOCK, n)
+                    multiply(v, values[:, :last], self.of_rows[j:last, :last].T, features[:, j:last])
+        return 0
+
+    # ---- Landmarks ----------------------------------------------------------------------------
+
+    cdef void admit(self, Workspace w) noexcept nogil:
+        cdef Py_ssize_t slot, fact
+        if not w.under.newcomer:
+            return
+        w.under.newcomer = False
+        slot = self.landmarks.admit(w.under.piece, 0, self.landmarks.stop + 1)
+        self.landmarks.hold(slot)
+        for fact in range(self.program.n_facts):
+            (<double*> self.facts.data)[fact * self.facts.capacity + slot] = w.under.facts[fact]
+        memcpy(self.lower + slot * self.capacity, w.under.work, (slot + 1) * sizeof(double))
+
+    cdef change(self, Workspace w, Py_ssize_t first):
+        """When all landmarks are there, and a row comes that is no combination of them: fix them."""
+        cdef Workspace v = w.under
+        cdef double rest
+        self.successor = None
+        if not self.grows() or self.landmarks.stop < self.size:
+            return None
+        v.source, v.source_data = w.source, w.source_data
+        self.landmarks.open(v, first, 1, False, False)
+        self.make_work(v, 1)
+        self.kernel_row(v, 0, v.work)
+        rest = v.own[0] - solve_row(self.lower, self.capacity, v.work, self.size)
+        if self.twin(v) >= 0 or not rest > self.dependent * v.own[0]:
+            return None
+        return self.fix()
+
+    cdef fix(self):
+        """Prepare to give up landmarks that others nearly span; return what that does to features, None for nothing."""
+        cdef Py_ssize_t j, n = self.landmarks.stop
+        old = self.factor[:n, :n].copy()
+        gram = old @ old.T
+        kept, factor = [], np.zeros((n, n))
+        for j in range(n):
+            row = np.ascontiguousarray(gram[j, kept])
+            rest = gram[j, j] - solve_row(<const double*> array_data(factor), n, <double*> array_data(row), len(kept))
+            if rest > self.nearly_dependent * gram[j, j]:
+                factor[len(kept), :len(kept)] = row
+                factor[len(kept), len(kept)] = sqrt(rest)
+                kept.append(j)
+        factor = np.ascontiguousarray(factor[:len(kept), :len(kept)]) if len(kept) < n else old
+        successor = NystroemMap(*self.arguments)
+        successor.restore_own({**self.landmarks.state(np.array(kept)), "factor": factor, "fixed": True})
+        self.successor = successor
+        if len(kept) == n:
+            return None
+        change = np.zeros((self.size, self.size))
+        change[:len(kept), :n] = solve_lower(factor, old[kept])
+        return change
+
+    cdef void carry_out_change(self) noexcept:
+        """Be what the successor is."""
+        cdef NystroemMap next = self.successor
+        if next is None:
+            return
+        self.successor = None
+        self.program, self.landmarks, self.dense, self.spread = next.program, next.landmarks, next.dense, next.spread
+        self.tenant, self.facts = next.tenant, next.facts
+        self.factor, self.lower, self.capacity = next.factor, next.lower, next.capacity
+        self.inverse, self.inverse_data, self.of_rows = next.inverse, next.inverse_data, next.of_rows
+
+    def set_inverse(self):
+        """The landmarks are fixed, and L is."""
+        inverse = solve_lower(self.factor, np.eye(len(self.factor)))
+        self.of_rows = inverse.astype(self.dtype, copy=False)
+        self.inverse_data = <const double*> array_data(inverse)
+        self.inverse = inverse
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    def points(self):
+        """The landmarks, oldest first."""
+        return self.landmarks.points_at(self.landmarks.slots())
+
+    def dual(self, weights):
+        """Coefficients of the landmarks of functions with these weights, (functions, landmarks)."""
+        n = self.landmarks.stop
+        return np.linalg.solve(self.factor[:n, :n].T, weights[:, :n].T).T / self.scale
+
+    def own_state(self):
+        n = self.landmarks.stop
+        return {**self.landmarks.state(self.landmarks.slots()), "factor": self.factor[:n, :n].copy(),
+                "fixed": not self.grows()}
+
+    def check_own(self, state):
+        factor = check_array(state["factor"], "factor", np.float64, (-1, -1))
+        n = len(factor)
+        if factor.shape != (n, n) or n > self.size or np.triu(factor, 1).any() or not (np.diag(factor) > 0).all():
+            raise ValueError("the factor is not a regular triangular matrix of the map's size")
+        if type(state["fixed"]) is not bool or state["fixed"] and n == 0:
+            raise ValueError("it is not said whether the landmarks are fixed")
+        if "origin" in state:
+            check_array(state["origin"], "origin", self.dtype, (self.n_features,))
+        self.landmarks.check_state(state, n)
+
+    def restore_own(self, state):
+        cdef Py_ssize_t slot
+        n = len(state["factor"])
+        self.begin(state.get("origin"))
+        self.landmarks.restore({**state, "birthdays": np.arange(1, n + 1)})
+        for slot in range(n):
+            self.landmarks.hold(slot)
+            self.program.facts_from(self.landmarks.point(slot), self.landmarks.square_of(slot),
+                                    self.landmarks.tilt_of(slot), <double*> self.facts.data + slot, self.facts.capacity)
+        self.set_factor(state["factor"].copy())
+        if state["fixed"]:
+            self.set_inverse()
+
+    def widen(self, state, Py_ssize_t extra, double fill):
+        origin = state.get("origin", np.zeros(self.n_features, dtype=self.dtype))
+        state["origin"] = np.append(origin, np.full(extra, fill, dtype=self.dtype))
+        state["points"] = np.pad(state["points"], [(0, 0), (0, extra)])
+
+    def _check(self):
+        n = self.landmarks.stop
+        self.landmarks._check()
+        assert self.landmarks.start == 0 and self.landmarks.held == n <= min(self.size, self.capacity)
+        assert (np.diag(self.factor)[:n] > 0).all() and not np.triu(self.factor, 1).any()
+        assert self.inverse is None or self.inverse.shape == (n, n)
+
+
+cdef class NormalizedMap(FeatureMap):
+    """sqrt(scale) phi(x) / |phi(x)|, and 0 where that is 0."""
+
+    def __init__(self, FeatureMap inner, double scale):
+        FeatureMap.__init__(self, (inner.n_features, inner.sparse, inner.single), inner.size)
+        self.inner = inner
+        self.factor = sqrt(scale)
+        self.depth = inner.depth
+
+    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        cdef Py_ssize_t i
+        cdef double square
+        self.inner.map_rows(w, first, m, learning, out, stride)
+        for i in range(m):
+            square = ok_dot(out + i * stride, out + i * stride, self.size)
+            if square > 0.0:
+                ok_scale_row(out + i * stride, self.factor / sqrt(square), self.size)
+        return 0
+
+    cdef bint grows(self) noexcept nogil:
+        return self.inner.grows()
+
+    cdef change(self, Workspace w, Py_ssize_t first):
+        return self.inner.change(w, first)
+
+    cdef void carry_out_change(self) noexcept:
+        self.inner.carry_out_change()
+
+    cdef void admit(self, Workspace w) noexcept nogil:
+        self.inner.admit(w)
+
+    def leaves(self):
+        return self.inner.leaves()
+
+
+cdef class JoinedMap(FeatureMap):
+    """Features of two maps, one after the other: the sum of their kernels."""
+
+    def __init__(self, FeatureMap left, FeatureMap right):
+        FeatureMap.__init__(self, (left.n_features, left.sparse, left.single), left.size + right.size)
+        self.left, self.right = left, right
+        self.depth = left.depth + right.depth
+
+    cdef Workspace workspace_of_right(self, Workspace w):
+        """What is below that of the left one, about the same rows."""
+        cdef Workspace v = w
+        cdef Py_ssize_t level
+        for level in range(self.left.depth):
+            v = v.under
+        v.source, v.source_data = w.source, w.source_data
+        return v
+
+    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        self.left.map_rows(w, first, m, learning, out, stride)
+        self.right.map_rows(self.workspace_of_right(w), first, m, learning, out + self.left.size, stride)
+        return 0
+
+    cdef bint grows(self) noexcept nogil:
+        return self.left.grows() or self.right.grows()
+
+    cdef change(self, Workspace w, Py_ssize_t first):
+        left, right = self.left.change(w, first), self.right.change(self.workspace_of_right(w), first)
+        if left is None and right is None:
+            return None
+        change = np.eye(self.size)
+        if left is not None:
+            change[:self.left.size, :self.left.size] = left
+        if right is not None:
+            change[self.left.size:, self.left.size:] = right
+        return change
+
+    cdef void carry_out_change(self) noexcept:
+        self.left.carry_out_change()
+        self.right.carry_out_change()
+
+    cdef void admit(self, Workspace w) noexcept nogil:
+        self.left.admit(w)
+        self.right.admit_below(w, self.left.depth)
+
+    def leaves(self):
+        return self.left.leaves() + self.right.leaves()

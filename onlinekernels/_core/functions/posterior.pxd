@@ -1,0 +1,57 @@
+"""Posteriors: what a second-order learner knows of f, and how well."""
+cimport cython
+from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.functions.maps cimport FeatureMap
+from onlinekernels._core.run.workspace cimport Workspace
+
+cdef enum:
+    PLACE = 64          # examples from one place of the stream, where points come and go, to the next
+
+cdef double ROUNDING
+
+cdef Py_ssize_t room_for(Py_ssize_t n) noexcept
+
+
+cdef class Posterior(Function):
+    cdef readonly double memory             # what is left of f after one example: sqrt(memory)
+    cdef readonly bint classes              # outputs are labels: y is +1 for one and -1 for all others
+    cdef readonly Py_ssize_t n              # coordinates of u
+    cdef readonly Py_ssize_t waiting        # examples since the last place
+    cdef Py_ssize_t capacity                # coordinates that there is room for
+    cdef readonly object mean               # U, a row for each output (width, capacity)
+    cdef readonly object covariance         # S (capacity, capacity)
+    # Of the examples since the last place
+    cdef readonly object coordinates        # a, rows of A^T (PLACE, capacity)
+    cdef readonly object news               # (S - I) a
+    cdef readonly object gram               # k(x_s, x_r) for r <= s (PLACE, PLACE); 0 with those that are left out
+    cdef readonly object root               # L_C
+    cdef readonly object errors             # e, a row for each output (width, PLACE)
+    cdef double* U
+    cdef double* S
+    cdef double* a
+    cdef double* b                          # of `news`
+    cdef double* K
+    cdef double* LC
+    cdef double* E
+    cdef double fade[PLACE + 2]             # memory^(k / 2)
+    cdef object expansion                   # coefficients of the mean as it is now; None when they are to be computed
+
+    # To be implemented
+    cdef int open_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
+    cdef int read(self, Workspace w, Py_ssize_t m) except -1
+    cdef void admit(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef int conclude(self, Workspace w) except -1
+    cdef void evaluate_mean(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil
+    # The same for all
+    cdef int set_room(self, Py_ssize_t capacity, Py_ssize_t width) except -1
+    cdef int relate(self, Workspace w, Py_ssize_t m) except -1
+    cdef void relate_one(self, Workspace w) noexcept nogil
+    cdef void absorb(self, Workspace w) noexcept nogil
+    cdef tuple take_in(self, Workspace w, const double* V, Py_ssize_t joining)
+    cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
+
+
+@cython.final
+cdef class WeightsPosterior(Posterior):
+    cdef readonly FeatureMap map
+    cdef readonly double scale              # weights are shown as those of f = scale <w, x>

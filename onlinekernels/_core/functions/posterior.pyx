@@ -1,0 +1,515 @@
+"""Posteriors: what a second-order learner knows of f, and how well.
+
+f is known through coordinates u ~ N(U, S), a Gaussian that was N(0, I) before the first example: f(x) = <a(x), u> and a rest
+that nothing is known about.  On points D that is whitened, f_D = L u with K_DD = L L^T, so that a(x) = L^-1 k(D, x); on
+features, a(x) are the features.  No inverse is kept, and nothing is added to a diagonal.
+
+Examples wait until there are `PLACE` of them, counted by t.  A waiting example is a row of the factor L_C of
+
+    C_ts = lam^(|t-s|/2) [ k(x_t, x_s) + lam^min(t,s) a_t^T (S - I) a_s ] + noise [t = s]
+
+so predictions, which are innovations of that factor, are those of one example at a time, whatever the chunks.  At a place U and
+S take all of them in at once, and points come and go.
+
+A place is all or nothing.  What can fail or be interrupted comes first, and its results lie beside what is in use; then
+compiled code that cannot raise puts them in force.  If something fails before, all examples still wait, and the next call
+that learns begins with that place.
+"""
+import numpy as np
+from libc.math cimport sqrt
+from libc.string cimport memcpy, memset
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import aligned_empty, check_array
+from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.functions.maps cimport FeatureMap
+from onlinekernels._core.functions.outputs cimport Outputs
+from onlinekernels._core.formulas.triangles cimport (ok_shrink_and_subtract, ok_solve_block, ok_solve_rows, ok_solve_transposed,
+                                            ok_times_rows)
+from onlinekernels._core.formulas.vecmath cimport ok_dot
+from onlinekernels._core.run.workspace cimport CROSS, FEATURES, FUTURE, MEANS, OWN, TAKEN, Workspace
+
+cdef object DOUBLE = np.dtype(np.float64)
+ROUNDING = 1e-12        # of variances, relative to k(x, x): less may be rounding, never joins, and cannot be told from no noise
+
+
+cdef class Posterior(Function):
+    """What is known of f.
+
+    Parameters
+    ----------
+    n_features, dtype, outputs
+        As for `Function`.
+    memory : float
+        f fades to sqrt(memory) f with every example, and the prior fills up what is lost.
+    classes : bool
+        Outputs are labels: y is +1 for one and -1 for all others.
+
+    A kind implements
+
+    `open_rows(workspace, first, m, learning, turned)`
+        get ready for some rows: k(x, x) into w.own;
+    `read(workspace, m)`
+        coordinates and kernel values of the next m waiting examples;
+    `admit(workspace, i)`
+        example i waits from now on;
+    `conclude(workspace)`
+        take in the examples that wait;
+    `evaluate_mean(workspace, i, out)`
+        the mean at example i, from w.coefficients;
+
+    and for Python `expanded`, `coordinates_of`, `coefficients`, `state`, `check_state` and `restore`.
+    """
+
+    def __init__(self, Py_ssize_t n_features, dtype, Outputs outputs, double memory, bint classes):
+        cdef Py_ssize_t k
+        Function.__init__(self, n_features, dtype, 1, outputs)
+        self.memory, self.classes = memory, classes
+        for k in range(PLACE + 2):
+            self.fade[k] = memory ** (0.5 * k)
+        self.gram, self.root = np.zeros((PLACE, PLACE)), np.zeros((PLACE, PLACE))
+        self.K, self.LC = <double*> array_data(self.gram), <double*> array_data(self.root)
+        self.set_room(0, self.width)
+
+    cdef int set_room(self, Py_ssize_t capacity, Py_ssize_t width) except -1:
+        """Room for so many coordinates and outputs; what there is stays."""
+        cdef Py_ssize_t n = self.n, p = self.waiting
+        cdef Py_ssize_t room = room_for(capacity)
+        kept = {"mean": (width, room, (slice(None), slice(n))), "covariance": (room, room, (slice(n), slice(n))),
+                "coordinates": (PLACE, room, (slice(p), slice(n))), "news": (PLACE, room, (slice(p), slice(n))),
+                "errors": (width, PLACE, (slice(None), slice(p)))}
+        cdef double* data[5]
+        parts = []
+        for name, (rows, columns, part) in kept.items():
+            array, old = aligned_empty((rows, columns), DOUBLE), getattr(self, name)
+            array[:] = 0.0
+            if old is not None:
+                array[:len(old)][part] = old[:rows][part]
+            data[len(parts)] = <double*> array_data(array)
+            parts.append(array)
+        self.mean, self.covariance, self.coordinates, self.news, self.errors = parts    # nothing can fail any more
+        self.U, self.S, self.a, self.b, self.E = data[0], data[1], data[2], data[3], data[4]
+        self.capacity = room
+        return 0
+
+    # ---- A piece ------------------------------------------------------------------------------
+
+    cdef Py_ssize_t piece_rows(self):
+        """Up to the next place."""
+        return PLACE - self.waiting % PLACE
+
+    cdef int open_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        raise NotImplementedError
+
+    cdef int read(self, Workspace w, Py_ssize_t m) except -1:
+        raise NotImplementedError
+
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+        if learning:
+            self.expansion = None               # of slots that may move now
+            if self.waiting == PLACE:           # that place was interrupted
+                self.conclude(w)
+        self.open_rows(w, first, m, learning, by_slots >= 0)
+        w.coefficients = NULL
+        if learning:
+            w.cross = <double*> w.buffer(CROSS, m * PLACE * sizeof(double))
+            w.means = <double*> w.buffer(MEANS, m * self.width * sizeof(double))
+            self.read(w, m)
+            return self.relate(w, m)
+        expansion = self.expansion              # several threads may predict, and replace it by the same
+        if expansion is None:
+            self.expansion = expansion = np.ascontiguousarray(self.expanded())
+        w.kept_too = expansion
+        w.coefficients = <const double*> array_data(expansion)
+        return 0
+
+    cdef int relate(self, Workspace w, Py_ssize_t m) except -1:
+        """(S - I) a of m new rows, its products with all that wait, and what U says of them."""
+        cdef Py_ssize_t s = self.waiting, n = self.n
+        if m > 1:
+            coordinates, news = self.coordinates[s:s + m, :n], self.news[s:s + m, :n]
+            with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
+                np.matmul(coordinates, self.covariance[:n, :n], out=news)
+                np.subtract(news, coordinates, out=news)
+                np.matmul(coordinates, self.news[:s + m, :n].T,
+                          out=w.array(<char*> w.cross, m, PLACE, DOUBLE)[:, :s + m])
+                np.matmul(coordinates, self.mean[:, :n].T, out=w.array(<char*> w.means, m, self.width, DOUBLE))
+        else:                                   # to let others go on meanwhile would take longer
+            self.relate_one(w)
+        return 0
+
+    cdef void relate_one(self, Workspace w) noexcept nogil:
+        """The same for a single row, without numpy."""
+        cdef Py_ssize_t j, s = self.waiting, n = self.n, room = self.capacity
+        cdef double* a = self.a + s * room
+        cdef double* b = self.b + s * room
+        ok_times_rows(self.S, room, n, n, a, b)
+        for j in range(n):
+            b[j] -= a[j]
+        ok_times_rows(self.b, room, s + 1, n, a, w.cross)
+        ok_times_rows(self.U, room, self.width, n, a, w.means)
+
+    # ---- Evaluate, absorb ---------------------------------------------------------------------
+
+    cdef void evaluate(self, Workspace w, Py_ssize_t i, int last, double* out) noexcept nogil:
+        """The mean, and while learning the variance too: the next row of L_C, up to its diagonal."""
+        cdef Py_ssize_t r, y, s = self.waiting
+        cdef const double* cross = w.cross + i * PLACE
+        cdef const double* K = self.K + s * PLACE
+        cdef double* row = self.LC + s * PLACE
+        if w.coefficients != NULL:
+            self.evaluate_mean(w, i, out)
+            return
+        for r in range(s):
+            row[r] = 0.0
+            if self.K[r * PLACE + r] != 0.0:
+                row[r] = self.fade[s - r] * (K[r] + self.fade[r + 1] * self.fade[r + 1] * cross[r])
+        ok_solve_rows(self.LC, PLACE, s, row, PLACE, 1)
+        w.row = i
+        w.variance = K[s] + self.fade[s + 1] * self.fade[s + 1] * cross[s] - ok_dot(row, row, s)
+        if w.variance < 0.0:
+            w.variance = 0.0
+        ok_times_rows(self.E, PLACE, self.width, s, row, out)
+        for y in range(self.width):
+            out[y] += self.fade[s + 1] * w.means[i * self.width + y]
+
+    cdef void absorb(self, Workspace w) noexcept nogil:
+        """The example that was evaluated waits from now on: its innovations over w.deviation are in w.term.alpha."""
+        cdef Py_ssize_t y, s = self.waiting
+        cdef bint counts = w.view.weight > 0.0
+        self.admit(w, w.row)
+        self.LC[s * PLACE + s] = w.deviation
+        for y in range(self.width):
+            self.E[y * PLACE + s] = w.term.alpha[y] if counts else 0.0
+        if not counts:                          # time passes, and that is all
+            memset(self.a + s * self.capacity, 0, self.n * sizeof(double))
+            memset(self.b + s * self.capacity, 0, self.n * sizeof(double))
+            memset(self.K + s * PLACE, 0, PLACE * sizeof(double))
+            memset(self.LC + s * PLACE, 0, PLACE * sizeof(double))
+            self.LC[s * PLACE + s] = 1.0
+        self.waiting += 1
+
+    cdef void admit(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        pass
+
+    # ---- Places -------------------------------------------------------------------------------
+
+    cdef int close(self, Workspace w) except -1:
+        return self.conclude(w) if self.waiting == PLACE else 0
+
+    cdef int conclude(self, Workspace w) except -1:
+        raise NotImplementedError
+
+    cdef tuple take_in(self, Workspace w, const double* V, Py_ssize_t joining):
+        """(U, S) as they will be with the examples that wait, and with so many more coordinates; see `become`.
+
+        V has a row for each of these: what the waiting examples have in common with it, beside the others.
+
+            W = L_C^-1 lam^((b-t)/2) [ lam^t (S - I) a_t + a_t , V_t ]      over t = 1, ..., b
+            U' = lam^(b/2) U + W^T e,      S' = lam^b S + (1 - lam^b) I - W^T W
+        """
+        cdef Py_ssize_t i, j, t, n = self.n, size = n + joining, room = self.capacity
+        cdef double* W = <double*> w.buffer(TAKEN, PLACE * size * sizeof(double))
+        cdef double* S = <double*> w.buffer(FUTURE, size * size * sizeof(double))
+        cdef double faded = self.fade[PLACE] * self.fade[PLACE]
+        cdef double late
+        with nogil:
+            for t in range(PLACE):
+                late = self.fade[PLACE - 1 - t]
+                for j in range(n):
+                    W[t * size + j] = late * (self.fade[t + 1] * self.fade[t + 1] * self.b[t * room + j]
+                                              + self.a[t * room + j])
+                for j in range(joining):
+                    W[t * size + n + j] = late * V[j * PLACE + t]
+            ok_solve_block(self.LC, PLACE, PLACE, W, size, size)
+        taken, covariance = w.array(<char*> W, PLACE, size, DOUBLE), w.array(<char*> S, size, size, DOUBLE)
+        np.matmul(taken.T, taken, out=covariance)
+        mean = np.matmul(self.errors, taken)
+        mean[:, :n] += self.fade[PLACE] * self.mean[:, :n]
+        with nogil:
+            ok_shrink_and_subtract(self.S, room, n, faded, 1.0 - faded, S, size)
+            for i in range(n, size):
+                for j in range(i):
+                    S[i * size + j] = S[j * size + i] = -S[i * size + j]
+                S[i * size + i] = 1.0 - S[i * size + i]
+        return mean, covariance
+
+    cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil:
+        """U and S are these now, of n coordinates, for which there is room; nobody waits any more."""
+        cdef Py_ssize_t y, i
+        for y in range(self.width):
+            memcpy(self.U + y * self.capacity, mean + y * stride, n * sizeof(double))
+        for i in range(n):
+            memcpy(self.S + i * self.capacity, covariance + i * stride, n * sizeof(double))
+        self.n, self.waiting = n, 0
+
+    # ---- Predicting ---------------------------------------------------------------------------
+
+    def mean_now(self):
+        """(coordinates, coefficients): the mean is <a(x), coordinates> + sum_s coefficients_s k(x_s, x) over those that wait.
+
+        Columns are outputs. It is that of the next example, so faded by one more step.
+        """
+        n, p = self.n, self.waiting
+        errors = self.errors[:, :p].T.copy("C")         # which is solved in place
+        solve_transposed(self.root, errors)
+        s = np.arange(1, p + 1)
+        coefficients = self.memory ** (0.5 * (p + 1 - s))[:, None] * errors
+        coordinates = self.memory ** (0.5 * (p + 1)) * self.mean[:, :n].T
+        coordinates += self.news[:p, :n].T @ (self.memory ** s[:, None] * coefficients)
+        return coordinates, coefficients
+
+    def uncertainty(self, examples, bint together=False):
+        """Variance of f at some examples; with `together`, all that their covariance has beside k(x, z) as (left, right).
+
+        The covariance is k(x, z) + left(x) . right(z).
+        """
+        cdef Workspace w = Workspace()
+        cdef Py_ssize_t first, m, n = self.n, p = self.waiting, total = len(examples)
+        s = np.arange(1, p + 1)
+        late, faded = self.memory ** (p + 1), self.memory ** (0.5 * (p + 1 - s))
+        variance, lefts, rights = np.empty(total), [], []
+        self.make_ready(w)
+        self.attach(w, examples)
+        for first in range(0, total, PLACE):
+            m = min(PLACE, total - first)
+            own, a, shared = self.coordinates_of(w, first, m)
+            b = a @ self.covariance[:n, :n] - a
+            c = faded * (shared + self.memory ** s * (a @ self.news[:p, :n].T))
+            c[:, np.diag(self.gram)[:p] == 0.0] = 0.0
+            c = np.ascontiguousarray(c)
+            solve_rows(self.root, c)
+            variance[first:first + m] = own + late * np.sum(a * b, axis=1) - np.sum(c * c, axis=1)
+            if together:
+                lefts.append(np.hstack([late * a, -c]))
+                rights.append(np.hstack([b, c]))
+        return (np.vstack(lefts), np.vstack(rights)) if together else np.maximum(variance, 0.0)
+
+    cdef void evaluate_mean(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
+        pass
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    def widen(self, Py_ssize_t width):
+        self.expansion = None
+        self.set_room(self.capacity, width)
+
+    def copy_last(self, Py_ssize_t known):
+        """Outputs behind those that are known are what the last of these is."""
+        self.expansion = None
+        for array in (self.mean, self.errors):
+            array[known:] = array[known - 1]
+
+    def begin_from(self, *function, t=0):
+        """A posterior is more than a function."""
+        raise ValueError("a posterior cannot start from a function")
+
+    def state(self):
+        """Named numbers and arrays; no scratch."""
+        n, p, kept = self.n, self.waiting, self.outputs.kept()
+        return {**self.frame_state(), "mean": self.mean[:kept, :n].copy(), "covariance": self.covariance[:n, :n].copy(),
+                "waiting_coordinates": self.coordinates[:p, :n].copy(), "waiting_news": self.news[:p, :n].copy(),
+                "waiting_gram": np.tril(self.gram[:p, :p]), "waiting_root": np.tril(self.root[:p, :p]),
+                "waiting_errors": self.errors[:kept, :p].copy()}
+
+    def check_known(self, state):
+        """(coordinates, waiting examples) of a state; ValueError unless U, S and the waiting examples fit."""
+        self.check_frame(state)
+        labels, n, p = state["labels"], len(state["covariance"]), len(state["waiting_root"])
+        if p > PLACE:                           # so many if an error has interrupted their place
+            raise ValueError(f"{p} examples wait, and at {PLACE} there is a place")
+        for name, shape in (("mean", (labels, n)), ("covariance", (n, n)), ("waiting_coordinates", (p, n)),
+                            ("waiting_news", (p, n)), ("waiting_gram", (p, p)), ("waiting_root", (p, p)),
+                            ("waiting_errors", (labels, p))):
+            check_array(state[name], name, np.float64, shape)
+        check_covariance(state["covariance"])
+        if not (np.diag(state["waiting_root"]) > 0.0).all() or np.triu(state["waiting_root"], 1).any():
+            raise ValueError("waiting_root is not a factor")
+        if (np.diag(state["waiting_gram"]) < 0.0).any() or np.triu(state["waiting_gram"], 1).any():
+            raise ValueError("waiting_gram is not lower triangular, or has a negative square")
+        return n, p
+
+    def restore_known(self, state):
+        """Take over U, S and the waiting examples, which have been checked."""
+        cdef Py_ssize_t n = len(state["covariance"]), p = len(state["waiting_root"]), labels = state["labels"]
+        self.restore_frame(state)
+        self.expansion = None
+        self.n = self.waiting = 0
+        self.set_room(n, self.width)
+        self.n, self.waiting = n, p
+        self.mean[:labels, :n], self.errors[:labels, :p] = state["mean"], state["waiting_errors"]
+        self.covariance[:n, :n] = state["covariance"]
+        self.coordinates[:p, :n], self.news[:p, :n] = state["waiting_coordinates"], state["waiting_news"]
+        self.gram[:p, :p], self.root[:p, :p] = state["waiting_gram"], state["waiting_root"]
+
+    def _check(self):
+        Function._check(self)
+        n, p = self.n, self.waiting
+        assert 0 <= p <= PLACE and n <= self.capacity
+        check_covariance(self.covariance[:n, :n])
+        assert (np.diag(self.root)[:p] > 0.0).all()
+        for array in (self.mean[:, :n], self.coordinates[:p, :n], self.news[:p, :n], self.gram[:p, :p], self.errors[:, :p]):
+            assert np.isfinite(array).all()
+
+
+cdef class WeightsPosterior(Posterior):
+    """f known through weights over features: a(x) = phi(x), the classical recursive least squares.
+
+    Parameters
+    ----------
+    map : FeatureMap
+        phi; a linear kernel is the map sqrt(scale) x.
+    outputs, memory, classes
+        As for `Posterior`.
+    scale : float
+        Weights are shown as those of f = scale <w, x>, for a linear kernel.
+    """
+
+    def __init__(self, *, FeatureMap map, Outputs outputs, double memory, bint classes, double scale=1.0):
+        Posterior.__init__(self, map.n_features, map.dtype, outputs, memory, classes)
+        self.keeps = "weights"
+        self.map, self.scale = map, scale
+        self.set_room(map.size, self.width)
+        self.n = map.size
+        np.fill_diagonal(self.covariance[:self.n, :self.n], 1.0)
+
+    cdef int make_ready(self, Workspace w) except -1:
+        Function.make_ready(self, w)
+        return self.map.make_ready(w)
+
+    cdef int attach(self, Workspace w, examples) except -1:
+        w.source = examples
+        w.source_data = NULL if self.map.sparse else array_data(examples)
+        return 0
+
+    cdef Py_ssize_t piece_rows(self):
+        return 1 if self.map.grows() else PLACE - self.waiting % PLACE
+
+    cdef int open_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        """Features into w.features."""
+        cdef Py_ssize_t i, n = self.n
+        if learning and self.map.grows():
+            change = self.map.change(w, first)
+            if change is not None:
+                self.change_coordinates(change)
+            self.map.carry_out_change()
+        w.features = <double*> w.buffer(FEATURES, (m + 1) * n * sizeof(double))
+        self.map.map_rows(w, first, m, learning, w.features, n)
+        w.begin_piece(m)
+        w.own = <double*> w.buffer(OWN, m * sizeof(double))
+        for i in range(m):
+            w.own[i] = ok_dot(w.features + i * n, w.features + i * n, n)
+        return 0
+
+    def change_coordinates(self, change):
+        """Features become B phi, and so do weights; of those that are new nothing is known."""
+        cdef Py_ssize_t i, n = self.n, p = self.waiting
+        mean = self.mean[:, :n] @ change.T
+        covariance = change @ self.covariance[:n, :n] @ change.T + np.eye(n) - change @ change.T
+        coordinates = self.coordinates[:p, :n] @ change.T
+        news = coordinates @ covariance - coordinates
+        parts = [np.ascontiguousarray(part) for part in (mean, covariance, coordinates, news)]
+        cdef const double* U = <const double*> array_data(parts[0])
+        cdef const double* S = <const double*> array_data(parts[1])
+        cdef const double* a = <const double*> array_data(parts[2])
+        cdef const double* b = <const double*> array_data(parts[3])
+        self.become(U, S, n, n)                 # nothing can fail any more
+        self.waiting = p
+        for i in range(p):
+            memcpy(self.a + i * self.capacity, a + i * n, n * sizeof(double))
+            memcpy(self.b + i * self.capacity, b + i * n, n * sizeof(double))
+
+    cdef int read(self, Workspace w, Py_ssize_t m) except -1:
+        cdef Py_ssize_t i, s, n = self.n
+        with nogil:
+            for i in range(m):
+                s = self.waiting + i
+                memcpy(self.a + s * self.capacity, w.features + i * n, n * sizeof(double))
+                ok_times_rows(self.a, self.capacity, s + 1, n, w.features + i * n, self.K + s * PLACE)
+        return 0
+
+    cdef void admit(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        self.map.admit(w)
+
+    cdef int conclude(self, Workspace w) except -1:
+        mean, covariance = self.take_in(w, NULL, 0)
+        cdef const double* U = <const double*> array_data(mean)
+        cdef const double* S = <const double*> array_data(covariance)
+        self.become(U, S, self.n, self.n)
+        return 0
+
+    def expanded(self):
+        """The mean of the weights over features, a row for each output; f = <features, weights>."""
+        coordinates, waiting = self.mean_now()
+        return (coordinates + self.coordinates[:self.waiting, :self.n].T @ waiting).T[:self.outputs.n]
+
+    cdef void evaluate_mean(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
+        ok_times_rows(w.coefficients, self.n, self.outputs.n, self.n, w.features + i * self.n, out)
+
+    def coordinates_of(self, Workspace w, Py_ssize_t first, Py_ssize_t m):
+        """(k(x, x), a(x), kernel values with those that wait) of m rows of the source of a call."""
+        self.open_rows(w, first, m, False, False)
+        a = w.array(<char*> w.features, m, self.n, DOUBLE).copy()
+        return np.einsum("ij,ij->i", a, a), a, a @ self.coordinates[:self.waiting, :self.n].T
+
+    def coefficients(self, int channel):
+        """Weights, a row for each output."""
+        return self.expanded() / sqrt(self.scale)
+
+    def widened(self, Py_ssize_t extra, double fill):
+        """The state for examples with so many more columns, which held the value `fill` in all of them so far."""
+        places, size, features = self.map.widened(extra, fill)
+        state = {**self.state(), **features}
+        for name in ("mean", "waiting_coordinates", "waiting_news"):
+            wider = np.zeros((len(state[name]), size))
+            wider[:, places] = state[name]
+            state[name] = wider
+        covariance = np.eye(size)
+        covariance[np.ix_(places, places)] = state["covariance"]
+        return {**state, "covariance": covariance}
+
+    def state(self):
+        return {**Posterior.state(self), **self.map.state()}
+
+    def check_state(self, state):
+        """ValueError unless a state fits."""
+        n, _ = self.check_known(state)
+        if n != self.map.size:
+            raise ValueError("there are not as many weights as features")
+        self.map.check_state(state)
+
+    def restore(self, state):
+        """Continue from a state that has been checked."""
+        self.map.restore(state)
+        self.restore_known(state)
+
+    def _check(self):
+        Posterior._check(self)
+        for leaf in self.map.leaves():
+            leaf._check()
+
+
+cdef Py_ssize_t room_for(Py_ssize_t n) noexcept:
+    """A row length for n numbers: an odd number of cache lines, so that columns spread over the whole cache."""
+    return 8 * (((n + 7) // 8) | 1) if n else 0
+
+
+def solve_rows(factor, double[:, ::1] X):
+    """L x = b in place, for each row of X; L is a part of `factor` at its upper left."""
+    if X.shape[0] and X.shape[1]:
+        ok_solve_rows(<const double*> array_data(factor), factor.shape[1], X.shape[1], &X[0, 0], X.shape[1], X.shape[0])
+
+
+def solve_transposed(factor, double[:, ::1] B):
+    """L^T X = B in place."""
+    if B.shape[0] and B.shape[1]:
+        ok_solve_transposed(<const double*> array_data(factor), factor.shape[1], B.shape[0], &B[0, 0], B.shape[1], B.shape[1])
+
+
+def check_covariance(covariance):
+    """ValueError unless a matrix can be the covariance of coordinates whose prior is N(0, I), up to rounding."""
+    if not np.allclose(covariance, covariance.T, rtol=0.0, atol=1e-9):
+        raise ValueError("the covariance is not symmetric")
+    if len(covariance):
+        values = np.linalg.eigvalsh(covariance)
+        if values.min() < -1e-7 or values.max() > 1.0 + 1e-7:
+            raise ValueError("the covariance is not one of known coordinates")

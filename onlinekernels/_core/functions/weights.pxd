@@ -1,0 +1,33 @@
+"""Functions that are weight vectors."""
+cimport cython
+from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.functions.maps cimport FeatureMap
+from onlinekernels._core.run.workspace cimport Workspace
+
+
+cdef class Weights(Function):
+    cdef readonly Py_ssize_t length     # weights of one output
+    cdef readonly object weights        # (channels * width, length) in frame coordinates
+    cdef double* data
+    cdef double scale                   # k(x, z) = scale <x, z>
+    cdef readonly object steps          # (width, length): a step for each weight, or None
+    cdef double* step_data
+    cdef double first_step              # where these begin
+
+    cdef double dot(self, Workspace w, Py_ssize_t i, const double* weights) noexcept nogil
+    cdef double own_square(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef const double* features_of(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef void done_with_features(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef void add_to(self, Workspace w, Py_ssize_t i, double c, double* weights) noexcept nogil
+    cdef begin(self, double scale, Py_ssize_t length)
+    cdef int set_weights(self, weights, steps) except -1
+
+
+@cython.final
+cdef class SparseWeights(Weights):
+    pass
+
+
+@cython.final
+cdef class MappedWeights(Weights):
+    cdef readonly FeatureMap map

@@ -1,0 +1,1 @@
+"""The points that functions stand on, and the rows of a kernel over them."""

@@ -1,0 +1,100 @@
+"""Dictionaries: the points that functions stand on, in slots, and tables of numbers per slot."""
+cimport cython
+from onlinekernels._core.run.workspace cimport Piece, Workspace
+
+
+cdef struct Aged:
+    # A slot that somebody holds.
+    long long birthday
+    Py_ssize_t slot
+
+
+cdef class Table:
+    cdef readonly object array          # (rows, capacity)
+    cdef char* data                     # of the array; renewed whenever it moves
+    cdef Py_ssize_t capacity
+    cdef Py_ssize_t rows
+    cdef readonly object dtype
+    cdef Py_ssize_t item                # bytes of a number
+    cdef object coming                  # the array for the next move, if that is not one in place
+    cdef char* coming_data
+    cdef Table next                     # another table that is cleared with a slot
+
+    cdef void clear(self, Py_ssize_t slot) noexcept nogil
+    cdef int set_array(self, array) except -1
+    cdef int prepare(self, Py_ssize_t capacity, bint in_place) except -1
+    cdef void move(self, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept
+    cdef void gather(self, char* new, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept nogil
+
+
+cdef class SquareTable(Table):
+    pass
+
+
+cdef class RowTable(Table):
+    cdef Py_ssize_t columns             # the array is (capacity, columns)
+
+
+cdef class Tenant:
+    cdef readonly long long most        # slots that it will ever hold at a time
+
+    cdef void settle(self) noexcept nogil
+    cdef int prepare(self, Py_ssize_t capacity) except -1
+    cdef void moved(self) noexcept
+
+
+cdef class Dictionary:
+    cdef readonly Py_ssize_t capacity       # slots allocated
+    cdef readonly Py_ssize_t start          # slots in use lie in [start, stop)
+    cdef readonly Py_ssize_t stop
+    cdef readonly Py_ssize_t held           # slots that somebody holds
+    cdef readonly Table birthdays           # int64: the t at which each point was admitted
+    cdef readonly Table holders             # int32: how many functions hold each slot
+    cdef Table hole_table                   # intp: slots within [start, stop) that nobody holds, the latest last
+    cdef Py_ssize_t n_holes
+    cdef bint keeps_order                   # newcomers come last, also where others have left: slots are in order of age
+    cdef readonly list tables               # all tables, which move with the slots
+    cdef Table cleared                      # the first of those that are cleared with a slot
+    cdef readonly list tenants              # who holds slots
+    cdef readonly object dtype              # of points
+    cdef readonly Py_ssize_t n_features
+    cdef bint needs_inner                   # what kernels want of a piece
+    cdef bint needs_l1
+
+    # To be implemented
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
+    cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    cdef const char* point(self, Py_ssize_t slot) noexcept nogil
+    cdef double square_of(self, Py_ssize_t slot) noexcept nogil
+    cdef double tilt_of(self, Py_ssize_t slot) noexcept nogil
+    cdef void slot_row(self, Workspace w, Py_ssize_t slot) noexcept nogil
+    # Where it makes sense
+    cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1
+    cdef void move_points(self) noexcept
+    cdef void mix(self, const Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil
+
+    # The same for all
+    @cython.final
+    cdef Py_ssize_t size(self) noexcept nogil
+    @cython.final
+    cdef long long born(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
+    cdef Py_ssize_t admit(self, Piece* piece, Py_ssize_t i, long long t) noexcept nogil
+    @cython.final
+    cdef void patch(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    @cython.final
+    cdef void blend(self, Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil
+    @cython.final
+    cdef void hold(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
+    cdef void release(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
+    cdef void trim(self) noexcept nogil
+    cdef add_table(self, Table table)
+    cdef int reserve(self, Py_ssize_t newcomers) except -1
+    cdef int tidy(self) except -1
+    cdef int pack(self, Py_ssize_t capacity) except -1
+    cdef bint sort_by_age(self, Aged* order) noexcept nogil
+    cdef void move(self, const Aged* order, Py_ssize_t capacity) noexcept
+    cdef Py_ssize_t piece_rows(self)
+    cdef Py_ssize_t rows_to_evaluate(self)

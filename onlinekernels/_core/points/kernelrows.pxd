@@ -1,0 +1,51 @@
+"""Kernel rows: values of a kernel between examples and the points of a dictionary."""
+cimport cython
+from onlinekernels._core.points.dictionary cimport Dictionary, Table
+from onlinekernels._core.points.kernels cimport Program
+from onlinekernels._core.points.points cimport Objects
+from onlinekernels._core.run.workspace cimport Workspace
+
+
+cdef class KernelRows:
+    cdef readonly Dictionary dictionary
+    cdef readonly bint takes_objects
+    cdef readonly bint notices_bad_points       # whether `point_is_finite` tells
+    cdef readonly bint looks_back               # whether points of slots can be evaluated in a loop: `slot_values`
+    cdef bint evaluates_slots                   # whether that will be needed
+    cdef bint evaluates_own                     # whether k(x, x) will be needed of examples that are not learned
+
+    # To be implemented
+    cdef int attach(self, Workspace w, examples) except -1
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
+    cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef open_start(self, Workspace w, points, kept)
+    # Where it makes sense
+    cdef const double* own_values(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef const double* slot_over_piece(self, Workspace w, Py_ssize_t slot) noexcept nogil
+    cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil
+    cdef void newcomers_values(self, Workspace w, Py_ssize_t slot, double own, double* out) noexcept nogil
+    cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    cdef void distances(self, Workspace w, Py_ssize_t i, double rate, double* out) noexcept nogil
+    cdef void point_moved(self, Py_ssize_t slot) noexcept nogil
+    cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1
+    cdef int close(self, Workspace w) except -1
+    cdef Py_ssize_t piece_rows(self)
+    cdef Py_ssize_t rows_to_evaluate(self)
+
+
+@cython.final
+cdef class CompiledRows(KernelRows):
+    cdef readonly Program program
+    cdef readonly Table facts           # (n_facts, capacity): what the kernel keeps with each point
+
+    cdef int make_slot_room(self, Workspace w, Py_ssize_t room) except -1
+    cdef void find_facts(self, Workspace w) noexcept nogil
+
+
+@cython.final
+cdef class ObjectRows(KernelRows):
+    cdef readonly object kernel         # Python kernel on objects
+    cdef Objects objects                # the dictionary
+
+    cdef row(self, x)

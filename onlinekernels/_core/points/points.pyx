@@ -1,0 +1,250 @@
+"""Points that are rows of numbers, and points that are Python objects."""
+import numpy as np
+from libc.string cimport memcpy
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array
+from onlinekernels._core.points.dictionary cimport Aged, Dictionary, RowTable
+from onlinekernels._core.formulas.vecmath cimport (ok_inner_row, ok_inner_row_f, ok_l1_block, ok_l1_block_f, ok_precise_dot,
+                                          ok_precise_dot_f, ok_subtract, ok_subtract_f)
+from onlinekernels._core.run.workspace cimport (CENTERED, INNER, L1, OWN_INNER, OWN_L1, SQUARES, TILTS, Piece, Workspace, apart)
+
+
+cdef class DensePoints(Dictionary):
+    """Rows of an array, kept about an origin.
+
+    Parameters
+    ----------
+    n_features, dtype
+        As for `Dictionary`.
+    origin : array or None
+        Where distances from inner products lose no digits; None is 0.
+    """
+
+    def __init__(self, Py_ssize_t n_features, dtype, origin=None):
+        Dictionary.__init__(self, n_features, dtype)
+        self.single = self.dtype == np.float32
+        self.rows = self.add_table(RowTable(n_features, self.dtype))
+        self.point_bytes = n_features * self.dtype.itemsize
+        if origin is not None:
+            self.origin = np.empty(n_features, dtype=self.dtype)
+            self.origin[:] = origin
+            self.origin_data = array_data(self.origin)
+
+    @property
+    def points(self):
+        """All that there is room for, (capacity, n_features)."""
+        return self.rows.array
+
+    cdef void move_points(self) noexcept:
+        self.point_data = self.rows.data
+
+    # ---- Pieces -------------------------------------------------------------------------------
+
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        """A single row does without numpy."""
+        cdef Py_ssize_t i, size = self.point_bytes
+        cdef const char* x = w.source_data + first * size
+        cdef Piece* piece
+        if learning:
+            self.reserve(m)
+        w.begin_piece(m)
+        piece = w.piece
+        piece.x = x
+        piece.first = self.start
+        piece.stride = apart(min(self.size() + m, self.capacity - self.start) if learning else self.size())
+        piece.square = <double*> w.buffer(SQUARES, m * sizeof(double))
+        piece.tilt = <double*> w.buffer(TILTS, m * sizeof(double))
+        if self.origin_data != NULL:
+            piece.x = w.buffer(CENTERED, m * size)
+        if self.needs_inner and m == 1:
+            piece.inner = w.buffer(INNER, piece.stride * sizeof(double))
+        with nogil:
+            for i in range(m):
+                if self.origin_data != NULL and self.single:
+                    ok_subtract_f(<const float*> (x + i * size), <const float*> self.origin_data,
+                                  <float*> (piece.x + i * size), self.n_features)
+                elif self.origin_data != NULL:
+                    ok_subtract(<const double*> (x + i * size), <const double*> self.origin_data,
+                                <double*> (piece.x + i * size), self.n_features)
+                piece.square[i] = piece.tilt[i] = 0.0
+                if self.needs_inner:
+                    piece.square[i] = self.precise_dot(piece.x + i * size, piece.x + i * size)
+                if self.origin_data != NULL:
+                    piece.tilt[i] = self.precise_dot(piece.x + i * size, self.origin_data)
+            if self.needs_inner and m == 1:
+                self.inner_row(piece.x, <double*> piece.inner)
+        if turned and self.needs_inner and not self.needs_l1 and 0 < self.size() < m:
+            self.turned_products(w)
+        elif self.needs_inner and m > 1:
+            self.inner_products(w, learning)
+        if self.needs_l1:
+            self.l1_distances(w, learning)
+        return 0
+
+    cdef double precise_dot(self, const char* x, const char* z) noexcept nogil:
+        if self.single:
+            return ok_precise_dot_f(<const float*> x, <const float*> z, self.n_features)
+        return ok_precise_dot(<const double*> x, <const double*> z, self.n_features)
+
+    cdef void inner_row(self, const char* x, double* out) noexcept nogil:
+        """Inner products of one example or point with all points."""
+        cdef const char* points = self.point(self.start)
+        if self.single:
+            ok_inner_row_f(<const float*> points, self.size(), self.n_features, <const float*> x, out)
+        else:
+            ok_inner_row(<const double*> points, self.size(), self.n_features, <const double*> x, out)
+
+    cdef int inner_products(self, Workspace w, bint learning) except -1:
+        """Inner products of a piece with the points and with itself: two matrix products."""
+        cdef Piece* piece = w.piece
+        cdef Py_ssize_t m = piece.rows, item = self.dtype.itemsize, n = self.size()
+        examples = w.array(<char*> piece.x, m, self.n_features, self.dtype)
+        piece.inner = w.buffer(INNER, m * piece.stride * item)
+        with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
+            if n:
+                np.matmul(examples, self.rows.array[self.start:self.stop].T,
+                          out=w.array(piece.inner, m, piece.stride, self.dtype)[:, :n])
+            if learning:
+                piece.own_inner = w.buffer(OWN_INNER, m * m * item)
+                np.matmul(examples, examples.T, out=w.array(piece.own_inner, m, m, self.dtype))
+        piece.narrow = self.single
+        return 0
+
+    cdef int turned_products(self, Workspace w) except -1:
+        """With fewer points than examples the matrix product is faster this way round."""
+        cdef Piece* piece = w.piece
+        cdef Py_ssize_t m = piece.rows, n = self.size(), stride = apart(m)
+        piece.turned = True
+        piece.stride = stride
+        piece.inner = w.buffer(INNER, n * stride * self.dtype.itemsize)
+        piece.narrow = self.single
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.matmul(self.rows.array[self.start:self.stop], w.array(<char*> piece.x, m, self.n_features, self.dtype).T,
+                      out=w.array(piece.inner, n, stride, self.dtype)[:, :m])
+        return 0
+
+    cdef int l1_distances(self, Workspace w, bint learning) except -1:
+        """City-block distances of a piece to the points and within itself."""
+        cdef Piece* piece = w.piece
+        cdef Py_ssize_t m = piece.rows
+        piece.l1 = <double*> w.buffer(L1, m * piece.stride * sizeof(double))
+        if learning:
+            piece.own_l1 = <double*> w.buffer(OWN_L1, m * m * sizeof(double))
+        with nogil:
+            self.l1_block(piece.x, m, self.point_data + self.start * self.point_bytes, self.size(), piece.l1,
+                          piece.stride)
+            if learning:
+                self.l1_block(piece.x, m, piece.x, m, piece.own_l1, m)
+        return 0
+
+    cdef void l1_block(self, const char* x, Py_ssize_t m, const char* points, Py_ssize_t n, double* out,
+                       Py_ssize_t stride) noexcept nogil:
+        if self.single:
+            ok_l1_block_f(<const float*> x, m, <const float*> points, n, self.n_features, out, stride)
+        else:
+            ok_l1_block(<const double*> x, m, <const double*> points, n, self.n_features, out, stride)
+
+    # ---- Slots --------------------------------------------------------------------------------
+
+    cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        memcpy(self.point_data + slot * self.point_bytes, piece.x + i * self.point_bytes, self.point_bytes)
+
+    cdef void mix(self, const Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
+        cdef const char* there = piece.x + i * self.point_bytes if other < 0 else self.point(other)
+        cdef char* here = self.point_data + slot * self.point_bytes
+        cdef Py_ssize_t j
+        if self.single:
+            for j in range(self.n_features):
+                (<float*> here)[j] = <float> (share * (<float*> there)[j] + (1.0 - share) * (<float*> here)[j])
+        else:
+            for j in range(self.n_features):
+                (<double*> here)[j] = share * (<double*> there)[j] + (1.0 - share) * (<double*> here)[j]
+
+    cdef const char* point(self, Py_ssize_t slot) noexcept nogil:
+        return self.point_data + slot * self.point_bytes
+
+    cdef double square_of(self, Py_ssize_t slot) noexcept nogil:
+        return self.precise_dot(self.point(slot), self.point(slot)) if self.needs_inner else 0.0
+
+    cdef double tilt_of(self, Py_ssize_t slot) noexcept nogil:
+        return self.precise_dot(self.point(slot), self.origin_data) if self.origin_data != NULL else 0.0
+
+    cdef void slot_row(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+        cdef Py_ssize_t n = self.size()
+        if self.needs_inner:
+            self.inner_row(self.point(slot), w.slot_inner)
+        if self.needs_l1:
+            self.l1_block(self.point(slot), 1, self.point(self.start), n, w.slot_l1, n)
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    def chosen(self, points, kept):
+        """Some of the rows of another model, with room for them."""
+        self.reserve(len(kept))
+        return np.ascontiguousarray(points[kept], dtype=self.dtype)
+
+    def points_at(self, slots):
+        """Points of slots, as they came."""
+        return self.points[slots] if self.origin is None else self.points[slots] + self.origin
+
+    def state(self, slots):
+        """Named arrays about these slots."""
+        state = {"points": self.points[slots]}
+        if self.origin is not None:
+            state["origin"] = self.origin.copy()
+        return state
+
+    def check_state(self, state, Py_ssize_t n):
+        """ValueError unless the points of a state are n of this kind."""
+        check_array(state["points"], "points", self.dtype, (n, self.n_features))
+
+    def restore_points(self, state):
+        self.points[:] = state["points"]
+
+cdef class Objects(Dictionary):
+    """Python objects; their kernel values come from Python, one row at a time."""
+
+    def __init__(self):
+        Dictionary.__init__(self, 0, np.float64)
+        self.objects = []
+
+    cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1:
+        cdef Py_ssize_t i
+        self.coming = [None] * capacity
+        for i in range(self.held):
+            self.coming[i] = self.objects[order[i].slot]
+        return 0
+
+    cdef void move_points(self) noexcept:
+        self.objects, self.coming = self.coming, None
+
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        """The kernel values have been put into the piece already; see `ObjectRows`."""
+        return 0
+
+    cdef keep(self, const Piece* piece, x):
+        """The example that a piece was about, if it was admitted; what nobody holds any more is let go."""
+        cdef Py_ssize_t slot, i
+        if piece.slot >= 0 and (<int*> self.holders.data)[piece.slot]:
+            self.objects[piece.slot] = x
+        for slot in range(piece.first, self.start):
+            self.objects[slot] = None
+        for i in range(self.n_holes):
+            self.objects[(<Py_ssize_t*> self.hole_table.data)[i]] = None
+
+    def in_use(self):
+        """Objects of all slots in use."""
+        return self.objects[self.start:self.stop]
+
+    def points_at(self, slots):
+        return [self.objects[slot] for slot in slots]
+
+    def state(self, slots):
+        return {"objects": self.points_at(slots)}
+
+    def check_state(self, state, Py_ssize_t n):
+        if len(state["objects"]) != n or isinstance(state["objects"], dict):
+            raise ValueError(f"there are not {n} objects for {n} terms")
+
+    def restore_points(self, state):
+        self.objects[:] = list(state["objects"])

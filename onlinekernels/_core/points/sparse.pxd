@@ -1,0 +1,33 @@
+"""Sparse examples: rows of indices and values, and dictionaries of them."""
+cimport cython
+from onlinekernels._core.points.dictionary cimport Dictionary, Table
+from onlinekernels._core.run.workspace cimport Piece, Workspace
+
+
+cdef class Rows:
+    cdef readonly object indptr         # int64, (n + 1,)
+    cdef readonly object indices        # int32, ascending in each row
+    cdef readonly object data           # float64
+    cdef readonly Py_ssize_t n_features
+    cdef const long long* start
+    cdef const int* index
+    cdef const double* value
+
+
+cdef int attach_rows(Piece* piece, Rows rows, Py_ssize_t first) except -1
+
+
+@cython.final
+cdef class SparsePoints(Dictionary):
+    cdef readonly Table spans           # (2, capacity) int64: where the non-zeros of each point begin and end in the arena
+    cdef object index_array, value_array        # the arena: non-zeros of all points, and of dropped ones
+    cdef int* index
+    cdef double* value
+    cdef Py_ssize_t used                # of the arena
+
+    cdef long long begin(self, Py_ssize_t slot) noexcept nogil
+    cdef long long end(self, Py_ssize_t slot) noexcept nogil
+    cdef void inner_with_slots(self, const double* dense, double* out) noexcept nogil
+    cdef void inner_of_piece(self, Workspace w) noexcept nogil
+    cdef int reserve_arena(self, Py_ssize_t newcomers) except -1
+    cdef int set_arena(self, spans, indices, values, Py_ssize_t used) except -1

@@ -1,0 +1,1 @@
+"""What an example does to a function."""

@@ -1,0 +1,189 @@
+"""Second order: the rule that takes an example into a posterior, and how it tells what it does not know.
+
+What a posterior knows of an example before it has seen its y is N(f, variance + noise).  Real data is not like that, so
+innovations are watched: how large they are, for the noise, and how often they are beyond each of several quantiles, for
+intervals that cover as often as they say.
+"""
+import numpy as np
+from libc.math cimport exp, fabs, fmax, fmin, isfinite, sqrt
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array, check_number
+from onlinekernels._core.rules.forms cimport Form
+from onlinekernels._core.formulas.moves cimport Standing, stand_still
+from onlinekernels._core.functions.outputs cimport Outputs
+from onlinekernels._core.functions.posterior cimport ROUNDING, Posterior
+from onlinekernels._core.rules.rules cimport Rule
+from onlinekernels._core.run.workspace cimport MOVE, Workspace
+
+COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+cdef double[LEVELS] COVERAGE = COVERAGES
+# How far from the mean so much of a Gaussian is, in deviations
+cdef double[LEVELS] QUANTILE = (0.12566134685507413, 0.2533471031357998, 0.3853204664075676, 0.5244005127080407,
+                                0.6744897501960817, 0.8416212335729144, 1.0364333894937894, 1.2815515655446008,
+                                1.6448536269514715, 1.9599639845400536, 2.5758293035489)
+cdef double GAIN = 0.1              # of the tracked ratios
+cdef double LEAST_NOISE = 1e-10     # what an estimate does not fall below
+
+
+def level_of(double coverage):
+    """(level, share of the next one, factor): the interval of a coverage among those that are tracked.
+
+    In between its reach goes with the quantiles of a Gaussian; beyond the first and the last it is a multiple of theirs.
+    """
+    from statistics import NormalDist           # takes milliseconds to import
+
+    cdef int level = 0
+    cdef double quantile = NormalDist().inv_cdf(0.5 + 0.5 * coverage)
+    cdef double share
+    while level < LEVELS - 2 and coverage > COVERAGE[level + 1]:
+        level += 1
+    share = (quantile - QUANTILE[level]) / (QUANTILE[level + 1] - QUANTILE[level])
+    if share < 0.0:
+        return level, 0.0, quantile / QUANTILE[level]
+    return level, min(share, 1.0), max(1.0, quantile / QUANTILE[level + 1])
+
+
+cdef class Recursive(Rule):
+    """Condition on an example: kernel recursive least squares.
+
+    Parameters
+    ----------
+    step : tuple
+    posterior : Posterior
+        It takes the example in.
+    noise : float
+        The variance of y about f, of an example of weight 1.
+    estimates : bool
+        Let the noise follow the innovations.
+    """
+
+    def __init__(self, step, Posterior posterior, double noise, bint estimates=False, **others):
+        self.posterior, self.noise = posterior, noise
+        self.set_ratios(np.ones((LEVELS, posterior.width)))
+        self.configure(step, noise, estimates)
+
+    def configure(self, step, double noise, bint estimates=False, **others):
+        Rule.configure(self, step)
+        self.estimates = estimates
+        if not estimates:
+            self.noise = noise
+
+    cdef int set_ratios(self, ratios) except -1:
+        cdef double* ratio = <double*> array_data(ratios)
+        cdef Py_ssize_t columns = ratios.shape[1]
+        self.ratios, self.ratio, self.columns = ratios, ratio, columns
+        return 0
+
+    def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
+        if width > self.columns:
+            ratios = np.ones((LEVELS, width))
+            ratios[:, :self.columns] = self.ratios
+            self.set_ratios(ratios)
+
+    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, double weight,
+                       Workspace w) noexcept nogil:
+        """Innovations in units of their deviation; a weight divides the noise."""
+        cdef Py_ssize_t c
+        cdef double noise = self.noise / weight if weight > 0.0 else 0.0
+        stand_still(&w.move)
+        if not isfinite(noise):                 # so small a weight says nothing
+            weight = noise = 0.0
+        w.view.weight = weight
+        w.deviation = sqrt(w.variance + fmax(noise, fmax(ROUNDING * k, 1e-300)))
+        for c in range(self.posterior.width):
+            w.term.alpha[c] = w.term.alpha[c] / w.deviation if weight > 0.0 else 0.0
+
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
+        labels = self.posterior.outputs.joined
+        if w.view.weight > 0.0 and labels > 0:
+            if not self.posterior.classes:
+                self.follow_coverage(labels, w)
+            if self.estimates:
+                self.follow_noise(now.t, labels, w)
+
+    cdef void follow_coverage(self, Py_ssize_t labels, Workspace w) noexcept nogil:
+        """Each ratio grows if the innovation was beyond its quantile and shrinks otherwise, so that it balances."""
+        cdef Py_ssize_t l, level
+        cdef double* ratio
+        cdef bint beyond
+        for level in range(LEVELS):
+            for l in range(labels):
+                ratio = self.ratio + level * self.columns + l
+                beyond = fabs(w.term.alpha[l]) > QUANTILE[level] * ratio[0]
+                ratio[0] *= exp(GAIN * ((1.0 if beyond else 0.0) - (1.0 - COVERAGE[level])))
+                ratio[0] = fmin(fmax(ratio[0], 1e-6), 1e6)
+
+    cdef void follow_noise(self, long long t, Py_ssize_t labels, Workspace w) noexcept nogil:
+        """A step up the likelihood of the innovation, in log noise; an outlier counts for little."""
+        cdef Py_ssize_t l
+        cdef double square = 0.0, share = self.noise / (w.view.weight * w.deviation * w.deviation)
+        for l in range(labels):
+            square += w.term.alpha[l] * w.term.alpha[l] / labels
+        self.noise *= exp(fmax(0.01, 0.5 / sqrt(<double> t + 1.0)) * share * fmin(square - 1.0, 5.0))
+        self.noise = fmax(self.noise, LEAST_NOISE)
+
+    cdef void follow(self, Workspace w) noexcept nogil:
+        self.posterior.absorb(w)
+
+    cdef bint is_finite(self) noexcept nogil:
+        return isfinite(self.noise)
+
+    cdef double tracked(self, Py_ssize_t output, int level, double share) noexcept nogil:
+        """How far y may be from f, in deviations, between a level and the next; never less than at a lower level."""
+        cdef int l
+        cdef double here = 0.0, there
+        for l in range(level + 1):
+            here = fmax(here, QUANTILE[l] * self.ratio[l * self.columns + output])
+        there = fmax(here, QUANTILE[level + 1] * self.ratio[(level + 1) * self.columns + output])
+        return (1.0 - share) * here + share * there
+
+    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
+        return sqrt(w.variance + self.noise) * factor * self.tracked(output, level, share)
+
+    def reaches(self, double coverage):
+        """Half the width of the interval of this coverage for each output, in deviations of y."""
+        level, share, factor = level_of(coverage)
+        return np.array([factor * self.tracked(output, level, share) for output in range(self.posterior.width)])
+
+    def state(self, Py_ssize_t labels):
+        return {"noise": self.noise, "ratios": self.ratios[:, :labels].copy()}
+
+    def check_state(self, state):
+        check_number(state["noise"], "noise", 0.0)
+        ratios = check_array(state["ratios"], "ratios", np.float64, (LEVELS, state["labels"]))
+        if state["noise"] == 0.0 or ratios.size and not (1e-7 < ratios.min() and ratios.max() < 1e7):
+            raise ValueError("the noise or the ratios are not positive numbers that make sense")
+
+    def restore(self, state):
+        self.noise = state["noise"]
+        self.ratios[:, :state["labels"]] = state["ratios"]
+
+
+cdef class Innovations(Form):
+    """Targets minus scores, of all outputs: numbers, or +1 for the label and -1 for all others.
+
+    Parameters
+    ----------
+    rule : Recursive
+    outputs, targets
+        As for `Form`.
+    """
+
+    def __init__(self, Recursive rule, Outputs outputs, Py_ssize_t targets=1):
+        Form.__init__(self, rule, outputs, None, targets)
+        self.posterior = rule.posterior
+
+    cdef bint decide(self, const Standing* now, const double* offset, const double* y, double weight, double k,
+                     Workspace w) noexcept nogil:
+        cdef Py_ssize_t c, width = self.posterior.width
+        cdef Py_ssize_t label = <Py_ssize_t> y[0] if self.posterior.classes else -1
+        cdef bint finite = True
+        w.all_labels, w.term.n, w.term.enters = True, 0, False
+        for c in range(width):
+            w.term.alpha[c] = ((1.0 if c == label else -1.0) if self.posterior.classes else y[c]) - w.bare[c]
+        self.rule.move_all(now, self.outputs, label, k, weight, w)
+        for c in range(width):
+            finite &= isfinite(w.term.alpha[c])
+        if not finite:
+            w.failure = MOVE
+        return finite

@@ -1,0 +1,273 @@
+"""The engine: the loop over a stream.
+
+`Engine.learn` cuts a stream into pieces; for each piece one loop without the interpreter takes the examples in order, and
+lets each hypothesis evaluate, decide and carry out.
+"""
+cimport cython
+import numpy as np
+from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport NAN, isfinite, sqrt
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.run.hypothesis cimport Hypothesis
+from onlinekernels._core.functions.outputs cimport Outputs
+from onlinekernels._core.run.scaling cimport Scaler
+from onlinekernels._core.run.workspace cimport DERIVATIVE, MOVE, POINT, PYTHON, SCORE, Workspace
+
+REASONS = {
+    SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
+           "or the step is so large that learning diverges",
+    MOVE: "its coefficient would be too large: the step is, or the sample weight, or y, so that learning diverges",
+    DERIVATIVE: "the derivative that its loss gave is not finite",
+    POINT: "its values are too large for the kernel, k(x, x) is not finite",
+}
+
+cdef enum:
+    MOST_SPARE = 8      # workspaces that wait for the next call
+
+
+cdef struct Trace:
+    # Where to write what was in force at each example, before it was learned; NULL for what nobody wants.
+    double* scores          # `width` numbers for each example
+    double* steps
+    double* scalars         # the loss's margin or width
+    double* deviations      # of f
+    double* reaches         # half the widths of intervals, of each target,
+    int level               # of this coverage: see `level_of`
+    double share
+    double factor
+
+
+@cython.final
+cdef class Engine:
+    """The loop that advances a hypothesis, and its door to Python.
+
+    Parameters
+    ----------
+    hypothesis : Hypothesis
+    targets : int
+        Numbers that y has for each example.
+    growing : bool
+        Whether labels join as they appear.
+    leaves_out : bool
+        Whether an example of weight 0 is left out altogether, and not counted.
+    scaler : Scaler or None
+        Rows are learned behind it.
+
+    One thread at a time may learn, and nobody predicts meanwhile, which the model's `Turn` sees to.
+    """
+    cdef readonly Hypothesis hypothesis
+    cdef Function function              # of the hypothesis
+    cdef Outputs outputs                # the labels
+    cdef readonly Py_ssize_t targets
+    cdef readonly bint growing
+    cdef readonly bint leaves_out
+    cdef public Py_ssize_t done         # rows of the latest call that are learned
+    cdef Py_ssize_t earlier             # rows of the user's call before this one
+    cdef list spare                     # workspaces that no call has at present
+    cdef readonly Scaler scaler
+    cdef bint scaled                    # whether the scaler has taken in a piece that is not learned yet,
+    cdef Py_ssize_t first               # which begins with this row of the call
+
+    def __init__(self, Hypothesis hypothesis, *, Py_ssize_t targets=1, bint growing=False, bint leaves_out=False,
+                 Scaler scaler=None):
+        self.hypothesis = hypothesis
+        self.function, self.outputs = hypothesis.function, hypothesis.function.outputs
+        if growing and not self.outputs.can_grow():
+            raise ValueError("the labels of a structure are fixed")
+        self.targets = targets
+        self.growing = growing
+        self.leaves_out = leaves_out
+        self.scaler = scaler
+        self.spare = []
+
+    # ---- The loop -----------------------------------------------------------------------------
+
+    cdef Py_ssize_t run(self, Workspace w, const double* y, const double* weights, Trace trace) noexcept nogil:
+        """Learn the examples of a piece in order; return how many were learned completely."""
+        cdef Py_ssize_t i, l, joined, width = self.function.width
+        cdef double weight
+        for i in range(w.piece.rows):
+            weight = 1.0 if weights == NULL else weights[i]
+            w.piece.slot = -1
+            joined = self.outputs.joined
+            if self.growing and joined <= <Py_ssize_t> y[i]:
+                self.hypothesis.let_join(<Py_ssize_t> y[i] + 1)     # at its own row
+            if not self.hypothesis.evaluate(w, i):
+                return self.stop_at(i, joined)
+            if trace.scores != NULL:
+                for l in range(width):
+                    trace.scores[i * width + l] = w.scores[l] if l < self.outputs.joined else 0.0
+            if trace.scalars != NULL:
+                trace.scalars[i] = self.hypothesis.now.loss.scalar
+            if trace.deviations != NULL:
+                trace.deviations[i] = sqrt(w.variance)
+            if trace.reaches != NULL:
+                for l in range(self.targets):
+                    trace.reaches[i * self.targets + l] = self.hypothesis.rule.reach(w, l, trace.level, trace.share,
+                                                                                     trace.factor)
+            if weight == 0.0 and self.leaves_out:
+                self.done += 1
+                continue
+            if not self.hypothesis.decide(w, i, y + i * self.targets, weight):
+                return self.stop_at(i, joined)
+            self.hypothesis.carry_out(w, i)
+            if trace.steps != NULL:
+                trace.steps[i] = self.hypothesis.rule.step_at(self.hypothesis.now.t)
+            self.done += 1
+        return w.piece.rows
+
+    cdef Py_ssize_t stop_at(self, Py_ssize_t i, Py_ssize_t joined) noexcept nogil:
+        """Row i cannot be learned: its label has not joined either."""
+        if self.growing:
+            self.hypothesis.undo_joining(joined)
+        return i
+
+    # ---- Workspaces ---------------------------------------------------------------------------
+
+    cdef Workspace lend(self):
+        """A workspace that nobody else has."""
+        return self.spare.pop() if self.spare else Workspace()
+
+    cdef int take_back(self, Workspace w) except -1:
+        w.let_go()
+        if len(self.spare) < MOST_SPARE:
+            self.spare.append(w)
+        return 0
+
+    cdef int attach(self, Workspace w, examples) except -1:
+        """What a call is about."""
+        self.function.make_ready(w)
+        self.function.attach(w, examples)
+        if self.scaler is not None:
+            self.scaler.attach(w)
+        return 0
+
+    # ---- Learning -----------------------------------------------------------------------------
+
+    def learn(self, examples, const double[::1] y, *, const double[::1] weights=None, double[::1] scores=None,
+              double[::1] steps=None, double[::1] scalars=None, double[::1] deviations=None, double[::1] reaches=None,
+              coverage=(0, 0.0, 0.0), Py_ssize_t earlier=0):
+        """Learn all rows of an array (C-contiguous, the points' precision), sparse rows, or all objects of a list.
+
+        `scores` takes one row of `width` numbers per example, `steps`, `scalars` and `deviations` take one, and `reaches`,
+        for the `coverage` that `level_of` has found, one for each target.  In words to the user the first row is number
+        `earlier`.  An error, or Ctrl-C, stops after the last complete row; `done` says how many rows that were.
+        """
+        cdef Py_ssize_t n = y.shape[0] // self.targets, width = self.function.width, first
+        cdef const double* weight_data
+        cdef Trace trace
+        cdef Workspace w = self.lend()
+        trace.level, trace.share, trace.factor = coverage
+        self.done, self.earlier = 0, earlier
+        try:
+            self.attach(w, examples)
+            while self.done < n:
+                first = self.done
+                weight_data = NULL if weights is None else &weights[first]
+                trace.scores = NULL if scores is None else &scores[first * width]
+                trace.steps = NULL if steps is None else &steps[first]
+                trace.scalars = NULL if scalars is None else &scalars[first]
+                trace.deviations = NULL if deviations is None else &deviations[first]
+                trace.reaches = NULL if reaches is None else &reaches[first * self.targets]
+                self.learn_piece(w, first, min(n - first, self.function.piece_rows()), &y[first * self.targets],
+                                 weight_data, trace)
+                PyErr_CheckSignals()
+        finally:
+            self.tidy()
+        self.take_back(w)
+
+    def learn_one(self, x, double y):
+        """Learn one row (1-d, C-contiguous, the points' precision) or object."""
+        cdef Workspace w = self.lend()
+        self.done = self.earlier = 0
+        try:
+            self.attach(w, [x] if self.function.takes_objects else x)
+            self.learn_piece(w, 0, 1, &y, NULL, Trace(NULL, NULL, NULL, NULL, NULL, 0, 0.0, 0.0))
+        finally:
+            self.tidy()
+        self.take_back(w)
+
+    cdef int learn_piece(self, Workspace w, Py_ssize_t first, Py_ssize_t rows, const double* y, const double* weights,
+                         Trace trace) except -1:
+        """Learn a few rows."""
+        cdef Py_ssize_t learned = 0
+        self.hypothesis.mind_rounding_from_python()
+        try:
+            if self.scaler is not None:
+                self.scaler.open(w, first, rows)
+                self.first, self.scaled = first, True
+            self.function.open(w, 0 if self.scaler is not None and not self.scaler.sparse else first, rows, True, -1)
+            with nogil:
+                learned = self.run(w, y, weights, trace)
+            self.function.close(w)
+        finally:
+            self.end_scaling(learned, rows)
+        if learned < rows:
+            self.raise_failure(w, first + learned)
+        return 0
+
+    cdef int end_scaling(self, Py_ssize_t learned, Py_ssize_t rows) except -1:
+        """The scaler has seen as many rows as have been learned."""
+        if self.scaled and learned < rows:
+            self.scaler.go_back(learned)
+        self.scaled = False
+        return 0
+
+    def scaler_state(self):
+        """(mean, sum of squares, count, values shown) of the scaler as it belongs to the hypothesis, between any two examples."""
+        return self.scaler.learned_after(self.done - self.first) if self.scaled else self.scaler.learned()
+
+    cdef raise_failure(self, Workspace w, Py_ssize_t row):
+        if w.failure == PYTHON:
+            error, w.error = w.error, None
+            raise error
+        raise FloatingPointError(f"Row {self.earlier + row} of X cannot be learned: {REASONS[w.failure]}.")
+
+    cdef int tidy(self) except -1:
+        return self.function.tidy()
+
+    # ---- Predicting ---------------------------------------------------------------------------
+
+    def decision(self, examples, *, bint trusted=False, int votes=0):
+        """f(x, .) + b for all rows or objects, shape (n, labels); changes nothing.
+
+        For votes = 1 or 2: the sum over all hypotheses since the first of their signs or scores; see `Terms.vote`.
+
+        FloatingPointError for a score that is not finite and, unless examples are `trusted` to be finite, for
+        a row whose square is not.
+        """
+        cdef Hypothesis hypothesis = self.hypothesis
+        cdef Function function = self.function
+        cdef Py_ssize_t done = 0, rows, i, n = len(examples), labels = self.outputs.joined
+        cdef Py_ssize_t most = function.rows_to_evaluate()
+        cdef bint checks = function.notices_bad_points and not trusted
+        cdef Workspace w = self.lend()
+        cdef double* scores
+        result = np.empty((n, labels))
+        scores = <double*> array_data(result)
+        function.make_ready(w)
+        function.attach(w, examples)
+        while done < n:
+            rows = min(n - done, most)
+            function.open(w, done, rows, False, -1 if votes else hypothesis.channel())
+            with nogil:
+                for i in range(rows):
+                    if votes:
+                        scores[done + i] = function.vote(w, i, hypothesis.now.t, votes == 1)
+                    else:
+                        hypothesis.score(w, i, scores + (done + i) * labels)
+                    if checks and not function.point_is_finite(w, i):
+                        scores[(done + i) * labels] = NAN
+            done += rows
+            PyErr_CheckSignals()
+        self.take_back(w)
+        for i in range(n * labels):
+            if not isfinite(scores[i]):
+                raise FloatingPointError(f"Row {i // labels} of X has no finite score: its values are too "
+                                         "large for the kernel.")
+        return result
+
+    def _check(self):
+        """Assert every invariant."""
+        self.hypothesis._check()

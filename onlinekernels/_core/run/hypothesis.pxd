@@ -1,0 +1,60 @@
+"""The hypothesis: a function with offsets, a loss and a rule."""
+cimport cython
+from onlinekernels._core.rules.forms cimport Form
+from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.formulas.moves cimport Norms, Standing
+from onlinekernels._core.rules.rules cimport Rule
+from onlinekernels._core.run.watch cimport Watch
+from onlinekernels._core.run.workspace cimport Workspace
+
+
+@cython.final
+cdef class Hypothesis:
+    cdef readonly Function function
+    cdef readonly Rule rule
+    cdef readonly Form form
+    cdef Standing now
+    cdef readonly bint averages
+    cdef readonly bint exact_norms
+    cdef readonly bint regression
+    cdef bint two_classes               # with one score, -1 and +1
+    cdef readonly double radius         # |f| stays within this; 0 for no bound
+    cdef Watch watch                    # signs that learning goes wrong
+    cdef Norms without_newcomer         # exact norms: what the norms become if the newcomer does not come
+    cdef Norms ahead_without_newcomer
+    cdef Norms before_joining           # the norms before the latest label joined
+    cdef readonly object offsets        # rows: b, its sum over time
+    cdef double* offset
+    cdef double* offset_sum
+    cdef double scalar_sum              # that of the loss's scalar
+    cdef object constants               # what a constant would say: means of the targets, or how frequent each class is
+    cdef double* constant
+
+    cdef int set_constants(self, constants) except -1
+    cdef int set_offsets(self, offsets) except -1
+    # The three moves
+    cdef bint evaluate(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef bint decide(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil
+    cdef void carry_out(self, Workspace w, Py_ssize_t i) noexcept nogil
+    # Parts of them
+    cdef void hold_against_constant(self, Workspace w) noexcept nogil
+    cdef bint is_wrong(self, Workspace w, Py_ssize_t y) noexcept nogil
+    cdef void let_join(self, Py_ssize_t joined) noexcept nogil
+    cdef void undo_joining(self, Py_ssize_t joined) noexcept nogil
+    cdef bint all_is_finite(self, Workspace w, double k) noexcept nogil
+    cdef void add_average(self, Workspace w) noexcept nogil
+    cdef void append(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef void let_expire(self, Workspace w) noexcept nogil
+    cdef void stay_in_ball(self, Workspace w) noexcept nogil
+    cdef void count_loss(self, Workspace w, Py_ssize_t slot, double residual) noexcept nogil
+    cdef void lose_part(self, Norms* norms, Workspace w, Py_ssize_t first, Py_ssize_t stop, double residual) noexcept nogil
+    cdef void forget(self, Workspace w, Py_ssize_t slot, double k_new) noexcept nogil
+    cdef void lose(self, Norms* norms, Workspace w, Py_ssize_t first, Py_ssize_t stop, double own) noexcept nogil
+    cdef bint square_is_worn(self) noexcept nogil
+    cdef void renew_square(self, double square) noexcept nogil
+    cdef void mind_rounding(self, Workspace w) noexcept nogil
+    cdef int mind_rounding_from_python(self) except -1
+    # The function that predicts
+    cdef int channel(self) noexcept nogil
+    cdef averaged(self, true)
+    cdef void score(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil

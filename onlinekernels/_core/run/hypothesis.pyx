@@ -1,0 +1,558 @@
+"""The hypothesis: a function with offsets, a loss and a rule.
+
+Each example makes three moves.  `evaluate` gives its scores, `decide` asks the rule and changes nothing, `carry_out` does
+what was decided: old terms are transformed, a new one is appended, offsets and the loss's scalar move, a budget and a
+ball are kept.
+"""
+import numpy as np
+from libc.math cimport fabs, fmax, isfinite, sqrt
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array, check_number
+from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY
+from onlinekernels._core.rules.forms cimport OneOutput
+from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
+from onlinekernels._core.formulas.losses cimport Loss, loss_adapts, loss_value
+from onlinekernels._core.formulas.moves cimport Norms, Pace, coefficient_is_tame, is_tame, without_term
+from onlinekernels._core.run.watch cimport (NO_BETTER, NO_TROUBLE, Trial, new_watch, watch_scalar, watch_score,
+                                        watch_step, watch_trial)
+from onlinekernels._core.run.workspace cimport MOVE, POINT, SCORE, Workspace
+
+
+cdef class Hypothesis:
+    """f(x, .) + b.
+
+    Parameters
+    ----------
+    function : Function
+    form : Form
+        What the rule looks at; it knows the rule.
+    loss : tuple
+        (code, scalar, nu, the scalar's own step or 0).
+    offset, average : bool
+    radius : float
+        |f| stays within this; 0 for no bound.
+    exact_norms : bool
+        Keep |f|^2 (and <f, v> of SVMD) exact when a term is dropped.
+    regression : bool
+        Whether y are numbers to predict.
+    against_constant : bool
+        Whether to watch that predictions are better than a constant; see `watch`.
+    """
+
+    def __init__(self, *, Function function, Form form, loss, bint offset, bint average, double radius=0.0,
+                 bint exact_norms=False, bint regression=False, bint against_constant=False):
+        code, scalar, nu, own_step = loss
+        self.function, self.form, self.rule = function, form, form.rule
+        self.now.loss = Loss(code, scalar, nu, own_step)
+        self.now.has_offset = offset
+        self.now.keeps_square = exact_norms
+        self.averages = average
+        self.exact_norms = exact_norms
+        self.regression = regression
+        self.two_classes = isinstance(form, OneOutput) and not regression
+        self.radius = radius
+        self.watch = new_watch(self.now.loss.nu, against_constant)
+        self.set_offsets(np.zeros((2, function.width)))
+        self.set_constants(np.zeros(max(2, function.width)))    # two classes may have one output
+        self.rule.grow(function.width, 1, function.outputs.ahead)
+        self.rule.stand_on(function)
+
+    cdef int set_offsets(self, offsets) except -1:
+        cdef double* data = <double*> array_data(offsets)
+        cdef Py_ssize_t width = offsets.shape[1]
+        self.offsets, self.offset, self.offset_sum = offsets, data, data + width
+        return 0
+
+    cdef int set_constants(self, constants) except -1:
+        cdef double* data = <double*> array_data(constants)
+        self.constants, self.constant = constants, data
+        return 0
+
+    def grow(self, Py_ssize_t width):
+        """Make room for labels that will join; those that learn ahead go on from the last output.
+
+        The function is the last to grow: if that fails, offsets and rule have more room than they need, and no harm is done.
+        """
+        outputs = self.function.outputs
+        known = outputs.n if outputs.ahead else self.function.width
+        wider = np.zeros((2, max(width, self.function.width)))
+        wider[:, :known] = self.offsets[:, :known]
+        if outputs.ahead:
+            wider[:, known:] = wider[:, known - 1:known]
+        self.rule.grow(wider.shape[1], known, outputs.ahead)
+        self.set_offsets(wider)
+        constants = np.zeros(max(2, wider.shape[1]))
+        constants[:len(self.constants)] = self.constants
+        self.set_constants(constants)
+        self.function.grow(width)
+
+    cdef void let_join(self, Py_ssize_t joined) noexcept nogil:
+        """There are so many labels now; what new ones have learned ahead belongs to f from now on."""
+        cdef double newcomers = <double> (joined - self.function.outputs.joined)
+        self.before_joining = self.now.norms
+        self.now.norms.square += newcomers * self.now.ahead.square
+        self.now.norms.product += newcomers * self.now.ahead.product
+        self.function.outputs.let_join(joined)
+
+    cdef void undo_joining(self, Py_ssize_t joined) noexcept nogil:
+        """The labels after these have not joined: their example cannot be learned."""
+        if self.function.outputs.joined != joined:
+            self.now.norms = self.before_joining
+            self.function.outputs.let_join(joined)
+
+    # ---- Evaluate -----------------------------------------------------------------------------
+
+    cdef bint evaluate(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        """f(x_i, .) into w.bare (and v behind it), with the offsets into w.scores; False if they are not finite."""
+        cdef Py_ssize_t l
+        if not (isfinite(w.own[i]) and self.function.point_is_finite(w, i)):
+            w.failure = POINT
+            return False
+        self.function.evaluate(w, i, self.rule.has_trace, w.bare)
+        for l in range(self.function.outputs.n):
+            w.scores[l] = w.bare[l] + self.offset[l]
+            if not isfinite(w.scores[l]):
+                w.failure = SCORE
+                return False
+        return True
+
+    # ---- Decide -------------------------------------------------------------------------------
+
+    cdef bint decide(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil:
+        """The rule's move and the new term into the workspace; False if there is none that is finite."""
+        w.move.scalar = w.move.compared = self.now.loss.scalar
+        w.move.pace, w.move.norms, w.move.ahead = self.now.pace, self.now.norms, self.now.ahead
+        w.targets, w.weight = y, weight
+        w.all_labels = False
+        if not self.form.decide(&self.now, self.offset, y, weight, w.own[i], w):
+            return False
+        if self.averages:
+            self.add_average(w)
+        if not (is_tame(w.move.scalar) and isfinite(w.move.transform[0][0]) and isfinite(w.move.norms.square)
+                and self.rule.is_finite() and (w.all_labels or coefficient_is_tame(w.term.alpha[0], w.own[i]))
+                and self.all_is_finite(w, w.own[i])):
+            w.failure = MOVE
+            return False
+        return True
+
+    cdef bint all_is_finite(self, Workspace w, double k) noexcept nogil:
+        """Whether everything else is: what only some hypotheses have."""
+        cdef Py_ssize_t j
+        if self.now.loss.step > 0.0 and not is_tame(w.move.pace.gap + w.move.pace.weight):
+            return False
+        if self.rule.has_trace:
+            if not (isfinite(w.move.norms.product) and isfinite(w.move.ahead.square) and isfinite(w.move.ahead.product)
+                    and coefficient_is_tame(w.term.alpha[w.term.n], k)):
+                return False
+        if not self.now.has_offset:
+            return True
+        for j in range(w.term.n):
+            if not is_tame(self.offset[w.term.labels[j]] + w.term.offset[j]):
+                return False
+        return self.rule.decide_offsets(self.function.outputs.n, self.offset, w)
+
+    cdef void add_average(self, Workspace w) noexcept nogil:
+        """F <- F + f, with the f that made this prediction."""
+        cdef int last = self.function.frame.channels - 1, j
+        for j in range(last):
+            w.move.transform[last][j] = 1.0 if j == 0 else 0.0
+        w.move.transform[last][last] = 1.0
+
+    # ---- Carry out ----------------------------------------------------------------------------
+
+    cdef void carry_out(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        """Move the offsets, transform the old terms, append the new one, move the scalar, apply the budget."""
+        cdef Py_ssize_t l, k, labels = self.function.outputs.n
+        self.now.t += 1
+        if self.regression:
+            for l in range(labels):
+                watch_score(&self.watch, w.scores[l], w.targets[l])
+        self.scalar_sum += self.now.loss.scalar
+        if self.watch.trial.block:
+            self.hold_against_constant(w)
+        for l in range(labels):
+            self.offset_sum[l] += self.offset[l]
+        if self.now.has_offset:
+            for k in range(w.term.n):
+                self.offset[w.term.labels[k]] += w.term.offset[k]
+        self.rule.accept(&self.now, labels, self.offset, w)
+        if self.watch.trouble == NO_TROUBLE:
+            self.watch.trouble = self.rule.trouble
+        if self.exact_norms:                    # of the hypothesis that is transformed only
+            self.without_newcomer = without_term(&self.now.norms, &w.move.norms, &w.move, self.rule.has_trace)
+            self.ahead_without_newcomer = without_term(&self.now.ahead, &w.move.ahead, &w.move, self.rule.has_trace)
+        self.now.norms, self.now.ahead = w.move.norms, w.move.ahead
+        self.function.transform(w, &w.move.transform[0][0])
+        if self.rule.per_feature:
+            w.mean_step = self.function.descend(w, i, &self.rule.descent)
+        elif w.term.enters and w.own[i] != 0.0:
+            self.append(w, i)
+        self.now.loss.scalar, self.now.pace = w.move.scalar, w.move.pace
+        if self.watch.block:
+            watch_scalar(&self.watch, w.move.compared, w.move.scalar)
+        self.let_expire(w)
+        if self.exact_norms:
+            self.mind_rounding(w)
+        if self.radius > 0.0:
+            self.stay_in_ball(w)
+        self.rule.follow(w)
+        if self.rule.has_trace:
+            watch_step(&self.watch, self.rule.step_at(self.now.t), self.rule.step.rate)
+
+    cdef void hold_against_constant(self, Workspace w) noexcept nogil:
+        """See whether the scores of an example were better than what a constant would have said."""
+        cdef Trial* trial = &self.watch.trial
+        cdef Py_ssize_t l, y
+        cdef double loss = 0.0, constant = 0.0, share
+        cdef bint is_first = trial.total == 0.0
+        trial.total += w.weight
+        if self.regression:
+            share = w.weight / trial.total if trial.total > 0.0 else 0.0
+            for l in range(self.function.outputs.n):
+                loss += loss_value(&self.now.loss, w.scores[l], w.targets[l])
+                constant += loss_value(&self.now.loss, self.constant[l], w.targets[l])
+                self.constant[l] += share * (w.targets[l] - self.constant[l])
+        else:
+            y = w.targets[0] > 0.0 if self.two_classes else <Py_ssize_t> w.targets[0]
+            loss, constant = self.is_wrong(w, y), y != trial.leader
+            self.constant[y] += w.weight
+            if self.constant[y] > self.constant[trial.leader]:
+                trial.leader = y
+        if not is_first:                        # when no constant was known
+            watch_trial(trial, loss, constant, w.weight)
+
+    cdef bint is_wrong(self, Workspace w, Py_ssize_t y) noexcept nogil:
+        """Whether the scores of an example say another class than y."""
+        cdef Py_ssize_t l
+        if self.two_classes:
+            return (w.scores[0] > 0.0) != y
+        for l in range(self.function.outputs.joined):
+            if w.scores[l] > w.scores[y] or (w.scores[l] == w.scores[y] and l < y):
+                return True
+        return False
+
+    cdef void append(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        """Let the example enter; first see who has to go for it."""
+        cdef Py_ssize_t victim
+        self.function.store(w, w.own[i])
+        victim = self.function.victim(w, i)
+        if self.exact_norms and victim != NOBODY:
+            if self.function.residual() >= 0.0:
+                self.count_loss(w, victim, self.function.residual())
+            elif victim == NEWCOMER:
+                self.now.norms, self.now.ahead = self.without_newcomer, self.ahead_without_newcomer
+            else:
+                w.newcomer = True
+                self.forget(w, victim, self.function.value_with(w, victim, i))
+        if victim == NEWCOMER:
+            return
+        if victim != NOBODY:
+            self.function.drop(w, victim)
+        self.function.add(w, i, self.now.t)
+
+    cdef void let_expire(self, Workspace w) noexcept nogil:
+        """Drop the terms that a window has left behind."""
+        cdef Py_ssize_t slot = self.function.expiring(self.now.t)
+        while slot != NOBODY:
+            if self.exact_norms:
+                w.newcomer = False
+                self.forget(w, slot, 0.0)
+            self.function.drop(w, slot)
+            slot = self.function.expiring(self.now.t)
+
+    cdef void stay_in_ball(self, Workspace w) noexcept nogil:
+        """Project f onto the ball of the radius: H (19), through the frame."""
+        cdef double scaling[MAX_CHANNELS][MAX_CHANNELS]
+        cdef int i, j
+        if self.now.norms.square <= self.radius * self.radius:
+            return
+        for i in range(MAX_CHANNELS):
+            for j in range(MAX_CHANNELS):
+                scaling[i][j] = 1.0 if i == j else 0.0
+        scaling[0][0] = self.radius / sqrt(self.now.norms.square)
+        self.function.transform(w, &scaling[0][0])
+        self.now.norms.square = self.radius * self.radius
+
+    # ---- Norms --------------------------------------------------------------------------------
+
+    cdef bint square_is_worn(self) noexcept nogil:
+        """Whether |f|^2 has shrunk so much since it was last computed that old rounding would show."""
+        return not self.rule.has_trace and self.now.norms.square <= 1e-3 * self.now.norms.peak and self.now.norms.peak > 0.0
+
+    cdef void renew_square(self, double square) noexcept nogil:
+        self.now.norms.square = self.now.norms.peak = fmax(0.0, square)
+
+    cdef void mind_rounding(self, Workspace w) noexcept nogil:
+        """Compute |f|^2 anew when it is worn; for kernels in Python that waits for the next example."""
+        cdef double square
+        self.now.norms.peak = fmax(self.now.norms.peak, self.now.norms.square)
+        if self.square_is_worn():
+            square = self.function.square(w)
+            if isfinite(square):
+                self.renew_square(square)
+
+    cdef int mind_rounding_from_python(self) except -1:
+        """The same between two examples."""
+        if self.exact_norms and self.square_is_worn():
+            square = self.function.square_from_python()
+            if square is not None:
+                self.renew_square(square)
+        return 0
+
+    cdef void count_loss(self, Workspace w, Py_ssize_t slot, double residual) noexcept nogil:
+        """<f, v> and |f|^2 when a term, or the newcomer, has been projected onto the others.
+
+        That takes from each function what is orthogonal to the others: its coefficient times the residual of k(x, .).
+        """
+        cdef Py_ssize_t l, k, labels = self.function.outputs.n, n = w.term.n
+        cdef int channel, last = self.rule.has_trace
+        cdef Py_ssize_t joined = self.function.outputs.joined
+        cdef double* of_channel[2]
+        of_channel[0], of_channel[1] = w.xi, w.chi
+        for channel in range(last + 1):
+            if slot != NEWCOMER:
+                self.function.coefficients_of(w, slot, channel, of_channel[channel])
+                continue
+            for l in range(labels):
+                of_channel[channel][l] = 0.0
+            for k in range(n):
+                of_channel[channel][w.term.labels[k]] += w.term.alpha[channel * n + k]
+        for l in range(labels):
+            w.spare[l] = w.xi[l]
+        self.function.outputs.apply(w.spare, w.nodes)           # kappa a
+        self.lose_part(&self.now.norms, w, 0, joined, residual)
+        if self.function.outputs.ahead:
+            self.lose_part(&self.now.ahead, w, joined, joined + 1, residual)
+
+    cdef void lose_part(self, Norms* norms, Workspace w, Py_ssize_t first, Py_ssize_t stop, double residual) noexcept nogil:
+        """Norms of some outputs without what `count_loss` has found to be out of reach."""
+        cdef Py_ssize_t l
+        norms.peak = fmax(norms.peak, norms.square)
+        for l in range(first, stop):
+            norms.square -= residual * w.xi[l] * w.spare[l]
+            if self.rule.has_trace:
+                norms.product -= residual * w.chi[l] * w.spare[l]
+        norms.square = fmax(0.0, norms.square)
+
+    cdef void forget(self, Workspace w, Py_ssize_t slot, double k_new) noexcept nogil:
+        """<f, v> and |f|^2 without the term in a slot (V's erratum: the paper ignores what is dropped).
+
+        f and v at its point are those of the function and, if w.newcomer, of the newcomer that is not in it yet:
+        its coefficients times k_new, its kernel value with the term.
+        """
+        cdef Py_ssize_t l, k, labels = self.function.outputs.n, width = self.function.width, n = w.term.n
+        cdef int channel, last = self.rule.has_trace
+        cdef Py_ssize_t joined = self.function.outputs.joined
+        cdef double own = 0.0
+        cdef double* f = w.bare                     # f at the term's point, and v behind it
+        cdef double* a = w.xi                       # the term's true coefficients in f, over labels
+        cdef double* spare = w.spare
+        self.function.evaluate_slot(w, slot, last, f, &own)
+        if w.newcomer:
+            for channel in range(last + 1):
+                for l in range(labels):
+                    spare[l] = 0.0
+                for k in range(n):
+                    spare[w.term.labels[k]] += w.term.alpha[channel * n + k]
+                self.function.outputs.apply(spare, w.nodes)
+                for l in range(labels):
+                    f[channel * width + l] += k_new * spare[l]
+        self.function.coefficients_of(w, slot, 0, a)
+        for l in range(labels):
+            spare[l] = a[l]
+        self.function.outputs.apply(spare, w.nodes)             # kappa a
+        if last:
+            self.function.coefficients_of(w, slot, 1, w.chi)
+        self.lose(&self.now.norms, w, 0, joined, own)
+        if self.function.outputs.ahead:
+            self.lose(&self.now.ahead, w, joined, joined + 1, own)
+
+    cdef void lose(self, Norms* norms, Workspace w, Py_ssize_t first, Py_ssize_t stop, double own) noexcept nogil:
+        """Norms of some outputs without the term that `forget` has looked at."""
+        cdef Py_ssize_t l, width = self.function.width
+        cdef double* f = w.bare
+        cdef double* a = w.xi
+        cdef double* b = w.chi                      # the term's true coefficients in v
+        for l in range(first, stop):
+            norms.peak = fmax(norms.peak, fmax(norms.square, fabs(own * a[l] * w.spare[l])))
+            norms.square += a[l] * (own * w.spare[l] - 2.0 * f[l])
+        if norms.square < 0.0:
+            norms.square = 0.0
+        if self.rule.has_trace:
+            for l in range(first, stop):
+                norms.product += b[l] * (own * w.spare[l] - f[l]) - a[l] * f[width + l]
+
+    # ---- The function that predicts -----------------------------------------------------------
+
+    cdef int channel(self) noexcept nogil:
+        """The channel that `score` evaluates."""
+        return self.function.frame.channels - 1 if self.averages and self.now.t else 0
+
+    cdef averaged(self, true):
+        """The sum of all hypotheses to their average, if that is what `score` evaluates."""
+        return true / self.now.t if self.channel() else true
+
+    cdef void score(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
+        """Scores of one example, of the averaged hypothesis if this one averages."""
+        cdef Py_ssize_t l, width = self.function.width
+        cdef int channel = self.channel()
+        self.function.evaluate(w, i, channel, w.bare)
+        for l in range(self.function.outputs.joined):
+            out[l] = w.bare[l] + self.offset[l]
+            if channel:
+                out[l] = (w.bare[channel * width + l] + self.offset_sum[l]) / self.now.t
+
+    def intercept(self, bint ahead=False):
+        """b, shape (labels,); of the averaged hypothesis if this one averages. With the output ahead of them, if asked."""
+        rows = self.offsets[:, :self.function.outputs.joined + ahead]
+        return rows[1] / self.now.t if self.averages and self.now.t else rows[0].copy()
+
+    def coefficients(self, bint ahead=False):
+        """True coefficients of the function that predicts: (labels, terms), or weights (labels, n_features)."""
+        return self.averaged(self.function.coefficients(self.channel())[:self.function.outputs.joined + ahead])
+
+    def knots(self, Py_ssize_t j, bint ahead=False):
+        """(keys, counts, coefficients, sizes) of a coordinate's tree, of the function that predicts."""
+        keys, counts, stored, sizes = self.function.forest.tree.contents(j)
+        stored = self.function.forest.by_channel(stored, self.function.outputs.joined + ahead)
+        return keys, counts, self.averaged(self.function.true_rows(stored, self.channel())), sizes
+
+    def component(self, Py_ssize_t j, points):
+        """f_j at values of coordinate j, shape (len(points), labels)."""
+        return self.component_at(j, self.function.forest.mapped(j, points))
+
+    def component_at(self, Py_ssize_t j, keys, bint ahead=False):
+        """f_j at keys of the tree of coordinate j."""
+        forest, outputs = self.function.forest, self.function.outputs
+        stored = forest.by_channel(forest.tree.component(j, keys).T, outputs.joined + ahead)
+        true = self.averaged(forest.scale * self.function.true_rows(stored, self.channel()).T)
+        return np.array([outputs.kappa_times(row) for row in true]).reshape(true.shape)
+
+    def square_on_trees(self, bint ahead=False):
+        """|f|^2 = sum_j sum_p a_jp f_j(p) over the knots p of each coordinate."""
+        total = 0.0
+        for j in range(self.function.n_features):
+            keys, _, true, _ = self.knots(j, ahead)
+            total += np.sum(true.T * self.component_at(j, keys, ahead))
+        return float(total)
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    @property
+    def t(self):
+        """Number of examples learned."""
+        return self.now.t
+
+    @t.setter
+    def t(self, long long t):
+        self.now.t = t
+
+    @property
+    def trouble(self):
+        """What went wrong first, as a number: see `watch`. 0 for nothing."""
+        if self.watch.trouble == NO_TROUBLE and self.watch.trial.failed:
+            return NO_BETTER
+        return self.watch.trouble
+
+    def averages_scalar(self):
+        """Whether the margin or width that goes with the predictions is an average: a loss is convex in f and in it."""
+        return self.averages and self.now.t > 0 and loss_adapts(&self.now.loss)
+
+    def scalar(self, bint latest=False):
+        """The loss's margin or width; of the averaged hypothesis if this one averages, unless it is to be the latest."""
+        return self.scalar_sum / self.now.t if not latest and self.averages_scalar() else self.now.loss.scalar
+    def trial(self):
+        """(examples, mean loss of the model, that of the constant, the most frequent class) of the latest trial it lost."""
+        trial = self.watch.trial
+        return trial.lost, trial.lost_by, trial.lost_to, trial.leader
+
+    def set_scalar(self, double scalar):
+        """Put the margin or width that `scalar` gives where it belongs, if that is known from all examples."""
+        if self.averages_scalar():
+            self.scalar_sum = scalar * self.now.t
+        else:
+            self.now.loss.scalar = scalar
+
+    def step_size(self):
+        """eta of the latest example; of the first one before it has come."""
+        return self.rule.current_step(max(self.now.t, 1))
+
+    def norms(self):
+        """(<f, v>, |f|^2) as they are kept for SVMD, norm balls, ROMMA and ALMA."""
+        return self.now.norms.product, self.now.norms.square
+
+    def begin_with_square(self, double square, double ahead=0.0):
+        """Say what |f|^2 of the function is that this hypothesis starts from, and that of the output ahead of the labels."""
+        cdef Workspace w = Workspace()
+        self.function.make_ready(w)
+        self.now.norms.square = self.now.norms.peak = square
+        self.now.ahead.square = self.now.ahead.peak = ahead
+        if self.radius > 0.0:
+            self.stay_in_ball(w)
+
+    def begin_from(self, offset, *function, long long t=0):
+        """Start from another function, after t examples; ValueError if it does not fit. See `Function.begin_from`."""
+        check_array(offset, "offset", np.float64, (-1,))
+        if len(offset) > self.offsets.shape[1]:
+            raise ValueError(f"offset has {len(offset)} numbers, and there are {self.function.width} outputs")
+        self.function.begin_from(*function, t=t)
+        self.offsets[0, :len(offset)] = offset
+        self.now.t = t
+
+    def state(self):
+        """Everything that learning has changed, as named numbers and arrays; no scratch."""
+        labels = self.function.outputs.kept()
+        ahead = self.now.ahead
+        return {
+            "t": int(self.now.t),
+            "offset": self.offsets[0, :labels].copy(),
+            "offset_sum": self.offsets[1, :labels].copy(),
+            "scalar": self.now.loss.scalar,
+            "scalar_sum": self.scalar_sum,
+            "gap": self.now.pace.gap,
+            "gap_weight": self.now.pace.weight,
+            "square": self.now.norms.square,
+            "product": self.now.norms.product,
+            "peak": self.now.norms.peak,
+            **({"ahead": np.array([ahead.square, ahead.product, ahead.peak])} if self.function.outputs.ahead else {}),
+            **self.rule.state(labels),
+            **self.function.state(),
+        }
+
+    def check_state(self, state):
+        """ValueError unless a state fits."""
+        if type(state["t"]) is not int or not 0 <= state["t"] < 1 << 62:
+            raise ValueError("t is not a number of examples")
+        for name, least in (("scalar", None), ("scalar_sum", None), ("gap", 0.0), ("gap_weight", 0.0), ("square", 0.0), ("product", None),
+                            ("peak", 0.0)):
+            check_number(state[name], name, least)
+        self.function.check_state(state)
+        for name in ("offset", "offset_sum"):
+            check_array(state[name], name, np.float64, (state["labels"],))
+        if self.function.outputs.ahead:
+            square, _, peak = check_array(state["ahead"], "ahead", np.float64, (3,)).tolist()
+            check_number(min(square, peak), "ahead", 0.0)
+        self.rule.check_state(state)
+
+    def restore(self, state):
+        """Continue from a state; ValueError, and nothing changed, if it does not fit."""
+        self.check_state(state)
+        labels = state["labels"]
+        square, product, peak = state["ahead"].tolist() if self.function.outputs.ahead else (0.0, 0.0, 0.0)
+        self.function.restore(state)
+        self.rule.restore(state)
+        self.now.t = state["t"]
+        self.now.loss.scalar, self.scalar_sum = state["scalar"], state["scalar_sum"]
+        self.now.pace = Pace(state["gap"], state["gap_weight"])
+        self.now.norms = Norms(state["square"], state["product"], state["peak"])
+        self.now.ahead = Norms(square, product, peak)
+        self.offsets[0, :labels], self.offsets[1, :labels] = state["offset"], state["offset_sum"]
+
+    def _check(self):
+        """Assert every invariant."""
+        assert self.now.t >= 0 and np.isfinite(self.offsets).all()
+        self.function._check()
+        self.rule._check()
+        if self.function.outputs.ahead:
+            copies = self.offsets[:, self.function.outputs.joined:self.function.outputs.n]
+            assert (copies == copies[:, :1]).all(), "outputs ahead of the labels differ"

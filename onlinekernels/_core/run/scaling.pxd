@@ -1,0 +1,33 @@
+"""Running mean and variance of features, advanced row by row."""
+cimport cython
+from onlinekernels._core.points.sparse cimport Rows
+from onlinekernels._core.run.workspace cimport Workspace
+
+
+@cython.final
+cdef class Scaler:
+    cdef readonly bint sparse               # rows are divided by root mean squares, and not centred
+    cdef readonly bint single               # dense rows are float32
+    cdef readonly Py_ssize_t n_features
+    cdef readonly double memory             # weight of a row that is one example old
+    cdef readonly double count              # sum of the weights
+    cdef public bint stands                 # rows are scaled by what is known, and not taken in
+    cdef object numbers                     # rows: mean, sum of squares, first and second value; and all before the piece
+    cdef double* mean
+    cdef double* square
+    cdef double* first_value                # of a feature that has shown two at most; NaN if there were more
+    cdef double* second_value
+    cdef Py_ssize_t few                     # number of such features, of dense rows
+    cdef double count_before
+    cdef Py_ssize_t few_before
+    # The piece that has been taken in
+    cdef const char* rows
+    cdef Rows sparse_rows
+    cdef Py_ssize_t first
+
+    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m) except -1
+    cdef int attach(self, Workspace w) except -1
+    cdef void go_back(self, Py_ssize_t learned) noexcept
+    cdef void take_in(self, Py_ssize_t m, char* out) noexcept nogil
+    cdef void scale(self, Py_ssize_t m, char* out) noexcept nogil
+    cdef double divisor_of(self, Py_ssize_t j) noexcept nogil

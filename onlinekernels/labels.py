@@ -1,0 +1,2 @@
+"""Structures of labels: the public names of `onlinekernels.nouns`."""
+from onlinekernels.nouns.structures import *  # noqa: F403

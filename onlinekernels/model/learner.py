@@ -1,0 +1,622 @@
+"""What all algorithms share: learning, predicting, the scikit-learn protocol.
+
+An algorithm stores its parameters.  At the first fit they become a `Plan`, and a `State` with the engine
+that holds all that is learned; from then on a call is: validate, encode labels, let the engine run.
+"""
+import copyreg
+
+import numpy as np
+
+from onlinekernels import validation
+from onlinekernels.model import defaults
+from onlinekernels._core.rules.recursive import level_of
+from onlinekernels._core.points.sparse import Rows
+from onlinekernels._core.run.turns import TakesTurns
+from onlinekernels._core.formulas.vecmath import all_finite
+from onlinekernels.model.beginning import Beginning
+from onlinekernels.nouns.budgets import Recent, as_budget
+from onlinekernels.model.fitted import Fitted, only_if
+from onlinekernels.nouns.kernels import Gaussian, as_kernel
+from onlinekernels.model.labels import first_among_equals, label_column
+from onlinekernels.nouns.labelvalues import plain
+from onlinekernels.nouns.losses import as_loss
+from onlinekernels.nouns.params import Parameterized
+from onlinekernels.model.state import State
+from onlinekernels.nouns.steps import as_step
+from onlinekernels.model.trouble import warn_once
+
+__all__ = ["OnlineLearner"]
+
+
+def _task_is(*tasks):
+    return lambda model: model._current_loss().task in tasks
+
+
+class OnlineLearner(Fitted, Parameterized, TakesTurns):
+    """Base of all algorithms: everything but the rule.
+
+    A subclass has an ``__init__`` that stores its parameters and a ``_plan`` that validates them. `_turn.alone` is to learn,
+    `_turn.shared` to predict, `_turn` to look. What several algorithms have in common is described here, and in the
+    docstrings of those that have it; see `onlinekernels.nouns.docstrings`.
+
+    Parameters
+    ----------
+    loss : Loss, str or None
+        What to minimize, or its name; it decides the task. None is `Hinge()`.
+    kernel : Kernel, str, callable or None
+        How examples resemble each other: a kernel, its name, or any callable k(x, z). None is a `Gaussian` whose width
+        follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for numbers, sqrt(d) for novelty, times the
+        size of the features. That is 1 behind ``scale=True``; otherwise a power of two by which the median distance of
+        rows is larger than that of normal deviates, sqrt(2 d) or a little less. `fit` looks at up to 100 of all rows. On a stream the first 10 rows decide, and again the
+        first 100, which are learned anew if the width changes. For sparse rows None is `Linear`, but for novelty. `kernel_`
+        is the kernel in force.
+    average : bool
+        Predict with the average of all hypotheses (K Cor. 5), offsets and adapted margins or widths included, at no cost
+        per step. Needs an unlimited budget.
+    budget : Budget, int or None
+        Which terms stay; an integer means `Recent`, None all of them.
+    offset : bool or None
+        Learn an offset b beside f; it is not regularized. None decides by the kernel: True for a linear one on dense rows,
+        which otherwise goes through 0. `has_offset_` is what was decided.
+    labels : Taxonomy, LabelGraph, Labels or None
+        Structure of the labels, for losses of many classes.
+    class_weight : dict, "balanced" or None
+        {label: weight}; multiplies the loss of its examples, 1 for labels that are not named. "balanced" gives
+        every class the same total, and needs `fit`, which sees them all.
+    scale : bool or RunningScaler
+        Scale the features by running means and deviations first; they are learned and saved with the model.
+        Points and weights of the model are then in scaled units.
+    scale_target : bool or RunningScaler
+        Numbers to predict: scale them by their running mean and deviation, learned and saved with the model. Predictions
+        and progressive scores are in your units; coefficients, the intercept and the width of the loss in scaled ones.
+    epochs : int
+        Passes that `fit` makes; at least 1.
+
+    {Attributes}
+
+    Notes
+    -----
+    Formulas have the letters of the papers. f_t is the function before example t = 1, 2, ... with its label or target
+    y_t, and |f| its norm in the space of the kernel. eta_t is the step, lambda the regularization (c in V), C the
+    penalty, b the offset, omega the size of the budget. rho is the margin of a loss, epsilon or sigma its width, nu the
+    fraction of examples that a nu-loss leaves outside. kappa and Delta are the kernel and the distance of labels.
+    Implicit steps have tau_t = eta_t lambda / (1 + eta_t lambda), adapted steps the meta step mu and the trace v, norm
+    balls the radius gamma. K, I, V and H are papers, and a number in parentheses is an equation there.
+
+    {References}
+    """
+
+    _budget_of_int = Recent
+    _default_kernel = staticmethod(defaults.kernel)
+    _takes_many = False  # whether many classes are fine although the loss is of two
+    _needs_rule = None  # the rule that methods of its own look into
+    offset = False
+    labels = None
+    class_weight = None
+    scale = False
+    scale_target = False
+
+    # ---- Learning -----------------------------------------------------------------------------
+
+    def fit(self, X, y=None, *, classes=None, initial=None):
+        """Forget everything, then learn X, y in the given order, `epochs` times; return self.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or list of objects for a kernel on objects
+        y : labels or targets, for a regression also a matrix of several targets; none for novelty losses
+        classes : both labels, if y does not show them
+        initial : a fitted model whose function is the start f_1
+        """
+        start = _start(initial)
+        with self._turn.alone:
+            before = self._state
+            state, X, y, weights = self._checked(None, X, y, classes, None, start, balanced=True)
+            self._make_passes(before, state, X, y, weights)
+            if classes is None and state.loss.task == "multiclass" and not state.labels.fixed:
+                state.take_labels(state.labels.in_sorted_order())
+            if state.loss.task == "novelty" and state.loss.margin_step is not None:
+                self._place_margin(state, X)
+        return self
+
+    def _make_passes(self, before, state, X, y, weights):
+        """The passes of `fit`."""
+        for epoch in range(self.epochs):
+            self._learn(before, state, X, y, weights, earlier=epoch * len(X))
+
+    def _place_margin(self, state, X):
+        """Put the margin of a detector where a fraction nu of all rows is below it."""
+        X = X if state.plan.takes_objects else state.scaled(X)
+        scores = self._decide(state, X, trusted=True)[:, 0]
+        state.hypothesis.set_scalar(float(np.quantile(scores, state.loss.nu)))
+
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None, *, initial=None):
+        """Learn some more examples, as many as you like at a time; return self.
+
+        One call with n rows gives what n calls with one row give, up to rounding, but faster.
+
+        Parameters
+        ----------
+        X, y : as for `fit`
+        classes : both labels, needed at most on the first call
+        sample_weight : array of shape (n,), multiplies the loss of each example
+        initial : on the first call, a fitted model whose function is the start f_1
+        """
+        start = _start(initial)
+        with self._turn.alone:
+            self._partial_fit(X, y, classes, sample_weight, start)
+        return self
+
+    def _partial_fit(self, X, y, classes=None, sample_weight=None, start=None):
+        before = self._state
+        state, X, y, weights = self._checked(before, X, y, classes, sample_weight, start)
+        self._learn(before, state, X, y, weights)
+
+    def progressive(
+        self,
+        X,
+        y=None,
+        classes=None,
+        sample_weight=None,
+        *,
+        initial=None,
+        return_steps=False,
+        return_margins=False,
+        return_labels=False,
+    ):
+        """Test, then train: learn like `partial_fit` and return the scores just before each update.
+
+        Returns
+        -------
+        scores : array of shape (n,), or (n, n_classes) for many classes, (n, n_targets) for many targets
+            f_t(x_t) + offset, for every task; no margin is subtracted. A class that joins later has 0.
+        steps : array of shape (n,), with return_steps=True
+            The step size of each example.
+        margins : array of shape (n,), with return_margins=True
+            The loss's margin or width when each score was taken, which a nu-loss adapts.
+        labels : array of length n, with return_labels=True
+            What these scores mean: the labels, targets, or +1 and -1 of a detector that `predict` would have given.
+            Only classes that had joined before an example are among them; None if there were none. (An averaged
+            or voting model predicts with its average, and has the labels of its latest f here.)
+
+        Examples
+        --------
+        >>> from onlinekernels import SILK
+        >>> scores, labels = SILK("multiclasshinge").progressive([[0], [0], [5], [5]], list("aabb"), return_labels=True)
+        >>> labels.tolist()
+        [None, 'a', 'a', 'b']
+        """
+        wanted = {"steps": return_steps, "margins": return_margins, "labels": return_labels}
+        return self._progressive((X, y, classes, sample_weight, initial), {name for name in wanted if wanted[name]})
+
+    def _progressive(self, call, wanted, coverage=None):
+        """`progressive`, with what is `wanted` beside the scores: in the order of the list below."""
+        X, y, classes, sample_weight, initial = call
+        start = _start(initial)
+        with self._turn.alone:
+            before = self._state
+            state, X, y, weights = self._checked(before, X, y, classes, sample_weight, start)
+            state.make_ready()
+            joined = state.joined()
+            scores = np.zeros((len(X), state.function.width))
+            trace = {"steps": "steps" in wanted, "scalars": wanted & {"margins", "labels"}, "deviations": "std" in wanted}
+            trace = {name: np.zeros(len(X)) for name, is_wanted in trace.items() if is_wanted}
+            if coverage is not None:
+                trace["reaches"] = np.zeros(len(X) * state.targets)
+                trace["coverage"] = level_of(coverage)
+            known = self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **trace)
+            state = self._state
+            scores, margins = scores[:, : state.joined()], trace.get("scalars")
+            units = 1.0
+            if known is not None:  # what was known of the targets before each row
+                scores, units = state.target_scaler.brought_back(scores, *known)
+                margins = None if margins is None else margins * units[:, 0]
+            found = {"steps": trace.get("steps"), "margins": margins}
+            if "std" in wanted:
+                found["std"] = state.in_units(trace["deviations"], units)
+            if coverage is not None:
+                reach = trace["reaches"].reshape(len(X), -1) * units
+                found["interval"] = np.stack([state._numbers(scores - reach), state._numbers(scores + reach)])
+            if wanted & {"proba", "labels"}:
+                found["labels"] = state.answers_of_their_time(scores, y, joined, margins)
+                if "proba" in wanted:
+                    found["proba"] = state.probabilities_of_their_time(scores, y, joined)
+            scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
+        others = [found[name] for name in ("steps", "margins", "std", "interval", "proba", "labels") if name in wanted]
+        return (scores, *others) if others else scores
+
+    def learn_one(self, x, y=None):
+        """Learn one example, 1-d or an object, with the least overhead; return self."""
+        with self._turn.alone:
+            state = self._state
+            if isinstance(y, (list, np.ndarray)) and np.ndim(y) > 0:
+                several = self._current_loss().task == "regression" and np.size(y) > 1
+                if not several or state is not None and state.targets == 1:
+                    raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
+            if state is None or state.is_special() or self.class_weight is not None:
+                self._partial_fit(self._row(state, x), None if y is None else [y])
+                return self
+            x = self._checked_one(state, x)
+            if state.plan.scale and not state.takes_without_check(x):
+                self._partial_fit(x[None], None if y is None else [y])
+                return self
+            before, (state, target) = state, self._checked_target(state, y)
+            engine = state.engine
+            engine.done = 0
+            try:
+                if state is not before:
+                    self._state = state
+                    state.make_ready()
+                engine.learn_one(x, target)
+            except BaseException as error:
+                state.keep_learned(before, np.array([target][: engine.done]))
+                validation.tell(error, engine.done)
+                raise
+            if state.hypothesis.trouble:
+                warn_once(self._state, self)
+        return self
+
+    def _row(self, state, x):
+        """One example as rows of one."""
+        if validation.is_sparse(x):
+            return validation.check_one_row(x)
+        is_row = state is not None and not state.plan.takes_objects and type(x) is np.ndarray and x.ndim == 1
+        return x[None] if is_row else [x]
+
+    # ---- Predicting ---------------------------------------------------------------------------
+
+    def predict(self, X):
+        """Labels, targets, or +1 (ordinary) and -1 (novel) for the rows of X."""
+        with self._turn.shared:
+            state = self._fitted()
+            return state.answers(self._scores(state, X))
+
+    def predict_one(self, x):
+        """Prediction for one example, 1-d or an object."""
+        with self._turn.shared:
+            state = self._fitted()
+            if state.sparse:
+                scores = self._scores(state, self._row(state, x))
+            elif state.plan.takes_objects:
+                scores = self._decide(state, [self._checked_one(state, x)])
+            else:
+                scores = self._decide(state, state.scaled(self._checked_one(state, x).reshape(1, -1)), trusted=True)
+            return plain(state.answers(scores)[0])
+
+    @only_if(_task_is("binary", "multiclass", "novelty"), " A regressor has predict.")
+    def decision_function(self, X):
+        """Scores: positive for the second of two classes, or for ordinary examples (f - rho).
+
+        A loss of many classes gives one column per class; scikit-learn's one number for two classes if
+        `fit` or `classes=` has settled that there are two.
+        """
+        with self._turn.shared:
+            state = self._fitted()
+            scores = self._scores(state, X)
+            if state.loss.task == "multiclass":
+                labels, scores = state.labels, state.shown(scores.T).T
+                settled = labels.fixed or labels.display is not None
+                return scores[:, 1] - scores[:, 0] if settled and scores.shape[1] == 2 else scores
+            return np.subtract(*state.detected(scores)) if state.loss.task == "novelty" else scores[:, 0]
+
+    @only_if(_task_is("novelty"))
+    def fit_predict(self, X, y=None):
+        """`fit`, then `predict`: +1 for the ordinary and -1 for the novel rows of X."""
+        return self.fit(X).predict(X)
+
+    @only_if(_task_is("novelty"))
+    def score_samples(self, X):
+        """f(x): the lower, the more novel."""
+        with self._turn.shared:
+            state = self._fitted()
+            return state.detected(self._scores(state, X))[0]
+
+    @only_if(
+        lambda model: model._current_loss().probabilistic,
+        ' Probabilities come with the loss "logistic" for two classes, "multiclass_logistic" or "multiclass_squared" for many.',
+    )
+    def predict_proba(self, X):
+        """Probabilities of the classes, shape (n, n_classes)."""
+        with self._turn.shared:
+            state = self._fitted()
+            scores = self._scores(state, X)
+            if state.loss.task == "multiclass":
+                shown = state.shown(state.loss.probabilities(scores).T).T
+                return first_among_equals(shown, state.labels.first_of_best(scores))
+        scores = scores[:, 0]
+        return first_among_equals(state.loss.probabilities(scores), (scores > 0).astype(np.intp))
+
+    @only_if(_task_is("binary", "multiclass", "regression"))
+    def score(self, X, y, sample_weight=None):
+        """Accuracy of a classifier, coefficient of determination R^2 of a regressor (its mean over targets)."""
+        with self._turn.shared:
+            state = self._fitted()
+            scores = self._scores(state, X)
+            predictions = state.answers(scores)
+        if state.loss.task != "regression":
+            y = label_column(y, len(scores))
+            weights = validation.check_weights(sample_weight, len(y))
+            return float(np.average(state.labels.agree(scores, y), weights=weights))
+        y = validation.check_targets(y, len(predictions), state.targets)
+        weights = validation.check_weights(sample_weight, len(y))
+        residual = np.average((y - predictions) ** 2, axis=0, weights=weights)
+        spread = np.average((y - np.average(y, axis=0, weights=weights)) ** 2, axis=0, weights=weights)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            determined = np.where(spread > 0, 1.0 - residual / spread, np.where(residual == 0, 1.0, 0.0))
+        return float(np.mean(determined))
+
+    def _scores(self, state, X):
+        """Scores of all rows, shape (n, outputs)."""
+        if state.plan.takes_objects:
+            return self._decide(state, validation.check_objects(X))
+        if state.plan.scale:
+            return self._decide(state, state.scaled(self._checked_points(state, X)), trusted=True)
+        points = self._checked_points(state, X, finite=not state.function.notices_bad_points)
+        try:
+            return self._decide(state, points)
+        except FloatingPointError:
+            points = self._checked_points(state, X)  # NaN or infinity: say so
+            return self._decide(state, points, trusted=True)
+
+    def _decide(self, state, examples, **how):
+        scores = state.engine.decision(examples, **how)
+        return scores if state.form == "one" or state.labels is None else scores[:, : len(state.labels.order)]
+
+    # ---- Checks -------------------------------------------------------------------------------
+
+    def _checked(self, state, X, y, classes, sample_weight, start, balanced=False):
+        """(state to learn in, X, y, weights), all validated; changes nothing in self.
+
+        `start` is the state whose function the first call starts from, or None.
+        """
+        if state is None:
+            plan = self._first_plan(y, classes)
+            names = validation.feature_names(X)
+            X = plan.checked_points(X)
+            rows = len(X) if balanced else None  # `fit` has all there is
+            unit = 1.0 if start is None else start.plan.unit
+            follows = plan.follows_distances and start is None
+            if follows and balanced:
+                unit = defaults.unit(X)
+            plan = plan.settled(defaults.Data(None if plan.takes_objects else X.shape[1], rows, isinstance(X, Rows), unit))
+            if start is not None:
+                plan.check_start(start)
+            labels = None
+            if plan.loss.task in ("binary", "multiclass"):
+                many = plan.loss.task == "multiclass"
+                is_own = start is None or plan.labels is not None or many and classes is not None
+                labels = plan.first_labels(label_column(y, len(X)), classes) if is_own else start.labels
+            n_targets = 1
+            if plan.loss.task == "regression":
+                y = validation.as_array_once(y)
+                n_targets = validation.count_targets(y)
+            state = State.first(plan, X, labels, n_targets)
+            state.feature_names = None if plan.takes_objects else names
+            state.rows = rows
+            if follows and not balanced and isinstance(plan.kernel, Gaussian):
+                state.beginning = Beginning()
+            if start is not None:
+                state.begin_from(start)
+        else:
+            if start is not None:
+                raise ValueError("initial= starts a model and this one has learned already; call fit to start anew.")
+            if state.stale:
+                state = state.refreshed(self)
+            X = self._checked_points(state, X)
+        weights = validation.check_weights(sample_weight, len(X))
+        state, y = state.with_targets(len(X), y, classes)
+        if self.class_weight is not None:
+            weights = state.class_weights(self.class_weight, y, weights, balanced, self)
+        return state, X, y, weights
+
+    def _first_plan(self, y, classes):
+        """The plan for a first call, which may depend on the labels that it shows or names."""
+        return self._plan()
+
+    def _checked_points(self, state, X, finite=True):
+        """X as a fitted model takes it."""
+        if state.feature_names is not None:
+            validation.check_feature_names(X, state.feature_names, type(self).__name__)
+        dtype = state.function.dtype
+        return state.plan.checked_points(X, state.n_features, dtype, finite, type(self).__name__, state.sparse)
+
+    def _checked_one(self, state, x):
+        """x as a fitted model takes it."""
+        function = state.function
+        if function.takes_objects:
+            return validation.check_objects([x])[0]
+        if not (
+            type(x) is np.ndarray
+            and x.dtype == function.dtype
+            and x.shape == (function.n_features,)
+            and x.flags.c_contiguous
+            and x.flags.aligned
+            and all_finite(x)
+        ):
+            x = validation.check_point(x, n_features=state.n_features, dtype=function.dtype, owner=type(self).__name__)
+        if state.plan.copies_one:
+            x = x.copy()
+        if state.plan.restricts and not state.plan.scale:
+            state.kernel.check_domain(x[None])
+        return x
+
+    def _checked_target(self, state, y):
+        """(state to learn in, y as its engine takes it); changes nothing."""
+        if state.labels is not None:
+            target = state.labels.encode_one(y)
+            if target is not None:
+                return state, target
+        elif type(y) is float and y - y == 0:
+            return state, y
+        state, y = state.with_targets(1, None if y is None else [y], None)
+        return state, y[0]
+
+    def _learn(self, before, state, X, y, weights=None, *, earlier=0, **trace):
+        """Put a state in force and let its engine run, which may end in another state. An error says how many rows were
+        learned, `earlier` ones of the same call included; if none were, a state from `before` the call is in force again.
+        Returns the means and deviations of the targets that were known before each row, if these are scaled.
+        """
+        done, known, knowns, engine = 0, None, [], state.engine
+        is_new = before is None or before.engine is not engine
+        if not state.loss.is_compiled() and isinstance(X, np.ndarray):
+            X = X.copy()  # out of reach of the user's loss
+        if state.under_way is not None or state.beginning_ahead is not None:  # catching up was itself interrupted
+            state.catch_up()
+        engine.done = 0
+        try:
+            self._state = state
+            if state.beginning is not None and state.target_scaler is not None:
+                state.target_scaler.advanced(y, weights)  # all or nothing
+            while state.beginning is not None and done < len(X):
+                if state.beginning.left > 0:
+                    rows, known = state.learn_first(*_from(done, state, X, y, weights), **_trace_from(done, state, trace))
+                    done += rows  # and with nothing in between: an error says `done` and what the engine has done since
+                    engine.done = 0
+                    knowns.append(known)
+                if state.beginning.left == 0:
+                    state = self._state = state.after_first()
+                    engine = state.engine
+            if done == 0:
+                known = state.learn(X, y, weights, **trace)
+            elif done < len(X):
+                knowns.append(state.learn(*_from(done, state, X, y, weights), **_trace_from(done, state, trace)))
+        except BaseException as error:
+            state, learned = self._state, done + engine.done
+            if is_new and earlier + learned == 0:
+                self._state = before
+            elif earlier == 0:
+                state.keep_learned(None if is_new else before, y[: learned * state.targets])
+            validation.tell(error, earlier + learned)
+            raise
+        if state.hypothesis.trouble:
+            warn_once(state, self)
+        return known if not knowns or knowns[0] is None else [np.concatenate(parts) for parts in zip(*knowns)]
+
+    def _current_loss(self):
+        """The loss in force: of the fitted model, else as the parameters say."""
+        if self._state is not None:
+            return self._state.loss
+        return as_loss(getattr(self, "loss", None), self)
+
+    def _fitted(self):
+        if self._state is None:
+            raise validation.not_fitted(self)
+        return self._state
+
+    def __setattr__(self, name, value):
+        """Remember that a parameter changed after fitting: the next call looks at it."""
+        super().__setattr__(name, value)
+        if self._state is not None and name != "_state":
+            self._state.stale = True
+
+    def set_params(self, **params):
+        """Set parameters by name, nested ones as ``kernel__width``; return self.
+
+        On a fitted model, `step`, `regularization`, `penalty` and the `noise` of `KRLS` take effect with the next call; other
+        parameters need `fit` to start anew.
+        """
+        with self._turn:
+            super().set_params(**params)
+            if self._state is not None:
+                self._state.stale = True
+        return self
+
+    def _noun(self, name, value):
+        """The object that None, a name or a number stands for: `kernel__width` works on a default kernel too."""
+        makers = {"kernel": as_kernel, "loss": as_loss, "step": as_step}
+        if name == "budget" and not isinstance(value, str):
+            return as_budget(value, self, self._budget_of_int)
+        if name not in makers:
+            return None
+        return makers[name](1.0 if name == "step" and value is None else value, self)
+
+    # ---- Protocols ----------------------------------------------------------------------------
+
+    @property
+    def _estimator_type(self):
+        try:
+            task = self._current_loss().task
+        except ValueError as error:  # a loss that the first fit will refuse
+            raise AttributeError(str(error)) from error
+        return {"regression": "regressor", "novelty": "outlier_detector"}.get(task, "classifier")
+
+    def __sklearn_tags__(self):
+        """What scikit-learn wants to know; it is imported only when it asks."""
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+
+        kind, loss = self._estimator_type, self._current_loss()
+        return Tags(
+            estimator_type=kind,
+            target_tags=TargetTags(
+                required=kind != "outlier_detector",
+                multi_output=kind == "regressor" and not loss.adapts and not getattr(self, "radius", None),
+            ),
+            # Local kernels need features in their own units; one pass over few rows promises a regression little.
+            classifier_tags=ClassifierTags(poor_score=not self.scale, multi_class=self._takes_many or loss.task == "multiclass")
+            if kind == "classifier"
+            else None,
+            regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,
+            input_tags=InputTags(sparse=as_kernel(self.kernel, self).on_inner_products()),
+        )
+
+    def __sklearn_is_fitted__(self):
+        return self._state is not None
+
+    def save(self, path, *, without=()):
+        """Write the model to one .npz file that `load` continues from, bit for bit.
+
+        Parameters
+        ----------
+        path : str or path
+        without : names among "kernel" and "loss"
+            Python code cannot be saved: leave it out here and give it to `load`.
+        """
+        from onlinekernels.files.modelfile import save
+
+        with self._turn:
+            save(self, path, without=without)
+
+    def __reduce_ex__(self, protocol):
+        return copyreg.__newobj__, (type(self),), self.__getstate__()
+
+    def __getstate__(self):
+        with self._turn:
+            state = self.get_params(deep=False)
+            if self._state is not None:
+                state["_state"] = self._state.to_dict()
+        return state
+
+    def __setstate__(self, state):
+        state = dict(state)
+        learned = state.pop("_state", None)
+        self.__dict__.update(state)
+        if learned is not None:
+            self.__dict__["_state"] = self._restored(learned)
+
+    def _restored(self, learned):
+        """The state that a dictionary describes; ValueError if its parts do not fit each other."""
+        return State.from_dict(learned)
+
+
+def _from(row, state, X, y, weights):
+    """Examples from a row on."""
+    return (X, y, weights) if row == 0 else (X[row:], y[row * state.targets :], None if weights is None else weights[row:])
+
+
+def _trace_from(row, state, trace):
+    """Where the engine writes about examples from a row on."""
+    sizes = {"scores": state.function.width, "reaches": state.targets}
+    parts = {name: part[row * sizes.get(name, 1) :] if name != "coverage" else part for name, part in trace.items()}
+    return {**parts, "earlier": row}
+
+
+def _start(initial):
+    """The state whose function `initial` is, apart from what that model goes on to learn; None for None.
+
+    It is taken before a model's own turn: two models that start from each other must not wait for each other.
+    """
+    if initial is None:
+        return None
+    if type(getattr(initial, "_state", None)) is not State or not isinstance(initial, OnlineLearner):
+        raise ValueError(f"initial must be a fitted model of one function. Got {initial!r} instead.")
+    return State.from_dict(initial.__getstate__()["_state"])

@@ -1,0 +1,109 @@
+"""What the engine notices when learning goes wrong, in words that say what to do."""
+import sys
+import warnings
+
+__all__ = ["LearningWarning", "level_outside", "warn_once"]
+
+SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER = 1, 2, 3, 4, 5, 6  # as in _core/run/watch.pxd
+
+
+class LearningWarning(RuntimeWarning):
+    """Learning goes on, but has gone wrong: a margin that tells nothing apart any more, a loss that explodes, a step that has fallen to nothing,
+    a length that has no end, predictions that are no better than a constant.
+
+    Each model warns once. The message says what to change. To have an error instead::
+
+        warnings.simplefilter("error", onlinekernels.LearningWarning)
+    """
+
+
+def warn_once(state, model):
+    """Warn of what the engine of a model's state has noticed, unless that was said before."""
+    trouble = state.hypothesis.trouble
+    if state.warned or trouble == RESTARTED and state.plan.radius:  # who has a ball knows
+        return
+    state.warned = True
+    if trouble == RESTARTED:
+        message = (
+            "ROMMA has started anew: nothing separates the examples, and |w| |x| would have exceeded 1e5. What may help: "
+            "a cap; a narrower kernel, or kernel + Noise(0.1); PassiveAggressive, which tolerates errors."
+        )
+    elif trouble == NO_BETTER:
+        message = _no_better(state, model.get_params(deep=False))
+    elif trouble in (DIVERGED, STALLED):
+        message = _exploded(state, trouble)
+    else:
+        message = _ran_away(state.loss, state.hypothesis.scalar(latest=True), trouble)
+    warnings.warn(message, LearningWarning, stacklevel=level_outside())
+
+
+def level_outside():
+    """The stack level, for our caller, of the line that called the library."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "onlinekernels":
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _ran_away(loss, scalar, trouble):
+    where = "below" if trouble == SCALAR_BELOW else "above"
+    whats = "scores" if loss.scalar_name == "margin" else "errors |y - f|"
+    advice = [f"give {type(loss).__name__} a margin_step such as 0.1"] if loss.margin_step is None else []
+    if loss.scalar_name == "margin":
+        advice.append("choose a smaller regularization (f has to remember many times 1 / nu examples)")
+        advice.append("a larger width of the kernel")
+    else:
+        advice.append(f"start from a {loss.scalar_name} of the size of the errors, or use scale_target=True")
+    return (
+        f"The {loss.scalar_name} of {loss!r} has run away: it is {scalar:.3g}, and has been {where} all {whats} for "
+        f"a long time, so it tells no examples apart. What may help: {'; '.join(advice)}."
+    )
+
+
+def _exploded(state, trouble):
+    advice = []
+    if not state.plan.scale and state.n_features is not None:
+        advice.append("scale=True, if the features are not of the size of 1")
+    if state.loss.task == "regression" and not state.plan.scale_target:
+        advice.append("scale_target=True, if the targets are not")
+    if trouble == STALLED:
+        advice.append("normalized=True, a smaller meta_step, or a memory below 1")
+    elif state.plan.rule == "recursive":
+        advice.append("a larger noise, or another width of the kernel")
+    elif state.plan.rule == "gradient":
+        advice.append("a smaller step, or SILK, whose steps cannot overshoot")
+    what = (
+        "Learning diverges: many predictions so far were more than ten times as large as any target."
+        if trouble == DIVERGED
+        else "Learning has stalled: the step has adapted itself to less than a millionth of the first."
+    )
+    return f"{what} What may help: {'; '.join(advice) or 'a larger regularization'}."
+
+
+def _no_better(state, parameters):
+    """Which constant does as well, and what may help, as far as the model has it."""
+    examples, loss, constant, leader = state.hypothesis.trial()
+    if state.labels is None:
+        than = "the mean of the targets so far"
+        figures = f"its loss is {loss / constant:.3g} times that of the mean"
+    else:
+        than = f"always answering {state.labels.order[leader]!r}, the most frequent class so far"
+        figures = f"{loss:.1%} mistakes, and {constant:.1%} of that answer"
+    advice = []
+    if "scale" in parameters and not state.plan.scale and state.n_features is not None:
+        advice.append("scale=True, if the features are not of the size of 1")
+    if state.labels is None and "scale_target" in parameters and not state.plan.scale_target:
+        advice.append("scale_target=True, if the targets are not")
+    width = getattr(state.kernel, "width", None)
+    if width is not None:
+        advice.append(f"another width of the kernel than {width:.3g} (evaluate.tune tries several), or a linear kernel")
+    elif state.function.keeps == "weights":
+        advice.append("a kernel that is not linear, such as Gaussian")
+    if not state.plan.offset and "offset" in parameters:
+        advice.append("offset=True")
+    if state.labels is not None and constant < 0.2 and "class_weight" in parameters and not parameters["class_weight"]:
+        advice.append("a class_weight for the rare classes, if they matter more")
+    return (
+        f"This model is no better than {than}: {figures}, in the latest {examples} examples that were compared. What may help: "
+        f"{'; '.join(advice) or 'another kernel'}. Or these features say nothing about what is to be learned."
+    )
