@@ -7,7 +7,7 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.arrays import check_array, check_number
-from onlinekernels._core.functions.maps import NystroemMap
+from onlinekernels._core.functions.nystroem import NystroemMap
 from onlinekernels._core.points.sparse import Rows
 from onlinekernels.model.beginning import Beginning
 from onlinekernels.model.defaults import Data
