@@ -312,7 +312,7 @@ class Merging(Budget):
         if not ops or ops[0]["op"] != "gaussian" or any(op["op"] not in ("scale", "shift") for op in ops[1:]):
             raise ValueError(f"budget={self!r} needs a Gaussian kernel, times or plus constants. Got {plan.kernel!r}; "
                              "Projecting works with every kernel.")
-        if plan.exact_norms:
+        if plan.rule.exact_norms:
             raise ValueError(f"budget={self!r} moves points, so that |f| cannot be kept exact here. Use Projecting.")
         if plan.relates_labels:
             raise ValueError(f"budget={self!r} needs the delta kernel between labels; a Taxonomy has another. Use Projecting.")
