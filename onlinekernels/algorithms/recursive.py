@@ -175,8 +175,7 @@ class KRLS(OnlineLearner):
         with self._turn.shared:
             state, rule, scores, deviations = self._known(X)
             reach = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.reaches(coverage)[: state.targets]
-            mean, reach = state.answers(scores), state._numbers(reach * _units(state, scores))
-            return np.stack([mean - reach, mean + reach])
+            return np.stack([state._numbers(end) for end in state.interval(scores, reach)])
 
     def log_density(self, X, y):
         """Logarithms of the predictive density of targets y, or of the probability of labels y, shape (n,).

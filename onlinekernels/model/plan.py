@@ -29,7 +29,7 @@ from onlinekernels.model.labels import BinaryLabels, ManyLabels
 from onlinekernels.nouns.losses import Hinge, Loss, MulticlassSquared, as_loss
 from onlinekernels.nouns.maps import feature_map
 from onlinekernels.nouns.params import same_parameters
-from onlinekernels.nouns.scaling import as_memory, in_words
+from onlinekernels.nouns.scaling import as_memory, as_target_scaling, in_words
 from onlinekernels.nouns.steps import Fixed, MetaDescent, Step, as_step
 from onlinekernels.nouns.structures import LabelStructure, Taxonomy
 
@@ -153,7 +153,7 @@ class Plan:
             offset=not second_order and validation.check_flag(learner, "offset", or_none=True),
             average=average,
             scale=as_memory(learner.scale, learner),
-            scale_target=as_memory(learner.scale_target, learner, "scale_target"),
+            scale_target=as_target_scaling(learner.scale_target, learner),
             second_order=second_order,
         )
         plan.pending = pending
@@ -211,7 +211,8 @@ class Plan:
                 raise ValueError("labels is not a label structure")
             self.labels.validate()
         for name in ("regularization", "penalty", "radius", "threshold", "scale", "scale_target"):
-            validation.check_not_negative(self, name)
+            if getattr(self, name) != "log" or name != "scale_target":
+                validation.check_not_negative(self, name)
         for name in ("exact", "exact_norms", "keeps_terms", "offset", "average"):
             validation.check_flag(self, name)
         if self.rule not in RULES:
@@ -336,7 +337,8 @@ class Plan:
             raise ValueError("initial has an offset; this model needs offset=True to start from it.")
         if bool(self.scale) != bool(start.plan.scale):
             raise ValueError("initial and this model must both scale their features, or neither.")
-        if bool(self.scale_target) != bool(start.plan.scale_target):
+        if bool(self.scale_target) != bool(start.plan.scale_target) or "log" in {self.scale_target, start.plan.scale_target} - {
+                self.scale_target}:
             raise ValueError("initial and this model must both scale their targets, or neither.")
 
     def is_perceptron(self):
