@@ -271,7 +271,7 @@ FAULTS = [
     ("state.py", "sklearn interface labels progressive_labels", [
         ("len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))", "len(y) / (len(counts) * np.maximum(counts, 1))"),
         ("np.abs(scores - rho) <= rounding", "np.abs(scores - rho) <= 0"),
-        ("self.target_scaler.memory = self.plan.scale_target", "pass"),
+        ("self.target_scaler.kind = self.plan.scale_target", "pass"),
         ("chosen if sample_weight is None else chosen * sample_weight", "chosen"),
     ]),
     ("learner.py", "interface errors independence threads long_streams parameters", [

@@ -70,7 +70,7 @@ class Member:
     @staticmethod
     def _in_units(state, deviations):
         scaler = state.target_scaler
-        return deviations if scaler is None else deviations[:, None] * scaler.deviations()
+        return deviations if scaler is None else deviations[:, None] * scaler.known()[1]
 
     def mapped(self, X):
         """Rows as the model takes them."""
