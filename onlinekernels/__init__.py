@@ -49,6 +49,7 @@ from onlinekernels.nouns.budgets import (
     Unlimited,
     Window,
 )
+from onlinekernels.nouns.encoding import RunningEncoder
 from onlinekernels.nouns.kernels import (
     Constant,
     Gaussian,
@@ -163,6 +164,7 @@ __all__ = [
     "Quantile",
     "Squared",
     "SquaredInsensitive",
+    "RunningEncoder",
     "RunningScaler",
     "LearningWarning",
     "Decaying",
