@@ -51,6 +51,7 @@ from onlinekernels.nouns.budgets import (
     Unlimited,
     Window,
 )
+from onlinekernels.nouns.encoding import RunningEncoder
 from onlinekernels.nouns.kernels import (
     Constant,
     Gaussian,
@@ -167,6 +168,7 @@ __all__ = [
     "Quantile",
     "Squared",
     "SquaredInsensitive",
+    "RunningEncoder",
     "RunningScaler",
     "LearningWarning",
     "Decaying",

@@ -1,7 +1,7 @@
 """Streams of examples to learn from, one after the other.
 
 ``generators`` makes them up, as the papers do; ``readers`` reads them from files and from standard
-input, chunk by chunk; ``shipped`` are three small real ones.
+input, chunk by chunk; ``series`` makes rows of a time series; ``shipped`` are three small real streams.
 """
 
 from onlinekernels.streams.generators import (
@@ -12,6 +12,7 @@ from onlinekernels.streams.generators import (
 )
 from onlinekernels.streams.parsers import BadRow
 from onlinekernels.streams.readers import ChangedFile, Reader, read
+from onlinekernels.streams.series import Lags, lagged
 from onlinekernels.streams.shipped import digits, sunspots, tumours
 
 __all__ = [
@@ -26,4 +27,6 @@ __all__ = [
     "Reader",
     "BadRow",
     "ChangedFile",
+    "Lags",
+    "lagged",
 ]
