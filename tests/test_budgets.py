@@ -92,6 +92,7 @@ def many_classes(y):
 # ---- Projecting ---------------------------------------------------------------------------------------------------
 
 
+@covering(2)
 @each("chunk", CHUNKS)
 @each("size, tolerance", [(1, 0.0), (12, 0.0), (30, 0.1)])
 @each("learner", LEARNERS)

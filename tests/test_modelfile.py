@@ -746,6 +746,12 @@ def test_a_consistent_digest_does_not_excuse_an_inconsistent_state(saved, name):
 
 
 class TestInconsistentWeightsAndObjects:
+    @each("change", [lambda pairs: pairs + 1, lambda pairs: pairs - 1, lambda pairs: pairs + 2**30])
+    def test_pairs_of_labels(self, tmp_path, change):
+        model = ok.NORMA("multiclass_hinge", ok.Gaussian(1.5), budget=9).partial_fit(X, np.arange(len(X)) % 3)
+        model.save(tmp_path / "m.npz")
+        refused(rewritten(tmp_path / "m.npz", in_array("pairs", change)))
+
     @each("weights", [np.zeros((1, 2)), np.zeros((2, 3)), np.zeros(3), [[NAN, 0, 0]], [["a", "b", "c"]], 5])
     def test_weights(self, tmp_path, weights):
         ok.NORMA("squared", "linear").partial_fit(X, TARGETS).save(tmp_path / "m.npz")

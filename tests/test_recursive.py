@@ -3,7 +3,7 @@ import os
 
 import numpy as np
 import pytest
-from cases import each
+from cases import covering, each
 from reference_recursive import PLACE, Exact, Pieces, gaussian
 
 import onlinekernels as ok
@@ -129,6 +129,7 @@ KERNELS = {
 }
 
 
+@covering(1)
 @each("name", KERNELS)
 @each("memory", [1.0, 0.95])
 def test_any_kernel_is_the_prior_of_a_process(name, memory):
@@ -285,6 +286,7 @@ def same_up_to_rounding(model, other, tolerance=1e-8):
             np.testing.assert_equal(second[name], value, err_msg=name)
 
 
+@covering(1)
 @each("setting", SETTINGS)
 @each("stream", STREAMS)
 def test_a_chunk_is_a_loop(stream, setting):
