@@ -39,8 +39,8 @@ FAULTS = [
     ]),
     ("losses.h", "losses implicit oracle", [
         ("size * delta / (1.0 + size * k)", "size * delta / (1.0 + k)"),
-        ("-ok_loss_cap(loss, -1.0) * size, ok_loss_cap(loss, 1.0) * size",
-         "-ok_loss_cap(loss, 1.0) * size, ok_loss_cap(loss, -1.0) * size"),
+        ("ok_clip(delta / k, -ok_loss_cap(loss, -1.0) * size, ok_loss_cap(loss, 1.0) * size)",
+         "ok_clip(delta / k, -ok_loss_cap(loss, 1.0) * size, ok_loss_cap(loss, -1.0) * size)"),
         ("size * delta / (s + size * k)", "size * delta / (1.0 + size * k)"),
         ("fabs(alpha) > 1e-12 * natural ? alpha : 0.0", "alpha"),
         ("ok_expit(z) * ok_expit(-z)", "ok_expit(z)"),
