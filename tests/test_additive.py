@@ -427,14 +427,14 @@ def test_wrong_shapes_are_refused():
 
 
 @each("order", ["sorted", "reversed", "random"])
-def test_a_hundred_thousand_keys_make_a_low_tree_of_few_bytes(order):
-    keys = np.arange(1, 100_001) * 2e-5
+def test_many_keys_make_a_low_tree_of_few_bytes(order):
+    keys = np.arange(1, 40_001) * 5e-5
     keys = {"sorted": keys, "reversed": keys[::-1], "random": np.random.default_rng(0).permutation(keys)}[order]
     tree, one = Tree(("spline", 1)), np.ones(1)
     for row in keys.reshape(-1, 1).copy():
         tree.add(row, one)
     assert len(tree.contents(0)[3]) <= 6                # levels: blocks are at least half full
-    assert tree.size == 100_000
+    assert tree.size == 40_000
     assert tree.nbytes <= 150 * tree.size
     expected = np.sum(coordinate_kernel(("spline", 1), keys, 0.7777))
     np.testing.assert_allclose(tree.evaluate(np.array([0.7777]))[0], float(expected), rtol=1e-11)
@@ -839,14 +839,14 @@ def test_unlimited_trees_have_knots_instead_of_terms():
         ok.NORMA("hinge", ok.AdditiveSpline()).knots_   # not fitted
 
 
-def test_a_million_examples_keep_a_thousand_knots():
+def test_many_examples_keep_a_thousand_knots():
     rng = np.random.default_rng(0)
     values = np.sort(rng.uniform(-5.0, 5.0, size=(1000, 2)), axis=0)
     model = ok.NORMA("squared", ok.AdditiveExponential(), step=0.05, regularization=1e-4)
-    for _ in range(10):
+    for _ in range(3):
         X = np.column_stack([values[rng.integers(0, 1000, 100_000), j] for j in range(2)])
         model.partial_fit(X, np.sin(X[:, 0]) + 0.1 * X[:, 1] ** 2)
-    assert model.t_ == 1_000_000
+    assert model.t_ == 300_000
     for j in range(2):
         np.testing.assert_array_equal(model.knots_[j], values[:, j])
     assert len(pickle.dumps(model)) < 1_000_000

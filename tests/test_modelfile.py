@@ -952,7 +952,10 @@ class TestArchive:
                 with file.open(f"a{i}.npy", "w", force_zip64=True) as member:
                     np.save(member, np.array([i]))
         assert archive.read_arrays(buffer.getvalue())["a7"].tolist() == [7]
-        # More members than two bytes count: the record for many is used.
+
+    @pytest.mark.slow
+    def test_more_members_than_two_bytes_count(self):
+        """The record for many is used."""
         empty = io.BytesIO()
         np.save(empty, np.zeros(0))
         buffer = io.BytesIO()
@@ -963,12 +966,12 @@ class TestArchive:
 
     @pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
     def test_a_bomb_takes_no_memory(self, tmp_path):
-        np.savez_compressed(tmp_path / "bomb.npz", header=np.zeros(2**27))
+        np.savez_compressed(tmp_path / "bomb.npz", header=np.zeros(2**24))  # 128 MB
         code = (
             "import resource, onlinekernels as ok\n"
             "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
             f"try: ok.load({str(tmp_path / 'bomb.npz')!r})\n"
-            "except ValueError: print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 100_000)\n")
+            "except ValueError: print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 60_000)\n")
         result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert result.stdout == "True\n", result.stderr
 
