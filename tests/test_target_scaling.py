@@ -202,6 +202,7 @@ def test_a_model_that_learns_is_not_warned_of():
 SETS = ["airfoil", "bike_hour", "california", "concrete", "kin8nm", "power_plant", "wine_red"]
 
 
+@pytest.mark.slow
 @each("name", SETS)
 def test_defaults_on_real_regressions(name):
     """Behind a running scaler, 6000 rows shuffled: better than the running mean, near a linear model or better."""
