@@ -144,21 +144,29 @@ FAULTS = [
         ("rise * k_i[slot] - fall * k_j[slot]", "rise * k_i[slot]"),
         ("(t + 1 - self.dictionary.born(slot)) % self.cycle == 0", "False"),
     ]),
-    ("kernelbudgets.pyx", "budgets terms", [
+    ("span.pyx", "budgets terms", [
         ("fmax(0.0, own - ok_dot(self.way, self.way, self.n))", "own"),
         ("self.shares[i] * self.shares[i] / self.residual", "self.shares[i] / self.residual"),
+    ]),
+    ("projecting.pyx", "budgets terms", [
         ("fmax(self.tolerance, self.floor)", "self.floor"),
         ("loss[j] <= least * NEARLY", "loss[j] < least * NEARLY"),
         ("value * column[n + 1]", "value * column[n]"),
+    ]),
+    ("merging.pyx", "budgets terms", [
         ("self.bound[j] <= least * NEARLY and (found == n or self.born(terms, j) < self.born(terms, found))",
          "self.bound[j] <= least * NEARLY"),
         ("share * there[j] + (1.0 - share) * here[j] - apart", "share * there[j] + (1.0 - share) * here[j]"),
         ("self.shift /= scale", "pass"),
+        ("self.rows.point_moved(slot)", "pass"),
+    ]),
+    ("shrinking.pyx", "budgets terms", [
         ("15.0 / 32.0 * self.mistakes - self.damage", "0.5 * self.mistakes - self.damage"),
         ("self.damage += phi * (square * phi + 2.0 * sigma)", "self.damage += phi * square"),
+    ]),
+    ("redundant.pyx", "budgets terms", [
         ("self.side[slot] * (scores[0] - gone[0] * k)", "self.side[slot] * scores[0]"),
         ("score > best", "score < best"),
-        ("self.rows.point_moved(slot)", "pass"),
     ]),
     ("hypothesis.pyx", "margin errors labels progressive_labels interface budgets oracle outputs", [
         ("self.offset_sum[l] += self.offset[l]", "pass"),
@@ -197,14 +205,20 @@ FAULTS = [
         ("sqrt(own) if own > 1.0 else 1.0", "1.0"),
     ]),
     ("maps.pyx", "maps", [
+        ("self.factor / sqrt(square)", "self.factor / square"),
+    ]),
+    ("fourier.pyx", "maps", [
         ("sqrt(2.0 * scale / size)", "sqrt(scale / size)"),
         ("self.phases - fill * frequencies[self.n_features:].sum(axis=0)", "self.phases"),
         ("not np.array_equal(state[\"frequency\"], self.frequencies[:, 0])", "False"),
-        ("self.factor = sqrt(scale)", "self.factor = scale"),
     ]),
     ("tree.pyx", "additive", [
         ("min(ok_count_below(block + HIGH, x[0], FAN), size - 1)", "min(ok_count_below(block + HIGH, x[0], FAN), size)"),
+    ]),
+    ("balanced.pyx", "additive", [
         ("self.height[j] += 1", "pass"),
+    ]),
+    ("additive.pyx", "additive", [
         ("1.0 / (high - low)", "1.0 / high"),
     ]),
     ("additive.h", "additive", [

@@ -574,8 +574,14 @@ def in_params(**values):
     """Parameters, both as the user gave them and as they are in force."""
     def edit(header, arrays):
         header["params"].update(values)
-        header["state"]["plan"].update(values)
+        plan = header["state"]["plan"]
+        for name, value in values.items():
+            (plan["rule"]["params"] if name in plan["rule"]["params"] else plan)[name] = value
     return edit
+
+
+def in_rule(noun, **params):
+    return lambda header, arrays: header["state"]["plan"].update(rule={"noun": noun, "params": params})
 
 
 def in_array(name, change):
@@ -653,6 +659,14 @@ INCONSISTENT = {
     "unknown parameter": lambda header, arrays: header["params"].update(bogus=1),
     "parameter missing": removed("params", "kernel"),
     "part of the plan missing": removed("state", "plan", "kernel"),
+    "part of the plan unknown": lambda header, arrays: header["state"]["plan"].update(threshold=0.0),
+    "rule by name": lambda header, arrays: header["state"]["plan"].update(rule="gradient"),
+    "rule unknown": in_rule("Bogus"),
+    "rule a step": in_rule("Fixed", rate=0.1),
+    "rule of another algorithm": in_rule("Ball", radius=0.1),
+    "rule without parameters": removed("state", "plan", "rule", "params", "step"),
+    "rule with unknown parameters": in_rule("Gradient", step={"noun": "Fixed", "params": {"rate": 0.1}}, bogus=1),
+    "rule with a step of another kind": in_rule("Gradient", step={"noun": "Gaussian", "params": {"width": 1.0}}),
     "plan missing": removed("state", "plan"),
     "plan a list": in_state(plan=[1]),
     "parameters a list": lambda header, arrays: header.update(params=[1]),

@@ -6,7 +6,7 @@ from onlinekernels.algorithms import ILK, NORMA, SILK
 from onlinekernels.nouns.budgets import Recent
 from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, mistakes, untuned, watch
-from onlinekernels.experiments.panels import Bars, Lines, Points
+from onlinekernels.experiments.panels import Dots, Lines, Points
 from onlinekernels.nouns.kernels import Gaussian
 from onlinekernels.nouns.losses import Hinge
 from onlinekernels.streams import drifting_mixtures
@@ -64,7 +64,7 @@ def run(data, quick, seeds):
         ],
         panels=[
             _picture_of_the_stream(),
-            Bars(f"mistakes, {len(seeds)} trials, width {WIDTH}", "mistakes", shown),
+            Dots(f"mistakes, {len(seeds)} trials, width {WIDTH}", "mistakes", shown),
             Points(
                 "each trial, and a line where both are equal",
                 "mistakes of ILK",

@@ -89,7 +89,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     _budget_of_int = Recent
     _default_kernel = staticmethod(defaults.kernel)
     _takes_many = False  # whether many classes are fine although the loss is of two
-    _needs_rule = None  # the rule that methods of its own look into
+    _rule = None  # the class of its rule
+    average = False
     offset = False
     labels = None
     class_weight = None
@@ -529,6 +530,11 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         if name not in makers:
             return None
         return makers[name](1.0 if name == "step" and value is None else value, self)
+
+    def _in_force(self, name):
+        """What stands for a parameter that is None, in the plan or in its rule; None if nothing does."""
+        plan = self._plan() if self._state is None else self._state.plan
+        return getattr(plan, name, getattr(getattr(plan, "rule", None), name, None))
 
     # ---- Protocols ----------------------------------------------------------------------------
 
