@@ -19,7 +19,7 @@ from onlinekernels._core.points.points import DensePoints, Objects
 from onlinekernels._core.functions.posterior import WeightsPosterior
 from onlinekernels._core.rules.recursive import Innovations, Recursive
 from onlinekernels._core.run.scaling import Scaler
-from onlinekernels._core.rules import rules
+from onlinekernels._core.rules import gradient, implicit, margins, metadescent
 from onlinekernels._core.points.sparse import SparsePoints
 from onlinekernels._core.functions.terms import KernelTerms
 from onlinekernels._core.functions.weights import MappedWeights, SparseWeights, Weights
@@ -41,22 +41,22 @@ AGGRESSIVE_LOSSES = {"Hinge", "Novelty", "Absolute", "Insensitive", "MulticlassH
 
 # By name: a rule of the core, and what makes it that one
 RULES = {
-    "gradient": (rules.Gradient, {}),
-    "implicit": (rules.Implicit, {}),
-    "aggressive": (rules.Aggressive, {}),
-    "aggressive squared": (rules.Aggressive, {"squared": True}),
-    "relaxed": (rules.Relaxed, {}),
-    "relaxed aggressive": (rules.Relaxed, {"aggressive": True}),
-    "ball": (rules.Ball, {}),
-    "approximate": (rules.Approximate, {}),
+    "gradient": (gradient.Gradient, {}),
+    "implicit": (implicit.Implicit, {}),
+    "aggressive": (margins.Aggressive, {}),
+    "aggressive squared": (margins.Aggressive, {"squared": True}),
+    "relaxed": (margins.Relaxed, {}),
+    "relaxed aggressive": (margins.Relaxed, {"aggressive": True}),
+    "ball": (margins.Ball, {}),
+    "approximate": (margins.Approximate, {}),
     "recursive": (Recursive, {}),
     "pairwise": (Pairwise, {}),
-    "projected": (rules.Projected, {}),
+    "projected": (margins.Projected, {}),
 }
 
 SECOND_ORDER_LOSSES = {"Squared", "MulticlassSquared"}
 MOST_WEIGHTS = 8192  # of second order: their covariance has the square of that
-ADAPTIVE_RULES = {"gradient": rules.MetaDescent, "implicit": rules.ImplicitMetaDescent}  # with step=MetaDescent
+ADAPTIVE_RULES = {"gradient": metadescent.MetaDescent, "implicit": metadescent.ImplicitMetaDescent}  # with step=MetaDescent
 WEIGHTLESS = {"relaxed", "relaxed aggressive", "ball", "approximate"}  # rules that know no weights of examples
 
 

@@ -3,7 +3,9 @@ cimport cython
 from onlinekernels._core.functions.coefficients cimport Budget, Coefficients
 from onlinekernels._core.points.dictionary cimport SquareTable, Table
 from onlinekernels._core.points.kernelrows cimport KernelRows
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.functions.function cimport Scratch
+from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.piece cimport Piece
 
 
 @cython.final
@@ -39,13 +41,12 @@ cdef class Projecting(Budget):
     cdef readonly Span span
     cdef double floor                   # residuals below it, relative to k(x, x), are rounding
     cdef readonly bint newcomers_yield  # when it is full, it is always the newcomer that is projected
-    cdef bint stays_out                 # the next newcomer is projected in any case
     cdef bint expected                  # the span has followed already: somebody leaves, or enters
 
-    cdef double look(self, Coefficients terms, Workspace w, double own) noexcept nogil
-    cdef Py_ssize_t cheapest(self, Span span, Coefficients terms, Workspace w) noexcept nogil
-    cdef void share_out_newcomer(self, Coefficients terms, Workspace w) noexcept nogil
-    cdef void share_out(self, Coefficients terms, Workspace w, Py_ssize_t slot, Py_ssize_t place) noexcept nogil
+    cdef double look(self, Coefficients terms, const double* values, double own) noexcept nogil
+    cdef Py_ssize_t cheapest(self, Span span, Coefficients terms, const Term* term) noexcept nogil
+    cdef void share_out_newcomer(self, Coefficients terms, const Term* term) noexcept nogil
+    cdef void share_out(self, Coefficients terms, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place) noexcept nogil
 
 
 cdef class PairBudget(Budget):
@@ -54,7 +55,7 @@ cdef class PairBudget(Budget):
     cdef double* row                    # the newcomer's numbers with all slots in use,
     cdef double own                     # and with itself
 
-    cdef void take_row(self, Coefficients terms, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef void take_row(self, Coefficients terms, Piece piece, Py_ssize_t i) noexcept nogil
 
 
 @cython.final
@@ -73,11 +74,11 @@ cdef class Merging(PairBudget):
 
     cdef Py_ssize_t smallest(self, Coefficients terms, double size) noexcept nogil
     cdef void look_around(self, Coefficients terms, Py_ssize_t victim) noexcept nogil
-    cdef Py_ssize_t cheapest(self, Coefficients terms, Workspace w, Py_ssize_t victim, double* share) noexcept nogil
-    cdef Py_ssize_t nearest(self, Coefficients terms, Workspace w, Py_ssize_t victim, double* share) noexcept nogil
+    cdef Py_ssize_t cheapest(self, Coefficients terms, const Term* term, Py_ssize_t victim, double* share) noexcept nogil
+    cdef Py_ssize_t nearest(self, Coefficients terms, const Term* term, Py_ssize_t victim, double* share) noexcept nogil
     cdef long long born(self, Coefficients terms, Py_ssize_t j) noexcept nogil
-    cdef void merge(self, Coefficients terms, Workspace w, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share,
-                    double of_other, double of_slot) noexcept nogil
+    cdef void merge(self, Coefficients terms, Piece piece, const Term* term, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot,
+                    double share, double of_other, double of_slot) noexcept nogil
 
 
 @cython.final
@@ -97,6 +98,6 @@ cdef class Redundant(PairBudget):
     cdef double* used                   # (outputs,): 1 if a term has a coefficient there, others do not count yet
 
     cdef bint counts(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
-    cdef void take_scores(self, Coefficients terms, Workspace w) noexcept nogil
+    cdef void take_scores(self, Coefficients terms, const Term* term) noexcept nogil
     cdef double margin_without(self, Coefficients terms, Py_ssize_t slot, Py_ssize_t other) noexcept nogil
     cdef Py_ssize_t mistakes_without(self, Coefficients terms, Py_ssize_t other) noexcept nogil

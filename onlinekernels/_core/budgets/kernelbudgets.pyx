@@ -9,7 +9,9 @@ from onlinekernels._core.points.dictionary cimport SquareTable
 from onlinekernels._core.points.kernelrows cimport CompiledRows
 from onlinekernels._core.points.kernels cimport GAUSSIAN, SCALE, SHIFT
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot, ok_exp_array, ok_rotate
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.functions.function cimport Scratch
+from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.piece cimport Piece
 
 cdef enum:
     VECTORS = 8         # of a span, beside its factor
@@ -200,41 +202,40 @@ cdef class Projecting(Budget):
         """When it is full, those that are there stay."""
         self.newcomers_yield = True
 
-    cdef double look(self, Coefficients terms, Workspace w, double own) noexcept nogil:
+    cdef double look(self, Coefficients terms, const double* values, double own) noexcept nogil:
         """What part of the newcomer is orthogonal to the terms."""
         if not self.span.looked:
-            self.span.look(w.values, terms.dictionary.start, own)
+            self.span.look(values, terms.dictionary.start, own)
         return self.span.residual / own
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil:
+    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
         cdef Py_ssize_t place = self.span.n, slot
-        cdef bint spanned = self.look(terms, w, w.own[i]) <= fmax(self.tolerance, self.floor)
-        if not spanned and not self.stays_out:
+        cdef bint spanned = self.look(terms, w.piece.values, w.piece.own[i]) <= fmax(self.tolerance, self.floor)
+        if not spanned and not term.stays_out:
             if terms.count < self.most:
                 self.span.append()
                 self.expected = True
                 return NOBODY
             if not self.newcomers_yield:
-                place = self.cheapest(self.span, terms, w)
-        self.stays_out = False
+                place = self.cheapest(self.span, terms, term)
         if place == self.span.n:
-            self.share_out_newcomer(terms, w)
+            self.share_out_newcomer(terms, term)
             return NEWCOMER
         slot = self.span.order[place]
         self.span.append()
         self.residual = self.span.leave(place)
-        self.share_out(terms, w, slot, place)
+        self.share_out(terms, term, &w.old, slot, place)
         self.expected = True
         return slot
 
-    cdef Py_ssize_t cheapest(self, Span span, Coefficients terms, Workspace w) noexcept nogil:
+    cdef Py_ssize_t cheapest(self, Span span, Coefficients terms, const Term* term) noexcept nogil:
         """Whose projection onto the others and the newcomer loses least: a place in the span, its end for the newcomer."""
         cdef Py_ssize_t j, k, row
         cdef double* loss = span.column         # free to use
         cdef double coefficient, least, share
         least = 0.0
-        for k in range(w.term.n):
-            least += w.term.stored[k] * w.term.stored[k]
+        for k in range(term.n):
+            least += term.stored[k] * term.stored[k]
         least *= span.residual
         for j in range(span.n):
             loss[j] = 0.0
@@ -249,7 +250,7 @@ cdef class Projecting(Budget):
                 return j
         return span.n
 
-    cdef void share_out_newcomer(self, Coefficients terms, Workspace w) noexcept nogil:
+    cdef void share_out_newcomer(self, Coefficients terms, const Term* term) noexcept nogil:
         cdef Py_ssize_t k, j, row
         cdef int channel
         cdef double* stored
@@ -257,13 +258,13 @@ cdef class Projecting(Budget):
         self.residual = self.span.residual
         self.span.looked = False
         for channel in range(terms.channels):
-            for k in range(w.term.n):
-                value = w.term.stored[channel * w.term.n + k]
-                stored = terms.column(0) + (channel * terms.rows + w.term.labels[k]) * terms.stored.capacity
+            for k in range(term.n):
+                value = term.stored[channel * term.n + k]
+                stored = terms.column(0) + (channel * terms.rows + term.labels[k]) * terms.stored.capacity
                 for j in range(self.span.n):
                     stored[self.span.order[j]] += value * self.span.shares[j]
 
-    cdef void share_out(self, Coefficients terms, Workspace w, Py_ssize_t slot, Py_ssize_t place) noexcept nogil:
+    cdef void share_out(self, Coefficients terms, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place) noexcept nogil:
         """What the term in a slot leaves to the others and to the newcomer, which has a coefficient for every output then.
 
         It has left the span, where it was in a place.
@@ -273,23 +274,23 @@ cdef class Projecting(Budget):
         cdef const double* column = self.span.column
         cdef double* stored
         cdef double value
-        terms.read(slot, &w.old)
+        terms.read(slot, old)
         for row in range(terms.channels * terms.rows):
-            value = -w.old.stored[row] * self.residual
+            value = -old.stored[row] * self.residual
             stored = terms.column(0) + row * terms.stored.capacity
             for j in range(place):
                 stored[self.span.order[j]] += value * column[j]
             for j in range(place, n):
                 stored[self.span.order[j]] += value * column[j + 1]
-            w.old.stored[row] = value * column[n + 1]
+            old.stored[row] = value * column[n + 1]
         for channel in range(terms.channels):
-            for k in range(w.term.n):
-                w.old.stored[channel * terms.rows + w.term.labels[k]] += w.term.stored[channel * w.term.n + k]
-        w.term.n = terms.rows
+            for k in range(term.n):
+                old.stored[channel * terms.rows + term.labels[k]] += term.stored[channel * term.n + k]
+        term.n = terms.rows
         for row in range(terms.rows):
-            w.term.labels[row] = <int> row
+            term.labels[row] = <int> row
         for row in range(terms.channels * terms.rows):
-            w.term.stored[row] = w.old.stored[row]
+            term.stored[row] = old.stored[row]
 
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         self.span.order[self.span.n - 1] = slot
@@ -340,11 +341,11 @@ cdef class Projecting(Budget):
 cdef class PairBudget(Budget):
     """A budget that keeps a number for each two of its terms, which newcomers bring with them: see `row`."""
 
-    cdef void take_row(self, Coefficients terms, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef void take_row(self, Coefficients terms, Piece piece, Py_ssize_t i) noexcept nogil:
         """The numbers are kernel values."""
         if terms.dictionary.size():
-            memcpy(self.row, w.values, terms.dictionary.size() * sizeof(double))
-        self.own = w.own[i]
+            memcpy(self.row, piece.values, terms.dictionary.size() * sizeof(double))
+        self.own = piece.own[i]
 
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t other, start = terms.dictionary.start, capacity = self.pairs.capacity
@@ -508,23 +509,23 @@ cdef class Merging(PairBudget):
         self.value = self.distance + room
         self.bound = self.value + room
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil:
+    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
         cdef Py_ssize_t victim, partner, start = terms.dictionary.start, n = terms.dictionary.size()
         cdef double share, p, q
-        self.rows.distances(w, i, self.rate, self.row)
+        self.rows.distances(w.piece, i, self.rate, self.row)
         if terms.count < self.most:
             return NOBODY
         victim = self.smallest(terms, size)
         if (size if victim == NEWCOMER else terms.size_of(victim)) == 0.0:
             return victim                       # there is nothing to hand on
         self.look_around(terms, victim)
-        partner = self.cheapest(terms, w, victim, &share) if terms.rows == 1 else self.nearest(terms, w, victim, &share)
+        partner = self.cheapest(terms, term, victim, &share) if terms.rows == 1 else self.nearest(terms, term, victim, &share)
         p = (exp(-self.distance[partner] * (1.0 - share) * (1.0 - share)) + self.shift) / (1.0 + self.shift)
         q = (exp(-self.distance[partner] * share * share) + self.shift) / (1.0 + self.shift)
         if partner == n:                        # the newcomer: the point between them takes the victim's slot
-            self.merge(terms, w, i, NEWCOMER, victim, 1.0 - share, q, p)
+            self.merge(terms, w.piece, term, i, NEWCOMER, victim, 1.0 - share, q, p)
             return NEWCOMER
-        self.merge(terms, w, i, victim, start + partner, share, p, q)
+        self.merge(terms, w.piece, term, i, victim, start + partner, share, p, q)
         return victim
 
     cdef Py_ssize_t smallest(self, Coefficients terms, double size) noexcept nogil:
@@ -562,7 +563,7 @@ cdef class Merging(PairBudget):
         """When candidate j came."""
         return <long long> 1 << 62 if j == terms.dictionary.size() else terms.dictionary.born(terms.dictionary.start + j)
 
-    cdef Py_ssize_t cheapest(self, Coefficients terms, Workspace w, Py_ssize_t victim, double* share) noexcept nogil:
+    cdef Py_ssize_t cheapest(self, Coefficients terms, const Term* term, Py_ssize_t victim, double* share) noexcept nogil:
         """One output: the candidate that the victim loses least with, and its share h of the point between them.
 
         Of opposite signs, nothing between is better than the other point itself, h = 0. The table says what a merger
@@ -574,8 +575,8 @@ cdef class Merging(PairBudget):
         for j in range(n):
             self.coefficient[j] = stored[j]
             self.bound[j] = -self.distance[j]
-        self.coefficient[n], self.bound[n] = w.term.stored[0], -self.distance[n]
-        own = w.term.stored[0] if victim == NEWCOMER else terms.column(victim)[0]
+        self.coefficient[n], self.bound[n] = term.stored[0], -self.distance[n]
+        own = term.stored[0] if victim == NEWCOMER else terms.column(victim)[0]
         ok_exp_array(self.bound, self.value, n + 1)
         for j in range(n + 1):
             if self.distance[j] == INFINITY:
@@ -605,7 +606,7 @@ cdef class Merging(PairBudget):
         share[0] = best_share(ratio, self.distance[best]) if ratio > 0.0 else 0.0
         return best
 
-    cdef Py_ssize_t nearest(self, Coefficients terms, Workspace w, Py_ssize_t victim, double* share) noexcept nogil:
+    cdef Py_ssize_t nearest(self, Coefficients terms, const Term* term, Py_ssize_t victim, double* share) noexcept nogil:
         """Many outputs: the nearest candidate, and the victim's share h of the best point between them.
 
         With coefficients A and B, what remains is |p A + q B|^2; it is largest where its derivative is 0.
@@ -620,9 +621,9 @@ cdef class Merging(PairBudget):
                 best = j
         for row in range(terms.rows):
             a = b = 0.0
-            for k in range(w.term.n):
-                if w.term.labels[k] == row:
-                    a = b = w.term.stored[k]
+            for k in range(term.n):
+                if term.labels[k] == row:
+                    a = b = term.stored[k]
             if victim != NEWCOMER:
                 a = terms.column(victim)[row * terms.stored.capacity]
             if best != n:
@@ -651,8 +652,8 @@ cdef class Merging(PairBudget):
             share[0] = h
         return best
 
-    cdef void merge(self, Coefficients terms, Workspace w, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share,
-                    double of_other, double of_slot) noexcept nogil:
+    cdef void merge(self, Coefficients terms, Piece piece, const Term* term, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot,
+                    double share, double of_other, double of_slot) noexcept nogil:
         """Another term, or example i, joins the one in a slot: by this share of its point, and its part of coefficients."""
         cdef Py_ssize_t k, row, j, start = terms.dictionary.start, capacity = self.pairs.capacity
         cdef int channel
@@ -669,9 +670,9 @@ cdef class Merging(PairBudget):
                 stored[slot] += of_other * stored[other]
         if other == NEWCOMER:
             for channel in range(terms.channels):
-                for k in range(w.term.n):
-                    stored = terms.column(0) + (channel * terms.rows + w.term.labels[k]) * terms.stored.capacity
-                    stored[slot] += of_other * w.term.stored[channel * w.term.n + k]
+                for k in range(term.n):
+                    stored = terms.column(0) + (channel * terms.rows + term.labels[k]) * terms.stored.capacity
+                    stored[slot] += of_other * term.stored[channel * term.n + k]
         if share == 0.0:
             return
         for j in range(start, terms.dictionary.stop):
@@ -680,7 +681,7 @@ cdef class Merging(PairBudget):
                 here[j] = pairs[j * capacity + slot] = distance if distance > 0.0 else 0.0
         if other != NEWCOMER:
             self.row[slot - start] = fmax(0.0, share * self.row[other - start] + (1.0 - share) * self.row[slot - start] - apart)
-        terms.dictionary.blend(w.piece, i, other, slot, share)
+        terms.dictionary.blend(piece, i, other, slot, share)
         self.rows.point_moved(slot)
 
     def check_numbers(self, state, Py_ssize_t n):
@@ -720,12 +721,12 @@ cdef class Shrinking(PairBudget):
         self.most = size
         self.looks_at_newcomers = True
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil:
+    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
         cdef Py_ssize_t slot, oldest = NOBODY, start = terms.dictionary.start
         cdef const double* stored = terms.column(0)
         cdef const double* values
         cdef double frame, sigma, score, square, rest, phi = 1.0
-        self.take_row(terms, w, i)
+        self.take_row(terms, w.piece, i)
         self.mistakes += 1
         if terms.count < self.most:
             return NOBODY
@@ -733,11 +734,11 @@ cdef class Shrinking(PairBudget):
             if terms.holds(slot) and (oldest == NOBODY or terms.dictionary.born(slot) < terms.dictionary.born(oldest)):
                 oldest = slot
         values = <double*> self.pairs.data + oldest * self.pairs.capacity
-        score = w.term.stored[0] * self.row[oldest - start]
+        score = term.stored[0] * self.row[oldest - start]
         for slot in range(start, terms.dictionary.stop):
             if terms.holds(slot):
                 score += stored[slot] * values[slot]
-        frame = w.term.alpha[0] / w.term.stored[0]
+        frame = term.alpha[0] / term.stored[0]
         sigma = fabs(frame * stored[oldest])
         square = sigma * sigma - 2.0 * frame * stored[oldest] * frame * score
         rest = 15.0 / 32.0 * self.mistakes - self.damage
@@ -784,13 +785,13 @@ cdef class Redundant(PairBudget):
         self.insert_first = insert_first
         self.looks_at_newcomers = True
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil:
+    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
         cdef Py_ssize_t slot, best = NOBODY, newcomer = terms.dictionary.stop, mistakes, fewest = newcomer + 1
         cdef double largest = -INFINITY, margin, slack
-        self.take_row(terms, w, i)
+        self.take_row(terms, w.piece, i)
         if terms.count < self.most:
             return NOBODY
-        self.take_scores(terms, w)
+        self.take_scores(terms, term)
         for slot in range(terms.dictionary.start, newcomer + 1):
             if self.counts(terms, slot):
                 margin = self.margin_without(terms, slot, slot)
@@ -806,7 +807,7 @@ cdef class Redundant(PairBudget):
         """Whether a slot has a term that is looked at."""
         return self.insert_first if slot == terms.dictionary.stop else terms.holds(slot)
 
-    cdef void take_scores(self, Coefficients terms, Workspace w) noexcept nogil:
+    cdef void take_scores(self, Coefficients terms, const Term* term) noexcept nogil:
         """f at all points that count, and the newcomer's coefficients."""
         cdef Py_ssize_t slot, row, k, start = terms.dictionary.start, stop = terms.dictionary.stop
         cdef const double* stored
@@ -816,8 +817,8 @@ cdef class Redundant(PairBudget):
         self.scores = self.coming + terms.rows
         self.side = self.scores + (self.score_table.capacity + 1) * terms.rows
         memset(self.coming, 0, terms.rows * sizeof(double))
-        for k in range(w.term.n if self.insert_first else 0):
-            self.coming[w.term.labels[k]] = w.term.stored[k]
+        for k in range(term.n if self.insert_first else 0):
+            self.coming[term.labels[k]] = term.stored[k]
         for slot in range(start, stop):         # slots that are not held have no coefficient; their numbers must not count
             if not terms.holds(slot):
                 self.row[slot - start] = 0.0

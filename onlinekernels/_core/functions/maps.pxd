@@ -4,7 +4,7 @@ from onlinekernels._core.points.dictionary cimport Dictionary, Table, Tenant
 from onlinekernels._core.points.kernels cimport Program
 from onlinekernels._core.points.points cimport DensePoints
 from onlinekernels._core.points.sparse cimport SparsePoints
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.piece cimport Piece
 
 
 cdef class FeatureMap:
@@ -15,17 +15,17 @@ cdef class FeatureMap:
     cdef readonly object dtype              # the same
     cdef Py_ssize_t row_bytes               # of a dense one
     cdef readonly str name                  # what names in the state begin with
-    cdef readonly Py_ssize_t depth          # workspaces below the call's that it needs
+    cdef readonly Py_ssize_t depth          # pieces below the call's that it needs
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1
     cdef bint grows(self) noexcept nogil
-    cdef change(self, Workspace w, Py_ssize_t first)
+    cdef change(self, Piece piece, Py_ssize_t first)
     cdef void carry_out_change(self) noexcept
-    cdef void admit(self, Workspace w) noexcept nogil
+    cdef void admit(self, Piece piece) noexcept nogil
     # The same for all
-    cdef int make_ready(self, Workspace w) except -1
-    cdef void admit_below(self, Workspace w, Py_ssize_t levels) noexcept nogil
+    cdef int make_ready(self, Piece piece) except -1
+    cdef void admit_below(self, Piece piece, Py_ssize_t levels) noexcept nogil
 
 
 @cython.final
@@ -49,7 +49,7 @@ cdef class FourierMap(FeatureMap):
     cdef bint shifted                       # whether a phase is not 0
     cdef double factor
 
-    cdef void row_phases(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil
+    cdef void row_phases(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil
 
 
 @cython.final
@@ -75,11 +75,11 @@ cdef class NystroemMap(FeatureMap):
 
     cdef int set_factor(self, factor) except -1
     cdef int begin(self, origin) except -1
-    cdef Py_ssize_t twin(self, Workspace v) noexcept nogil
-    cdef int make_work(self, Workspace v, Py_ssize_t m) except -1
-    cdef void kernel_row(self, Workspace v, Py_ssize_t i, double* out) noexcept nogil
-    cdef int grow_rows(self, Workspace v, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1
-    cdef int project_rows(self, Workspace v, Py_ssize_t m, double* out, Py_ssize_t stride) except -1
+    cdef Py_ssize_t twin(self, Piece below) noexcept nogil
+    cdef int make_work(self, Piece below, Py_ssize_t m) except -1
+    cdef void kernel_row(self, Piece below, Py_ssize_t i, double* out) noexcept nogil
+    cdef int grow_rows(self, Piece below, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1
+    cdef int project_rows(self, Piece below, Py_ssize_t m, double* out, Py_ssize_t stride) except -1
     cdef fix(self)
 
 
@@ -94,4 +94,4 @@ cdef class JoinedMap(FeatureMap):
     cdef readonly FeatureMap left
     cdef readonly FeatureMap right
 
-    cdef Workspace workspace_of_right(self, Workspace w)
+    cdef Piece rows_of_right(self, Piece piece)

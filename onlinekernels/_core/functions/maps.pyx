@@ -13,7 +13,7 @@ from onlinekernels._core.points.kernels cimport Program
 from onlinekernels._core.points.points cimport DensePoints
 from onlinekernels._core.points.sparse cimport Rows, SparsePoints
 from onlinekernels._core.formulas.vecmath cimport ok_add_row, ok_axpy, ok_dot, ok_fourier_row, ok_scale_row, ok_widen
-from onlinekernels._core.run.workspace cimport FACTS, OWN, SLOT_WORK, WIDENED, WORK, Piece, Workspace
+from onlinekernels._core.run.piece cimport FACTS, OWN, SLOT_WORK, WIDENED, WORK, Piece
 
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
@@ -34,10 +34,10 @@ cdef class FeatureMap:
         (number of features, whether rows are sparse, whether they are float32); otherwise they are float64.
     size : int
 
-    It knows nothing of weights. Who uses it calls `make_ready(w)` once for a workspace, says what the call is about
-    (w.source, and for dense rows w.source_data), and then for each piece of rows
+    It knows nothing of weights. Who uses it calls `make_ready(piece)` once, says what the call is about
+    (piece.source, and for dense rows piece.source_data), and then for each piece of rows
 
-    `map_rows(w, first, m, learning, out, stride)`
+    `map_rows(piece, first, m, learning, out, stride)`
         features of rows first, ..., first + m - 1 of the call's source into out[i * stride], ..., all `size` of them.
         out must have room for m + 1 rows. They are doubles, from products in the precision of the rows. Features of
         rows that are too large for the kernel are not finite.
@@ -45,12 +45,12 @@ cdef class FeatureMap:
     A map may choose its features by the examples that it meets. As long as it `grows()`, pieces that are learned must
     have one row, and
 
-    `change(w, first)`
+    `change(piece, first)`
         just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features change:
         then phi becomes B phi, and weights w become B w. That is prepared, and happens with
     `carry_out_change()`
         once the weights are ready for it, or there is no matrix; it cannot fail;
-    `admit(w)`
+    `admit(piece)`
         the row that was mapped last is being learned. Features of all other examples stay as they are: a new feature is 0
         for those learned before, and so is its weight.
 
@@ -64,51 +64,51 @@ cdef class FeatureMap:
         self.dtype = SINGLE if self.single else DOUBLE
         self.size = size
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
         raise NotImplementedError
 
     cdef bint grows(self) noexcept nogil:
         return False
 
-    cdef change(self, Workspace w, Py_ssize_t first):
+    cdef change(self, Piece piece, Py_ssize_t first):
         return None
 
     cdef void carry_out_change(self) noexcept:
         pass
 
-    cdef void admit(self, Workspace w) noexcept nogil:
+    cdef void admit(self, Piece piece) noexcept nogil:
         pass
 
-    cdef int make_ready(self, Workspace w) except -1:
+    cdef int make_ready(self, Piece piece) except -1:
         cdef Py_ssize_t level
         for level in range(self.depth):
-            if w.under is None:
-                w.under = Workspace()
-            w = w.under
+            if piece.under is None:
+                piece.under = Piece()
+            piece = piece.under
         return 0
 
-    cdef void admit_below(self, Workspace w, Py_ssize_t levels) noexcept nogil:
+    cdef void admit_below(self, Piece piece, Py_ssize_t levels) noexcept nogil:
         if levels:
-            self.admit_below(w.under, levels - 1)
+            self.admit_below(piece.under, levels - 1)
         else:
-            self.admit(w)
+            self.admit(piece)
 
     # ---- For Python ---------------------------------------------------------------------------
 
     def __call__(self, examples):
         """Features of all rows of an array, or of sparse rows, shape (n, size); the map learns nothing."""
-        cdef Workspace w = Workspace()
+        cdef Piece piece = Piece()
         cdef Py_ssize_t n = len(examples), first
         cdef double* out
         features = np.zeros((n + 1, self.size))
         out = <double*> array_data(features)
-        self.make_ready(w)
-        w.source = examples
+        self.make_ready(piece)
+        piece.source = examples
         if not self.sparse:
-            w.source_data = array_data(examples)
+            piece.source_data = array_data(examples)
         for first in range(0, n, 256):
-            self.map_rows(w, first, min(256, n - first), False, out + first * self.size, self.size)
+            self.map_rows(piece, first, min(256, n - first), False, out + first * self.size, self.size)
         return features[:n]
 
     def leaves(self):
@@ -172,12 +172,12 @@ cdef class LinearMap(FeatureMap):
         FeatureMap.__init__(self, examples, examples[0])
         self.factor = sqrt(scale)
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
         cdef Py_ssize_t i, k
         cdef Rows rows
         if self.sparse:
-            rows = w.source
+            rows = piece.source
             for i in range(m):
                 memset(out + i * stride, 0, self.size * sizeof(double))
                 for k in range(rows.start[first + i], rows.start[first + i + 1]):
@@ -185,9 +185,9 @@ cdef class LinearMap(FeatureMap):
             return 0
         for i in range(m):
             if self.single:
-                ok_widen(<const float*> (w.source_data + (first + i) * self.row_bytes), out + i * stride, self.size)
+                ok_widen(<const float*> (piece.source_data + (first + i) * self.row_bytes), out + i * stride, self.size)
             else:
-                memcpy(out + i * stride, w.source_data + (first + i) * self.row_bytes, self.row_bytes)
+                memcpy(out + i * stride, piece.source_data + (first + i) * self.row_bytes, self.row_bytes)
             if self.factor != 1.0:
                 ok_scale_row(out + i * stride, self.factor, self.size)
         return 0
@@ -200,7 +200,7 @@ cdef class ConstantMap(FeatureMap):
         FeatureMap.__init__(self, examples, 1)
         self.value = sqrt(value)
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
         cdef Py_ssize_t i
         for i in range(m):
@@ -208,13 +208,13 @@ cdef class ConstantMap(FeatureMap):
         return 0
 
 
-cdef multiply(Workspace w, left, right, out):
+cdef multiply(Piece piece, left, right, out):
     """left @ right into an array of doubles, by a product in the precision of `right`."""
     cdef Py_ssize_t rows = left.shape[0], columns = right.shape[1]
     if right.dtype == DOUBLE:
         np.matmul(left, right, out=out)
         return
-    product = w.array(w.buffer(WIDENED, rows * columns * 4), rows, columns, SINGLE)
+    product = piece.array(piece.buffer(WIDENED, rows * columns * 4), rows, columns, SINGLE)
     np.matmul(left, right, out=product)
     out[:] = product
 
@@ -251,32 +251,32 @@ cdef class FourierMap(FeatureMap):
         self.phase = <const double*> array_data(phases)
         self.shifted = bool(phases.any())
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
         cdef Py_ssize_t i, n = self.size // 2
         cdef bint by_row = self.sparse or m == 1
         if not by_row:
-            examples = w.array(<char*> w.source_data + first * self.row_bytes, m, self.n_features, self.dtype)
+            examples = piece.array(<char*> piece.source_data + first * self.row_bytes, m, self.n_features, self.dtype)
             with np.errstate(over="ignore", invalid="ignore"):          # what overflows is reported, with its row
-                multiply(w, examples, self.of_rows, w.array(<char*> out, m, stride, DOUBLE)[:, :n])
+                multiply(piece, examples, self.of_rows, piece.array(<char*> out, m, stride, DOUBLE)[:, :n])
         with nogil:
             for i in range(m):
                 if by_row:
-                    self.row_phases(w, first + i, out + i * stride)
+                    self.row_phases(piece, first + i, out + i * stride)
                 if self.shifted:
                     ok_add_row(out + i * stride, self.phase, n)
                 ok_fourier_row(out + i * stride, out + i * stride + n, self.factor, n)
         return 0
 
-    cdef void row_phases(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
+    cdef void row_phases(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil:
         """<w_j, x_i> for all j, feature by feature."""
         cdef Py_ssize_t j, k, n = self.size // 2
-        cdef const char* x = w.source_data + i * self.row_bytes
+        cdef const char* x = piece.source_data + i * self.row_bytes
         cdef double value
         memset(out, 0, n * sizeof(double))
         if self.sparse:
-            for k in range((<Rows> w.source).start[i], (<Rows> w.source).start[i + 1]):
-                ok_axpy((<Rows> w.source).value[k], self.frequency + (<Rows> w.source).index[k] * n, out, n)
+            for k in range((<Rows> piece.source).start[i], (<Rows> piece.source).start[i + 1]):
+                ok_axpy((<Rows> piece.source).value[k], self.frequency + (<Rows> piece.source).index[k] * n, out, n)
             return
         for j in range(self.n_features):
             value = (<const float*> x)[j] if self.single else (<const double*> x)[j]
@@ -385,149 +385,147 @@ cdef class NystroemMap(FeatureMap):
 
     # ---- Rows ---------------------------------------------------------------------------------
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
-        cdef Workspace v = w.under
+        cdef Piece below = piece.under
         cdef Py_ssize_t i, n
-        v.source, v.source_data = w.source, w.source_data
-        v.newcomer = False
+        below.source, below.source_data = piece.source, piece.source_data
+        below.joins = False
         learning = learning and self.grows()
         if learning and self.landmarks.stop == 0 and not self.sparse:
-            row = w.array(<char*> w.source_data + first * self.row_bytes, 1, self.n_features, self.dtype)[0]
+            row = piece.array(<char*> piece.source_data + first * self.row_bytes, 1, self.n_features, self.dtype)[0]
             origin = self.program.choose_origin(row)
             if origin is not self.dense.origin:
                 self.successor = NystroemMap(*self.arguments)
                 self.successor.begin(origin)
                 self.carry_out_change()
-        self.landmarks.open(v, first, m, learning, False)
+        self.landmarks.open(below, first, m, learning, False)
         if learning and self.landmarks.capacity > self.capacity:
             wider = np.zeros((self.landmarks.capacity, self.landmarks.capacity))
             wider[:self.capacity, :self.capacity] = self.factor
             self.set_factor(wider)
         n = self.landmarks.stop
-        self.make_work(v, m)
+        self.make_work(below, m)
         if self.grows():
-            self.grow_rows(v, m, learning, out, stride)
+            self.grow_rows(below, m, learning, out, stride)
         else:
-            self.project_rows(v, m, out, stride)
+            self.project_rows(below, m, out, stride)
         with nogil:
             for i in range(m):
-                memset(out + i * stride + n + v.newcomer, 0, (self.size - n - v.newcomer) * sizeof(double))
+                memset(out + i * stride + n + below.joins, 0, (self.size - n - below.joins) * sizeof(double))
                 if self.scale != 1.0:
-                    ok_scale_row(out + i * stride, self.scale, n + v.newcomer)
-                if not isfinite(v.own[i] + v.piece.square[i]):          # too large for the kernel
+                    ok_scale_row(out + i * stride, self.scale, n + below.joins)
+                if not isfinite(below.own[i] + below.square[i]):          # too large for the kernel
                     out[i * stride] = NAN
         return 0
 
-    cdef int make_work(self, Workspace v, Py_ssize_t m) except -1:
+    cdef int make_work(self, Piece below, Py_ssize_t m) except -1:
         """Room for kernel rows of m examples that are open."""
         cdef Py_ssize_t n = self.landmarks.stop
-        v.facts = <double*> v.buffer(FACTS, self.program.n_facts * sizeof(double))
-        v.own = <double*> v.buffer(OWN, m * sizeof(double))
-        v.work = <double*> v.buffer(WORK, ((m + self.program.depth - 1) * n + 1) * sizeof(double))
-        v.widened = <double*> v.buffer(SLOT_WORK, n * sizeof(double))
+        below.facts = <double*> below.buffer(FACTS, self.program.n_facts * sizeof(double))
+        below.own = <double*> below.buffer(OWN, m * sizeof(double))
+        below.work = <double*> below.buffer(WORK, ((m + self.program.depth - 1) * n + 1) * sizeof(double))
+        below.widened = <double*> below.buffer(SLOT_WORK, n * sizeof(double))
         return 0
 
-    cdef void kernel_row(self, Workspace v, Py_ssize_t i, double* out) noexcept nogil:
-        """Kernel values of example i with the landmarks; out has room for depth * n numbers. k(x, x) into v.own."""
-        cdef Piece* piece = v.piece
+    cdef void kernel_row(self, Piece below, Py_ssize_t i, double* out) noexcept nogil:
+        """Kernel values of example i with the landmarks; out has room for depth * n numbers. k(x, x) into below.own."""
         cdef Py_ssize_t n = self.landmarks.stop
         cdef const double* inner = NULL
-        cdef const double* l1 = NULL if piece.l1 == NULL else piece.l1 + i * piece.stride
-        cdef const char* x = NULL if piece.x == NULL else piece.x + i * self.row_bytes
-        if piece.narrow:
-            ok_widen(<const float*> piece.inner + i * piece.stride, v.widened, n)
-            inner = v.widened
-        elif piece.inner != NULL:
-            inner = <const double*> piece.inner + i * piece.stride
-        v.own[i] = self.program.facts_from(x, piece.square[i], piece.tilt[i], v.facts, 1)
-        self.program.row(inner, l1, x, v.facts, 1, self.landmarks.point(0), <const double*> self.facts.data,
+        cdef const double* l1 = NULL if below.l1 == NULL else below.l1 + i * below.stride
+        cdef const char* x = NULL if below.x == NULL else below.x + i * self.row_bytes
+        if below.narrow:
+            ok_widen(<const float*> below.inner + i * below.stride, below.widened, n)
+            inner = below.widened
+        elif below.inner != NULL:
+            inner = <const double*> below.inner + i * below.stride
+        below.own[i] = self.program.facts_from(x, below.square[i], below.tilt[i], below.facts, 1)
+        self.program.row(inner, l1, x, below.facts, 1, self.landmarks.point(0), <const double*> self.facts.data,
                          self.facts.capacity, n, out)
 
-    cdef int grow_rows(self, Workspace v, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1:
+    cdef int grow_rows(self, Piece below, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1:
         """Features while landmarks come; a row that is learned and is no combination of them has one more."""
         cdef Py_ssize_t i, n = self.landmarks.stop, twin
         cdef double rest
         with nogil:
             for i in range(m):
-                self.kernel_row(v, i, v.work)
-                rest = v.own[i] - solve_row(self.lower, self.capacity, v.work, n)
-                memcpy(out + i * stride, v.work, n * sizeof(double))
+                self.kernel_row(below, i, below.work)
+                rest = below.own[i] - solve_row(self.lower, self.capacity, below.work, n)
+                memcpy(out + i * stride, below.work, n * sizeof(double))
                 if not learning:
                     continue
-                twin = self.twin(v)
+                twin = self.twin(below)
                 if twin >= 0:
                     memcpy(out + i * stride, self.lower + twin * self.capacity, n * sizeof(double))
-                elif n < self.size and rest > self.dependent * v.own[i]:
-                    v.newcomer = True
-                    out[i * stride + n] = v.work[n] = sqrt(rest)
+                elif n < self.size and rest > self.dependent * below.own[i]:
+                    below.joins = True
+                    out[i * stride + n] = below.work[n] = sqrt(rest)
         return 0
 
-    cdef Py_ssize_t twin(self, Workspace v) noexcept nogil:
+    cdef Py_ssize_t twin(self, Piece below) noexcept nogil:
         """The landmark that is equal to the only row of a piece, or -1."""
         cdef Py_ssize_t slot
         cdef long long size
-        cdef Piece* piece = v.piece
         if self.tells_examples_apart:
             return -1
         for slot in range(self.landmarks.stop):
             if self.sparse:
                 size = self.spread.end(slot) - self.spread.begin(slot)
-                if (size == piece.start[1] - piece.start[0]
-                        and memcmp(self.spread.index + self.spread.begin(slot), piece.index + piece.start[0],
+                if (size == below.start[1] - below.start[0]
+                        and memcmp(self.spread.index + self.spread.begin(slot), below.index + below.start[0],
                                    size * sizeof(int)) == 0
-                        and memcmp(self.spread.value + self.spread.begin(slot), piece.value + piece.start[0],
+                        and memcmp(self.spread.value + self.spread.begin(slot), below.value + below.start[0],
                                    size * sizeof(double)) == 0):
                     return slot
-            elif memcmp(self.landmarks.point(slot), piece.x, self.row_bytes) == 0:
+            elif memcmp(self.landmarks.point(slot), below.x, self.row_bytes) == 0:
                 return slot
         return -1
 
-    cdef int project_rows(self, Workspace v, Py_ssize_t m, double* out, Py_ssize_t stride) except -1:
+    cdef int project_rows(self, Piece below, Py_ssize_t m, double* out, Py_ssize_t stride) except -1:
         """Features once the landmarks are fixed: kernel rows times the inverse of L."""
         cdef Py_ssize_t i, j, n = self.landmarks.stop
         with nogil:
             for i in range(m):
-                self.kernel_row(v, i, v.work + i * n)
+                self.kernel_row(below, i, below.work + i * n)
             if m == 1:
                 for j in range(n):
-                    out[j] = ok_dot(self.inverse_data + j * n, v.work, j + 1)
+                    out[j] = ok_dot(self.inverse_data + j * n, below.work, j + 1)
         if m > 1:
-            values, features = v.array(<char*> v.work, m, n, DOUBLE), v.array(<char*> out, m, stride, DOUBLE)
+            values, features = below.array(<char*> below.work, m, n, DOUBLE), below.array(<char*> out, m, stride, DOUBLE)
             with np.errstate(over="ignore", invalid="ignore"):
                 if self.single:
                     values = values.astype(SINGLE)
                 for j in range(0, n, BLOCK):            # the inverse is triangular: blocks above the diagonal are 0
                     last = min(j + BLOCK, n)
-                    multiply(v, values[:, :last], self.of_rows[j:last, :last].T, features[:, j:last])
+                    multiply(below, values[:, :last], self.of_rows[j:last, :last].T, features[:, j:last])
         return 0
 
     # ---- Landmarks ----------------------------------------------------------------------------
 
-    cdef void admit(self, Workspace w) noexcept nogil:
+    cdef void admit(self, Piece piece) noexcept nogil:
         cdef Py_ssize_t slot, fact
-        if not w.under.newcomer:
+        if not piece.under.joins:
             return
-        w.under.newcomer = False
-        slot = self.landmarks.admit(w.under.piece, 0, self.landmarks.stop + 1)
+        piece.under.joins = False
+        slot = self.landmarks.admit(piece.under, 0, self.landmarks.stop + 1)
         self.landmarks.hold(slot)
         for fact in range(self.program.n_facts):
-            (<double*> self.facts.data)[fact * self.facts.capacity + slot] = w.under.facts[fact]
-        memcpy(self.lower + slot * self.capacity, w.under.work, (slot + 1) * sizeof(double))
+            (<double*> self.facts.data)[fact * self.facts.capacity + slot] = piece.under.facts[fact]
+        memcpy(self.lower + slot * self.capacity, piece.under.work, (slot + 1) * sizeof(double))
 
-    cdef change(self, Workspace w, Py_ssize_t first):
+    cdef change(self, Piece piece, Py_ssize_t first):
         """When all landmarks are there, and a row comes that is no combination of them: fix them."""
-        cdef Workspace v = w.under
+        cdef Piece below = piece.under
         cdef double rest
         self.successor = None
         if not self.grows() or self.landmarks.stop < self.size:
             return None
-        v.source, v.source_data = w.source, w.source_data
-        self.landmarks.open(v, first, 1, False, False)
-        self.make_work(v, 1)
-        self.kernel_row(v, 0, v.work)
-        rest = v.own[0] - solve_row(self.lower, self.capacity, v.work, self.size)
-        if self.twin(v) >= 0 or not rest > self.dependent * v.own[0]:
+        below.source, below.source_data = piece.source, piece.source_data
+        self.landmarks.open(below, first, 1, False, False)
+        self.make_work(below, 1)
+        self.kernel_row(below, 0, below.work)
+        rest = below.own[0] - solve_row(self.lower, self.capacity, below.work, self.size)
+        if self.twin(below) >= 0 or not rest > self.dependent * below.own[0]:
             return None
         return self.fix()
 
@@ -634,11 +632,11 @@ cdef class NormalizedMap(FeatureMap):
         self.factor = sqrt(scale)
         self.depth = inner.depth
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
         cdef Py_ssize_t i
         cdef double square
-        self.inner.map_rows(w, first, m, learning, out, stride)
+        self.inner.map_rows(piece, first, m, learning, out, stride)
         for i in range(m):
             square = ok_dot(out + i * stride, out + i * stride, self.size)
             if square > 0.0:
@@ -648,14 +646,14 @@ cdef class NormalizedMap(FeatureMap):
     cdef bint grows(self) noexcept nogil:
         return self.inner.grows()
 
-    cdef change(self, Workspace w, Py_ssize_t first):
-        return self.inner.change(w, first)
+    cdef change(self, Piece piece, Py_ssize_t first):
+        return self.inner.change(piece, first)
 
     cdef void carry_out_change(self) noexcept:
         self.inner.carry_out_change()
 
-    cdef void admit(self, Workspace w) noexcept nogil:
-        self.inner.admit(w)
+    cdef void admit(self, Piece piece) noexcept nogil:
+        self.inner.admit(piece)
 
     def leaves(self):
         return self.inner.leaves()
@@ -669,26 +667,26 @@ cdef class JoinedMap(FeatureMap):
         self.left, self.right = left, right
         self.depth = left.depth + right.depth
 
-    cdef Workspace workspace_of_right(self, Workspace w):
+    cdef Piece rows_of_right(self, Piece piece):
         """What is below that of the left one, about the same rows."""
-        cdef Workspace v = w
+        cdef Piece below = piece
         cdef Py_ssize_t level
         for level in range(self.left.depth):
-            v = v.under
-        v.source, v.source_data = w.source, w.source_data
-        return v
+            below = below.under
+        below.source, below.source_data = piece.source, piece.source_data
+        return below
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
-        self.left.map_rows(w, first, m, learning, out, stride)
-        self.right.map_rows(self.workspace_of_right(w), first, m, learning, out + self.left.size, stride)
+        self.left.map_rows(piece, first, m, learning, out, stride)
+        self.right.map_rows(self.rows_of_right(piece), first, m, learning, out + self.left.size, stride)
         return 0
 
     cdef bint grows(self) noexcept nogil:
         return self.left.grows() or self.right.grows()
 
-    cdef change(self, Workspace w, Py_ssize_t first):
-        left, right = self.left.change(w, first), self.right.change(self.workspace_of_right(w), first)
+    cdef change(self, Piece piece, Py_ssize_t first):
+        left, right = self.left.change(piece, first), self.right.change(self.rows_of_right(piece), first)
         if left is None and right is None:
             return None
         change = np.eye(self.size)
@@ -702,9 +700,9 @@ cdef class JoinedMap(FeatureMap):
         self.left.carry_out_change()
         self.right.carry_out_change()
 
-    cdef void admit(self, Workspace w) noexcept nogil:
-        self.left.admit(w)
-        self.right.admit_below(w, self.left.depth)
+    cdef void admit(self, Piece piece) noexcept nogil:
+        self.left.admit(piece)
+        self.right.admit_below(piece, self.left.depth)
 
     def leaves(self):
         return self.left.leaves() + self.right.leaves()

@@ -2,8 +2,8 @@
 cimport cython
 from onlinekernels._core.rules.forms cimport Form
 from onlinekernels._core.functions.posterior cimport Posterior
-from onlinekernels._core.rules.rules cimport Rule
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.rules.rule cimport Rule
+from onlinekernels._core.run.example cimport Example
 
 cdef enum:
     LEVELS = 11         # coverages whose intervals are tracked
@@ -20,8 +20,8 @@ cdef class Recursive(Rule):
 
     cdef int set_ratios(self, ratios) except -1
     cdef double tracked(self, Py_ssize_t output, int level, double share) noexcept nogil
-    cdef void follow_coverage(self, Py_ssize_t labels, Workspace w) noexcept nogil
-    cdef void follow_noise(self, long long t, Py_ssize_t labels, Workspace w) noexcept nogil
+    cdef void follow_coverage(self, Py_ssize_t labels, Example e) noexcept nogil
+    cdef void follow_noise(self, long long t, Py_ssize_t labels, Example e) noexcept nogil
 
 
 @cython.final

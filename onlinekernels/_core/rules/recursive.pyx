@@ -10,10 +10,11 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.rules.forms cimport Form
 from onlinekernels._core.formulas.moves cimport Standing, stand_still
+from onlinekernels._core.functions.function cimport Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.functions.posterior cimport ROUNDING, Posterior
-from onlinekernels._core.rules.rules cimport Rule
-from onlinekernels._core.run.workspace cimport MOVE, Workspace
+from onlinekernels._core.functions.posterior cimport ROUNDING, Posterior, PosteriorScratch
+from onlinekernels._core.rules.rule cimport Rule
+from onlinekernels._core.run.example cimport MOVE, Example
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 cdef double[LEVELS] COVERAGE = COVERAGES
@@ -58,6 +59,7 @@ cdef class Recursive(Rule):
     """
 
     def __init__(self, step, Posterior posterior, double noise, bint estimates=False, **others):
+        self.forms = ("Innovations",)
         self.posterior, self.noise = posterior, noise
         self.set_ratios(np.ones((LEVELS, posterior.width)))
         self.configure(step, noise, estimates)
@@ -80,28 +82,27 @@ cdef class Recursive(Rule):
             ratios[:, :self.columns] = self.ratios
             self.set_ratios(ratios)
 
-    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, double weight,
-                       Workspace w) noexcept nogil:
+    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         """Innovations in units of their deviation; a weight divides the noise."""
         cdef Py_ssize_t c
-        cdef double noise = self.noise / weight if weight > 0.0 else 0.0
-        stand_still(&w.move)
+        cdef double weight = e.weight, noise = self.noise / weight if weight > 0.0 else 0.0
+        stand_still(&e.move)
         if not isfinite(noise):                 # so small a weight says nothing
             weight = noise = 0.0
-        w.view.weight = weight
-        w.deviation = sqrt(w.variance + fmax(noise, fmax(ROUNDING * k, 1e-300)))
+        e.view.weight = weight
+        e.deviation = sqrt(e.variance + fmax(noise, fmax(ROUNDING * k, 1e-300)))
         for c in range(self.posterior.width):
-            w.term.alpha[c] = w.term.alpha[c] / w.deviation if weight > 0.0 else 0.0
+            e.innovation[c] = e.innovation[c] / e.deviation if weight > 0.0 else 0.0
 
-    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
         labels = self.posterior.outputs.joined
-        if w.view.weight > 0.0 and labels > 0:
+        if e.view.weight > 0.0 and labels > 0:
             if not self.posterior.classes:
-                self.follow_coverage(labels, w)
+                self.follow_coverage(labels, e)
             if self.estimates:
-                self.follow_noise(now.t, labels, w)
+                self.follow_noise(now.t, labels, e)
 
-    cdef void follow_coverage(self, Py_ssize_t labels, Workspace w) noexcept nogil:
+    cdef void follow_coverage(self, Py_ssize_t labels, Example e) noexcept nogil:
         """Each ratio grows if the innovation was beyond its quantile and shrinks otherwise, so that it balances."""
         cdef Py_ssize_t l, level
         cdef double* ratio
@@ -109,23 +110,23 @@ cdef class Recursive(Rule):
         for level in range(LEVELS):
             for l in range(labels):
                 ratio = self.ratio + level * self.columns + l
-                beyond = fabs(w.term.alpha[l]) > QUANTILE[level] * ratio[0]
+                beyond = fabs(e.innovation[l]) > QUANTILE[level] * ratio[0]
                 ratio[0] *= exp(GAIN * ((1.0 if beyond else 0.0) - (1.0 - COVERAGE[level])))
                 ratio[0] = fmin(fmax(ratio[0], 1e-6), 1e6)
 
-    cdef void follow_noise(self, long long t, Py_ssize_t labels, Workspace w) noexcept nogil:
+    cdef void follow_noise(self, long long t, Py_ssize_t labels, Example e) noexcept nogil:
         """A step up the likelihood of the innovation, in log noise; an outlier counts for little."""
         cdef Py_ssize_t l
-        cdef double square = 0.0, share = self.noise / (w.view.weight * w.deviation * w.deviation)
+        cdef double square = 0.0, share = self.noise / (e.view.weight * e.deviation * e.deviation)
         for l in range(labels):
-            square += w.term.alpha[l] * w.term.alpha[l] / labels
+            square += e.innovation[l] * e.innovation[l] / labels
         self.noise *= exp(fmax(0.01, 0.5 / sqrt(<double> t + 1.0)) * share * fmin(square - 1.0, 5.0))
         self.noise = fmax(self.noise, LEAST_NOISE)
 
-    cdef void follow(self, Workspace w) noexcept nogil:
-        self.posterior.absorb(w)
+    cdef void follow(self, Scratch w, Example e) noexcept nogil:
+        self.posterior.absorb(<PosteriorScratch> w, e.innovation, e.deviation, e.view.weight > 0.0)
 
-    cdef bint is_finite(self) noexcept nogil:
+    cdef bint is_finite(self, Example e) noexcept nogil:
         return isfinite(self.noise)
 
     cdef double tracked(self, Py_ssize_t output, int level, double share) noexcept nogil:
@@ -137,8 +138,8 @@ cdef class Recursive(Rule):
         there = fmax(here, QUANTILE[level + 1] * self.ratio[(level + 1) * self.columns + output])
         return (1.0 - share) * here + share * there
 
-    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
-        return sqrt(w.variance + self.noise) * factor * self.tracked(output, level, share)
+    cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
+        return sqrt(e.variance + self.noise) * factor * self.tracked(output, level, share)
 
     def reaches(self, double coverage):
         """Half the width of the interval of this coverage for each output, in deviations of y."""
@@ -173,17 +174,16 @@ cdef class Innovations(Form):
         Form.__init__(self, rule, outputs, None, targets)
         self.posterior = rule.posterior
 
-    cdef bint decide(self, const Standing* now, const double* offset, const double* y, double weight, double k,
-                     Workspace w) noexcept nogil:
+    cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
         cdef Py_ssize_t c, width = self.posterior.width
-        cdef Py_ssize_t label = <Py_ssize_t> y[0] if self.posterior.classes else -1
+        cdef Py_ssize_t label = <Py_ssize_t> e.targets[0] if self.posterior.classes else -1
         cdef bint finite = True
-        w.all_labels, w.term.n, w.term.enters = True, 0, False
+        e.all_labels, e.term.n, e.term.enters = True, 0, False
         for c in range(width):
-            w.term.alpha[c] = ((1.0 if c == label else -1.0) if self.posterior.classes else y[c]) - w.bare[c]
-        self.rule.move_all(now, self.outputs, label, k, weight, w)
+            e.innovation[c] = ((1.0 if c == label else -1.0) if self.posterior.classes else e.targets[c]) - e.bare[c]
+        self.rule.move_all(now, self.outputs, label, k, e)
         for c in range(width):
-            finite &= isfinite(w.term.alpha[c])
+            finite &= isfinite(e.innovation[c])
         if not finite:
-            w.failure = MOVE
+            e.failure = MOVE
         return finite
