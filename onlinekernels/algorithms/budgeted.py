@@ -1,5 +1,5 @@
 """Perceptrons with a budget of their own."""
-from onlinekernels._core.rules import rules as core
+from onlinekernels._core.rules import margins as core
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.algorithms.norma import TIE, Gradient
 from onlinekernels.model.learner import OnlineLearner

@@ -1,5 +1,5 @@
 """Implicit updates: ILK and SILK (I), and the passive-aggressive family."""
-from onlinekernels._core.rules import rules as core
+from onlinekernels._core.rules import implicit, margins, metadescent
 from onlinekernels.model import defaults
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
@@ -90,7 +90,7 @@ class Implicit(Rule):
     @property
     def core_class(self):
         """Another rule if the step adapts."""
-        return core.ImplicitMetaDescent if self.adapts_step else core.Implicit
+        return metadescent.ImplicitMetaDescent if self.adapts_step else implicit.Implicit
 
     def settings(self):
         settings = {**super().settings(), "regularization": self.regularization, "penalty": self.penalty}
@@ -114,7 +114,7 @@ class Aggressive(Rule):
     forms = frozenset({"one", "pair", "targets"})
     words = "passive-aggressive"
     may_change = frozenset({"penalty"})
-    core_class = core.Aggressive
+    core_class = margins.Aggressive
 
     def __init__(self, penalty=None, squared=False, radius=None):
         self.penalty = penalty

@@ -1,7 +1,7 @@
 """The margin classics: the Ballseptron, ALMA, ROMMA and the voted Perceptron."""
 import numpy as np
 
-from onlinekernels._core.rules import rules as core
+from onlinekernels._core.rules import margins as core
 from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.model import defaults
 from onlinekernels.model.learner import OnlineLearner

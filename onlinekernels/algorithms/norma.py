@@ -1,5 +1,5 @@
 """NORMA, explicit stochastic gradient descent in a Hilbert space (K), and the Perceptron."""
-from onlinekernels._core.rules import rules as core
+from onlinekernels._core.rules import gradient, metadescent
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
 from onlinekernels.model.rules import Rule, check_step
@@ -61,7 +61,7 @@ class Gradient(Rule):
     @property
     def core_class(self):
         """Another rule if the step adapts."""
-        return core.MetaDescent if self.adapts_step else core.Gradient
+        return metadescent.MetaDescent if self.adapts_step else gradient.Gradient
 
     def settings(self):
         settings = {**super().settings(), "regularization": self.regularization}

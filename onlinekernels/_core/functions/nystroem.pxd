@@ -5,7 +5,7 @@ from onlinekernels._core.points.dictionary cimport Dictionary, Table, Tenant
 from onlinekernels._core.points.kernels cimport Program
 from onlinekernels._core.points.points cimport DensePoints
 from onlinekernels._core.points.sparse cimport SparsePoints
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.piece cimport Piece
 
 
 @cython.final
@@ -31,9 +31,9 @@ cdef class NystroemMap(FeatureMap):
 
     cdef int set_factor(self, factor) except -1
     cdef int begin(self, origin) except -1
-    cdef Py_ssize_t twin(self, Workspace v) noexcept nogil
-    cdef int make_work(self, Workspace v, Py_ssize_t m) except -1
-    cdef void kernel_row(self, Workspace v, Py_ssize_t i, double* out) noexcept nogil
-    cdef int grow_rows(self, Workspace v, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1
-    cdef int project_rows(self, Workspace v, Py_ssize_t m, double* out, Py_ssize_t stride) except -1
+    cdef Py_ssize_t twin(self, Piece below) noexcept nogil
+    cdef int make_work(self, Piece below, Py_ssize_t m) except -1
+    cdef void kernel_row(self, Piece below, Py_ssize_t i, double* out) noexcept nogil
+    cdef int grow_rows(self, Piece below, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1
+    cdef int project_rows(self, Piece below, Py_ssize_t m, double* out, Py_ssize_t stride) except -1
     cdef fix(self)

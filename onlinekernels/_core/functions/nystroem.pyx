@@ -11,7 +11,7 @@ from onlinekernels._core.points.dictionary cimport Tenant
 from onlinekernels._core.points.kernels cimport Program
 from onlinekernels._core.points.points cimport DensePoints
 from onlinekernels._core.points.sparse cimport SparsePoints
-from onlinekernels._core.run.workspace cimport FACTS, OWN, SLOT_WORK, WORK, Piece, Workspace
+from onlinekernels._core.run.piece cimport FACTS, OWN, SLOT_WORK, WORK, Piece
 
 # Residual variances, of k(x, x), up to which a row counts as a combination of landmarks: while they come, where rounding
 # of the kernel is all that is left, and when they are fixed, so that features do not amplify that rounding. By precision.
@@ -105,149 +105,147 @@ cdef class NystroemMap(FeatureMap):
 
     # ---- Rows ---------------------------------------------------------------------------------
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
-        cdef Workspace v = w.under
+        cdef Piece below = piece.under
         cdef Py_ssize_t i, n
-        v.source, v.source_data = w.source, w.source_data
-        v.newcomer = False
+        below.source, below.source_data = piece.source, piece.source_data
+        below.joins = False
         learning = learning and self.grows()
         if learning and self.landmarks.stop == 0 and not self.sparse:
-            row = w.array(<char*> w.source_data + first * self.row_bytes, 1, self.n_features, self.dtype)[0]
+            row = piece.array(<char*> piece.source_data + first * self.row_bytes, 1, self.n_features, self.dtype)[0]
             origin = self.program.choose_origin(row)
             if origin is not self.dense.origin:
                 self.successor = NystroemMap(*self.arguments)
                 self.successor.begin(origin)
                 self.carry_out_change()
-        self.landmarks.open(v, first, m, learning, False)
+        self.landmarks.open(below, first, m, learning, False)
         if learning and self.landmarks.capacity > self.capacity:
             wider = np.zeros((self.landmarks.capacity, self.landmarks.capacity))
             wider[:self.capacity, :self.capacity] = self.factor
             self.set_factor(wider)
         n = self.landmarks.stop
-        self.make_work(v, m)
+        self.make_work(below, m)
         if self.grows():
-            self.grow_rows(v, m, learning, out, stride)
+            self.grow_rows(below, m, learning, out, stride)
         else:
-            self.project_rows(v, m, out, stride)
+            self.project_rows(below, m, out, stride)
         with nogil:
             for i in range(m):
-                memset(out + i * stride + n + v.newcomer, 0, (self.size - n - v.newcomer) * sizeof(double))
+                memset(out + i * stride + n + below.joins, 0, (self.size - n - below.joins) * sizeof(double))
                 if self.scale != 1.0:
-                    ok_scale_row(out + i * stride, self.scale, n + v.newcomer)
-                if not isfinite(v.own[i] + v.piece.square[i]):          # too large for the kernel
+                    ok_scale_row(out + i * stride, self.scale, n + below.joins)
+                if not isfinite(below.own[i] + below.square[i]):          # too large for the kernel
                     out[i * stride] = NAN
         return 0
 
-    cdef int make_work(self, Workspace v, Py_ssize_t m) except -1:
+    cdef int make_work(self, Piece below, Py_ssize_t m) except -1:
         """Room for kernel rows of m examples that are open."""
         cdef Py_ssize_t n = self.landmarks.stop
-        v.facts = <double*> v.buffer(FACTS, self.program.n_facts * sizeof(double))
-        v.own = <double*> v.buffer(OWN, m * sizeof(double))
-        v.work = <double*> v.buffer(WORK, ((m + self.program.depth - 1) * n + 1) * sizeof(double))
-        v.widened = <double*> v.buffer(SLOT_WORK, n * sizeof(double))
+        below.facts = <double*> below.buffer(FACTS, self.program.n_facts * sizeof(double))
+        below.own = <double*> below.buffer(OWN, m * sizeof(double))
+        below.work = <double*> below.buffer(WORK, ((m + self.program.depth - 1) * n + 1) * sizeof(double))
+        below.widened = <double*> below.buffer(SLOT_WORK, n * sizeof(double))
         return 0
 
-    cdef void kernel_row(self, Workspace v, Py_ssize_t i, double* out) noexcept nogil:
-        """Kernel values of example i with the landmarks; out has room for depth * n numbers. k(x, x) into v.own."""
-        cdef Piece* piece = v.piece
+    cdef void kernel_row(self, Piece below, Py_ssize_t i, double* out) noexcept nogil:
+        """Kernel values of example i with the landmarks; out has room for depth * n numbers. k(x, x) into below.own."""
         cdef Py_ssize_t n = self.landmarks.stop
         cdef const double* inner = NULL
-        cdef const double* l1 = NULL if piece.l1 == NULL else piece.l1 + i * piece.stride
-        cdef const char* x = NULL if piece.x == NULL else piece.x + i * self.row_bytes
-        if piece.narrow:
-            ok_widen(<const float*> piece.inner + i * piece.stride, v.widened, n)
-            inner = v.widened
-        elif piece.inner != NULL:
-            inner = <const double*> piece.inner + i * piece.stride
-        v.own[i] = self.program.facts_from(x, piece.square[i], piece.tilt[i], v.facts, 1)
-        self.program.row(inner, l1, x, v.facts, 1, self.landmarks.point(0), <const double*> self.facts.data,
+        cdef const double* l1 = NULL if below.l1 == NULL else below.l1 + i * below.stride
+        cdef const char* x = NULL if below.x == NULL else below.x + i * self.row_bytes
+        if below.narrow:
+            ok_widen(<const float*> below.inner + i * below.stride, below.widened, n)
+            inner = below.widened
+        elif below.inner != NULL:
+            inner = <const double*> below.inner + i * below.stride
+        below.own[i] = self.program.facts_from(x, below.square[i], below.tilt[i], below.facts, 1)
+        self.program.row(inner, l1, x, below.facts, 1, self.landmarks.point(0), <const double*> self.facts.data,
                          self.facts.capacity, n, out)
 
-    cdef int grow_rows(self, Workspace v, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1:
+    cdef int grow_rows(self, Piece below, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1:
         """Features while landmarks come; a row that is learned and is no combination of them has one more."""
         cdef Py_ssize_t i, n = self.landmarks.stop, twin
         cdef double rest
         with nogil:
             for i in range(m):
-                self.kernel_row(v, i, v.work)
-                rest = v.own[i] - solve_row(self.lower, self.capacity, v.work, n)
-                memcpy(out + i * stride, v.work, n * sizeof(double))
+                self.kernel_row(below, i, below.work)
+                rest = below.own[i] - solve_row(self.lower, self.capacity, below.work, n)
+                memcpy(out + i * stride, below.work, n * sizeof(double))
                 if not learning:
                     continue
-                twin = self.twin(v)
+                twin = self.twin(below)
                 if twin >= 0:
                     memcpy(out + i * stride, self.lower + twin * self.capacity, n * sizeof(double))
-                elif n < self.size and rest > self.dependent * v.own[i]:
-                    v.newcomer = True
-                    out[i * stride + n] = v.work[n] = sqrt(rest)
+                elif n < self.size and rest > self.dependent * below.own[i]:
+                    below.joins = True
+                    out[i * stride + n] = below.work[n] = sqrt(rest)
         return 0
 
-    cdef Py_ssize_t twin(self, Workspace v) noexcept nogil:
+    cdef Py_ssize_t twin(self, Piece below) noexcept nogil:
         """The landmark that is equal to the only row of a piece, or -1."""
         cdef Py_ssize_t slot
         cdef long long size
-        cdef Piece* piece = v.piece
         if self.tells_examples_apart:
             return -1
         for slot in range(self.landmarks.stop):
             if self.sparse:
                 size = self.spread.end(slot) - self.spread.begin(slot)
-                if (size == piece.start[1] - piece.start[0]
-                        and memcmp(self.spread.index + self.spread.begin(slot), piece.index + piece.start[0],
+                if (size == below.start[1] - below.start[0]
+                        and memcmp(self.spread.index + self.spread.begin(slot), below.index + below.start[0],
                                    size * sizeof(int)) == 0
-                        and memcmp(self.spread.value + self.spread.begin(slot), piece.value + piece.start[0],
+                        and memcmp(self.spread.value + self.spread.begin(slot), below.value + below.start[0],
                                    size * sizeof(double)) == 0):
                     return slot
-            elif memcmp(self.landmarks.point(slot), piece.x, self.row_bytes) == 0:
+            elif memcmp(self.landmarks.point(slot), below.x, self.row_bytes) == 0:
                 return slot
         return -1
 
-    cdef int project_rows(self, Workspace v, Py_ssize_t m, double* out, Py_ssize_t stride) except -1:
+    cdef int project_rows(self, Piece below, Py_ssize_t m, double* out, Py_ssize_t stride) except -1:
         """Features once the landmarks are fixed: kernel rows times the inverse of L."""
         cdef Py_ssize_t i, j, n = self.landmarks.stop
         with nogil:
             for i in range(m):
-                self.kernel_row(v, i, v.work + i * n)
+                self.kernel_row(below, i, below.work + i * n)
             if m == 1:
                 for j in range(n):
-                    out[j] = ok_dot(self.inverse_data + j * n, v.work, j + 1)
+                    out[j] = ok_dot(self.inverse_data + j * n, below.work, j + 1)
         if m > 1:
-            values, features = v.array(<char*> v.work, m, n, DOUBLE), v.array(<char*> out, m, stride, DOUBLE)
+            values, features = below.array(<char*> below.work, m, n, DOUBLE), below.array(<char*> out, m, stride, DOUBLE)
             with np.errstate(over="ignore", invalid="ignore"):
                 if self.single:
                     values = values.astype(SINGLE)
                 for j in range(0, n, BLOCK):            # the inverse is triangular: blocks above the diagonal are 0
                     last = min(j + BLOCK, n)
-                    multiply(v, values[:, :last], self.of_rows[j:last, :last].T, features[:, j:last])
+                    multiply(below, values[:, :last], self.of_rows[j:last, :last].T, features[:, j:last])
         return 0
 
     # ---- Landmarks ----------------------------------------------------------------------------
 
-    cdef void admit(self, Workspace w) noexcept nogil:
+    cdef void admit(self, Piece piece) noexcept nogil:
         cdef Py_ssize_t slot, fact
-        if not w.under.newcomer:
+        if not piece.under.joins:
             return
-        w.under.newcomer = False
-        slot = self.landmarks.admit(w.under.piece, 0, self.landmarks.stop + 1)
+        piece.under.joins = False
+        slot = self.landmarks.admit(piece.under, 0, self.landmarks.stop + 1)
         self.landmarks.hold(slot)
         for fact in range(self.program.n_facts):
-            (<double*> self.facts.data)[fact * self.facts.capacity + slot] = w.under.facts[fact]
-        memcpy(self.lower + slot * self.capacity, w.under.work, (slot + 1) * sizeof(double))
+            (<double*> self.facts.data)[fact * self.facts.capacity + slot] = piece.under.facts[fact]
+        memcpy(self.lower + slot * self.capacity, piece.under.work, (slot + 1) * sizeof(double))
 
-    cdef change(self, Workspace w, Py_ssize_t first):
+    cdef change(self, Piece piece, Py_ssize_t first):
         """When all landmarks are there, and a row comes that is no combination of them: fix them."""
-        cdef Workspace v = w.under
+        cdef Piece below = piece.under
         cdef double rest
         self.successor = None
         if not self.grows() or self.landmarks.stop < self.size:
             return None
-        v.source, v.source_data = w.source, w.source_data
-        self.landmarks.open(v, first, 1, False, False)
-        self.make_work(v, 1)
-        self.kernel_row(v, 0, v.work)
-        rest = v.own[0] - solve_row(self.lower, self.capacity, v.work, self.size)
-        if self.twin(v) >= 0 or not rest > self.dependent * v.own[0]:
+        below.source, below.source_data = piece.source, piece.source_data
+        self.landmarks.open(below, first, 1, False, False)
+        self.make_work(below, 1)
+        self.kernel_row(below, 0, below.work)
+        rest = below.own[0] - solve_row(self.lower, self.capacity, below.work, self.size)
+        if self.twin(below) >= 0 or not rest > self.dependent * below.own[0]:
             return None
         return self.fix()
 
