@@ -1,8 +1,9 @@
 """The Kernel-Adatron: the maximum margin by passes over a fixed training set (V 3)."""
 import numpy as np
 
+from onlinekernels._core.formulas.additive import mapping
+from onlinekernels._core.functions.tree import Tree
 from onlinekernels._core.rules.dual import pass_over_block, pass_over_tree
-from onlinekernels._core.functions.tree import Tree, mapping
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.model.learner import only_if

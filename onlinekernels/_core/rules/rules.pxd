@@ -2,7 +2,7 @@
 cimport cython
 from onlinekernels._core.functions.coefficients cimport Coefficients
 from onlinekernels._core.functions.function cimport Function
-from onlinekernels._core.budgets.kernelbudgets cimport Projecting
+from onlinekernels._core.budgets.projecting cimport ProjectingBudget
 from onlinekernels._core.formulas.moves cimport Descent, Norms, Standing, Step, View
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.run.workspace cimport Workspace
@@ -75,7 +75,7 @@ cdef class Approximate(Rule):
 cdef class Projected(Rule):
     cdef readonly double tolerance              # eta of margin errors; 0: only mistakes count
     cdef Coefficients terms
-    cdef Projecting budget
+    cdef ProjectingBudget budget
 
 
 cdef struct Adapted:
