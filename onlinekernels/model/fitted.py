@@ -214,10 +214,10 @@ class Fitted:
         """rho of a novelty loss: decision_function = score_samples - offset_."""
         if state.loss.task != "novelty":
             raise AttributeError("offset_ exists for novelty losses only; see intercept_.")
-        return state.hypothesis.scalar()
+        return state.scalar()
 
     @staticmethod
     def _scalar(state, name):
         if state.loss.scalar_name != name:
             raise AttributeError(f"The loss {state.loss!r} has no {name}.")
-        return state.hypothesis.scalar()
+        return state.scalar()

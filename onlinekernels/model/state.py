@@ -10,7 +10,8 @@ from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.points.sparse import Rows
 from onlinekernels.model.beginning import Beginning
 from onlinekernels.model.defaults import Data
-from onlinekernels.model.labels import BinaryLabels, ManyLabels, label_column
+from onlinekernels.model.labels import BinaryLabels, ManyLabels
+from onlinekernels.model.learned import Learned
 from onlinekernels.nouns.kernels import Gaussian
 from onlinekernels.nouns.params import same_parameters
 from onlinekernels.model.plan import Plan
@@ -18,24 +19,19 @@ from onlinekernels.model.representations import Places
 from onlinekernels.nouns.scaling import RunningScaler
 from onlinekernels.model.target_scaling import TargetScaler
 
-__all__ = ["Contribution", "State", "targets"]
+__all__ = ["Contribution", "State"]
 
 Contribution = namedtuple("Contribution", "value place point coefficient kernel")
 Contribution.__doc__ = """What one stored example contributes to a score: value = coefficient * kernel."""
 
 
-class State:
+class State(Learned):
     """All that a learner has learned: the engine, the labels, and the plan they belong to."""
 
     def __init__(self, plan, n_features, dtype, origin=None, labels=None, sparse=False, targets=1):
+        super().__init__(n_features, labels, targets, plan.form_for(targets))
         self.plan = self.configured = plan
-        self.n_features = n_features
-        self.labels = labels
         self.sparse = sparse
-        self.targets = targets  # numbers that y has for each example
-        self.form = plan.form_for(targets)
-        self.feature_names = None  # of the data frame that came first
-        self.target_scaler = None
         if plan.scale_target:
             rule = plan.rule
             self.target_scaler = TargetScaler(targets, plan.scale_target, rule.is_posterior, rule.takes_outliers)
@@ -43,8 +39,6 @@ class State:
         self.rows = None  # that `fit` was given, for defaults
         self.beginning = None  # the first rows of a stream, until the width of a default kernel is settled,
         self.beginning_ahead = None  # and what it will be when all rows that are under way are learned
-        self.warned = False  # that learning goes wrong
-        self.stale = False  # a parameter was set since the plan was made
         self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
         self.hypothesis = self.engine.hypothesis  # f with its offsets, the loss's scalar and the rule, as they are now
         self.function = self.hypothesis.function  # f as it is kept
@@ -187,53 +181,6 @@ class State:
         """X by what the scaler knows; X itself without one."""
         return self._in_domain(self.scaler.scaled(X), X.dtype) if self.plan.scale else X
 
-    def with_targets(self, n, y, classes):
-        """(state, y as float64): a state with the labels that y shows, self if nothing is new."""
-        labels = self.labels
-        if classes is not None and labels is not None:
-            try:
-                labels = labels.agreeing_with(classes)
-            except (TypeError, ValueError):
-                labels = None
-            if labels is None:
-                raise ValueError(
-                    f"classes={classes!r} is not the same as on the first call: {self.labels.classes.tolist()!r}."
-                )
-        y, labels = targets(self.loss, labels, n, y, self.targets)
-        if labels is self.labels:
-            return self, y
-        state = copy.copy(self)
-        state.labels = labels
-        return state, y
-
-    def class_weights(self, weights, y, sample_weight, balanced, owner):
-        """Weights of examples with encoded labels y: those of their classes, times their own.
-
-        "balanced" needs all examples, which only `fit` has (`balanced`).
-        """
-        if self.labels is None:
-            raise ValueError(f"class_weight={weights!r} needs a loss of classes. Got {self.loss!r}.")
-        binary = self.loss.task == "binary"
-        places = (y > 0).astype(np.intp) if binary else y.astype(np.intp)
-        labels = self.labels.order
-        if isinstance(weights, str) and weights == "balanced" and balanced:
-            counts = np.bincount(places, minlength=len(labels))
-            table = len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))
-        elif isinstance(weights, dict):
-            # Others may join yet, unless the set is fixed or `fit` has seen all.
-            validation.check_class_weight(owner, weights)
-            settled = balanced or (not self.labels.negative_is_open if binary else self.labels.fixed)
-            if settled and self.labels.is_odd(weights):
-                expected = f"a dictionary whose keys are among {', '.join(map(repr, labels))}"
-                raise validation.bad_parameter(owner, "class_weight", expected, weights)
-            table = self.labels.weights(weights)
-        else:
-            raise validation.bad_parameter(
-                owner, "class_weight", 'a dictionary {label: weight}, None or, for fit alone, "balanced"', weights
-            )
-        chosen = np.array(table, dtype=float)[places]
-        return chosen if sample_weight is None else chosen * sample_weight
-
     def settled(self, plan):
         """A plan with what it leaves open chosen as it was for this state."""
         return plan.settled(Data(self.n_features, self.rows, self.sparse, self.plan.unit))
@@ -251,57 +198,17 @@ class State:
         is_plain = self.targets == 1 and self.target_scaler is None and self.beginning is None
         return self.stale or self.sparse or not is_plain
 
-    def keep_learned(self, before, y):
-        """After an error: only the labels that were there before, or in the targets y that were learned."""
-        if self.labels is not None:
-            self.labels = self.labels.as_learned(None if before is None else before.labels, y, self.joined())
+    def scalar(self):
+        """The margin or width of the loss."""
+        return self.hypothesis.scalar()
 
     def joined(self):
         """Number of outputs, labels that have not been learned left out."""
         return self.function.outputs.joined
 
-    def answers(self, scores, rho=None):
-        """Labels, targets, or +1 and -1 of a detector, by the threshold rho if it is not that in force."""
-        if self.labels is not None:
-            return self.labels.decode(scores)
-        if self.loss.task == "novelty":
-            return np.where(np.greater_equal(*self.detected(scores, rho)), 1, -1)
-        return self._numbers(scores if self.target_scaler is None else self.target_scaler.restored(scores))
-
-    def _numbers(self, scores):
-        return scores[:, 0] if self.targets == 1 else scores
-
-    def answers_of_their_time(self, scores, y, joined, rho):
-        """`answers` just before each of the examples with targets y.
-
-        `joined` labels were there before the first of them, and rho is the threshold at each; scores of a regression are
-        in the units of y.
-        """
-        if self.loss.task == "multiclass":
-            return self.labels.decode_before(scores, self.labels.joined_before(y, joined))
-        return self._numbers(scores) if self.loss.task == "regression" else self.answers(scores, rho)
-
-    def probabilities_of_their_time(self, scores, y, joined):
-        """Probabilities of the classes just before each example, in the order of `classes_`; 0 for those that join later."""
-        there = np.arange(scores.shape[1]) < self.labels.joined_before(y, joined)[:, None]
-        likely = np.where(there, self.loss.probabilities(scores), 0.0)
-        return self.shown((likely / np.maximum(likely.sum(axis=1, keepdims=True), 1e-300)).T).T
-
-    def interval(self, scores, reaches, known=None):
-        """(lower, upper) ends in the units of the targets; `known` of these before each row, as of now if it is None."""
-        if self.target_scaler is None:
-            return scores - reaches, scores + reaches
-        return self.target_scaler.interval(scores, reaches, *known or self.target_scaler.known())
-
-    def in_units(self, deviations, units):
-        """Deviations of f, which all outputs share, in units (n, targets) of each; one column where that is all there is."""
-        if np.ndim(units) == 0:
-            return deviations
-        return self._numbers(deviations[:, None] * units)
-
     def detected(self, scores, rho=None):
         """(f, rho) of a detector; f is rho where it is that up to rounding, as implicit steps leave it."""
-        scores, rho = scores[:, 0], self.hypothesis.scalar() if rho is None else rho
+        scores, rho = super().detected(scores, rho)
         rounding = 64 * np.finfo(self.function.dtype).eps * np.maximum(np.abs(scores), np.abs(rho))
         return np.where(np.abs(scores - rho) <= rounding, rho, scores), rho
 
@@ -391,7 +298,7 @@ class State:
             raise ValueError(f"top must be a number of terms, or None for all. Got {top!r} instead.")
         x = self.plan.checked_points(row, self.n_features, self.function.dtype, sparse=self.sparse)
         x = x if self.plan.takes_objects else self.scaled(x)
-        output = self._output(self.engine.decision(x), label)
+        output = self.output(self.engine.decision(x), label)
         if alpha.shape[1] == 0:
             return []
         x = validation.as_csr(x) if self.sparse else x
@@ -402,21 +309,6 @@ class State:
         return [
             Contribution(float(shares[i]), int(i), points[i], float(coefficients[i]), float(values[i])) for i in order
         ]
-
-    def _output(self, scores, label):
-        """The output that a label has, or for None the one with the best score."""
-        if self.form == "one" or self.labels is None:
-            if label is not None:
-                raise ValueError(f"label is for losses of many classes. Got {label!r}.")
-            if scores.shape[1] > 1:
-                raise ValueError("contributions are of one score, and this model has several targets.")
-            return 0
-        if label is None:
-            return int(scores[0, : self.joined()].argmax())
-        place = self.labels.places_of([label])[0]
-        if place is None or place >= self.joined():
-            raise ValueError(f"{label!r} is not a label of this model.")
-        return int(place)
 
     def norm(self, ahead=False):
         """|f| in the kernel's Hilbert space; O(terms^2) kernel values unless there are weights or trees."""
@@ -433,11 +325,6 @@ class State:
             grid = self.scaler.transform_column(j, grid)
         self.kernel.coordinate(j).check_domain(grid[:, None], "grid")
         return self.representation.component(self, j, grid)
-
-    def shown(self, rows):
-        """Rows over labels, in the order of `classes_`."""
-        display = None if self.labels is None else self.labels.display
-        return rows if display is None else rows[display[: len(rows)]]
 
     def with_label_kernel(self, rows):
         """kappa @ rows."""
@@ -570,12 +457,3 @@ def _check_domain(kernel, learned, n_features, dtype):
             if len(points):
                 origin = 0 if origin is None else check_array(origin, "origin", dtype, (n_features,))
                 kernel.check_input(points + origin)
-
-
-def targets(loss, labels, n, y, n_targets=1):
-    """(y as the engine takes it, labels to go on with)."""
-    if loss.task == "novelty":
-        return np.zeros(n), labels
-    if loss.task == "regression":
-        return validation.check_targets(y, n, n_targets).reshape(-1), labels
-    return labels.encode(label_column(y, n))
