@@ -7,7 +7,7 @@ from onlinekernels._core.rules import recursive as core
 from onlinekernels.model import defaults
 from onlinekernels.model.fitted import learned, only_if
 from onlinekernels.model.labels import label_column
-from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.model.learner import OnlineLearner, checked_coverage
 from onlinekernels.model.plan import Plan
 from onlinekernels.model.rules import Rule
 from onlinekernels.nouns.labelvalues import as_list
@@ -208,15 +208,8 @@ class KRLS(OnlineLearner):
         >>> scores.round(2), std.round(2)
         (array([0.  , 0.91]), array([1. , 0.3]))
         """
-        wanted = {"std": return_std, "interval": return_interval is not None, "proba": return_proba, "labels": return_labels}
-        coverage = None
-        if return_interval is not None:
-            if not _is_regression(self):
-                raise ValueError("return_interval is for numbers; classes have return_proba=True.")
-            coverage = _checked_coverage(return_interval)
-        if return_proba and _is_regression(self):
-            raise ValueError("return_proba is for classes; numbers have return_std and return_interval.")
-        return self._progressive((X, y, classes, sample_weight, None), {name for name in wanted if wanted[name]}, coverage)
+        wanted = {"std": return_std, "interval": return_interval, "proba": return_proba, "labels": return_labels}
+        return self._progressive((X, y, classes, sample_weight, None), *self._checked_wishes(wanted))
 
     def predict(self, X, return_std=False):
         """Targets or labels for the rows of X, as of the next example; with return_std=True also standard deviations of f.
@@ -243,11 +236,11 @@ class KRLS(OnlineLearner):
         coverage : float
             The part of targets that shall lie inside, in (0, 1).
         """
-        coverage = _checked_coverage(coverage)
+        coverage = checked_coverage(coverage)
         with self._turn.shared:
             state, rule, scores, deviations = self._known(X)
             reach = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.reaches(coverage)[: state.targets]
-            return np.stack([state._numbers(end) for end in state.interval(scores, reach)])
+            return np.stack([state.numbers(end) for end in state.interval(scores, reach)])
 
     def log_density(self, X, y):
         """Logarithms of the predictive density of targets y, or of the probability of labels y, shape (n,).
@@ -322,9 +315,3 @@ class KRLS(OnlineLearner):
 def _units(state, scores):
     """What deviations of scores are multiplied by, shape (n, targets); 1 where targets are not scaled."""
     return 1.0 if state.target_scaler is None else state.target_scaler.in_units(scores)[1]
-
-
-def _checked_coverage(coverage):
-    if not (isinstance(coverage, (int, float, np.floating)) and 0 < coverage < 1):
-        raise ValueError(f"coverage must be a number in (0, 1). Got {coverage!r} instead.")
-    return float(coverage)

@@ -144,10 +144,10 @@ class Smoother(OnlineComposite):
             points, said = composition.kept()
             scores, _ = self._known(state, row)
             if state.labels is not None:
-                place = state._output(scores, label)
+                place = state.output(scores, label)
                 said = np.where(said[:, 0] == place, 1.0, -1.0)
             else:
-                state._output(scores, label)
+                state.output(scores, label)
                 said = said[:, 0] if state.loss.task == "regression" else np.ones(len(points))
             rows = composition.rows
             here = rows.about(composition.scaled(row))

@@ -13,7 +13,8 @@ from onlinekernels.model.combining import LeastSquares
 from onlinekernels.model.fitted import learned, only_if
 from onlinekernels.model.labels import ManyLabels, label_column
 from onlinekernels.nouns.labelvalues import plain
-from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.model.learned import Learned
+from onlinekernels.model.learner import OnlineLearner, checked_coverage
 from onlinekernels.nouns.losses import as_loss
 from onlinekernels.nouns.params import same_parameters
 from onlinekernels.model.state import State
@@ -300,22 +301,14 @@ def reach(innovations, coverage):
 # ---- The learner --------------------------------------------------------------------------------
 
 
-class Parts(State):
+class Parts(Learned):
     """What a composite has learned: labels, and a `Composition`. What answers mean is what it means for single models."""
 
     def __init__(self, loss, settings, n_features, labels, targets, composition):
-        self._loss = loss
-        self.settings = settings  # parameters in force, by name
-        self.n_features = n_features
-        self.labels = labels
-        self.targets = targets
+        super().__init__(n_features, labels, targets, "one" if labels is None and targets == 1 else "all")
+        self.loss = loss
+        self.settings = self.plan = settings  # parameters in force, by name
         self.composition = composition
-        self.form = "one" if labels is None and targets == 1 else "all"
-        self.feature_names = self.rows = self.target_scaler = None
-        self.sparse = self.stale = self.warned = False
-        self.plan = settings
-
-    loss = property(lambda self: self._loss)
 
     def joined(self):
         """Number of labels that have been learned; all of a fixed set."""
@@ -326,9 +319,6 @@ class Parts(State):
     def take_labels(self, labels):
         """Go on with labels that may be shown in another order, which decides among equals."""
         self.labels = labels
-
-    def detected(self, scores, rho=None):
-        return scores[:, 0], self.scalar() if rho is None else rho
 
     def scalar(self):
         """The threshold of a detector; 0 for other tasks."""
@@ -504,15 +494,8 @@ class OnlineComposite(OnlineLearner):
         labels : array of length n, with return_labels=True
             The predictions.
         """
-        wanted = {"std": return_std, "interval": return_interval is not None, "proba": return_proba, "labels": return_labels}
-        if return_interval is not None and not _is_regression(self):
-            raise ValueError("return_interval is for numbers; classes have return_proba=True.")
-        if return_proba and self._current_loss().task != "multiclass":
-            raise ValueError("return_proba is for classes; numbers have return_std and return_interval.")
-        if return_std and self._current_loss().task == "novelty":
-            raise ValueError("return_std is for numbers and classes; a detector has thresholds.")
-        coverage = None if return_interval is None else checked_coverage(return_interval)
-        return self._progressive((X, y, classes, sample_weight, None), {name for name in wanted if wanted[name]}, coverage)
+        wanted = {"std": return_std, "interval": return_interval, "proba": return_proba, "labels": return_labels}
+        return self._progressive((X, y, classes, sample_weight, None), *self._checked_wishes(wanted))
 
     def _progressive(self, call, wanted, coverage=None):
         X, y, classes, sample_weight, initial = call
@@ -521,7 +504,7 @@ class OnlineComposite(OnlineLearner):
             state, X, y, weights = self._checked(before, X, y, classes, sample_weight, initial)
             joined = state.joined()
             scores, deviations, innovations = self._learn(before, state, X, y, weights)
-            found = {"margins": np.zeros(len(X)), "steps": np.ones(len(X)), "std": state._numbers(deviations)}
+            found = {"margins": np.zeros(len(X)), "steps": np.ones(len(X)), "std": state.numbers(deviations)}
             if state.loss.task == "novelty":
                 found["margins"] = deviations[:, 0]
             if state.labels is not None:
@@ -534,7 +517,7 @@ class OnlineComposite(OnlineLearner):
                 past = len(innovations) - len(X)
                 reaches = np.array([reach(innovations[max(0, past + i - RECALLED) : past + i], coverage) for i in range(len(X))])
                 reaches = reaches * deviations
-                found["interval"] = np.stack([state._numbers(scores - reaches), state._numbers(scores + reaches)])
+                found["interval"] = np.stack([state.numbers(scores - reaches), state.numbers(scores + reaches)])
             if "labels" in wanted:
                 found["labels"] = state.answers_of_their_time(scores, y, joined, found["margins"])
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
@@ -563,7 +546,7 @@ class OnlineComposite(OnlineLearner):
             state = self._fitted()
             scores, deviations = self._known(state, X)
             answers = state.answers(scores)
-        return (answers, state._numbers(deviations) if state.labels is None else deviations[:, 0]) if return_std else answers
+        return (answers, state.numbers(deviations) if state.labels is None else deviations[:, 0]) if return_std else answers
 
     def predict_one(self, x):
         """Prediction for one example, 1-d."""
@@ -682,10 +665,3 @@ class OnlineComposite(OnlineLearner):
             raise ValueError("the feature names do not fit the number of features")
         state.feature_names = names
         return state
-
-
-def checked_coverage(coverage):
-    """A share of targets to cover, in (0, 1)."""
-    if not (isinstance(coverage, (int, float, np.floating)) and 0 < coverage < 1):
-        raise ValueError(f"coverage must be a number in (0, 1). Got {coverage!r} instead.")
-    return float(coverage)

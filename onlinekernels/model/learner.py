@@ -25,7 +25,7 @@ from onlinekernels.model.state import State
 from onlinekernels.nouns.steps import as_step
 from onlinekernels.model.trouble import warn_once
 
-__all__ = ["OnlineLearner"]
+__all__ = ["OnlineLearner", "checked_coverage"]
 
 
 def _task_is(*tasks):
@@ -192,6 +192,18 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         wanted = {"steps": return_steps, "margins": return_margins, "labels": return_labels}
         return self._progressive((X, y, classes, sample_weight, initial), {name for name in wanted if wanted[name]})
 
+    def _checked_wishes(self, wishes):
+        """(names of what is wanted beside the scores, the coverage of intervals or None), from {name: wish}."""
+        task = self._current_loss().task
+        if wishes["interval"] is not None and task != "regression":
+            raise ValueError("return_interval is for numbers; classes have return_proba=True.")
+        if wishes["proba"] and task != "multiclass":
+            raise ValueError("return_proba is for classes; numbers have return_std and return_interval.")
+        if wishes["std"] and task == "novelty":
+            raise ValueError("return_std is for numbers and classes; a detector has thresholds.")
+        coverage = None if wishes["interval"] is None else checked_coverage(wishes["interval"])
+        return {name for name, wish in wishes.items() if wish}, coverage
+
     def _progressive(self, call, wanted, coverage=None):
         """`progressive`, with what is `wanted` beside the scores: in the order of the list below."""
         X, y, classes, sample_weight, initial = call
@@ -221,7 +233,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             if "std" in wanted:
                 found["std"] = state.in_units(trace["deviations"], units)
             if coverage is not None:
-                found["interval"] = np.stack([state._numbers(end) for end in ends])
+                found["interval"] = np.stack([state.numbers(end) for end in ends])
             if wanted & {"proba", "labels"}:
                 found["labels"] = state.answers_of_their_time(scores, y, joined, margins)
                 if "proba" in wanted:
@@ -630,3 +642,10 @@ def _start(initial):
     if type(getattr(initial, "_state", None)) is not State or not isinstance(initial, OnlineLearner):
         raise ValueError(f"initial must be a fitted model of one function. Got {initial!r} instead.")
     return State.from_dict(initial.__getstate__()["_state"])
+
+
+def checked_coverage(coverage):
+    """A share of targets to cover, in (0, 1)."""
+    if not (isinstance(coverage, (int, float, np.floating)) and 0 < coverage < 1):
+        raise ValueError(f"coverage must be a number in (0, 1). Got {coverage!r} instead.")
+    return float(coverage)

@@ -95,8 +95,8 @@ def _no_better(state, parameters):
     width = getattr(state.kernel, "width", None)
     if width is not None:
         advice.append(f"another width of the kernel than {width:.3g} (evaluate.tune tries several), or a linear kernel")
-    elif state.function.keeps == "weights":
-        advice.append("a kernel that is not linear, such as Gaussian")
+    elif state.representation.advice is not None:
+        advice.append(state.representation.advice)
     if not state.plan.offset and "offset" in parameters:
         advice.append("offset=True")
     if state.labels is not None and constant < 0.2 and "class_weight" in parameters and not parameters["class_weight"]:
