@@ -385,7 +385,7 @@ def prepare(where):
     (where / "faults").mkdir()
     (where / "faults" / "faults.h").write_text(HEADER)
     (where / "build").mkdir()
-    environment = {**os.environ, "ONLINEKERNELS_CFLAGS": f"-g0 -I{where / 'faults'}"}
+    environment = {**os.environ, "ONLINEKERNELS_CFLAGS": f"-g0 -O1 -I{where / 'faults'}"}
     done = subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=where, env=environment,
                           capture_output=True, text=True)
     if done.returncode:

@@ -376,7 +376,7 @@ def minimum_risk(gram, y, loss, lam):
             low, high, target = min(0, y[i]), max(0, y[i]), y[i] * loss.margin
         else:
             low, high, target = -1, 1, y[i]
-        new = np.clip(dual[i] + (target - f[i]) * lam * n / gram[i, i], low, high)
+        new = min(max(dual[i] + (target - f[i]) * lam * n / gram[i, i], low), high)
         f += (new - dual[i]) / (lam * n) * gram[i]
         dual[i] = new
     return float(loss.value(f, y).mean() + lam / 2 * (dual @ gram @ dual) / (lam * n) ** 2)
@@ -485,7 +485,7 @@ def test_no_bound_for_silk():
 @each("growth", [0.15, 0.2, 0.25, 0.3, 0.4, 0.45])
 @each("product", [0.3, 0.5, 0.8, 0.95, 1.0])
 def test_window_start_is_the_first_t_of_the_three_conditions(product, growth):
-    t = np.arange(1.0, 1_000_001.0)
+    t = np.arange(1.0, 300_001.0)
     fails = (np.exp(-product * t ** growth) > product / np.sqrt(t)) | (np.ceil(t ** (0.5 + growth)) > 0.75 * t)
     found = bounds.window_start(step=2 * product, regularization=0.5, growth=growth)
     if fails[-1]:

@@ -38,6 +38,7 @@ PROMISED = (
     "norma-fig2 norma-fig3 norma-bounds ilk-fig1 ilk-fig2 ilk-fig3 ilk-fig4 svmd-fig3 svmd-fig4 svmd-fig6 svmd-fig7 "
     "svmd-fig8 herbster-speed herbster-additive"
 ).split()
+LONG = ["ilk-fig4", "svmd-fig7", "svmd-fig8"]  # more than a second even in their quick form
 CURVE = Lines("t", "x", "y", {"a": np.arange(3.0)})
 
 
@@ -87,29 +88,37 @@ def test_the_list_has_names_and_claims(capsys):
 # ---- Each of them, quickly ------------------------------------------------------------------------
 
 
-@each("name", NAMES)
-def test_what_is_written_is_what_was_found(name, quick, tmp_path):
-    results = quick(name)
-    write(name, results, tmp_path)
-    rows = rows_of(tmp_path / f"{name}.csv")
+@pytest.mark.parametrize("names", [
+    [name for name in NAMES if name not in LONG], pytest.param(LONG, marks=pytest.mark.slow)
+], ids=["quick", "longer"])
+def test_experiments(names, quick, tmp_path):
+    @each("name", names)
+    def is_sound(name):
+        results = quick(name)
+        what_is_written_is_what_was_found(name, results, tmp_path)
+        a_learner_without_tuning_is_in_the_table(results)
+        checks_have_figures_and_decide(results)
+
+    is_sound()
+
+
+def what_is_written_is_what_was_found(name, results, folder):
+    write(name, results, folder)
+    rows = rows_of(folder / f"{name}.csv")
     assert rows == [{key: "" if value is None else str(value) for key, value in row.items()} for row in results.table]
-    points = rows_of(tmp_path / f"{name}-curves.csv")
+    points = rows_of(folder / f"{name}-curves.csv")
     drawn = {(panel.title, curve) for panel in results.panels for curve, _, _ in panel.points()}
     assert {(point["panel"], point["curve"]) for point in points} == drawn
     assert drawn and all(np.isfinite(float(point["x"])) for point in points)
 
 
-@each("name", NAMES)
-def test_a_learner_without_tuning_is_in_every_table(name, quick):
-    results = quick(name)
+def a_learner_without_tuning_is_in_the_table(results):
     cells = [str(cell) for row in results.table for pair in row.items() for cell in pair]
     assert any("untuned" in cell for cell in cells)
     assert len({tuple(row) for row in results.table}) == 1, "rows differ in their columns"
 
 
-@each("name", NAMES)
-def test_checks_have_figures_and_decide(name, quick):
-    results = quick(name)
+def checks_have_figures_and_decide(results):
     assert results.checks
     for check in results.checks:
         assert any(letter.isdigit() for letter in check.found), check
