@@ -1002,7 +1002,7 @@ GOOD = dict(
     radius=1.0, margin=2.0, loss=1.0, norm=1.0, path=0.5, squared_path=0.1, examples=10, step=0.5, regularization=0.5,
     learner_margin=1.0, lipschitz=1.0, penalty=1.0, window=5, terms=100, growth=0.3, largest_risk=1.0, failure=0.1,
     gap=1.0, complexity=1.0, ball=2.0, deviation=0.5, expected_mistakes=3.0, zero_margin=True, alpha=0.5,
-    ball_radius=0.5, ball_updates=3, squared_loss=1.0,
+    ball_radius=0.5, ball_updates=3, squared_loss=1.0, members=3, rate=1.0, share=0.01, squared_ranges=2.0,
 )
 FUNCTIONS = [getattr(bounds, name) for name in bounds.__all__ if name != "comparison"]
 CASES = [(function, name) for function in FUNCTIONS for name in inspect.signature(function).parameters]

@@ -150,6 +150,10 @@ def _encoded(value, name, arrays):
     """A parameter or state value as JSON, with arrays put aside."""
     if isinstance(value, np.ndarray) and is_storable(value):
         return {"array": _key_of(value, arrays)}
+    if isinstance(value, dict) and any(isinstance(v, Parameterized) for v in value.values()):
+        return {"table": [[_plain(key, name), _encoded(v, name, arrays)] for key, v in value.items()]}
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Parameterized) for v in value):
+        return {"list": [_encoded(v, name, arrays) for v in value]}
     if isinstance(value, dict):
         return {"pairs": [[_plain(key, name), _plain(v, name)] for key, v in value.items()]}
     if isinstance(value, (list, tuple)):
@@ -164,6 +168,9 @@ def _encoded(value, name, arrays):
     if value is None or type(value) in PLAIN:
         return value
     cls = type(value)
+    if cls.__name__ in algorithms.__all__ and getattr(algorithms, cls.__name__) is cls:  # a member, as it was given
+        params = value.get_params(deep=False)
+        return {"model": cls.__name__, "params": {key: _encoded(v, key, arrays) for key, v in params.items()}}
     if NOUNS.get(cls.__name__) is cls and cls is not kernels.Custom:
         value = value.settled() if isinstance(value, structures.Labels) else value
         params = value.get_params(deep=False)
@@ -203,7 +210,15 @@ def _decoded(value, arrays):
         return {key: v for key, v in value["pairs"]}
     if "rows" in value:
         return [tuple(row) for row in value["rows"]]
+    if "table" in value:
+        return {key: _decoded(v, arrays) for key, v in value["table"]}
+    if "list" in value:
+        return [_decoded(v, arrays) for v in value["list"]]
     params = {key: _decoded(v, arrays) for key, v in value["params"].items()}
+    if "model" in value:
+        if value["model"] not in algorithms.__all__:
+            raise ValueError(f"there is no algorithm {value['model']!r}")
+        return getattr(algorithms, value["model"])(**params)
     return NOUNS[value["noun"]](**params)
 
 

@@ -1,8 +1,9 @@
 """What the engine notices when learning goes wrong, in words that say what to do."""
 import sys
+import threading
 import warnings
 
-__all__ = ["LearningWarning", "level_outside", "warn_once"]
+__all__ = ["DIVERGED", "LearningWarning", "level_outside", "silence", "warn_once"]
 
 SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER = 1, 2, 3, 4, 5, 6  # as in _core/run/watch.pxd
 
@@ -17,10 +18,25 @@ class LearningWarning(RuntimeWarning):
     """
 
 
+class Silence(threading.local):
+    """``with silence:`` no model warns, in this thread: an ensemble looks after its members itself."""
+
+    depth = 0
+
+    def __enter__(self):
+        self.depth += 1
+
+    def __exit__(self, kind, error, traceback):
+        self.depth -= 1
+
+
+silence = Silence()
+
+
 def warn_once(state, model):
     """Warn of what the engine of a model's state has noticed, unless that was said before."""
     trouble = state.hypothesis.trouble
-    if state.warned or trouble == RESTARTED and state.plan.rule.norm_bound:  # who has a ball knows
+    if silence.depth or state.warned or trouble == RESTARTED and state.plan.rule.norm_bound:  # who has a ball knows
         return
     state.warned = True
     if trouble == RESTARTED:
