@@ -409,6 +409,7 @@ def test_points_dots_and_images_say_their_numbers():
 # ---- Figures of the papers, on their data ---------------------------------------------------------
 
 
+@pytest.mark.slow
 @each("name, seeds", [
     ("svmd-fig3", 1), ("svmd-fig4", 1), ("svmd-fig6", 2), ("svmd-fig8", 1), ("norma-fig3", 1)
 ])  # fmt: skip

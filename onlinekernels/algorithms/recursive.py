@@ -81,6 +81,11 @@ class Recursive(Rule):
                 f"'multiclass_squared' for classes. Got {loss!r} instead."
             )
 
+    @property
+    def takes_outliers(self):
+        """Whether the noise is estimated, which makes little of outliers."""
+        return self.noise == "auto"
+
     def settings(self):
         estimates = self.noise == "auto"
         return {**super().settings(), "noise": FIRST_NOISE if estimates else self.noise, "estimates": estimates}
@@ -244,8 +249,7 @@ class KRLS(OnlineLearner):
         with self._turn.shared:
             state, rule, scores, deviations = self._known(X)
             reach = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.reaches(coverage)[: state.targets]
-            mean, reach = state.answers(scores), state._numbers(reach * _units(state, scores))
-            return np.stack([mean - reach, mean + reach])
+            return np.stack([state._numbers(end) for end in state.interval(scores, reach)])
 
     def log_density(self, X, y):
         """Logarithms of the predictive density of targets y, or of the probability of labels y, shape (n,).

@@ -67,9 +67,11 @@ class OnlineLearner(Encodes, Fitted, Parameterized, TakesTurns):
     scale : bool or RunningScaler
         Scale the features by running means and deviations first; they are learned and saved with the model.
         Points and weights of the model are then in scaled units.
-    scale_target : bool or RunningScaler
+    scale_target : bool, RunningScaler or "log"
         Numbers to predict: scale them by their running mean and deviation, learned and saved with the model. Predictions
-        and progressive scores are in your units; coefficients, the intercept and the width of the loss in scaled ones.
+        and progressive scores are in your units; coefficients, the intercept and the width of the loss in scaled ones. "log" is
+        for skewed numbers: arcsinh(y) is scaled, which is the logarithm of 2 \\|y\\| with the sign of y, and y itself well below 1.
+        Predictions are then medians.
     encode : bool or RunningEncoder
         Make numbers of rows first: of data frames, dictionaries or lists with words, dates and missing values. The encoder is
         learned and saved with the model; `encoder_` shows it. Numbers stay as they are, so ``scale=True`` is a good idea, too.
@@ -213,6 +215,9 @@ class OnlineLearner(Encodes, Fitted, Parameterized, TakesTurns):
             state = self._state
             scores, margins = scores[:, : state.joined()], trace.get("scalars")
             units = 1.0
+            if coverage is not None:
+                reaches = trace["reaches"].reshape(len(X), -1)
+                ends = state.interval(scores, reaches, known)
             if known is not None:  # what was known of the targets before each row
                 scores, units = state.target_scaler.brought_back(scores, *known)
                 margins = None if margins is None else margins * units[:, 0]
@@ -220,8 +225,7 @@ class OnlineLearner(Encodes, Fitted, Parameterized, TakesTurns):
             if "std" in wanted:
                 found["std"] = state.in_units(trace["deviations"], units)
             if coverage is not None:
-                reach = trace["reaches"].reshape(len(X), -1) * units
-                found["interval"] = np.stack([state._numbers(scores - reach), state._numbers(scores + reach)])
+                found["interval"] = np.stack([state._numbers(end) for end in ends])
             if wanted & {"proba", "labels"}:
                 found["labels"] = state.answers_of_their_time(scores, y, joined, margins)
                 if "proba" in wanted:

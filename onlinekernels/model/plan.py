@@ -26,7 +26,7 @@ from onlinekernels.model.rules import Rule
 from onlinekernels.nouns.losses import Hinge, Loss, as_loss
 from onlinekernels.nouns.maps import feature_map
 from onlinekernels.nouns.params import same_parameters
-from onlinekernels.nouns.scaling import as_memory, in_words
+from onlinekernels.nouns.scaling import as_memory, as_target_scaling, in_words
 from onlinekernels.nouns.structures import LabelStructure, Taxonomy
 
 __all__ = ["Plan"]
@@ -100,7 +100,7 @@ class Plan:
             offset=validation.check_flag(learner, "offset", or_none=True),
             average=validation.check_flag(learner, "average"),
             scale=as_memory(learner.scale, learner),
-            scale_target=as_memory(learner.scale_target, learner, "scale_target"),
+            scale_target=as_target_scaling(learner.scale_target, learner),
         )
         plan.pending = pending
         return plan
@@ -162,8 +162,9 @@ class Plan:
             if not isinstance(self.labels, LabelStructure):
                 raise ValueError("labels is not a label structure")
             self.labels.validate()
-        for name in ("scale", "scale_target"):
-            validation.check_not_negative(self, name)
+        validation.check_not_negative(self, "scale")
+        if self.scale_target != "log":
+            validation.check_not_negative(self, "scale_target")
         for name in ("offset", "average"):
             validation.check_flag(self, name)
 
@@ -224,8 +225,9 @@ class Plan:
             raise ValueError("initial has an offset; this model needs offset=True to start from it.")
         if bool(self.scale) != bool(start.plan.scale):
             raise ValueError("initial and this model must both scale their features, or neither.")
-        if bool(self.scale_target) != bool(start.plan.scale_target):
-            raise ValueError("initial and this model must both scale their targets, or neither.")
+        mine, its = self.scale_target, start.plan.scale_target
+        if bool(mine) != bool(its) or (mine == "log") != (its == "log"):
+            raise ValueError("initial and this model must both scale their targets, in the same way, or neither.")
 
     def is_perceptron(self):
         """Whether f gets y k(x, .) on a mistake, y f(x) <= 0, and nothing else happens; for two classes."""

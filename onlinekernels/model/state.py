@@ -38,7 +38,8 @@ class State:
         self.feature_names = None  # of the data frame that came first
         self.target_scaler = None
         if plan.scale_target:
-            self.target_scaler = TargetScaler(targets, plan.scale_target, exact=plan.rule.is_posterior)
+            rule = plan.rule
+            self.target_scaler = TargetScaler(targets, plan.scale_target, rule.is_posterior, rule.takes_outliers)
         self.under_way = None  # (targets, weights) that are being learned, and their scaler after all of them
         self.rows = None  # that `fit` was given, for defaults
         self.beginning = None  # the first rows of a stream, until the width of a default kernel is settled,
@@ -282,6 +283,12 @@ class State:
         likely = np.where(there, self.loss.probabilities(scores), 0.0)
         return self.shown((likely / np.maximum(likely.sum(axis=1, keepdims=True), 1e-300)).T).T
 
+    def interval(self, scores, reaches, known=None):
+        """(lower, upper) ends in the units of the targets; `known` of these before each row, as of now if it is None."""
+        if self.target_scaler is None:
+            return scores - reaches, scores + reaches
+        return self.target_scaler.interval(scores, reaches, *known or self.target_scaler.known())
+
     def in_units(self, deviations, units):
         """Deviations of f, which all outputs share, in units (n, targets) of each; one column where that is all there is."""
         if np.ndim(units) == 0:
@@ -333,7 +340,7 @@ class State:
             self.load_scaler(start.scaler)
         if self.target_scaler is not None:
             self.target_scaler = copy.copy(start.target_scaler)
-            self.target_scaler.memory = self.plan.scale_target
+            self.target_scaler.kind = self.plan.scale_target
         if self.plan.features is not None:
             self.function.take_map(others)
         places = self._places_of(start)

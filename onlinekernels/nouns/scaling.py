@@ -299,6 +299,15 @@ def as_memory(value, owner, name="scale"):
     return float(value.memory)
 
 
+def as_target_scaling(value, owner):
+    """The same for targets, which "log" may be said of."""
+    if isinstance(value, str) and value == "log":
+        return value
+    if not isinstance(value, (bool, np.bool_, RunningScaler)):
+        raise validation.bad_parameter(owner, "scale_target", 'True, False, a RunningScaler or "log"', value)
+    return as_memory(value, owner, "scale_target")
+
+
 def in_words(memory):
     """What a user has asked for who gets a scaler with this memory, 0 for none."""
     return "False" if not memory else "True" if memory == 1 else f"RunningScaler(memory={memory!r})"

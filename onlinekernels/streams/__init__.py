@@ -1,7 +1,7 @@
 """Streams of examples to learn from, one after the other.
 
 ``generators`` makes them up, as the papers do; ``readers`` reads them from files and from standard
-input, chunk by chunk; ``series`` makes rows of a time series; ``shipped`` are three small real ones.
+input, chunk by chunk; ``series`` makes rows of a time series; ``shipped`` are three small real streams.
 """
 
 from onlinekernels.streams.generators import (
