@@ -94,6 +94,8 @@ def checked_state(model):
         raise ValueError(
             "Models with scale= or scale_target= have units of their own. Scale the data before, by one scaler for all parts."
         )
+    if model._encoder is not None:
+        raise ValueError("Models with encode= have words of their own. Encode the data before, by one encoder for all parts.")
     if state.representation.keeps == "knots":
         raise ValueError("Models that keep knots cannot be combined; give them a budget.")
     if state.sparse and state.representation.keeps == "terms":

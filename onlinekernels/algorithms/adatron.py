@@ -37,6 +37,7 @@ class Adatron(TwoClasses):
         Additive kernels run on trees.
     step : float
         eta: how far an example moves its coefficient; positive.
+    {encode}
     {epochs}
 
     {Attributes}
@@ -54,9 +55,10 @@ class Adatron(TwoClasses):
 
     _rule = Gradient
 
-    def __init__(self, kernel=None, *, step=1.0, epochs=10):
+    def __init__(self, kernel=None, *, step=1.0, encode=False, epochs=10):
         self.kernel = kernel
         self.step = step
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):
@@ -79,6 +81,7 @@ class Adatron(TwoClasses):
                 )
             state.hypothesis.begin_from(np.zeros(1), *state.representation.of_examples(X, (alpha * y)[None]))
             state.hypothesis.t = self.epochs * len(y)
+            self._took_in(len(y))
             self._state = state
         return self
 

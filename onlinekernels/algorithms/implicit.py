@@ -182,6 +182,7 @@ class ILK(OnlineLearner):
     {class_weight}
     {scale}
     {scale_target}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -202,7 +203,7 @@ class ILK(OnlineLearner):
 
     def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
                  average=False, budget=None, offset=None, labels=None, class_weight=None, scale=False, scale_target=False,
-                 epochs=1):
+                 encode=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -216,6 +217,7 @@ class ILK(OnlineLearner):
         self.class_weight = class_weight
         self.scale = scale
         self.scale_target = scale_target
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):
@@ -255,6 +257,7 @@ class SILK(ILK):
     {class_weight}
     {scale}
     {scale_target}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -278,10 +281,11 @@ class SILK(ILK):
     average = False  # that of terms which were dropped cannot be kept
 
     def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
-                 budget="auto", offset=None, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
+                 budget="auto", offset=None, labels=None, class_weight=None, scale=False, scale_target=False,
+                 encode=False, epochs=1):
         super().__init__(loss, kernel, step=step, regularization=regularization, penalty=penalty, exact=exact,
                          budget=budget, offset=offset, labels=labels, class_weight=class_weight, scale=scale,
-                         scale_target=scale_target, epochs=epochs)
+                         scale_target=scale_target, encode=encode, epochs=epochs)
 
 
 class PassiveAggressive(OnlineLearner):
@@ -305,6 +309,7 @@ class PassiveAggressive(OnlineLearner):
     {class_weight}
     {scale}
     {scale_target}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -323,7 +328,7 @@ class PassiveAggressive(OnlineLearner):
     _rule = Aggressive
 
     def __init__(self, loss=None, kernel=None, *, penalty=1.0, variant="PA-I", budget=None, offset=None,
-                 labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
+                 labels=None, class_weight=None, scale=False, scale_target=False, encode=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.penalty = penalty
@@ -334,6 +339,7 @@ class PassiveAggressive(OnlineLearner):
         self.class_weight = class_weight
         self.scale = scale
         self.scale_target = scale_target
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):

@@ -78,6 +78,7 @@ class LASVM(TwoClasses):
         Multiplies C, as a sample weight does.
     {scale}
         `fit` scales by the means and deviations of all its rows.
+    {encode}
     epochs : int
         Passes that `fit` makes at most; at least 1. It stops when `gap_` is at most the tolerance, and warns if it is not.
         The first pass is over all rows, others are over those that make a pair.
@@ -112,13 +113,14 @@ class LASVM(TwoClasses):
 
     _rule = Pairwise
 
-    def __init__(self, kernel=None, *, penalty=1.0, tolerance=1e-3, class_weight=None, scale=False, epochs=1000,
+    def __init__(self, kernel=None, *, penalty=1.0, tolerance=1e-3, class_weight=None, scale=False, encode=False, epochs=1000,
                  random_state=0):
         self.kernel = kernel
         self.penalty = penalty
         self.tolerance = tolerance
         self.class_weight = class_weight
         self.scale = scale
+        self.encode = encode
         self.epochs = epochs
         self.random_state = random_state
 

@@ -132,6 +132,7 @@ class KRLS(OnlineLearner):
     {class_weight}
     {scale}
     {scale_target}
+    {encode}
     epochs : int
         Passes that `fit` makes; at least 1. Each counts as new evidence.
 
@@ -162,7 +163,7 @@ class KRLS(OnlineLearner):
     _default_kernel = staticmethod(defaults.gaussian)
 
     def __init__(self, loss="squared", kernel=None, *, noise=0.1, memory=1.0, budget=150, tolerance=1e-3,
-                 class_weight=None, scale=False, scale_target=False, epochs=1):
+                 class_weight=None, scale=False, scale_target=False, encode=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.noise = noise
@@ -172,6 +173,7 @@ class KRLS(OnlineLearner):
         self.class_weight = class_weight
         self.scale = scale
         self.scale_target = scale_target
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):
@@ -301,7 +303,7 @@ class KRLS(OnlineLearner):
 
     def _examples(self, state, X):
         """Rows of X as the engine takes them, scaled."""
-        points = self._checked_points(state, X)
+        points = self._checked_points(state, self._to_predict(X))
         return points if state.plan.takes_objects else state.scaled(points)
 
     def _known(self, X):

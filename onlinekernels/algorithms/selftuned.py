@@ -39,6 +39,7 @@ class SelfTuned(OnlineComposite):
     frozen : bool
         Keep the kernel as it is: no examples are looked at again until this is False. It may be set at any time.
     {class_weight}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -62,13 +63,15 @@ class SelfTuned(OnlineComposite):
     'x1'
     """
 
-    def __init__(self, loss=None, *, axes="auto", budget=150, window=2000, frozen=False, class_weight=None, epochs=1):
+    def __init__(self, loss=None, *, axes="auto", budget=150, window=2000, frozen=False, class_weight=None,
+                 encode=False, epochs=1):
         self.loss = loss
         self.axes = axes
         self.budget = budget
         self.window = window
         self.frozen = frozen
         self.class_weight = class_weight
+        self.encode = encode
         self.epochs = epochs
 
     def _settings(self):

@@ -12,7 +12,7 @@ import threading
 import numpy as np
 
 from onlinekernels import algorithms
-from onlinekernels.nouns import additive, budgets, kernels, losses, maps, scaling, steps, structures
+from onlinekernels.nouns import additive, budgets, encoding, kernels, losses, maps, scaling, steps, structures
 from onlinekernels.files.archive import is_storable, read_arrays
 from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.nouns.losses import as_loss
@@ -26,7 +26,7 @@ PLAIN = (bool, int, float, str)  # a subclass, such as an enumeration, would com
 
 NOUNS = {
     name: cls
-    for module in (additive, kernels, maps, losses, steps, budgets, structures, scaling)
+    for module in (additive, kernels, maps, losses, steps, budgets, structures, scaling, encoding)
     for name, cls in vars(module).items()
     if isinstance(cls, type) and issubclass(cls, Parameterized) and cls.__module__ == module.__name__
 }
@@ -72,6 +72,8 @@ def save(model, path, *, without=(), notes=None):
         if state.get("beginning") is not None:  # a composite has none
             state["beginning"] = {name: _encoded(value, name, arrays) for name, value in state["beginning"].items()}
         header["state"] = state
+        if model._encoder is not None:
+            header["encoder"] = {"noun": _encoded(model._encoder, "encode", arrays), "learned": model._encoder.to_dict()}
     if notes is not None:
         header["notes"] = notes
     header["digest"] = _digest(header, arrays)
@@ -126,6 +128,10 @@ def load(path, kernel=None, loss=None):
             if state.get("beginning") is not None:
                 state["beginning"] = {name: _decoded(value, arrays) for name, value in state["beginning"].items()}
             model.__dict__["_state"] = model._restored(state)
+            if header.get("encoder") is not None:
+                encoder = _decoded(header["encoder"]["noun"], arrays)
+                encoder.restore(header["encoder"]["learned"])
+                model.take_encoder(encoder)
     except Exception as error:  # whatever the file says, and however deep it says it
         reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
         raise ValueError(f"{path} cannot be loaded: {reason}.") from error

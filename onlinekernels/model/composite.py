@@ -422,6 +422,8 @@ class OnlineComposite(OnlineLearner):
         """(state to learn in, X, y, weights), all validated; changes nothing in self."""
         if start is not None:
             raise ValueError(f"initial= starts a single function; {type(self).__name__} is made of several.")
+        if self._encodes():
+            X = self._to_learn(state, X, whole=balanced)
         names = validation.feature_names(X)
         if state is None:
             self._plan()
@@ -466,9 +468,12 @@ class OnlineComposite(OnlineLearner):
         y = y if state.labels is not None else y.reshape(len(X), -1)
         try:
             self._state = state
-            return composition.learn(X, y, weights, state.targets if state.labels is None else len(state.labels.order))
+            answers = composition.learn(X, y, weights, state.targets if state.labels is None else len(state.labels.order))
+            self._took_in(len(X))
+            return answers
         except BaseException as error:
             rows = composition.t - begin
+            self._took_in(rows)
             is_new = before is None or before.composition is not composition
             if is_new and earlier + rows == 0:
                 self._state = before
@@ -574,6 +579,7 @@ class OnlineComposite(OnlineLearner):
 
     def _known(self, state, X):
         """(scores, deviations) of the rows of X."""
+        X = self._to_predict(X)
         validation.check_feature_names(X, state.feature_names, type(self).__name__)
         scores, deviations = state.composition.scores(self._points(X, state.n_features))
         missing = state.joined() - scores.shape[1] if state.labels is not None else 0

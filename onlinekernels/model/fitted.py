@@ -102,7 +102,7 @@ class Fitted:
         with self._turn.shared:
             state = self._fitted()
             points, alpha = state.representation.terms(state)
-            return state.contributions(self._row(state, x), points, alpha, top, label)
+            return state.contributions(self._to_predict(self._row(state, x)), points, alpha, top, label)
 
     @learned
     def knots_(self, state):
@@ -180,7 +180,9 @@ class Fitted:
 
     @learned
     def n_features_in_(self, state):
-        """Number of features; does not exist for a kernel on objects."""
+        """Number of features, of encoded rows that of their columns; does not exist for a kernel on objects."""
+        if self._encoder is not None:
+            return self._encoder.n_features_in_
         if state.n_features is None:
             raise AttributeError("A kernel on objects has no number of features.")
         return state.n_features
@@ -188,6 +190,8 @@ class Fitted:
     @learned
     def feature_names_in_(self, state):
         """Names of the columns, if the model saw a data frame first."""
+        if self._encoder is not None:
+            return self._encoder.feature_names_in_
         if state.feature_names is None:
             raise AttributeError("feature_names_in_ exists only for models that have seen a data frame first.")
         return np.array(state.feature_names, dtype=object)

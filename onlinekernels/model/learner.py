@@ -15,6 +15,7 @@ from onlinekernels._core.run.turns import TakesTurns
 from onlinekernels._core.formulas.vecmath import all_finite
 from onlinekernels.model.beginning import Beginning
 from onlinekernels.nouns.budgets import Recent, as_budget
+from onlinekernels.model.encoding import Encodes
 from onlinekernels.model.fitted import Fitted, only_if
 from onlinekernels.nouns.kernels import Gaussian, as_kernel
 from onlinekernels.model.labels import first_among_equals, label_column
@@ -32,7 +33,7 @@ def _task_is(*tasks):
     return lambda model: model._current_loss().task in tasks
 
 
-class OnlineLearner(Fitted, Parameterized, TakesTurns):
+class OnlineLearner(Encodes, Fitted, Parameterized, TakesTurns):
     """Base of all algorithms: everything but the rule.
 
     A subclass has an ``__init__`` that stores its parameters and a ``_plan`` that validates them. `_turn.alone` is to learn,
@@ -71,6 +72,9 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         and progressive scores are in your units; coefficients, the intercept and the width of the loss in scaled ones. "log" is
         for skewed numbers: arcsinh(y) is scaled, which is the logarithm of 2 \\|y\\| with the sign of y, and y itself well below 1.
         Predictions are then medians.
+    encode : bool or RunningEncoder
+        Make numbers of rows first: of data frames, dictionaries or lists with words, dates and missing values. The encoder is
+        learned and saved with the model; `encoder_` shows it. Numbers stay as they are, so ``scale=True`` is a good idea, too.
     epochs : int
         Passes that `fit` makes; at least 1.
 
@@ -250,7 +254,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 several = self._current_loss().task == "regression" and np.size(y) > 1
                 if not several or state is not None and state.targets == 1:
                     raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
-            if state is None or state.is_special() or self.class_weight is not None:
+            if state is None or state.is_special() or self.class_weight is not None or self.encode is not False:
                 self._partial_fit(self._row(state, x), None if y is None else [y])
                 return self
             x = self._checked_one(state, x)
@@ -292,7 +296,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         """Prediction for one example, 1-d or an object."""
         with self._turn.shared:
             state = self._fitted()
-            if state.sparse:
+            if state.sparse or self._encoder is not None:
                 scores = self._scores(state, self._row(state, x))
             elif state.plan.takes_objects:
                 scores = self._decide(state, [self._checked_one(state, x)])
@@ -364,6 +368,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
 
     def _scores(self, state, X):
         """Scores of all rows, shape (n, outputs)."""
+        if self._encoder is not None:
+            X = self._to_predict(X)
         if state.plan.takes_objects:
             return self._decide(state, validation.check_objects(X))
         if state.plan.scale:
@@ -386,6 +392,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
 
         `start` is the state whose function the first call starts from, or None.
         """
+        if self._encodes() or start is not None:
+            X = self._to_learn(state, X, start, balanced)
         if state is None:
             plan = self._first_plan(y, classes)
             names = validation.feature_names(X)
@@ -497,8 +505,11 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 known = state.learn(X, y, weights, **trace)
             elif done < len(X):
                 knowns.append(state.learn(*_from(done, state, X, y, weights), **_trace_from(done, state, trace)))
+            if self._pending is not None:
+                self._took_in(len(X))
         except BaseException as error:
             state, learned = self._state, done + engine.done
+            self._took_in(learned)
             if is_new and earlier + learned == 0:
                 self._state = before
             elif earlier == 0:
@@ -578,7 +589,10 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             if kind == "classifier"
             else None,
             regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,
-            input_tags=InputTags(sparse=as_kernel(self.kernel, self).on_inner_products()),
+            input_tags=InputTags(
+                sparse=as_kernel(self.kernel, self).on_inner_products(),
+                **dict.fromkeys(("allow_nan", "string", "categorical", "dict"), bool(self.encode)),
+            ),
         )
 
     def __sklearn_is_fitted__(self):
@@ -606,6 +620,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state = self.get_params(deep=False)
             if self._state is not None:
                 state["_state"] = self._state.to_dict()
+                if self._encoder is not None:
+                    state["_encoder"] = self._encoder
         return state
 
     def __setstate__(self, state):
@@ -641,7 +657,10 @@ def _start(initial):
         return None
     if type(getattr(initial, "_state", None)) is not State or not isinstance(initial, OnlineLearner):
         raise ValueError(f"initial must be a fitted model of one function. Got {initial!r} instead.")
-    return State.from_dict(initial.__getstate__()["_state"])
+    kept = initial.__getstate__()
+    state = State.from_dict(kept["_state"])
+    state.encoder = kept.get("_encoder")
+    return state
 
 
 def checked_coverage(coverage):

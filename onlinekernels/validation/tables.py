@@ -19,6 +19,8 @@ class Table:
         Arrays of numbers, truth values, dates (datetime64) or durations; lists of everything else.
     categories : set of int
         Columns that say of themselves that they hold categories.
+    keyed : bool
+        Whether it was made of dictionaries, whose entries are in any order.
 
     Examples
     --------
@@ -27,18 +29,21 @@ class Table:
     (('age', 'pet'), [[3, None], ['cat', None]], 2)
     """
 
-    def __init__(self, columns, length, names=None, categories=()):
+    def __init__(self, columns, length, names=None, categories=(), keyed=False):
         self.columns = columns
         self.length = length
         self.names = names
         self.categories = set(categories)
+        self.keyed = keyed
 
     def __len__(self):
         return self.length
 
     def __getitem__(self, rows):
         """Some of the rows, by a slice."""
-        return Table([column[rows] for column in self.columns], len(range(self.length)[rows]), self.names, self.categories)
+        return Table(
+            [column[rows] for column in self.columns], len(range(self.length)[rows]), self.names, self.categories, self.keyed
+        )
 
     @classmethod
     def of(cls, X, names=None, name="X"):
@@ -104,7 +109,7 @@ class Table:
             columns = [list(column) for column in zip(*map(itemgetter(*names, names[0]), rows), strict=True)][:-1]
         except (KeyError, IndexError):
             columns = [[row.get(key) for row in rows] for key in names]
-        return cls(columns, len(rows), tuple(names))
+        return cls(columns, len(rows), tuple(names), keyed=True)
 
     @classmethod
     def _of_sequences(cls, rows, name):
@@ -139,6 +144,9 @@ class Table:
 
     def in_order(self, names, count, owner, name="X"):
         """The columns of earlier tables, in their order; ValueError if these are others."""
+        if names is None and self.keyed:
+            raise TypeError(f"{name} must hold lists or arrays, as in the first call, where columns had no names. Got dictionaries "
+                            "instead.")
         if self.names is None or names is None or self.names == names:
             if len(self.columns) != count:
                 raise ValueError(
@@ -152,7 +160,7 @@ class Table:
                 raise ValueError(f"{name} {what} {odd[0]!r}; {owner} is expecting the columns {_listed(names)}.")
         order = [places[key] for key in names]
         categories = {j for j, place in enumerate(order) if place in self.categories}
-        return Table([self.columns[place] for place in order], self.length, names, categories)
+        return Table([self.columns[place] for place in order], self.length, names, categories, self.keyed)
 
 
 def _column(values):
