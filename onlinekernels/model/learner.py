@@ -16,7 +16,7 @@ from onlinekernels._core.formulas.vecmath import all_finite
 from onlinekernels.model.beginning import Beginning
 from onlinekernels.nouns.budgets import Recent, as_budget
 from onlinekernels.model.fitted import Fitted, only_if
-from onlinekernels.nouns.kernels import Gaussian, as_kernel
+from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.model.labels import first_among_equals, label_column
 from onlinekernels.nouns.labelvalues import plain
 from onlinekernels.nouns.losses import as_loss
@@ -397,7 +397,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state = State.first(plan, X, labels, n_targets)
             state.feature_names = None if plan.takes_objects else names
             state.rows = rows
-            if follows and not balanced and isinstance(plan.kernel, Gaussian):
+            if follows and not balanced and defaults.width(plan.kernel) is not None:
                 state.beginning = Beginning()
             if start is not None:
                 state.begin_from(start)

@@ -127,7 +127,7 @@ class Plan:
             raise validation.bad_parameter(learner, "labels", "None, a Taxonomy, a LabelGraph or Labels", labels)
         pending, budget = {}, None if second_order else learner.budget
         if kernel is None:
-            pending["kernel"], kernel = defaults.gaussian if second_order else learner._default_kernel, Gaussian()
+            pending["kernel"], kernel = defaults.process if second_order else learner._default_kernel, Gaussian()
         if regularization is None:
             pending["regularization"], regularization = defaults.regularization, 0.0
         if step is None and rule == "implicit":
@@ -178,7 +178,7 @@ class Plan:
 
     def in_unit(self, unit):
         """The plan with the chosen width for features of another size."""
-        plan = Plan(**{**self.parts(), "kernel": Gaussian(self.kernel.width / self.unit * unit)})
+        plan = Plan(**{**self.parts(), "kernel": defaults.resized(self.kernel, unit / self.unit)})
         plan.unit = unit
         return plan
 
@@ -337,9 +337,9 @@ class Plan:
             raise ValueError("initial has an offset; this model needs offset=True to start from it.")
         if bool(self.scale) != bool(start.plan.scale):
             raise ValueError("initial and this model must both scale their features, or neither.")
-        if bool(self.scale_target) != bool(start.plan.scale_target) or "log" in {self.scale_target, start.plan.scale_target} - {
-                self.scale_target}:
-            raise ValueError("initial and this model must both scale their targets, or neither.")
+        kinds = [scale if scale == "log" else bool(scale) for scale in (self.scale_target, start.plan.scale_target)]
+        if kinds[0] != kinds[1]:
+            raise ValueError("initial and this model must both scale their targets, or neither, and both by logarithms or neither.")
 
     def is_perceptron(self):
         """Whether f gets y k(x, .) on a mistake, y f(x) <= 0, and nothing else happens; for two classes."""

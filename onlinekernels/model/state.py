@@ -10,9 +10,9 @@ from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.functions.maps import NystroemMap
 from onlinekernels._core.points.sparse import Rows
 from onlinekernels.model.beginning import Beginning
+from onlinekernels.model import defaults
 from onlinekernels.model.defaults import Data
 from onlinekernels.model.labels import BinaryLabels, ManyLabels, label_column
-from onlinekernels.nouns.kernels import Gaussian
 from onlinekernels.nouns.maps import check_sizes
 from onlinekernels.nouns.params import same_parameters
 from onlinekernels.model.plan import Plan
@@ -627,7 +627,7 @@ class State:
             raise ValueError("the number of rows makes no sense")
         plan.unit = check_number(learned["unit"], "unit", least=0.0)
         if learned["beginning"] is not None:
-            if type(plan.kernel) is not Gaussian or plan.scale or plan.unit == 0:
+            if defaults.width(plan.kernel) is None or plan.scale or plan.unit == 0:
                 raise ValueError("the kernel's width is not to be chosen any more")
             state.beginning = Beginning.restored(learned["beginning"], n_features, dtype, sparse)
             state.beginning.check_targets(n_targets, plan.loss.task, len(labels.order) if plan.loss.task == "multiclass" else 2)

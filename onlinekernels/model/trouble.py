@@ -2,6 +2,8 @@
 import sys
 import warnings
 
+from onlinekernels.model import defaults
+
 __all__ = ["LearningWarning", "level_outside", "warn_once"]
 
 SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER = 1, 2, 3, 4, 5, 6  # as in _core/run/watch.pxd
@@ -69,6 +71,10 @@ def _exploded(state, trouble):
     if trouble == STALLED:
         advice.append("normalized=True, a smaller meta_step, or a memory below 1")
     elif state.plan.rule == "recursive":
+        if not state.plan.second_order["estimates"]:
+            advice.append('noise="auto", which lets outliers count for little and doubts after a change')
+        if state.plan.second_order["memory"] == 1:
+            advice.append("a memory below 1, such as 0.999, if the world changes")
         advice.append("a larger noise, or another width of the kernel")
     elif state.plan.rule == "gradient":
         advice.append("a smaller step, or SILK, whose steps cannot overshoot")
@@ -94,7 +100,7 @@ def _no_better(state, parameters):
         advice.append("scale=True, if the features are not of the size of 1")
     if state.labels is None and "scale_target" in parameters and not state.plan.scale_target:
         advice.append("scale_target=True, if the targets are not")
-    width = getattr(state.kernel, "width", None)
+    width = getattr(state.kernel, "width", defaults.width(state.kernel))
     if width is not None:
         advice.append(f"another width of the kernel than {width:.3g} (evaluate.tune tries several), or a linear kernel")
     elif state.function.keeps == "weights":
