@@ -61,7 +61,6 @@ class Recursive(Rule):
     is_posterior = True
     refuses_start = ("KRLS knows no initial=: it would not know how sure the function of another model is. "
                      "Copy or load the model to go on from it.")
-    advice = "a larger noise, or another width of the kernel"
 
     def __init__(self, noise, memory, tolerance, budget):
         self.noise = noise
@@ -80,6 +79,16 @@ class Recursive(Rule):
                 "The 'loss' parameter of KRLS must be one whose posterior is Gaussian: 'squared' for numbers, "
                 f"'multiclass_squared' for classes. Got {loss!r} instead."
             )
+
+    @property
+    def advice(self):
+        """What may help if learning diverges."""
+        parts = ["a larger noise, or another width of the kernel"]
+        if self.memory == 1.0:
+            parts.insert(0, "a memory below 1, such as 0.999, if the world changes")
+        if self.noise != "auto":
+            parts.insert(0, 'noise="auto", which lets outliers count for little and doubts after a change')
+        return "; ".join(parts)
 
     @property
     def takes_outliers(self):
@@ -118,10 +127,12 @@ class KRLS(OnlineLearner):
     loss : Squared, MulticlassSquared, "squared" or "multiclass_squared"
         The first is for numbers, one or several, the second for two or many classes.
     {kernel}
-        Prior knowledge: k(x, x) is the variance of f before anything is known. Add `Constant` if f is not about 0. `Linear()`
+        For numbers, None is that plus 1. Prior knowledge: k(x, x) is the variance of f before anything is known. Add `Constant` if f is not about 0. `Linear()`
         keeps weights and no points: Bayesian linear regression.
     noise : float or "auto"
-        The variance of y about f; positive. "auto" starts at 0.1 and follows the innovations.
+        The variance of y about f; positive. "auto" starts at 0.1 and follows the innovations. Of numbers it also doubts: an
+        innovation beyond four times the usual counts for no more than that, and when those of 64 examples are much larger than they
+        used to be, f is taken to have changed; its mean stays, and is as uncertain as before the first example. `changes_` counts that.
     memory : float
         What is left of f's variance after one example, in (0, 1]; 1 forgets nothing.
     budget : int or None
@@ -160,7 +171,7 @@ class KRLS(OnlineLearner):
     """
 
     _rule = Recursive
-    _default_kernel = staticmethod(defaults.gaussian)
+    _default_kernel = staticmethod(defaults.process)
 
     def __init__(self, loss="squared", kernel=None, *, noise=0.1, memory=1.0, budget=150, tolerance=1e-3,
                  class_weight=None, scale=False, scale_target=False, encode=False, epochs=1):
@@ -260,10 +271,13 @@ class KRLS(OnlineLearner):
                     raise ValueError(f"{as_list(labels)[known.index(False)]!r} is not a label of this model.")
                 return np.log(likely[np.arange(len(scores)), np.array(places, dtype=np.intp)])
             y = check_targets(y, len(scores), state.targets).reshape(len(scores), -1)
-            units = _units(state, scores)
+            scaler, slope = state.target_scaler, 0.0
+            if scaler is not None:
+                (mean, units), slope, y = scaler.values(scores, *scaler.known()), scaler.log_slope(y), scaler.taken(y)
+            else:
+                mean, units = scores, 1.0
             variance = (deviations**2 + rule.noise)[:, None] * units**2
-            mean = np.reshape(state.answers(scores), y.shape)
-            return -0.5 * np.sum((y - mean) ** 2 / variance + np.log(2.0 * np.pi * variance), axis=1)
+            return np.sum(slope - 0.5 * ((y - mean) ** 2 / variance + np.log(2.0 * np.pi * variance)), axis=1)
 
     def sample_y(self, X, n_samples=1, random_state=0):
         """Draw functions: values of f at the rows of X, shape (n, n_samples); (n, n_outputs, n_samples) for several outputs.
@@ -283,18 +297,24 @@ class KRLS(OnlineLearner):
             scores = self._decide(state, examples, trusted=True)
             left, right = state.function.uncertainty(examples, True)
             covariance = state.kernel(as_csr(examples) if state.sparse else examples) + left @ right.T
-            units = _units(state, scores)
-            mean = np.reshape(state.answers(scores), scores.shape) if state.loss.task == "regression" else state.shown(scores.T).T
+            scaler = state.target_scaler
+            mean, units = (state.shown(scores.T).T, 1.0) if scaler is None else scaler.values(scores, *scaler.known())
         values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         draws = root @ rng.standard_normal((mean.shape[1], len(mean), n_samples))
         draws = np.moveaxis(draws, 0, 1) * np.reshape(units, (*np.shape(units), 1)) + mean[:, :, None]
+        draws = draws if scaler is None else scaler.targets(draws)
         return draws[:, 0] if mean.shape[1] == 1 else draws
 
     @learned
     def noise_(self, state):
         """The variance of y about f that is in force, in scaled units where targets are scaled."""
         return state.hypothesis.rule.noise
+
+    @learned
+    def changes_(self, state):
+        """How many abrupt changes ``noise="auto"`` has noticed."""
+        return state.hypothesis.rule.changes
 
     @learned
     def budget_(self, state):

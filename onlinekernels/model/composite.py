@@ -23,6 +23,7 @@ __all__ = ["Composition", "Member", "OnlineComposite", "Parts"]
 
 LARGEST = 1e150  # numbers whose squares are numbers
 RECALLED = 500  # innovations by which intervals go
+LED, GAIN = 200, 0.1  # how many of them lead a half-width, and how far each
 TRIES = 20  # to finish a piece that was interrupted, before a member is left behind
 
 
@@ -286,16 +287,35 @@ def coded(y, outputs):
 def reach(innovations, coverage):
     """How many deviations an interval reaches, so that it has covered so much of the last innovations, shape (groups,).
 
-    It is the smallest that covers at least `coverage` of those that were, and of the one to come if that is like them.
-    While they are too few to say, it is no less than that of a Gaussian.
+    See `reaches`.
+    """
+    return reaches(innovations, len(innovations), coverage)[0]
+
+
+def reaches(innovations, first, coverage):
+    """The same before each of the innovations from the `first` on, and after the last, shape (n, groups).
+
+    It begins with the smallest that covers at least `coverage` of the last 500, and of the one to come if that is like them.
+    Then it is led along the last 200: each that was outside makes it larger, and each inside smaller, so that it balances
+    where they grow or shrink. While they are too few to say, it is no less than that of a Gaussian.
     """
     from statistics import NormalDist
 
-    n = len(innovations)
-    place = math.ceil((n + 1) * coverage) - 1
-    if place < n:
-        return np.partition(innovations, place, axis=0)[place]
-    return np.maximum(NormalDist().inv_cdf(0.5 + 0.5 * coverage), innovations.max(axis=0, initial=0.0))
+    starts, ends = np.arange(first, len(innovations) + 1), []
+    for end in starts:
+        latest = innovations[max(0, end - RECALLED) : end]
+        place = math.ceil((len(latest) + 1) * coverage) - 1
+        if place < len(latest):
+            ends.append(np.partition(latest, place, axis=0)[place])
+        else:
+            ends.append(np.maximum(NormalDist().inv_cdf(0.5 + 0.5 * coverage), latest.max(axis=0, initial=0.0)))
+    found = np.array(ends)
+    enough = np.ceil((np.minimum(starts, RECALLED) + 1) * coverage) - 1 < np.minimum(starts, RECALLED)
+    for age in range(LED, 0, -1):
+        rows = np.flatnonzero(enough & (starts >= age))
+        beyond = innovations[starts[rows] - age] > found[rows]
+        found[rows] *= np.exp(GAIN * (beyond - (1.0 - coverage)))
+    return found
 
 
 # ---- The learner --------------------------------------------------------------------------------
@@ -519,10 +539,8 @@ class OnlineComposite(OnlineLearner):
                     found["proba"] = state.probabilities_of_their_time(scores, y, joined)
                 scores = np.where(there, scores, 0.0)
             if coverage is not None:
-                past = len(innovations) - len(X)
-                reaches = np.array([reach(innovations[max(0, past + i - RECALLED) : past + i], coverage) for i in range(len(X))])
-                reaches = reaches * deviations
-                found["interval"] = np.stack([state.numbers(scores - reaches), state.numbers(scores + reaches)])
+                half = reaches(innovations, len(innovations) - len(X), coverage)[:-1] * deviations
+                found["interval"] = np.stack([state.numbers(scores - half), state.numbers(scores + half)])
             if "labels" in wanted:
                 found["labels"] = state.answers_of_their_time(scores, y, joined, found["margins"])
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
@@ -562,7 +580,7 @@ class OnlineComposite(OnlineLearner):
         """Intervals for the targets of the rows of X: array (2, n), lower and upper ends; (2, n, n_targets) for several targets.
 
         Half their width is the deviation that is expected of y, times the factor that would have covered the last 500 examples
-        as often as `coverage` says.
+        as often as `coverage` says, and that follows where their errors grow or shrink.
 
         Parameters
         ----------
@@ -574,8 +592,8 @@ class OnlineComposite(OnlineLearner):
         with self._turn.shared:
             state = self._fitted()
             scores, deviations = self._known(state, X)
-            reaches = reach(state.composition.innovations, coverage) * deviations
-            return np.stack([state.answers(scores - reaches), state.answers(scores + reaches)])
+            half = reach(state.composition.innovations, coverage) * deviations
+            return np.stack([state.answers(scores - half), state.answers(scores + half)])
 
     def _known(self, state, X):
         """(scores, deviations) of the rows of X."""

@@ -17,7 +17,7 @@ from onlinekernels.model.beginning import Beginning
 from onlinekernels.nouns.budgets import Recent, as_budget
 from onlinekernels.model.encoding import Encodes
 from onlinekernels.model.fitted import Fitted, only_if
-from onlinekernels.nouns.kernels import Gaussian, as_kernel
+from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.model.labels import first_among_equals, label_column
 from onlinekernels.nouns.labelvalues import plain
 from onlinekernels.nouns.losses import as_loss
@@ -418,7 +418,7 @@ class OnlineLearner(Encodes, Fitted, Parameterized, TakesTurns):
             state = State.first(plan, X, labels, n_targets)
             state.feature_names = None if plan.takes_objects else names
             state.rows = rows
-            if follows and not balanced and isinstance(plan.kernel, Gaussian):
+            if follows and not balanced and defaults.width(plan.kernel) is not None:
                 state.beginning = Beginning()
             if start is not None:
                 state.begin_from(start)

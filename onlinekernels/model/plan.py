@@ -101,7 +101,7 @@ class Plan:
 
     def in_unit(self, unit):
         """The plan with the chosen width for features of another size."""
-        plan = Plan(**{**self.parts(), "kernel": Gaussian(self.kernel.width / self.unit * unit)})
+        plan = Plan(**{**self.parts(), "kernel": defaults.resized(self.kernel, unit / self.unit)})
         plan.unit = unit
         return plan
 

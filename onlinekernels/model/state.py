@@ -9,6 +9,7 @@ from onlinekernels import validation
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.points.sparse import Rows
 from onlinekernels.model.beginning import Beginning
+from onlinekernels.model import defaults
 from onlinekernels.model.defaults import Data
 from onlinekernels.model.labels import BinaryLabels, ManyLabels
 from onlinekernels.model.learned import Learned
@@ -418,7 +419,7 @@ class State(Learned):
             raise ValueError("the number of rows makes no sense")
         plan.unit = check_number(learned["unit"], "unit", least=0.0)
         if learned["beginning"] is not None:
-            if type(plan.kernel) is not Gaussian or plan.scale or plan.unit == 0:
+            if defaults.width(plan.kernel) is None or plan.scale or plan.unit == 0:
                 raise ValueError("the kernel's width is not to be chosen any more")
             state.beginning = Beginning.restored(learned["beginning"], n_features, dtype, sparse)
             state.beginning.check_targets(n_targets, plan.loss.task, len(labels.order) if plan.loss.task == "multiclass" else 2)

@@ -3,6 +3,8 @@ import sys
 import threading
 import warnings
 
+from onlinekernels.model import defaults
+
 __all__ = ["DIVERGED", "LearningWarning", "level_outside", "silence", "warn_once"]
 
 SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER = 1, 2, 3, 4, 5, 6  # as in _core/run/watch.pxd
@@ -108,7 +110,7 @@ def _no_better(state, parameters):
         advice.append("scale=True, if the features are not of the size of 1")
     if state.labels is None and "scale_target" in parameters and not state.plan.scale_target:
         advice.append("scale_target=True, if the targets are not")
-    width = getattr(state.kernel, "width", None)
+    width = getattr(state.kernel, "width", defaults.width(state.kernel))
     if width is not None:
         advice.append(f"another width of the kernel than {width:.3g} (evaluate.tune tries several), or a linear kernel")
     elif state.representation.advice is not None:
