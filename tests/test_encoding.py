@@ -328,7 +328,8 @@ def learners(**params):
         names = {parameter.name for parameter in made._signature()}
         scale = {"scale": True} if "scale" in names else {}
         loss = {"loss": "multiclass_squared"} if name in ("KRLS", "SelfTuned") else {}
-        yield made(**scale, **loss, **params)
+        members = {"members": [ok.SILK("multiclass_hinge"), ok.KRLS("multiclass_squared")]} if "members" in names else {}
+        yield made(**members, **scale, **loss, **params)
 
 
 def test_every_algorithm_takes_rows_as_they_come():

@@ -637,7 +637,7 @@ def test_a_place_is_all_or_nothing(make, y, error, monkeypatch):
 def test_parameters_after_fitting():
     model = KRLS(kernel=ok.Gaussian(1.3), budget=20).partial_fit(X[:100], NUMBERS[:100])
     assert model.get_params(deep=False).keys() == {"loss", "kernel", "noise", "memory", "budget", "tolerance", "class_weight",
-                                                   "scale", "scale_target", "epochs"}
+                                                   "scale", "scale_target", "encode", "epochs"}
     for changed in ({"memory": 0.5}, {"budget": 30}, {"tolerance": 0.1}, {"kernel__width": 3.0}):
         other = pickle.loads(pickle.dumps(model)).set_params(**changed)
         with pytest.raises(ValueError, match=f"'{next(iter(changed)).partition('__')[0]}' parameter .* call fit to start anew"):

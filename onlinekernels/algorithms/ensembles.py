@@ -235,6 +235,7 @@ class Stacking(_OfMembers):
     memory : float
         What is left of a row's weight in the combiner after one more; in (0, 1).
     {class_weight}
+    {encode}
     {n_jobs}
     {epochs}
 
@@ -257,10 +258,11 @@ class Stacking(_OfMembers):
     (True, True)
     """
 
-    def __init__(self, members, *, memory=SHORT, class_weight=None, n_jobs=1, epochs=1):
+    def __init__(self, members, *, memory=SHORT, class_weight=None, encode=False, n_jobs=1, epochs=1):
         self.members = members
         self.memory = memory
         self.class_weight = class_weight
+        self.encode = encode
         self.n_jobs = n_jobs
         self.epochs = epochs
 
@@ -293,6 +295,7 @@ class Hedge(_OfMembers):
     share : float
         In (0, 1).
     {class_weight}
+    {encode}
     {n_jobs}
     {epochs}
 
@@ -315,11 +318,12 @@ class Hedge(_OfMembers):
     True
     """
 
-    def __init__(self, members, *, rate=None, share=SHARE, class_weight=None, n_jobs=1, epochs=1):
+    def __init__(self, members, *, rate=None, share=SHARE, class_weight=None, encode=False, n_jobs=1, epochs=1):
         self.members = members
         self.rate = rate
         self.share = share
         self.class_weight = class_weight
+        self.encode = encode
         self.n_jobs = n_jobs
         self.epochs = epochs
 

@@ -13,7 +13,6 @@ from onlinekernels.model import defaults
 from onlinekernels.model.defaults import Data
 from onlinekernels.model.labels import BinaryLabels, ManyLabels
 from onlinekernels.model.learned import Learned
-from onlinekernels.nouns.kernels import Gaussian
 from onlinekernels.nouns.params import same_parameters
 from onlinekernels.model.plan import Plan
 from onlinekernels.model.representations import Places
