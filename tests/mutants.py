@@ -75,16 +75,18 @@ FAULTS = [
         ("smallest < 1e-100 or largest > 1e4 * smallest", "smallest < 1e-100"),
         ("frame.channels == 1", "False"),
     ]),
-    ("budgets.pyx", "terms budgets oracle", [
+    ("queues.pyx", "terms budgets oracle", [
         ("self.oldest() if self.n >= self.most else NOBODY", "self.oldest() if self.n > self.most else NOBODY"),
         ("terms.dictionary.born(self.oldest()) < t + 1 - self.length(t + 1)",
          "terms.dictionary.born(self.oldest()) < t - self.length(t + 1)"),
-        ("NEWCOMER if size < self.key[self.heap[0]] else self.heap[0]", "NEWCOMER if size <= self.key[self.heap[0]] else self.heap[0]"),
-        ("terms.dictionary.born(a) < terms.dictionary.born(b)", "terms.dictionary.born(a) > terms.dictionary.born(b)"),
-        ("child + 1 < self.n and self.goes_before(terms, self.heap[child + 1], self.heap[child])", "False"),
         ("<long long> length if length > <double> self.steps else self.steps", "<long long> length"),
         ("lot % <unsigned long long> self.n", "lot % <unsigned long long> (self.n - 1)"),
         ("pow(<double> t, self.exponent) - 1e-9", "pow(<double> t, self.exponent)"),
+    ]),
+    ("smallest.pyx", "terms budgets oracle", [
+        ("NEWCOMER if size < self.key[self.heap[0]] else self.heap[0]", "NEWCOMER if size <= self.key[self.heap[0]] else self.heap[0]"),
+        ("terms.dictionary.born(a) < terms.dictionary.born(b)", "terms.dictionary.born(a) > terms.dictionary.born(b)"),
+        ("child + 1 < self.n and self.goes_before(terms, self.heap[child + 1], self.heap[child])", "False"),
     ]),
     ("coefficients.pyx", "long_streams terms modelfile outputs mutated_files", [
         ("fabs(value) < TINY", "False"),
@@ -127,7 +129,7 @@ FAULTS = [
     ("posterior.pyx", "recursive recursive_answers", [
         ("memory ** (0.5 * k)", "memory ** k"),
         ("self.fade[s + 1] * w.means[i * self.width + y]", "w.means[i * self.width + y]"),
-        ("self.conclude(w) if self.waiting == PLACE else 0", "0"),
+        ("self.conclude(w) if self.root.n == CHECKPOINT else 0", "0"),
         ("w.term.alpha[y] if counts else 0.0", "w.term.alpha[y]"),
         ("own + late * np.sum(a * b, axis=1) - np.sum(c * c, axis=1)", "own + late * np.sum(a * b, axis=1)"),
     ]),
@@ -135,6 +137,11 @@ FAULTS = [
         ("c * S[i * stride + j] - W[i * w_stride + j]", "S[i * stride + j] - W[i * w_stride + j]"),
         ("(z[i] - sums[2]) * scale", "z[i] * scale"),
         ("rest / a[r * stride + i + r]", "rest"),
+    ]),
+    ("triangles.h", "factor budgets", [
+        ("over[r] = c[k] * b - s[k] * a", "over[r] = c[k] * b + s[k] * a"),
+        ("corner[j] -= a[r * stride + n - 4 + j] * corner[r]", "corner[j] -= a[r * stride + n - 4 + j]"),
+        ("s[k] = from[k + 1] / length", "s[k] = -from[k + 1] / length"),
     ]),
     ("dual.pyx", "lasvm margin", [
         ("view.target * self.penalty * view.weight", "view.target * self.penalty"),
@@ -145,7 +152,7 @@ FAULTS = [
         ("(t + 1 - self.dictionary.born(slot)) % self.cycle == 0", "False"),
     ]),
     ("span.pyx", "budgets terms", [
-        ("fmax(0.0, own - ok_dot(self.way, self.way, self.n))", "own"),
+        ("fmax(0.0, own - ok_dot(self.way, self.way, n))", "own"),
         ("self.shares[i] * self.shares[i] / self.residual", "self.shares[i] / self.residual"),
     ]),
     ("projecting.pyx", "budgets terms", [

@@ -176,6 +176,11 @@ cdef class CompiledRows(KernelRows):
             w.own[i] = self.program.facts_from(x, w.piece.square[i], w.piece.tilt[i], w.facts + i, m)
 
     cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil:
+        self.values_into(w, i, w.work)
+        return w.work
+
+    cdef void values_into(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
+        """The same elsewhere; out: room for as many numbers as the program is deep, times the slots in use."""
         cdef Piece* piece = w.piece
         cdef Py_ssize_t start = self.dictionary.start, n = self.dictionary.stop - start
         cdef Py_ssize_t place = i * piece.stride + start - piece.first
@@ -185,8 +190,7 @@ cdef class CompiledRows(KernelRows):
         if piece.x != NULL:
             x = piece.x + i * (self.dictionary.n_features * (4 if self.program.single else 8))
         self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place, x, w.facts + i, piece.rows,
-                         self.dictionary.point(start), facts + start, self.facts.capacity, n, w.work)
-        return w.work
+                         self.dictionary.point(start), facts + start, self.facts.capacity, n, out)
 
     cdef const double* own_values(self, Workspace w, Py_ssize_t i) noexcept nogil:
         cdef Piece* piece = w.piece
