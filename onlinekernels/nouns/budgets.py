@@ -11,7 +11,7 @@ from onlinekernels.nouns.params import Parameterized
 from onlinekernels.validation import bad_parameter, check_count, check_flag, check_integer, check_part, check_share
 
 __all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear", "RandomRemoval", "Redundant", "Merging", "Projecting",
-           "Shrinking"]
+           "Reservoir", "Shrinking"]
 
 
 def check_seed(owner, name):
@@ -217,6 +217,46 @@ class RandomRemoval(Budget):
         return RandomBudget(int(self.size), int(self.seed))
 
 
+class Reservoir(Budget):
+    """A uniform sample of all rows so far, for a `Smoother`: each of them is there with the same probability.
+
+    Rows come in bursts, and the latest ones may all be odd; a sample of all has its fair share of them. What is drawn depends
+    on the seed and the number of rows alone, so the same examples give the same sample, in chunks of any size. O(1) per row.
+
+    Parameters
+    ----------
+    {size}
+    memory : int or None
+        After how many rows the past fades: a row is there with a probability like exp(-age / memory). At least 1; less than
+        `size` counts as `size`. None is for ever.
+    seed : int
+        Another one draws other lots; at least 0.
+
+    Examples
+    --------
+    >>> from onlinekernels import Reservoir, Smoother
+    >>> model = Smoother("nunovelty", budget=Reservoir(50)).partial_fit([[float(t)] for t in range(500)])
+    >>> model.n_terms_
+    50
+    """
+
+    _size = "size"
+    _values = {"size": check_count, "seed": check_seed}
+
+    def __init__(self, size, memory=None, seed=0):
+        self.size = size
+        self.memory = memory
+        self.seed = seed
+
+    def validate(self):
+        super().validate()
+        if self.memory is not None:
+            check_count(self, "memory")
+
+    def core(self):
+        raise ValueError("Reservoir is a sample of rows, for Smoother. RandomRemoval is the budget of terms that is drawn by lot.")
+
+
 class Redundant(Budget):
     """The term that f needs least goes: the one whose example would be classified best without it.
 
@@ -312,7 +352,7 @@ class Merging(Budget):
         if not ops or ops[0]["op"] != "gaussian" or any(op["op"] not in ("scale", "shift") for op in ops[1:]):
             raise ValueError(f"budget={self!r} needs a Gaussian kernel, times or plus constants. Got {plan.kernel!r}; "
                              "Projecting works with every kernel.")
-        if plan.exact_norms:
+        if plan.rule.exact_norms:
             raise ValueError(f"budget={self!r} moves points, so that |f| cannot be kept exact here. Use Projecting.")
         if plan.relates_labels:
             raise ValueError(f"budget={self!r} needs the delta kernel between labels; a Taxonomy has another. Use Projecting.")

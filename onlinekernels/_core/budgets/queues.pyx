@@ -1,6 +1,7 @@
 """Budgets that keep all terms, or the latest, or those that a lot spares."""
 import numpy as np
 from libc.math cimport ceil, pow
+from onlinekernels._core.formulas.lots cimport scrambled
 from onlinekernels._core.functions.coefficients cimport NOBODY, Budget, Coefficients
 
 
@@ -75,14 +76,6 @@ cdef class RecentBudget(Queue):
         if oldest and len(birthdays) < self.most:
             raise ValueError("the terms are a circle before there are as many as the budget allows")
         check_order(np.roll(birthdays, -oldest))
-
-
-cdef unsigned long long scrambled(unsigned long long x) noexcept nogil:
-    """A number that has nothing to do with x, as in splitmix64."""
-    x += <unsigned long long> 0x9E3779B97F4A7C15
-    x = (x ^ (x >> 30)) * <unsigned long long> 0xBF58476D1CE4E5B9
-    x = (x ^ (x >> 27)) * <unsigned long long> 0x94D049BB133111EB
-    return x ^ (x >> 31)
 
 
 cdef class RandomBudget(Queue):

@@ -17,6 +17,7 @@ cdef class Posterior(Function):
     cdef readonly double memory             # what is left of f after one example: sqrt(memory)
     cdef readonly bint classes              # outputs are labels: y is +1 for one and -1 for all others
     cdef readonly Py_ssize_t n              # coordinates of u
+    cdef readonly bint doubts               # whether the covariance of u goes back to the prior's at the next checkpoint
     cdef Py_ssize_t capacity                # coordinates that there is room for
     cdef readonly object mean               # U, a row for each output (width, capacity)
     cdef readonly object covariance         # S (capacity, capacity)
@@ -46,6 +47,7 @@ cdef class Posterior(Function):
     cdef int relate(self, Workspace w, Py_ssize_t m) except -1
     cdef void relate_one(self, Workspace w) noexcept nogil
     cdef void absorb(self, Workspace w) noexcept nogil
+    cdef void doubt(self) noexcept nogil
     cdef tuple take_in(self, Workspace w, const double* V, Py_ssize_t joining)
     cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 
