@@ -131,7 +131,7 @@ FAULTS = [
     ("posterior.pyx", "recursive recursive_answers", [
         ("memory ** (0.5 * k)", "memory ** k"),
         ("self.fade[s + 1] * w.means[i * self.width + y]", "w.means[i * self.width + y]"),
-        ("self.conclude(w) if self.waiting == PLACE else 0", "0"),
+        ("self.conclude(w) if self.root.n == CHECKPOINT else 0", "0"),
         ("w.term.alpha[y] if counts else 0.0", "w.term.alpha[y]"),
         ("own + late * np.sum(a * b, axis=1) - np.sum(c * c, axis=1)", "own + late * np.sum(a * b, axis=1)"),
     ]),
@@ -139,6 +139,11 @@ FAULTS = [
         ("c * S[i * stride + j] - W[i * w_stride + j]", "S[i * stride + j] - W[i * w_stride + j]"),
         ("(z[i] - sums[2]) * scale", "z[i] * scale"),
         ("rest / a[r * stride + i + r]", "rest"),
+    ]),
+    ("triangles.h", "factor budgets", [
+        ("over[r] = c[k] * b - s[k] * a", "over[r] = c[k] * b + s[k] * a"),
+        ("corner[j] -= a[r * stride + n - 4 + j] * corner[r]", "corner[j] -= a[r * stride + n - 4 + j]"),
+        ("s[k] = from[k + 1] / length", "s[k] = -from[k + 1] / length"),
     ]),
     ("dual.pyx", "lasvm margin", [
         ("view.target * self.penalty * view.weight", "view.target * self.penalty"),
@@ -149,7 +154,7 @@ FAULTS = [
         ("self.terms.drop(slot)", "pass"),
     ]),
     ("kernelbudgets.pyx", "budgets terms", [
-        ("fmax(0.0, own - ok_dot(self.way, self.way, self.n))", "own"),
+        ("fmax(0.0, own - ok_dot(self.way, self.way, n))", "own"),
         ("self.shares[i] * self.shares[i] / self.residual", "self.shares[i] / self.residual"),
         ("fmax(self.tolerance, self.floor)", "self.floor"),
         ("loss[j] <= least * NEARLY", "loss[j] < least * NEARLY"),

@@ -246,7 +246,7 @@ class TestNystroem:
         assert model.n_terms_ > 10
         model.partial_fit(rows[20:21], y[20:21], sample_weight=[0.0])
         fixed = model._state.function.map
-        assert fixed.inverse is not None and len(fixed.factor) == 10
+        assert fixed.inverse is not None and fixed.factor.n == 10
         assert np.abs(fixed.inverse).max() < 1e6
         np.testing.assert_allclose(model.predict(X), before, atol=1e-5)
         model.partial_fit(rows[21:], y[21:])

@@ -157,7 +157,8 @@ cdef class ProjectingBudget(Budget):
         order = self.span.order_array[:self.span.n]
         assert sorted(order.tolist()) == np.flatnonzero(terms.mine.array[0]).tolist()
         assert (np.diff(terms.dictionary.birthdays.array[0, order]) > 0).all()
-        inverse = np.linalg.inv(np.triu(self.span.array[:self.span.n, :self.span.n])) if self.span.n else np.zeros((0, 0))
-        own, spike = self.span.array[self.span.room:self.span.room + 2, :self.span.n]
-        assert np.allclose(own, np.diag(self.span.gram()), rtol=1e-6)
-        assert np.allclose(spike, (inverse**2).sum(axis=1), rtol=1e-3), "the inverse's diagonal is worn"
+        own, spike = self.span.array[:2, :self.span.n]
+        self.span.factor._check()
+        assert self.span.factor.n == self.span.n
+        assert np.allclose(own, np.diag(self.span.factor.gram()), rtol=1e-6)
+        assert np.allclose(spike, (self.span.factor.inverse()**2).sum(axis=0), rtol=1e-3), "the inverse's diagonal is worn"

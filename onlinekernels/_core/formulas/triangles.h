@@ -137,11 +137,34 @@ OK_STATIC OK_CLONES void ok_solve_block(const double *L, ptrdiff_t stride, ptrdi
     }
 }
 
+/* L^T x = b in place, for one vector: four rows at a time, first their corner, then what they take from all before. */
+OK_INLINE void ok_solve_transposed_one(const double *L, ptrdiff_t stride, ptrdiff_t n, double *x)
+{
+    ptrdiff_t r, j;
+    for (; n >= 4; n -= 4) {
+        const double *a = L + (n - 4) * stride;
+        double *corner = x + n - 4;
+        for (r = 3; r >= 0; r--) {
+            corner[r] /= a[r * stride + n - 4 + r];
+            for (j = 0; j < r; j++) corner[j] -= a[r * stride + n - 4 + j] * corner[r];
+        }
+        ok_subtract_rows(x, a, stride, corner, 4, n - 4);
+    }
+    for (; n > 0; n--) {
+        x[n - 1] /= L[(n - 1) * stride + n - 1];
+        for (j = 0; j < n - 1; j++) x[j] -= L[(n - 1) * stride + j] * x[n - 1];
+    }
+}
+
 /* L^T X = B in place. */
 OK_STATIC OK_CLONES void ok_solve_transposed(const double *L, ptrdiff_t stride, ptrdiff_t n, double *B,
                                              ptrdiff_t b_stride, ptrdiff_t m)
 {
     ptrdiff_t i, j, s;
+    if (m == 1 && b_stride == 1) {
+        ok_solve_transposed_one(L, stride, n, B);
+        return;
+    }
     for (i = n - 1; i >= 0; i--) {
         double *OK_RESTRICT row = B + i * b_stride;
         const double scale = 1.0 / L[i * stride + i];
@@ -169,6 +192,43 @@ OK_STATIC OK_CLONES void ok_invert_lower(const double *L, ptrdiff_t stride, ptrd
         }
         for (j = 0; j < i; j++) row[j] *= scale;
         row[i] = scale;
+    }
+}
+
+/* A row of L and its column of L L^T go: rows below move up by one, and rotations bring their entries from column p on,
+ * of which there is one too many, back to a triangle.  c and s have room for n numbers.  Four rows take a rotation at a time,
+ * since each has to wait for its own result. */
+OK_STATIC OK_CLONES void ok_remove_row(double *L, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t p, double *c, double *s)
+{
+    ptrdiff_t i, k, r, j;
+    for (i = p + 1; i < n; i += 4) {
+        const ptrdiff_t rows = n - i < 4 ? n - i : 4;
+        double over[4] = {0};           /* what a row has beside its triangle */
+        for (r = 0; r < rows; r++) {
+            for (j = 0; j < p; j++) L[(i + r - 1) * stride + j] = L[(i + r) * stride + j];
+            over[r] = L[(i + r) * stride + p];
+        }
+        if (rows == 4)
+            for (k = p; k < i - 1; k++) {
+                double *to = L + (i - 1) * stride + k;
+                for (r = 0; r < 4; r++) {
+                    const double a = over[r], b = to[(r + 1) * stride + 1];
+                    to[r * stride] = c[k] * a + s[k] * b;
+                    over[r] = c[k] * b - s[k] * a;
+                }
+            }
+        for (r = 0; r < rows; r++) {
+            double *to = L + (i + r - 1) * stride, *from = to + stride, a = over[r], length;
+            for (k = rows == 4 ? i - 1 : p; k < i + r - 1; k++) {
+                const double b = from[k + 1];
+                to[k] = c[k] * a + s[k] * b;
+                a = c[k] * b - s[k] * a;
+            }
+            length = sqrt(a * a + from[k + 1] * from[k + 1]);
+            c[k] = a / length;
+            s[k] = from[k + 1] / length;
+            to[k] = length;
+        }
     }
 }
 

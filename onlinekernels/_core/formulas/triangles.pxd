@@ -8,6 +8,7 @@ cdef extern from "triangles.h" nogil:
                         Py_ssize_t m) noexcept
     void ok_solve_transposed(const double* L, Py_ssize_t stride, Py_ssize_t n, double* B, Py_ssize_t b_stride,
                              Py_ssize_t m) noexcept
+    void ok_remove_row(double* L, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t p, double* c, double* s) noexcept
     void ok_invert_lower(const double* L, Py_ssize_t stride, Py_ssize_t n, double* Z, Py_ssize_t z_stride) noexcept
     void ok_shrink_and_subtract(const double* S, Py_ssize_t stride, Py_ssize_t n, double c, double d, double* W,
                                 Py_ssize_t w_stride) noexcept

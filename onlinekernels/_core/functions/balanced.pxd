@@ -1,4 +1,5 @@
 """Balanced trees, one per coordinate, whose nodes keep sums over all that is below them."""
+cimport cython
 
 cdef enum:
     LEAF = 32               # keys in a leaf
@@ -39,6 +40,18 @@ cdef class BalancedTree:
     cdef int* height
     cdef const int* all_rows                # 0, 1, ..., rows - 1
 
+    @cython.final
+    cdef inline double* leaf(self, int i) noexcept nogil:
+        return self.leaves.data + i * self.leaves.block
+
+    @cython.final
+    cdef inline double* node(self, int i) noexcept nogil:
+        return self.nodes.data + i * self.nodes.block
+
+    @cython.final
+    cdef inline int size_of(self, int block, int level) noexcept nogil:
+        return (<int*> (self.leaf(block) if level == 0 else self.node(block)))[0]
+
     cdef void put(self, const double* x, const double* values, const int* touched, Py_ssize_t n) noexcept nogil
     cdef bint has(self, const double* x) noexcept nogil
     cdef void take(self, const double* x, const double* values, const int* touched, Py_ssize_t n) noexcept nogil
@@ -47,11 +60,8 @@ cdef class BalancedTree:
     cdef reserve_blocks(self, Py_ssize_t leaves, Py_ssize_t nodes)
     cdef grown(self, Blocks* store, array, Py_ssize_t wanted)
     cdef check_coordinate(self, Py_ssize_t j)
-    cdef double* leaf(self, int i) noexcept nogil
-    cdef double* node(self, int i) noexcept nogil
     cdef int new_block(self, Blocks* store, Py_ssize_t padded) noexcept nogil
     cdef void free_block(self, Blocks* store, int i) noexcept nogil
-    cdef int size_of(self, int block, int level) noexcept nogil
     cdef void put_key(self, Py_ssize_t j, const double* key, const double* values, const int* touched,
                       Py_ssize_t n) noexcept nogil
     cdef int insert_below(self, int block, int level, const double* key, const double* values, const int* touched,

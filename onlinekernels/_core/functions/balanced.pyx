@@ -67,15 +67,6 @@ cdef class BalancedTree:
 
     # ---- Memory -------------------------------------------------------------------------------
 
-    cdef double* leaf(self, int i) noexcept nogil:
-        return self.leaves.data + i * self.leaves.block
-
-    cdef double* node(self, int i) noexcept nogil:
-        return self.nodes.data + i * self.nodes.block
-
-    cdef int size_of(self, int block, int level) noexcept nogil:
-        return (<int*> (self.leaf(block) if level == 0 else self.node(block)))[0]
-
     cdef reserve(self, Py_ssize_t newcomers):
         """Make sure that so many terms can be added without any array moving.
 

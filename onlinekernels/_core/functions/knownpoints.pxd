@@ -1,29 +1,29 @@
-"""A posterior on points: f is known at some points, which come and go."""
+"""A posterior on inducing points: f is known at some points, which come and go."""
 cimport cython
+from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.points.dictionary cimport Dictionary, Table, Tenant
 from onlinekernels._core.points.kernelrows cimport KernelRows
-from onlinekernels._core.functions.posterior cimport PLACE, Posterior, PosteriorScratch
+from onlinekernels._core.functions.posterior cimport CHECKPOINT, Posterior, PosteriorScratch
 
 
-cdef class Residents(Tenant):
+cdef class InducingPoints(Tenant):
     cdef Dictionary dictionary
-    cdef readonly Table places              # int64: 1 + the coordinate of a point, -1 - s of example s since the last place, else 0
+    cdef readonly Table roles               # int64: 1 + the coordinate of a point, -1 - s of pending row s, else 0
     cdef Table orders
     cdef Py_ssize_t* order                  # slots of the coordinates,
-    cdef Py_ssize_t queue[PLACE]            # and of the examples since the last place
+    cdef Py_ssize_t pending[CHECKPOINT]     # and of the pending rows
 
-    cdef void settle_down(self, const Py_ssize_t* slots, Py_ssize_t n) noexcept
+    cdef void become(self, const Py_ssize_t* slots, Py_ssize_t n) noexcept
 
 
 @cython.final
 cdef class PointsPosterior(Posterior):
     cdef readonly KernelRows rows
     cdef readonly Dictionary dictionary
-    cdef readonly Residents residents
-    cdef readonly long long most            # points that stay at a place
+    cdef readonly InducingPoints inducing
+    cdef readonly long long most            # points that stay at a checkpoint
     cdef readonly double tolerance
-    cdef readonly object factor             # L (capacity, capacity)
-    cdef double* L
+    cdef readonly Factor factor             # L, with room for `capacity` points
     cdef long long born                     # of the latest example
 
     cdef int make_room(self, Py_ssize_t n) except -1
@@ -31,4 +31,3 @@ cdef class PointsPosterior(Posterior):
     cdef Py_ssize_t find_newcomers(self, PosteriorScratch w, double* V, Py_ssize_t* joining, double* rounding) except -1
     cdef int choose(self, PosteriorScratch w, mean, const long long* births, double rounding, unsigned char* gone) except -1
     cdef keep(self, mean, covariance, kept, Py_ssize_t first)
-    cdef void move_factor(self, const Py_ssize_t* kept, Py_ssize_t first, Py_ssize_t n, const double* corner) noexcept nogil

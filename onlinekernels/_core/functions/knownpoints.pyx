@@ -1,21 +1,23 @@
-"""A posterior on points: f is known at some points, f_D = L u, which come and go.
+"""A posterior on inducing points: f is known at some points, f_D = L u, which come and go.
 
-At a place of the stream those examples join that f at the points does not determine, and if there are more points than a
+At a checkpoint of the stream those rows join that f at the points does not determine, and if there are more points than a
 budget allows, those leave that the mean of f would miss least.  With a small tolerance, points leave too that the others have
 come to determine: otherwise L is so near to singular that coordinates are nothing but rounding.
 """
 import numpy as np
 from libc.math cimport INFINITY, fmax, sqrt
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.functions.coefficients import UNBOUNDED
 from onlinekernels._core.points.dictionary cimport Dictionary, Tenant
 from onlinekernels._core.points.kernelrows cimport KernelRows
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.functions.posterior cimport INVERSE, JOINING, PLACE, PRODUCTS, TOTALS, Posterior, PosteriorScratch, room_for
-from onlinekernels._core.functions.posterior import solve_rows, solve_transposed
-from onlinekernels._core.formulas.triangles cimport ok_invert_lower, ok_solve_rows, ok_times_rows
+from onlinekernels._core.functions.posterior cimport (CHECKPOINT, INVERSE, JOINING, PRODUCTS, TOTALS, Posterior, PosteriorScratch,
+                                                       room_for)
+from onlinekernels._core.formulas.factor cimport Factor
+from onlinekernels._core.formulas.factor import check_lower
+from onlinekernels._core.formulas.triangles cimport ok_invert_lower, ok_times_rows
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot
 from onlinekernels._core.functions.function cimport Scratch
 
@@ -27,11 +29,11 @@ cdef double NEAR = 1e-6         # relative: what is closer than that is the same
 cdef double DETERMINED = 1e-11
 # What is new given those before it, by a tolerance, all others may determine so much better: points of a line that goes on do.
 cdef double BETTER = 1e-5
-cdef long long STAYS = 1 << 40  # marks a place while others are given up
+cdef long long STAYS = 1 << 40  # marks a role while others are given up
 
 
-cdef class Residents(Tenant):
-    """Which slots of a dictionary the points of a posterior, and the examples that wait, are in.
+cdef class InducingPoints(Tenant):
+    """Which slots of a dictionary the points of a posterior, and its pending rows, are in.
 
     Parameters
     ----------
@@ -42,32 +44,32 @@ cdef class Residents(Tenant):
 
     def __init__(self, Dictionary dictionary, long long most):
         self.dictionary, self.most = dictionary, most
-        self.places, self.orders = dictionary.new_table(1, np.int64), dictionary.new_table(1, np.intp)
+        self.roles, self.orders = dictionary.new_table(1, np.int64), dictionary.new_table(1, np.intp)
         dictionary.add_tenant(self)
         self.moved()
 
     cdef void moved(self) noexcept:
         """Read where everybody is from the table that has moved with the slots."""
         cdef Py_ssize_t slot
-        cdef const long long* places = <const long long*> self.places.data
+        cdef const long long* roles = <const long long*> self.roles.data
         self.order = <Py_ssize_t*> self.orders.data
         for slot in range(self.dictionary.capacity):
-            if places[slot] > 0:
-                self.order[places[slot] - 1] = slot
-            elif places[slot] < 0:
-                self.queue[-1 - places[slot]] = slot
+            if roles[slot] > 0:
+                self.order[roles[slot] - 1] = slot
+            elif roles[slot] < 0:
+                self.pending[-1 - roles[slot]] = slot
 
-    cdef void settle_down(self, const Py_ssize_t* slots, Py_ssize_t n) noexcept:
-        """These slots are the points now, in the order of their coordinates; whoever else was here goes, and nobody waits."""
-        cdef long long* places = <long long*> self.places.data
+    cdef void become(self, const Py_ssize_t* slots, Py_ssize_t n) noexcept:
+        """These slots are the points now, in the order of their coordinates; all others go, and no row is pending."""
+        cdef long long* roles = <long long*> self.roles.data
         cdef Py_ssize_t slot, i
         for i in range(n):
-            places[slots[i]] = STAYS + i + 1
+            roles[slots[i]] = STAYS + i + 1
         for slot in range(self.dictionary.stop - 1, self.dictionary.start - 1, -1):
-            if places[slot] >= STAYS:
-                places[slot] -= STAYS
-            elif places[slot] != 0:
-                places[slot] = 0
+            if roles[slot] >= STAYS:
+                roles[slot] -= STAYS
+            elif roles[slot] != 0:
+                roles[slot] = 0
                 self.dictionary.release(slot)
         self.moved()
 
@@ -81,7 +83,7 @@ cdef class PointsPosterior(Posterior):
     outputs, memory, classes
         As for `Posterior`.
     budget : int or None
-        Points that stay at a place; None for all.
+        Points that stay at a checkpoint; None for all.
     tolerance : float
         A point joins if its variance, given f at all others, exceeds this, or 1e-11, times k(x, x).
     """
@@ -93,30 +95,26 @@ cdef class PointsPosterior(Posterior):
         self.takes_objects, self.notices_bad_points = rows.takes_objects, rows.notices_bad_points
         rows.look_at_own()
         self.most = UNBOUNDED if budget is None else budget
-        self.residents = Residents(self.dictionary, UNBOUNDED if budget is None else budget + 2 * PLACE)
+        self.inducing = InducingPoints(self.dictionary, UNBOUNDED if budget is None else budget + 2 * CHECKPOINT)
         self.tolerance = tolerance
-        self.make_room(0)
+        self.factor = Factor(0)
 
     cdef int make_room(self, Py_ssize_t n) except -1:
-        """Room for so many points, in all arrays or in none."""
+        """Room for so many points, in all arrays or in none: O(capacity^2) when it grows, which doubles."""
         cdef Py_ssize_t room = self.capacity if n <= self.capacity else room_for(max(n, 2 * self.n))
-        cdef double* L
-        if self.factor is not None and len(self.factor) == room:
+        if self.factor.room == room:
             return 0
-        factor = np.zeros((room, room))
-        if self.factor is not None:
-            factor[:self.n, :self.n] = self.factor[:self.n, :self.n]
-        L = <double*> array_data(factor)
+        factor = self.factor.with_room(room)
         if room != self.capacity:
             self.set_room(room, self.width)
-        self.factor, self.L = factor, L         # nothing can fail any more
+        self.factor = factor                    # nothing can fail any more
         return 0
 
     cdef int attach(self, Scratch w, examples) except -1:
         return self.rows.attach(w.piece, examples)
 
     cdef Py_ssize_t piece_rows(self):
-        return 1 if self.takes_objects else PLACE - self.waiting % PLACE
+        return 1 if self.takes_objects else CHECKPOINT - self.root.n % CHECKPOINT
 
     cdef Py_ssize_t rows_to_evaluate(self):
         return self.rows.rows_to_evaluate()
@@ -134,25 +132,25 @@ cdef class PointsPosterior(Posterior):
 
     cdef void read_rows(self, PosteriorScratch w, Py_ssize_t m) noexcept nogil:
         cdef Py_ssize_t i, r, s, n = self.n, start = self.dictionary.start, room = self.capacity
-        cdef Py_ssize_t* order = self.residents.order
-        cdef Py_ssize_t* queue = self.residents.queue
+        cdef Py_ssize_t* order = self.inducing.order
+        cdef Py_ssize_t* pending = self.inducing.pending
         cdef const double* values
         cdef double* a
         cdef double* K
         for i in range(m):
-            s = self.waiting + i
-            a, K = self.a + s * room, self.K + s * PLACE
+            s = self.root.n + i
+            a, K = self.a + s * room, self.K + s * CHECKPOINT
             if self.dictionary.size():
                 values = self.rows.values(w.piece, i)
                 for r in range(n):
                     a[r] = values[order[r] - start]
-                for r in range(self.waiting):
-                    K[r] = values[queue[r] - start]
+                for r in range(self.root.n):
+                    K[r] = values[pending[r] - start]
             values = self.rows.own_values(w.piece, i)
             for r in range(i):
-                K[self.waiting + r] = values[r]
+                K[self.root.n + r] = values[r]
             K[s] = w.piece.own[i]
-        ok_solve_rows(self.L, room, n, self.a + self.waiting * room, room, m)
+        self.factor.solve_rows(self.a + self.root.n * room, room, m)
 
     cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil:
         return self.rows.point_is_finite(w.piece, i)
@@ -163,8 +161,8 @@ cdef class PointsPosterior(Posterior):
         slot = self.dictionary.admit(w.piece, i, self.born)
         self.rows.keep_facts(w.piece, i, slot)
         self.dictionary.hold(slot)
-        self.residents.queue[self.waiting] = slot
-        (<long long*> self.residents.places.data)[slot] = -1 - self.waiting
+        self.inducing.pending[self.root.n] = slot
+        (<long long*> self.inducing.roles.data)[slot] = -1 - self.root.n
 
     cdef int close(self, Scratch w) except -1:
         self.rows.close(w.piece)
@@ -174,14 +172,14 @@ cdef class PointsPosterior(Posterior):
         self.dictionary.tidy()
         return 0
 
-    # ---- Places -------------------------------------------------------------------------------
+    # ---- Checkpoints --------------------------------------------------------------------------
 
     cdef int conclude(self, PosteriorScratch w) except -1:
-        """Take in those that wait; let join who is new, and go who is least missed."""
+        """Take in the pending rows; let join who is new, and go who is least missed."""
         cdef Py_ssize_t i, r, first = 0, n = self.n, count, size, room
-        cdef Py_ssize_t joining[PLACE]
+        cdef Py_ssize_t joining[CHECKPOINT]
         cdef double rounding = DETERMINED
-        cdef double* V = <double*> w.buffer(JOINING, PLACE * PLACE * sizeof(double))
+        cdef double* V = <double*> w.buffer(JOINING, CHECKPOINT * CHECKPOINT * sizeof(double))
         cdef const Py_ssize_t* stay = NULL
         cdef const double* corner_data = NULL
         count = self.find_newcomers(w, V, joining, &rounding)
@@ -190,12 +188,12 @@ cdef class PointsPosterior(Posterior):
         room = self.capacity
         slots = np.empty(size, dtype=np.intp)
         cdef Py_ssize_t* slot = <Py_ssize_t*> array_data(slots)
-        memcpy(slot, self.residents.order, n * sizeof(Py_ssize_t))
+        memcpy(slot, self.inducing.order, n * sizeof(Py_ssize_t))
         for i in range(count):                  # rows of L that are not in use yet
-            slot[n + i] = self.residents.queue[joining[i]]
-            memcpy(self.L + (n + i) * room, self.a + joining[i] * room, n * sizeof(double))
+            slot[n + i] = self.inducing.pending[joining[i]]
+            memcpy(self.factor.row(n + i), self.a + joining[i] * room, n * sizeof(double))
             for r in range(count):
-                self.L[(n + i) * room + n + r] = V[r * PLACE + joining[i]] if r <= i else 0.0
+                self.factor.row(n + i)[n + r] = V[r * CHECKPOINT + joining[i]] if r <= i else 0.0
         mean, covariance = self.take_in(w, V, count)
         gone = np.zeros(size, dtype=np.uint8)
         births = self.dictionary.birthdays.array[0, slots]
@@ -211,56 +209,57 @@ cdef class PointsPosterior(Posterior):
         cdef const double* U = <const double*> array_data(mean)
         cdef const double* S = <const double*> array_data(covariance)
         if n < size:                            # nothing can fail any more
-            self.move_factor(stay, first, n, corner_data)
+            self.factor.keep(stay, first, n, corner_data)
+        self.factor.n = n
         self.become(U, S, size, n)
-        self.residents.settle_down(slot, n)
+        self.inducing.become(slot, n)
         return 0
 
     cdef Py_ssize_t find_newcomers(self, PosteriorScratch w, double* V, Py_ssize_t* joining, double* rounding) except -1:
-        """Who joins: pivoted Cholesky of what f at the points does not determine of the waiting examples.
+        """Who joins: pivoted Cholesky of what f at the points does not determine of the pending rows: O(CHECKPOINT^3).
 
         The one that is determined least comes first, and among those that are nearly the same, the earliest. V has a row
         for each of them, joining their numbers. A variance below 0 shows how large rounding is, which grows to ten times that.
         """
         cdef Py_ssize_t i, r, best, count = 0, room = self.capacity
-        cdef double rest[PLACE]
+        cdef double rest[CHECKPOINT]
         cdef double largest
         cdef double* R
         cdef bint any_new = False
-        for i in range(PLACE):
-            rest[i] = self.K[i * PLACE + i] - ok_dot(self.a + i * room, self.a + i * room, self.n)
-            any_new |= rest[i] > fmax(self.tolerance, rounding[0]) * self.K[i * PLACE + i]
+        for i in range(CHECKPOINT):
+            rest[i] = self.K[i * CHECKPOINT + i] - ok_dot(self.a + i * room, self.a + i * room, self.n)
+            any_new |= rest[i] > fmax(self.tolerance, rounding[0]) * self.K[i * CHECKPOINT + i]
         if not any_new:
             return 0
-        R = <double*> w.buffer(PRODUCTS, PLACE * PLACE * sizeof(double))
+        R = <double*> w.buffer(PRODUCTS, CHECKPOINT * CHECKPOINT * sizeof(double))
         coordinates = self.coordinates[:, :self.n]
-        np.matmul(coordinates, coordinates.T, out=w.array(<char*> R, PLACE, PLACE, DOUBLE))
+        np.matmul(coordinates, coordinates.T, out=w.array(<char*> R, CHECKPOINT, CHECKPOINT, DOUBLE))
         with nogil:
-            for i in range(PLACE):
+            for i in range(CHECKPOINT):
                 for r in range(i + 1):
-                    R[i * PLACE + r] = self.K[i * PLACE + r] - R[i * PLACE + r]
-                    if self.K[i * PLACE + i] == 0.0 or self.K[r * PLACE + r] == 0.0:    # left out
-                        R[i * PLACE + r] = 0.0
-                    R[r * PLACE + i] = R[i * PLACE + r]
-            while count < PLACE:
-                for i in range(PLACE):
-                    if rest[i] < 0.0 and rest[i] > -INFINITY and self.K[i * PLACE + i] > 0.0:
-                        rounding[0] = fmax(rounding[0], -10.0 * rest[i] / self.K[i * PLACE + i])
+                    R[i * CHECKPOINT + r] = self.K[i * CHECKPOINT + r] - R[i * CHECKPOINT + r]
+                    if self.K[i * CHECKPOINT + i] == 0.0 or self.K[r * CHECKPOINT + r] == 0.0:    # left out
+                        R[i * CHECKPOINT + r] = 0.0
+                    R[r * CHECKPOINT + i] = R[i * CHECKPOINT + r]
+            while count < CHECKPOINT:
+                for i in range(CHECKPOINT):
+                    if rest[i] < 0.0 and rest[i] > -INFINITY and self.K[i * CHECKPOINT + i] > 0.0:
+                        rounding[0] = fmax(rounding[0], -10.0 * rest[i] / self.K[i * CHECKPOINT + i])
                 best = least_determined(rest, self.K, fmax(self.tolerance, rounding[0]))
                 if best < 0:
                     break
-                memcpy(V + count * PLACE, R + best * PLACE, PLACE * sizeof(double))
+                memcpy(V + count * CHECKPOINT, R + best * CHECKPOINT, CHECKPOINT * sizeof(double))
                 for r in range(count):
-                    ok_axpy(-V[r * PLACE + best], V + r * PLACE, V + count * PLACE, PLACE)
+                    ok_axpy(-V[r * CHECKPOINT + best], V + r * CHECKPOINT, V + count * CHECKPOINT, CHECKPOINT)
                 largest = sqrt(rest[best])
                 joining[count] = best
-                for i in range(PLACE):
-                    V[count * PLACE + i] /= largest
+                for i in range(CHECKPOINT):
+                    V[count * CHECKPOINT + i] /= largest
                 for r in range(count):
-                    V[count * PLACE + joining[r]] = 0.0
-                V[count * PLACE + best] = largest
-                for i in range(PLACE):
-                    rest[i] -= V[count * PLACE + i] * V[count * PLACE + i]
+                    V[count * CHECKPOINT + joining[r]] = 0.0
+                V[count * CHECKPOINT + best] = largest
+                for i in range(CHECKPOINT):
+                    rest[i] -= V[count * CHECKPOINT + i] * V[count * CHECKPOINT + i]
                 count += 1
                 for r in range(count):
                     rest[joining[r]] = -INFINITY
@@ -278,7 +277,7 @@ cdef class PointsPosterior(Posterior):
         cdef Py_ssize_t over = max(0, size - self.most), most = over
         cdef double root, lowest
         if rounding > 0.0:
-            most = min(size - 1, over + PLACE)
+            most = min(size - 1, over + CHECKPOINT)
         if most == 0:
             return 0
         cdef double* Z = <double*> w.buffer(INVERSE, (size * size + (3 + joined + most) * size) * sizeof(double))
@@ -289,7 +288,7 @@ cdef class PointsPosterior(Posterior):
         cdef double* alpha = loss + size
         cdef double* V = alpha + joined * size
         with nogil:
-            ok_invert_lower(self.L, self.capacity, size, Z, size)
+            ok_invert_lower(self.factor.L, self.capacity, size, Z, size)
         if over:
             inverse = w.array(<char*> Z, size, size, DOUBLE)
             np.matmul(inverse.T, inverse, out=w.array(<char*> Q, size, size, DOUBLE))
@@ -297,7 +296,7 @@ cdef class PointsPosterior(Posterior):
         with nogil:
             for i in range(size):
                 diagonal[i] = Q[i * size + i] if over else column_square(Z, size, i)
-                least[i] = 1.0 / ok_dot(self.L + i * self.capacity, self.L + i * self.capacity, i + 1)
+                least[i] = 1.0 / ok_dot(self.factor.row(i), self.factor.row(i), i + 1)
             for k in range(most):
                 victim = most_determined(diagonal, least, gone, size, rounding)
                 if victim < 0:
@@ -340,7 +339,7 @@ cdef class PointsPosterior(Posterior):
         One thin QR, L[kept]^T = Q L'^T, U' = Q^T U, S' = Q^T S Q.
         """
         cdef Py_ssize_t size = len(kept), n = mean.shape[1]
-        rotation, triangle = np.linalg.qr(self.factor[kept[first:], first:n].T)
+        rotation, triangle = np.linalg.qr(self.factor.array[kept[first:], first:n].T)
         signs = np.where(np.diag(triangle) < 0.0, -1.0, 1.0)
         rotation *= signs
         triangle *= signs[:, None]
@@ -351,26 +350,19 @@ cdef class PointsPosterior(Posterior):
         covariance[first:size, first:size] = 0.5 * (inner + inner.T)
         return np.ascontiguousarray(triangle.T)
 
-    cdef void move_factor(self, const Py_ssize_t* kept, Py_ssize_t first, Py_ssize_t n, const double* corner) noexcept nogil:
-        """Rows of L become those that are kept, with a new corner from row and column `first` on."""
-        cdef Py_ssize_t i, size = n - first, room = self.capacity
-        for i in range(first, n):
-            memmove(self.L + i * room, self.L + kept[i] * room, first * sizeof(double))
-            memcpy(self.L + i * room + first, corner + (i - first) * size, size * sizeof(double))
-
     # ---- Predicting ---------------------------------------------------------------------------
 
     def expanded(self):
         """Coefficients of the mean over the slots in use, a row for each output."""
-        cdef Py_ssize_t n = self.n, p = self.waiting, start = self.dictionary.start, r
-        points, waiting = self.mean_now()
+        cdef Py_ssize_t n = self.n, p = self.root.n, start = self.dictionary.start, r
+        points, pending = self.mean_now()
         points = np.ascontiguousarray(points)
-        solve_transposed(self.factor, points)
+        self.factor.solve_transposed_into(points)
         rows = np.zeros((self.outputs.n, self.dictionary.stop - start))
         for r in range(n):
-            rows[:, self.residents.order[r] - start] = points[r, :self.outputs.n]
+            rows[:, self.inducing.order[r] - start] = points[r, :self.outputs.n]
         for r in range(p):
-            rows[:, self.residents.queue[r] - start] = waiting[r, :self.outputs.n]
+            rows[:, self.inducing.pending[r] - start] = pending[r, :self.outputs.n]
         return rows
 
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
@@ -403,8 +395,8 @@ cdef class PointsPosterior(Posterior):
                 out[l] = 0.0
 
     def coordinates_of(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m):
-        """(k(x, x), a(x), kernel values with those that wait) of m rows of the source of a call."""
-        cdef Py_ssize_t i, j, r, n = self.n, p = self.waiting, start = self.dictionary.start
+        """(k(x, x), a(x), kernel values with the pending rows) of m rows of the source of a call."""
+        cdef Py_ssize_t i, j, r, n = self.n, p = self.root.n, start = self.dictionary.start
         own_array, a_array, shared_array = np.empty(m), np.zeros((m, n)), np.zeros((m, p))
         cdef double[::1] own = own_array
         cdef double[:, ::1] a = a_array, shared = shared_array
@@ -417,21 +409,21 @@ cdef class PointsPosterior(Posterior):
             if self.dictionary.size():
                 values = self.rows.values(w.piece, i)
                 for r in range(n):
-                    a[j, r] = values[self.residents.order[r] - start]
+                    a[j, r] = values[self.inducing.order[r] - start]
                 for r in range(p):
-                    shared[j, r] = values[self.residents.queue[r] - start]
-        solve_rows(self.factor, a_array)
+                    shared[j, r] = values[self.inducing.pending[r] - start]
+        self.factor.solve_into(a_array)
         return own_array, a_array, shared_array
 
     # ---- For Python ---------------------------------------------------------------------------
 
     def slots(self):
-        """Slots of points and of waiting examples, oldest first."""
-        slots = np.flatnonzero(self.residents.places.array[0] != 0)
+        """Slots of points and of pending rows, oldest first."""
+        slots = np.flatnonzero(self.inducing.roles.array[0] != 0)
         return slots[np.argsort(self.dictionary.birthdays.array[0, slots], kind="stable")]
 
     def points(self):
-        """Points, and the examples that wait, oldest first."""
+        """Points, and pending rows, oldest first."""
         return self.dictionary.points_at(self.slots())
 
     def pairs(self):
@@ -444,47 +436,46 @@ cdef class PointsPosterior(Posterior):
 
     def state(self):
         slots = self.dictionary.saved_slots()
-        return {**Posterior.state(self), **self.dictionary.state(slots), "factor": np.tril(self.factor[:self.n, :self.n]),
-                "birthdays": self.dictionary.birthdays.array[0, slots], "places": self.residents.places.array[0, slots]}
+        return {**Posterior.state(self), **self.dictionary.state(slots), "factor": self.factor.lower(),
+                "birthdays": self.dictionary.birthdays.array[0, slots], "roles": self.inducing.roles.array[0, slots]}
 
     def check_state(self, state):
         """ValueError unless a state fits."""
         n, p = self.check_known(state)
         if n > self.most:
             raise ValueError(f"{n} points are more than the budget of {self.most}")
-        factor = check_array(state["factor"], "factor", np.float64, (n, n))
-        if not (np.diag(factor) > 0.0).all() or np.triu(factor, 1).any():
-            raise ValueError("factor is not lower triangular with a positive diagonal")
+        check_lower(state["factor"], "factor", n)
         self.dictionary.check_state(state, self.dictionary.check_birthdays(state, state["t"]))
-        places = check_array(state["places"], "places", np.int64, (len(state["birthdays"]),))
-        if sorted(places.tolist()) != [*range(-p, 0), *range(1, n + 1)]:
-            raise ValueError("the places are not those of all coordinates and waiting examples")
+        roles = check_array(state["roles"], "roles", np.int64, (len(state["birthdays"]),))
+        if sorted(roles.tolist()) != [*range(-p, 0), *range(1, n + 1)]:
+            raise ValueError("the roles are not those of all coordinates and pending rows")
 
     def restore(self, state):
         """Continue from a state that has been checked."""
         cdef Py_ssize_t slot, n = len(state["factor"])
         self.dictionary.restore(state)
         self.rows.restore()
-        self.residents.places.array[0] = state["places"]
+        self.inducing.roles.array[0] = state["roles"]
         for slot in range(self.dictionary.capacity):
             self.dictionary.hold(slot)
-        self.residents.moved()
+        self.inducing.moved()
         self.restore_known(state)
-        self.factor = None
+        self.factor = Factor(0)
         self.make_room(n)
-        self.factor[:n, :n] = state["factor"]
+        self.factor.load(state["factor"])
         self.born = state["t"]
 
     def _check(self):
         Posterior._check(self)
         self.dictionary._check()
-        assert (np.diag(self.factor)[:self.n] > 0.0).all()
-        places = self.residents.places.array[0]
-        assert sorted(places[places != 0].tolist()) == [*range(-self.waiting, 0), *range(1, self.n + 1)]
-        assert (self.dictionary.holders.array[0, places != 0] > 0).all() and self.n <= self.most
-        for slot in np.flatnonzero(places):
-            where = places[slot]
-            assert slot == (self.residents.order[where - 1] if where > 0 else self.residents.queue[-1 - where])
+        self.factor._check()
+        assert self.factor.n == self.n and self.factor.room == self.capacity
+        roles = self.inducing.roles.array[0]
+        assert sorted(roles[roles != 0].tolist()) == [*range(-self.root.n, 0), *range(1, self.n + 1)]
+        assert (self.dictionary.holders.array[0, roles != 0] > 0).all() and self.n <= self.most
+        for slot in np.flatnonzero(roles):
+            role = roles[slot]
+            assert slot == (self.inducing.order[role - 1] if role > 0 else self.inducing.pending[-1 - role])
 
 
 cdef double column_square(const double* Z, Py_ssize_t n, Py_ssize_t i) noexcept nogil:
@@ -511,11 +502,11 @@ cdef Py_ssize_t least_determined(const double* rest, const double* K, double sha
     """The example with the largest rest of those with more than this share of K_ii, of equals the earliest; -1 for none."""
     cdef Py_ssize_t i, best = -1
     cdef double largest = 0.0
-    for i in range(PLACE):
-        if rest[i] > share * K[i * PLACE + i] and rest[i] > largest:
+    for i in range(CHECKPOINT):
+        if rest[i] > share * K[i * CHECKPOINT + i] and rest[i] > largest:
             largest = rest[i]
-    for i in range(PLACE):
-        if rest[i] > share * K[i * PLACE + i] and rest[i] >= (1.0 - NEAR) * largest:
+    for i in range(CHECKPOINT):
+        if rest[i] > share * K[i * CHECKPOINT + i] and rest[i] >= (1.0 - NEAR) * largest:
             best = i
             break
     return best

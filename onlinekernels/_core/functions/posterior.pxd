@@ -1,10 +1,11 @@
 """Posteriors: what a second-order learner knows of f, and how well."""
 cimport cython
+from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.functions.function cimport N_SHARED, Function, Scratch
 from onlinekernels._core.functions.maps cimport FeatureMap
 
 cdef enum:
-    PLACE = 64          # examples from one place of the stream, where points come and go, to the next
+    CHECKPOINT = 64     # examples from one checkpoint of the stream, where points come and go, to the next
 
 cdef double ROUNDING
 
@@ -14,7 +15,7 @@ cdef enum PosteriorBuffer:
     CROSS = N_SHARED
     MEANS
     FEATURES
-    TAKEN               # what is taken in at a place,
+    TAKEN               # what is taken in at a checkpoint,
     FUTURE              # the covariance that it leads to,
     PRODUCTS            # products,
     JOINING             # what those that join have in common with the others,
@@ -24,8 +25,8 @@ cdef enum PosteriorBuffer:
 
 @cython.final
 cdef class PosteriorScratch(Scratch):
-    cdef double* cross                  # (rows, PLACE): what the rows of a piece have to do with those that wait,
-    cdef double* means                  # (rows, outputs): and what was known of them at the last place
+    cdef double* cross                  # (rows, CHECKPOINT): what the rows of a piece have to do with pending ones,
+    cdef double* means                  # (rows, outputs): and what was known of them at the last checkpoint
     cdef double* features               # (rows, features)
     cdef Py_ssize_t row                 # that was evaluated last
     # While it predicts
@@ -38,25 +39,23 @@ cdef class Posterior(Function):
     cdef readonly double memory             # what is left of f after one example: sqrt(memory)
     cdef readonly bint classes              # outputs are labels: y is +1 for one and -1 for all others
     cdef readonly Py_ssize_t n              # coordinates of u
-    cdef readonly Py_ssize_t waiting        # examples since the last place
-    cdef readonly bint doubts               # whether the covariance of u goes back to the prior's at the end of this place
+    cdef readonly bint doubts               # whether the covariance of u goes back to the prior's at the next checkpoint
     cdef Py_ssize_t capacity                # coordinates that there is room for
     cdef readonly object mean               # U, a row for each output (width, capacity)
     cdef readonly object covariance         # S (capacity, capacity)
-    # Of the examples since the last place
-    cdef readonly object coordinates        # a, rows of A^T (PLACE, capacity)
-    cdef readonly object news               # (S - I) a
-    cdef readonly object gram               # k(x_s, x_r) for r <= s (PLACE, PLACE); 0 with those that are left out
-    cdef readonly object root               # L_C
-    cdef readonly object errors             # e, a row for each output (width, PLACE)
+    # Of the pending rows: those since the last checkpoint
+    cdef readonly object coordinates        # a, rows of A^T (CHECKPOINT, capacity)
+    cdef readonly object corrections        # (S - I) a: of the prior's covariance
+    cdef readonly object gram               # k(x_s, x_r) for r <= s (CHECKPOINT, CHECKPOINT); 0 with those that are left out
+    cdef readonly Factor root               # L_C, which knows how many rows are pending
+    cdef readonly object errors             # e, a row for each output (width, CHECKPOINT)
     cdef double* U
     cdef double* S
     cdef double* a
-    cdef double* b                          # of `news`
+    cdef double* b                          # of `corrections`
     cdef double* K
-    cdef double* LC
     cdef double* E
-    cdef double fade[PLACE + 2]             # memory^(k / 2)
+    cdef double fade[CHECKPOINT + 2]             # memory^(k / 2)
     cdef object expansion                   # coefficients of the mean as it is now; None when they are to be computed
 
     # To be implemented

@@ -4,16 +4,16 @@ f is known through coordinates u ~ N(U, S), a Gaussian that was N(0, I) before t
 that nothing is known about.  On points D that is whitened, f_D = L u with K_DD = L L^T, so that a(x) = L^-1 k(D, x); on
 features, a(x) are the features.  No inverse is kept, and nothing is added to a diagonal.
 
-Examples wait until there are `PLACE` of them, counted by t.  A waiting example is a row of the factor L_C of
+Examples are pending until there are `CHECKPOINT` of them, counted by t.  A pending row is one of the factor L_C of
 
     C_ts = lam^(|t-s|/2) [ k(x_t, x_s) + lam^min(t,s) a_t^T (S - I) a_s ] + noise [t = s]
 
-so predictions, which are innovations of that factor, are those of one example at a time, whatever the chunks.  At a place U and
-S take all of them in at once, and points come and go.
+so predictions, which are innovations of that factor, are those of one example at a time, whatever the chunks.  At a checkpoint
+U and S take all of them in at once, and points come and go.
 
-A place is all or nothing.  What can fail or be interrupted comes first, and its results lie beside what is in use; then
-compiled code that cannot raise puts them in force.  If something fails before, all examples still wait, and the next call
-that learns begins with that place.
+A checkpoint is all or nothing.  What can fail or be interrupted comes first, and its results lie beside what is in use; then
+compiled code that cannot raise puts them in force.  If something fails before, all rows are still pending, and the next call
+that learns begins with that checkpoint.
 """
 import numpy as np
 from libc.math cimport sqrt
@@ -23,8 +23,9 @@ from onlinekernels._core.arrays import aligned_empty, check_array
 from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.functions.maps cimport FeatureMap
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.formulas.triangles cimport (ok_shrink_and_subtract, ok_solve_block, ok_solve_rows, ok_solve_transposed,
-                                            ok_times_rows)
+from onlinekernels._core.formulas.factor cimport Factor
+from onlinekernels._core.formulas.factor import check_lower
+from onlinekernels._core.formulas.triangles cimport ok_shrink_and_subtract, ok_times_rows
 from onlinekernels._core.formulas.vecmath cimport ok_dot
 from onlinekernels._core.run.piece cimport OWN
 
@@ -55,15 +56,15 @@ cdef class Posterior(Function):
     A kind implements
 
     `open_rows(scratch, first, m, learning, turned)`
-        get ready for some rows: k(x, x) into w.piece.own;
+        get ready for some rows: k(x, x) into w.piece.own; O(m) kernel rows, or maps;
     `read(scratch, m)`
-        coordinates and kernel values of the next m waiting examples;
+        coordinates and kernel values of the next m rows, which are about to be pending: O(m n^2);
     `admit(scratch, i)`
-        example i waits from now on;
+        example i is pending from now on: O(1) and a copy of it;
     `conclude(scratch)`
-        take in the examples that wait;
+        take in the pending rows, at a checkpoint: O(n^3 + CHECKPOINT n^2);
     `evaluate_mean(scratch, i, out)`
-        the mean at example i, from w.expansion;
+        the mean at example i, from w.expansion: O(n) for each output;
 
     and for Python `expanded`, `coordinates_of`, `coefficients`, `state`, `check_state` and `restore`.
     """
@@ -72,19 +73,20 @@ cdef class Posterior(Function):
         cdef Py_ssize_t k
         Function.__init__(self, n_features, dtype, 1, outputs)
         self.memory, self.classes = memory, classes
-        for k in range(PLACE + 2):
+        for k in range(CHECKPOINT + 2):
             self.fade[k] = memory ** (0.5 * k)
-        self.gram, self.root = np.zeros((PLACE, PLACE)), np.zeros((PLACE, PLACE))
-        self.K, self.LC = <double*> array_data(self.gram), <double*> array_data(self.root)
+        self.gram, self.root = np.zeros((CHECKPOINT, CHECKPOINT)), Factor(CHECKPOINT)
+        self.K = <double*> array_data(self.gram)
         self.set_room(0, self.width)
 
     cdef int set_room(self, Py_ssize_t capacity, Py_ssize_t width) except -1:
-        """Room for so many coordinates and outputs; what there is stays."""
-        cdef Py_ssize_t n = self.n, p = self.waiting
+        """Room for so many coordinates and outputs; what there is stays: O(capacity^2)."""
+        cdef Py_ssize_t n = self.n, p = self.root.n
         cdef Py_ssize_t room = room_for(capacity)
         kept = {"mean": (width, room, (slice(None), slice(n))), "covariance": (room, room, (slice(n), slice(n))),
-                "coordinates": (PLACE, room, (slice(p), slice(n))), "news": (PLACE, room, (slice(p), slice(n))),
-                "errors": (width, PLACE, (slice(None), slice(p)))}
+                "coordinates": (CHECKPOINT, room, (slice(p), slice(n))),
+                "corrections": (CHECKPOINT, room, (slice(p), slice(n))),
+                "errors": (width, CHECKPOINT, (slice(None), slice(p)))}
         cdef double* data[5]
         parts = []
         for name, (rows, columns, part) in kept.items():
@@ -94,7 +96,7 @@ cdef class Posterior(Function):
                 array[:len(old)][part] = old[:rows][part]
             data[len(parts)] = <double*> array_data(array)
             parts.append(array)
-        self.mean, self.covariance, self.coordinates, self.news, self.errors = parts    # nothing can fail any more
+        self.mean, self.covariance, self.coordinates, self.corrections, self.errors = parts    # nothing can fail any more
         self.U, self.S, self.a, self.b, self.E = data[0], data[1], data[2], data[3], data[4]
         self.capacity = room
         return 0
@@ -102,8 +104,8 @@ cdef class Posterior(Function):
     # ---- A piece ------------------------------------------------------------------------------
 
     cdef Py_ssize_t piece_rows(self):
-        """Up to the next place."""
-        return PLACE - self.waiting % PLACE
+        """Up to the next checkpoint: O(1)."""
+        return CHECKPOINT - self.root.n % CHECKPOINT
 
     cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         raise NotImplementedError
@@ -118,12 +120,12 @@ cdef class Posterior(Function):
         cdef PosteriorScratch scratch = w
         if learning:
             self.expansion = None               # of slots that may move now
-            if self.waiting == PLACE:           # that place was interrupted
+            if self.root.n == CHECKPOINT:       # that one was interrupted
                 self.conclude(scratch)
         self.open_rows(scratch, first, m, learning, by_slots >= 0)
         scratch.expansion = scratch.totals = NULL
         if learning:
-            scratch.cross = <double*> w.buffer(CROSS, m * PLACE * sizeof(double))
+            scratch.cross = <double*> w.buffer(CROSS, m * CHECKPOINT * sizeof(double))
             scratch.means = <double*> w.buffer(MEANS, m * self.width * sizeof(double))
             self.read(scratch, m)
             return self.relate(scratch, m)
@@ -135,15 +137,15 @@ cdef class Posterior(Function):
         return 0
 
     cdef int relate(self, PosteriorScratch w, Py_ssize_t m) except -1:
-        """(S - I) a of m new rows, its products with all that wait, and what U says of them."""
-        cdef Py_ssize_t s = self.waiting, n = self.n
+        """(S - I) a of m new rows, its products with all pending ones, and what U says of them: O(m n^2)."""
+        cdef Py_ssize_t s = self.root.n, n = self.n
         if m > 1:
-            coordinates, news = self.coordinates[s:s + m, :n], self.news[s:s + m, :n]
+            coordinates, corrections = self.coordinates[s:s + m, :n], self.corrections[s:s + m, :n]
             with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
-                np.matmul(coordinates, self.covariance[:n, :n], out=news)
-                np.subtract(news, coordinates, out=news)
-                np.matmul(coordinates, self.news[:s + m, :n].T,
-                          out=w.array(<char*> w.cross, m, PLACE, DOUBLE)[:, :s + m])
+                np.matmul(coordinates, self.covariance[:n, :n], out=corrections)
+                np.subtract(corrections, coordinates, out=corrections)
+                np.matmul(coordinates, self.corrections[:s + m, :n].T,
+                          out=w.array(<char*> w.cross, m, CHECKPOINT, DOUBLE)[:, :s + m])
                 np.matmul(coordinates, self.mean[:, :n].T, out=w.array(<char*> w.means, m, self.width, DOUBLE))
         else:                                   # to let others go on meanwhile would take longer
             self.relate_one(w)
@@ -151,7 +153,7 @@ cdef class Posterior(Function):
 
     cdef void relate_one(self, PosteriorScratch w) noexcept nogil:
         """The same for a single row, without numpy."""
-        cdef Py_ssize_t j, s = self.waiting, n = self.n, room = self.capacity
+        cdef Py_ssize_t j, s = self.root.n, n = self.n, room = self.capacity
         cdef double* a = self.a + s * room
         cdef double* b = self.b + s * room
         ok_times_rows(self.S, room, n, n, a, b)
@@ -163,79 +165,80 @@ cdef class Posterior(Function):
     # ---- Evaluate, absorb ---------------------------------------------------------------------
 
     cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
-        """The mean, and while learning the variance too: the next row of L_C, up to its diagonal."""
-        cdef Py_ssize_t r, y, s = self.waiting
-        cdef const double* cross = (<PosteriorScratch> w).cross + i * PLACE
-        cdef const double* K = self.K + s * PLACE
-        cdef double* row = self.LC + s * PLACE
+        """The mean, and while learning the variance too: the next row of L_C, up to its diagonal, O(pending rows^2)."""
+        cdef Py_ssize_t r, y, s = self.root.n
+        cdef const double* cross = (<PosteriorScratch> w).cross + i * CHECKPOINT
+        cdef const double* K = self.K + s * CHECKPOINT
+        cdef double* row = self.root.row(s)
         if (<PosteriorScratch> w).expansion != NULL:
             self.evaluate_mean(<PosteriorScratch> w, i, out)
             return
         for r in range(s):
             row[r] = 0.0
-            if self.K[r * PLACE + r] != 0.0:
+            if self.K[r * CHECKPOINT + r] != 0.0:
                 row[r] = self.fade[s - r] * (K[r] + self.fade[r + 1] * self.fade[r + 1] * cross[r])
-        ok_solve_rows(self.LC, PLACE, s, row, PLACE, 1)
+        self.root.solve(row, 0)
         (<PosteriorScratch> w).row = i
         w.variance = K[s] + self.fade[s + 1] * self.fade[s + 1] * cross[s] - ok_dot(row, row, s)
         if w.variance < 0.0:
             w.variance = 0.0
-        ok_times_rows(self.E, PLACE, self.width, s, row, out)
+        ok_times_rows(self.E, CHECKPOINT, self.width, s, row, out)
         for y in range(self.width):
             out[y] += self.fade[s + 1] * (<PosteriorScratch> w).means[i * self.width + y]
 
     cdef void absorb(self, PosteriorScratch w, const double* innovation, double deviation, bint counts) noexcept nogil:
-        """The example that was evaluated waits from now on; its innovations are in units of the deviation. O(n + PLACE)."""
-        cdef Py_ssize_t y, s = self.waiting
+        """The example that was evaluated is pending from now on; its innovations are in units of the deviation.
+
+        O(n) for each output.
+        """
+        cdef Py_ssize_t y, s = self.root.n
         self.admit(w, w.row)
-        self.LC[s * PLACE + s] = deviation
         for y in range(self.width):
-            self.E[y * PLACE + s] = innovation[y] if counts else 0.0
+            self.E[y * CHECKPOINT + s] = innovation[y] if counts else 0.0
         if not counts:                          # time passes, and that is all
             memset(self.a + s * self.capacity, 0, self.n * sizeof(double))
             memset(self.b + s * self.capacity, 0, self.n * sizeof(double))
-            memset(self.K + s * PLACE, 0, PLACE * sizeof(double))
-            memset(self.LC + s * PLACE, 0, PLACE * sizeof(double))
-            self.LC[s * PLACE + s] = 1.0
-        self.waiting += 1
+            memset(self.K + s * CHECKPOINT, 0, CHECKPOINT * sizeof(double))
+            memset(self.root.row(s), 0, s * sizeof(double))
+        self.root.append(self.root.row(s), deviation if counts else 1.0)
 
     cdef void admit(self, PosteriorScratch w, Py_ssize_t i) noexcept nogil:
         pass
 
-    # ---- Places -------------------------------------------------------------------------------
+    # ---- Checkpoints --------------------------------------------------------------------------
 
     cdef int close(self, Scratch w) except -1:
-        return self.conclude(<PosteriorScratch> w) if self.waiting == PLACE else 0
+        return self.conclude(<PosteriorScratch> w) if self.root.n == CHECKPOINT else 0
 
     cdef int conclude(self, PosteriorScratch w) except -1:
         raise NotImplementedError
 
     cdef tuple take_in(self, PosteriorScratch w, const double* V, Py_ssize_t joining):
-        """(U, S) as they will be with the examples that wait, and with so many more coordinates; see `become`.
+        """(U, S) as they will be with the pending rows, and with so many more coordinates: O(CHECKPOINT n^2). See `become`.
 
-        V has a row for each of these: what the waiting examples have in common with it, beside the others.
+        V has a row for each of these: what the pending rows have in common with it, beside the others.
 
             W = L_C^-1 lam^((b-t)/2) [ lam^t (S - I) a_t + a_t , V_t ]      over t = 1, ..., b
             U' = lam^(b/2) U + W^T e,      S' = lam^b S + (1 - lam^b) I - W^T W
         """
         cdef Py_ssize_t i, j, t, n = self.n, size = n + joining, room = self.capacity
-        cdef double* W = <double*> w.buffer(TAKEN, PLACE * size * sizeof(double))
+        cdef double* W = <double*> w.buffer(TAKEN, CHECKPOINT * size * sizeof(double))
         cdef double* S = <double*> w.buffer(FUTURE, size * size * sizeof(double))
-        cdef double faded = self.fade[PLACE] * self.fade[PLACE]
+        cdef double faded = self.fade[CHECKPOINT] * self.fade[CHECKPOINT]
         cdef double late
         with nogil:
-            for t in range(PLACE):
-                late = self.fade[PLACE - 1 - t]
+            for t in range(CHECKPOINT):
+                late = self.fade[CHECKPOINT - 1 - t]
                 for j in range(n):
                     W[t * size + j] = late * (self.fade[t + 1] * self.fade[t + 1] * self.b[t * room + j]
                                               + self.a[t * room + j])
                 for j in range(joining):
-                    W[t * size + n + j] = late * V[j * PLACE + t]
-            ok_solve_block(self.LC, PLACE, PLACE, W, size, size)
-        taken, covariance = w.array(<char*> W, PLACE, size, DOUBLE), w.array(<char*> S, size, size, DOUBLE)
+                    W[t * size + n + j] = late * V[j * CHECKPOINT + t]
+            self.root.solve_columns(W, size, size)
+        taken, covariance = w.array(<char*> W, CHECKPOINT, size, DOUBLE), w.array(<char*> S, size, size, DOUBLE)
         np.matmul(taken.T, taken, out=covariance)
         mean = np.matmul(self.errors, taken)
-        mean[:, :n] += self.fade[PLACE] * self.mean[:, :n]
+        mean[:, :n] += self.fade[CHECKPOINT] * self.mean[:, :n]
         with nogil:
             ok_shrink_and_subtract(self.S, room, n, faded, 1.0 - faded, S, size)
             for i in range(n, size):
@@ -245,7 +248,7 @@ cdef class Posterior(Function):
         return mean, covariance
 
     cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil:
-        """U and S are these now, of n coordinates, for which there is room; nobody waits any more."""
+        """U and S are these now, of n coordinates, for which there is room, and no row is pending: O(n^2)."""
         cdef Py_ssize_t y, i
         for y in range(self.width):
             memcpy(self.U + y * self.capacity, mean + y * stride, n * sizeof(double))
@@ -255,26 +258,26 @@ cdef class Posterior(Function):
             for i in range(n):
                 memset(self.S + i * self.capacity, 0, n * sizeof(double))
                 self.S[i * self.capacity + i] = 1.0
-        self.n, self.waiting, self.doubts = n, 0, False
+        self.n, self.root.n, self.doubts = n, 0, False
 
     cdef void doubt(self) noexcept nogil:
-        """Keep the mean, and know as little of f as before the first example, from the end of this place on."""
+        """Keep the mean, and know as little of f as before the first example, from the next checkpoint on."""
         self.doubts = True
 
     # ---- Predicting ---------------------------------------------------------------------------
 
     def mean_now(self):
-        """(coordinates, coefficients): the mean is <a(x), coordinates> + sum_s coefficients_s k(x_s, x) over those that wait.
+        """(coordinates, coefficients): the mean is <a(x), coordinates> + sum_s coefficients_s k(x_s, x) over pending rows.
 
         Columns are outputs. It is that of the next example, so faded by one more step.
         """
-        n, p = self.n, self.waiting
+        n, p = self.n, self.root.n
         errors = self.errors[:, :p].T.copy("C")         # which is solved in place
-        solve_transposed(self.root, errors)
+        self.root.solve_transposed_into(errors)
         s = np.arange(1, p + 1)
         coefficients = self.memory ** (0.5 * (p + 1 - s))[:, None] * errors
         coordinates = self.memory ** (0.5 * (p + 1)) * self.mean[:, :n].T
-        coordinates += self.news[:p, :n].T @ (self.memory ** s[:, None] * coefficients)
+        coordinates += self.corrections[:p, :n].T @ (self.memory ** s[:, None] * coefficients)
         return coordinates, coefficients
 
     def uncertainty(self, examples, bint together=False):
@@ -283,20 +286,20 @@ cdef class Posterior(Function):
         The covariance is k(x, z) + left(x) . right(z).
         """
         cdef PosteriorScratch w = self.new_scratch()
-        cdef Py_ssize_t first, m, n = self.n, p = self.waiting, total = len(examples)
+        cdef Py_ssize_t first, m, n = self.n, p = self.root.n, total = len(examples)
         s = np.arange(1, p + 1)
         late, faded = self.memory ** (p + 1), self.memory ** (0.5 * (p + 1 - s))
         variance, lefts, rights = np.empty(total), [], []
         self.make_ready(w)
         self.attach(w, examples)
-        for first in range(0, total, PLACE):
-            m = min(PLACE, total - first)
+        for first in range(0, total, CHECKPOINT):
+            m = min(CHECKPOINT, total - first)
             own, a, shared = self.coordinates_of(w, first, m)
             b = a @ self.covariance[:n, :n] - a
-            c = faded * (shared + self.memory ** s * (a @ self.news[:p, :n].T))
+            c = faded * (shared + self.memory ** s * (a @ self.corrections[:p, :n].T))
             c[:, np.diag(self.gram)[:p] == 0.0] = 0.0
             c = np.ascontiguousarray(c)
-            solve_rows(self.root, c)
+            self.root.solve_into(c)
             variance[first:first + m] = own + late * np.sum(a * b, axis=1) - np.sum(c * c, axis=1)
             if together:
                 lefts.append(np.hstack([late * a, -c]))
@@ -324,49 +327,49 @@ cdef class Posterior(Function):
 
     def state(self):
         """Named numbers and arrays; no scratch."""
-        n, p, kept = self.n, self.waiting, self.outputs.kept()
+        n, p, kept = self.n, self.root.n, self.outputs.kept()
         return {**self.frame_state(), "mean": self.mean[:kept, :n].copy(), "covariance": self.covariance[:n, :n].copy(),
-                "waiting_coordinates": self.coordinates[:p, :n].copy(), "waiting_news": self.news[:p, :n].copy(),
-                "waiting_gram": np.tril(self.gram[:p, :p]), "waiting_root": np.tril(self.root[:p, :p]),
-                "waiting_errors": self.errors[:kept, :p].copy()}
+                "pending_coordinates": self.coordinates[:p, :n].copy(),
+                "pending_corrections": self.corrections[:p, :n].copy(), "pending_gram": np.tril(self.gram[:p, :p]),
+                "pending_root": self.root.lower(), "pending_errors": self.errors[:kept, :p].copy()}
 
     def check_known(self, state):
-        """(coordinates, waiting examples) of a state; ValueError unless U, S and the waiting examples fit."""
+        """(coordinates, pending rows) of a state; ValueError unless U, S and the pending rows fit."""
         self.check_frame(state)
-        labels, n, p = state["labels"], len(state["covariance"]), len(state["waiting_root"])
-        if p > PLACE:                           # so many if an error has interrupted their place
-            raise ValueError(f"{p} examples wait, and at {PLACE} there is a place")
-        for name, shape in (("mean", (labels, n)), ("covariance", (n, n)), ("waiting_coordinates", (p, n)),
-                            ("waiting_news", (p, n)), ("waiting_gram", (p, p)), ("waiting_root", (p, p)),
-                            ("waiting_errors", (labels, p))):
+        labels, n, p = state["labels"], len(state["covariance"]), len(state["pending_root"])
+        if p > CHECKPOINT:                      # so many if an error has interrupted it
+            raise ValueError(f"{p} rows are pending, and at {CHECKPOINT} there is a checkpoint")
+        for name, shape in (("mean", (labels, n)), ("covariance", (n, n)), ("pending_coordinates", (p, n)),
+                            ("pending_corrections", (p, n)), ("pending_gram", (p, p)), ("pending_errors", (labels, p))):
             check_array(state[name], name, np.float64, shape)
         check_covariance(state["covariance"])
-        if not (np.diag(state["waiting_root"]) > 0.0).all() or np.triu(state["waiting_root"], 1).any():
-            raise ValueError("waiting_root is not a factor")
-        if (np.diag(state["waiting_gram"]) < 0.0).any() or np.triu(state["waiting_gram"], 1).any():
-            raise ValueError("waiting_gram is not lower triangular, or has a negative square")
+        check_lower(state["pending_root"], "pending_root", p)
+        if (np.diag(state["pending_gram"]) < 0.0).any() or np.triu(state["pending_gram"], 1).any():
+            raise ValueError("pending_gram is not lower triangular, or has a negative square")
         return n, p
 
     def restore_known(self, state):
-        """Take over U, S and the waiting examples, which have been checked."""
-        cdef Py_ssize_t n = len(state["covariance"]), p = len(state["waiting_root"]), labels = state["labels"]
+        """Take over U, S and the pending rows, which have been checked."""
+        cdef Py_ssize_t n = len(state["covariance"]), p = len(state["pending_root"]), labels = state["labels"]
         self.restore_frame(state)
         self.expansion = None
-        self.n = self.waiting = 0
+        self.n = self.root.n = 0
         self.set_room(n, self.width)
-        self.n, self.waiting = n, p
-        self.mean[:labels, :n], self.errors[:labels, :p] = state["mean"], state["waiting_errors"]
+        self.n = n
+        self.root.load(state["pending_root"])
+        self.mean[:labels, :n], self.errors[:labels, :p] = state["mean"], state["pending_errors"]
         self.covariance[:n, :n] = state["covariance"]
-        self.coordinates[:p, :n], self.news[:p, :n] = state["waiting_coordinates"], state["waiting_news"]
-        self.gram[:p, :p], self.root[:p, :p] = state["waiting_gram"], state["waiting_root"]
+        self.coordinates[:p, :n], self.corrections[:p, :n] = state["pending_coordinates"], state["pending_corrections"]
+        self.gram[:p, :p] = state["pending_gram"]
 
     def _check(self):
         Function._check(self)
-        n, p = self.n, self.waiting
-        assert 0 <= p <= PLACE and n <= self.capacity
+        n, p = self.n, self.root.n
+        assert 0 <= p <= CHECKPOINT and n <= self.capacity
         check_covariance(self.covariance[:n, :n])
-        assert (np.diag(self.root)[:p] > 0.0).all()
-        for array in (self.mean[:, :n], self.coordinates[:p, :n], self.news[:p, :n], self.gram[:p, :p], self.errors[:, :p]):
+        self.root._check()
+        for array in (self.mean[:, :n], self.coordinates[:p, :n], self.corrections[:p, :n], self.gram[:p, :p],
+                      self.errors[:, :p]):
             assert np.isfinite(array).all()
 
 
@@ -401,7 +404,7 @@ cdef class WeightsPosterior(Posterior):
         return 0
 
     cdef Py_ssize_t piece_rows(self):
-        return 1 if self.map.grows() else PLACE - self.waiting % PLACE
+        return 1 if self.map.grows() else CHECKPOINT - self.root.n % CHECKPOINT
 
     cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         """Features into w.features."""
@@ -421,18 +424,18 @@ cdef class WeightsPosterior(Posterior):
 
     def change_coordinates(self, change):
         """Features become B phi, and so do weights; of those that are new nothing is known."""
-        cdef Py_ssize_t i, n = self.n, p = self.waiting
+        cdef Py_ssize_t i, n = self.n, p = self.root.n
         mean = self.mean[:, :n] @ change.T
         covariance = change @ self.covariance[:n, :n] @ change.T + np.eye(n) - change @ change.T
         coordinates = self.coordinates[:p, :n] @ change.T
-        news = coordinates @ covariance - coordinates
-        parts = [np.ascontiguousarray(part) for part in (mean, covariance, coordinates, news)]
+        corrections = coordinates @ covariance - coordinates
+        parts = [np.ascontiguousarray(part) for part in (mean, covariance, coordinates, corrections)]
         cdef const double* U = <const double*> array_data(parts[0])
         cdef const double* S = <const double*> array_data(parts[1])
         cdef const double* a = <const double*> array_data(parts[2])
         cdef const double* b = <const double*> array_data(parts[3])
         self.become(U, S, n, n)                 # nothing can fail any more
-        self.waiting = p
+        self.root.n = p
         for i in range(p):
             memcpy(self.a + i * self.capacity, a + i * n, n * sizeof(double))
             memcpy(self.b + i * self.capacity, b + i * n, n * sizeof(double))
@@ -441,9 +444,9 @@ cdef class WeightsPosterior(Posterior):
         cdef Py_ssize_t i, s, n = self.n
         with nogil:
             for i in range(m):
-                s = self.waiting + i
+                s = self.root.n + i
                 memcpy(self.a + s * self.capacity, w.features + i * n, n * sizeof(double))
-                ok_times_rows(self.a, self.capacity, s + 1, n, w.features + i * n, self.K + s * PLACE)
+                ok_times_rows(self.a, self.capacity, s + 1, n, w.features + i * n, self.K + s * CHECKPOINT)
         return 0
 
     cdef void admit(self, PosteriorScratch w, Py_ssize_t i) noexcept nogil:
@@ -458,17 +461,17 @@ cdef class WeightsPosterior(Posterior):
 
     def expanded(self):
         """The mean of the weights over features, a row for each output; f = <features, weights>."""
-        coordinates, waiting = self.mean_now()
-        return (coordinates + self.coordinates[:self.waiting, :self.n].T @ waiting).T[:self.outputs.n]
+        coordinates, pending = self.mean_now()
+        return (coordinates + self.coordinates[:self.root.n, :self.n].T @ pending).T[:self.outputs.n]
 
     cdef void evaluate_mean(self, PosteriorScratch w, Py_ssize_t i, double* out) noexcept nogil:
         ok_times_rows(w.expansion, self.n, self.outputs.n, self.n, w.features + i * self.n, out)
 
     def coordinates_of(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m):
-        """(k(x, x), a(x), kernel values with those that wait) of m rows of the source of a call."""
+        """(k(x, x), a(x), kernel values with the pending rows) of m rows of the source of a call."""
         self.open_rows(w, first, m, False, False)
         a = w.array(<char*> w.features, m, self.n, DOUBLE).copy()
-        return np.einsum("ij,ij->i", a, a), a, a @ self.coordinates[:self.waiting, :self.n].T
+        return np.einsum("ij,ij->i", a, a), a, a @ self.coordinates[:self.root.n, :self.n].T
 
     def coefficients(self, int channel):
         """Weights, a row for each output."""
@@ -476,14 +479,14 @@ cdef class WeightsPosterior(Posterior):
 
     def widened(self, Py_ssize_t extra, double fill):
         """The state for examples with so many more columns, which held the value `fill` in all of them so far."""
-        places, size, features = self.map.widened(extra, fill)
+        columns, size, features = self.map.widened(extra, fill)
         state = {**self.state(), **features}
-        for name in ("mean", "waiting_coordinates", "waiting_news"):
+        for name in ("mean", "pending_coordinates", "pending_corrections"):
             wider = np.zeros((len(state[name]), size))
-            wider[:, places] = state[name]
+            wider[:, columns] = state[name]
             state[name] = wider
         covariance = np.eye(size)
-        covariance[np.ix_(places, places)] = state["covariance"]
+        covariance[np.ix_(columns, columns)] = state["covariance"]
         return {**state, "covariance": covariance}
 
     def state(self):
@@ -510,18 +513,6 @@ cdef class WeightsPosterior(Posterior):
 cdef Py_ssize_t room_for(Py_ssize_t n) noexcept:
     """A row length for n numbers: an odd number of cache lines, so that columns spread over the whole cache."""
     return 8 * (((n + 7) // 8) | 1) if n else 0
-
-
-def solve_rows(factor, double[:, ::1] X):
-    """L x = b in place, for each row of X; L is a part of `factor` at its upper left."""
-    if X.shape[0] and X.shape[1]:
-        ok_solve_rows(<const double*> array_data(factor), factor.shape[1], X.shape[1], &X[0, 0], X.shape[1], X.shape[0])
-
-
-def solve_transposed(factor, double[:, ::1] B):
-    """L^T X = B in place."""
-    if B.shape[0] and B.shape[1]:
-        ok_solve_transposed(<const double*> array_data(factor), factor.shape[1], B.shape[0], &B[0, 0], B.shape[1], B.shape[1])
 
 
 def check_covariance(covariance):

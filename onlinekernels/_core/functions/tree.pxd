@@ -1,9 +1,11 @@
 """Functions of additive kernels: trees, one per coordinate (H part 1)."""
+cimport cython
 from onlinekernels._core.formulas.additive cimport ok_additive
 from onlinekernels._core.formulas.frame cimport Frame
 from onlinekernels._core.functions.balanced cimport BalancedTree
 
 
+@cython.final
 cdef class Tree(BalancedTree):
     cdef ok_additive kernel
     cdef object functions                   # of a kernel of the user's own: left, then right ones

@@ -432,6 +432,10 @@ cdef class Dictionary:
         """A point as kernels take it that look at coordinates; NULL if there are none."""
         return NULL
 
+    cdef bint is_at(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        """Whether example i is, bit for bit, the point of a slot: O(n_features), or O(nnz)."""
+        return False
+
     cdef double square_of(self, Py_ssize_t slot) noexcept nogil:
         """|x|^2 about the origin."""
         return 0.0

@@ -39,6 +39,7 @@ cdef class CompiledRows(KernelRows):
     cdef readonly Program program
     cdef readonly Table facts           # (n_facts, capacity): what the kernel keeps with each point
 
+    cdef void values_into(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil
     cdef int make_slot_room(self, Piece piece, Py_ssize_t room) except -1
     cdef void find_facts(self, Piece piece) noexcept nogil
 

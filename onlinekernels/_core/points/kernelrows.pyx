@@ -175,6 +175,11 @@ cdef class CompiledRows(KernelRows):
             piece.own[i] = self.program.facts_from(x, piece.square[i], piece.tilt[i], piece.facts + i, m)
 
     cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:
+        self.values_into(piece, i, piece.work)
+        return piece.work
+
+    cdef void values_into(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil:
+        """The same elsewhere; out: room for as many numbers as the program is deep, times the slots in use."""
         cdef Py_ssize_t start = self.dictionary.start, n = self.dictionary.stop - start
         cdef Py_ssize_t place = i * piece.stride + start - piece.first
         cdef double* facts = <double*> self.facts.data
@@ -183,8 +188,7 @@ cdef class CompiledRows(KernelRows):
         if piece.x != NULL:
             x = piece.x + i * (self.dictionary.n_features * (4 if self.program.single else 8))
         self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place, x, piece.facts + i, piece.rows,
-                         self.dictionary.point(start), facts + start, self.facts.capacity, n, piece.work)
-        return piece.work
+                         self.dictionary.point(start), facts + start, self.facts.capacity, n, out)
 
     cdef const double* own_values(self, Piece piece, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t m = piece.rows, place = i * m

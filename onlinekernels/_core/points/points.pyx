@@ -1,6 +1,6 @@
 """Points that are rows of numbers, and points that are Python objects."""
 import numpy as np
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.points.dictionary cimport Aged, Dictionary, RowTable
@@ -157,6 +157,9 @@ cdef class DensePoints(Dictionary):
 
     cdef const char* point(self, Py_ssize_t slot) noexcept nogil:
         return self.point_data + slot * self.point_bytes
+
+    cdef bint is_at(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        return memcmp(self.point(slot), piece.x + i * self.point_bytes, self.point_bytes) == 0
 
     cdef double square_of(self, Py_ssize_t slot) noexcept nogil:
         return self.precise_dot(self.point(slot), self.point(slot)) if self.needs_inner else 0.0

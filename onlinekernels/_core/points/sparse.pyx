@@ -4,6 +4,7 @@ Kernels that are functions of inner products need nothing else of an example.  O
 vector, and each point gathers from it.  The non-zeros of all points are in one arena.
 """
 import numpy as np
+from libc.string cimport memcmp
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.points.dictionary cimport Dictionary
@@ -119,6 +120,12 @@ cdef class SparsePoints(Dictionary):
 
     cdef long long end(self, Py_ssize_t slot) noexcept nogil:
         return (<long long*> self.spans.data)[self.spans.capacity + slot]
+
+    cdef bint is_at(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        cdef long long size = self.end(slot) - self.begin(slot)
+        return (size == piece.start[i + 1] - piece.start[i]
+                and memcmp(self.index + self.begin(slot), piece.index + piece.start[i], size * sizeof(int)) == 0
+                and memcmp(self.value + self.begin(slot), piece.value + piece.start[i], size * sizeof(double)) == 0)
 
     # ---- Pieces -------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ cdef class Recursive(Rule):
     cdef readonly bint estimates        # whether it is estimated while learning
     cdef readonly double usual          # then: how large an innovation usually is, in units of what it should be
     cdef readonly long long since       # then: examples since the first, or since the last doubt
-    cdef readonly double reference      # then: variance of y about f as it was at the last place
-    cdef readonly double surprise       # then: sum of squares of innovations in units of that, since the last place
+    cdef readonly double reference      # then: variance of y about f as it was at the last checkpoint
+    cdef readonly double surprise       # then: sum of squares of innovations in units of that, since the last checkpoint
     cdef readonly long long surprised   # of so many examples
     cdef readonly long long changes     # then: how often f was doubted
     cdef readonly object ratios         # (LEVELS, columns): what a Gaussian quantile must be multiplied by to cover as it says

@@ -12,7 +12,7 @@ from onlinekernels._core.rules.forms cimport Form
 from onlinekernels._core.formulas.moves cimport Standing, stand_still
 from onlinekernels._core.functions.function cimport Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.functions.posterior cimport PLACE, ROUNDING, Posterior, PosteriorScratch
+from onlinekernels._core.functions.posterior cimport CHECKPOINT, ROUNDING, Posterior, PosteriorScratch
 from onlinekernels._core.rules.rule cimport Rule
 from onlinekernels._core.run.example cimport MOVE, Example
 
@@ -145,7 +145,7 @@ cdef class Recursive(Rule):
         self.since += 1
 
     cdef void look_for_a_change(self, double square, Example e) noexcept nogil:
-        """Doubt all that is known of f if the innovations of a whole place are much larger than they used to be.
+        """Doubt all that is known of f if the innovations from one checkpoint to the next are much larger than they used to be.
 
         Some outliers are no change: none counts for more than 9.
         """
@@ -153,8 +153,8 @@ cdef class Recursive(Rule):
         self.surprise += fmin(raw / (e.variance + self.reference / e.view.weight), 9.0)
         self.surprised += 1
         self.usual *= exp(fmax(0.05, 2.0 / (self.since + 2.0)) * (1.0 if square > (0.6745 * self.usual) ** 2 else -1.0))
-        if self.posterior.waiting == PLACE - 1:     # the last one before a place
-            if self.surprised >= PLACE // 2 and self.surprise > CHANGE * self.surprised:
+        if self.posterior.root.n == CHECKPOINT - 1:  # the last row before one
+            if self.surprised >= CHECKPOINT // 2 and self.surprise > CHANGE * self.surprised:
                 self.posterior.doubt()
                 self.changes += 1
                 self.since = 0

@@ -19,6 +19,7 @@ cdef enum PieceBuffer:
     SLOT_INNER
     SLOT_L1
     SLOT_WORK
+    COORDINATES
 
 
 @cython.final
@@ -26,7 +27,7 @@ cdef class Piece(Memory):
     # The rows of the call that it is a piece of
     cdef object source                  # an array, sparse rows or a list of objects
     cdef const char* source_data        # of an array, or of a piece of it behind a scaler
-    cdef readonly Piece under           # the same rows, for the landmarks of a feature map
+    cdef readonly Piece under           # the same rows, for the inducing points of a feature map
     # Its own rows
     cdef Py_ssize_t rows
     cdef const char* x                  # as the dictionary keeps points
@@ -39,7 +40,7 @@ cdef class Piece(Memory):
     cdef double* tilt                   # <origin, x> about the origin
     cdef double* own                    # k(x, x)
     cdef Py_ssize_t slot                # of the row that is being learned, -1 as long as it has none
-    cdef bint joins                     # whether that row becomes a landmark
+    cdef bint joins                     # whether that row becomes an inducing point
     # With the slots of the dictionary, and with each other
     cdef Py_ssize_t first               # slot of column 0
     cdef Py_ssize_t stride
@@ -55,6 +56,7 @@ cdef class Piece(Memory):
     cdef double* work                   # a row of kernel values, and what it takes to compute them
     cdef const double* values           # of the row that was looked at last, with all slots in use
     cdef object values_array            # keeps these alive if they came from Python
+    cdef double* coordinates            # with the inducing points of a feature map
     # Of the point of a slot with all slots in use
     cdef double* slot_inner
     cdef double* slot_l1

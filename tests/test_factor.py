@@ -1,0 +1,34 @@
+"""The Cholesky factor against NumPy, of all sizes that its loops treat differently; budgets test how points leave it."""
+import numpy as np
+import pytest
+from onlinekernels._core.formulas.factor import Factor, check_lower
+
+RNG = np.random.default_rng(11)
+
+
+def test_its_solves_are_numpys():
+    for n in range(12):
+        lower = np.tril(RNG.normal(size=(n, n)), -1) + np.diag(RNG.uniform(1, 3, n))
+        factor = Factor(n + n % 3)
+        factor.load(lower)
+        np.testing.assert_allclose(factor.gram(), lower @ lower.T, rtol=1e-13)
+        np.testing.assert_allclose(factor.inverse(), np.linalg.inv(lower), atol=1e-13)
+        for m in (0, 1, 3, 4, 9):
+            rows, columns = RNG.normal(size=(m, n)), RNG.normal(size=(n, m))
+            solved, below, above = rows.copy(), columns.copy(), columns.copy()
+            factor.solve_into(solved)
+            factor.solve_columns_into(below)
+            factor.solve_transposed_into(above)
+            np.testing.assert_allclose(solved, np.linalg.solve(lower, rows.T).T, atol=1e-13)
+            np.testing.assert_allclose(below, np.linalg.solve(lower, columns), atol=1e-13)
+            np.testing.assert_allclose(above, np.linalg.solve(lower.T, columns), atol=1e-13)
+        factor._check()
+
+
+def test_what_cannot_be_a_factor_is_refused():
+    for bad in (np.ones((2, 2)), np.diag([1.0, 0.0]), np.tril(np.ones((3, 2))), np.eye(2, dtype=int), np.diag([1.0, np.inf])):
+        with pytest.raises(ValueError, match="factor"):
+            check_lower(bad, "factor", -1)
+    assert len(check_lower(np.eye(2), "factor", 2)) == 2
+    with pytest.raises(ValueError, match="factor has shape"):
+        check_lower(np.eye(2), "factor", 3)
