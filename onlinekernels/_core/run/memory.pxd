@@ -2,7 +2,7 @@
 cimport cython
 
 cdef enum:
-    MOST_BUFFERS = 16
+    MOST_BUFFERS = 24       # more than any of them numbers
 
 
 cdef class Memory:
