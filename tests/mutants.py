@@ -205,7 +205,6 @@ FAULTS = [
         ("reached > 1.0", "False"),
         ("steps[:self.width] = self.steps", "pass"),
         ("self.map.admit(w)", "pass"),
-        ("sqrt(own) if own > 1.0 else 1.0", "1.0"),
     ]),
     ("maps.pyx", "maps", [
         ("sqrt(2.0 * scale / size)", "sqrt(scale / size)"),
@@ -252,7 +251,7 @@ FAULTS = [
         ("(scores[:, 0] > 0).astype(np.intp)", "(scores[:, 0] >= 0).astype(np.intp)"),
         ("unknown.any()", "False"),
     ]),
-    ("labels/many.py", "labels label_values progressive_labels outputs", [
+    ("labels/many.py", "labels label_values progressive_labels outputs modelfile", [
         ("np.concatenate([[known], reached[:-1]])", "reached"),
         ("answers[before == 0] = None", "pass"),
         ("best if self._places is None else self._places[best]", "best"),
