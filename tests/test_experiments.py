@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cases import each
 
-from onlinekernels import SILK, Perceptron
+from onlinekernels import NORMA, SILK, Gaussian, Perceptron
 from onlinekernels.__main__ import main
 from onlinekernels.experiments import (
     NAMES,
@@ -24,6 +24,7 @@ from onlinekernels.experiments import (
     find,
     reproduce,
     standins,
+    stepsizes,
     untuned,
 )
 from onlinekernels.experiments.backgrounds import area, recovery, roc
@@ -32,6 +33,8 @@ from onlinekernels.experiments.norma_fig3 import alerts_of, detector
 from onlinekernels.experiments.panels import Dots, Images, Lines, Points
 from onlinekernels.experiments.reporting import report, table, write
 from onlinekernels.experiments.svmd_fig7 import _rise
+from onlinekernels.losses import Hinge, MulticlassHinge
+from onlinekernels.steps import Decaying
 
 SHARED = pathlib.Path(os.environ.get("ONLINEKERNELS_SHARED", pathlib.Path(__file__).parents[2] / "shared"))
 PROMISED = (
@@ -321,6 +324,23 @@ def test_stand_ins_look_like_the_real_thing(name):
 # ---- The pieces -----------------------------------------------------------------------------------
 
 
+def test_the_control_of_the_nu_trick_is_norma_but_for_its_margin():
+    """With a margin that hardly moves the steps are NORMA's; its logarithm moves by -eta eps (1{error} - nu)."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 3))
+    kernel = Gaussian(stepsizes.KERNEL_WIDTH)
+    for y, loss in ((np.where(X[:, 0] > 0, 1, -1), Hinge), (rng.integers(3, size=60), MulticlassHinge)):
+        model = stepsizes.ScheduledNuSVM(nu=0.2, margin=1e-3, delay=10)
+        scores, steps = model.progressive(X, y, classes=np.unique(y))
+        norma = NORMA(loss(1e-3), kernel, step=Decaying(1.0, delay=10), regularization=1.0, offset=False)
+        expected, expected_steps = norma.progressive(X, y, classes=np.unique(y), return_steps=True)
+        assert steps == pytest.approx(expected_steps)
+        assert scores == pytest.approx(expected, abs=1e-9)
+    model = stepsizes.ScheduledNuSVM(nu=0.2, margin=0.5, delay=10)
+    model.progressive(X[:1], np.array([1]), classes=[-1, 1])
+    assert np.log(model.margin_ / 0.5) == pytest.approx(-np.sqrt(10 / 11) * 0.5 * (1 - 0.2))
+
+
 def test_the_area_is_the_share_of_pairs_in_the_right_order():
     rng = np.random.default_rng(0)
     scores, truth = rng.integers(0, 10, size=(20, 15)).astype(np.float32), rng.random((20, 15)) < 0.3
@@ -419,12 +439,16 @@ def test_points_dots_and_images_say_their_numbers():
 
 
 @pytest.mark.slow
-@each("name, seeds", [
-    ("svmd-fig3", 1), ("svmd-fig4", 1), ("svmd-fig6", 2), ("svmd-fig8", 1), ("norma-fig3", 1)
+@each("name, seeds, not_so", [
+    ("svmd-fig3", 1, ["SVMD is slower at first", "memory 0 is the fastest at first"]),
+    ("svmd-fig4", 1, []), ("svmd-fig6", 2, []), ("svmd-fig8", 1, []), ("norma-fig3", 1, []),
 ])  # fmt: skip
-def test_claims_hold_on_real_data(name, seeds):
+def test_what_holds_on_real_data(name, seeds, not_so):
+    """Claim by claim; those that fail are as well known as those that hold."""
     for needed in find(name).needs:
         if not (SHARED / "data" / f"{needed}.npz").exists():
             pytest.skip(f"{needed} is not there")
     results = replace(find(name), seeds=seeds).results(Data(SHARED / "data"))
-    assert results.verdict == "The claim holds."
+    failed = [check.claim for check in results.checks if not check.holds and not check.ours]
+    assert len(failed) == len(not_so)
+    assert all(claim.startswith(known) for claim, known in zip(failed, not_so, strict=True))
