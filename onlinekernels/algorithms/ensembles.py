@@ -117,7 +117,7 @@ class EnsembleLearner(OnlineComposite):
             if composition.task == "novelty":
                 said = composition.stack.each.ranks(composition.members_scores(row)[:, :, 0])[0] * weights[0]
             elif composition.task == "classes":
-                place = state._output(self._known(state, row)[0], label)
+                place = state.output(self._known(state, row)[0], label)
                 said = weights[0] * scores[:, place]
             else:
                 said = (weights.T * scores).sum(axis=1) if state.targets == 1 else weights.T * scores

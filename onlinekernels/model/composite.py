@@ -324,8 +324,6 @@ class Parts(Learned):
         """The threshold of a detector; 0 for other tasks."""
         return self.composition.threshold() if self.loss.task == "novelty" else 0.0
 
-    hypothesis = property(lambda self: self)  # of a single model, what has its scalar
-
     def refreshed(self, learner):
         """The state under changed parameters, of which only some may change."""
         settings = learner._settings()
