@@ -422,8 +422,7 @@ class OnlineComposite(OnlineLearner):
             raise ValueError(f"initial= starts a single function; {type(self).__name__} is made of several.")
         names = validation.feature_names(X)
         if state is None:
-            self._plan()
-            settings, loss = self._settings(), self._current_loss()
+            settings, loss = self._plan(), self._current_loss()
             X = self._points(X)
             labels, n_targets = None, 1
             if loss.task == "regression":
