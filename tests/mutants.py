@@ -262,12 +262,12 @@ FAULTS = [
         ("self.offset and self.loss.task == \"novelty\"", "False"),
         ("start.hypothesis.intercept().any() and not self.offset", "False"),
         ("self.scale_target and self.loss.task != \"regression\"", "False"),
-        ("copy.deepcopy({name: parts[name] for name in self.PARTS})", "{name: parts[name] for name in self.PARTS}"),
+        ("copy.deepcopy((loss, kernel, budget, labels, rule))", "(loss, kernel, budget, labels, rule)"),
     ]),
     ("state.py", "sklearn interface labels progressive_labels", [
         ("len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))", "len(y) / (len(counts) * np.maximum(counts, 1))"),
         ("np.abs(scores - rho) <= rounding", "np.abs(scores - rho) <= 0"),
-        ("self.target_scaler.memory = self.plan.scale_target", "pass"),
+        ("self.target_scaler.kind = self.plan.scale_target", "pass"),
         ("chosen if sample_weight is None else chosen * sample_weight", "chosen"),
     ]),
     ("learner.py", "interface errors independence threads long_streams parameters", [

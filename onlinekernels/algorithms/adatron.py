@@ -6,7 +6,7 @@ from onlinekernels._core.functions.tree import Tree
 from onlinekernels._core.rules.dual import pass_over_block, pass_over_tree
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.algorithms.norma import Gradient
-from onlinekernels.model.learner import only_if
+from onlinekernels.model.fitted import only_if
 from onlinekernels.model.plan import Plan
 from onlinekernels.nouns.steps import Fixed
 from onlinekernels.validation import as_csr, check_positive

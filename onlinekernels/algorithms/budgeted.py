@@ -39,7 +39,7 @@ class Projected(Rule):
             raise ValueError("the rule needs a budget that projects")
 
     def settings(self):
-        return {**super().settings(), "threshold": self.margin_tolerance}
+        return {**super().settings(), "tolerance": self.margin_tolerance}
 
 
 class Forgetron(TwoClasses):

@@ -136,13 +136,10 @@ class Aggressive(Rule):
         return self.radius is not None
 
     def settings(self):
-        return {**super().settings(), "penalty": NO_CAP if self.penalty is None else self.penalty}
+        return {**super().settings(), "penalty": self.penalty}
 
     def core(self, function):
         return self.core_class(**self.settings(), squared=self.squared)
-
-
-NO_CAP = 1e308  # no coefficient is larger
 
 
 class ILK(OnlineLearner):

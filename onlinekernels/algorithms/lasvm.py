@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core.errors import row_error
 from onlinekernels._core.rules import dual as core
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.model.fitted import learned
@@ -45,7 +46,7 @@ class Pairwise(Rule):
         self.tolerance = tolerance
 
     def settings(self):
-        return {**super().settings(), "penalty": self.penalty, "threshold": self.tolerance}
+        return {**super().settings(), "penalty": self.penalty, "tolerance": self.tolerance}
 
 
 class LASVM(TwoClasses):
@@ -203,9 +204,11 @@ class LASVM(TwoClasses):
         try:
             self._learn(before, state, rows, y[chosen], weights, earlier=earlier)
         except FloatingPointError as error:
-            place = error.rows_learned - earlier
-            error.args = (error.args[0].replace(f"Row {place} of X", f"Row {chosen[place]} of X", 1), *error.args[1:])
-            raise
+            if not hasattr(error, "row"):
+                raise
+            named = row_error(FloatingPointError, chosen[error.row], error.what)
+            validation.tell(named, error.rows_learned)
+            raise named from None
 
 
 def give_up(what, advice):

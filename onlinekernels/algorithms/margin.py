@@ -63,7 +63,7 @@ class Ball(Rule):
         self.radius = radius
 
     def settings(self):
-        return {**super().settings(), "threshold": self.radius}
+        return {**super().settings(), "radius": self.radius}
 
 
 class Relaxed(Rule):

@@ -344,8 +344,6 @@ class Parts(Learned):
         """The threshold of a detector; 0 for other tasks."""
         return self.composition.threshold() if self.loss.task == "novelty" else 0.0
 
-    hypothesis = property(lambda self: self)  # of a single model, what has its scalar
-
     def refreshed(self, learner):
         """The state under changed parameters, of which only some may change."""
         settings = learner._settings()
@@ -446,8 +444,7 @@ class OnlineComposite(OnlineLearner):
             X = self._to_learn(state, X, whole=balanced)
         names = validation.feature_names(X)
         if state is None:
-            self._plan()
-            settings, loss = self._settings(), self._current_loss()
+            settings, loss = self._plan(), self._current_loss()
             X = self._points(X)
             labels, n_targets = None, 1
             if loss.task == "regression":

@@ -336,7 +336,7 @@ class Ensemble(Composition):
         if len(bad):
             until, reason = int(bad[0]), "its answers are not numbers"
         state = voice.model._state
-        if reason is None and state is not None and getattr(state.hypothesis, "trouble", 0) == DIVERGED:
+        if reason is None and state is not None and state.trouble == DIVERGED:
             reason = "learning diverges"
         voice.asleep = reason
         nothing[until:] = 0.0

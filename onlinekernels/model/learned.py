@@ -27,6 +27,8 @@ class Learned:
         That of coefficients; "one" for one output.
     """
 
+    trouble = 0  # what the engine of a single model has noticed; see `trouble`
+
     def __init__(self, n_features, labels, targets, form):
         self.n_features = n_features
         self.labels = labels

@@ -62,6 +62,10 @@ class State(Learned):
         return self.plan.kernel
 
     @property
+    def trouble(self):
+        return self.hypothesis.trouble
+
+    @property
     def representation(self):
         """How f is kept."""
         return self.plan.representation

@@ -7,6 +7,7 @@ from collections import namedtuple
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core.errors import row_error
 from onlinekernels._core.formulas.vecmath import all_finite
 from onlinekernels._core.run import encoding as core
 from onlinekernels.nouns.transforming import RunningTransformer
@@ -248,9 +249,10 @@ class RunningEncoder(RunningTransformer):
     def _check_finite(values, known):
         if not all_finite(values) and np.isinf(values).any():
             row, column = (int(place) for place in np.argwhere(np.isinf(values))[0])
-            raise ValueError(
-                f"Row {row} of X, column {known.name(column)!r}: expected a finite number. Input contains infinity, or a value too "
-                "large for float64."
+            raise row_error(
+                ValueError,
+                row,
+                f", column {known.name(column)!r}: expected a finite number. Input contains infinity, or a value too large for float64.",
             )
 
     # ---- What can be seen ---------------------------------------------------------------------
@@ -558,7 +560,7 @@ def _located(read, table, j):
             try:
                 kind_of(column[row])
             except TypeError as found:
-                raise TypeError(f"Row {row} of X, column {name!r}: {found}.") from error
+                raise row_error(TypeError, row, f", column {name!r}: {found}.") from error
         raise
 
 

@@ -4,6 +4,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from onlinekernels._core.errors import row_error
 from onlinekernels.validation.points import is_sparse
 
 __all__ = ["Table"]
@@ -101,10 +102,12 @@ class Table:
         known = set(names)
         for i, row in enumerate(rows):
             if not isinstance(row, Mapping):
-                raise TypeError(f"Row {i} of {name}: expected a dictionary, like others. Got {type(row).__name__} instead.")
+                what = f": expected a dictionary, like others. Got {type(row).__name__} instead."
+                raise row_error(TypeError, i, what, name)
             if not row.keys() <= known:
                 new = next(key for key in row if key not in known)
-                raise ValueError(f"Row {i} of {name} has the new column {new!r}; expected columns among {_listed(names)}.")
+                what = f"has the new column {new!r}; expected columns among {_listed(names)}."
+                raise row_error(ValueError, i, what, name)
         try:  # where nothing is missing, in half of the time
             columns = [list(column) for column in zip(*map(itemgetter(*names, names[0]), rows), strict=True)][:-1]
         except (KeyError, IndexError):
@@ -119,11 +122,11 @@ class Table:
         rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in rows]
         for i, row in enumerate(rows):
             if not isinstance(row, (list, tuple)):
-                raise TypeError(
-                    f"Row {i} of {name}: expected a list, a tuple, an array or a dictionary. Got {type(row).__name__} instead."
-                )
+                what = f": expected a list, a tuple, an array or a dictionary. Got {type(row).__name__} instead."
+                raise row_error(TypeError, i, what, name)
             if len(row) != len(rows[0]):
-                raise ValueError(f"Row {i} of {name} has {len(row)} entries; expected {len(rows[0])}, like the rows before it.")
+                what = f"has {len(row)} entries; expected {len(rows[0])}, like the rows before it."
+                raise row_error(ValueError, i, what, name)
         return cls([list(column) for column in zip(*rows, strict=True)], len(rows))
 
     @classmethod

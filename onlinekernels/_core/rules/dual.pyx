@@ -98,8 +98,8 @@ cdef class Pairwise(Rule):
     step : tuple
     penalty : float
         C.
-    threshold : float
-        The tolerance tau.
+    tolerance : float
+        tau.
     """
     cdef KernelTerms function
     cdef Dictionary dictionary
@@ -112,13 +112,13 @@ cdef class Pairwise(Rule):
     cdef public double rows_gap         # that of all rows of `fit`, terms or not; 0 once more is learned
     cdef double* offset                 # of the hypothesis
 
-    def __init__(self, step, **others):
+    def __init__(self, step, **settings):
         self.forms = ("OneOutput",)
-        self.configure(step, **others)
+        self.configure(step, **settings)
 
-    def configure(self, step, double penalty, double threshold, **others):
+    def configure(self, step, double penalty, double tolerance):
         Rule.configure(self, step)
-        self.penalty, self.tolerance = penalty, threshold
+        self.penalty, self.tolerance = penalty, tolerance
 
     cdef int stand_on(self, Function function) except -1:
         self.function = function

@@ -19,11 +19,11 @@ cdef class Gradient(Rule):
     """
     cdef readonly double regularization
 
-    def __init__(self, step, **others):
+    def __init__(self, step, **settings):
         self.forms = (*DIRECTIONS, "AllLabels")
-        self.configure(step, **others)
+        self.configure(step, **settings)
 
-    def configure(self, step, double regularization, **others):
+    def configure(self, step, double regularization):
         Rule.configure(self, step)
         self.regularization = regularization
 

@@ -23,12 +23,12 @@ cdef class Implicit(Rule):
     cdef readonly double regularization
     cdef readonly double penalty
 
-    def __init__(self, step, **others):
+    def __init__(self, step, **settings):
         self.forms = (*DIRECTIONS, "AllLabels")
         self.looks_ahead = True
-        self.configure(step, **others)
+        self.configure(step, **settings)
 
-    def configure(self, step, double regularization, double penalty, **others):
+    def configure(self, step, double regularization, double penalty):
         Rule.configure(self, step)
         self.regularization, self.penalty = regularization, penalty
 

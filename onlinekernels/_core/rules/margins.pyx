@@ -12,6 +12,8 @@ from onlinekernels._core.rules.rule import DIRECTIONS
 from onlinekernels._core.run.example cimport Example
 from onlinekernels._core.run.watch cimport RESTARTED
 
+cdef double NO_CAP = 1e308              # no coefficient is larger
+
 
 @cython.final
 cdef class Aggressive(Rule):
@@ -20,21 +22,22 @@ cdef class Aggressive(Rule):
     Parameters
     ----------
     step : tuple
-    penalty : float
+    penalty : float or None
+        None is no cap: PA.
     squared : bool
         PA-II.
     """
     cdef readonly double penalty
     cdef readonly bint squared
 
-    def __init__(self, step, bint squared=False, **others):
+    def __init__(self, step, bint squared=False, **settings):
         self.forms = DIRECTIONS
         self.squared = squared
-        self.configure(step, **others)
+        self.configure(step, **settings)
 
-    def configure(self, step, double penalty, **others):
+    def configure(self, step, penalty):
         Rule.configure(self, step)
-        self.penalty = penalty
+        self.penalty = NO_CAP if penalty is None else penalty
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         aggressive_move(&now.loss, self.penalty, self.squared, now.has_offset, &e.view, &e.move)
@@ -58,13 +61,10 @@ cdef class Relaxed(Rule):
     """
     cdef readonly bint aggressive
 
-    def __init__(self, step, bint aggressive=False, **others):
+    def __init__(self, step, bint aggressive=False):
         self.forms = ("OneOutput",)
         self.aggressive = aggressive
-        Rule.configure(self, step)
-
-    def configure(self, step, **others):
-        Rule.configure(self, step)
+        self.configure(step)
 
     cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
         return sizeof(Relaxation)
@@ -86,18 +86,18 @@ cdef class Ball(Rule):
     Parameters
     ----------
     step : tuple
-    threshold : float
-        The radius of the ball.
+    radius : float
+        Of the ball.
     """
     cdef readonly double radius
 
-    def __init__(self, step, **others):
+    def __init__(self, step, **settings):
         self.forms = ("OneOutput",)
-        self.configure(step, **others)
+        self.configure(step, **settings)
 
-    def configure(self, step, double threshold, **others):
+    def configure(self, step, double radius):
         Rule.configure(self, step)
-        self.radius = threshold
+        self.radius = radius
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         ball_move(self.radius, now.norms.square, &e.view, &e.move)
@@ -125,11 +125,11 @@ cdef class Approximate(Rule):
     cdef readonly double penalty
     cdef readonly double corrections            # updates so far
 
-    def __init__(self, step, **others):
+    def __init__(self, step, **settings):
         self.forms = ("OneOutput",)
-        self.configure(step, **others)
+        self.configure(step, **settings)
 
-    def configure(self, step, double threshold, double penalty, **others):
+    def configure(self, step, double threshold, double penalty):
         Rule.configure(self, step)
         self.threshold, self.penalty = threshold, penalty
 
@@ -171,20 +171,20 @@ cdef class Projected(Rule):
     Parameters
     ----------
     step : tuple
-    threshold : float
+    tolerance : float
         eta of margin errors; 0 leaves them alone.
     """
     cdef readonly double tolerance
     cdef Coefficients terms
     cdef ProjectingBudget budget
 
-    def __init__(self, step, **others):
+    def __init__(self, step, **settings):
         self.forms = ("OneOutput", "LabelPair")
-        self.configure(step, **others)
+        self.configure(step, **settings)
 
-    def configure(self, step, double threshold, **others):
+    def configure(self, step, double tolerance):
         Rule.configure(self, step)
-        self.tolerance = threshold
+        self.tolerance = tolerance
 
     cdef int stand_on(self, Function function) except -1:
         self.terms, self.budget = function.terms, function.terms.budget

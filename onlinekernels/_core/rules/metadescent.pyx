@@ -79,16 +79,16 @@ cdef class MetaDescent(Rule):
     cdef readonly object offset_steps           # an `OffsetStep` for each output
     cdef OffsetStep* offsets
 
-    def __init__(self, step, bint per_feature=False, **others):
+    def __init__(self, step, bint per_feature=False, **settings):
         self.forms = (*DIRECTIONS, "AllLabels")
         self.has_trace = True
         self.per_feature = per_feature
         self.adapted = Adapted(step[1], 1.0, 0.0, 0.0, 0.0)
         self.step.rate = step[1]
         self.set_offset_steps(np.array([(step[1], 0.0, 0.0, 0.0, 0.0)], dtype=OFFSET_STEP))
-        self.configure(step, **others)
+        self.configure(step, **settings)
 
-    def configure(self, step, double regularization, bint normalized=False, **others):
+    def configure(self, step, double regularization, bint normalized=False):
         if step[1] != self.step.rate:               # a new eta_0 starts the adaptation anew
             self.adapted.eta = step[1]
             self.offset_steps["eta"] = step[1]
@@ -351,11 +351,11 @@ cdef class ImplicitMetaDescent(MetaDescent):
     regularization, penalty : float
     """
 
-    def __init__(self, step, **others):
+    def __init__(self, step, **settings):
         self.looks_ahead = True
-        MetaDescent.__init__(self, step, **others)
+        MetaDescent.__init__(self, step, **settings)
 
-    def configure(self, step, double regularization, double penalty, bint normalized=False, **others):
+    def configure(self, step, double regularization, double penalty, bint normalized=False):
         MetaDescent.configure(self, step, regularization, normalized)
         self.penalty = penalty
 

@@ -69,13 +69,13 @@ cdef class Recursive(Rule):
         Let the noise follow the innovations.
     """
 
-    def __init__(self, step, Posterior posterior, double noise, bint estimates=False, **others):
+    def __init__(self, step, Posterior posterior, double noise, bint estimates=False):
         self.forms = ("Innovations",)
         self.posterior, self.noise, self.usual, self.reference = posterior, noise, 1.0, noise
         self.set_ratios(np.ones((LEVELS, posterior.width)))
         self.configure(step, noise, estimates)
 
-    def configure(self, step, double noise, bint estimates=False, **others):
+    def configure(self, step, double noise, bint estimates=False):
         Rule.configure(self, step)
         self.estimates = estimates
         if not estimates:

@@ -8,6 +8,7 @@ import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport NAN, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.errors import row_error
 from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.run.hypothesis cimport Hypothesis
 from onlinekernels._core.functions.outputs cimport Outputs
@@ -226,7 +227,7 @@ cdef class Engine:
         if e.failure == PYTHON:
             error, e.error = e.error, None
             raise error
-        raise FloatingPointError(f"Row {self.earlier + row} of X cannot be learned: {REASONS[e.failure]}.")
+        raise row_error(FloatingPointError, self.earlier + row, f"cannot be learned: {REASONS[e.failure]}.")
 
     cdef int tidy(self) except -1:
         return self.function.tidy()
@@ -270,8 +271,7 @@ cdef class Engine:
         self.take_back(lent)
         for i in range(n * labels):
             if not isfinite(scores[i]):
-                raise FloatingPointError(f"Row {i // labels} of X has no finite score: its values are too "
-                                         "large for the kernel.")
+                raise row_error(FloatingPointError, i // labels, "has no finite score: its values are too large for the kernel.")
         return result
 
     def _check(self):
