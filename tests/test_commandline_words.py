@@ -1,5 +1,7 @@
 """What the commands say: reports in JSON, closing lines, errors that name a way out, names of programs."""
 
+import csv
+import importlib.util
 import json
 import os
 import subprocess
@@ -12,7 +14,20 @@ from cases import each
 from command_line import WAVE, X, Y, learn, reports, write_table
 
 import onlinekernels
-from onlinekernels import KRLS, SILK, SVMD, Gaussian, Linear, Normalized, Nystroem, Polynomial, RandomFourier, evaluate, load
+from onlinekernels import (
+    KRLS,
+    SILK,
+    SVMD,
+    Gaussian,
+    Linear,
+    Normalized,
+    Nystroem,
+    Polynomial,
+    RandomFourier,
+    RunningEncoder,
+    evaluate,
+    load,
+)
 from onlinekernels.__main__ import main
 from onlinekernels.commandline import specifications
 
@@ -245,18 +260,71 @@ def test_deviations_need_second_order(data, tmp_path, capsys):
 # ---- Errors that name a way out ------------------------------------------------------------------
 
 
-def test_without_a_target_the_columns_are_named(data, capsys):
-    said = refused(["learn", data], capsys)
-    assert "--target COLUMN must name the column of labels, one of 'x', 'y', 'sign', 'word', 'corner', 'wave'" in said
+def test_without_a_target_it_is_the_last_column(data, tmp_path, capsys):
+    assert main(["learn", str(data), "--loss", "squared", "--limit", "50", "--save", str(tmp_path / "m")]) == 0
+    assert capsys.readouterr().err == "The target is the last column; --target COLUMN names another.\n"
+    assert list(load(tmp_path / "m.npz").feature_names_in_) == ["x", "y", "sign", "word", "corner"]
     assert main(["learn", str(data), "--loss", "novelty", "--features", "x,y", "--limit", "50"]) == 0
+    assert "target" not in capsys.readouterr().err
 
 
 def test_words_in_a_column(data, tmp_path, capsys):
-    assert main(["learn", str(data), "--target", "sign"]) == 1
+    assert main(["learn", str(data), "--target", "sign", "--no-encode"]) == 1
     assert (
         "data.csv, line 2, column 'word': expected a number. Got 'no' instead. "
         "(--features A,B,... leaves columns out, --on-error skip such rows.)"
     ) in capsys.readouterr().err
+    assert main(["learn", str(data), "--target", "sign"]) == 0
+
+
+RETURNS = Path(__file__).parent.parent / "docs" / "examples" / "returns.csv"
+
+
+def test_a_table_as_it_comes(tmp_path, capsys):
+    spec = importlib.util.spec_from_file_location("make_returns", RETURNS.with_name("make_returns.py"))
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    rows = [row.split(",")[0] for row in RETURNS.read_text(encoding="utf-8").splitlines()]
+    assert rows == [row[0] for row in made.orders()]  # it is what the script writes
+    options = ["--loss", "logistic", "--kernel", "linear", "--save", str(tmp_path / "m")]
+    assert main(["learn", str(RETURNS), "--json", *options]) == 0
+    said = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert said["examples"] == 600 and said["auc"] > 0.8
+    model = load(tmp_path / "m.npz")
+    assert model.scale is True and model.encoder_.kinds_ == {
+        "ordered": "date", "price": "number", "weight": "number", "kind": "word", "channel": "word", "city": "word", "member": "word"}
+    assert "Saint-Denis, La Réunion" in model.encoder_.words_["city"]
+    with open(RETURNS, encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    y = [row.pop("returned") for row in table]
+    expected = SILK("logistic", "linear", scale=True, encode=RunningEncoder(columns=list(table[0])))
+    expected.partial_fit(table, y, classes=["no", "yes"])
+    np.testing.assert_allclose(model.decision_function(table), expected.decision_function(table), atol=1e-9)
+    # columns in another order, some of them others, and one chunk after another, are the same table
+    wanted = ["city", "member", "other", "kind", "channel", "ordered", "weight", "price"]
+    with open(tmp_path / "new.tsv", "w", encoding="utf-8") as file:
+        for row in [dict(zip(wanted, wanted)), *table]:
+            print(*(row.get(name, "?") for name in wanted), sep="\t", file=file)
+    assert main(["predict", str(tmp_path / "m"), str(tmp_path / "new.tsv"), "--chunk", "7"]) == 0
+    assert capsys.readouterr().out.split() == model.predict(table).tolist()
+    for chunk in (["--limit", "300", "--chunk", "100"], ["--resume", "--chunk", "100"]):
+        assert main(["learn", str(RETURNS), *options[:-1], str(tmp_path / "n"), "--checkpoint", "100", *chunk]) == 0
+    np.testing.assert_allclose(load(tmp_path / "n.npz").decision_function(table), model.decision_function(table), atol=1e-9)
+
+
+def test_a_word_among_numbers_is_an_error_that_names_the_place(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    path.write_text("code;when;kind\n1;2024-01-01;a\n2;;b\nB3;2024-01-02;a\n4;today;b\n")
+    assert main(["learn", str(path)]) == 1
+    assert "a.csv, line 4, column 'code': expected a number, as in rows before. Got 'B3' instead. (--words COLUMN" in (
+        capsys.readouterr().err)
+    assert main(["learn", str(path), "--words", "code"]) == 1
+    assert "a.csv, line 5, column 'when': expected a date, as in rows before. Got 'today' instead." in capsys.readouterr().err
+    assert main(["learn", str(path), "--words", "code,when", "--save", str(tmp_path / "m")]) == 0
+    assert load(tmp_path / "m.npz").encoder_.words_ == {"code": ["1", "2", "B3", "4"],
+                                                        "when": ["2024-01-01", "2024-01-02", "today"]}
+    assert main(["learn", str(path), "--on-error", "skip"]) == 0
+    assert "Skipped bad rows: 2." in capsys.readouterr().err
 
 
 def test_numbers_as_labels(data, capsys):

@@ -265,9 +265,10 @@ def test_arrays_stored_column_by_column(tmp_path):
 def test_other_delimiters(tmp_path):
     path = write(tmp_path / "a.csv", "a;b\n1;2\n3;'4'\n")
     with pytest.raises(ValueError, match="is delimiter=';' meant"):
-        list(read(path, target="b"))
-    X, y = gather(read(path, target="b", delimiter=";"))
-    assert X.tolist() == [[1], [3]] and y.tolist() == ["2", "'4'"]
+        list(read(path, target="b", delimiter=","))
+    for how in ({"delimiter": ";"}, {}):  # the first line has no comma
+        X, y = gather(read(path, target="b", **how))
+        assert X.tolist() == [[1], [3]] and y.tolist() == ["2", "'4'"]
     for bad in ("", ";;", "\n", 3):
         with pytest.raises(ValueError, match="'delimiter' parameter of read must be one character"):
             read(path, delimiter=bad)
@@ -747,3 +748,30 @@ def test_the_oldest_line_decides_when_a_chunk_is_due(tmp_path):
                 break
     thread.join(20)
     assert is_done.is_set() and sizes[0] < 500
+
+
+# ---- Words, dates, holes -------------------------------------------------------------------------
+
+
+def test_kinds_of_columns(tmp_path):
+    path = write(tmp_path / "a.csv", 'n,w,d,y\n,red,2024-01-01,1\n2,"a, b",,0\nnan,3,2024-01-02T10:00,1\n')
+    expected = [["", "red", "2024-01-01"], ["2", "a, b", ""], ["nan", "3", "2024-01-02T10:00"]]
+    for how in ("auto", {"w": "word"}, {-3: "word"}, ["number", "word", "date"]):
+        for chunk in (1, 2, 1024):
+            chunks = list(read(path, target="y", kinds=how, chunk=chunk))
+            assert sum((X.tolist() for X, _ in chunks), []) == expected
+            assert sum((y.tolist() for _, y in chunks), []) == [1, 0, 1]
+    numbers = write(tmp_path / "b.csv", "a,b\n1,2\n3,\n4,5\n")
+    assert [X.dtype.kind for X, _ in read(numbers, kinds="auto", chunk=1)] == ["f", "O", "f"]
+    bad = write(tmp_path / "c.csv", "a,b\n1,2\nx,3\n1e999,4\n5,6,7\n8,9\n")
+    with pytest.raises(BadRow, match="line 3, column 'a': expected a number, as in rows before. Got 'x' instead. .kinds="):
+        list(read(bad, kinds="auto"))
+    reader = read(bad, kinds="auto", on_error="skip")
+    assert [X.tolist() for X, _ in reader] == [[["1", "2"], ["8", "9"]]] and reader.n_skipped == 3
+    for wrong in ("words", {"n": "text"}, 3):
+        with pytest.raises(ValueError, match="'kinds' parameter of read"):
+            read(path, kinds=wrong)
+    with pytest.raises(ValueError, match="'kinds' parameter of read must be a column"):
+        list(read(path, kinds={"z": "word"}))
+    with pytest.raises(ValueError, match="'kinds' parameter of read"):
+        read("a.npz", kinds="auto")

@@ -7,22 +7,24 @@ import sys
 from onlinekernels.commandline import checkpoints, specifications
 from onlinekernels.commandline.interruptions import Interruption
 from onlinekernels.commandline.models import DEFAULT_ALGORITHM, FIXED_ON_A_MODEL
-from onlinekernels.commandline.options import Usage, add_command, add_data_options, converter, integer_from, told
+from onlinekernels.commandline.options import Usage, add_command, add_data_options, columns, converter, integer_from, told
 from onlinekernels.commandline.runs import Run
 from onlinekernels.evaluate.progress import progress_bar
 
 __all__ = ["add_learn"]
 
 DESCRIPTION = """\
-Learn from a stream, example by example. Each one is predicted before it is learned, so the
-mistakes that are printed are honest. A report has the number of examples, the mistakes (or errors,
-or alerts) over all of them and since the last report, the terms of the model, and the microseconds
-that learning took per example. Several files are learned one after the other.
+Learn from a stream, example by example; tables may have words, dates and empty fields. Each example
+is predicted before it is learned, so the mistakes that are printed are honest. A report has the
+number of examples, the mistakes (or errors, or alerts) over all of them and since the last report,
+the terms of the model, and the microseconds that learning took per example. Several files are
+learned one after the other.
 
 Kernels, losses, steps and budgets are written as name, name:value or name:parameter=value,...
 A sum of kernels has a + in it: gaussian:2.0+0.1*linear. normalized:polynomial:2 is normalized."""
 
 EXAMPLES = [
+    "python -m onlinekernels learn data.csv",
     "python -m onlinekernels learn data.csv --target label --save model.npz",
     "python -m onlinekernels learn data.csv --target label --loss multiclasshinge \\",
     "       --algorithm silk --kernel gaussian:2.0 --budget 512 --save model.npz --progress",
@@ -71,8 +73,12 @@ def _add_model_options(model):
     model.add_argument("--offset", action=argparse.BooleanOptionalAction, default=None,
                        help="learn a constant as well; as a linear kernel does if neither is given")
     model.add_argument("--average", action="store_true", default=None, help="average over all models on the way")
-    model.add_argument("--scale", action="store_true", default=None, help="scale features as the stream shows them")
+    model.add_argument("--scale", action=argparse.BooleanOptionalAction, default=None,
+                       help="scale features as the stream shows them (default: where there are words, dates or empty fields)")
     add("--scale-memory", float, "NUMBER", "scale, and forget: 0.999 goes by about the last thousand rows")
+    model.add_argument("--encode", action=argparse.BooleanOptionalAction, default=None,
+                       help="take words, dates and empty fields (default: in .csv and .tsv, where numbers stay as they are)")
+    model.add_argument("--words", type=converter(columns), metavar="A,B,...", help="columns of numbers that are names of things")
     model.add_argument(
         "--set",
         type=_checked(specifications.assignment),

@@ -1,29 +1,31 @@
 """The model that the arguments of learn describe: a new one, or one from a file."""
 
 from onlinekernels.commandline import specifications
-from onlinekernels.commandline.options import Usage
+from onlinekernels.commandline.options import Usage, told
 from onlinekernels.files.modelfile import load
+from onlinekernels.nouns.encoding import RunningEncoder
 from onlinekernels.nouns.scaling import RunningScaler
+from onlinekernels.streams.options import format_of
 
-__all__ = ["DECISIVE", "DEFAULT_ALGORITHM", "FIXED_ON_A_MODEL", "made"]
+__all__ = ["DECISIVE", "DEFAULT_ALGORITHM", "FIXED_ON_A_MODEL", "made", "settled"]
 
 DEFAULT_ALGORITHM = "silk"
 # Options that are parameters of algorithms, and those of them that a model which has learned takes.
 PARAMETERS = (
     *("loss", "kernel", "step", "regularization", "penalty", "noise", "memory", "tolerance"),
-    *("budget", "offset", "average", "scale"),
+    *("budget", "offset", "average", "scale", "encode"),
 )
 CHANGEABLE = ("step", "regularization", "penalty", "noise", "memory")  # as far as its algorithm lets them
 FIXED_ON_A_MODEL = (
     "algorithm",
     *(name for name in PARAMETERS if name not in CHANGEABLE),
-    *("scale_memory", "classes"),
+    *("scale_memory", "words", "classes"),
 )
 # Options that decide what the model becomes: a run can only be resumed with the same ones.
 DECISIVE = (
     *"target features format header delimiter n_features sparse label_type on_error chunk algorithm".split(),
     *PARAMETERS,
-    *("scale_memory", "set", "classes", "class_weight"),
+    *("scale_memory", "words", "set", "classes", "class_weight"),
 )
 
 
@@ -49,9 +51,31 @@ def _new_model(arguments):
     if arguments.scale_memory is not None:
         params["scale"] = RunningScaler(float(arguments.scale_memory))
     _check_names(algorithm, params)
+    if _are_tables(arguments):
+        params.setdefault("encode", True)
     model = algorithm(**params)
     _checked(model._plan)
     return model
+
+
+def _are_tables(arguments):
+    """Whether all data may have words in them."""
+    try:
+        return all(format_of(source, arguments.format) in ("csv", "tsv") for source in arguments.data)
+    except ValueError as error:
+        raise Usage(told(error)) from error
+
+
+def settled(model, arguments, X, names):
+    """Let the first rows of a table say what a new model needs: names of columns to encode; words want scaled numbers."""
+    if model.encode is False:
+        return
+    columns = names if names is not None and len(set(names)) == len(names) else None
+    kinds = {column if columns else int(column): "word" for column in arguments.words or ()} or None
+    model.set_params(encode=RunningEncoder(columns=columns, kinds=kinds))
+    if X.dtype == object and arguments.scale is None and arguments.scale_memory is None:
+        if "scale" in model.get_params(deep=False):
+            model.set_params(scale=True)
 
 
 def _assignments(arguments):

@@ -78,6 +78,8 @@ _ARGUMENTS_OF_READ = {
     "(features= says": "(--features says",
     "(features= leaves columns out, on_error='skip' such rows.)":
         "(--features A,B,... leaves columns out, --on-error skip such rows.)",
+    "(kinds= takes a column for words, features= leaves it out, on_error='skip' such rows.)":
+        "(--words COLUMN takes it for words, --features A,B,... leaves it out, --on-error skip such rows.)",
     "(is delimiter=": "(is --delimiter ",
     "(or give format=)": "(or give --format)",
     "label_type='string' takes": "--label-type string takes",
@@ -132,7 +134,8 @@ def add_data_options(parser):
     data.add_argument(
         "--target",
         metavar="COLUMN",
-        help="name or index of the column of labels; -1 is the last. For losses of numbers also several: A,B,...",
+        help="name or index of the column of labels (learn: the last, if none is named). For losses of numbers also several: "
+        "A,B,...",
     )
     data.add_argument(
         "--features",
@@ -145,7 +148,7 @@ def add_data_options(parser):
         "--delimiter",
         type=lambda text: {"\\t": "\t", "tab": "\t"}.get(text, text),
         metavar="C",
-        help="character between fields, or tab (default: a comma, in .tsv a tab)",
+        help="character between fields, or tab (default: a comma, or what the first line has in its place; in .tsv a tab)",
     )
     header = data.add_mutually_exclusive_group()
     header.add_argument("--header", dest="header", action="store_true", default="auto", help="the first line has names")
@@ -186,6 +189,7 @@ def open_data(arguments, source, model=None, **others):
         on_error=arguments.on_error,
         limit=arguments.limit,
         chunk=arguments.chunk,
+        kinds=_kinds(arguments, source, model),
     )
     try:
         is_libsvm = format_of(source, arguments.format) == "libsvm"
@@ -194,6 +198,15 @@ def open_data(arguments, source, model=None, **others):
         return read(source, **{**options, **others})
     except ValueError as error:
         raise Usage(told(error)) from error
+
+
+def _kinds(arguments, source, model):
+    """What the columns of a table hold, as far as that is known; None if a model takes numbers alone."""
+    if model is None or model.encode is False or format_of(source, arguments.format) not in ("csv", "tsv"):
+        return None
+    if hasattr(model, "encoder_"):
+        return list(model.encoder_.kinds_.values())
+    return dict.fromkeys(getattr(arguments, "words", None) or (), "word") or "auto"
 
 
 def needs_target(arguments, source):

@@ -42,7 +42,7 @@ class Run:
         self.options = {name: checkpoints.brief(getattr(arguments, name)) for name in models.DECISIVE}
         self.columns = checkpoints.names_in(self.model) if arguments.model else None
         self.places = Places((checkpoints.stream_of(self.model) or {"files": ()})["files"])
-        self.n_skipped = 0
+        self.n_skipped, self.has_said_target = 0, False
         self.seconds, self.timed = 0.0, 0
         self.is_resumed = arguments.resume and os.path.exists(arguments.save)
         kept = self._resumed(arguments.save) if self.is_resumed else None
@@ -118,14 +118,16 @@ class Run:
 
     def _opened(self, source, **others):
         options = label_options(self.arguments, self.model, self.task, self.classes)
-        reader = open_data(self.arguments, source, self.model, names=self.columns, **options, **others)
         if self.task != "novelty" and needs_target(self.arguments, source):
-            self._ask_for_target(reader.feature_names)
-        return reader
+            options["target"] = -1
+            self._say_target()
+        return open_data(self.arguments, source, self.model, names=self.columns, **options, **others)
 
-    def _ask_for_target(self, names=None):
-        choices = "" if names is None else f", one of {', '.join(map(repr, names))}"
-        raise Usage(f"--target COLUMN must name the column of labels{choices}; only novelty losses need none")
+    def _say_target(self):
+        """Say once that the last column is what is learned."""
+        if not self.has_said_target:
+            self.has_said_target = True
+            print("The target is the last column; --target COLUMN names another.", file=sys.stderr)
 
     # ---- Learning -----------------------------------------------------------------------------
 
@@ -134,10 +136,12 @@ class Run:
         if self.task == "novelty":
             y = None
         elif y is None:
-            self._ask_for_target()
+            raise Usage(f"{reader.name} has no labels; only novelty losses need none")
         elif self.task != "regression":
             self._check_labels(y, reader, lines)
         classes = self.classes if self.model._state is None else None
+        if self.model._state is None:
+            models.settled(self.model, self.arguments, X, reader.feature_names)
         weights, balance = self._weights(y)
         try:
             judged, seconds = judge(self.model, X, y, classes, sample_weight=weights)

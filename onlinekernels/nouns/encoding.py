@@ -53,8 +53,8 @@ class RunningEncoder(RunningTransformer):
         {column: "number", "word" or "date"} of columns, by name or index, for which the first row shall not decide: whole
         numbers that are names of something, say.
     columns : list or None
-        Names of all columns, for dictionaries of which the first does not have all. Dictionaries may lack some, which is
-        missing then.
+        Names of all columns: of those of arrays and lists, and for dictionaries of which the first does not have all.
+        Dictionaries may lack some, which is missing then.
     cycles : "all", a list of some of "day", "week", "year", or None
         What of a date is cyclic.
     indicators : "auto" or bool
@@ -150,7 +150,7 @@ class RunningEncoder(RunningTransformer):
                     raise validation.bad_parameter(self, "columns", "a list of different names, or None", names)
                 names = tuple(names)
             table = X if isinstance(X, Table) else Table.of(X, names)
-            return table if names is None else table.in_order(names, len(names), type(self).__name__)
+            return table if names is None else table.in_order(names, len(names), type(self).__name__).called(names)
         table = X if isinstance(X, Table) else Table.of(X, known.names)
         return table.in_order(known.names, len(known.kinds), type(self).__name__)
 

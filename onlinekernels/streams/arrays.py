@@ -19,7 +19,7 @@ def open_npy(path, name, options):
         raise ValueError(f"{name} is not a .npy file with an array of numbers: {error}.") from error
     if not isinstance(table, np.ndarray) or table.ndim != 2:
         raise ValueError(f"{name} must hold a 2-d array. Got {getattr(table, 'shape', 'several arrays')} instead.")
-    columns = Delimited(",".join("0" * table.shape[1]), name, {**options, "format": "csv", "header": False})
+    columns = Delimited(",".join("0" * table.shape[1]), name, {**options, "format": "csv", "header": False, "kinds": None})
     begin = 0
 
     def take(count):

@@ -38,7 +38,7 @@ def format_of(source, format):
 
 def check_options(
     source, target, chunk, format, header, features, label_type, on_error, limit, n_features, sparse, names, delimiter,
-    pause, start,
+    kinds, pause, start,
 ):
     choices = {
         "format": (format, FORMATS),
@@ -64,6 +64,11 @@ def check_options(
         raise bad_option("delimiter", "one character that is not a quote or the end of a line", delimiter)
     if delimiter is not None and format not in DELIMITERS:
         raise bad_option("delimiter", f"left out for the format {format!r}", delimiter)
+    if kinds is not None:
+        values = kinds.values() if isinstance(kinds, dict) else kinds if isinstance(kinds, (list, tuple)) else [kinds]
+        is_text = kinds == "auto" if isinstance(kinds, str) else isinstance(kinds, (dict, list, tuple))
+        if format not in DELIMITERS or not is_text or not {*values} <= {"number", "word", "date", None, "auto"}:
+            raise bad_option("kinds", "'auto', or 'number', 'word' and 'date' by columns, for CSV and TSV", kinds)
     _check_svmlight_options(format, target, features, n_features, sparse)
 
 

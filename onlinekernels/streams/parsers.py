@@ -8,11 +8,13 @@ import csv
 
 import numpy as np
 
+from onlinekernels.nouns.values import instants_of, kind_of, numbers_of
 from onlinekernels.streams.labels import as_number, problem_with_number, shown, whole_number
 
 __all__ = ["BadRow", "Delimited", "Svmlight", "DELIMITERS", "is_blank", "bad_option"]
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
+_WAY_OUT_OF_KINDS = " (kinds= takes a column for words, features= leaves it out, on_error='skip' such rows.)"
 _WAY_OUT = " (features= leaves columns out, on_error='skip' such rows.)"
 
 
@@ -42,7 +44,7 @@ class Delimited:
 
     def __init__(self, first_line, name, options):
         self.name = name
-        self.delimiter = options["delimiter"] or DELIMITERS[options["format"]]
+        self.delimiter = options["delimiter"] or _sniffed(first_line, options["format"])
         fields = self._fields(first_line, 1)
         self.width = len(fields)
         self.has_header = _is_header(fields, options)
@@ -63,6 +65,16 @@ class Delimited:
         self._check(options)
         self.has_target = bool(self.targets)
         self.takes_all = self.columns == list(range(self.width))
+        self.kinds = None if options["kinds"] is None else self._kinds(options["kinds"])
+
+    def _kinds(self, given):
+        """What each column of X holds, None as long as that is not known."""
+        if isinstance(given, str):
+            return [None] * len(self.columns)
+        if isinstance(given, dict):
+            known = {self._index(column, "kinds"): kind for column, kind in given.items()}
+            return [known.get(i) for i in self.columns]
+        return list(given) if len(given) == len(self.columns) else [None] * len(self.columns)  # those of other columns
 
     def _check(self, options):
         if not self.columns:
@@ -134,6 +146,31 @@ class Delimited:
 
     def parse_all(self, texts):
         """(X, labels as text) of lines in which nothing is wrong; otherwise ValueError."""
+        if self.kinds is not None:
+            return self._parse_mixed(texts)
+        return self._parse_numbers(texts)
+
+    def _parse_mixed(self, texts):
+        """`parse_all` where there are words and dates and holes; X holds the texts unless all of them are numbers."""
+        if set(self.kinds) <= {"number", None}:
+            try:
+                parsed = self._parse_numbers(texts)
+                self.kinds = ["number"] * len(self.columns)
+                return parsed
+            except ValueError:
+                pass
+        rows = [self._fields(text, 0) for text in texts]
+        if {len(row) for row in rows} != {self.width}:
+            raise ValueError
+        columns = [[row[i] for row in rows] for i in self.columns]
+        kinds = [next(filter(None, map(kind_of, column)), None) if kind is None else kind
+                 for kind, column in zip(self.kinds, columns, strict=True)]
+        if any(_first_odd(kind, column) is not None for kind, column in zip(kinds, columns, strict=True)):
+            raise ValueError
+        self.kinds = kinds
+        return self.stack(list(zip(*columns, strict=True))), [self._label(row) for row in rows] if self.has_target else None
+
+    def _parse_numbers(self, texts):
         separators = self.width - 1
         for text in texts:
             if '"' in text:
@@ -159,7 +196,7 @@ class Delimited:
             raise ValueError from error
         if len(rows) != len(texts) or {len(row) for row in rows} != {self.width}:
             raise ValueError
-        X = self.stack([[as_number(row[i]) for i in self.columns] for row in rows])
+        X = np.array([[as_number(row[i]) for i in self.columns] for row in rows], dtype=float)
         if not np.isfinite(X).all():  # what is no number became NaN
             raise ValueError
         return X, [self._label(row) for row in rows] if self.has_target else None
@@ -170,7 +207,20 @@ class Delimited:
         if len(fields) != self.width:
             problem = f"expected {self.width} fields. Got {len(fields)} instead."
             raise BadRow(self.name, number, None, problem)
+        if self.kinds is not None:
+            return self._mixed_one(number, fields)
         x = [_finite(fields[i], self.name, number, self._called(i), _WAY_OUT) for i in self.columns]
+        return x, self._label(fields) if self.has_target else None
+
+    def _mixed_one(self, number, fields):
+        x = [fields[i] for i in self.columns]
+        kinds = [kind_of(text) if kind is None else kind for kind, text in zip(self.kinds, x, strict=True)]
+        for i, kind, text in zip(self.columns, kinds, x, strict=True):
+            if _first_odd(kind, [text]) is not None:
+                finite = "finite " if kind == "number" and as_number(text) is not None else ""
+                problem = f"expected a {finite}{kind}, as in rows before. Got {shown(text)} instead.{_WAY_OUT_OF_KINDS}"
+                raise BadRow(self.name, number, self._called(i), problem)
+        self.kinds = kinds
         return x, self._label(fields) if self.has_target else None
 
     def _label(self, fields):
@@ -180,7 +230,8 @@ class Delimited:
         return fields[self.targets[0]].strip()
 
     def stack(self, rows):
-        return np.array(rows, dtype=float).reshape(len(rows), len(self.columns))
+        kind = float if self.kinds is None else object
+        return np.array(rows, dtype=kind).reshape(len(rows), len(self.columns))
 
 
 class Svmlight:
@@ -269,6 +320,23 @@ def is_blank(text, options):
     if text and not text.isspace():
         return is_libsvm and text.lstrip().startswith("#")
     return is_libsvm or (options["delimiter"] or DELIMITERS[options["format"]]) not in text
+
+
+def _first_odd(kind, column):
+    """Index of the first text of a column that is not of its kind, and not missing; None without one."""
+    if kind not in ("number", "date"):
+        return None
+    values, odd = (numbers_of if kind == "number" else instants_of)(column)
+    if kind == "number" and np.isinf(values).any():
+        odd = [int(np.argmax(np.isinf(values))), *odd]
+    return min(odd, default=None)
+
+
+def _sniffed(first_line, format):
+    """What is between fields if nobody says it: a comma in CSV, unless the first line has none and has another mark."""
+    usual = DELIMITERS[format]
+    others = [mark for mark in ";\t|" if mark in first_line]
+    return others[0] if format == "csv" and usual not in first_line and others else usual
 
 
 def _words(text):

@@ -37,6 +37,7 @@ def read(
     sparse=False,
     names=None,
     delimiter=None,
+    kinds=None,
     pause=0.1,
     start=None,
 ):
@@ -76,7 +77,12 @@ def read(
         Where `features` is None and there is a header: names of the columns of X, in this order, which
         the header must have among others. Data without a header are taken as they come.
     delimiter : str, default=None
-        One character between the fields of a line. None is a comma for CSV, a tab for TSV.
+        One character between the fields of a line. None is a tab for TSV; for CSV a comma, or if the first line has none a
+        semicolon, tab or bar that it has.
+    kinds : "auto", dict or list, default=None
+        Not None takes words, dates and empty fields in CSV and TSV files as well: X is then an array of texts, for models with
+        ``encode=True``, unless all of them are numbers. What a column holds ("number", "word" or "date") the first
+        row says in which it is not empty; a dict {column: kind} says it of some, a list of all columns of X.
     pause : float, default=0.1
         On standard input and named pipes, a chunk that is not full is given when its oldest line is so
         many seconds old.
