@@ -477,7 +477,7 @@ class State:
     def norm(self, ahead=False):
         """|f| in the kernel's Hilbert space; O(terms^2) kernel values unless there are weights or trees."""
         if self.plan.trees is not None:
-            square = self.hypothesis.square_on_trees(ahead)
+            square = self.hypothesis.additive_square(ahead)
         elif self.function.keeps == "weights":
             weights = self.hypothesis.coefficients(ahead)
             square = np.sum(weights * self.with_label_kernel(weights)) * self.plan.weight_scale
