@@ -115,7 +115,7 @@ FAULTS = [
     ("scaling.pyx", "scaling target_scaling sparse", [
         ("deviation > ROUNDING * size and deviation > 0.0", "deviation > 0.0"),
         ("weight * delta / count", "delta / count"),
-        ("memory * square[j] + weight * delta * (Y[i, j] - mean[j])", "square[j] + weight * delta * (Y[i, j] - mean[j])"),
+        ("memory * square[0] + weight * delta * (x - mean[0])", "square[0] + weight * delta * (x - mean[0])"),
         ("self.count, self.few = self.count_before, self.few_before", "pass"),
         ("fabs(change) / CHANGE", "fabs(change)"),
     ]),

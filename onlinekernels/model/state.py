@@ -72,11 +72,11 @@ class State(Learned):
 
     @property
     def scaler(self):
-        """The scaler of features as it belongs to the hypothesis, between any two examples; a copy, None without one."""
+        """The scaler of features as it belongs to the hypothesis, a copy for others to look at; None without one."""
         if not self.plan.scale:
             return None
         scaler = RunningScaler(self.plan.scale)
-        mean, square, count, shown = self.engine.scaler_state()
+        mean, square, count, shown = self.engine.current_scaler().learned()
         if count:
             scaler._state = mean, square, count, shown, None
         return scaler
@@ -183,7 +183,12 @@ class State(Learned):
 
     def scaled(self, X):
         """X by what the scaler knows; X itself without one."""
-        return self._in_domain(self.scaler.scaled(X), X.dtype) if self.plan.scale else X
+        if not self.plan.scale:
+            return X
+        scaler = self.engine.current_scaler()
+        if not scaler.count:
+            raise validation.not_fitted(self.scaler)
+        return self._in_domain(scaler.scaled(X), X.dtype)
 
     def settled(self, plan):
         """A plan with what it leaves open chosen as it was for this state."""

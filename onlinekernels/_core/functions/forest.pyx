@@ -158,6 +158,26 @@ cdef class Forest:
         """Rows (channels * width, n) as (channels, labels, n)."""
         return rows.reshape(self.channels, self.width, rows.shape[1])[:, :labels]
 
+    def knots(self, Function function, Py_ssize_t j, int channel, Py_ssize_t labels):
+        """(keys, counts, true coefficients, sizes) of coordinate j, of a channel of the function that these trees are."""
+        keys, counts, stored, sizes = self.tree.contents(j)
+        return keys, counts, function.true_rows(self.by_channel(stored, labels), channel), sizes
+
+    def component(self, Function function, Py_ssize_t j, keys, int channel, Py_ssize_t labels):
+        """f_j of a channel at keys of coordinate j."""
+        stored = self.by_channel(self.tree.component(j, keys).T, labels)
+        true = self.scale * function.true_rows(stored, channel).T
+        return np.array([function.outputs.kappa_times(row) for row in true]).reshape(true.shape)
+
+    def square(self, Function function, int channel, Py_ssize_t labels):
+        """|f|^2 = sum_j sum_p a_jp f_j(p) over the knots p of each coordinate."""
+        cdef Py_ssize_t j
+        total = 0.0
+        for j in range(self.n_features):
+            keys, _, true, _ = self.knots(function, j, channel, labels)
+            total += np.sum(true.T * self.component(function, j, keys, channel, labels))
+        return float(total)
+
     def load(self, contents):
         """Trees with (keys, counts, values of shape (channels, labels, keys), sizes) for each coordinate."""
         tree = self.empty(self.width)
@@ -291,6 +311,15 @@ cdef class Trees(Function):
         else:
             self.start_from(points, alpha, pairs, t)
 
+    def knots(self, Py_ssize_t j, int channel, Py_ssize_t labels):
+        return self.forest.knots(self, j, channel, labels)
+
+    def component(self, Py_ssize_t j, points, int channel, Py_ssize_t labels):
+        return self.forest.component(self, j, self.forest.mapped(j, points), channel, labels)
+
+    def additive_square(self, int channel, Py_ssize_t labels):
+        return self.forest.square(self, channel, labels)
+
     def state(self):
         """Named numbers and arrays; no scratch."""
         return {**self.frame_state(), **self.forest.state(self.outputs.kept())}
@@ -409,6 +438,15 @@ cdef class BudgetedTrees(Terms):
     def copy_last(self, Py_ssize_t n):
         Terms.copy_last(self, n)
         self.forest.copy_last(n)
+
+    def knots(self, Py_ssize_t j, int channel, Py_ssize_t labels):
+        return self.forest.knots(self, j, channel, labels)
+
+    def component(self, Py_ssize_t j, points, int channel, Py_ssize_t labels):
+        return self.forest.component(self, j, self.forest.mapped(j, points), channel, labels)
+
+    def additive_square(self, int channel, Py_ssize_t labels):
+        return self.forest.square(self, channel, labels)
 
     def state(self):
         return {**Terms.state(self), **self.forest.state(self.outputs.kept())}

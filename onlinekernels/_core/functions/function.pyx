@@ -309,6 +309,18 @@ cdef class Function:
             self.copy_last(self.outputs.n)
             self.outputs.set_copies(self.width)
 
+    def knots(self, Py_ssize_t j, int channel, Py_ssize_t labels):
+        """(keys, counts, coefficients (labels, keys), sizes) of coordinate j of an additive function: O(keys)."""
+        raise NotImplementedError
+
+    def component(self, Py_ssize_t j, points, int channel, Py_ssize_t labels):
+        """f_j of an additive function at values of coordinate j, (len(points), labels): O(log keys) for each."""
+        raise NotImplementedError
+
+    def additive_square(self, int channel, Py_ssize_t labels):
+        """|f|^2 of an additive function: O(keys log keys)."""
+        raise NotImplementedError
+
     def true_rows(self, stored, int channel):
         """Stored coordinates (channels, ...) to true ones of a channel."""
         cdef int j

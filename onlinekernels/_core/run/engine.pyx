@@ -219,9 +219,9 @@ cdef class Engine:
         self.scaled = False
         return 0
 
-    def scaler_state(self):
-        """(mean, sum of squares, count, values shown) of the scaler as it belongs to the hypothesis, between any two examples."""
-        return self.scaler.learned_after(self.done - self.first) if self.scaled else self.scaler.learned()
+    def current_scaler(self):
+        """The scaler as it belongs to the hypothesis, between any two examples; not to be changed."""
+        return self.scaler.after(self.done - self.first) if self.scaled else self.scaler
 
     cdef raise_failure(self, Example e, Py_ssize_t row):
         if e.failure == PYTHON:

@@ -418,29 +418,18 @@ cdef class Hypothesis:
         return self.averaged(self.function.coefficients(self.channel())[:self.function.outputs.joined + ahead])
 
     def knots(self, Py_ssize_t j, bint ahead=False):
-        """(keys, counts, coefficients, sizes) of a coordinate's tree, of the function that predicts."""
-        keys, counts, stored, sizes = self.function.forest.tree.contents(j)
-        stored = self.function.forest.by_channel(stored, self.function.outputs.joined + ahead)
-        return keys, counts, self.averaged(self.function.true_rows(stored, self.channel())), sizes
+        """(keys, counts, coefficients, sizes) of a coordinate of an additive function, of the one that predicts."""
+        keys, counts, coefficients, sizes = self.function.knots(j, self.channel(), self.function.outputs.joined + ahead)
+        return keys, counts, self.averaged(coefficients), sizes
 
     def component(self, Py_ssize_t j, points):
         """f_j at values of coordinate j, shape (len(points), labels)."""
-        return self.component_at(j, self.function.forest.mapped(j, points))
+        return self.averaged(self.function.component(j, points, self.channel(), self.function.outputs.joined))
 
-    def component_at(self, Py_ssize_t j, keys, bint ahead=False):
-        """f_j at keys of the tree of coordinate j."""
-        forest, outputs = self.function.forest, self.function.outputs
-        stored = forest.by_channel(forest.tree.component(j, keys).T, outputs.joined + ahead)
-        true = self.averaged(forest.scale * self.function.true_rows(stored, self.channel()).T)
-        return np.array([outputs.kappa_times(row) for row in true]).reshape(true.shape)
-
-    def square_on_trees(self, bint ahead=False):
-        """|f|^2 = sum_j sum_p a_jp f_j(p) over the knots p of each coordinate."""
-        total = 0.0
-        for j in range(self.function.n_features):
-            keys, _, true, _ = self.knots(j, ahead)
-            total += np.sum(true.T * self.component_at(j, keys, ahead))
-        return float(total)
+    def additive_square(self, bint ahead=False):
+        """|f|^2 of an additive function."""
+        square = self.function.additive_square(self.channel(), self.function.outputs.joined + ahead)
+        return self.averaged(self.averaged(square))
 
     # ---- For Python ---------------------------------------------------------------------------
 

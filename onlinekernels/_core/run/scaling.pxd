@@ -12,7 +12,7 @@ cdef class Scaler:
     cdef readonly double memory             # weight of a row that is one example old
     cdef readonly double count              # sum of the weights
     cdef public bint stands                 # rows are scaled by what is known, and not taken in
-    cdef object numbers                     # rows: mean, sum of squares, first and second value; and all before the piece
+    cdef object numbers                     # rows: mean, sum of squares, first and second value; all before the piece; scratch
     cdef double* mean
     cdef double* square
     cdef double* first_value                # of a feature that has shown two at most; NaN if there were more
@@ -31,4 +31,5 @@ cdef class Scaler:
     cdef void go_back(self, Py_ssize_t learned) noexcept
     cdef void take_in(self, Py_ssize_t m, char* out) noexcept nogil
     cdef void scale(self, Py_ssize_t m, char* out) noexcept nogil
+    cdef void scale_values(self, Rows rows, Py_ssize_t start, Py_ssize_t stop, double* out) noexcept nogil
     cdef double divisor_of(self, Py_ssize_t j) noexcept nogil

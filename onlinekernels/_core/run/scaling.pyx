@@ -22,6 +22,14 @@ ctypedef fused real:
     double
 
 
+cdef inline void advance_moments(double x, double weight, double count, double memory, double* mean,
+                                 double* square) noexcept nogil:
+    """Welford's recursion, by which all here is scaled: one more number, whose weight `count` knows already; the past fades."""
+    cdef double delta = x - mean[0]
+    mean[0] += weight * delta / count
+    square[0] = memory * square[0] + weight * delta * (x - mean[0])
+
+
 cdef inline void take_in_row(const real* x, double* mean, double* square, double* first, double* second, Py_ssize_t* few,
                              Py_ssize_t d, double count, double memory, real* out) noexcept nogil:
     """One more row, of which `count` knows already; scaled to `out` unless that is NULL.
@@ -29,11 +37,8 @@ cdef inline void take_in_row(const real* x, double* mean, double* square, double
     few: number of features that have shown two values at most; it moves with `first` and `second`.
     """
     cdef Py_ssize_t j
-    cdef double delta
     for j in range(d):
-        delta = x[j] - mean[j]
-        mean[j] += delta / count
-        square[j] = memory * square[j] + delta * (x[j] - mean[j])
+        advance_moments(x[j], 1.0, count, memory, mean + j, square + j)
     if count == 1.0:
         few[0] = d
         for j in range(d):
@@ -178,7 +183,7 @@ def advance_targets(const double[:, ::1] Y, const double[::1] weights, double[::
     Others as in `advance`; a row counts for its weight.
     """
     cdef Py_ssize_t i, j, n = Y.shape[0], d = Y.shape[1]
-    cdef double delta, y, weight = 1.0, few = OTHERS
+    cdef double y, weight = 1.0, few = OTHERS
     with nogil:
         for i in range(n):
             for j in range(d):
@@ -190,11 +195,9 @@ def advance_targets(const double[:, ::1] Y, const double[::1] weights, double[::
                 count = memory * count + weight
                 for j in range(d):
                     y = Y[i, j]
-                    if square[j] > 0.0 and weight * few <= count:
+                    if farthest < INFINITY and square[j] > 0.0 and weight * few <= count:
                         y = fmin(fmax(y, mean[j] - farthest * deviations[i, j]), mean[j] + farthest * deviations[i, j])
-                    delta = y - mean[j]
-                    mean[j] += weight * delta / count
-                    square[j] = memory * square[j] + weight * delta * (y - mean[j])
+                    advance_moments(y, weight, count, memory, &mean[j], &square[j])
             for j in range(d):
                 out[i, j] = (Y[i, j] - mean[j]) / deviation(mean[j], square[j], count)
     return count
@@ -228,7 +231,7 @@ cdef class Scaler:
     def __init__(self, Py_ssize_t n_features, double memory, bint sparse, dtype):
         self.n_features, self.memory, self.sparse = n_features, memory, sparse
         self.single = np.dtype(dtype) == np.float32
-        self.numbers = np.zeros((8, n_features))
+        self.numbers = np.zeros((9, n_features))
         self.mean = <double*> array_data(self.numbers)
         self.square = self.mean + n_features
         self.first_value = self.mean + 2 * n_features
@@ -247,14 +250,35 @@ cdef class Scaler:
         """(mean, sum of squares, count, values shown), copies; mean is None for sparse rows."""
         return None if self.sparse else self.numbers[0].copy(), self.numbers[1].copy(), self.count, self.numbers[2:4].copy()
 
-    def learned_after(self, Py_ssize_t n):
-        """The same after n rows of the piece that is being learned."""
+    def after(self, Py_ssize_t n):
+        """What this scaler was after n rows of the piece that is being learned, another one."""
         cdef Scaler twin = Scaler(self.n_features, self.memory, self.sparse, np.float32 if self.single else np.float64)
-        twin.numbers[:4] = self.numbers[4:]
+        twin.numbers[:4] = self.numbers[4:8]
         twin.count, twin.few, twin.stands = self.count_before, self.few_before, self.stands
         twin.rows, twin.sparse_rows, twin.first = self.rows, self.sparse_rows, self.first
         twin.take_in(n, NULL)
-        return twin.learned()
+        return twin
+
+    def scaled(self, examples):
+        """Rows, an array or sparse ones, scaled by what is known, which does not change: O(n d), or O(non-zeros)."""
+        cdef Py_ssize_t m = examples.shape[0]
+        cdef const char* x
+        cdef char* out
+        cdef double* divisors
+        if self.sparse:
+            rows = Rows(examples.indptr, examples.indices, np.empty(len(examples.data)), self.n_features)
+            self.scale_values(examples, 0, len(examples.data), (<Rows> rows).value)
+            return rows
+        examples = np.ascontiguousarray(examples)
+        result, numbers = np.empty_like(examples), np.empty(self.n_features)      # several threads may predict
+        x, out, divisors = array_data(examples), array_data(result), <double*> array_data(numbers)
+        if examples.dtype == np.float32:
+            with nogil:
+                scale_rows[float](self, <const float*> x, m, divisors, <float*> out)
+        else:
+            with nogil:
+                scale_rows[double](self, <const double*> x, m, divisors, <double*> out)
+        return result
 
     def is_tame(self, values):
         """Whether no variance can overflow with these numbers, a C-contiguous array of the rows' precision."""
@@ -317,23 +341,22 @@ cdef class Scaler:
 
     cdef void scale(self, Py_ssize_t m, char* out) noexcept nogil:
         """The first m rows of the piece to `out`, scaled by what is known."""
-        cdef Py_ssize_t i, j, k
-        cdef double x
+        cdef double* divisors = self.mean + 8 * self.n_features
         if out == NULL:
             return
         if self.sparse:
-            for k in range(self.sparse_rows.start[self.first], self.sparse_rows.start[self.first + m]):
-                (<double*> out)[k] = self.sparse_rows.value[k] / self.divisor_of(self.sparse_rows.index[k])
-            return
-        for i in range(m):
-            for j in range(self.n_features):
-                k = i * self.n_features + j
-                x = (<const float*> self.rows)[k] if self.single else (<const double*> self.rows)[k]
-                x = (x - self.mean[j]) / self.divisor_of(j)
-                if self.single:
-                    (<float*> out)[k] = <float> x
-                else:
-                    (<double*> out)[k] = x
+            self.scale_values(self.sparse_rows, self.sparse_rows.start[self.first], self.sparse_rows.start[self.first + m],
+                              <double*> out)
+        elif self.single:
+            scale_rows[float](self, <const float*> self.rows, m, divisors, <float*> out)
+        else:
+            scale_rows[double](self, <const double*> self.rows, m, divisors, <double*> out)
+
+    cdef void scale_values(self, Rows rows, Py_ssize_t start, Py_ssize_t stop, double* out) noexcept nogil:
+        """These values of sparse rows to `out`, scaled by what is known."""
+        cdef Py_ssize_t k
+        for k in range(start, stop):
+            out[k] = rows.value[k] / self.divisor_of(rows.index[k])
 
     cdef double divisor_of(self, Py_ssize_t j) noexcept nogil:
         """What a feature is divided by."""
@@ -345,3 +368,13 @@ cdef inline void take_row(Scaler scaler, const real* x, real* out) noexcept nogi
     """One more row, which the scaler has counted."""
     take_in_row[real](x, scaler.mean, scaler.square, scaler.first_value, scaler.second_value, &scaler.few, scaler.n_features,
                       scaler.count, scaler.memory, out)
+
+
+cdef void scale_rows(Scaler scaler, const real* x, Py_ssize_t m, double* divisors, real* out) noexcept nogil:
+    """m rows scaled by what is known; divisors: room for one of each feature."""
+    cdef Py_ssize_t i, j, d = scaler.n_features
+    for j in range(d):
+        divisors[j] = scaler.divisor_of(j)
+    for i in range(m):
+        for j in range(d):
+            out[i * d + j] = <real> ((x[i * d + j] - scaler.mean[j]) / divisors[j])

@@ -23,7 +23,7 @@ class _OnTrees(Representation):
             raise ValueError("there are fewer trees than features")
 
     def square(self, state, ahead=False):
-        return state.hypothesis.square_on_trees(ahead)
+        return state.hypothesis.additive_square(ahead)
 
     def component(self, state, j, grid):
         """f_j at the values in grid, shape (len(grid), labels)."""
