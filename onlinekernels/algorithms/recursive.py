@@ -174,9 +174,9 @@ class KRLS(OnlineLearner):
         coverage = _checked_coverage(coverage)
         with self._turn.shared:
             state, rule, scores, deviations = self._known(X)
-            reach = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.reaches(coverage)[: state.targets]
-            mean, reach = state.answers(scores), state._numbers(reach * _units(state, scores))
-            return np.stack([mean - reach, mean + reach])
+            half = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.half_widths(coverage)[: state.targets]
+            mean, half = state.answers(scores), state._numbers(half * _units(state, scores))
+            return np.stack([mean - half, mean + half])
 
     def log_density(self, X, y):
         """Logarithms of the predictive density of targets y, or of the probability of labels y, shape (n,).

@@ -202,7 +202,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             trace = {"steps": "steps" in wanted, "scalars": wanted & {"margins", "labels"}, "deviations": "std" in wanted}
             trace = {name: np.zeros(len(X)) for name, is_wanted in trace.items() if is_wanted}
             if coverage is not None:
-                trace["reaches"] = np.zeros(len(X) * state.targets)
+                trace["half_widths"] = np.zeros(len(X) * state.targets)
                 trace["coverage"] = level_of(coverage)
             known = self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **trace)
             state = self._state
@@ -215,8 +215,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             if "std" in wanted:
                 found["std"] = state.in_units(trace["deviations"], units)
             if coverage is not None:
-                reach = trace["reaches"].reshape(len(X), -1) * units
-                found["interval"] = np.stack([state._numbers(scores - reach), state._numbers(scores + reach)])
+                half = trace["half_widths"].reshape(len(X), -1) * units
+                found["interval"] = np.stack([state._numbers(scores - half), state._numbers(scores + half)])
             if wanted & {"proba", "labels"}:
                 found["labels"] = state.answers_of_their_time(scores, y, joined, margins)
                 if "proba" in wanted:
@@ -605,7 +605,7 @@ def _from(row, state, X, y, weights):
 
 def _trace_from(row, state, trace):
     """Where the engine writes about examples from a row on."""
-    sizes = {"scores": state.function.width, "reaches": state.targets}
+    sizes = {"scores": state.function.width, "half_widths": state.targets}
     parts = {name: part[row * sizes.get(name, 1) :] if name != "coverage" else part for name, part in trace.items()}
     return {**parts, "earlier": row}
 
