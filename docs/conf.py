@@ -52,7 +52,7 @@ SECTIONS = {
         "experiments", "experiments-norma", "experiments-implicit", "experiments-stepsize", "experiments-additive",
         "errata", "errata-norma", "errata-implicit", "errata-stepsize", "errata-additive",
     ],
-    "Below the surface": ["internals", "tree", "benchmarks", "contributing"],
+    "Below the surface": ["glossary", "internals", "tree", "benchmarks", "contributing"],
     "Reference": ["api/index"],
 }
 

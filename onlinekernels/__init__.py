@@ -34,6 +34,7 @@ from onlinekernels.algorithms import (
     Projection,
     Projectron,
     SelfTuned,
+    Smoother,
     VotedPerceptron,
 )
 from onlinekernels.bank import Bank
@@ -43,12 +44,14 @@ from onlinekernels.nouns.budgets import (
     RandomRemoval,
     Recent,
     Redundant,
+    Reservoir,
     Shrinking,
     Smallest,
     Sublinear,
     Unlimited,
     Window,
 )
+from onlinekernels.nouns.encoding import RunningEncoder
 from onlinekernels.nouns.kernels import (
     Constant,
     Gaussian,
@@ -112,12 +115,14 @@ __all__ = [
     "SILK",
     "SVMD",
     "SelfTuned",
+    "Smoother",
     "VotedPerceptron",
     "Merging",
     "Projecting",
     "RandomRemoval",
     "Recent",
     "Redundant",
+    "Reservoir",
     "Shrinking",
     "Smallest",
     "Sublinear",
@@ -163,6 +168,7 @@ __all__ = [
     "Quantile",
     "Squared",
     "SquaredInsensitive",
+    "RunningEncoder",
     "RunningScaler",
     "LearningWarning",
     "Decaying",

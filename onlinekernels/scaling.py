@@ -1,2 +1,3 @@
-"""Running scalers: the public names of `onlinekernels.nouns`."""
+"""Running scalers and encoders: the public names of `onlinekernels.nouns`."""
+from onlinekernels.nouns.encoding import *  # noqa: F403
 from onlinekernels.nouns.scaling import *  # noqa: F403

@@ -3,16 +3,19 @@
     python tests/mutants.py WHERE                        # all faults, in a copy of the tree that is built in WHERE
     python tests/mutants.py WHERE --only 3,17 --slow     # some, with the tests that are marked slow
     python tests/mutants.py WHERE --tests DIR            # the tests of another edition
-    python tests/mutants.py WHERE --every 3              # one fault in three
+    python tests/mutants.py WHERE --sample 40            # so many, drawn at random
+    python tests/mutants.py --stale                      # only say which are stale
 
 A fault replaces an expression, or a line, by another one.  All of them are in the copy at once, each asleep until
-ONLINEKERNELS_FAULT has its number, so that one build serves all.  A fault whose text is not there once and only once is
-stale: write it anew when the code has changed.  The copy without any fault must pass; what it does not pass is told first.
+ONLINEKERNELS_FAULT has its number, so that one build serves all.  The file of a fault is a hint: its text is looked for in
+the whole package.  A fault whose text is not in one place, or whose tests are gone, is stale: write it anew.  The copy
+without any fault must pass; what it does not pass is told first.
 """
 import argparse
 import concurrent.futures
 import os
 import pathlib
+import random
 import re
 import shutil
 import subprocess
@@ -36,7 +39,8 @@ FAULTS = [
     ]),
     ("losses.h", "losses implicit oracle", [
         ("size * delta / (1.0 + size * k)", "size * delta / (1.0 + k)"),
-        ("ok_clip(delta / k, -(1.0 - s) * size, s * size)", "ok_clip(delta / k, -s * size, s * size)"),
+        ("ok_clip(delta / k, -ok_loss_cap(loss, -1.0) * size, ok_loss_cap(loss, 1.0) * size)",
+         "ok_clip(delta / k, -ok_loss_cap(loss, 1.0) * size, ok_loss_cap(loss, -1.0) * size)"),
         ("size * delta / (s + size * k)", "size * delta / (1.0 + size * k)"),
         ("fabs(alpha) > 1e-12 * natural ? alpha : 0.0", "alpha"),
         ("ok_expit(z) * ok_expit(-z)", "ok_expit(z)"),
@@ -49,7 +53,7 @@ FAULTS = [
         ("shift.alpha / shrink", "shift.alpha"),
         ("-eta * derivative", "eta * derivative"),
     ]),
-    ("moves.h", "margin_step oracle long_streams novelty", [
+    ("moves.h", "margin_step oracle long_streams", [
         ("memory * *gap_weight + weight", "*gap_weight + weight"),
         ("loss->scalar - step * weight * gradient", "loss->scalar - step * gradient"),
         ("scalar > 0.1 * shared ? scalar : 0.1 * shared", "scalar"),
@@ -112,8 +116,8 @@ FAULTS = [
         ("deviation > ROUNDING * size and deviation > 0.0", "deviation > 0.0"),
         ("weight * delta / count", "delta / count"),
         ("memory * square[j] + weight * delta * (Y[i, j] - mean[j])", "square[j] + weight * delta * (Y[i, j] - mean[j])"),
-        ("self.count = self.count_before", "pass"),
-        ("x / sqrt(mean_square) if mean_square > 0.0 else x", "x / sqrt(mean_square)"),
+        ("self.count, self.few = self.count_before, self.few_before", "pass"),
+        ("fabs(change) / CHANGE", "fabs(change)"),
     ]),
     ("recursive.pyx", "recursive recursive_answers", [
         ("self.noise / weight if weight > 0.0 else 0.0", "self.noise"),
@@ -142,7 +146,7 @@ FAULTS = [
         ("k_i[i] + k_j[j] - 2.0 * k_i[j]", "k_i[i] + k_j[j] - k_i[j]"),
         ("0.5 * (g[self.up] + g[self.down])", "g[self.up]"),
         ("rise * k_i[slot] - fall * k_j[slot]", "rise * k_i[slot]"),
-        ("(t + 1 - self.dictionary.born(slot)) % self.cycle == 0", "False"),
+        ("self.terms.drop(slot)", "pass"),
     ]),
     ("kernelbudgets.pyx", "budgets terms", [
         ("fmax(0.0, own - ok_dot(self.way, self.way, self.n))", "own"),
@@ -169,17 +173,19 @@ FAULTS = [
         ("newcomers * self.now.ahead.square", "self.now.ahead.square"),
         ("self.now.norms = self.before_joining", "pass"),
     ]),
+    ("errors.py", "errors bad_input", [
+        ("error.rows_learned = rows", "error.rows_learned = rows + 1"),
+    ]),
     ("engine.pyx", "errors interface progressive_labels chunks sparse", [
         ("self.hypothesis.undo_joining(joined)", "pass"),
         ("self.scaler.go_back(learned)", "pass"),
         ("weight == 0.0 and self.leaves_out", "weight == 0.0"),
-        ("error.rows_learned = 0", "error.rows_learned = 1"),
         ("w.scores[l] if l < self.outputs.joined else 0.0", "w.scores[l]"),
     ]),
     ("forms.pyx", "outputs oracle labels", [
-        ("value == largest and self.goes_first(l, best)", "value == largest"),
+        ("value[j] == largest and self.goes_first(l, best)", "value[j] == largest"),
         ("view.weight * loss_curvature(&now.loss, view.score, view.target)", "loss_curvature(&now.loss, view.score, view.target)"),
-        ("now.loss.scalar * distance[l] + shrink * w.bare[l] + offset[l]", "now.loss.scalar * distance[l] + w.bare[l] + offset[l]"),
+        ("rho * distance[first + j] + shrink * f[first + j] + offset[first + j]", "rho * distance[first + j] + f[first + j] + offset[first + j]"),
         ("w.probability[l] - (1.0 if l == y else 0.0)", "w.probability[l]"),
         ("k * self.outputs.spread(label, best)", "2.0 * k"),
     ]),
@@ -200,7 +206,7 @@ FAULTS = [
         ("sqrt(2.0 * scale / size)", "sqrt(scale / size)"),
         ("self.phases - fill * frequencies[self.n_features:].sum(axis=0)", "self.phases"),
         ("not np.array_equal(state[\"frequency\"], self.frequencies[:, 0])", "False"),
-        ("self.factor = sqrt(scale)", "self.factor = scale"),
+        ("self.scale = sqrt(scale)", "self.scale = scale"),
     ]),
     ("tree.pyx", "additive", [
         ("min(ok_count_below(block + HIGH, x[0], FAN), size - 1)", "min(ok_count_below(block + HIGH, x[0], FAN), size)"),
@@ -344,24 +350,29 @@ def with_fault(text, number, old, new, language):
     return text[:at] + chosen + text[at + len(old):]
 
 
+def sleeping(package):
+    """Sources with all faults in them, {path: text}, and the numbers of those that are stale."""
+    sources = {path: path.read_text() for path in sorted(package.rglob("*.*")) if path.suffix in (".h", ".py", ".pyx", ".pxd")}
+    stale, changed = [], {}
+    for number, name, old, new, tests in NUMBERED:
+        # A file of this name, or any other in the same language: a text may have moved.
+        likely = [path for path in sources if path.as_posix().endswith("/" + name)]
+        others = [path for path in sources if (path.suffix == ".h") == name.endswith(".h")]
+        found = next((paths for paths in ([path for path in some if old in sources[path]] for some in (likely, others)) if paths), [])
+        text = with_fault(sources[found[0]], number, old, new, found[0].suffix[1:]) if len(found) == 1 else None
+        if text is None or not all((ROOT / "tests" / f"test_{test}.py").exists() for test in tests):
+            stale.append(number)
+        if text is not None:
+            sources[found[0]] = changed[found[0]] = text
+    return changed, stale
+
+
 def prepare(where):
-    """Copy the tree, put all faults into it, and build; return the numbers of those that are stale."""
-    stale, files = [], {}
+    """Copy the tree, put all faults into it, and build."""
     if where.exists():
         shutil.rmtree(where)
     shutil.copytree(ROOT, where, ignore=shutil.ignore_patterns(".git", "build", "*.so", "__pycache__", ".hypothesis"))
-    package = where / "onlinekernels"
-    for number, name, old, new, _ in NUMBERED:
-        suffix = pathlib.Path(name).suffix
-        sources = {path: files.get(path) or path.read_text() for path in sorted(package.rglob(f"*{suffix}"))}
-        named = [path for path in sources if path.as_posix().endswith("/" + name) and sources[path].count(old) == 1]
-        moved = [path for path in sources if old in sources[path]]  # to another file
-        path = named[0] if len(named) == 1 else moved[0] if len(moved) == 1 else None
-        changed = path and with_fault(sources[path], number, old, new, suffix[1:])
-        if changed is None:
-            stale.append(number)
-        else:
-            files[path] = changed
+    files, _ = sleeping(where / "onlinekernels")
     for path, source in files.items():
         if path.suffix == ".h":
             source = '#include "faults.h"\n' + source
@@ -379,7 +390,6 @@ def prepare(where):
                           capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr[-6000:])
-    return stale
 
 
 def run(where, number, tests, slow, directory):
@@ -410,21 +420,33 @@ def has_xdist():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("where", type=pathlib.Path, help="a directory for the copy, which is made anew")
+    parser.add_argument("where", type=pathlib.Path, nargs="?", help="a directory for the copy, which is made anew")
     parser.add_argument("--tests", type=pathlib.Path, help="tests of another edition")
     parser.add_argument("--only", help="numbers of faults, between commas")
-    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--sample", type=int, help="so many faults, drawn at random")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--stale", action="store_true", help="only say which faults have no place in the package any more")
     parser.add_argument("--slow", action="store_true", help="run tests that are marked slow, too")
     parser.add_argument("--again", action="store_true", help="use the copy that is there")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    where = options.where.resolve()
-    stale = prepare(where) if not options.again else []
-    directory = options.tests.resolve() if options.tests else where / "tests"
-    wanted = [int(number) for number in options.only.split(",")] if options.only else range(1, len(NUMBERED) + 1, options.every)
-    faults = [NUMBERED[number - 1] for number in wanted if number not in stale]
+    _, stale = sleeping(ROOT / "onlinekernels")
     for number in stale:
         print(f"{number:4d} stale    {NUMBERED[number - 1][1]}: {NUMBERED[number - 1][2]}")
+    if options.stale:
+        return
+    if options.where is None:
+        parser.error("where?")
+    where = options.where.resolve()
+    if not options.again:
+        prepare(where)
+    directory = options.tests.resolve() if options.tests else where / "tests"
+    wanted = [number for number in range(1, len(NUMBERED) + 1) if number not in stale]
+    if options.only:
+        wanted = [number for number in map(int, options.only.split(",")) if number in wanted]
+    elif options.sample:
+        wanted = sorted(random.Random(options.seed).sample(wanted, min(options.sample, len(wanted))))
+    faults = [NUMBERED[number - 1] for number in wanted]
     if not options.only:
         outcome, seconds, by = run(where, 0, sorted({name for fault in faults for name in fault[4]}), options.slow, directory)
         print(f"   0 {'passed' if outcome == 'MISSED' else 'FAILS'}   {seconds:5.0f} s  without any fault  {by}", flush=True)

@@ -131,26 +131,33 @@ def merge(model, i, j, gaussian, constant):
     """
     a, b, A, B = model.X[i], model.X[j], model.A[i], model.A[j]
 
-    kappa = gaussian(a[None], b[None])[0, 0]
+    kappa = float(gaussian(a[None], b[None])[0, 0])
 
-    def at(h):
-        p, q = kappa ** (1 - h) ** 2 + constant, kappa ** h**2 + constant
-        return h * a + (1 - h) * b, (p * A + q * B) / (1 + constant)
+    AA, AB, BB = float(A @ A), float(A @ B), float(B @ B)
+
+    def values(h):
+        """p = k(x_i, z) and q = k(x_j, z), over k(z, z)."""
+        return (kappa ** (1 - h) ** 2 + constant) / (1 + constant), (kappa ** h**2 + constant) / (1 + constant)
+
+    def remains(h):
+        p, q = values(h)
+        return p * p * AA + 2 * p * q * AB + q * q * BB
 
     h = 0.0
-    if A @ B > 0:
-        low, high = (0.0, 0.5) if A @ A <= B @ B else (0.5, 1.0)
+    if AB > 0:
+        low, high = (0.0, 0.5) if AA <= BB else (0.5, 1.0)
         golden = (np.sqrt(5) - 1) / 2
         for _ in range(60):
             left, right = high - golden * (high - low), low + golden * (high - low)
-            if np.sum(at(left)[1] ** 2) >= np.sum(at(right)[1] ** 2):
+            if remains(left) >= remains(right):
                 high = right
             else:
                 low = left
         h = 0.5 * (low + high)
-        if np.sum(at(h)[1] ** 2) < np.sum(at(0.0)[1] ** 2):
+        if remains(h) < remains(0.0):
             h = 0.0
-    z, coefficients = at(h)
+    p, q = values(h)
+    z, coefficients = h * a + (1 - h) * b, p * A + q * B
     loss = (1 + constant) * (A @ A + B @ B - np.sum(coefficients**2)) + 2 * (kappa + constant) * (A @ B)
     return z, coefficients, loss
 
@@ -191,14 +198,16 @@ def forgetron(X, Y, kernel, size):
         if len(model.X) > size:
             sigma, label = abs(model.A[0, 0]), np.sign(model.A[0, 0])
 
+            value = model(model.X[0])[0]
+
             def psi(phi):
-                mu = label * phi * model(model.X[0])[0]
+                mu = label * phi * value
                 return (sigma * phi) ** 2 + 2 * sigma * phi * (1 - mu)
 
             phi = 1.0
             if psi(1.0) + Q > 15 / 32 * M:
                 low, high = 0.0, 1.0
-                for _ in range(200):
+                for _ in range(100):
                     phi = 0.5 * (low + high)
                     low, high = (phi, high) if psi(phi) + Q <= 15 / 32 * M else (low, phi)
             Q += psi(phi)

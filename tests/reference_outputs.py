@@ -420,6 +420,8 @@ def _bisect(growing, low, high):
     """Where the growing function, not positive at `low` and not negative at `high`, changes its sign."""
     for _ in range(200):  # leaves 2^-200 of the bracket, or neighbouring numbers
         middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
         low, high = (middle, high) if growing(middle) < 0.0 else (low, middle)
     return 0.5 * (low + high)
 

@@ -81,7 +81,7 @@ def random_case(seed):
 
 @pytest.mark.filterwarnings("ignore:Learning diverges")  # random steps may be too large; a bank does not tell
 class TestEqualToSeparateModels:
-    @each("seed", range(120))
+    @each("seed", range(60))
     def test_by_key(self, seed):
         rng, rule, loss, kernel, params = random_case(seed)
         d, n_keys, n = int(rng.integers(1, 6)), int(rng.integers(1, 40)), 400

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 import pytest
-from cases import each
+from cases import covering, each
 
 import onlinekernels as ok
 from onlinekernels import bounds
@@ -859,6 +859,7 @@ def test_almas_bound_is_what_the_proof_allows(alpha):
             assert k <= bounds.alma_corrections(alpha=alpha, margin=1 / product) <= 3 * k + 200 / alpha
 
 
+@covering(1)
 @each("kernel, motion, flips", [case for case in ALL_STREAMS if case[1] is still])
 @each("share", [0.05, 0.5, 0.95])
 def test_the_ballseptron_makes_no_more_mistakes_than_its_bound(kernel, motion, flips, share):

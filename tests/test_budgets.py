@@ -11,11 +11,11 @@ import reference_budgets as reference
 from small_models import same_state
 
 RNG = np.random.default_rng(11)
-X = RNG.normal(size=(160, 3))
+X = RNG.normal(size=(110, 3))
 SIGNS = np.where(X[:, 0] * X[:, 1] + 0.3 * RNG.normal(size=len(X)) > 0, 1, -1)
 NUMBERS = np.sin(2 * X[:, 0]) + X[:, 1]
 MANY = np.argmax(np.stack([X[:, 0], X[:, 1] ** 2, X[:, 2] + 0.5], axis=1), axis=1)
-CHUNKS = [1, 7, 160]
+CHUNKS = [1, 7, 110]
 
 
 def progressive(model, X, y, chunk, **others):
@@ -92,6 +92,7 @@ def many_classes(y):
 # ---- Projecting ---------------------------------------------------------------------------------------------------
 
 
+@covering(2)
 @each("chunk", CHUNKS)
 @each("size, tolerance", [(1, 0.0), (12, 0.0), (30, 0.1)])
 @each("learner", LEARNERS)
@@ -168,7 +169,7 @@ def test_a_projection_loses_least_and_never_more_than_a_drop(seed):
         before = after
 
 
-@each("chunk", [1, 160])
+@each("chunk", [1, 110])
 @each("make", [
     lambda **o: ok.ROMMA(ok.Gaussian(1.0), **o),
     lambda **o: ok.ALMA(ok.Gaussian(1.0), **o),
@@ -354,7 +355,7 @@ def test_random_removal_depends_on_seed_and_stream_alone():
         progressive(model, X, SIGNS, chunk)
         return model.support_vectors_[:, 0].tolist()
 
-    assert kept(0, 1) == kept(0, 7) == kept(0, 160) != kept(1, 160)
+    assert kept(0, 1) == kept(0, 7) == kept(0, 110) != kept(1, 110)
 
 
 def test_random_removal_is_fair():
@@ -478,7 +479,7 @@ def test_saved_and_copied_models_continue_bit_for_bit(budget, learner, tmp_path)
     model.partial_fit(X[:100], y[:100], **many_classes(y))
     model.save(tmp_path / "model.npz")
     others = [ok.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))]
-    for rows in (slice(100, 101), slice(101, 160)):
+    for rows in (slice(100, 101), slice(101, 110)):
         scores = model.progressive(X[rows], y[rows])
         for other in others:
             np.testing.assert_array_equal(other.progressive(X[rows], y[rows]), scores)

@@ -138,7 +138,7 @@ def test_a_signal_at_any_moment_of_a_file(tmp_path, number, capsys):
     _, total = run_with_signal([*arguments, whole], 0, number)
     choose = random.Random(int(number))
     reached, statuses = [], set()
-    for moment in sorted(choose.randrange(1, total) for _ in range(50)):
+    for moment in sorted(choose.randrange(1, total) for _ in range(24)):
         model.unlink(missing_ok=True)
         status, _ = run_with_signal([*arguments, model], moment, number)
         statuses.add(status)
@@ -158,7 +158,7 @@ def test_a_signal_at_any_moment_of_a_pipe(tmp_path, monkeypatch, number, capsys)
     arguments = ["learn", "-", "--target", "-1", "--chunk", "4", "--save", model]
     choose = random.Random(int(number))
     total, learned = 0, []
-    while len(learned) < 51:
+    while len(learned) < 26:
         model.unlink(missing_ok=True)
         out, into = os.pipe()
         os.write(into, content)
@@ -175,7 +175,7 @@ def test_a_signal_at_any_moment_of_a_pipe(tmp_path, monkeypatch, number, capsys)
             taken = content[: len(content) - len(left)]
             learned.append(load(model).t_ if model.exists() else 0)
             assert learned[-1] == taken.count(b"\n"), f"moment {moment}"
-    assert len(set(learned)) > 10
+    assert len(set(learned)) > 8
 
 
 def test_predictions_end_in_good_order(tmp_path):

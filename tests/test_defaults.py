@@ -338,6 +338,7 @@ def test_fit_on_fixed_classes(name):
         assert model.score(X_train, y_train) > np.max(np.unique(y_train, return_counts=True)[1]) / len(y_train)
 
 
+@pytest.mark.slow
 @each("name", ["airfoil", "bike_hour", "california", "concrete", "kin8nm", "power_plant", "wine_red"])
 def test_fit_on_fixed_numbers(name):
     """Never worse than the mean, near SGD on Nystroem features."""

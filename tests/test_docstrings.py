@@ -31,7 +31,7 @@ LINE = ok.LabelGraph([("a", "b", 1.0), ("b", "c", 1.0)])
 Y = {"binary": SIGNS, "multiclass": LETTERS, "regression": NUMBERS, "novelty": None}
 # Parameters without a default
 NEEDED = {
-    **{name: {"size": 5} for name in ("Recent", "RandomRemoval", "Redundant", "Merging", "Projecting", "Shrinking")},
+    **{name: {"size": 5} for name in ("Recent", "RandomRemoval", "Redundant", "Merging", "Projecting", "Reservoir", "Shrinking")},
     "Smallest": {"size": 5},
     "Window": {"steps": 5},
     "Normalized": {"kernel": "gaussian"},
@@ -48,6 +48,7 @@ NEEDED = {
     "Bank": {"n_features": 2},
     "KRLS": {"loss": "multiclass_squared"},
     "SelfTuned": {"loss": "multiclass_squared"},
+    "Smoother": {"loss": "multiclass_squared"},
 }
 CLASSES = [
     *(thing for thing in (getattr(ok, name) for name in ok.__all__)
@@ -69,6 +70,8 @@ def fit(cls, **params):
         return thing.fit(X, NUMBERS if params.get("scale_target") is True else SIGNS)
     if isinstance(thing, ok.Loss):
         return ok.NORMA(thing, labels=LINE if thing.structured else None).fit(X, Y[thing.task])
+    if isinstance(thing, ok.Reservoir):
+        return ok.Smoother(budget=thing).fit(X, NUMBERS)
     if isinstance(thing, ok.Precomputed):
         return ok.NORMA("squared", thing).fit(np.arange(12)[:, None], NUMBERS)
     if isinstance(thing, LabelStructure):
@@ -78,6 +81,8 @@ def fit(cls, **params):
             kernel = {"kernel": "linear"} if params.get("per_feature") is True else {}
             loss, y = ("hinge", SIGNS) if isinstance(thing, ok.Redundant) else ("squared", NUMBERS)
             return ok.NORMA(loss, **kernel, **{name: thing}).fit(X, y)
+    if isinstance(thing, ok.RunningEncoder):
+        return thing.fit(X)
     raise AssertionError(f"no way to fit {cls}")
 
 

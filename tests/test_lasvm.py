@@ -455,7 +455,7 @@ def test_a_new_penalty_is_for_examples_that_come():
     model.set_params(penalty=2.0).partial_fit(X[40:], y[40:]).finish()
     old = np.isin(model.support_vectors_[:, 0], X[:40, 0])
     assert np.abs(model.dual_coef_[0, old]).max() <= 0.1 < np.abs(model.dual_coef_[0, ~old]).max() <= 2.0
-    with pytest.raises(ValueError, match="threshold"):
+    with pytest.raises(ValueError, match="'tolerance' parameter changed after fitting, from 0.001 to 0.5"):
         model.set_params(tolerance=0.5).partial_fit(X, y)
 
 

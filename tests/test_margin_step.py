@@ -224,3 +224,10 @@ def test_an_averaged_detector_alerts_for_about_nu(kernel, margin_step):
     assert alerts < 0.1 if margin_step is None else abs(alerts - 0.05) < 0.01
     latest = fitted._state.hypothesis.scalar(latest=True)
     assert latest == streamed._state.hypothesis.scalar(latest=True) and latest != fitted.offset_
+
+
+@each("nu", [0.1, 0.3, 0.8])
+def test_fit_leaves_a_fraction_nu_below_the_margin(nu):
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    model = ok.NORMA(ok.NuNovelty(nu), ok.Gaussian(1.0)).fit(X)
+    assert abs(np.mean(model.score_samples(X) < model.margin_) - nu) < 0.01

@@ -574,8 +574,14 @@ def in_params(**values):
     """Parameters, both as the user gave them and as they are in force."""
     def edit(header, arrays):
         header["params"].update(values)
-        header["state"]["plan"].update(values)
+        plan = header["state"]["plan"]
+        for name, value in values.items():
+            (plan["rule"]["params"] if name in plan["rule"]["params"] else plan)[name] = value
     return edit
+
+
+def in_rule(noun, **params):
+    return lambda header, arrays: header["state"]["plan"].update(rule={"noun": noun, "params": params})
 
 
 def in_array(name, change):
@@ -653,6 +659,14 @@ INCONSISTENT = {
     "unknown parameter": lambda header, arrays: header["params"].update(bogus=1),
     "parameter missing": removed("params", "kernel"),
     "part of the plan missing": removed("state", "plan", "kernel"),
+    "part of the plan unknown": lambda header, arrays: header["state"]["plan"].update(threshold=0.0),
+    "rule by name": lambda header, arrays: header["state"]["plan"].update(rule="gradient"),
+    "rule unknown": in_rule("Bogus"),
+    "rule a step": in_rule("Fixed", rate=0.1),
+    "rule of another algorithm": in_rule("Ball", radius=0.1),
+    "rule without parameters": removed("state", "plan", "rule", "params", "step"),
+    "rule with unknown parameters": in_rule("Gradient", step={"noun": "Fixed", "params": {"rate": 0.1}}, bogus=1),
+    "rule with a step of another kind": in_rule("Gradient", step={"noun": "Gaussian", "params": {"width": 1.0}}),
     "plan missing": removed("state", "plan"),
     "plan a list": in_state(plan=[1]),
     "parameters a list": lambda header, arrays: header.update(params=[1]),
@@ -746,6 +760,12 @@ def test_a_consistent_digest_does_not_excuse_an_inconsistent_state(saved, name):
 
 
 class TestInconsistentWeightsAndObjects:
+    @each("change", [lambda pairs: pairs + 1, lambda pairs: pairs - 1, lambda pairs: pairs + 2**30])
+    def test_pairs_of_labels(self, tmp_path, change):
+        model = ok.NORMA("multiclass_hinge", ok.Gaussian(1.5), budget=9).partial_fit(X, np.arange(len(X)) % 3)
+        model.save(tmp_path / "m.npz")
+        refused(rewritten(tmp_path / "m.npz", in_array("pairs", change)))
+
     @each("weights", [np.zeros((1, 2)), np.zeros((2, 3)), np.zeros(3), [[NAN, 0, 0]], [["a", "b", "c"]], 5])
     def test_weights(self, tmp_path, weights):
         ok.NORMA("squared", "linear").partial_fit(X, TARGETS).save(tmp_path / "m.npz")
@@ -946,7 +966,10 @@ class TestArchive:
                 with file.open(f"a{i}.npy", "w", force_zip64=True) as member:
                     np.save(member, np.array([i]))
         assert archive.read_arrays(buffer.getvalue())["a7"].tolist() == [7]
-        # More members than two bytes count: the record for many is used.
+
+    @pytest.mark.slow
+    def test_more_members_than_two_bytes_count(self):
+        """The record for many is used."""
         empty = io.BytesIO()
         np.save(empty, np.zeros(0))
         buffer = io.BytesIO()
@@ -957,12 +980,12 @@ class TestArchive:
 
     @pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
     def test_a_bomb_takes_no_memory(self, tmp_path):
-        np.savez_compressed(tmp_path / "bomb.npz", header=np.zeros(2**27))
+        np.savez_compressed(tmp_path / "bomb.npz", header=np.zeros(2**24))  # 128 MB
         code = (
             "import resource, onlinekernels as ok\n"
             "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
             f"try: ok.load({str(tmp_path / 'bomb.npz')!r})\n"
-            "except ValueError: print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 100_000)\n")
+            "except ValueError: print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 60_000)\n")
         result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert result.stdout == "True\n", result.stderr
 

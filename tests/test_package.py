@@ -1,6 +1,7 @@
 """The package as a whole: layers, imports, the sdist's promise."""
 import ast
 import collections
+import functools
 import graphlib
 import importlib
 import importlib.resources
@@ -47,22 +48,25 @@ def layer_of(module):
     return next(i for i, layer in enumerate(LAYERS) if module.split(".")[0] in layer)
 
 
+@functools.cache
 def files():
-    """(module, its syntax tree) of all files of the package, without what is for pytest alone."""
-    for path in PACKAGE.rglob("*.py"):
-        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
-        if path.name != "conftest.py":
-            yield module, ast.parse(path.read_text())
+    """[(module, its syntax tree)] of all files of the package, without what is for pytest alone."""
+    paths = [path for path in PACKAGE.rglob("*.py") if path.name != "conftest.py"]
+    modules = [".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+    return [(module, ast.parse(path.read_text())) for module, path in zip(modules, paths, strict=True)]
 
 
+@functools.cache
 def is_module(name):
     """Whether a dotted name is that of a module of the package."""
     path = PACKAGE.parent / name.replace(".", "/")
     return path.is_dir() or any(path.parent.glob(path.name + ".*"))
 
 
+@functools.cache
 def imported_by(tree):
-    """(module, whether the import is at the top of the file) of all imports, those inside functions too."""
+    """[(module, whether the import is at the top of the file)] of all imports, those inside functions too."""
+    found = []
     top = [node for node in tree.body if not isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     at_the_top = {id(inner) for node in top for inner in ast.walk(node)}
     for node in ast.walk(tree):
@@ -75,7 +79,8 @@ def imported_by(tree):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in BY_NAME:
             names = [node.args[0].value] if isinstance(node.args[0], ast.Constant) else []
-        yield from ((name, id(node) in at_the_top) for name in names)
+        found += [(name, id(node) in at_the_top) for name in names]
+    return found
 
 
 def imported_modules(tree):

@@ -77,7 +77,7 @@ class TestParameters:
             if isinstance(thing, type):
                 for parameter in inspect.signature(thing.__init__).parameters.values():
                     assert parameter.default is parameter.empty or isinstance(
-                        parameter.default, (type(None), bool, int, float, str))
+                        parameter.default, (type(None), bool, int, float, str, tuple))
 
     @each_model
     def test_learning_does_not_touch_the_parameters(self, model):

@@ -61,6 +61,7 @@ def by_the_first(X, count):
     return (X - X[:count].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
 
 
+@pytest.mark.slow
 @each("name, model, count, scale", [
     ("outdoor", ok.SILK("multiclass_hinge", ok.Gaussian(0.7)), 20, True),
     ("elec2", ok.NORMA(kernel=ok.Gaussian(0.3 * 8**0.5)), 500, ok.RunningScaler(memory=0.99)),
@@ -138,6 +139,7 @@ def test_lasvm_is_as_good_as_a_batch_solver(load_parts, width):
     assert abs(whole.score(fresh, truth) - batch.score(fresh, truth)) <= 0.0005
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This model is no better:onlinekernels.LearningWarning")  # the Forgetron, while learning
 @each("name, make, accuracy", [
     ("Projectron", lambda k: ok.Projectron(k, budget=300), 0.787),
@@ -165,6 +167,7 @@ def wide(width, d):
     return ok.Gaussian(width * np.sqrt(d)) + 1
 
 
+@pytest.mark.slow
 @each("name, width, memory, scale, most", [
     ("banana", 0.5, 1.0, True, 10.4),
     ("elec2", 1.0, 0.999, True, 8.0),
@@ -212,6 +215,7 @@ def test_second_order_on_numbers(name, width, noise, most):
     assert np.mean((scores - y) ** 2) / np.var(y) <= most
 
 
+@pytest.mark.slow
 @each("name, width, noise", [("kin8nm", 0.5, 0.3), ("power_plant", 1.0, 0.03), ("bike_hour", 1.0, 0.1)])
 @each("coverage", [0.5, 0.9])
 def test_intervals_hold_their_coverage_on_real_streams(name, width, noise, coverage):

@@ -3,14 +3,14 @@ import os
 
 import numpy as np
 import pytest
-from cases import each
+from cases import covering, each
 from reference_recursive import PLACE, Exact, Pieces, gaussian
 
 import onlinekernels as ok
 from onlinekernels import KRLS
 
 RNG = np.random.default_rng(14)
-N = 300
+N = 210
 X = RNG.normal(size=(N, 3))
 NUMBERS = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * RNG.normal(size=N)
 SEVERAL = np.column_stack([NUMBERS, X[:, 2], -NUMBERS**2])
@@ -41,7 +41,7 @@ def test_it_is_scikit_learns_gaussian_process(noise, chunk):
     model = exact(noise=noise)
     parts = [model.progressive(X[i : i + chunk], NUMBERS[i : i + chunk], return_std=True) for i in range(0, N, chunk)]
     scores, deviations = (np.concatenate(part) for part in zip(*parts))
-    for t in range(1, N, 1 if chunk == N else 37):
+    for t in range(1, N, 3 if chunk == N else 37):
         theirs = process.GaussianProcessRegressor(kernel, alpha=noise, optimizer=None, normalize_y=False)
         theirs.fit(X[:t], NUMBERS[:t])
         mean, deviation = theirs.predict(X[t : t + 1], return_std=True)
@@ -129,6 +129,7 @@ KERNELS = {
 }
 
 
+@covering(1)
 @each("name", KERNELS)
 @each("memory", [1.0, 0.95])
 def test_any_kernel_is_the_prior_of_a_process(name, memory):
@@ -187,7 +188,7 @@ def test_a_weight_of_next_to_nothing_says_nothing():
 def test_a_budget_against_the_oracle(seed):
     """Streams of random sizes, with copies of rows, weights and several targets or without, under random parameters."""
     rng = np.random.default_rng(seed)
-    n, budget = int(rng.integers(150, 420)), 1 if seed == 0 else int(rng.integers(20, 61))
+    n, budget = int(rng.integers(150, 300)), 1 if seed == 0 else int(rng.integers(20, 61))
     memory, tolerance, noise = rng.choice([1.0, 0.999, 0.97]), rng.choice([1e-3, 1e-2, 0.3]), rng.choice([0.05, 0.3])
     width, outputs = rng.uniform(0.3, 2.0), int(rng.integers(1, 4))
     rows = rng.normal(size=(n, 2))
@@ -268,7 +269,7 @@ SETTINGS = {
     "estimated": ({"budget": 30, "noise": "auto"}, SEVERAL),
     "classes, estimated": ({"loss": "multiclass_squared", "budget": 30, "noise": "auto", "memory": 0.99}, MANY),
 }
-CUTS = {"at once": [N], "by sevens": [7] * 43, "by places": [64] * 5, "by any": [1, 130, 2, 60, 5, 49, 47, 6]}
+CUTS = {"at once": [N], "by sevens": [7] * 30, "by places": [64] * 4, "by any": [1, 130, 2, 49, 5, 17, 6]}
 
 
 def same_up_to_rounding(model, other, tolerance=1e-8):
@@ -285,6 +286,7 @@ def same_up_to_rounding(model, other, tolerance=1e-8):
             np.testing.assert_equal(second[name], value, err_msg=name)
 
 
+@covering(1)
 @each("setting", SETTINGS)
 @each("stream", STREAMS)
 def test_a_chunk_is_a_loop(stream, setting):

@@ -400,9 +400,9 @@ def broken(array, value, place):
 
 @each("call", [
     lambda model: model.partial_fit(broken(X, np.nan, (200, 1)), NUMBERS),
-    lambda model: model.partial_fit(broken(X, np.inf, (299, 0)), NUMBERS),
+    lambda model: model.partial_fit(broken(X, np.inf, (-1, 0)), NUMBERS),
     lambda model: model.partial_fit(X[:, :2], NUMBERS),
-    lambda model: model.partial_fit(X, broken(NUMBERS, np.nan, 250)),
+    lambda model: model.partial_fit(X, broken(NUMBERS, np.nan, -2)),
     lambda model: model.partial_fit(X, NUMBERS[:-1]),
     lambda model: model.partial_fit(X, SEVERAL),
     lambda model: model.partial_fit(X, None),

@@ -345,3 +345,15 @@ def test_set_output():
     with sklearn.config_context(transform_output="pandas"):
         assert type(ok.RunningScaler().fit_transform(frame)) is pandas.DataFrame
         model.predict(frame)
+
+
+def test_what_differs_by_rounding_is_only_centred():
+    X = np.where(np.arange(50) % 2, 0.3, 0.1 + 0.2)[:, None]
+    assert np.ptp(X) > 0
+    np.testing.assert_allclose(ok.RunningScaler().fit(X).transform([[1.3]]), [[1.0]], rtol=1e-12)
+
+
+def test_a_sparse_feature_that_was_never_seen_stays_as_it_is():
+    sparse = pytest.importorskip("scipy.sparse")
+    scaler = ok.RunningScaler().fit(sparse.csr_matrix([[2.0, 0.0], [2.0, 0.0]]))
+    np.testing.assert_array_equal(scaler.transform(sparse.csr_matrix([[4.0, 5.0]])).toarray(), [[2.0, 5.0]])

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import covering, each
 
 import onlinekernels as ok
 from onlinekernels import KRLS, SelfTuned, load
@@ -239,33 +240,35 @@ def test_trees_of_names():
 # ---- A learner like all others ----------------------------------------------------------------------------------------
 
 
-@each_task()
-def test_chunks(loss, y, weights):
-    for axes in ("auto", "gradient"):
-        models = [SelfTuned(loss, axes=axes, window=150, budget=40) for _ in range(3)]
-        whole, *others = (in_chunks(model, size, y, weights) for model, size in zip(models, (460, 37, 1), strict=True))
-        for scores in others:
-            assert np.abs(scores - whole).max() < 1e-9 * max(1.0, np.abs(whole).max())
-        assert models[0].history_["t"].tolist() == models[2].history_["t"].tolist() == [100, 200, 400]
-        models[0]._check()
+@covering(1)
+@each("loss, y, weights", TASKS.values(), ids=list(TASKS))
+@each("axes", ["auto", "gradient"])
+def test_chunks(loss, y, weights, axes):
+    models = [SelfTuned(loss, axes=axes, window=150, budget=40) for _ in range(3)]
+    whole, *others = (in_chunks(model, size, y, weights) for model, size in zip(models, (460, 37, 1), strict=True))
+    for scores in others:
+        assert np.abs(scores - whole).max() < 1e-9 * max(1.0, np.abs(whole).max())
+    assert models[0].history_["t"].tolist() == models[2].history_["t"].tolist() == [100, 200, 400]
+    models[0]._check()
 
 
-@each_task()
-def test_saved_models_go_on_bit_for_bit(loss, y, weights, tmp_path):
-    for begin in (0, 60, 130, 330):  # nothing learned, before the first refresh, and after some
-        model = SelfTuned(loss, window=120, budget=30)
-        if begin:
-            model.partial_fit(X[:begin], y[:begin], sample_weight=part(weights, slice(begin)))
-        model.save(tmp_path / "model.npz")
-        others = [load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
-        rest = slice(begin, None)
-        expected = model.progressive(X[rest], y[rest], sample_weight=part(weights, rest))
-        for other in others:
-            assert other.get_params() == SelfTuned(loss, window=120, budget=30).get_params()
-            assert np.array_equal(other.progressive(X[rest], y[rest], sample_weight=part(weights, rest)), expected)
-            assert np.array_equal(other.predict(X), model.predict(X))
-            assert other.relevance_ == model.relevance_ and np.array_equal(other.history_["noise"], model.history_["noise"])
-            other._check()
+@covering(1)
+@each("loss, y, weights", TASKS.values(), ids=list(TASKS))
+@each("begin", [0, 60, 130, 330])  # nothing learned, before the first refresh, and after some
+def test_saved_models_go_on_bit_for_bit(loss, y, weights, begin, tmp_path):
+    model = SelfTuned(loss, window=120, budget=30)
+    if begin:
+        model.partial_fit(X[:begin], y[:begin], sample_weight=part(weights, slice(begin)))
+    model.save(tmp_path / "model.npz")
+    others = [load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    rest = slice(begin, None)
+    expected = model.progressive(X[rest], y[rest], sample_weight=part(weights, rest))
+    for other in others:
+        assert other.get_params() == SelfTuned(loss, window=120, budget=30).get_params()
+        assert np.array_equal(other.progressive(X[rest], y[rest], sample_weight=part(weights, rest)), expected)
+        assert np.array_equal(other.predict(X), model.predict(X))
+        assert other.relevance_ == model.relevance_ and np.array_equal(other.history_["noise"], model.history_["noise"])
+        other._check()
 
 
 def test_damaged_states_are_refused():
@@ -475,7 +478,7 @@ def test_a_refresh_is_all_or_nothing(owner, name, places, monkeypatch):
 
 
 def test_an_interrupted_piece_is_finished_by_all_members(monkeypatch):
-    for place in range(1, 9):
+    for place in range(1, 9, 2):
         model = SelfTuned("multiclass_squared", window=120, budget=20).partial_fit(X[:160], LABELS[:160])
         with monkeypatch.context() as patch:
             interrupted_at(patch, KRLS, "progressive", place)

@@ -47,6 +47,7 @@ MODELS = [
     *[algorithm(loss, scale=True) for algorithm in CONSTRAINED for loss in ("hinge", "multiclass_hinge")],
     *[algorithm(scale=True) for algorithm in (ok.Perceptron, ok.ALMA, ok.ROMMA, ok.VotedPerceptron, ok.LASVM, ok.Ballseptron)],
     ok.RunningScaler(),
+    ok.RunningEncoder(),
     ok.Perceptron(),
     ok.ALMA(),
     ok.ROMMA(),

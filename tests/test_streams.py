@@ -7,7 +7,14 @@ import pytest
 from cases import each
 
 from onlinekernels import ILK, NORMA, Gaussian, Hinge
-from onlinekernels.streams import counting_sequence, drifting_gaussians, drifting_mixtures, switching_gaussians
+from onlinekernels.streams import (
+    Lags,
+    counting_sequence,
+    drifting_gaussians,
+    drifting_mixtures,
+    lagged,
+    switching_gaussians,
+)
 from onlinekernels.streams import generators as streams
 
 STREAMS = [drifting_gaussians, switching_gaussians]
@@ -374,3 +381,39 @@ def test_classes_that_are_used_up_come_again():
 def test_bad_parameters_of_counting(y, n, digits, name):
     with pytest.raises(ValueError, match=f"The '{name}' parameter of counting_sequence must be"):
         counting_sequence([[1.0], [2.0]], y, n, digits=digits)
+
+
+# ---- Time series -------------------------------------------------------------------------------
+
+
+def test_rows_of_a_series_are_its_last_values_and_the_next():
+    rng = np.random.default_rng(0)
+    for series in (rng.normal(size=40), rng.normal(size=(40, 3))):
+        for lags in (1, 2, 7, 39):
+            X, y = lagged(series, lags)
+            np.testing.assert_array_equal(X, [series[t - lags : t].reshape(-1) for t in range(lags, 40)])
+            np.testing.assert_array_equal(y, series[lags:])
+            assert not np.shares_memory(X, series) and not np.shares_memory(y, series)
+            last, rows, first = Lags(lags), [], 0
+            while first < 40:  # in pieces, and one at a time
+                size = int(rng.integers(1, 9))
+                if size == 1 and last.row is not None:
+                    rows.append(last.row[None])
+                    last = last.learn_one(series[first])
+                else:
+                    rows.append(last.take(series[first : first + size])[0])
+                first += size
+            np.testing.assert_array_equal(np.concatenate(rows), X)
+            np.testing.assert_array_equal(last.row, series[-lags:].reshape(-1))
+    assert [part.shape for part in lagged([1, 2], lags=5)] == [(0, 5), (0,)]
+
+
+def test_series_that_make_no_sense_are_refused_and_change_nothing():
+    last = Lags(2)
+    last.take([1, 2, 3])
+    for series in ([], [np.nan], [np.inf], ["a"], 3.0, [[1, 2]], np.zeros((1, 1, 1)), None):
+        with pytest.raises((ValueError, TypeError)):
+            last.take(series)
+        assert last.row.tolist() == [2.0, 3.0]
+    with pytest.raises(ValueError, match="'lags' parameter of Lags"):
+        lagged([1, 2, 3], lags=0)

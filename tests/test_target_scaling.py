@@ -152,7 +152,7 @@ def test_weights_whose_sum_overflows_are_refused():
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match="needs a loss of numbers"):
         ok.NORMA("hinge", scale_target=True).fit(X, Y > 50)
-    with pytest.raises(ValueError, match="'scale_target' parameter.*True, False or a RunningScaler"):
+    with pytest.raises(ValueError, match="'scale_target' parameter.*True, False, a RunningScaler or .log."):
         ok.NORMA("squared", scale_target=3).fit(X, Y)
     start = ok.SILK("squared", scale_target=True).partial_fit(X, Y)
     with pytest.raises(ValueError, match="both scale their targets"):
@@ -202,6 +202,7 @@ def test_a_model_that_learns_is_not_warned_of():
 SETS = ["airfoil", "bike_hour", "california", "concrete", "kin8nm", "power_plant", "wine_red"]
 
 
+@pytest.mark.slow
 @each("name", SETS)
 def test_defaults_on_real_regressions(name):
     """Behind a running scaler, 6000 rows shuffled: better than the running mean, near a linear model or better."""

@@ -153,6 +153,7 @@ class TestBackground:
         foreground = scores[30:] < 0.5
         assert foreground[clip.masks[30:]].mean() > 0.85 and foreground[~clip.masks[30:]].mean() < 0.05
 
+    @pytest.mark.slow
     @each("name, least", [("pets2001_light", 0.92), ("cdnet_badminton_jitter", 0.88)])
     def test_real_clips(self, name, least):
         path = SHARED / "data" / f"{name}.npz"

@@ -9,6 +9,7 @@ from onlinekernels.algorithms.norma import NORMA, Perceptron
 from onlinekernels.algorithms.projection import Projection
 from onlinekernels.algorithms.recursive import KRLS
 from onlinekernels.algorithms.selftuned import SelfTuned
+from onlinekernels.algorithms.smoother import Smoother
 
 __all__ = [
     "ALMA",
@@ -27,5 +28,6 @@ __all__ = [
     "SILK",
     "SVMD",
     "SelfTuned",
+    "Smoother",
     "VotedPerceptron",
 ]

@@ -1,11 +1,14 @@
 """The Kernel-Adatron: the maximum margin by passes over a fixed training set (V 3)."""
 import numpy as np
 
+from onlinekernels._core.formulas.additive import mapping
+from onlinekernels._core.functions.tree import Tree
 from onlinekernels._core.rules.dual import pass_over_block, pass_over_tree
-from onlinekernels._core.functions.tree import Tree, mapping
 from onlinekernels.algorithms.margin import TwoClasses
+from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.model.learner import only_if
 from onlinekernels.model.plan import Plan
+from onlinekernels.nouns.steps import Fixed
 from onlinekernels.validation import as_csr, check_positive
 
 __all__ = ["Adatron"]
@@ -49,13 +52,15 @@ class Adatron(TwoClasses):
     array([[ 1., -1.]])
     """
 
+    _rule = Gradient
+
     def __init__(self, kernel=None, *, step=1.0, epochs=10):
         self.kernel = kernel
         self.step = step
         self.epochs = epochs
 
     def _plan(self):
-        plan = Plan.of(self, loss=self.loss, kernel=self.kernel, step=check_positive(self, "step"))
+        plan = Plan.of(self, Gradient(Fixed(check_positive(self, "step"))))
         if plan.features is not None:
             raise ValueError(f"The Adatron keeps its examples, and {plan.kernel!r} is a feature map. Use the kernel itself.")
         return plan
@@ -103,7 +108,7 @@ def _passes(state, X, y, alpha, epochs):
             gram = np.ascontiguousarray(kernel(rows, X))
             inside = np.arange(len(gram))
             gram[inside, first + inside] = own[first : first + BLOCK]  # an example with itself: noise counts
-            pass_over_block(gram, first, y, alpha, gram @ (alpha * y), state.plan.step.rate)
+            pass_over_block(gram, first, y, alpha, gram @ (alpha * y), state.plan.rule.step.rate)
 
 
 def _passes_on_tree(state, X, y, alpha, epochs):
@@ -116,4 +121,4 @@ def _passes_on_tree(state, X, y, alpha, epochs):
         tree.add(point, np.array([label]))
     X = tree.places(X)
     for _ in range(epochs):
-        pass_over_tree(tree, X, trees["scale"], y, alpha, state.plan.step.rate)
+        pass_over_tree(tree, X, trees["scale"], y, alpha, state.plan.rule.step.rate)

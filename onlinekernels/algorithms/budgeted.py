@@ -1,15 +1,45 @@
 """Perceptrons with a budget of their own."""
+from onlinekernels._core.rules import margins as core
 from onlinekernels.algorithms.margin import TwoClasses
+from onlinekernels.algorithms.norma import TIE, Gradient
+from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.model.plan import Plan
+from onlinekernels.model.rules import Rule
 from onlinekernels.nouns.budgets import Projecting, Shrinking
 from onlinekernels.nouns.labelvalues import count_labels
-from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.nouns.losses import Hinge, MulticlassHinge
-from onlinekernels.model.plan import Plan
-from onlinekernels.validation import check_count, check_flag, check_part, check_positive
+from onlinekernels.nouns.steps import Fixed
+from onlinekernels.validation import check_count, check_flag, check_not_negative, check_part, check_positive
 
-__all__ = ["Forgetron", "Projectron"]
+__all__ = ["Forgetron", "Projected", "Projectron"]
 
-TIE = 1e-300  # a margin so small that only ties and mistakes fall short of it
+
+class Projected(Rule):
+    """Steps of a Perceptron that the terms take over as far as they can: the budget projects what does not enter.
+
+    Parameters
+    ----------
+    margin_tolerance : float
+        eta of margin errors; 0 leaves them alone.
+    """
+
+    _values = {"margin_tolerance": check_not_negative}
+    losses = (Hinge, MulticlassHinge)
+    words = "Projectron"
+    forms = frozenset({"one", "pair"})
+    keeps_examples = True
+    core_class = core.Projected
+
+    def __init__(self, margin_tolerance=0.0):
+        self.margin_tolerance = margin_tolerance
+
+    def check(self, plan):
+        super().check(plan)
+        if type(plan.budget) is not Projecting:
+            raise ValueError("the rule needs a budget that projects")
+
+    def settings(self):
+        return {**super().settings(), "threshold": self.margin_tolerance}
 
 
 class Forgetron(TwoClasses):
@@ -51,6 +81,7 @@ class Forgetron(TwoClasses):
     (True, 100)
     """
 
+    _rule = Gradient
     _budget_of_int = Shrinking
 
     def __init__(self, kernel=None, *, budget=100, scale=False, epochs=1):
@@ -61,7 +92,7 @@ class Forgetron(TwoClasses):
 
     def _plan(self):
         check_count(self, "budget")
-        return Plan.of(self, loss=self.loss, kernel=self.kernel, step=1.0)
+        return Plan.of(self, Gradient(Fixed(1.0)))
 
 
 class Projectron(OnlineLearner):
@@ -117,6 +148,7 @@ class Projectron(OnlineLearner):
     0.93 20
     """
 
+    _rule = Projected
     _takes_many = True
 
     def __init__(self, kernel=None, *, aggressive=False, tolerance=0.0, margin_tolerance=0.5, budget=300, class_weight=None,
@@ -154,5 +186,4 @@ class Projectron(OnlineLearner):
         check_part(self, "tolerance")
         tolerance = check_positive(self, "margin_tolerance")
         check_count(self, "budget")
-        return Plan.of(self, loss=loss, kernel=self.kernel, step=1.0, rule="projected",
-                       threshold=tolerance if aggressive else 0.0)
+        return Plan.of(self, Projected(tolerance if aggressive else 0.0), loss=loss)

@@ -1,10 +1,148 @@
 """Implicit updates: ILK and SILK (I), and the passive-aggressive family."""
-from onlinekernels.nouns.budgets import Smallest
+from onlinekernels._core.rules import implicit, margins, metadescent
+from onlinekernels.model import defaults
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
+from onlinekernels.model.rules import Rule, check_step
+from onlinekernels.nouns.budgets import Smallest
+from onlinekernels.nouns.losses import (
+    Absolute,
+    GraphHinge,
+    Hinge,
+    Insensitive,
+    MulticlassHinge,
+    MulticlassSquared,
+    Novelty,
+    SquaredInsensitive,
+)
+from onlinekernels.nouns.steps import as_step
+from onlinekernels.nouns.structures import Taxonomy
 from onlinekernels.validation import bad_parameter, check_flag, check_not_negative, check_positive
 
-__all__ = ["ILK", "SILK", "PassiveAggressive"]
+__all__ = ["ILK", "SILK", "Aggressive", "Implicit", "PassiveAggressive"]
+
+
+class Implicit(Rule):
+    """f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)), with a step eta that may adapt itself (`MetaDescent`).
+
+    Parameters
+    ----------
+    step : Step or None
+        eta; None leaves it to the call.
+    regularization : float or None
+        lambda; None leaves it to the call.
+    penalty : float
+        C.
+    exact : bool
+        The arg-min over all labels, not the runner-up alone.
+    """
+
+    _values = {"step": lambda rule, name: rule.step is None or check_step(rule, name),
+               "regularization": check_not_negative.or_none, "penalty": check_positive, "exact": check_flag}
+    forms = frozenset({"one", "pair", "dense", "targets"})
+    may_change = frozenset({"step", "regularization", "penalty"})
+
+    def __init__(self, step=None, regularization=None, penalty=1.0, exact=False):
+        self.step = step
+        self.regularization = regularization
+        self.penalty = penalty
+        self.exact = exact
+
+    @property
+    def is_open(self):
+        return self.step is None or self.regularization is None
+
+    def settled(self, loss, data, kernel):
+        step = defaults.step(loss, data, kernel) if self.step is None else self.step
+        regularization = self.regularization
+        if regularization is None:
+            regularization = defaults.regularization(loss, data, kernel)
+        return Implicit(step, regularization, self.penalty, self.exact)
+
+    @property
+    def over_all_labels(self):
+        return self.exact
+
+    def check(self, plan):
+        loss = plan.loss
+        if self.adapts_step:
+            self._check_adapted(loss)
+        super().check(plan)
+        if (self.exact or loss.over_all_labels) and plan.label_kernel is not None:
+            raise ValueError(
+                f"The exact implicit step of {loss!r} needs the delta kernel between labels; "
+                f"{'a Taxonomy has' if isinstance(plan.labels, Taxonomy) else 'these labels have'} another."
+            )
+
+    def _check_adapted(self, loss):
+        if self.per_feature:
+            raise ValueError("per_feature=True of MetaDescent is for explicit steps: use it with NORMA or SVMD.")
+        if self.exact and loss.task == "multiclass" and not loss.over_all_labels:
+            raise ValueError("step=MetaDescent needs exact=False here: the exact step over all labels has no trace.")
+        if isinstance(loss, MulticlassSquared):
+            raise ValueError(f"step=MetaDescent does not adapt implicit steps of {loss!r}; it does with NORMA.")
+        if self.step.offset_meta_rate is not None or self.step.offset_memory is not None:
+            raise ValueError(
+                "offset_meta_rate and offset_memory of MetaDescent are for explicit steps: in an implicit step, offsets "
+                "share the step of f. Leave both at None."
+            )
+
+    @property
+    def core_class(self):
+        """Another rule if the step adapts."""
+        return metadescent.ImplicitMetaDescent if self.adapts_step else implicit.Implicit
+
+    def settings(self):
+        settings = {**super().settings(), "regularization": self.regularization, "penalty": self.penalty}
+        return {**settings, "normalized": self.step.normalized} if self.adapts_step else settings
+
+
+class Aggressive(Rule):
+    """The shortest way to no loss, or to less: passive-aggressive steps, and projections (H).
+
+    Parameters
+    ----------
+    penalty : float or None
+        The largest coefficient; None for no cap.
+    squared : bool
+        Against the squared loss, so that the penalty is no cap: PA-II.
+    radius : float or None
+        |f| stays within it.
+    """
+
+    _values = {"penalty": check_positive.or_none, "squared": check_flag, "radius": check_positive.or_none}
+    forms = frozenset({"one", "pair", "targets"})
+    words = "passive-aggressive"
+    may_change = frozenset({"penalty"})
+    core_class = margins.Aggressive
+
+    def __init__(self, penalty=None, squared=False, radius=None):
+        self.penalty = penalty
+        self.squared = squared
+        self.radius = radius
+
+    @property
+    def losses(self):
+        """Those with a constraint to meet. Without a cap only the tube matters, and the squared loss has the same one."""
+        fine = (Hinge, Novelty, Absolute, Insensitive, MulticlassHinge, GraphHinge)
+        return fine if self.penalty is not None else (*fine, SquaredInsensitive)
+
+    @property
+    def norm_bound(self):
+        return self.radius or 0.0
+
+    @property
+    def exact_norms(self):
+        return self.radius is not None
+
+    def settings(self):
+        return {**super().settings(), "penalty": NO_CAP if self.penalty is None else self.penalty}
+
+    def core(self, function):
+        return self.core_class(**self.settings(), squared=self.squared)
+
+
+NO_CAP = 1e308  # no coefficient is larger
 
 
 class ILK(OnlineLearner):
@@ -60,6 +198,8 @@ class ILK(OnlineLearner):
     array([[0.4]])
     """
 
+    _rule = Implicit
+
     def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
                  average=False, budget=None, offset=None, labels=None, class_weight=None, scale=False, scale_target=False,
                  epochs=1):
@@ -79,17 +219,13 @@ class ILK(OnlineLearner):
         self.epochs = epochs
 
     def _plan(self):
-        return Plan.of(
-            self,
-            loss=self.loss,
-            kernel=self.kernel,
-            step=self.step,
-            rule="implicit",
-            regularization=check_not_negative.or_none(self, "regularization"),
-            penalty=check_positive(self, "penalty"),
-            exact=check_flag(self, "exact"),
-            average=check_flag(self, "average"),
+        rule = Implicit(
+            None if self.step is None else as_step(self.step, self),
+            check_not_negative.or_none(self, "regularization"),
+            check_positive(self, "penalty"),
+            check_flag(self, "exact"),
         )
+        return Plan.of(self, rule)
 
 
 class SILK(ILK):
@@ -184,6 +320,8 @@ class PassiveAggressive(OnlineLearner):
     array([[0.5]])
     """
 
+    _rule = Aggressive
+
     def __init__(self, loss=None, kernel=None, *, penalty=1.0, variant="PA-I", budget=None, offset=None,
                  labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         self.loss = loss
@@ -202,11 +340,4 @@ class PassiveAggressive(OnlineLearner):
         if self.variant not in ("PA", "PA-I", "PA-II"):
             raise bad_parameter(self, "variant", "'PA', 'PA-I' or 'PA-II'", self.variant)
         penalty = check_positive(self, "penalty")
-        return Plan.of(
-            self,
-            loss=self.loss,
-            kernel=self.kernel,
-            step=1.0,
-            rule="aggressive squared" if self.variant == "PA-II" else "aggressive",
-            penalty=1e308 if self.variant == "PA" else penalty,
-        )
+        return Plan.of(self, Aggressive(None if self.variant == "PA" else penalty, squared=self.variant == "PA-II"))

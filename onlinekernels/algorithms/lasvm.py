@@ -4,17 +4,48 @@ import warnings
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core.rules import dual as core
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.model.fitted import learned
-from onlinekernels.nouns.losses import Hinge
 from onlinekernels.model.plan import Plan
+from onlinekernels.model.rules import Rule
 from onlinekernels.model.trouble import LearningWarning, level_outside
+from onlinekernels.nouns.losses import Hinge
 from onlinekernels.validation import check_integer, check_positive
 
-__all__ = ["LASVM"]
+__all__ = ["LASVM", "Pairwise"]
 
 STEPS = 256  # between two looks at the keyboard
 MOST = 10_000  # times as many make `finish` give up
+
+
+class Pairwise(Rule):
+    """Steps in pairs of coefficients on the dual problem of the terms.
+
+    Parameters
+    ----------
+    penalty : float
+        C, the largest coefficient.
+    tolerance : float
+        tau, by how much gradients of a pair must differ.
+    """
+
+    _values = {"penalty": check_positive, "tolerance": check_positive}
+    losses = (Hinge,)
+    words = "LASVM"
+    may_change = frozenset({"penalty"})
+    keeps_examples = True
+    has_own_offset = True
+    evaluates_slots = True
+    refuses_start = "LASVM starts from 0: initial cannot say which labels its terms have."
+    core_class = core.Pairwise
+
+    def __init__(self, penalty, tolerance):
+        self.penalty = penalty
+        self.tolerance = tolerance
+
+    def settings(self):
+        return {**super().settings(), "penalty": self.penalty, "threshold": self.tolerance}
 
 
 class LASVM(TwoClasses):
@@ -79,7 +110,7 @@ class LASVM(TwoClasses):
     True
     """
 
-    _needs_rule = "pairwise"
+    _rule = Pairwise
 
     def __init__(self, kernel=None, *, penalty=1.0, tolerance=1e-3, class_weight=None, scale=False, epochs=1000,
                  random_state=0):
@@ -99,16 +130,7 @@ class LASVM(TwoClasses):
     def _plan(self):
         if self.random_state is not None:
             check_integer(self, "random_state", 0)
-        return Plan.of(
-            self,
-            loss=self.loss,
-            kernel=self.kernel,
-            step=1.0,
-            rule="pairwise",
-            penalty=check_positive(self, "penalty"),
-            threshold=check_positive(self, "tolerance"),
-            keeps_terms=True,
-        )
+        return Plan.of(self, Pairwise(check_positive(self, "penalty"), check_positive(self, "tolerance")))
 
     @learned
     def gap_(self, state):
@@ -143,11 +165,6 @@ class LASVM(TwoClasses):
             if hypothesis.rule.finish(hypothesis.offsets, STEPS):
                 return
         give_up("LASVM gives up: its steps get nowhere.", "scale=True")
-
-    def _checked(self, state, X, y, classes, sample_weight, start, balanced=False):
-        if start is not None:
-            raise ValueError("LASVM starts from 0: initial cannot say which labels its terms have.")
-        return super()._checked(state, X, y, classes, sample_weight, start, balanced)
 
     # ---- The passes of `fit` ------------------------------------------------------------------
 

@@ -1,14 +1,116 @@
 """The margin classics: the Ballseptron, ALMA, ROMMA and the voted Perceptron."""
 import numpy as np
 
+from onlinekernels._core.rules import margins as core
+from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.model import defaults
-from onlinekernels.nouns.kernels import Normalized, as_kernel
 from onlinekernels.model.learner import OnlineLearner
-from onlinekernels.nouns.losses import Hinge
 from onlinekernels.model.plan import Plan
+from onlinekernels.model.rules import Rule
+from onlinekernels.nouns.kernels import Normalized, as_kernel
+from onlinekernels.nouns.losses import Hinge
+from onlinekernels.nouns.steps import Fixed
 from onlinekernels.validation import check_flag, check_positive, check_share
 
-__all__ = ["ALMA", "Ballseptron", "ROMMA", "VotedPerceptron"]
+__all__ = ["ALMA", "Approximate", "Ball", "Ballseptron", "ROMMA", "Relaxed", "Voted", "VotedPerceptron"]
+
+# ---- Rules of two classes, by the sign of f and its norm ----
+
+
+class Approximate(Rule):
+    """ALMA_2: w + (C / sqrt(k)) y x if y w.x <= (1 - alpha) B / sqrt(k), where |w| <= 1.
+
+    Parameters
+    ----------
+    alpha, B, C : float
+    """
+
+    _values = {"alpha": check_share, "B": check_positive, "C": check_positive}
+    losses = (Hinge,)
+    words = "ALMA"
+    may_change = frozenset({"C"})
+    norm_bound = 1.0
+    exact_norms = True
+    knows_weights = False
+    core_class = core.Approximate
+
+    def __init__(self, alpha, B, C):
+        self.alpha = alpha
+        self.B = B
+        self.C = C
+
+    def settings(self):
+        return {**super().settings(), "threshold": (1.0 - self.alpha) * self.B, "penalty": self.C}
+
+
+class Ball(Rule):
+    """The Ballseptron: w moves by the point of a ball around x that is farthest on the wrong side.
+
+    Parameters
+    ----------
+    radius : float
+        Of the ball around each example.
+    """
+
+    _values = {"radius": check_positive}
+    losses = (Hinge,)
+    words = "Ballseptron"
+    exact_norms = True
+    knows_weights = False
+    core_class = core.Ball
+
+    def __init__(self, radius):
+        self.radius = radius
+
+    def settings(self):
+        return {**super().settings(), "threshold": self.radius}
+
+
+class Relaxed(Rule):
+    """ROMMA: the shortest w with y w.x >= 1 in the half space of all that was learned.
+
+    Parameters
+    ----------
+    aggressive : bool
+        Move whenever y w.x < 1, not only after mistakes.
+    cap : float or None
+        |w| stays within it.
+    """
+
+    _values = {"aggressive": check_flag, "cap": check_positive.or_none}
+    losses = (Hinge,)
+    words = "ROMMA"
+    exact_norms = True
+    knows_weights = False
+    core_class = core.Relaxed
+
+    def __init__(self, aggressive=False, cap=None):
+        self.aggressive = aggressive
+        self.cap = cap
+
+    @property
+    def norm_bound(self):
+        return self.cap or 0.0
+
+    def core(self, function):
+        return self.core_class(**self.settings(), aggressive=self.aggressive)
+
+
+class Voted(Gradient):
+    """The Perceptron whose hypotheses all vote: they are prefix sums of its terms."""
+
+    _values = {}
+    may_change = frozenset()
+    knows_weights = False
+    keeps_examples = True
+    votes = True
+    refuses_start = "A voted Perceptron starts from 0: initial cannot say which hypotheses there were."
+
+    def __init__(self):
+        super().__init__(Fixed(1.0))
+
+
+# ---- Learners ----
 
 
 class TwoClasses(OnlineLearner):
@@ -73,6 +175,8 @@ class ALMA(TwoClasses):
     (True, True)
     """
 
+    _rule = Approximate
+
     def __init__(self, kernel=None, *, alpha=0.9, B=None, C=None, budget=None, scale=False, epochs=1):
         self.kernel = kernel
         self.alpha = alpha
@@ -88,17 +192,8 @@ class ALMA(TwoClasses):
         alpha = check_share(self, "alpha")
         B = check_positive.or_none(self, "B") or np.sqrt(8.0) / alpha
         C = check_positive.or_none(self, "C") or np.sqrt(2.0)
-        return Plan.of(
-            self,
-            loss=self.loss,
-            kernel=None if self.kernel is None else Normalized(as_kernel(self.kernel, self)),
-            step=1.0,
-            rule="approximate",
-            penalty=float(C),
-            threshold=float((1.0 - alpha) * B),
-            radius=1.0,
-            exact_norms=True,
-        )
+        kernel = None if self.kernel is None else Normalized(as_kernel(self.kernel, self))
+        return Plan.of(self, Approximate(alpha, float(B), float(C)), kernel=kernel)
 
 
 class Ballseptron(TwoClasses):
@@ -138,6 +233,8 @@ class Ballseptron(TwoClasses):
     array([[ 0.75, -1.  ]])
     """
 
+    _rule = Ball
+
     def __init__(self, kernel=None, *, radius=0.1, budget=None, scale=False, epochs=1):
         self.kernel = kernel
         self.radius = radius
@@ -146,15 +243,7 @@ class Ballseptron(TwoClasses):
         self.epochs = epochs
 
     def _plan(self):
-        return Plan.of(
-            self,
-            loss=self.loss,
-            kernel=self.kernel,
-            step=1.0,
-            rule="ball",
-            threshold=check_positive(self, "radius"),
-            exact_norms=True,
-        )
+        return Plan.of(self, Ball(check_positive(self, "radius")))
 
 
 class ROMMA(TwoClasses):
@@ -192,6 +281,8 @@ class ROMMA(TwoClasses):
     array([[ 0.5, -1. ]])
     """
 
+    _rule = Relaxed
+
     def __init__(self, kernel=None, *, aggressive=False, cap=None, budget=None, scale=False, epochs=1):
         self.kernel = kernel
         self.aggressive = aggressive
@@ -201,15 +292,7 @@ class ROMMA(TwoClasses):
         self.epochs = epochs
 
     def _plan(self):
-        return Plan.of(
-            self,
-            loss=self.loss,
-            kernel=self.kernel,
-            step=1.0,
-            rule="relaxed aggressive" if check_flag(self, "aggressive") else "relaxed",
-            radius=check_positive.or_none(self, "cap") or 0.0,
-            exact_norms=True,
-        )
+        return Plan.of(self, Relaxed(check_flag(self, "aggressive"), check_positive.or_none(self, "cap")))
 
 
 class VotedPerceptron(TwoClasses):
@@ -239,6 +322,8 @@ class VotedPerceptron(TwoClasses):
     array([3.])
     """
 
+    _rule = Voted
+
     def __init__(self, kernel=None, *, vote=True, scale=False, epochs=1):
         self.kernel = kernel
         self.vote = vote
@@ -247,12 +332,7 @@ class VotedPerceptron(TwoClasses):
 
     def _plan(self):
         check_flag(self, "vote")
-        return Plan.of(self, loss=self.loss, kernel=self.kernel, step=1.0, keeps_terms=True)
-
-    def _checked(self, state, X, y, classes, sample_weight, start, balanced=False):
-        if start is not None:
-            raise ValueError("A voted Perceptron starts from 0: initial cannot say which hypotheses there were.")
-        return super()._checked(state, X, y, classes, sample_weight, start, balanced)
+        return Plan.of(self, Voted())
 
     def _decide(self, state, examples, **how):
         return super()._decide(state, examples, votes=1 if check_flag(self, "vote") else 2, **how)

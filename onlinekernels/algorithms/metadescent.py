@@ -1,4 +1,5 @@
 """SVMD: explicit gradient steps whose size adapts itself (V)."""
+from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
 from onlinekernels.nouns.steps import MetaDescent
@@ -63,6 +64,8 @@ class SVMD(OnlineLearner):
     True
     """
 
+    _rule = Gradient
+
     def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, per_feature=False, normalized=False,
                  regularization=1e-3, exact_norms=False, budget="auto", offset=None, labels=None, class_weight=None, scale=False,
                  scale_target=False, epochs=1):
@@ -84,15 +87,9 @@ class SVMD(OnlineLearner):
         self.epochs = epochs
 
     def _plan(self):
-        return Plan.of(
-            self,
-            loss=self.loss,
-            kernel=self.kernel,
-            step=MetaDescent(
-                check_positive(self, "step"), check_not_negative(self, "meta_step"), check_memory(self, "memory"),
-                check_flag(self, "per_feature"),
-                check_flag(self, "normalized"),
-            ),
-            regularization=check_not_negative(self, "regularization"),
-            exact_norms=check_flag(self, "exact_norms"),
+        step = MetaDescent(
+            check_positive(self, "step"), check_not_negative(self, "meta_step"), check_memory(self, "memory"),
+            check_flag(self, "per_feature"), check_flag(self, "normalized"),
         )
+        rule = Gradient(step, check_not_negative(self, "regularization"), check_flag(self, "exact_norms"))
+        return Plan.of(self, rule)

@@ -1,13 +1,74 @@
 """NORMA, explicit stochastic gradient descent in a Hilbert space (K), and the Perceptron."""
-from onlinekernels.nouns.labelvalues import count_labels
+from onlinekernels._core.rules import gradient, metadescent
 from onlinekernels.model.learner import OnlineLearner
-from onlinekernels.nouns.losses import Hinge, Mistake, MulticlassHinge
 from onlinekernels.model.plan import Plan
+from onlinekernels.model.rules import Rule, check_step
+from onlinekernels.nouns.labelvalues import count_labels
+from onlinekernels.nouns.losses import Hinge, Loss, Mistake, MulticlassHinge
+from onlinekernels.nouns.steps import Fixed, as_step
 from onlinekernels.validation import bad_parameter, check_flag, check_not_negative
 
-__all__ = ["NORMA", "Perceptron"]
+__all__ = ["NORMA", "Gradient", "Perceptron"]
 
 TIE = 1e-300  # a margin so small that only ties and mistakes fall short of it
+
+
+class Gradient(Rule):
+    """f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .), with a step eta that may adapt itself (`MetaDescent`).
+
+    Parameters
+    ----------
+    step : Step
+        eta.
+    regularization : float
+        lambda.
+    exact_norms : bool
+        For steps that adapt: |f|^2 and <f, v> corrected whenever a term is dropped.
+    """
+
+    _values = {"step": check_step, "regularization": check_not_negative, "exact_norms": check_flag}
+    forms = frozenset({"one", "pair", "dense", "targets"})
+    may_change = frozenset({"step", "regularization"})
+    advice = "a smaller step, or SILK, whose steps cannot overshoot"
+
+    def __init__(self, step, regularization=0.0, exact_norms=False):
+        self.step = step
+        self.regularization = regularization
+        self.exact_norms = exact_norms
+
+    @property
+    def is_plain(self):
+        return type(self.step) is Fixed and self.step.rate == 1 and self.regularization == 0
+
+    def check(self, plan):
+        loss, largest = plan.loss, self.step.size(1)
+        if largest * self.regularization > 1:
+            raise ValueError(
+                f"step * regularization must be at most 1, so that old coefficients shrink and do not change "
+                f"sign. Got {largest:g} * {self.regularization:g} = {largest * self.regularization:g} instead."
+            )
+        if self.adapts_step and not loss.is_compiled():
+            if loss.task == "multiclass" or type(loss).curvature is Loss.curvature:
+                raise ValueError(
+                    f"{type(loss).__name__} cannot be used with MetaDescent: it needs one output and a method "
+                    "curvature(score, y)."
+                )
+        super().check(plan)
+
+    def check_loss(self, loss):
+        """All losses have a gradient."""
+
+    @property
+    def core_class(self):
+        """Another rule if the step adapts."""
+        return metadescent.MetaDescent if self.adapts_step else gradient.Gradient
+
+    def settings(self):
+        settings = {**super().settings(), "regularization": self.regularization}
+        return {**settings, "normalized": self.step.normalized} if self.adapts_step else settings
+
+    def core(self, function):
+        return self.core_class(**self.settings(), **({"per_feature": True} if self.per_feature else {}))
 
 
 class NORMA(OnlineLearner):
@@ -56,6 +117,8 @@ class NORMA(OnlineLearner):
     array(['same', 'different'], dtype='<U9')
     """
 
+    _rule = Gradient
+
     def __init__(self, loss=None, kernel=None, *, step=0.1, regularization=1e-3, average=False,
                  budget=None, offset=None, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
         self.loss = loss
@@ -72,14 +135,8 @@ class NORMA(OnlineLearner):
         self.epochs = epochs
 
     def _plan(self):
-        return Plan.of(
-            self,
-            loss=self.loss,
-            kernel=self.kernel,
-            step=self.step,
-            regularization=check_not_negative(self, "regularization"),
-            average=check_flag(self, "average"),
-        )
+        regularization = check_not_negative(self, "regularization")
+        return Plan.of(self, Gradient(as_step(self.step, self), regularization))
 
 
 class Perceptron(OnlineLearner):
@@ -121,6 +178,7 @@ class Perceptron(OnlineLearner):
            [-2.]])
     """
 
+    _rule = Gradient
     _takes_many = True
 
     def __init__(self, kernel=None, *, update=None, average=False, budget=None, offset=None, class_weight=None,
@@ -157,11 +215,4 @@ class Perceptron(OnlineLearner):
     def _plan_for(self, loss):
         if self.update not in (None, "runner-up", "uniform", "proportional"):
             raise bad_parameter(self, "update", '"runner-up", "uniform", "proportional" or None', self.update)
-        return Plan.of(
-            self,
-            loss=loss,
-            kernel=self.kernel,
-            step=1.0,
-            regularization=0.0,
-            average=check_flag(self, "average"),
-        )
+        return Plan.of(self, Gradient(Fixed(1.0)), loss=loss)

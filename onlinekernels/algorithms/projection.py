@@ -1,4 +1,5 @@
 """Projections onto what an example demands, with an optional norm ball (H part 2)."""
+from onlinekernels.algorithms.implicit import Aggressive
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
 from onlinekernels.validation import Real
@@ -49,6 +50,8 @@ class Projection(OnlineLearner):
     array([[0.25]])
     """
 
+    _rule = Aggressive
+
     def __init__(self, loss=None, kernel=None, *, radius=None, budget=None, offset=None, labels=None, scale=False,
                  scale_target=False, epochs=1):
         self.loss = loss
@@ -62,14 +65,4 @@ class Projection(OnlineLearner):
         self.epochs = epochs
 
     def _plan(self):
-        radius = check_radius.or_none(self, "radius") or 0.0
-        return Plan.of(
-            self,
-            loss=self.loss,
-            kernel=self.kernel,
-            step=1.0,
-            rule="aggressive",
-            penalty=1e308,
-            radius=radius,
-            exact_norms=radius > 0,
-        )
+        return Plan.of(self, Aggressive(radius=check_radius.or_none(self, "radius")))

@@ -3,17 +3,98 @@ import numbers
 
 import numpy as np
 
+from onlinekernels._core.rules import recursive as core
+from onlinekernels.model import defaults
 from onlinekernels.model.fitted import learned, only_if
 from onlinekernels.model.labels import label_column
-from onlinekernels.nouns.labelvalues import as_list
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
-from onlinekernels.validation import as_csr, bad_parameter, check_count, check_positive, check_targets
-from onlinekernels.validation.parameters import Real, check_share
+from onlinekernels.model.rules import Rule
+from onlinekernels.nouns.labelvalues import as_list
+from onlinekernels.nouns.losses import MulticlassSquared, Squared
+from onlinekernels.validation import (
+    as_csr,
+    bad_parameter,
+    check_count,
+    check_integer,
+    check_part,
+    check_positive,
+    check_share,
+    check_targets,
+)
 
-__all__ = ["KRLS"]
+__all__ = ["KRLS", "Recursive"]
 
-check_tolerance = Real("a number in [0, 1)", lambda value: 0 <= value < 1)
+FIRST_NOISE = 0.1  # of a noise that is estimated
+
+
+def check_noise(owner, name):
+    """A variance, or "auto"."""
+    noise = getattr(owner, name)
+    if isinstance(noise, str):
+        if noise != "auto":
+            raise bad_parameter(owner, name, 'a positive number or "auto"', noise)
+        return noise
+    return check_positive(owner, name)
+
+
+class Recursive(Rule):
+    """Condition the posterior of f on each example.
+
+    Parameters
+    ----------
+    noise : float or "auto"
+        The variance of y about f; "auto" follows the innovations.
+    memory : float
+        What is left of f's variance after one example.
+    tolerance : float
+        The least part of its variance that a point must bring.
+    budget : int or None
+        How many points may stay; None for all.
+    """
+
+    _values = {"noise": check_noise, "memory": check_share, "tolerance": check_part,
+               "budget": lambda rule, name: rule.budget is None or check_integer(rule, name, 1, 2**31 - 1)}
+    losses = (Squared, MulticlassSquared)
+    forms = frozenset({"one", "dense", "targets"})
+    may_change = frozenset({"noise"})
+    is_posterior = True
+    refuses_start = ("KRLS knows no initial=: it would not know how sure the function of another model is. "
+                     "Copy or load the model to go on from it.")
+    advice = "a larger noise, or another width of the kernel"
+
+    def __init__(self, noise, memory, tolerance, budget):
+        self.noise = noise
+        self.memory = memory
+        self.tolerance = tolerance
+        self.budget = budget
+
+    def check(self, plan):
+        super().check(plan)
+        if plan.labels is not None:
+            raise ValueError("KRLS knows no structure of labels.")
+
+    def check_loss(self, loss):
+        if type(loss) not in self.losses:
+            raise ValueError(
+                "The 'loss' parameter of KRLS must be one whose posterior is Gaussian: 'squared' for numbers, "
+                f"'multiclass_squared' for classes. Got {loss!r} instead."
+            )
+
+    @property
+    def takes_outliers(self):
+        """Whether the noise is estimated, which makes little of outliers."""
+        return self.noise == "auto"
+
+    def settings(self):
+        estimates = self.noise == "auto"
+        return {**super().settings(), "noise": FIRST_NOISE if estimates else self.noise, "estimates": estimates}
+
+    def core(self, function):
+        return core.Recursive(posterior=function, **self.settings())
+
+    def form(self, kind, function, loss, targets):
+        return core.Innovations(self.core(function), function.outputs, targets)
 
 
 def _is_regression(model):
@@ -77,7 +158,8 @@ class KRLS(OnlineLearner):
     (array([0.8, 0. ]), array([0., 1.]))
     """
 
-    _needs_rule = "recursive"
+    _rule = Recursive
+    _default_kernel = staticmethod(defaults.gaussian)
 
     def __init__(self, loss="squared", kernel=None, *, noise=0.1, memory=1.0, budget=150, tolerance=1e-3,
                  class_weight=None, scale=False, scale_target=False, epochs=1):
@@ -93,23 +175,13 @@ class KRLS(OnlineLearner):
         self.epochs = epochs
 
     def _plan(self):
-        estimates = isinstance(self.noise, str) and self.noise == "auto"
-        if isinstance(self.noise, str) and not estimates:
-            raise bad_parameter(self, "noise", 'a positive number or "auto"', self.noise)
-        return Plan.of(
-            self,
-            loss=self.loss,
-            kernel=self.kernel,
-            step=1.0,
-            rule="recursive",
-            second_order={
-                "noise": 0.1 if estimates else check_positive(self, "noise"),
-                "estimates": estimates,
-                "memory": check_share(self, "memory"),
-                "tolerance": check_tolerance(self, "tolerance"),
-                "size": 0 if self.budget is None else check_count(self, "budget"),
-            },
+        rule = Recursive(
+            check_noise(self, "noise"),
+            check_share(self, "memory"),
+            check_part(self, "tolerance"),
+            None if self.budget is None else check_count(self, "budget"),
         )
+        return Plan.of(self, rule)
 
     # ---- What it knows ------------------------------------------------------------------------
 
@@ -175,8 +247,7 @@ class KRLS(OnlineLearner):
         with self._turn.shared:
             state, rule, scores, deviations = self._known(X)
             half = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.half_widths(coverage)[: state.targets]
-            mean, half = state.answers(scores), state._numbers(half * _units(state, scores))
-            return np.stack([mean - half, mean + half])
+            return np.stack([state._numbers(end) for end in state.interval(scores, half)])
 
     def log_density(self, X, y):
         """Logarithms of the predictive density of targets y, or of the probability of labels y, shape (n,).
@@ -233,7 +304,7 @@ class KRLS(OnlineLearner):
     @learned
     def budget_(self, state):
         """How many points may stay; None for all."""
-        return state.plan.second_order["size"] or None
+        return state.plan.rule.budget
 
     def _examples(self, state, X):
         """Rows of X as the engine takes them, scaled."""

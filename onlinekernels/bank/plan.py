@@ -4,6 +4,7 @@ import copy
 from onlinekernels.model import defaults
 from onlinekernels._core.bank.bank import LANES_CODES
 from onlinekernels.algorithms import NORMA, SILK
+from onlinekernels.algorithms.implicit import Implicit
 from onlinekernels.nouns.budgets import Recent, Smallest
 from onlinekernels.nouns.kernels import Gaussian, Linear
 from onlinekernels.nouns.params import same_parameters
@@ -33,7 +34,7 @@ class BankPlan:
                 f"The 'budget' of a Bank must be an integer, Recent or Smallest of at most {MOST_TERMS} terms. "
                 f"Got {self.params['budget']!r}."
             )
-        if plan.adapts_step:
+        if plan.rule.adapts_step:
             raise ValueError("A Bank has no step=MetaDescent. Use Fixed, InverseSqrt or Decaying.")
         blocks = PIECE // (plan.budget.size * (self.n_features + 4) * LANES_CODES["lanes"])
         self.rows_at_a_time = max(int(blocks), 64) * LANES_CODES["lanes"]
@@ -51,13 +52,14 @@ class BankPlan:
 
     def core(self):
         """Arguments for `Models`."""
-        gaussian = isinstance(self.plan.kernel, Gaussian)
+        gaussian, rule = isinstance(self.plan.kernel, Gaussian), self.plan.rule
+        implicit = isinstance(rule, Implicit)
         return {
             "loss": self.loss.core(),
-            "step": self.plan.step.core(),
-            "implicit": self.plan.rule == "implicit",
-            "regularization": self.plan.regularization,
-            "penalty": self.plan.penalty,
+            "step": rule.step.core(),
+            "implicit": implicit,
+            "regularization": rule.regularization,
+            "penalty": rule.penalty if implicit else 1.0,
             "recent": isinstance(self.plan.budget, Recent),
             "slots": int(self.plan.budget.size),
             "offset": self.plan.offset,

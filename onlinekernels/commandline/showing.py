@@ -33,10 +33,8 @@ def add_show(subcommands):
 def _show(arguments):
     path = checkpoints.found(arguments.model)
     model = load(path)
-    plan = model._plan() if model._state is None else model._state.plan  # with the nouns that stand for None
     params = {
-        name: str(getattr(plan, name, value)) if value is None else repr(value)
-        for name, value in model.get_params(deep=False).items()
+        name: str(model._in_force(name)) if value is None else repr(value) for name, value in model.get_params(deep=False).items()
     }
     facts = {"file": path, "bytes": os.path.getsize(path), "algorithm": type(model).__name__, "parameters": params}
     facts.update(_learned(model) if model._state is not None else {"examples": 0})

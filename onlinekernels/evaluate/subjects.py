@@ -162,7 +162,8 @@ class Late(_RowByRow, Prompt):
             scores = model._scores(state, row)
             margin = state.hypothesis.scalar() if state.loss.scalar_name is not None else 0.0
             if state.target_scaler is not None:
-                scores, margin = state.target_scaler.restored(scores), margin * state.target_scaler.deviations()[0]
+                scores, units = state.target_scaler.in_units(scores)
+                margin *= units.flat[0]
             return scores[0], margin
 
     def learn(self, row, label):

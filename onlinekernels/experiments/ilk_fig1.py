@@ -5,16 +5,18 @@ import numpy as np
 from onlinekernels.algorithms import ILK, NORMA, SILK
 from onlinekernels.nouns.budgets import Recent
 from onlinekernels.experiments.experiment import Check, Experiment, Results
-from onlinekernels.experiments.learners import UNTUNED, mistakes, untuned, watch
-from onlinekernels.experiments.panels import Bars, Lines, Points
+from onlinekernels.experiments.learners import UNTUNED, gap, mistakes, standard_error, untuned, watch
+from onlinekernels.experiments.panels import Dots, Lines, Points
 from onlinekernels.nouns.kernels import Gaussian
 from onlinekernels.nouns.losses import Hinge
+from onlinekernels.nouns.scaling import RunningScaler
 from onlinekernels.streams import drifting_mixtures
 
 WIDTH = 0.5  # gives about as many mistakes as the paper has
 WIDTHS = (0.2, 0.3, 0.4, 0.5, 0.7)
 TERMS = 50
-# The best at each width on the seeds 1000 to 1011.
+FADING = "SILK, untuned, fading scaler"
+# The best at each width on the seeds 1000 to 1011, as are the forms without forgetting at WIDTH.
 ILK_AT = {0.2: (1.0, 0.3), 0.3: (0.5, 0.15), 0.4: (0.7, 0.07), 0.5: (0.7, 0.07), 0.7: (1.0, 0.03)}
 NORMA_AT = {0.2: (0.7, 0.3), 0.3: (0.7, 0.2), 0.4: (1.0, 0.1), 0.5: (1.0, 0.05), 0.7: (1.0, 0.03)}
 
@@ -36,8 +38,10 @@ def models():
         "ILK(0)": ilk(WIDTH, penalty=3.0, regularization=0.0),
         "NORMA": norma(WIDTH),
         "truncated NORMA": norma(WIDTH, budget=Recent(TERMS)),
-        "NORMA(0)": norma(WIDTH, step=1.0, regularization=0.0),
+        "NORMA(0)": norma(WIDTH, step=3.0, regularization=0.0),
         UNTUNED: untuned("binary"),
+        # That the classes travel belongs to the problem; of scalers that remember all rows nothing is near any more.
+        FADING: untuned("binary", scale=RunningScaler(memory=0.99)),
     }
 
 
@@ -50,21 +54,23 @@ def run(data, quick, seeds):
             counts.setdefault(name, []).append(int(mistakes(model, X, y, classes=[-1, 1]).sum()))
     counts = {name: np.array(values) for name, values in counts.items()}
     shown = {name: counts[name] for name in models()}
+    # The paper's axis shows what the figure is about: one learner far above would hide it.
+    near = {name: values for name, values in shown.items() if name != UNTUNED}
     by_width = {rule: (WIDTHS, [counts[rule, width].mean() for width in WIDTHS]) for rule in ("ILK", "NORMA")}
     return Results(
         table=[
             {
                 "learner": name,
                 "mistakes": float(values.mean()),
-                "paper": None if name == UNTUNED else "140 to 180",
-                "deviation": float(values.std()),
+                "paper": None if name in (UNTUNED, FADING) else "140 to 180",
+                "standard error": round(standard_error(values), 1),
                 "trials won by ILK": None if name == "ILK" else f"{np.mean(counts['ILK'] < values):.0%}",
             }
             for name, values in shown.items()
         ],
         panels=[
             _picture_of_the_stream(),
-            Bars(f"mistakes, {len(seeds)} trials, width {WIDTH}", "mistakes", shown),
+            Dots(f"mistakes, {len(seeds)} trials, width {WIDTH}", "mistakes", near),
             Points(
                 "each trial, and a line where both are equal",
                 "mistakes of ILK",
@@ -85,30 +91,29 @@ def run(data, quick, seeds):
         notes=[
             f"The paper gives no kernel. At width {WIDTH} there are about as many mistakes as it has. Parameters "
             "were chosen on twelve other streams.",
-            "The stream is ours, of the kind that the paper draws. The paper's axis of mistakes goes from 140 to 180.",
+            "The stream is ours, of the kind that the paper draws."
+            + ("" if quick else " The paper's axis of mistakes goes from 140 to 180."),
+            f"{UNTUNED} is not in the picture: a scaler that remembers all rows alike spreads as the classes travel. The "
+            "fading one has a memory of 0.99.",
         ],
     )
 
 
 def _checks(counts):
     def fewer(first, second):
-        means = counts[first].mean(), counts[second].mean()
-        return f"{means[0]:.1f} against {means[1]:.1f}", means[0] < means[1]
-
-    def clearly(first, second):
-        gaps = counts[second] - counts[first]
-        error = gaps.std() / np.sqrt(len(gaps))
-        return f"{gaps.mean():.1f} fewer, with a standard error of {error:.1f}", gaps.mean() > 2 * error
+        gain, error = gap(counts[first], counts[second])
+        return f"{gain:.1f} fewer, with a standard error of {error:.1f}", gain > 2 * error
 
     least = {rule: min(WIDTHS, key=lambda width: counts[rule, width].mean()) for rule in ("ILK", "NORMA")}
     return [
-        Check("ILK makes fewer mistakes than NORMA", *clearly("ILK", "NORMA")),
-        Check("SILK makes fewer than truncated NORMA", *clearly("SILK", "truncated NORMA")),
+        Check("ILK makes fewer mistakes than NORMA", *fewer("ILK", "NORMA")),
+        Check("SILK makes fewer than truncated NORMA", *fewer("SILK", "truncated NORMA")),
         Check("ILK makes fewer than ILK(0), which does not forget", *fewer("ILK", "ILK(0)")),
         Check("NORMA makes fewer than NORMA(0)", *fewer("NORMA", "NORMA(0)")),
         Check(
             f"ILK is ahead of NORMA also if each has its best width ({least['ILK']} and {least['NORMA']})",
-            *clearly(("ILK", least["ILK"]), ("NORMA", least["NORMA"])),
+            *fewer(("ILK", least["ILK"]), ("NORMA", least["NORMA"])),
+            ours=True,
         ),
     ]
 

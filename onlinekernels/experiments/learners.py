@@ -6,7 +6,18 @@ from onlinekernels.algorithms import SILK
 from onlinekernels.evaluate.progress import progress_bar
 from onlinekernels.video import Background
 
-__all__ = ["UNTUNED", "digits_of", "images_of", "mistakes", "untuned", "watch"]
+__all__ = [
+    "UNTUNED",
+    "digits_of",
+    "gap",
+    "guesses",
+    "images_of",
+    "mistaken",
+    "mistakes",
+    "standard_error",
+    "untuned",
+    "watch",
+]
 
 UNTUNED = "SILK, untuned"
 _LOSSES = {
@@ -43,17 +54,49 @@ def untuned(task, **given):
 
 
 def mistakes(model, X, y, classes=None):
-    """Return which examples of one pass are predicted wrongly, each before it is learned.
+    """Return which examples of one pass are mistakes, each before it is learned.
+
+    A mistake is y f <= 0, K (25), and with many classes f(x, y) <= f(x, l) for another label l. So a tie is one,
+    and the first example always.
 
     Examples
     --------
     >>> from onlinekernels import Perceptron
     >>> from onlinekernels.experiments.learners import mistakes
-    >>> mistakes(Perceptron("linear"), [[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> mistakes(Perceptron("linear"), [[-1.0], [-2.0], [3.0]], [-1, -1, 1])
     array([ True, False, False])
     """
     scores = model.progressive(X, y, classes=classes)
-    return guesses(model, scores) != np.asarray(y)
+    return mistaken(model.classes_, scores, y)
+
+
+def mistaken(classes, scores, y):
+    """Which scores are mistakes for the labels y."""
+    places = np.argmax(np.asarray(y)[:, None] == np.asarray(classes), axis=1)
+    if scores.ndim == 1:
+        return (2 * places - 1) * scores <= 0
+    rows = np.arange(len(scores))
+    others = scores.copy()
+    others[rows, places] = -np.inf
+    return scores[rows, places] <= others.max(axis=1)
+
+
+def standard_error(values):
+    """Standard error of the mean of independent values.
+
+    Examples
+    --------
+    >>> from onlinekernels.experiments.learners import standard_error
+    >>> standard_error([1.0, 3.0])
+    1.0
+    """
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+def gap(first, second):
+    """By how much `second` exceeds `first` in the mean, run by run, and the standard error of that."""
+    gaps = np.subtract(second, first)
+    return float(gaps.mean()), standard_error(gaps)
 
 
 def guesses(model, scores):

@@ -73,6 +73,7 @@ def run(data, quick, seeds):
         notes=[
             f"Means over {len(seeds)} streams. NORMA has the step, margin and regularization that Theorem 3 prescribes "
             "for the line that made the labels; it knows nothing else of it.",
+            "A mistake is y f <= 0, K (25): the first example is always one.",
             "The switching line makes about the same way in four jumps, so its D2 is larger and its bound is worse.",
             "The prescribed parameters are for the worst case: on switching data the Perceptron makes fewer mistakes "
             "than NORMA with them. Parameters that were chosen by trying are in norma-fig2.",
@@ -99,9 +100,10 @@ def _checks(made, mean, turns):
             min(promised) > 2,
         ),
         Check(
-            "NORMA does well on switching data too, where the bound says little",
+            "with the prescribed parameters NORMA makes few mistakes on switching data, where the bound says little",
             f"at most {most:.0f} mistakes where {allowed:.0f} are allowed",
             most < 0.05 * allowed,
+            ours=True,
         ),
         Check(
             "with the prescribed parameters NORMA makes fewer mistakes than the Perceptron on drifting data",
@@ -110,6 +112,7 @@ def _checks(made, mean, turns):
                 for turn in far
             ),
             ahead,
+            ours=True,
         ),
     ]
 
@@ -118,8 +121,7 @@ EXPERIMENT = Experiment(
     name="norma-bounds",
     paper="K IV, VI-A",
     title="mistake bounds beside the mistakes that were made",
-    claim="The bounds of Theorem 3 hold, are much better for a drifting than for a switching target, and have slack: "
-    "NORMA does well on switching data too.",
+    claim="The bounds of Theorem 3 hold, and are much better for a drifting than for a switching target.",
     run=run,
     seeds=10,
 )

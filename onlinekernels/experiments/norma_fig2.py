@@ -4,7 +4,7 @@ import numpy as np
 
 from onlinekernels.algorithms import ALMA, NORMA, Perceptron
 from onlinekernels.experiments.experiment import Check, Experiment, Results
-from onlinekernels.experiments.learners import UNTUNED, mistakes, untuned, watch
+from onlinekernels.experiments.learners import UNTUNED, gap, mistakes, standard_error, untuned, watch
 from onlinekernels.experiments.panels import Lines
 from onlinekernels.nouns.kernels import Gaussian
 from onlinekernels.nouns.losses import Hinge
@@ -53,9 +53,8 @@ def run(data, quick, seeds):
             "stream": stream,
             "learner": name,
             "mistakes": round(mean[stream, name]),
+            "standard error": round(standard_error(counts[stream, name]), 1),
             "paper": None if name == UNTUNED else PAPER[stream],
-            "least": min(counts[stream, name]),
-            "most": max(counts[stream, name]),
         }
         for stream, name in counts
     ]
@@ -63,41 +62,52 @@ def run(data, quick, seeds):
     return Results(
         table=table,
         panels=panels,
-        checks=[check for stream in STREAMS for check in checks(stream, {name: mean[stream, name] for name in ORDER})],
+        checks=[
+            check
+            for stream in STREAMS
+            for check in checks(stream, {name: np.array(counts[stream, name]) for name in ORDER})
+        ],
         notes=[
             f"Means over {len(seeds)} streams of {n} examples; the parameters were chosen on two others.",
-            "The paper's own streams are not described in numbers; ours are of the same kind.",
+            "The paper's own streams are not described in numbers; ours are of the same kind. A mistake is y f <= 0, K (25).",
         ],
     )
 
 
-def checks(stream, mean):
-    """K VI-A, sentence by sentence."""
-    with_margin, without = [mean[name] for name in ("ALMA", "NORMA")], [mean[name] for name in ("ALMA0", "NORMA0")]
-    return [
-        Check(
-            f"{stream}: a margin helps (NORMA and ALMA against margin 0)",
-            f"{with_margin[1]:.0f} and {with_margin[0]:.0f} against {without[1]:.0f} and {without[0]:.0f}",
-            with_margin[0] < without[0] and with_margin[1] < without[1],
-        ),
-        Check(
-            f"{stream}: regularization alone helps (NORMA0 against the Perceptron)",
-            f"{without[1]:.0f} against {mean['Perceptron']:.0f}",
-            without[1] < mean["Perceptron"],
-        ),
-        Check(
-            f"{stream}: so does ALMA0's norm bound",
-            f"{without[0]:.0f} against {mean['Perceptron']:.0f}",
-            without[0] < mean["Perceptron"],
-        ),
-    ]
+def checks(stream, counts):
+    """K VI-A, sentence by sentence. A difference counts if it is more than two standard errors."""
+    mean = {name: counts[name].mean() for name in ORDER}
+
+    def fewer(first, second):
+        gain, error = gap(counts[first], counts[second])
+        return f"{gain:.0f} fewer, with a standard error of {error:.0f}", gain > 2 * error
+
+    # The papers' five; how much is decisive K does not say.
+    papers = {name: mean[name] for name in ORDER if name != UNTUNED}
+    least, most = min(papers, key=papers.get), max(papers, key=papers.get)
+    yield Check(
+        f"{stream}: no decisive differences (none makes half as many again as another)",
+        f"{least} {papers[least]:.0f}, {most} {papers[most]:.0f}",
+        papers[most] < 1.5 * papers[least],
+    )
+    yield Check(f"{stream}: a margin helps NORMA", *fewer("NORMA", "NORMA0"))
+    yield Check(f"{stream}: a margin helps ALMA", *fewer("ALMA", "ALMA0"))
+    yield Check(f"{stream}: regularization alone helps (NORMA0 against the Perceptron)", *fewer("NORMA0", "Perceptron"))
+    yield Check(f"{stream}: so does a norm bound (ALMA0 against the Perceptron)", *fewer("ALMA0", "Perceptron"))
+    if stream == "switching":
+        yield Check(
+            "switching: NORMA works quite well there too (within a tenth of the best)",
+            f"{mean['NORMA']:.0f} mistakes, the best of the five makes {papers[least]:.0f}",
+            mean["NORMA"] <= 1.1 * papers[least],
+        )
 
 
 EXPERIMENT = Experiment(
     name="norma-fig2",
     paper="K VI-A, Fig. 2",
     title="mistakes on drifting and on switching classes",
-    claim="A positive margin is better than none, and regularization without a margin is better than the Perceptron.",
+    claim="There are no decisive differences. NORMA works well on switching data too. A positive margin is better than none, and "
+    "regularization without a margin is better than the Perceptron.",
     run=run,
-    seeds=5,
+    seeds=20,
 )

@@ -1,10 +1,10 @@
-"""What is drawn: lines, points, bars and pictures, as plain numbers until matplotlib is asked for."""
+"""What is drawn: lines, points, dots and pictures, as plain numbers until matplotlib is asked for."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Bars", "Images", "Lines", "Points", "averages", "draw"]
+__all__ = ["Dots", "Images", "Lines", "Points", "averages", "draw"]
 
 # Okabe and Ito's colours can be told apart with any kind of colour vision.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
@@ -47,6 +47,7 @@ class Lines:
     logarithmic: tuple = ()  # "x", "y" or both
     percent: bool = False
     marks: tuple = ()  # where vertical lines stand
+    shaded: tuple = ()  # stretches (from, to, what it is)
     bottom: float = None  # the lowest value that is shown; None is 0, or what there is on a logarithmic axis
     top: float = None  # the highest
     left: float = None  # where the horizontal axis begins
@@ -65,6 +66,8 @@ class Lines:
             x, y = _thinned(np.asarray(x), np.asarray(y), "x" in self.logarithmic)
             look = {"color": COLORS[line % len(COLORS)], "linestyle": STYLES[line // len(COLORS) % len(STYLES)]}
             axes.plot(x, y, label=name, linewidth=1.4, marker="o" if self.markers else None, markersize=4, **look)
+        for start, end, what in self.shaded:
+            axes.axvspan(start, end, color="#000000", alpha=0.08, linewidth=0, label=what)
         for place in self.marks:
             axes.axvline(place, color="#888888", linewidth=0.8, linestyle=":")
         if "x" in self.logarithmic:
@@ -110,13 +113,12 @@ class Points:
 
 
 @dataclass
-class Bars:
-    """Means by name, with the range of the values that they are means of."""
+class Dots:
+    """Means by name, with a bar of one standard error of the mean on each side; the axis need not begin at 0."""
 
     title: str
     y: str
     values: dict  # name: list of numbers
-    start: float = 0.0
 
     def points(self):
         for name, values in self.values.items():
@@ -124,15 +126,14 @@ class Bars:
                 yield name, number, value
 
     def draw(self, axes):
-        means = [np.mean(values) for values in self.values.values()]
-        spread = [np.std(values) for values in self.values.values()]
-        colors = [COLORS[place % len(COLORS)] for place in range(len(means))]
-        axes.bar(range(len(means)), means, yerr=spread, color=colors, capsize=3, width=0.7)
-        for place, mean in enumerate(means):
+        for place, values in enumerate(self.values.values()):
+            mean, error = np.mean(values), np.std(values, ddof=min(1, len(values) - 1)) / np.sqrt(len(values))
+            look = {"color": COLORS[place % len(COLORS)], "marker": "o", "markersize": 5, "capsize": 4}
+            axes.errorbar(place, mean, yerr=error, **look)
             text = f"{mean:.0f}" if mean >= 10 else f"{mean:.3g}"
-            axes.text(place, self.start, text, ha="center", va="bottom", color="white", fontsize=9, fontweight="bold")
-        axes.set_xticks(range(len(means)), list(self.values), rotation=30, ha="right", fontsize=8)
-        axes.set_ylim(bottom=self.start)
+            axes.annotate(text, (place, mean), (7, 0), textcoords="offset points", va="center", fontsize=8)
+        axes.set_xticks(range(len(self.values)), list(self.values), rotation=30, ha="right", fontsize=8)
+        axes.set_xlim(-0.5, len(self.values) - 0.2)
         axes.set_ylabel(self.y)
         _lighten(axes)
 

@@ -33,9 +33,11 @@ def reproduce(experiment, data, out):
 
 def report(experiment, results, data):
     """The claim, our figures beside the paper's, and the verdict, as text."""
-    lines = [described(experiment), f"claim: {experiment.claim}", ""]
+    claim = "claim, for a full run" if data.quick else "claim"
+    lines = [described(experiment), f"{claim}: {experiment.claim}", ""]
     lines += table(results.table)
-    lines += [""] + [f"  {'yes' if check.holds else 'NO '}  {check.claim}: {check.found}" for check in results.checks]
+    lines += _judged("", [check for check in results.checks if not check.ours])
+    lines += _judged("not in the paper:", [check for check in results.checks if check.ours])
     lines += [""] + [f"note: {note}" for note in results.notes]
     lines += [
         f"data: {name} from {data.sources[name]}"
@@ -44,6 +46,11 @@ def report(experiment, results, data):
     ]
     quick = " (A quick run, which says little.)" if data.quick else ""
     return "\n".join([*lines, f"verdict: {results.verdict}{quick}"])
+
+
+def _judged(title, checks):
+    lines = [f"  {'yes' if check.holds else 'NO '}  {check.claim}: {check.found}" for check in checks]
+    return [title, *lines] if lines else []
 
 
 def described(experiment):

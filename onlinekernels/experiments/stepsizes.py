@@ -3,7 +3,7 @@
 import numpy as np
 
 from onlinekernels.experiments.experiment import Check, Results
-from onlinekernels.experiments.learners import UNTUNED, guesses, untuned, watch
+from onlinekernels.experiments.learners import UNTUNED, mistaken, untuned, watch
 from onlinekernels.experiments.panels import Lines, averages
 
 __all__ = ["ADAPTED", "KERNEL_WIDTH", "SCHEDULED", "SINGLE", "compared", "rate"]
@@ -38,7 +38,7 @@ def compared(models, streams, task, classes, paper):
     for X, y in watch(streams):
         for name, model in {**models(len(y)), UNTUNED: untuned(task)}.items():
             scores, history = model.progressive(X, y, classes=classes, return_steps=True)
-            wrong.setdefault(name, []).append(guesses(model, scores) != y)
+            wrong.setdefault(name, []).append(mistaken(model.classes_, scores, y))
             steps.setdefault(name, history)
     error = {name: float(np.mean(runs)) for name, runs in wrong.items()}
     average = {name: averages(runs[0]) for name, runs in wrong.items()}

@@ -35,10 +35,11 @@ def run(data, quick, seeds):
     paper = {ADAPTED: "< 19%", SCHEDULED: "almost 90%", SINGLE: "in between"}
     error, results = compared(models, streams, "multiclass", range(10), paper)
     least = min(error.values())
+    if not quick:  # the paper's figure is for the whole counter
+        results.checks.append(Check("SVMD errs in less than 19%", rate(error[ADAPTED]), error[ADAPTED] < 0.19))
     results.checks += [
-        Check("SVMD errs in less than 19%", rate(error[ADAPTED]), error[ADAPTED] < 0.19),
         Check("the schedule hardly learns", rate(error[SCHEDULED]), error[SCHEDULED] > 0.6),
-        Check("our best learner errs in at most 9% (not in the paper)", rate(least), least <= 0.09),
+        Check("our best learner errs in at most 9%", rate(least), least <= 0.09, ours=True),
     ]
     results.notes += [
         f"Means over {len(seeds)} orders of the digits within each class. The first margin, {MARGIN:g}, is not in the "

@@ -45,7 +45,7 @@ def run(data, quick, seeds):
     return Results(
         table=table,
         panels=panels,
-        checks=[*novelty, *_checks(error)],
+        checks=[*novelty, *_checks(error, quick)],
         notes=[
             "Novelty: fixed margin 1, width 8, regularization 0.1; the paper gives only mu = 1 and memory 1. With "
             "memory 1 our step falls, to 0 in some orders, and hardly reacts; with memory 0.9 it stays and rises at "
@@ -126,14 +126,17 @@ def _buffers(data, quick):
     return table, curves, error
 
 
-def _checks(error):
+def _checks(error, quick):
     for name in (PAPERS, OURS, BEST):
         mine = [error[key] for key in error if key[0] == name]
         yield Check(
-            f"{name}: a larger buffer errs less", ", ".join(map(rate, mine)), mine == sorted(mine, reverse=True)
+            f"{name}: a larger buffer errs less",
+            ", ".join(map(rate, mine)),
+            mine == sorted(mine, reverse=True),
+            ours=name != PAPERS,
         )
     for (name, budget), (average, _) in PAPER.items():
-        if (name, budget) in error:
+        if (name, budget) in error and not quick:
             yield Check(
                 f"buffer {budget}, as in the paper: at most the paper's {average}",
                 f"{error[name, budget]:.2%}",
@@ -142,9 +145,10 @@ def _checks(error):
     for budget, bar in BARS.items():
         if (BEST, budget) in error:
             yield Check(
-                f"buffer {budget}, our best: at most {bar:.2%} (not in the paper)",
+                f"buffer {budget}, our best: at most {bar:.2%}",
                 f"{error[BEST, budget]:.2%}",
                 error[BEST, budget] <= bar,
+                ours=True,
             )
 
 

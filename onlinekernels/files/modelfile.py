@@ -30,6 +30,8 @@ NOUNS = {
     for name, cls in vars(module).items()
     if isinstance(cls, type) and issubclass(cls, Parameterized) and cls.__module__ == module.__name__
 }
+RULES = {rule.__name__: rule for rule in (getattr(algorithms, name)._rule for name in algorithms.__all__) if rule is not None}
+NOUNS.update(RULES)
 
 
 def save(model, path, *, without=(), notes=None):
@@ -117,7 +119,7 @@ def load(path, kernel=None, loss=None):
             raise ValueError(f"it lacks the parameter {min(missing)!r}")
         model = algorithm(**params)
         if header["state"] is not None:
-            if algorithm._needs_rule not in (None, plan["rule"]):
+            if type(plan["rule"]) is not (algorithm._rule or type(None)):
                 raise ValueError(f"the rule of {header['algorithm']} is not {plan['rule']!r}")
             state = dict(header["state"], plan=plan)
             state["learned"] = {name: _decoded(value, arrays) for name, value in state["learned"].items()}

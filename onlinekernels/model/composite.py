@@ -70,7 +70,7 @@ class Member:
     @staticmethod
     def _in_units(state, deviations):
         scaler = state.target_scaler
-        return deviations if scaler is None else deviations[:, None] * scaler.deviations()
+        return deviations if scaler is None else deviations[:, None] * scaler.known()[1]
 
     def mapped(self, X):
         """Rows as the model takes them."""
@@ -327,6 +327,15 @@ class Parts(State):
         """Go on with labels that may be shown in another order, which decides among equals."""
         self.labels = labels
 
+    def detected(self, scores, rho=None):
+        return scores[:, 0], self.scalar() if rho is None else rho
+
+    def scalar(self):
+        """The threshold of a detector; 0 for other tasks."""
+        return self.composition.threshold() if self.loss.task == "novelty" else 0.0
+
+    hypothesis = property(lambda self: self)  # of a single model, what has its scalar
+
     def refreshed(self, learner):
         """The state under changed parameters, of which only some may change."""
         settings = learner._settings()
@@ -395,10 +404,11 @@ def _is_regression(model):
 
 
 class OnlineComposite(OnlineLearner):
-    """Base of learners that are made of others; numbers, one or several, or classes.
+    """Base of learners that are made of others; numbers, one or several, classes, or novelty.
 
     A subclass has `_settings`, which checks its parameters and names those that must not change, and `_begin`, which makes a
-    `Composition`.
+    `Composition`, or what learns, answers and is saved as one does. For novelty what it gives instead of deviations are
+    thresholds, and it has `threshold()`.
     """
 
     kernel = None
@@ -431,7 +441,7 @@ class OnlineComposite(OnlineLearner):
             if loss.task == "regression":
                 y = validation.as_array_once(y)
                 n_targets = validation.count_targets(y)
-            else:
+            elif loss.task != "novelty":
                 labels = ManyLabels.first_seen(label_column(y, len(X)), classes)
             composition = self._begin(settings, X.shape[1], n_targets if labels is None else 0)
             state = Parts(loss, settings, X.shape[1], labels, n_targets, composition)
@@ -449,6 +459,9 @@ class OnlineComposite(OnlineLearner):
         if self.class_weight is not None:
             weights = state.class_weights(self.class_weight, y, weights, balanced, self)
         return state, X, y, weights
+
+    def _place_margin(self, state, X):
+        """Nothing: the threshold is a quantile of all scores already."""
 
     def _points(self, X, n_features=None):
         X = validation.check_points(X, n_features=n_features, dtype=np.dtype(float), owner=type(self).__name__)
@@ -494,8 +507,10 @@ class OnlineComposite(OnlineLearner):
         wanted = {"std": return_std, "interval": return_interval is not None, "proba": return_proba, "labels": return_labels}
         if return_interval is not None and not _is_regression(self):
             raise ValueError("return_interval is for numbers; classes have return_proba=True.")
-        if return_proba and _is_regression(self):
+        if return_proba and self._current_loss().task != "multiclass":
             raise ValueError("return_proba is for classes; numbers have return_std and return_interval.")
+        if return_std and self._current_loss().task == "novelty":
+            raise ValueError("return_std is for numbers and classes; a detector has thresholds.")
         coverage = None if return_interval is None else checked_coverage(return_interval)
         return self._progressive((X, y, classes, sample_weight, None), {name for name in wanted if wanted[name]}, coverage)
 
@@ -507,6 +522,8 @@ class OnlineComposite(OnlineLearner):
             joined = state.joined()
             scores, deviations, innovations = self._learn(before, state, X, y, weights)
             found = {"margins": np.zeros(len(X)), "steps": np.ones(len(X)), "std": state._numbers(deviations)}
+            if state.loss.task == "novelty":
+                found["margins"] = deviations[:, 0]
             if state.labels is not None:
                 found["std"] = deviations[:, 0]
                 there = np.arange(scores.shape[1]) < state.labels.joined_before(y, joined)[:, None]
@@ -519,13 +536,15 @@ class OnlineComposite(OnlineLearner):
                 reaches = reaches * deviations
                 found["interval"] = np.stack([state._numbers(scores - reaches), state._numbers(scores + reaches)])
             if "labels" in wanted:
-                found["labels"] = state.answers_of_their_time(scores, y, joined, None)
+                found["labels"] = state.answers_of_their_time(scores, y, joined, found["margins"])
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
         others = [found[name] for name in ("steps", "margins", "std", "interval", "proba", "labels") if name in wanted]
         return (scores, *others) if others else scores
 
     def learn_one(self, x, y=None):
         """Learn one example, 1-d; return self."""
+        if isinstance(x, np.ndarray) and x.ndim != 1:
+            raise ValueError(f"x must be 1-d for learn_one. Got shape {x.shape} instead.")
         several = self._current_loss().task == "regression" and np.size(y) > 1
         if isinstance(y, (list, np.ndarray)) and np.ndim(y) > 0 and not several:
             raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
@@ -534,7 +553,12 @@ class OnlineComposite(OnlineLearner):
     # ---- Predicting ---------------------------------------------------------------------------
 
     def predict(self, X, return_std=False):
-        """Targets or labels for the rows of X; with return_std=True also standard deviations of y, noise included."""
+        """Targets or labels for the rows of X; with return_std=True also standard deviations of y, noise included.
+
+        A detector has +1 for the ordinary and -1 for the novel rows.
+        """
+        if return_std and self._current_loss().task == "novelty":
+            raise ValueError("return_std is for numbers and classes; a detector has thresholds.")
         with self._turn.shared:
             state = self._fitted()
             scores, deviations = self._known(state, X)
@@ -588,6 +612,13 @@ class OnlineComposite(OnlineLearner):
         return sum(member.model.n_terms_ for member in state.composition.members.values() if member.rows)
 
     @learned
+    def offset_(self, state):
+        """The threshold of a detector: decision_function = score_samples - offset_."""
+        if state.loss.task != "novelty":
+            raise AttributeError("offset_ exists for novelty losses only.")
+        return state.scalar()
+
+    @learned
     def weights_(self, state):
         """How much each member counts, {name: weight}; for several targets {name: weights}. Of numbers they sum to 1."""
         weights = state.composition.stack.weights()
@@ -599,7 +630,7 @@ class OnlineComposite(OnlineLearner):
         raise AttributeError(f"{type(self).__name__} is made of several functions, and has no such attribute.")
 
     support_vectors_ = dual_coef_ = intercept_ = coef_ = norm_ = step_ = kernel_ = knots_ = regularization_ = learned(_not_of_one)
-    margin_ = width_ = offset_ = budget_ = learned(_not_of_one)
+    margin_ = width_ = budget_ = learned(_not_of_one)
 
     def _check(self):
         """Assert what must always hold."""
@@ -638,7 +669,7 @@ class OnlineComposite(OnlineLearner):
         for count in (n_features, targets):
             if type(count) is not int or not 1 <= count < 2**31:
                 raise ValueError("the numbers of features and targets make no sense")
-        if (learned["labels"] is None) != (loss.task == "regression") or targets > 1 and loss.task != "regression":
+        if (learned["labels"] is None) != (loss.task != "multiclass") or targets > 1 and loss.task != "regression":
             raise ValueError("the labels do not fit the loss")
         labels = None if learned["labels"] is None else ManyLabels.restore(learned["labels"])
         composition = self._begin(settings, n_features, 0 if labels is not None else targets)

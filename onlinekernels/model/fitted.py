@@ -155,7 +155,7 @@ class Fitted:
     @learned
     def has_offset_(self, state):
         """Whether an offset is learned beside f; the call chooses if that was left to it."""
-        return state.plan.offset or state.plan.rule == "pairwise"
+        return state.plan.offset or state.plan.rule.has_own_offset
 
     @learned
     def coef_(self, state):
@@ -193,7 +193,7 @@ class Fitted:
     @learned
     def regularization_(self, state):
         """The regularization in force; the call chooses one that is None."""
-        return state.plan.regularization
+        return state.plan.rule.regularization
 
     @learned
     def budget_(self, state):

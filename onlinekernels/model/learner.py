@@ -66,9 +66,11 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     scale : bool or RunningScaler
         Scale the features by running means and deviations first; they are learned and saved with the model.
         Points and weights of the model are then in scaled units.
-    scale_target : bool or RunningScaler
+    scale_target : bool, RunningScaler or "log"
         Numbers to predict: scale them by their running mean and deviation, learned and saved with the model. Predictions
-        and progressive scores are in your units; coefficients, the intercept and the width of the loss in scaled ones.
+        and progressive scores are in your units; coefficients, the intercept and the width of the loss in scaled ones. "log" is
+        for skewed numbers: arcsinh(y) is scaled, which is the logarithm of 2 \\|y\\| with the sign of y, and y itself well below 1.
+        Predictions are then medians.
     epochs : int
         Passes that `fit` makes; at least 1.
 
@@ -89,7 +91,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
     _budget_of_int = Recent
     _default_kernel = staticmethod(defaults.kernel)
     _takes_many = False  # whether many classes are fine although the loss is of two
-    _needs_rule = None  # the rule that methods of its own look into
+    _rule = None  # the class of its rule
+    average = False
     offset = False
     labels = None
     class_weight = None
@@ -208,6 +211,9 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state = self._state
             scores, margins = scores[:, : state.joined()], trace.get("scalars")
             units = 1.0
+            if coverage is not None:
+                half_widths = trace["half_widths"].reshape(len(X), -1)
+                ends = state.interval(scores, half_widths, known)
             if known is not None:  # what was known of the targets before each row
                 scores, units = state.target_scaler.brought_back(scores, *known)
                 margins = None if margins is None else margins * units[:, 0]
@@ -215,8 +221,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             if "std" in wanted:
                 found["std"] = state.in_units(trace["deviations"], units)
             if coverage is not None:
-                half = trace["half_widths"].reshape(len(X), -1) * units
-                found["interval"] = np.stack([state._numbers(scores - half), state._numbers(scores + half)])
+                found["interval"] = np.stack([state._numbers(end) for end in ends])
             if wanted & {"proba", "labels"}:
                 found["labels"] = state.answers_of_their_time(scores, y, joined, margins)
                 if "proba" in wanted:
@@ -529,6 +534,11 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         if name not in makers:
             return None
         return makers[name](1.0 if name == "step" and value is None else value, self)
+
+    def _in_force(self, name):
+        """What stands for a parameter that is None, in the plan or in its rule; None if nothing does."""
+        plan = self._plan() if self._state is None else self._state.plan
+        return getattr(plan, name, getattr(getattr(plan, "rule", None), name, None))
 
     # ---- Protocols ----------------------------------------------------------------------------
 

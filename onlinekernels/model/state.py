@@ -7,7 +7,7 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.arrays import check_array, check_number
-from onlinekernels._core.functions.maps import NystroemMap
+from onlinekernels._core.functions.nystroem import NystroemMap
 from onlinekernels._core.points.sparse import Rows
 from onlinekernels.model.beginning import Beginning
 from onlinekernels.model.defaults import Data
@@ -16,7 +16,7 @@ from onlinekernels.nouns.kernels import Gaussian
 from onlinekernels.nouns.maps import check_sizes
 from onlinekernels.nouns.params import same_parameters
 from onlinekernels.model.plan import Plan
-from onlinekernels.nouns.scaling import RunningScaler, in_words
+from onlinekernels.nouns.scaling import RunningScaler
 from onlinekernels.model.target_scaling import TargetScaler
 
 __all__ = ["Contribution", "State", "targets"]
@@ -38,7 +38,8 @@ class State:
         self.feature_names = None  # of the data frame that came first
         self.target_scaler = None
         if plan.scale_target:
-            self.target_scaler = TargetScaler(targets, plan.scale_target, exact=plan.second_order is not None)
+            rule = plan.rule
+            self.target_scaler = TargetScaler(targets, plan.scale_target, rule.is_posterior, rule.takes_outliers)
         self.under_way = None  # (targets, weights) that are being learned, and their scaler after all of them
         self.rows = None  # that `fit` was given, for defaults
         self.beginning = None  # the first rows of a stream, until the width of a default kernel is settled,
@@ -236,12 +237,7 @@ class State:
     def refreshed(self, learner):
         """The state under changed parameters: step and regularization may change, all else must not."""
         plan = self.settled(learner._plan())
-        for name, before, after in self.plan.differences(plan):
-            before, after = (in_words(part) if name == "scale" else repr(part) for part in (before, after))
-            raise ValueError(f"The {name!r} parameter changed after fitting, from {before} to {after}; call fit to start anew.")
-        if plan.adapts_step != self.plan.adapts_step or plan.per_feature != self.plan.per_feature:
-            what = "MetaDescent" if plan.adapts_step != self.plan.adapts_step else "per_feature=True"
-            raise ValueError(f"The 'step' parameter changed to or from {what}; call fit to start anew.")
+        self.plan.check_change(plan)
         state = copy.copy(self)
         state.plan, state.stale = plan, False
         return state
@@ -287,6 +283,12 @@ class State:
         likely = np.where(there, self.loss.probabilities(scores), 0.0)
         return self.shown((likely / np.maximum(likely.sum(axis=1, keepdims=True), 1e-300)).T).T
 
+    def interval(self, scores, reaches, known=None):
+        """(lower, upper) ends in the units of the targets; `known` of these before each row, as of now if it is None."""
+        if self.target_scaler is None:
+            return scores - reaches, scores + reaches
+        return self.target_scaler.interval(scores, reaches, *known or self.target_scaler.known())
+
     def in_units(self, deviations, units):
         """Deviations of f, which all outputs share, in units (n, targets) of each; one column where that is all there is."""
         if np.ndim(units) == 0:
@@ -308,9 +310,10 @@ class State:
     def make_ready(self):
         """Bring the engine up to date with a new plan and new labels, just before learning."""
         if self.configured is not self.plan:
-            self.hypothesis.rule.configure(**self.plan.settings())
-            if self.plan.per_feature and self.plan.step.rate != self.configured.step.rate:
-                self.function.begin_steps(float(self.plan.step.rate))
+            rule = self.plan.rule
+            self.hypothesis.rule.configure(**rule.settings())
+            if rule.per_feature and rule.step.rate != self.configured.rule.step.rate:
+                self.function.begin_steps(float(rule.step.rate))
             self.configured = self.plan
         if self.labels is not None and self.form != "one":
             outputs = self.function.outputs
@@ -337,7 +340,7 @@ class State:
             self.load_scaler(start.scaler)
         if self.target_scaler is not None:
             self.target_scaler = copy.copy(start.target_scaler)
-            self.target_scaler.memory = self.plan.scale_target
+            self.target_scaler.kind = self.plan.scale_target
         if self.plan.features is not None:
             self.function.take_map(others)
         places = self._places_of(start)
@@ -352,7 +355,7 @@ class State:
 
     def begin_with_norms(self):
         """Norms of the function that this one starts from, where they are kept."""
-        if self.plan.exact_norms:
+        if self.plan.rule.exact_norms:
             square = self.norm() ** 2
             ahead = self.norm(ahead=True) ** 2 - square if self.function.outputs.ahead else 0.0
             self.hypothesis.begin_with_square(square, max(0.0, ahead))
@@ -538,13 +541,13 @@ class State:
         if self.plan.scale:
             learned["scaler"] = self.scaler.widened(extra, fill).to_dict()
             fill = 0.0  # what a scaler has always seen is scaled to 0
-        if self.plan.features is not None or self.plan.second_order is not None and self.function.keeps == "weights":
+        if self.plan.features is not None or self.plan.rule.is_posterior and self.function.keeps == "weights":
             return State.from_dict({**learned, "n_features": width, "feature_names": None,
                                     "learned": {**function, **self.function.widened(extra, fill)}})
         if fill and "origin" not in function:
             # Points, and what is kept with them, are about the origin: about `fill`, new columns are 0.
             function["origin"] = np.zeros(self.n_features, dtype=self.function.dtype)
-        rate = self.plan.step.rate
+        rate = self.plan.rule.step.rate
         for name, value in (("points", 0.0), ("weights", 0.0), ("steps", rate), ("origin", fill)):
             if name in function:
                 sides = [(0, 0)] * (function[name].ndim - 1) + [(0, extra)]
@@ -578,6 +581,8 @@ class State:
     def from_dict(cls, learned):
         """The state that `to_dict` described; ValueError if its parts do not fit each other."""
         plan = Plan(**learned["plan"])
+        if plan.rule.is_open:
+            raise ValueError("the step or the regularization is missing")
         kind = {"binary": BinaryLabels, "multiclass": ManyLabels}.get(plan.loss.task)
         if (kind is None) != (learned["labels"] is None):
             raise ValueError("the labels do not fit the loss")
@@ -591,7 +596,7 @@ class State:
             raise ValueError("n_features is not a number of features")
         if dtype not in ("<f8", "<f4", np.dtype(float).str, np.dtype(np.float32).str):
             raise ValueError(f"points cannot be of type {dtype!r}")
-        if plan.second_order is not None and dtype[1:] == "f4":
+        if plan.rule.is_posterior and dtype[1:] == "f4":
             raise ValueError("points of a posterior cannot be of single precision")
         dtype = np.dtype(np.float32 if dtype[1:] == "f4" else np.float64)  # the object that numpy shares
         if origin is not None:
@@ -663,7 +668,7 @@ def _check_domain(kernel, learned, n_features, dtype):
 
 def _check_sizes(plan, learned, n_features, sparse, n_targets):
     """What is about to be allocated must be as large as arrays that are there; ValueError if it is not."""
-    weights = "weights" if plan.second_order is None else "mean"
+    weights = "mean" if plan.rule.is_posterior else "weights"
     if plan.features is not None:
         check_sizes(plan.features, n_features, learned, weights)
     elif plan.weight_scale is not None:

@@ -8,6 +8,10 @@ from onlinekernels._core.run import scaling as core
 __all__ = ["TargetScaler"]
 
 
+FARTHEST = 6.0  # deviations from the mean beyond which a target of a robust scaler counts for no more than that
+LARGEST = 700.0  # whose sinh is a number
+
+
 class TargetScaler:
     """Running mean and deviation of each target; a value, like a number: `advanced` gives another one.
 
@@ -18,8 +22,11 @@ class TargetScaler:
     Parameters
     ----------
     targets : int
-    memory : float
+    memory : float or "log"
+        "log": log(y + sqrt(y^2 + 1)) = arcsinh(y) is scaled instead, with memory 1.
     exact : bool
+    robust : bool
+        A target far from all others does not move the mean and the deviation much; for models that can take it as it is.
 
     >>> scaler, scaled, means, deviations = TargetScaler(1).advanced(np.array([10.0, 14.0, 12.0]), None)
     >>> scaled.tolist(), means.ravel().tolist(), deviations.ravel().tolist()
@@ -28,21 +35,31 @@ class TargetScaler:
     [12.0, 13.63]
     """
 
-    def __init__(self, targets, memory=1.0, exact=False):
-        self.memory, self.exact = memory, exact
+    def __init__(self, targets, memory=1.0, exact=False, robust=False):
+        self.kind = memory
+        self.exact, self.robust = exact, robust
         self.mean, self.square, self.count = np.zeros(targets), np.zeros(targets), 0.0
+
+    @property
+    def is_log(self):
+        return self.kind == "log"
+
+    @property
+    def memory(self):
+        return 1.0 if self.is_log else self.kind
 
     def advanced(self, y, weights):
         """(a scaler that knows y as well, y scaled, means and deviations that were known before each row).
 
         y is flat, row by row, as the engine takes it.
         """
-        fresh = TargetScaler(len(self.mean), self.memory, self.exact)
+        fresh = TargetScaler(len(self.mean), self.kind, self.exact, self.robust)
         fresh.mean[:], fresh.square[:] = self.mean, self.square
         Y = np.ascontiguousarray(y, dtype=float).reshape(-1, len(self.mean))
+        Y = np.arcsinh(Y) if self.is_log else Y
         scaled, means, deviations = np.empty_like(Y), np.empty_like(Y), np.empty_like(Y)
         fresh.count = core.advance_targets(
-            Y, weights, fresh.mean, fresh.square, self.count, self.memory, scaled, means, deviations
+            Y, weights, fresh.mean, fresh.square, self.count, self.memory, scaled, means, deviations, self._farthest()
         )
         if not np.isfinite(fresh.count):
             raise ValueError("sample_weight is too large to scale targets: the sum of the weights overflows.")
@@ -50,29 +67,50 @@ class TargetScaler:
             raise ValueError("y is too large to scale: its variance overflows. Expected values below 1e150.")
         return fresh, scaled.reshape(-1), means, deviations
 
+    def _farthest(self):
+        return FARTHEST if self.robust else np.inf
+
+    def known(self):
+        """(means, deviations, shares) that `brought_back` wants for the next example."""
+        return self.mean, np.array(core.target_deviations(self.mean, self.square, self.count)), 1.0 / (self.memory * self.count + 1.0)
+
     def restored(self, scores):
         """Scores of shape (n, targets) in the units of the targets, as of the next example."""
         return self.in_units(scores)[0]
 
     def in_units(self, scores):
         """(the same, what deviations of the scores are to be multiplied by)."""
-        return self.brought_back(scores, self.mean, self.deviations(), 1.0 / (self.memory * self.count + 1.0))
-
-    def deviations(self):
-        """The deviation of each target."""
-        return np.array(core.target_deviations(self.mean, self.square, self.count))
+        return self.brought_back(scores, *self.known())
 
     def brought_back(self, scores, means, deviations, shares):
-        """The same by means and deviations that were known before the targets, each of which has this share of all weight.
+        """The same by means and deviations that were known before the targets, each of which has this share of all weight."""
+        values, units = self._before_log(scores, means, deviations, shares)
+        return self._without_log(values), units * np.cosh(np.clip(values, -LARGEST, LARGEST)) if self.is_log else units
+
+    def interval(self, scores, reaches, means, deviations, shares):
+        """Lower and upper ends, `reaches` from the scores, in the units of the targets."""
+        values, units = self._before_log(scores, means, deviations, shares)
+        return self._without_log(values - reaches * units), self._without_log(values + reaches * units)
+
+    def _without_log(self, values):
+        return np.sinh(np.clip(values, -LARGEST, LARGEST)) if self.is_log else values
+
+    def _before_log(self, scores, means, deviations, shares):
+        """Scores, and what deviations are multiplied by, in the units of what is scaled.
 
         A target z deviations from the mean becomes z sqrt(1 - share) / sqrt(1 + share z^2) when it is taken in. No score of the
-        first examples is taken to be a target far beyond all others.
+        first examples is taken to be a target far beyond all others. Beyond what a robust scaler takes in, it is a straight line.
         """
-        if self.exact:
-            left = np.maximum(1.0 - shares * (1.0 + scores**2), 0.5)
-            scores, deviations = scores / np.sqrt(left), deviations * np.ones_like(scores)
-            return scores * deviations + means, deviations * (1.0 - shares) / left**1.5
-        return scores * deviations + means, deviations
+        if not self.exact:
+            return scores * deviations + means, deviations
+        left = np.maximum(1.0 - shares * (1.0 + scores**2), 0.5)
+        z, slope = scores / np.sqrt(left), (1.0 - shares) / left**1.5
+        if self.robust:
+            scale = np.sqrt((1.0 - shares) * (1.0 + shares * FARTHEST**2))  # of the deviation, by a target that is so far off
+            line = shares * FARTHEST * np.sign(scores) + scores * scale
+            is_far = (np.abs(line) > FARTHEST) & (shares * core.OTHERS <= 1.0)
+            z, slope = np.where(is_far, line, z), np.where(is_far, scale, slope)
+        return z * deviations + means, deviations * slope
 
     def shares(self, n, weights):
         """The share of all weight that each of the next n targets will have, shape (n, 1)."""

@@ -20,7 +20,7 @@ class LearningWarning(RuntimeWarning):
 def warn_once(state, model):
     """Warn of what the engine of a model's state has noticed, unless that was said before."""
     trouble = state.hypothesis.trouble
-    if state.warned or trouble == RESTARTED and state.plan.radius:  # who has a ball knows
+    if state.warned or trouble == RESTARTED and state.plan.rule.norm_bound:  # who has a ball knows
         return
     state.warned = True
     if trouble == RESTARTED:
@@ -68,10 +68,8 @@ def _exploded(state, trouble):
         advice.append("scale_target=True, if the targets are not")
     if trouble == STALLED:
         advice.append("normalized=True, a smaller meta_step, or a memory below 1")
-    elif state.plan.rule == "recursive":
-        advice.append("a larger noise, or another width of the kernel")
-    elif state.plan.rule == "gradient":
-        advice.append("a smaller step, or SILK, whose steps cannot overshoot")
+    elif state.plan.rule.advice is not None:
+        advice.append(state.plan.rule.advice)
     what = (
         "Learning diverges: many predictions so far were more than ten times as large as any target."
         if trouble == DIVERGED

@@ -1,13 +1,17 @@
 """Budgets: which terms of the expansion stay."""
 import numbers
 
-from onlinekernels._core.budgets import budgets as core
-from onlinekernels._core.budgets import kernelbudgets
+from onlinekernels._core.budgets.merging import MergingBudget
+from onlinekernels._core.budgets.projecting import ProjectingBudget
+from onlinekernels._core.budgets.queues import RandomBudget, RecentBudget, SublinearBudget, UnlimitedBudget, WindowBudget
+from onlinekernels._core.budgets.redundant import RedundantBudget
+from onlinekernels._core.budgets.shrinking import ShrinkingBudget
+from onlinekernels._core.budgets.smallest import SmallestBudget
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.validation import bad_parameter, check_count, check_flag, check_integer, check_part, check_share
 
 __all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear", "RandomRemoval", "Redundant", "Merging", "Projecting",
-           "Shrinking"]
+           "Reservoir", "Shrinking"]
 
 
 def check_seed(owner, name):
@@ -57,7 +61,7 @@ class Unlimited(Budget):
         pass
 
     def core(self):
-        return core.Unlimited()
+        return UnlimitedBudget()
 
 
 class Recent(Budget):
@@ -81,7 +85,7 @@ class Recent(Budget):
         self.size = size
 
     def core(self):
-        return core.Recent(int(self.size))
+        return RecentBudget(int(self.size))
 
 
 class _Latest(Budget):
@@ -116,7 +120,7 @@ class Window(_Latest):
         self.steps = steps
 
     def core(self):
-        return core.Window(int(self.steps))
+        return WindowBudget(int(self.steps))
 
 
 class Smallest(Budget):
@@ -141,7 +145,7 @@ class Smallest(Budget):
         self.size = size
 
     def core(self):
-        return core.Smallest(int(self.size))
+        return SmallestBudget(int(self.size))
 
 
 class Sublinear(_Latest):
@@ -178,7 +182,7 @@ class Sublinear(_Latest):
         self.start = start
 
     def core(self):
-        return core.Sublinear(int(self.start), float(self.exponent))
+        return SublinearBudget(int(self.start), float(self.exponent))
 
 
 class RandomRemoval(Budget):
@@ -210,7 +214,47 @@ class RandomRemoval(Budget):
         self.seed = seed
 
     def core(self):
-        return core.RandomRemoval(int(self.size), int(self.seed))
+        return RandomBudget(int(self.size), int(self.seed))
+
+
+class Reservoir(Budget):
+    """A uniform sample of all rows so far, for a `Smoother`: each of them is there with the same probability.
+
+    Rows come in bursts, and the latest ones may all be odd; a sample of all has its fair share of them. What is drawn depends
+    on the seed and the number of rows alone, so the same examples give the same sample, in chunks of any size. O(1) per row.
+
+    Parameters
+    ----------
+    {size}
+    memory : int or None
+        After how many rows the past fades: a row is there with a probability like exp(-age / memory). At least 1; less than
+        `size` counts as `size`. None is for ever.
+    seed : int
+        Another one draws other lots; at least 0.
+
+    Examples
+    --------
+    >>> from onlinekernels import Reservoir, Smoother
+    >>> model = Smoother("nunovelty", budget=Reservoir(50)).partial_fit([[float(t)] for t in range(500)])
+    >>> model.n_terms_
+    50
+    """
+
+    _size = "size"
+    _values = {"size": check_count, "seed": check_seed}
+
+    def __init__(self, size, memory=None, seed=0):
+        self.size = size
+        self.memory = memory
+        self.seed = seed
+
+    def validate(self):
+        super().validate()
+        if self.memory is not None:
+            check_count(self, "memory")
+
+    def core(self):
+        raise ValueError("Reservoir is a sample of rows, for Smoother. RandomRemoval is the budget of terms that is drawn by lot.")
 
 
 class Redundant(Budget):
@@ -259,7 +303,7 @@ class Redundant(Budget):
             raise ValueError(f"budget={self!r} needs a loss of classes: it looks at who is classified right. Got {plan.loss!r}.")
 
     def core(self):
-        return kernelbudgets.Redundant(int(self.size), bool(self.tighter), bool(self.insert_first))
+        return RedundantBudget(int(self.size), bool(self.tighter), bool(self.insert_first))
 
 
 class Merging(Budget):
@@ -308,13 +352,13 @@ class Merging(Budget):
         if not ops or ops[0]["op"] != "gaussian" or any(op["op"] not in ("scale", "shift") for op in ops[1:]):
             raise ValueError(f"budget={self!r} needs a Gaussian kernel, times or plus constants. Got {plan.kernel!r}; "
                              "Projecting works with every kernel.")
-        if plan.exact_norms:
+        if plan.rule.exact_norms:
             raise ValueError(f"budget={self!r} moves points, so that |f| cannot be kept exact here. Use Projecting.")
         if plan.relates_labels:
             raise ValueError(f"budget={self!r} needs the delta kernel between labels; a Taxonomy has another. Use Projecting.")
 
     def core(self):
-        return kernelbudgets.Merging(int(self.size))
+        return MergingBudget(int(self.size))
 
 
 class Projecting(Budget):
@@ -361,7 +405,7 @@ class Projecting(Budget):
         self.tolerance = tolerance
 
     def core(self):
-        return kernelbudgets.Projecting(int(self.size), float(self.tolerance))
+        return ProjectingBudget(int(self.size), float(self.tolerance))
 
 
 class Shrinking(Budget):
@@ -386,7 +430,7 @@ class Shrinking(Budget):
             raise ValueError(f"budget={self!r} is for mistakes of two classes: use it with Perceptron, or Forgetron.")
 
     def core(self):
-        return kernelbudgets.Shrinking(int(self.size))
+        return ShrinkingBudget(int(self.size))
 
 
 def as_budget(value, owner, of_int=Recent):

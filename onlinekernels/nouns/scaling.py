@@ -1,20 +1,16 @@
 """Scaling online: features to mean 0 and deviation 1, by what the stream has shown so far."""
-import copyreg
-import sys
-
 import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.run import scaling as core
 from onlinekernels._core.points.sparse import Rows
-from onlinekernels._core.run.turns import TakesTurns
 from onlinekernels._core.formulas.vecmath import all_finite
-from onlinekernels.nouns.params import Parameterized
+from onlinekernels.nouns.transforming import RunningTransformer
 
 __all__ = ["RunningScaler"]
 
 
-class RunningScaler(Parameterized, TakesTurns):
+class RunningScaler(RunningTransformer):
     """Scale each row by the mean and deviation of all rows up to and including it.
 
     Nothing from the future is used, so a model behind it can be judged by test-then-train. `partial_fit` of n
@@ -96,10 +92,6 @@ class RunningScaler(Parameterized, TakesTurns):
         out = np.empty_like(rows)
         core.scale(rows, mean, square, shown, count, float(self.memory), out)
         return out
-
-    def fit_transform(self, X, y=None):
-        """`fit`, then `transform`."""
-        return self.fit(X).transform(X)
 
     def progressive(self, X):
         """Take in the rows one after another, and return each scaled by what was known with it."""
@@ -190,11 +182,6 @@ class RunningScaler(Parameterized, TakesTurns):
     def _check_memory(self):
         validation.check_share(self, "memory")
 
-    def _fitted(self):
-        if self._state is None:
-            raise validation.not_fitted(self)
-        return self._state
-
     @property
     def mean_(self):
         """Mean of each feature; 0 for sparse rows, which are not centred."""
@@ -229,11 +216,6 @@ class RunningScaler(Parameterized, TakesTurns):
         if self._attribute()[4] is None:
             raise AttributeError("feature_names_in_ exists only after a data frame.")
         return np.array(self._attribute()[4], dtype=object)
-
-    def _attribute(self):
-        if self._state is None:
-            raise AttributeError("This RunningScaler instance is not fitted yet.")
-        return self._state
 
     def transform_column(self, j, values):
         """Values of feature j, scaled."""
@@ -295,31 +277,6 @@ class RunningScaler(Parameterized, TakesTurns):
             return np.asarray(input_features, dtype=object)
         return np.array(state[4] or [f"x{j}" for j in range(len(state[1]))], dtype=object)
 
-    def set_output(self, *, transform=None):
-        """Say what `transform`, `fit_transform` and `progressive` return; return self.
-
-        Parameters
-        ----------
-        transform : "default", "pandas", "polars" or None
-            Arrays, or data frames of that library; None changes nothing.
-        """
-        if transform not in (None, *_FRAMES):
-            raise validation.bad_parameter(self, "transform", "'default', 'pandas', 'polars' or None", transform)
-        if transform is not None:
-            self._sklearn_output_config = {"transform": transform}  # as scikit-learn calls it, whose clone copies it
-        return self
-
-    def _shown(self, X, out):
-        """Scaled rows as `set_output` says, or scikit-learn's own setting."""
-        sklearn = sys.modules.get("sklearn")
-        of_all = {} if sklearn is None else sklearn.get_config()
-        wanted = getattr(self, "_sklearn_output_config", {}).get("transform", of_all.get("transform_output", "default"))
-        if wanted == "default":
-            return out
-        if validation.is_sparse(out):
-            raise ValueError(f"Sparse rows cannot become a data frame: set_output(transform={wanted!r}) is for dense ones.")
-        return _FRAMES[wanted](out, self.get_feature_names_out(validation.feature_names(X)), X)
-
     def __sklearn_tags__(self):
         """What scikit-learn wants to know; it is imported only when it asks."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
@@ -331,35 +288,6 @@ class RunningScaler(Parameterized, TakesTurns):
             input_tags=InputTags(sparse=True),
         )
 
-    def __sklearn_is_fitted__(self):
-        return self._state is not None
-
-    def __reduce_ex__(self, protocol):
-        return copyreg.__newobj__, (type(self),), self.__getstate__()
-
-    def __getstate__(self):
-        kept = {name: value for name, value in self.__dict__.items() if name == "_sklearn_output_config"}
-        return {**self.get_params(deep=False), **kept, "_state": self._state}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-
-
-def _pandas_frame(out, names, X):
-    import pandas
-
-    return pandas.DataFrame(out, getattr(X, "index", None), names, copy=False)
-
-
-def _polars_frame(out, names, X):
-    import polars
-
-    return polars.DataFrame(out, list(names), orient="row")
-
-
-# How each kind of output is made of scaled rows, the names of columns, and what came in
-_FRAMES = {"default": None, "pandas": _pandas_frame, "polars": _polars_frame}
-
 
 def as_memory(value, owner, name="scale"):
     """The memory of the scaler that a user asks for: False, True or a RunningScaler; 0 for none."""
@@ -369,6 +297,15 @@ def as_memory(value, owner, name="scale"):
         raise validation.bad_parameter(owner, name, "True, False or a RunningScaler", value)
     value._check_memory()
     return float(value.memory)
+
+
+def as_target_scaling(value, owner):
+    """The same for targets, which "log" may be said of."""
+    if isinstance(value, str) and value == "log":
+        return value
+    if not isinstance(value, (bool, np.bool_, RunningScaler)):
+        raise validation.bad_parameter(owner, "scale_target", 'True, False, a RunningScaler or "log"', value)
+    return as_memory(value, owner, "scale_target")
 
 
 def in_words(memory):

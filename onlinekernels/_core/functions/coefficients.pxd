@@ -9,6 +9,9 @@ cdef enum:
     NOBODY = -1         # no slot: there is room, or nothing expires
     NEWCOMER = -2       # it is the newcomer itself that goes
 
+# Losses, or sizes, that differ by less than this are equal: then the oldest goes, whatever the rounding.
+cdef double NEARLY
+
 
 cdef class Coefficients(Tenant)
 

@@ -11,6 +11,7 @@ from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot, ok_scatter_pa
 
 cdef double TINY = 2.2250738585072014e-308      # below it numbers lose digits: folded to 0
 UNBOUNDED = 1 << 62
+NEARLY = 1.0 + 1e-9
 
 
 cdef class Budget:

@@ -14,8 +14,9 @@ from onlinekernels._core.formulas.frame cimport frame_reset
 from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.functions.terms cimport Terms
-from onlinekernels._core.functions.tree cimport FAN, LEAF, Tree
-from onlinekernels._core.functions.tree import mapping
+from onlinekernels._core.formulas.additive import mapping
+from onlinekernels._core.functions.balanced cimport FAN, LEAF
+from onlinekernels._core.functions.tree cimport Tree
 from onlinekernels._core.run.example cimport Term
 from onlinekernels._core.run.piece cimport CENTERED, OWN
 

@@ -39,6 +39,7 @@ cdef class Posterior(Function):
     cdef readonly bint classes              # outputs are labels: y is +1 for one and -1 for all others
     cdef readonly Py_ssize_t n              # coordinates of u
     cdef readonly Py_ssize_t waiting        # examples since the last place
+    cdef readonly bint doubts               # whether the covariance of u goes back to the prior's at the end of this place
     cdef Py_ssize_t capacity                # coordinates that there is room for
     cdef readonly object mean               # U, a row for each output (width, capacity)
     cdef readonly object covariance         # S (capacity, capacity)
@@ -69,6 +70,7 @@ cdef class Posterior(Function):
     cdef int relate(self, PosteriorScratch w, Py_ssize_t m) except -1
     cdef void relate_one(self, PosteriorScratch w) noexcept nogil
     cdef void absorb(self, PosteriorScratch w, const double* innovation, double deviation, bint counts) noexcept nogil
+    cdef void doubt(self) noexcept nogil
     cdef tuple take_in(self, PosteriorScratch w, const double* V, Py_ssize_t joining)
     cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 

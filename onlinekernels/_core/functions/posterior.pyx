@@ -251,7 +251,15 @@ cdef class Posterior(Function):
             memcpy(self.U + y * self.capacity, mean + y * stride, n * sizeof(double))
         for i in range(n):
             memcpy(self.S + i * self.capacity, covariance + i * stride, n * sizeof(double))
-        self.n, self.waiting = n, 0
+        if self.doubts:                         # f may be anything again, and is about what it was
+            for i in range(n):
+                memset(self.S + i * self.capacity, 0, n * sizeof(double))
+                self.S[i * self.capacity + i] = 1.0
+        self.n, self.waiting, self.doubts = n, 0, False
+
+    cdef void doubt(self) noexcept nogil:
+        """Keep the mean, and know as little of f as before the first example, from the end of this place on."""
+        self.doubts = True
 
     # ---- Predicting ---------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 """Kernels as small postfix programs over rows of inner products and distances."""
-from onlinekernels._core.functions.tree cimport ok_additive
+from onlinekernels._core.formulas.additive cimport ok_additive
 
 cdef enum OpCode:
     LINEAR = 0          # a <x, z> + b, a power of it if degree > 1

@@ -9,8 +9,8 @@ import numpy as np
 from libc.math cimport INFINITY, sqrt
 from libc.string cimport memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.functions.tree import mapping
-from onlinekernels._core.functions.tree cimport additive_kernel, ok_additive_row, ok_additive_row_f
+from onlinekernels._core.formulas.additive import mapping
+from onlinekernels._core.formulas.additive cimport additive_kernel, ok_additive_row, ok_additive_row_f
 from onlinekernels._core.formulas.vecmath cimport *
 
 CODES = {

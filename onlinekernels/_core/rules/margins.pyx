@@ -2,7 +2,7 @@
 cimport cython
 from libc.math cimport fmin, sqrt
 from onlinekernels._core.arrays import check_number
-from onlinekernels._core.budgets.kernelbudgets cimport Projecting
+from onlinekernels._core.budgets.projecting cimport ProjectingBudget
 from onlinekernels._core.formulas.moves cimport (Standing, aggressive_move, ball_move, moved_square, relaxed_move,
                                                  stand_still)
 from onlinekernels._core.functions.coefficients cimport Coefficients
@@ -176,7 +176,7 @@ cdef class Projected(Rule):
     """
     cdef readonly double tolerance
     cdef Coefficients terms
-    cdef Projecting budget
+    cdef ProjectingBudget budget
 
     def __init__(self, step, **others):
         self.forms = ("OneOutput", "LabelPair")

@@ -14,14 +14,22 @@ cdef class Recursive(Rule):
     cdef readonly Posterior posterior
     cdef readonly double noise          # variance of y about f
     cdef readonly bint estimates        # whether it is estimated while learning
+    cdef readonly double usual          # then: how large an innovation usually is, in units of what it should be
+    cdef readonly long long since       # then: examples since the first, or since the last doubt
+    cdef readonly double reference      # then: variance of y about f as it was at the last place
+    cdef readonly double surprise       # then: sum of squares of innovations in units of that, since the last place
+    cdef readonly long long surprised   # of so many examples
+    cdef readonly long long changes     # then: how often f was doubted
     cdef readonly object ratios         # (LEVELS, columns): what a Gaussian quantile must be multiplied by to cover as it says
     cdef double* ratio
     cdef Py_ssize_t columns             # at least as many as outputs
 
     cdef int set_ratios(self, ratios) except -1
     cdef double tracked(self, Py_ssize_t output, int level, double share) noexcept nogil
-    cdef void follow_coverage(self, Py_ssize_t labels, Example e) noexcept nogil
-    cdef void follow_noise(self, long long t, Py_ssize_t labels, Example e) noexcept nogil
+    cdef bint is_robust(self) noexcept nogil
+    cdef void follow_coverage(self, Py_ssize_t labels, double excess, Example e) noexcept nogil
+    cdef void follow_noise(self, double square, Example e) noexcept nogil
+    cdef void look_for_a_change(self, double square, Example e) noexcept nogil
 
 
 @cython.final

@@ -12,7 +12,7 @@ from onlinekernels._core.rules.forms cimport Form
 from onlinekernels._core.formulas.moves cimport Standing, stand_still
 from onlinekernels._core.functions.function cimport Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.functions.posterior cimport ROUNDING, Posterior, PosteriorScratch
+from onlinekernels._core.functions.posterior cimport PLACE, ROUNDING, Posterior, PosteriorScratch
 from onlinekernels._core.rules.rule cimport Rule
 from onlinekernels._core.run.example cimport MOVE, Example
 
@@ -24,6 +24,17 @@ cdef double[LEVELS] QUANTILE = (0.12566134685507413, 0.2533471031357998, 0.38532
                                 1.6448536269514715, 1.9599639845400536, 2.5758293035489)
 cdef double GAIN = 0.1              # of the tracked ratios
 cdef double LEAST_NOISE = 1e-10     # what an estimate does not fall below
+cdef double OUTLIER = 4.0           # usual innovations beyond which one counts for no more than that
+cdef double CHANGE = 3.0             # times the usual square of innovations after which f is doubted
+
+
+cdef inline double size_of(const double* innovations, Py_ssize_t n) noexcept nogil:
+    """Root of the mean square."""
+    cdef Py_ssize_t l
+    cdef double square = 0.0
+    for l in range(n):
+        square += innovations[l] * innovations[l] / n
+    return sqrt(square)
 
 
 def level_of(double coverage):
@@ -60,7 +71,7 @@ cdef class Recursive(Rule):
 
     def __init__(self, step, Posterior posterior, double noise, bint estimates=False, **others):
         self.forms = ("Innovations",)
-        self.posterior, self.noise = posterior, noise
+        self.posterior, self.noise, self.usual, self.reference = posterior, noise, 1.0, noise
         self.set_ratios(np.ones((LEVELS, posterior.width)))
         self.configure(step, noise, estimates)
 
@@ -91,18 +102,30 @@ cdef class Recursive(Rule):
             weight = noise = 0.0
         e.view.weight = weight
         e.deviation = sqrt(e.variance + fmax(noise, fmax(ROUNDING * k, 1e-300)))
+        if self.is_robust() and weight > 0.0:
+            e.deviation *= fmax(1.0, size_of(e.innovation, self.posterior.width) / e.deviation / (OUTLIER * fmax(self.usual, 1.0)))
         for c in range(self.posterior.width):
             e.innovation[c] = e.innovation[c] / e.deviation if weight > 0.0 else 0.0
 
+    cdef bint is_robust(self) noexcept nogil:
+        """Whether outliers and changes are looked for: numbers, whose noise is not known. Classes cannot be far off."""
+        return self.estimates and not self.posterior.classes
+
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
+        cdef double square, excess = 1.0        # by how much the deviation was raised, for an outlier
         labels = self.posterior.outputs.joined
         if e.view.weight > 0.0 and labels > 0:
+            if self.is_robust():
+                excess = e.deviation / sqrt(e.variance + self.noise / e.view.weight)
             if not self.posterior.classes:
-                self.follow_coverage(labels, e)
+                self.follow_coverage(labels, excess, e)
             if self.estimates:
-                self.follow_noise(now.t, labels, e)
+                square = (excess * size_of(e.innovation, labels)) ** 2
+                if self.is_robust():
+                    self.look_for_a_change(square, e)
+                self.follow_noise(square, e)
 
-    cdef void follow_coverage(self, Py_ssize_t labels, Example e) noexcept nogil:
+    cdef void follow_coverage(self, Py_ssize_t labels, double excess, Example e) noexcept nogil:
         """Each ratio grows if the innovation was beyond its quantile and shrinks otherwise, so that it balances."""
         cdef Py_ssize_t l, level
         cdef double* ratio
@@ -110,18 +133,32 @@ cdef class Recursive(Rule):
         for level in range(LEVELS):
             for l in range(labels):
                 ratio = self.ratio + level * self.columns + l
-                beyond = fabs(e.innovation[l]) > QUANTILE[level] * ratio[0]
+                beyond = excess * fabs(e.innovation[l]) > QUANTILE[level] * ratio[0]
                 ratio[0] *= exp(GAIN * ((1.0 if beyond else 0.0) - (1.0 - COVERAGE[level])))
                 ratio[0] = fmin(fmax(ratio[0], 1e-6), 1e6)
 
-    cdef void follow_noise(self, long long t, Py_ssize_t labels, Example e) noexcept nogil:
+    cdef void follow_noise(self, double square, Example e) noexcept nogil:
         """A step up the likelihood of the innovation, in log noise; an outlier counts for little."""
-        cdef Py_ssize_t l
-        cdef double square = 0.0, share = self.noise / (e.view.weight * e.deviation * e.deviation)
-        for l in range(labels):
-            square += e.innovation[l] * e.innovation[l] / labels
-        self.noise *= exp(fmax(0.01, 0.5 / sqrt(<double> t + 1.0)) * share * fmin(square - 1.0, 5.0))
+        cdef double share = self.noise / (e.view.weight * e.variance + self.noise)
+        self.noise *= exp(fmax(0.01, 0.5 / sqrt(<double> self.since + 1.0)) * share * fmin(square - 1.0, 5.0))
         self.noise = fmax(self.noise, LEAST_NOISE)
+        self.since += 1
+
+    cdef void look_for_a_change(self, double square, Example e) noexcept nogil:
+        """Doubt all that is known of f if the innovations of a whole place are much larger than they used to be.
+
+        Some outliers are no change: none counts for more than 9.
+        """
+        cdef double raw = square * (e.variance + self.noise / e.view.weight)
+        self.surprise += fmin(raw / (e.variance + self.reference / e.view.weight), 9.0)
+        self.surprised += 1
+        self.usual *= exp(fmax(0.05, 2.0 / (self.since + 2.0)) * (1.0 if square > (0.6745 * self.usual) ** 2 else -1.0))
+        if self.posterior.waiting == PLACE - 1:     # the last one before a place
+            if self.surprised >= PLACE // 2 and self.surprise > CHANGE * self.surprised:
+                self.posterior.doubt()
+                self.changes += 1
+                self.since = 0
+            self.surprise, self.surprised, self.reference = 0.0, 0, self.noise * fmax(self.usual, 1.0) ** 2
 
     cdef void follow(self, Scratch w, Example e) noexcept nogil:
         self.posterior.absorb(<PosteriorScratch> w, e.innovation, e.deviation, e.view.weight > 0.0)
@@ -147,16 +184,28 @@ cdef class Recursive(Rule):
         return np.array([factor * self.tracked(output, level, share) for output in range(self.posterior.width)])
 
     def state(self, Py_ssize_t labels):
-        return {"noise": self.noise, "ratios": self.ratios[:, :labels].copy()}
+        return {"noise": self.noise, "ratios": self.ratios[:, :labels].copy(), "usual": self.usual, "since": self.since,
+                "reference": self.reference, "surprise": self.surprise, "surprised": self.surprised, "changes": self.changes,
+                "doubts": bool(self.posterior.doubts)}
 
     def check_state(self, state):
         check_number(state["noise"], "noise", 0.0)
         ratios = check_array(state["ratios"], "ratios", np.float64, (LEVELS, state["labels"]))
         if state["noise"] == 0.0 or ratios.size and not (1e-7 < ratios.min() and ratios.max() < 1e7):
             raise ValueError("the noise or the ratios are not positive numbers that make sense")
+        for name in ("usual", "reference", "surprise"):
+            check_number(state[name], name, 0.0)
+        for name in ("since", "surprised", "changes"):
+            if type(state[name]) is not int or state[name] < 0:
+                raise ValueError(f"{name} is not a number of examples")
+        if state["usual"] == 0.0 or state["reference"] == 0.0 or type(state["doubts"]) is not bool:
+            raise ValueError("what innovations usually are makes no sense")
 
     def restore(self, state):
-        self.noise = state["noise"]
+        self.noise, self.usual, self.reference, self.surprise = (state[name] for name in ("noise", "usual", "reference", "surprise"))
+        self.since, self.surprised, self.changes = state["since"], state["surprised"], state["changes"]
+        if state["doubts"]:
+            self.posterior.doubt()
         self.ratios[:, :state["labels"]] = state["ratios"]
 
 

@@ -5,7 +5,7 @@ small where one of them is rare: then the rare ones would dominate every distanc
 `first` and `second` are the values that a feature has shown, equal if it is one, NaN if there are more than two.
 """
 import numpy as np
-from libc.math cimport NAN, fabs, sqrt
+from libc.math cimport INFINITY, NAN, fabs, fmax, fmin, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.points.sparse cimport Rows
@@ -13,6 +13,7 @@ from onlinekernels._core.run.piece cimport SCALED, Piece
 
 
 cdef double ROUNDING = 1e-14        # a spread below this fraction of the mean is rounding: the feature is constant
+OTHERS = 16                         # times its weight that a number must have beside it to be called far off
 cdef double CHANGE = sqrt(2.0)      # as far as two values of a scaled number are apart, in the root mean square
 
 
@@ -167,14 +168,17 @@ def divisors(mean, const double[::1] square, const double[:, ::1] shown, double 
 
 
 def advance_targets(const double[:, ::1] Y, const double[::1] weights, double[::1] mean, double[::1] square,
-                    double count, double memory, double[:, ::1] out, double[:, ::1] means, double[:, ::1] deviations):
+                    double count, double memory, double[:, ::1] out, double[:, ::1] means, double[:, ::1] deviations,
+                    double farthest=INFINITY):
     """Take in the rows of Y in order; each goes to `out` scaled by what is known including itself.
+
+    farthest: deviations from the mean beyond which a number counts for no more than that, unless there are few others.
 
     means, deviations: what was known before each row, by which a prediction of it is brought back to its units.
     Others as in `advance`; a row counts for its weight.
     """
     cdef Py_ssize_t i, j, n = Y.shape[0], d = Y.shape[1]
-    cdef double delta, weight = 1.0
+    cdef double delta, y, weight = 1.0, few = OTHERS
     with nogil:
         for i in range(n):
             for j in range(d):
@@ -185,9 +189,12 @@ def advance_targets(const double[:, ::1] Y, const double[::1] weights, double[::
             if weight > 0.0:
                 count = memory * count + weight
                 for j in range(d):
-                    delta = Y[i, j] - mean[j]
+                    y = Y[i, j]
+                    if square[j] > 0.0 and weight * few <= count:
+                        y = fmin(fmax(y, mean[j] - farthest * deviations[i, j]), mean[j] + farthest * deviations[i, j])
+                    delta = y - mean[j]
                     mean[j] += weight * delta / count
-                    square[j] = memory * square[j] + weight * delta * (Y[i, j] - mean[j])
+                    square[j] = memory * square[j] + weight * delta * (y - mean[j])
             for j in range(d):
                 out[i, j] = (Y[i, j] - mean[j]) / deviation(mean[j], square[j], count)
     return count

@@ -1,45 +1,11 @@
-"""Budgets: which terms of a function stay."""
+"""A budget that keeps the terms with the largest coefficients, in a heap."""
 cimport cython
 from onlinekernels._core.functions.coefficients cimport Budget, Coefficients
 from onlinekernels._core.points.dictionary cimport Table
 
 
 @cython.final
-cdef class Unlimited(Budget):
-    pass
-
-
-cdef class Queue(Budget):
-    cdef Table orders
-    cdef Py_ssize_t* order              # slots in a circle, the oldest term's at `first`
-    cdef Py_ssize_t room, first, n
-
-    cdef Py_ssize_t oldest(self) noexcept nogil
-
-
-@cython.final
-cdef class Recent(Queue):
-    pass
-
-
-@cython.final
-cdef class RandomRemoval(Queue):
-    cdef readonly unsigned long long seed
-
-
-cdef class Window(Queue):
-    cdef readonly long long steps
-
-    cdef long long length(self, long long t) noexcept nogil
-
-
-@cython.final
-cdef class Sublinear(Window):
-    cdef readonly double exponent
-
-
-@cython.final
-cdef class Smallest(Budget):
+cdef class SmallestBudget(Budget):
     cdef Table keys, heaps
     cdef double* key                    # of each slot: size of its stored coefficient, which only a fold changes
     cdef Py_ssize_t* heap               # slots, the smallest (key, birthday) first

@@ -1,0 +1,164 @@
+"""A budget that projects what goes onto what stays."""
+import numpy as np
+from libc.math cimport fmax, fmin
+from onlinekernels._core.budgets.span cimport Span
+from onlinekernels._core.functions.coefficients cimport NEARLY, NEWCOMER, NOBODY, Budget, Coefficients
+from onlinekernels._core.functions.function cimport Scratch
+from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.piece cimport Piece
+
+
+cdef class ProjectingBudget(Budget):
+    """What goes is projected onto what stays: the others get what they can represent of it.
+
+    Parameters
+    ----------
+    size : int
+    tolerance : float
+        A newcomer of which this part or less of k(x, x) is orthogonal to the others never enters.
+    """
+
+    def __init__(self, long long size, double tolerance):
+        self.most = size
+        self.tolerance = tolerance
+        self.looks_at_newcomers = True
+        self.span = Span()
+
+    def let_newcomers_yield(self):
+        """When it is full, those that are there stay."""
+        self.newcomers_yield = True
+
+    cdef double look(self, Coefficients terms, const double* values, double own) noexcept nogil:
+        """What part of the newcomer is orthogonal to the terms."""
+        if not self.span.looked:
+            self.span.look(values, terms.dictionary.start, own)
+        return self.span.residual / own
+
+    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
+        cdef Py_ssize_t place = self.span.n, slot
+        cdef bint spanned = self.look(terms, w.piece.values, w.piece.own[i]) <= fmax(self.tolerance, self.floor)
+        if not spanned and not term.stays_out:
+            if terms.count < self.most:
+                self.span.append()
+                self.expected = True
+                return NOBODY
+            if not self.newcomers_yield:
+                place = self.cheapest(self.span, terms, term)
+        if place == self.span.n:
+            self.share_out_newcomer(terms, term)
+            return NEWCOMER
+        slot = self.span.order[place]
+        self.span.append()
+        self.residual = self.span.leave(place)
+        self.share_out(terms, term, &w.old, slot, place)
+        self.expected = True
+        return slot
+
+    cdef Py_ssize_t cheapest(self, Span span, Coefficients terms, const Term* term) noexcept nogil:
+        """Whose projection onto the others and the newcomer loses least: a place in the span, its end for the newcomer."""
+        cdef Py_ssize_t j, k, row
+        cdef double* loss = span.column         # free to use
+        cdef double coefficient, least, share
+        least = 0.0
+        for k in range(term.n):
+            least += term.stored[k] * term.stored[k]
+        least *= span.residual
+        for j in range(span.n):
+            loss[j] = 0.0
+            for row in range(terms.rows):
+                coefficient = terms.column(span.order[j])[row * terms.stored.capacity]
+                loss[j] += coefficient * coefficient
+            share = span.shares[j]
+            loss[j] /= span.spike[j] + share * share / span.residual
+            least = fmin(least, loss[j])
+        for j in range(span.n):
+            if loss[j] <= least * NEARLY:
+                return j
+        return span.n
+
+    cdef void share_out_newcomer(self, Coefficients terms, const Term* term) noexcept nogil:
+        cdef Py_ssize_t k, j, row
+        cdef int channel
+        cdef double* stored
+        cdef double value
+        self.residual = self.span.residual
+        self.span.looked = False
+        for channel in range(terms.channels):
+            for k in range(term.n):
+                value = term.stored[channel * term.n + k]
+                stored = terms.column(0) + (channel * terms.rows + term.labels[k]) * terms.stored.capacity
+                for j in range(self.span.n):
+                    stored[self.span.order[j]] += value * self.span.shares[j]
+
+    cdef void share_out(self, Coefficients terms, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place) noexcept nogil:
+        """What the term in a slot leaves to the others and to the newcomer, which has a coefficient for every output then.
+
+        It has left the span, where it was in a place.
+        """
+        cdef Py_ssize_t row, k, j, n = self.span.n - 1      # the last is the newcomer
+        cdef int channel
+        cdef const double* column = self.span.column
+        cdef double* stored
+        cdef double value
+        terms.read(slot, old)
+        for row in range(terms.channels * terms.rows):
+            value = -old.stored[row] * self.residual
+            stored = terms.column(0) + row * terms.stored.capacity
+            for j in range(place):
+                stored[self.span.order[j]] += value * column[j]
+            for j in range(place, n):
+                stored[self.span.order[j]] += value * column[j + 1]
+            old.stored[row] = value * column[n + 1]
+        for channel in range(terms.channels):
+            for k in range(term.n):
+                old.stored[channel * terms.rows + term.labels[k]] += term.stored[channel * term.n + k]
+        term.n = terms.rows
+        for row in range(terms.rows):
+            term.labels[row] = <int> row
+        for row in range(terms.channels * terms.rows):
+            term.stored[row] = old.stored[row]
+
+    cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+        self.span.order[self.span.n - 1] = slot
+        self.expected = False
+
+    cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+        cdef Py_ssize_t place = 0
+        if self.expected:                       # it has made room for a newcomer
+            return
+        while self.span.order[place] != slot:
+            place += 1
+        self.span.leave(place)
+
+    cdef int begin(self, Coefficients terms) except -1:
+        self.floor = 1e-10 if terms.dictionary.dtype == np.float64 else 1e-5
+        return 0
+
+    cdef int prepare(self, Coefficients terms, Py_ssize_t capacity) except -1:
+        if self.span.room < capacity + 1:
+            self.span.make_room(capacity + 1)
+        return 0
+
+    cdef void arrange(self, Coefficients terms) noexcept nogil:
+        """The span follows the terms whatever their slots are called."""
+        if terms.count == self.span.n:          # otherwise a state is about to be restored
+            terms.list_slots(self.span.order)
+
+    def state(self, Coefficients terms, slots):
+        return self.span.state()
+
+    def check_numbers(self, state, Py_ssize_t n):
+        self.span.check_state(state, n, 1e-10)
+
+    def restore(self, Coefficients terms, state):
+        self.span.restore(state, np.argsort(state["birthdays"], kind="stable"))
+
+    def _check(self, Coefficients terms):
+        Budget._check(self, terms)
+        order = self.span.order_array[:self.span.n]
+        assert sorted(order.tolist()) == np.flatnonzero(terms.mine.array[0]).tolist()
+        assert (np.diff(terms.dictionary.birthdays.array[0, order]) > 0).all()
+        inverse = np.linalg.inv(np.triu(self.span.array[:self.span.n, :self.span.n])) if self.span.n else np.zeros((0, 0))
+        own, spike = self.span.array[self.span.room:self.span.room + 2, :self.span.n]
+        assert np.allclose(own, np.diag(self.span.gram()), rtol=1e-6)
+        assert np.allclose(spike, (inverse**2).sum(axis=1), rtol=1e-3), "the inverse's diagonal is worn"

@@ -1,0 +1,38 @@
+"""Budgets that keep all terms, or the latest, or those that a lot spares."""
+cimport cython
+from onlinekernels._core.functions.coefficients cimport Budget, Coefficients
+from onlinekernels._core.points.dictionary cimport Table
+
+
+@cython.final
+cdef class UnlimitedBudget(Budget):
+    pass
+
+
+cdef class Queue(Budget):
+    cdef Table orders
+    cdef Py_ssize_t* order              # slots in a circle, the oldest term's at `first`
+    cdef Py_ssize_t room, first, n
+
+    cdef Py_ssize_t oldest(self) noexcept nogil
+
+
+@cython.final
+cdef class RecentBudget(Queue):
+    pass
+
+
+@cython.final
+cdef class RandomBudget(Queue):
+    cdef readonly unsigned long long seed
+
+
+cdef class WindowBudget(Queue):
+    cdef readonly long long steps
+
+    cdef long long length(self, long long t) noexcept nogil
+
+
+@cython.final
+cdef class SublinearBudget(WindowBudget):
+    cdef readonly double exponent

@@ -1,0 +1,137 @@
+"""Budgets that remove the term which is classified best without itself."""
+import numpy as np
+from libc.math cimport INFINITY, fabs
+from libc.string cimport memset
+from onlinekernels._core.budgets.pairs cimport PairBudget
+from onlinekernels._core.formulas.vecmath cimport ok_dot
+from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY, Coefficients
+from onlinekernels._core.functions.function cimport Scratch
+from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.piece cimport Piece
+
+
+cdef class RedundantBudget(PairBudget):
+    """The term that is classified best without itself goes: Crammer, Kandola, Singer (2003).
+
+    Or (`tighter`) the one without which the fewest terms are classified wrongly, of those the one that is classified best:
+    Weston, Bordes, Bottou (2005). The label of a term is where its largest coefficient is, or with one output its sign.
+
+    The newcomer is the slot behind those in use. Either it is one of the terms already (`insert_first`), and may be the one
+    that goes, or f is what it was without it.
+
+    Parameters
+    ----------
+    size : int
+    tighter, insert_first : bool
+    """
+
+    def __init__(self, long long size, bint tighter, bint insert_first):
+        self.most = size
+        self.tighter = tighter
+        self.insert_first = insert_first
+        self.looks_at_newcomers = True
+
+    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
+        cdef Py_ssize_t slot, best = NOBODY, newcomer = terms.dictionary.stop, mistakes, fewest = newcomer + 1
+        cdef double largest = -INFINITY, margin, slack
+        self.take_row(terms, w.piece, i)
+        if terms.count < self.most:
+            return NOBODY
+        self.take_scores(terms, term)
+        for slot in range(terms.dictionary.start, newcomer + 1):
+            if self.counts(terms, slot):
+                margin = self.margin_without(terms, slot, slot)
+                mistakes = self.mistakes_without(terms, slot) if self.tighter else 0
+                slack = 0.0 if best == NOBODY else 1e-9 * fabs(largest)
+                if mistakes < fewest or mistakes == fewest and (margin > largest + slack or (
+                        margin >= largest - slack and slot != newcomer
+                        and terms.dictionary.born(slot) < terms.dictionary.born(best))):
+                    best, fewest, largest = slot, mistakes, margin
+        return NEWCOMER if best == newcomer else best
+
+    cdef bint counts(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+        """Whether a slot has a term that is looked at."""
+        return self.insert_first if slot == terms.dictionary.stop else terms.holds(slot)
+
+    cdef void take_scores(self, Coefficients terms, const Term* term) noexcept nogil:
+        """f at all points that count, and the newcomer's coefficients."""
+        cdef Py_ssize_t slot, row, k, start = terms.dictionary.start, stop = terms.dictionary.stop
+        cdef const double* stored
+        cdef double* scores
+        self.used = <double*> self.score_table.data
+        self.coming = self.used + terms.rows
+        self.scores = self.coming + terms.rows
+        self.side = self.scores + (self.score_table.capacity + 1) * terms.rows
+        memset(self.coming, 0, terms.rows * sizeof(double))
+        for k in range(term.n if self.insert_first else 0):
+            self.coming[term.labels[k]] = term.stored[k]
+        for slot in range(start, stop):         # slots that are not held have no coefficient; their numbers must not count
+            if not terms.holds(slot):
+                self.row[slot - start] = 0.0
+                for k in range(start, stop):
+                    (<double*> self.pairs.data)[k * self.pairs.capacity + slot] = 0.0
+        for row in range(terms.rows):
+            stored = terms.column(start) + row * terms.stored.capacity
+            scores = self.scores + row
+            self.used[row] = self.coming[row] != 0.0
+            for slot in range(start, stop):
+                self.used[row] = 1.0 if stored[slot - start] != 0.0 else self.used[row]
+                scores[slot * terms.rows] = self.coming[row] * self.row[slot - start] + ok_dot(
+                    stored, <double*> self.pairs.data + slot * self.pairs.capacity + start, stop - start)
+            scores[stop * terms.rows] = self.coming[row] * self.own + ok_dot(stored, self.row, stop - start)
+        for slot in range(start, stop + 1 if terms.rows == 1 else start):
+            self.side[slot] = 1.0 if (self.coming if slot == stop else terms.column(slot))[0] > 0.0 else -1.0
+            if not self.counts(terms, slot):    # it is never a mistake
+                self.side[slot] = self.scores[slot] = 1.0
+
+    cdef double margin_without(self, Coefficients terms, Py_ssize_t slot, Py_ssize_t other) noexcept nogil:
+        """By how much f without another term gives the point of a slot its own label."""
+        cdef Py_ssize_t row, label = 0, start = terms.dictionary.start, stop = terms.dictionary.stop
+        cdef Py_ssize_t capacity = 1 if slot == stop else terms.stored.capacity
+        cdef Py_ssize_t step = 1 if other == stop else terms.stored.capacity
+        cdef const double* own = self.coming if slot == stop else terms.column(slot)
+        cdef const double* gone = self.coming if other == stop else terms.column(other)
+        cdef const double* scores = self.scores + slot * terms.rows
+        cdef double k, best = -INFINITY, score
+        if slot < stop and other < stop:
+            k = (<double*> self.pairs.data)[slot * self.pairs.capacity + other]
+        else:
+            k = self.own if slot == other else self.row[min(slot, other) - start]
+        if terms.rows == 1:
+            return self.side[slot] * (scores[0] - gone[0] * k)
+        for row in range(terms.rows):
+            if own[row * capacity] > own[label * capacity]:
+                label = row
+        for row in range(terms.rows):
+            score = scores[row] - gone[row * step] * k
+            if row != label and self.used[row] != 0.0 and score > best:
+                best = score
+        return scores[label] - gone[label * step] * k - best
+
+    cdef Py_ssize_t mistakes_without(self, Coefficients terms, Py_ssize_t other) noexcept nogil:
+        cdef Py_ssize_t slot, first = terms.dictionary.start, stop = terms.dictionary.stop, mistakes = 0
+        cdef const double* values
+        cdef double gone
+        if terms.rows == 1:                     # the same, without a question inside: most of the time is spent here
+            gone = self.coming[0] if other == stop else terms.column(other)[0]
+            values = self.row - first if other == stop else <double*> self.pairs.data + other * self.pairs.capacity
+            for slot in range(first, stop):
+                mistakes += self.side[slot] * (self.scores[slot] - gone * values[slot]) <= 0.0
+            first = stop
+        for slot in range(first, stop + 1):
+            if self.counts(terms, slot) and self.margin_without(terms, slot, other) <= 0.0:
+                mistakes += 1
+        return mistakes
+
+    cdef int begin(self, Coefficients terms) except -1:
+        PairBudget.begin(self, terms)
+        self.score_table = terms.dictionary.new_table(score_rows(terms.rows))
+        return 0
+
+    cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1:
+        return self.score_table.set_array(np.zeros((score_rows(rows), terms.dictionary.capacity)))
+
+
+cdef Py_ssize_t score_rows(Py_ssize_t rows) noexcept:
+    """Numbers per slot that have room for all of `take_scores`: with one slot, 2 for each output, and 2 slots' scores and sides."""
+    return 4 * rows + 2

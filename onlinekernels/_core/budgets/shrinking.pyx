@@ -1,0 +1,67 @@
+"""A budget that scales f down before the oldest term goes: the Forgetron's."""
+from libc.math cimport fabs, fmax, sqrt
+from onlinekernels._core.arrays import check_number
+from onlinekernels._core.budgets.pairs cimport PairBudget
+from onlinekernels._core.functions.coefficients cimport NOBODY, Coefficients
+from onlinekernels._core.functions.function cimport Scratch
+from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.piece cimport Piece
+
+
+cdef class ShrinkingBudget(PairBudget):
+    """The oldest term goes, after all of f has been shrunk: the self-tuned Forgetron (Dekel, Shalev-Shwartz, Singer 2008).
+
+    With sigma the oldest term's absolute coefficient and mu the margin of its point, both with the newcomer there, a removal
+    after shrinking by phi costs at most Psi = (sigma phi)^2 + 2 sigma phi - 2 sigma phi^2 mu. phi is as large as can
+    be such that the sum of these, Q, stays within 15/32 of the number of mistakes, M.
+
+    Parameters
+    ----------
+    size : int
+    """
+
+    def __init__(self, long long size):
+        self.most = size
+        self.looks_at_newcomers = True
+
+    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
+        cdef Py_ssize_t slot, oldest = NOBODY, start = terms.dictionary.start
+        cdef const double* stored = terms.column(0)
+        cdef const double* values
+        cdef double frame, sigma, score, square, rest, phi = 1.0
+        self.take_row(terms, w.piece, i)
+        self.mistakes += 1
+        if terms.count < self.most:
+            return NOBODY
+        for slot in range(start, terms.dictionary.stop):
+            if terms.holds(slot) and (oldest == NOBODY or terms.dictionary.born(slot) < terms.dictionary.born(oldest)):
+                oldest = slot
+        values = <double*> self.pairs.data + oldest * self.pairs.capacity
+        score = term.stored[0] * self.row[oldest - start]
+        for slot in range(start, terms.dictionary.stop):
+            if terms.holds(slot):
+                score += stored[slot] * values[slot]
+        frame = term.alpha[0] / term.stored[0]
+        sigma = fabs(frame * stored[oldest])
+        square = sigma * sigma - 2.0 * frame * stored[oldest] * frame * score
+        rest = 15.0 / 32.0 * self.mistakes - self.damage
+        if square + 2.0 * sigma > rest:         # the smaller root of square phi^2 + 2 sigma phi = rest
+            phi = rest / (sigma + sqrt(fmax(0.0, sigma * sigma + square * rest)))
+        self.damage += phi * (square * phi + 2.0 * sigma)
+        self.shrink = phi
+        return oldest
+
+    def state(self, Coefficients terms, slots):
+        return {**PairBudget.state(self, terms, slots), "mistakes": int(self.mistakes), "damage": self.damage}
+
+    def check_numbers(self, state, Py_ssize_t n):
+        PairBudget.check_numbers(self, state, n)
+        check_number(state["damage"], "damage")
+        if type(state["mistakes"]) is not int or not n <= state["mistakes"] < 1 << 62:
+            raise ValueError("mistakes is not a number of terms that entered")
+        if state["damage"] > 15.0 / 32.0 * state["mistakes"] * (1.0 + 1e-9):
+            raise ValueError("the damage is more than it may be")
+
+    def restore(self, Coefficients terms, state):
+        PairBudget.restore(self, terms, state)
+        self.mistakes, self.damage = state["mistakes"], state["damage"]

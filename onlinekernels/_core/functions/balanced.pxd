@@ -1,0 +1,76 @@
+"""Balanced trees, one per coordinate, whose nodes keep sums over all that is below them."""
+
+cdef enum:
+    LEAF = 32               # keys in a leaf
+    FAN = 16                # children of a node
+    HEADER = 8              # numbers at the start of a block: one cache line; its size is the first int
+    NOWHERE = -1
+
+# Where things are in a block, in doubles
+cdef enum:
+    KEYS = HEADER                           # leaf: keys, ascending, then infinity
+    COUNTS = KEYS + LEAF                    # leaf: int32, terms with this key
+    VALUES = COUNTS + LEAF // 2             # leaf: (rows, LEAF) coefficients, then (facts, LEAF)
+    HIGH = HEADER                           # node: largest key of each child, then infinity
+    LOW = HIGH + FAN                        # node: smallest key of each child
+    CHILD = LOW + FAN                       # node: int32
+    SUMS = CHILD + FAN // 2                 # node: (rows, dims, FAN)
+
+cdef struct Blocks:
+    # Blocks of one kind in one array; free ones are chained.
+    Py_ssize_t block        # doubles in a block
+    Py_ssize_t capacity
+    Py_ssize_t used         # blocks that have ever been given out
+    Py_ssize_t free         # how many of them are free again
+    int first_free
+    double* data
+
+
+cdef class BalancedTree:
+    cdef readonly int dims                  # sums per block, output and channel
+    cdef readonly Py_ssize_t facts          # numbers that a leaf keeps beside each key: values of the user's functions
+    cdef readonly Py_ssize_t stride         # numbers of a place: the key and its facts
+    cdef readonly Py_ssize_t n_coordinates
+    cdef readonly Py_ssize_t rows           # numbers per term: channels * outputs
+    cdef Blocks leaves
+    cdef Blocks nodes
+    cdef object leaf_array, node_array, root_array, height_array, all_rows_array
+    cdef int* root                          # per coordinate: a leaf at height 0, else a node, or NOWHERE
+    cdef int* height
+    cdef const int* all_rows                # 0, 1, ..., rows - 1
+
+    cdef void put(self, const double* x, const double* values, const int* touched, Py_ssize_t n) noexcept nogil
+    cdef bint has(self, const double* x) noexcept nogil
+    cdef void take(self, const double* x, const double* values, const int* touched, Py_ssize_t n) noexcept nogil
+    cdef void clear(self) noexcept nogil
+    cdef reserve(self, Py_ssize_t newcomers)
+    cdef reserve_blocks(self, Py_ssize_t leaves, Py_ssize_t nodes)
+    cdef grown(self, Blocks* store, array, Py_ssize_t wanted)
+    cdef check_coordinate(self, Py_ssize_t j)
+    cdef double* leaf(self, int i) noexcept nogil
+    cdef double* node(self, int i) noexcept nogil
+    cdef int new_block(self, Blocks* store, Py_ssize_t padded) noexcept nogil
+    cdef void free_block(self, Blocks* store, int i) noexcept nogil
+    cdef int size_of(self, int block, int level) noexcept nogil
+    cdef void put_key(self, Py_ssize_t j, const double* key, const double* values, const int* touched,
+                      Py_ssize_t n) noexcept nogil
+    cdef int insert_below(self, int block, int level, const double* key, const double* values, const int* touched,
+                    Py_ssize_t n, bint* everything) noexcept nogil
+    cdef int insert_in_leaf(self, int block, const double* key, const double* values, const int* touched,
+                            Py_ssize_t n, bint* everything) noexcept nogil
+    cdef void insert_child(self, int block, Py_ssize_t at, int child, int level) noexcept nogil
+    cdef void remove_below(self, int block, int level, double key, const double* values, const int* touched,
+                     Py_ssize_t n, bint* everything) noexcept nogil
+    cdef void remove_in_leaf(self, int block, double key, const double* values, const int* touched,
+                             Py_ssize_t n) noexcept nogil
+    cdef void remove_child(self, int block, Py_ssize_t at) noexcept nogil
+    cdef bint merge(self, int block, Py_ssize_t at, int level) noexcept nogil
+    cdef int split(self, int block, int level) noexcept nogil
+    cdef void move_entries(self, int source, Py_ssize_t first, Py_ssize_t n, int target, Py_ssize_t at,
+                           int level) noexcept nogil
+    cdef void refresh(self, int block, Py_ssize_t at, int level, const int* touched, Py_ssize_t n,
+                      bint* everything) noexcept nogil
+    cdef void refresh_below(self, int block, int level) noexcept nogil
+    cdef collect(self, int block, int level, list leaf_blocks, list sizes)
+    cdef build(self, Py_ssize_t j, keys, counts, values, sizes)
+    cdef ends(self, int block, int level)

@@ -1,0 +1,330 @@
+"""Local averages: votes, means or densities of the rows near an example, by kernel weights.
+
+    f(x) = sum_i k(x_i, x) y_i / sum_i k(x_i, x)
+
+over rows that are kept in slots. Weights are taken in logarithms, relative to the nearest row's, so that an example far from
+all rows still has nearest neighbours. A piece of examples has all its distances by one matrix product; those of rows
+that enter within the piece are patched from the piece's own, so chunks are exact.
+"""
+import numpy as np
+from libc.math cimport INFINITY, log, sqrt
+from libc.string cimport memcpy
+from onlinekernels._core.arrays import check_array
+from onlinekernels._core.formulas.lots cimport reservoir_slot
+from onlinekernels._core.formulas.vecmath cimport ok_distance_row, ok_exp_array, ok_l1_block
+
+cdef enum:
+    NUMBERS = 0
+    LABELS = 1
+    DENSITY = 2
+    PIECE = 128         # examples whose distances are taken together
+    MOST = 4000000      # distances at a time
+    NEAREST = 64        # neighbours that may be the unit of distances
+
+cdef double NEGLIGIBLE = 36.8       # weights below exp(-36.8), 1e-16, of the nearest row's do not count
+cdef double FADING = 0.99           # of the mean squared error that a lone neighbour's answer is expected to have
+
+TASKS = {"numbers": NUMBERS, "labels": LABELS, "density": DENSITY}
+
+
+cdef class LocalRows:
+    """Rows in slots, and local averages of what they say.
+
+    Parameters
+    ----------
+    task : "numbers", "labels" or "density"
+    n_features : int
+    targets : int
+        Numbers that a row says; 1 for labels.
+    rate : float
+        k = exp(-rate |x - z|^2), or exp(-rate |x - z|_1).
+    city_block : bool
+        Whether distances are |x - z|_1.
+    size : int
+        How many rows are kept.
+    uniform, memory, seed
+        Whether they are a uniform sample of all, and not the latest; see `reservoir_slot`.
+    neighbour : int
+        Distances are in units of that to so near a row; 0 for none.
+    """
+
+    cdef readonly int task
+    cdef readonly Py_ssize_t n_features, targets, size, neighbour
+    cdef readonly double rate
+    cdef readonly bint city_block, uniform
+    cdef readonly long long memory, t
+    cdef readonly unsigned long long seed
+    cdef readonly object origin             # what rows are kept about: the first one
+    cdef readonly object points, squares, values, weights, usual
+
+    def __init__(self, task, Py_ssize_t n_features, Py_ssize_t targets, double rate, bint city_block, Py_ssize_t size,
+                 bint uniform=False, long long memory=0, unsigned long long seed=0, Py_ssize_t neighbour=0):
+        self.task = TASKS[task]
+        self.n_features, self.targets, self.rate, self.city_block = n_features, targets, rate, city_block
+        self.size, self.uniform, self.memory, self.seed = size, uniform, memory, seed
+        self.neighbour = neighbour
+        self.origin = None
+        self.make_room(0)
+        self.usual = np.zeros(targets + 1)  # fading sums of squared errors, and of their weights
+
+    cdef make_room(self, Py_ssize_t n):
+        """Room for n rows, or a few more; nothing that is kept changes."""
+        cdef Py_ssize_t room = min(self.size, max(2 * n, 16))
+        if self.points is not None and len(self.points) >= min(n, self.size):
+            return
+        found = []
+        for old, shape in ((self.points, (room, self.n_features)), (self.squares, (room,)), (self.values, (room, self.targets)),
+                           (self.weights, (room,))):
+            array = np.zeros(shape)
+            if old is not None:
+                array[:len(old)] = old
+            found.append(array)
+        self.points, self.squares, self.values, self.weights = found
+
+    @property
+    def n(self):
+        """How many rows are kept."""
+        return min(self.t, self.size)
+
+    def slots(self, Py_ssize_t n):
+        """Where the next n rows go; -1 for nowhere."""
+        cdef Py_ssize_t i
+        cdef Py_ssize_t[::1] found = np.empty(n, dtype=np.intp)
+        for i in range(n):
+            if self.uniform:
+                found[i] = reservoir_slot(self.t + i, self.size, self.memory, self.seed)
+            else:
+                found[i] = <Py_ssize_t> ((self.t + i) % self.size)
+        return np.asarray(found)
+
+    def about(self, X):
+        """Rows about the origin."""
+        return np.ascontiguousarray(X - self.origin)
+
+    def distances(self, X, points, squares):
+        """Squared or city-block distances of rows to points, all about the origin."""
+        cdef const double[:, ::1] left = X, right
+        cdef double[:, ::1] out
+        cdef const double[::1] own, other
+        cdef Py_ssize_t i, m = len(X), n = len(points)
+        if m == 0 or n == 0:
+            return np.zeros((m, n))
+        if self.city_block:
+            right, found = np.ascontiguousarray(points), np.empty((m, n))
+            out = found
+            with nogil:
+                ok_l1_block(&left[0, 0], m, &right[0, 0], n, self.n_features, &out[0, 0], n)
+            return found
+        found = np.matmul(X, points.T)
+        out, own, other = found, np.einsum("ij,ij->i", X, X), squares
+        with nogil:
+            for i in range(m):
+                ok_distance_row(&out[i, 0], &other[0], own[i], 1.0, &out[i, 0], n)
+        return found
+
+    def learn(self, X, Y, weights, scores, deviations):
+        """Scores and deviations just before each row, which is learned; all is checked, and Y has a row for each.
+
+        Each piece is all or nothing: `t` says how far it got.
+        """
+        cdef Py_ssize_t done = 0, rows
+        while done < len(X):
+            rows = min(len(X) - done, PIECE, max(1, MOST // max(1, self.size)))
+            part = slice(done, done + rows)
+            self.piece(X[part], Y[part], weights[part], scores[part], deviations[part])
+            done += rows
+
+    def piece(self, X, Y, weights, scores, deviations):
+        cdef Py_ssize_t b = len(X), before = self.n, outputs = scores.shape[1], i, s, slot, filled = before, columns
+        if self.origin is None:
+            self.origin = X[0].copy()
+        X = self.about(X)
+        slots = self.slots(b)
+        columns = min(self.size, before + b)
+        self.make_room(columns)
+        found = np.empty((b, columns))
+        found[:, :before] = self.distances(X, self.points[:before], self.squares[:before])
+        own_squares = np.einsum("ij,ij->i", X, X)
+        cdef double[:, ::1] table = found
+        cdef const double[:, ::1] own = self.distances(X, X, own_squares), Xs = X, Ys = np.ascontiguousarray(Y, dtype=float)
+        cdef const double[::1] ws = np.ascontiguousarray(weights, dtype=float), xx = own_squares
+        cdef const Py_ssize_t[::1] place = slots
+        # What is kept changes while the piece is looked at: here, and for good at its end
+        said, counts, errors = self.values[:columns].copy(), self.weights[:columns].copy(), self.usual.copy()
+        cdef double[:, ::1] values = said, out = scores, spread = deviations
+        cdef double[::1] weight = counts, usual = errors
+        cdef Scratch scratch = Scratch(columns, outputs)
+        cdef double[:, ::1] kept = self.points, kept_values = self.values
+        cdef double[::1] kept_squares = self.squares, kept_weights = self.weights, kept_usual = self.usual
+        with nogil:
+            for i in range(b):
+                for s in range(i):
+                    if place[s] >= 0:
+                        table[i, place[s]] = own[i, s]
+                self.average(&table[i, 0], &values[0, 0], &weight[0], filled, &usual[0], scratch, &out[i, 0], outputs,
+                             &spread[i, 0])
+                if self.task == NUMBERS:
+                    self.learn_errors(&out[i, 0], &Ys[i, 0], ws[i], &usual[0])
+                slot = place[i]
+                if slot >= 0:
+                    memcpy(&values[slot, 0], &Ys[i, 0], self.targets * sizeof(double))
+                    weight[slot] = ws[i]
+                    filled = max(filled, slot + 1)
+            for i in range(b):
+                slot = place[i]
+                if slot >= 0:
+                    memcpy(&kept[slot, 0], &Xs[i, 0], self.n_features * sizeof(double))
+                    memcpy(&kept_values[slot, 0], &Ys[i, 0], self.targets * sizeof(double))
+                    kept_squares[slot], kept_weights[slot] = xx[i], ws[i]
+            kept_usual[:] = usual
+            self.t += b
+
+    cdef void learn_errors(self, const double* score, const double* y, double weight, double* usual) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.targets):
+            usual[j] = FADING * usual[j] + weight * (y[j] - score[j]) ** 2
+        usual[self.targets] = FADING * usual[self.targets] + weight
+
+    def scores(self, X, Py_ssize_t outputs):
+        """(scores, deviations) as of now."""
+        found, deviations = np.zeros((len(X), outputs)), np.zeros((len(X), self.targets))
+        cdef double[:, ::1] out = found, spread = deviations, values = self.values, table
+        cdef double[::1] weight = self.weights, usual = self.usual
+        cdef Py_ssize_t i, begin, rows, n = self.n
+        cdef Scratch scratch = Scratch(max(1, n), outputs)
+        cdef double nothing = 0.0
+        begin = 0
+        while begin < len(X):
+            rows = min(len(X) - begin, max(1, MOST // max(1, n)))
+            here = self.about(X[begin:begin + rows]) if n else np.zeros((rows, self.n_features))
+            near = self.distances(here, self.points[:n], self.squares[:n])
+            table = near if n else np.zeros((rows, 1))
+            with nogil:
+                for i in range(rows):
+                    self.average(&table[i, 0], &values[0, 0], &weight[0], n, &usual[0], scratch, &out[begin + i, 0], outputs,
+                                 &spread[begin + i, 0])
+            begin += rows
+        return found, deviations
+
+    cdef void average(self, const double* distance, const double* values, const double* weight, Py_ssize_t n,
+                      const double* usual, Scratch scratch, double* out, Py_ssize_t outputs, double* spread) noexcept nogil:
+        """What rows at these distances say together."""
+        cdef Py_ssize_t i, j, chosen = 0
+        cdef double nearest = INFINITY, rate = self.rate, limit, total = 0.0, squares = 0.0, all_weights = 0.0, unit = 1.0
+        cdef double effective, mean, square, usual_square
+        cdef Py_ssize_t* index = scratch.index
+        cdef double* share = scratch.share
+        for i in range(n):
+            nearest = distance[i] if distance[i] < nearest and weight[i] > 0.0 else nearest
+        if nearest == INFINITY:
+            for j in range(outputs):
+                out[j] = -1.0 if self.task == LABELS else 0.0
+            for j in range(self.targets):
+                spread[j] = 1.0
+            return
+        if self.neighbour:
+            unit = self.unit_of(distance, weight, n)
+            rate /= unit
+        limit = nearest + NEGLIGIBLE / rate
+        for i in range(n):
+            if distance[i] <= limit and weight[i] > 0.0:
+                index[chosen], share[chosen] = i, -rate * (distance[i] - nearest)
+                chosen += 1
+        ok_exp_array(share, share, chosen)
+        for i in range(chosen):
+            share[i] *= weight[index[i]]
+            total += share[i]
+            squares += share[i] * share[i]
+        if self.task == LABELS:
+            for j in range(outputs):
+                out[j] = 0.0
+            for i in range(chosen):
+                out[<Py_ssize_t> values[index[i]]] += share[i]
+            for j in range(outputs):
+                out[j] = 2.0 * out[j] / total - 1.0
+            spread[0] = 1.0
+        elif self.task == NUMBERS:
+            effective = total * total / squares
+            for j in range(self.targets):
+                mean = square = 0.0
+                for i in range(chosen):
+                    mean += share[i] * values[index[i] * self.targets + j]
+                mean /= total
+                for i in range(chosen):
+                    square += share[i] * (values[index[i] * self.targets + j] - mean) ** 2
+                out[j] = mean
+                usual_square = usual[j] / usual[self.targets] if usual[self.targets] > 0.0 else 1.0
+                spread[j] = sqrt((effective * square / total + usual_square) / (effective + 1.0))
+        else:
+            for i in range(n):
+                all_weights += weight[i]
+            # of a density: the kernel has the integral 1
+            out[0] = log(total / all_weights) - rate * nearest + self.n_features * self.log_height(rate)
+            spread[0] = 1.0
+
+    cdef double log_height(self, double rate) noexcept nogil:
+        """Logarithm of the kernel's height per feature: sqrt(rate / pi), or rate / 2."""
+        return log(0.5 * rate) if self.city_block else 0.5 * log(rate / 3.141592653589793)
+
+    cdef double unit_of(self, const double* distance, const double* weight, Py_ssize_t n) noexcept nogil:
+        """Distance to the row that is so near; to the farthest if there are fewer. Never 0."""
+        cdef double best[NEAREST]
+        cdef Py_ssize_t i, j, found = 0
+        for i in range(n):
+            if weight[i] > 0.0 and (found < self.neighbour or distance[i] < best[found - 1]):
+                j = found if found < self.neighbour else found - 1
+                while j > 0 and best[j - 1] > distance[i]:
+                    best[j] = best[j - 1]
+                    j -= 1
+                best[j] = distance[i]
+                found = found + 1 if found < self.neighbour else found
+        return best[found - 1] if best[found - 1] > 1e-100 else 1e-100
+
+    def state(self):
+        """What is kept, by name."""
+        n = self.n
+        found = {"t": int(self.t), "points": self.points[:n].copy(), "values": self.values[:n].copy(),
+                 "weights": self.weights[:n].copy(), "usual": self.usual.copy()}
+        if self.origin is not None:
+            found["origin"] = self.origin.copy()
+        return found
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it makes no sense."""
+        t = state["t"]
+        if type(t) is not int or t < 0 or (t > 0) != ("origin" in state):
+            raise ValueError("t is not a number of rows")
+        n = min(t, self.size)
+        points = check_array(state["points"], "points", np.float64, (n, self.n_features))
+        values = check_array(state["values"], "values", np.float64, (n, self.targets))
+        weights = check_array(state["weights"], "weights", np.float64, (n,))
+        usual = check_array(state["usual"], "usual", np.float64, (self.targets + 1,))
+        origin = check_array(state["origin"], "origin", np.float64, (self.n_features,)) if t else None
+        if (weights < 0.0).any() or (usual < 0.0).any():
+            raise ValueError("the weights of rows are negative")
+        if self.task == LABELS and not ((values >= 0) & (values == np.floor(values))).all():
+            raise ValueError("the rows that are kept have labels that are none")
+        self.t = 0
+        self.make_room(n)
+        self.points[:n], self.values[:n], self.weights[:n] = points, values, weights
+        self.squares[:n] = np.einsum("ij,ij->i", points, points)
+        self.usual, self.origin, self.t = usual.copy(), None if origin is None else origin.copy(), t
+
+    def _check(self):
+        """Assert what must always hold."""
+        assert len(self.points) == len(self.values) == len(self.weights) >= self.n
+        assert np.allclose(self.squares[:self.n], np.einsum("ij,ij->i", self.points[:self.n], self.points[:self.n]))
+
+
+cdef class Scratch:
+    """Memory of one call."""
+
+    cdef Py_ssize_t* index
+    cdef double* share
+    cdef object arrays
+
+    def __init__(self, Py_ssize_t n, Py_ssize_t outputs):
+        cdef Py_ssize_t[::1] index = np.empty(n, dtype=np.intp)
+        cdef double[::1] share = np.empty(n)
+        self.arrays = index, share
+        self.index, self.share = &index[0], &share[0]

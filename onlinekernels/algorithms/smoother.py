@@ -1,0 +1,169 @@
+"""Local averages over a budget of rows."""
+import numpy as np
+
+from onlinekernels import validation
+from onlinekernels.model.composite import OnlineComposite
+from onlinekernels.model.fitted import learned
+from onlinekernels.model.smoothing import Smoothing
+from onlinekernels.nouns.budgets import Recent, Reservoir
+from onlinekernels.nouns.kernels import Gaussian, Laplacian, as_kernel
+from onlinekernels.nouns.losses import MulticlassSquared, NuNovelty, Squared, as_loss
+from onlinekernels.nouns.scaling import as_memory
+
+__all__ = ["Smoother"]
+
+NEIGHBOUR, WIDTH = 3, 0.5  # whose distance is the unit where nothing is said, and the kernel's width in it
+FARTHEST = 64  # neighbour whose distance may be the unit
+
+
+class Smoother(OnlineComposite):
+    """Local averages: what the rows near an example say, weighted by a kernel, over a budget of rows.
+
+    f(x) = sum_i k(x_i, x) y_i / sum_i k(x_i, x). The loss decides what is averaged: numbers (the regression of Nadaraya and
+    Watson), votes for classes (Parzen's), or nothing but the weights themselves, the log density of a detector. There are no
+    coefficients, so nothing has to converge: what is kept counts at once, and what has left counts no more.
+
+    Weights are taken in logarithms: however far an example is from all rows, it has nearest neighbours.
+
+    Parameters
+    ----------
+    loss : Squared, MulticlassSquared, NuNovelty, their names or None
+        "squared" is for numbers, one or several, "multiclass_squared" for two or many classes, "nunovelty" for a detector,
+        whose threshold is the quantile nu of all scores so far. None is for numbers.
+    kernel : Gaussian, Laplacian, their names or None
+        How weights fall with the distance. None is a Gaussian whose width is half the distance to the third nearest row.
+    budget : int, Recent or Reservoir
+        Which rows are kept: the latest so many, or a uniform sample of all.
+    neighbours : int or None
+        The unit of distances is that to so near a row, wherever an example is; at least 1 and at most 64. None is for
+        distances as they are.
+    {class_weight}
+    {scale}
+    {epochs}
+
+    {Attributes}
+
+    See Also
+    --------
+    KRLS : a posterior, which also knows what lies between and beyond its points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import Smoother
+    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(500, 1))
+    >>> model = Smoother("squared").partial_fit(X, np.sin(X[:, 0]))
+    >>> model.predict([[1.0], [2.0]]).round(2)
+    array([0.85, 0.91])
+    >>> detector = Smoother("nunovelty", "gaussian").partial_fit(X)
+    >>> detector.predict([[0.5], [9.0]])
+    array([ 1, -1])
+    """
+
+    def __init__(self, loss=None, kernel=None, *, budget=1000, neighbours=None, class_weight=None, scale=False, epochs=1):
+        self.loss = loss
+        self.kernel = kernel
+        self.budget = budget
+        self.neighbours = neighbours
+        self.class_weight = class_weight
+        self.scale = scale
+        self.epochs = epochs
+
+    def _settings(self):
+        loss = as_loss("squared" if self.loss is None else self.loss, self)
+        if type(loss) not in (Squared, MulticlassSquared, NuNovelty):
+            raise ValueError("The 'loss' parameter of Smoother must be 'squared' for numbers, 'multiclass_squared' for classes "
+                             f"or 'nunovelty' for a detector. Got {loss!r} instead.")
+        loss.validate()
+        kernel, neighbour = self.kernel, 0
+        if kernel is None:
+            kernel, neighbour = Gaussian(WIDTH), NEIGHBOUR
+        kernel = as_kernel(kernel, self)
+        if type(kernel) not in (Gaussian, Laplacian):
+            raise validation.bad_parameter(self, "kernel", "a Gaussian, a Laplacian or None: weights that fall with the distance",
+                                           self.kernel)
+        kernel.validate()
+        if self.neighbours is not None:
+            neighbour = validation.check_integer(self, "neighbours", 1, FARTHEST)
+        return {
+            "task": loss.task,
+            "nu": float(loss.nu) if loss.task == "novelty" else 0.0,
+            "kernel": kernel,
+            "budget": self._rows_kept(),
+            "neighbour": neighbour,
+            "memory": as_memory(self.scale, self),
+        }
+
+    def _rows_kept(self):
+        budget = self.budget
+        if isinstance(budget, (Recent, Reservoir)):
+            budget.validate()
+            return budget
+        if budget is None or isinstance(budget, (float, str)) or not np.isscalar(budget):
+            raise validation.bad_parameter(self, "budget", "an integer of at least 1, a Recent or a Reservoir", budget)
+        return Recent(validation.check_count(self, "budget"))
+
+    def _begin(self, settings, n_features, targets):
+        kernel, budget = settings["kernel"], settings["budget"]
+        city_block = isinstance(kernel, Laplacian)
+        rate = float(kernel.rate) if city_block else 0.5 / float(kernel.width) ** 2
+        sample = {"uniform": True, "memory": budget.memory or 0, "seed": int(budget.seed)} if isinstance(budget, Reservoir) else {}
+        rows = {"n_features": n_features, "targets": max(1, targets), "rate": rate, "city_block": city_block,
+                "size": int(budget.size), "neighbour": settings["neighbour"], **sample}
+        return Smoothing(settings["task"], rows, settings["memory"], settings["nu"])
+
+    @learned
+    def n_terms_(self, state):
+        """Number of rows that are kept."""
+        return int(state.composition.rows.n)
+
+    @learned
+    def support_vectors_(self, state):
+        """The rows that are kept, scaled as they came where rows are scaled."""
+        return state.composition.kept()[0]
+
+    weights_ = property(lambda self: self._none("weights_"), doc="Does not exist: there are no members.")
+
+    def _none(self, name):
+        raise AttributeError(f"Smoother has no {name}: it is not made of others.")
+
+    def contributions(self, x, top=5, label=None):
+        """Which rows that are kept speak for a prediction, and how much; see `KRLS.contributions`.
+
+        ``kernel`` is the row's share of all weights, and ``coefficient`` what it says: its target, or +1 and -1 for and against
+        the label; for a detector 1.
+        """
+        from onlinekernels.model.state import Contribution
+
+        if top is not None:
+            validation.check_integer(_Given(top), "top", 0)
+        with self._turn.shared:
+            state = self._fitted()
+            composition = state.composition
+            row = self._points([x], state.n_features)
+            points, said = composition.kept()
+            scores, _ = self._known(state, row)
+            if state.labels is not None:
+                place = state._output(scores, label)
+                said = np.where(said[:, 0] == place, 1.0, -1.0)
+            else:
+                state._output(scores, label)
+                said = said[:, 0] if state.loss.task == "regression" else np.ones(len(points))
+            rows = composition.rows
+            here = rows.about(composition.scaled(row))
+            distances = rows.distances(here, rows.points[: rows.n], rows.squares[: rows.n])[0]
+            counted = rows.weights[: rows.n] > 0.0
+            unit = np.sort(distances[counted])[: rows.neighbour][-1] if rows.neighbour else 1.0
+            shares = rows.weights[: rows.n] * np.exp(-rows.rate / max(unit, 1e-100) * (distances - distances[counted].min()))
+            shares = shares / shares.sum()
+        values = shares * said
+        order = np.argsort(-np.abs(values), kind="stable")[:top]
+        return [Contribution(float(values[i]), int(i), points[i], float(said[i]), float(shares[i])) for i in order]
+
+
+class _Given:
+    """An argument, to be checked as a parameter is."""
+
+    def __init__(self, top):
+        self.top = top
+

@@ -1,0 +1,140 @@
+"""Local averages behind a running scaler, with a threshold where they are densities: what a `Smoother` has learned."""
+import numpy as np
+
+from onlinekernels._core.functions.smoothing import LocalRows
+from onlinekernels._core.run.ranks import Ranks
+from onlinekernels.model.composite import RECALLED
+from onlinekernels.nouns.scaling import RunningScaler
+
+__all__ = ["Smoothing"]
+
+PIECE = 128  # rows that are learned together, or not at all
+SCORES = 2000  # that a threshold is the quantile of
+YOUNG = 500  # rows at most before scores are worth remembering: those of few rows are too low, and would stay
+
+
+class Smoothing:
+    """Rows that are kept, scaled as they came, and what they say of others. It learns as a `Composition` does.
+
+    Parameters
+    ----------
+    task : "regression", "multiclass" or "novelty"
+    rows : dict
+        Arguments of `LocalRows`.
+    memory : float
+        Of the scaler; 0 for none.
+    nu : float
+        The share of scores below the threshold; for novelty.
+    """
+
+    members = {}
+
+    def __init__(self, task, rows, memory, nu=0.0):
+        self.task, self.nu, self.memory = task, nu, memory
+        self.targets = 0 if task == "multiclass" else rows["targets"]
+        self.joined = 0
+        kinds = {"regression": "numbers", "multiclass": "labels", "novelty": "density"}
+        self.rows = LocalRows(kinds[task], **rows)
+        self.scaler = RunningScaler(memory) if memory else None
+        self.ahead = None  # (the scaler after the piece that is being learned, t after it)
+        self.innovations = np.zeros((0, self.targets if task == "regression" else 0))
+        self.past = Ranks(1, SCORES) if task == "novelty" else None
+        self.young = min(YOUNG, rows["size"])
+
+    @property
+    def t(self):
+        """Number of rows learned."""
+        return int(self.rows.t)
+
+    def _current_scaler(self):
+        """The scaler as it belongs to the rows; an interrupted piece was learned, or it was not."""
+        if self.ahead is not None:
+            scaler, t = self.ahead
+            self.scaler = scaler if t == self.rows.t else self.scaler
+            self.ahead = None
+        return self.scaler
+
+    def learn(self, X, y, weights, outputs):
+        """(scores (n, outputs), deviations or thresholds (n, groups), innovations before the first row and of each)."""
+        n, groups = len(X), max(1, self.targets)
+        scores, deviations, fresh, done = np.zeros((n, outputs)), np.zeros((n, groups)), [self.innovations], 0
+        Y, weights = y.reshape(n, -1), np.ones(n) if weights is None else weights
+        while done < n:
+            ahead = self.young - self.t if self.t < self.young else PIECE  # the sample of scores begins anew at a fixed place
+            part = slice(done, min(n, done + min(ahead, PIECE)))
+            self._piece(X[part], Y[part], weights[part], scores[part], deviations[part])
+            if self.task == "regression":
+                fresh.append(np.abs(Y[part] - scores[part]) / np.maximum(deviations[part], 1e-300))
+                self.innovations = np.concatenate([self.innovations, fresh[-1]])[-RECALLED:]
+            done = part.stop
+        return scores, deviations, np.concatenate(fresh)
+
+    def _piece(self, X, Y, weights, scores, deviations):
+        scaler = self._current_scaler()
+        if scaler is not None:
+            fresh, X = scaler.advanced(X)
+            self.ahead = fresh, self.t + len(X)
+        is_first = self.t == 0
+        self.rows.piece(X, Y, weights, scores, deviations)
+        self._current_scaler()
+        if not self.targets:
+            self.joined = max(self.joined, int(Y.max()) + 1)
+        if self.past is not None:
+            if is_first:
+                deviations[0] = -np.inf  # nothing is known, and nothing is novel
+            begin = 1 if is_first else 0
+            limits = np.zeros(len(X) - begin)
+            self.past.advance(scores[begin:], limits, self.nu)
+            deviations[begin:, 0] = limits
+            if self.t == self.young:
+                self.past.clear()
+
+    def threshold(self):
+        """The score below which a share nu of all has been."""
+        return self.past.quantile(self.nu)
+
+    def scores(self, X):
+        """(scores (n, outputs), deviations (n, groups)) as of now."""
+        return self.rows.scores(self.scaled(X), self.targets or self.joined)
+
+    def scaled(self, X):
+        """Rows as they are compared with those that are kept."""
+        scaler = self._current_scaler()
+        return X if scaler is None or scaler._state is None else scaler.scaled(X)
+
+    def kept(self):
+        """(rows, what they say) that are kept, in the units of the features where they are not scaled."""
+        n = self.rows.n
+        return (self.rows.points[:n] + self.rows.origin, self.rows.values[:n]) if n else (np.zeros((0, 1)), np.zeros((0, 1)))
+
+    def state(self):
+        """What is learned, by name."""
+        scaler = self._current_scaler()
+        found = {"joined": self.joined, "innovations": self.innovations, "rows": self.rows.state()}
+        if scaler is not None:
+            found["scaler"] = scaler.to_dict()
+        if self.past is not None:
+            found["past"] = self.past.state()
+        return found
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it makes no sense."""
+        if type(state["joined"]) is not int or state["joined"] < 0:
+            raise ValueError("joined is not a number of labels")
+        innovations = np.array(state["innovations"], dtype=float)
+        fits = innovations.ndim == 2 and innovations.shape[1:] == self.innovations.shape[1:] and len(innovations) <= RECALLED
+        if not fits or not (innovations >= 0.0).all():
+            raise ValueError("the innovations make no sense")
+        self.rows.restore(state["rows"])
+        if not self.targets and self.rows.n and self.rows.values[: self.rows.n].max() >= state["joined"]:
+            raise ValueError("the rows that are kept have labels that are none")
+        self.joined, self.innovations = state["joined"], innovations
+        if self.scaler is not None:
+            self.scaler.restore(state["scaler"], self.rows.n_features)
+        if self.past is not None:
+            self.past.restore(state["past"])
+
+    def _check(self):
+        """Assert what must always hold."""
+        self.rows._check()
+        assert self.past is None or self.past._check() is None

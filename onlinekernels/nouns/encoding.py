@@ -1,0 +1,574 @@
+"""Encoding online: tables of numbers, words, dates and holes as rows of numbers, by what the stream has shown so far."""
+import functools
+import numbers
+import warnings
+from collections import namedtuple
+
+import numpy as np
+
+from onlinekernels import validation
+from onlinekernels._core.formulas.vecmath import all_finite
+from onlinekernels._core.run import encoding as core
+from onlinekernels.nouns.transforming import RunningTransformer
+from onlinekernels.nouns.values import DAY, NO_TIME, hash_of, instants_of, is_missing, kind_of, numbers_of, word_of
+from onlinekernels.validation.tables import Table
+
+__all__ = ["RunningEncoder"]
+
+KINDS = ("number", "word", "date")
+CYCLES = ("day", "week", "year")
+YEAR = 365.2425 * DAY
+
+
+class RunningEncoder(RunningTransformer):
+    """Make rows of numbers of whatever comes: data frames, dictionaries, structured arrays, lists of mixed rows, arrays.
+
+    Each row is encoded by what was known before it, and then taken in. So nothing from the future is used, a row gets from
+    `transform` just what it would get if it came next, and `partial_fit` of n rows gives what n calls of one row give, bit for
+    bit. Memory is constant, and the columns that come out are the same from the first row on.
+
+    The first row says what each column holds, and that decides what is made of it:
+
+    - a number (also True, False, or a text such as "3.5"): the number;
+    - a word (any other text, categories): `slots` columns of zeros and ones. Each new word has the next of them to itself, at
+      once; when all are taken, the word's hash chooses which one it shares;
+    - a date (datetime, datetime64, pandas' timestamps, or a text such as "2024-02-29" or "2024-02-29T12:30+01:00"): days since
+      the first date, and a point on a circle for each of the `cycles`: its sine and cosine. With a time zone, in UTC;
+    - what is missing (None, NaN, NaT, pandas' NA, an empty text) is filled: numbers and dates by the mean so far (of two values,
+      such as those of a truth value, by the nearer one), words by zeros, a point on a circle by its middle. A further column
+      of zeros and ones tells that it was missing, see `indicators`. A column whose first value is missing has all of the
+      above, and is what its first value is.
+
+    Numbers are not scaled: put a `RunningScaler` behind it, or ``scale=True``, which has a change of a column of zeros and ones
+    count as much as that of a number, however rare it is.
+
+    A word where a number or a date is expected is taken for missing, with a warning; see `kinds` and `odd_`.
+
+    Parameters
+    ----------
+    slots : int
+        Columns for the words of each column; at least 1.
+    kinds : dict or None
+        {column: "number", "word" or "date"} of columns, by name or index, for which the first row shall not decide: whole
+        numbers that are names of something, say.
+    columns : list or None
+        Names of all columns, for dictionaries of which the first does not have all. Dictionaries may lack some, which is
+        missing then.
+    cycles : tuple or list of some of "day", "week", "year"; or None
+        What of a date is cyclic.
+    indicators : "auto" or bool
+        Whether a further column tells for each column that its value was missing. "auto" says no if the first row has nothing
+        but numbers: these come out as they are, and only holes are filled.
+    memory : float
+        Weight of a value that is one example old in the means that fill holes, in (0, 1].
+
+    {Attributes}
+
+    Examples
+    --------
+    >>> encoder = RunningEncoder(slots=2, cycles=["year"])
+    >>> rows = [{"day": "2024-01-01", "age": 30, "pet": "cat"}, {"age": None, "pet": "dog", "day": "2024-07-01"}]
+    >>> for row in encoder.progressive(rows):
+    ...     print(*row.round(2))
+    0.0 0.0 1.0 0.0 30.0 0.0 1.0 0.0 0.0
+    182.0 0.01 -1.0 0.0 30.0 1.0 0.0 1.0 0.0
+    >>> print(*encoder.feature_names_out, sep=", ")
+    day, day year sin, day year cos, day is missing, age, age is missing, pet=cat, pet=dog, pet is missing
+    """
+
+    def __init__(self, slots=16, *, kinds=None, columns=None, cycles=CYCLES, indicators="auto", memory=1.0):
+        self.slots = slots
+        self.kinds = kinds
+        self.columns = columns
+        self.cycles = cycles
+        self.indicators = indicators
+        self.memory = memory
+
+    # ---- Learning -----------------------------------------------------------------------------
+
+    def fit(self, X, y=None):
+        """Forget everything, then take in X; return self."""
+        with self._turn.alone:
+            self._state = self._taken_in(None, self._table(None, X))[0]
+        return self
+
+    def partial_fit(self, X, y=None):
+        """Take in some more rows; return self."""
+        self._advance(X)
+        return self
+
+    def progressive(self, X):
+        """Take in the rows one after another, and return each encoded by what was known before it."""
+        return self._shown(X, self._advance(X))
+
+    def learn_one(self, x):
+        """Take in one row: a dictionary, a list, a tuple, a 1-d array; return self."""
+        self._advance([x])
+        return self
+
+    def _advance(self, X):
+        with self._turn.alone:
+            self._state, out = self._taken_in(self._state, self._table(self._state, X))
+        return out
+
+    def advanced(self, X):
+        """(an encoder that has seen these rows as well, the rows as it encodes them); this one stays as it is."""
+        fresh = RunningEncoder(**self.get_params(deep=False))
+        fresh._state, out = self._taken_in(self._state, self._table(self._state, X))
+        return fresh, out
+
+    def _taken_in(self, known, table):
+        """(what is known after these rows, the rows encoded)."""
+        known = self._begun(table) if known is None else known
+        return self._encoded(known, table, True)
+
+    # ---- Encoding -----------------------------------------------------------------------------
+
+    def transform(self, X):
+        """X encoded by what is known now."""
+        with self._turn:
+            known = self._fitted()
+            out = self._encoded(known, self._table(known, X), False)[1]
+        return self._shown(X, out)
+
+    def transform_one(self, x):
+        """One row encoded by what is known now, 1-d."""
+        with self._turn:
+            known = self._fitted()
+            return self._encoded(known, self._table(known, [x]), False)[1][0]
+
+    def table(self, X):
+        """X as columns in the order of this encoder, which its other methods take, too; slices of it are tables."""
+        return self._table(self._state, X)
+
+    def _table(self, known, X):
+        if known is None:
+            names = self.columns
+            if names is not None:
+                if not isinstance(names, (list, tuple)) or not names or len(set(names)) < len(names):
+                    raise validation.bad_parameter(self, "columns", "a list of different names, or None", names)
+                names = tuple(names)
+            table = X if isinstance(X, Table) else Table.of(X, names)
+            return table if names is None else table.in_order(names, len(names), type(self).__name__)
+        table = X if isinstance(X, Table) else Table.of(X, known.names)
+        return table.in_order(known.names, len(known.kinds), type(self).__name__)
+
+    def _begun(self, table):
+        """What is known before the first row of a stream, by what kind of values this has."""
+        slots, memory = validation.check_count(self, "slots"), validation.check_share(self, "memory")
+        cycles = self.cycles if self.cycles is not None else ()
+        if not isinstance(cycles, (list, tuple)) or self.cycles == [] or not all(cycle in CYCLES for cycle in cycles):
+            expected = f"a tuple of some of {', '.join(map(repr, CYCLES))}, or None"
+            raise validation.bad_parameter(self, "cycles", expected, self.cycles)
+        cycles = tuple(dict.fromkeys(cycles))
+        if not isinstance(self.indicators, (bool, np.bool_)) and not (
+            isinstance(self.indicators, str) and self.indicators == "auto"
+        ):
+            raise validation.bad_parameter(self, "indicators", "True, False or 'auto'", self.indicators)
+        given = self._given_kinds(table)
+        shown = [_located(lambda column: _kind_at(column, 0), table, j) for j in range(len(table.columns))]
+        is_hole = [kind is None for kind in shown]
+        kinds = tuple(
+            given[j] if j in given else "word" if j in table.categories else _kind_of_array(column) or shown[j]
+            for j, column in enumerate(table.columns)
+        )
+        indicators = bool(self.indicators)
+        if isinstance(self.indicators, str):
+            indicators = any(is_hole) or any(kind != "number" for kind in kinds)
+        n = len(kinds)
+        values = {"mean": np.zeros(n), "count": np.zeros(n), "shown": np.full((2, n), np.inf), "odd": (0,) * n}
+        return Known(table.names, kinds, kinds, slots, cycles, indicators, memory, ({},) * n, (None,) * n, rows=0, **values)
+
+    def _given_kinds(self, table):
+        """{index: kind} of the columns whose kind is a parameter."""
+        given, expected = {}, f"a dictionary of {', '.join(map(repr, KINDS))} by names or indices of columns, or None"
+        if self.kinds is not None and not isinstance(self.kinds, dict):
+            raise validation.bad_parameter(self, "kinds", expected, self.kinds)
+        for column, kind in (self.kinds or {}).items():
+            places = range(len(table.columns)) if table.names is None else table.names
+            index = column if column not in places and isinstance(column, numbers.Integral) else None
+            index = list(places).index(column) if column in places else index
+            if index is None or not -len(table.columns) <= index < len(table.columns) or kind not in KINDS:
+                raise validation.bad_parameter(self, "kinds", expected, self.kinds)
+            given[index % len(table.columns)] = kind
+        return given
+
+    def _encoded(self, known, table, learns):
+        """(what is known after the rows of a table, or `known` itself, and these rows encoded)."""
+        kinds = self._kinds_with(known, table)
+        if kinds != known.kinds and not learns and len(table) > 1:  # what a column is to be, each row says for itself
+            return known, np.concatenate([self._encoded(known, table[i : i + 1], False)[1] for i in range(len(table))])
+        layout, n = known.layout, len(table)
+        values, words, origins, odd = np.full((n, len(kinds)), np.nan), list(known.words), list(known.origins), list(known.odd)
+        out = np.zeros((n, layout.width)) if layout.width > len(kinds) or layout.words else values
+        for j, (kind, column) in enumerate(zip(kinds, table.columns, strict=True)):
+            if kind == "word":
+                places, words[j] = _located(lambda column: _slots(column, words[j], known.slots, learns), table, j)
+                missing, strange = places < 0, []
+                rows = np.flatnonzero(~missing)
+                out[rows, layout.words[j] + places[rows]] = 1.0
+            elif kind == "date":
+                instants, strange = _located(instants_of, table, j)
+                origins[j] = _dates(instants, origins[j], known.cycles, values[:, j], out[:, layout.cycles[j] :])
+                missing = instants == NO_TIME
+            elif kind == "number":
+                values[:, j], strange = _located(numbers_of, table, j)
+                missing = np.isnan(values[:, j])
+            else:
+                missing, strange = np.ones(n, dtype=bool), []
+            if strange and learns:
+                _tell_once(known, table, j, strange)
+                odd[j] += len(strange)
+            if known.indicators:
+                out[:, layout.missing[j]] = missing
+        self._check_finite(values, known)
+        mean, count, shown = known.mean, known.count, known.shown
+        if learns:
+            mean, count, shown = mean.copy(), count.copy(), shown.copy()
+        core.fill(values, mean, count, shown, known.memory, learns)
+        if out is not values:
+            out[:, layout.places] = values[:, layout.numbers]
+        if learns:
+            known = known._replace(kinds=kinds, words=tuple(words), origins=tuple(origins), mean=mean, count=count, shown=shown,
+                                   odd=tuple(odd), rows=known.rows + n)
+        return known, out
+
+    @staticmethod
+    def _kinds_with(known, table):
+        """Kinds of the columns, those included that their first value decides in this table."""
+        if None not in known.kinds:
+            return known.kinds
+        return tuple(
+            _located(_first_kind, table, j) if kind is None else kind for j, kind in enumerate(known.kinds)
+        )
+
+    @staticmethod
+    def _check_finite(values, known):
+        if not all_finite(values) and np.isinf(values).any():
+            row, column = (int(place) for place in np.argwhere(np.isinf(values))[0])
+            raise ValueError(
+                f"Row {row} of X, column {known.name(column)!r}: expected a finite number. Input contains infinity, or a value too "
+                "large for float64."
+            )
+
+    # ---- What can be seen ---------------------------------------------------------------------
+
+    @property
+    def feature_names_out(self):
+        """What each column that comes out is, as of now: slots that no word has taken yet have a number, as in ``pet#3``."""
+        return self.get_feature_names_out().tolist()
+
+    def get_feature_names_out(self, input_features=None):
+        """The names of the columns that come out, as an array; `input_features` are those of nameless columns."""
+        known = self._fitted()
+        if input_features is not None:
+            if len(input_features) != len(known.kinds) or known.names is not None and set(input_features) != set(known.names):
+                raise ValueError("input_features should have the names of the columns that came first. Got others instead.")
+            known = known._replace(names=tuple(input_features)) if known.names is None else known
+        names = [None] * known.layout.width
+        for j, place in zip(known.layout.numbers, known.layout.places, strict=True):
+            names[place] = f"{known.name(j)}"
+        for j, begin in known.layout.words.items():
+            names[begin : begin + known.slots] = [f"{known.name(j)}#{slot}" for slot in range(known.slots)]
+            for word, slot in known.words[j].items():
+                names[begin + slot] = f"{known.name(j)}={word}"
+        for j, begin in known.layout.cycles.items():
+            parts = [f"{known.name(j)} {cycle} {part}" for cycle in known.cycles for part in ("sin", "cos")]
+            names[begin : begin + len(parts)] = parts
+        for j, place in enumerate(known.layout.missing):
+            names[place] = f"{known.name(j)} is missing"
+        return np.array(names, dtype=object)
+
+    @property
+    def kinds_(self):
+        """{column: what it holds}; None for those of which nothing has come yet."""
+        known = self._attribute()
+        return {known.name(j): kind for j, kind in enumerate(known.kinds)}
+
+    @property
+    def words_(self):
+        """{column: words that have a slot to themselves, in order} of the columns with words."""
+        known = self._attribute()
+        return {known.name(j): list(known.words[j]) for j, kind in enumerate(known.kinds) if kind == "word"}
+
+    @property
+    def means_(self):
+        """{column: what a missing number would be filled with if there were no others}, the mean so far; dates in days."""
+        known = self._attribute()
+        return {known.name(j): float(known.mean[j]) for j, kind in enumerate(known.kinds) if kind in ("number", "date")}
+
+    @property
+    def odd_(self):
+        """{column: how many values were no numbers or dates although the column is of such}, columns with none left out."""
+        known = self._attribute()
+        return {known.name(j): count for j, count in enumerate(known.odd) if count}
+
+    @property
+    def count_(self):
+        """Number of rows taken in."""
+        return self._attribute().rows
+
+    @property
+    def n_features_in_(self):
+        """Number of columns that come in."""
+        return len(self._attribute().kinds)
+
+    @property
+    def n_features_out_(self):
+        """Number of columns that come out."""
+        return self._attribute().layout.width
+
+    @property
+    def feature_names_in_(self):
+        """Names of the columns, if what came first had names."""
+        if self._attribute().names is None:
+            raise AttributeError("feature_names_in_ exists only after rows with names.")
+        return np.array(self._attribute().names, dtype=object)
+
+    # ---- Protocols ----------------------------------------------------------------------------
+
+    def to_dict(self):
+        """What is learned, as plain numbers, words and lists; None before the first row."""
+        known = self._state
+        if known is None:
+            return None
+        plain = known._asdict()
+        plain.update(names=None if known.names is None else list(known.names), words=[list(words) for words in known.words])
+        for name in ("kinds", "layouts", "cycles", "origins", "odd"):
+            plain[name] = list(plain[name])
+        for name in ("mean", "count"):
+            plain[name] = plain[name].tolist()
+        # whether at most two values were shown, and these; infinite before the first is None
+        plain["shown"] = [[None if np.isinf(v) else "many" if np.isnan(v) else v for v in row] for row in known.shown.tolist()]
+        return plain
+
+    def restore(self, learned):
+        """Continue from what `to_dict` gave; ValueError if it makes no sense."""
+        self._state = None if learned is None else Known.restored(learned)
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "_state": self.to_dict()}
+
+    def __setstate__(self, state):
+        state = dict(state)
+        learned = state.pop("_state")
+        self.__dict__.update(state)
+        self.restore(learned)
+
+    def __sklearn_tags__(self):
+        """What scikit-learn wants to know; it is imported only when it asks."""
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(),
+            input_tags=InputTags(string=True, categorical=True, allow_nan=True, dict=True),
+        )
+
+
+def as_encoder(value, owner, name="encode"):
+    """The encoder that a user asks for, that has seen nothing: False, True or a RunningEncoder; None for none."""
+    if isinstance(value, (bool, np.bool_)):
+        return RunningEncoder() if value else None
+    if not isinstance(value, RunningEncoder):
+        raise validation.bad_parameter(owner, name, "True, False or a RunningEncoder", value)
+    return RunningEncoder(**value.get_params(deep=False))
+
+
+# ---- What is known ------------------------------------------------------------------------------
+
+
+class Known(namedtuple("Known", "names kinds layouts slots cycles indicators memory words origins mean count shown odd rows")):
+    """All that an encoder knows, one entry for each column where it is a tuple or an array; never changed, only replaced.
+
+    names       of the columns, or None
+    kinds       "number", "word", "date", or None as long as nothing has come
+    layouts     kinds when the first row came, which decided what there is room for; None has room for all
+    slots, cycles, indicators, memory
+                parameters in force
+    words       {word: its slot}
+    origins     the first date, in microseconds since 1970, or None
+    mean, count, shown
+                of the numbers so far, see the core
+    odd         how many values were not of the kind of their column
+    rows        taken in so far
+    """
+
+    @property
+    def layout(self):
+        """Where in a row each part of each column is."""
+        return Layout.of(self.layouts, self.slots, len(self.cycles), self.indicators)
+
+    def name(self, j):
+        """What column j is called."""
+        return f"x{j}" if self.names is None else self.names[j]
+
+    @classmethod
+    def restored(cls, learned):
+        """What `RunningEncoder.to_dict` described; ValueError if its parts do not fit each other."""
+        if not isinstance(learned, dict) or set(learned) != set(cls._fields):
+            raise ValueError("the encoder lacks a part")
+        n, slots, rows = len(learned["kinds"]), learned["slots"], learned["rows"]
+        lists = ("layouts", "words", "origins", "mean", "count", "odd")
+        if not n or any(len(learned[name]) != n for name in lists) or [len(row) for row in learned["shown"]] != [n, n]:
+            raise ValueError("the parts of the encoder do not fit its columns")
+        for number in (slots, rows, *learned["odd"], *(origin or 0 for origin in learned["origins"])):
+            if type(number) is not int or abs(number) >= 2**63:
+                raise ValueError("the encoder's counts are not whole numbers")
+        for before, kind in zip(learned["layouts"], learned["kinds"], strict=True):
+            if kind not in (None, *KINDS) or before not in (None, kind):
+                raise ValueError("the encoder's columns are of no kind that there is")
+        is_sound = 1 <= slots <= 2**20 and rows >= 1 and min(learned["odd"]) >= 0
+        is_sound = is_sound and isinstance(learned["indicators"], bool) and set(learned["cycles"]) <= set(CYCLES)
+        for words in learned["words"]:
+            is_sound = is_sound and len(words) == len(set(words)) <= slots and all(isinstance(word, str) for word in words)
+        names = learned["names"]
+        is_sound = is_sound and (names is None or len(set(names)) == len(names) == n)
+        mean, count = np.array(learned["mean"], dtype=float), np.array(learned["count"], dtype=float)
+        shown = np.array([[np.inf if v is None else np.nan if v == "many" else v for v in row] for row in learned["shown"]])
+        memory = learned["memory"]
+        is_sound = is_sound and np.isfinite(mean).all() and (0.0 <= count).all() and (count <= rows).all()
+        if not is_sound or not isinstance(memory, float) or not 0.0 < memory <= 1.0 or shown.dtype != float:
+            raise ValueError("what the encoder has seen makes no sense")
+        parts = {name: tuple(learned[name]) for name in ("kinds", "layouts", "cycles", "origins", "odd")}
+        words = tuple({word: slot for slot, word in enumerate(words)} for words in learned["words"])
+        return cls(**{**learned, **parts, "names": None if names is None else tuple(names), "words": words, "mean": mean,
+                      "count": count, "shown": shown})
+
+
+class Layout:
+    """Where in an encoded row each part of each column is.
+
+    Attributes
+    ----------
+    numbers, places : arrays of int
+        Columns that have a number, and where it is.
+    words, cycles : dict of int to int
+        Where the slots, and the points on circles, of a column begin.
+    missing : list of int
+        Where it is told that a column was missing, if it is.
+    width : int
+    """
+
+    def __init__(self, layouts, slots, cycles, indicators):
+        numbers, places, self.words, self.cycles, self.missing, at = [], [], {}, {}, [], 0
+        for j, kind in enumerate(layouts):
+            if kind != "word":
+                numbers.append(j)
+                places.append(at)
+                at += 1
+            if kind in ("date", None):
+                self.cycles[j] = at
+                at += 2 * cycles
+            if kind in ("word", None):
+                self.words[j] = at
+                at += slots
+            if indicators:
+                self.missing.append(at)
+                at += 1
+        self.numbers, self.places, self.width = np.array(numbers, dtype=np.intp), np.array(places, dtype=np.intp), at
+
+    of = staticmethod(functools.lru_cache(maxsize=64)(lambda *how: Layout(*how)))
+
+
+# ---- Columns ------------------------------------------------------------------------------------
+
+
+def _kind_of_array(column):
+    """What an array holds, whatever its values are; None for lists."""
+    return ("date" if column.dtype.kind == "M" else "number") if isinstance(column, np.ndarray) else None
+
+
+def _kind_at(column, row):
+    """What a value of a column is; None if it is missing."""
+    value = column[row]
+    return None if is_missing(value) else _kind_of_array(column) or kind_of(value)
+
+
+def _first_kind(column):
+    """What the first value of a column is that is not missing; None without one."""
+    return next((kind for kind in (_kind_at(column, row) for row in range(len(column))) if kind is not None), None)
+
+
+def _slots(column, words, slots, learns):
+    """(slot of each word, -1 for what is missing; {word: slot} with those that are new)."""
+    values = column.tolist() if isinstance(column, np.ndarray) else column
+    if not set(map(type, values)) <= _APART:
+        values = [None if is_missing(value) else word_of(value) for value in values]
+    places = [words.get(value, -2) for value in values]
+    if -2 in places:
+        taken, shared = dict(words), {}
+        for value in dict.fromkeys(value for value, place in zip(values, places) if place == -2):
+            shared[value] = -1 if is_missing(value) else _slot(word_of(value), taken, slots, learns)
+        places = [shared[value] if place == -2 else place for value, place in zip(values, places)]
+        words = words if len(taken) == len(words) else taken
+    return np.array(places, dtype=np.intp), words
+
+
+_APART = {str, type(None), float}  # values of these are only equal if they are the same word
+
+
+def _slot(word, taken, slots, learns):
+    """The slot of a word, which takes it if it is new and there is one."""
+    slot = taken.get(word)
+    if slot is None:
+        slot = len(taken) if len(taken) < slots else hash_of(word) % slots
+        if learns and len(taken) < slots:
+            taken[word] = slot
+    return slot
+
+
+def _dates(instants, origin, cycles, days, circles):
+    """Write days since the first date, and points on circles; return the first date, if there is one by now."""
+    there = instants != NO_TIME
+    if not there.any():
+        return origin
+    if origin is None:
+        first = int(instants[np.argmax(there)])
+    days[there] = (instants[there] - (first if origin is None else origin)) / DAY
+    for k, cycle in enumerate(cycles):
+        elapsed, period = _ELAPSED[cycle](instants)
+        core.circle(np.where(there, elapsed, -1), period, circles[:, 2 * k : 2 * k + 2])
+    return first if origin is None else origin
+
+
+def _since_new_year(instants):
+    years = instants.astype("M8[us]").astype("M8[Y]").astype("M8[us]").astype(np.int64)
+    return instants - years, YEAR
+
+
+_ELAPSED = {
+    "day": lambda instants: (instants % DAY, DAY),
+    "week": lambda instants: ((instants - 4 * DAY) % (7 * DAY), 7 * DAY),  # since Monday; 1970 began on a Thursday
+    "year": _since_new_year,
+}
+
+
+def _located(read, table, j):
+    """What `read` makes of column j; its TypeErrors say where in the table the value is."""
+    column = table.columns[j]
+    try:
+        return read(column)
+    except TypeError as error:
+        name = j if table.names is None else table.names[j]
+        for row in range(len(column)):
+            try:
+                kind_of(column[row])
+            except TypeError as found:
+                raise TypeError(f"Row {row} of X, column {name!r}: {found}.") from error
+        raise
+
+
+def _tell_once(known, table, j, strange):
+    """Warn of the first value of a column that is not of its kind."""
+    if known.odd[j] == 0:
+        name, kind = known.name(j), known.kinds[j] or "number"
+        key = name if known.names is not None else j
+        warnings.warn(
+            f"Row {strange[0]} of X, column {name!r}: expected a {kind}, as in the first row. Got {table.columns[j][strange[0]]!r}, "
+            f"which is taken for missing, as are others like it (odd_ counts them). If these are words, RunningEncoder(kinds="
+            f"{{{key!r}: 'word'}}) takes them so.",
+            UserWarning,
+            stacklevel=2,
+        )

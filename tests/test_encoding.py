@@ -1,0 +1,304 @@
+"""RunningEncoder: tables of every kind as numbers, against plain descriptions of what should come out."""
+import json
+import pickle
+import re
+import time
+import warnings
+from datetime import date, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from onlinekernels import RunningEncoder
+
+pd = pytest.importorskip("pandas")
+
+
+def table(n=60, seed=0):
+    """A data frame of every kind of column with holes, also in the first row."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({
+        "amount": rng.normal(100.0, 20.0, n),
+        "count": rng.integers(0, 9, n),
+        "new": rng.random(n) < 0.2,
+        "city": rng.choice(["Rome", "Oslo", "Bern", "Kyiv", "Baku"], n),
+        "grade": pd.Categorical(rng.choice([1, 2, 3], n)),
+        "at": pd.date_range("2023-12-30 05:00", periods=n, freq="7h"),
+        "due": pd.date_range("2024-02-27", periods=n, freq="D").strftime("%Y-%m-%d").astype(object),
+        "note": [f"n{i}" for i in rng.integers(0, 50, n)],
+    })
+    holes = rng.random(frame.shape) < 0.1
+    holes[0] = [True, False, False, False, True, False, True, True]
+    holes[:, [1, 2]] = False
+    return frame.mask(holes)
+
+
+def columns_of(encoder, out, name):
+    """The columns that come of one."""
+    names = encoder.feature_names_out
+    return out[:, [i for i, other in enumerate(names) if other == name or other.startswith((f"{name}=", f"{name}#", f"{name} "))]]
+
+
+def test_tables_of_all_kinds_are_the_same_table():
+    frame = table()
+    expected = RunningEncoder(kinds={"grade": "word", "amount": "number"}).progressive(frame)
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    structured = np.array([tuple(row.values()) for row in records], dtype=[(name, object) for name in frame])
+    texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in records]
+    for row, before in zip(texts, records, strict=True):
+        row["new"] = str(int(before["new"]))
+    for rows in (records, structured, texts, [pd.Series(row) for row in records], frame.convert_dtypes()):
+        encoder = RunningEncoder(kinds={"grade": "word", "amount": "number"})
+        np.testing.assert_array_equal(encoder.progressive(rows), expected)
+    by_place = {4: "word", 0: "number"}
+    for rows in ([list(row.values()) for row in records], frame.astype(object).to_numpy(), frame.set_axis(range(8), axis=1)):
+        np.testing.assert_array_equal(RunningEncoder(kinds=by_place).progressive(rows), expected)
+
+
+def test_any_chunking_gives_the_same_bits_and_transform_what_would_come_next():
+    for rows in (table(120), table(120).to_dict("records"), table(120).astype(object).to_numpy()):
+        slots = 4
+        whole, parts, single = RunningEncoder(slots), RunningEncoder(slots), RunningEncoder(slots)
+        expected = whole.progressive(rows)
+        part = (lambda a, b: rows.iloc[a:b]) if hasattr(rows, "iloc") else (lambda a, b: rows[a:b])
+        pieces, first, rng = [], 0, np.random.default_rng(1)
+        while first < 120:
+            last = first + int(rng.integers(1, 30))
+            if first:
+                ahead = parts.transform(part(first, last))
+                np.testing.assert_array_equal(ahead[0], expected[first])
+            pieces.append(parts.progressive(part(first, last)))
+            first = last
+        np.testing.assert_array_equal(np.concatenate(pieces), expected)
+        for i in range(120):
+            one = part(i, i + 1)
+            if i:
+                np.testing.assert_array_equal(single.transform(one)[0], expected[i])
+            single.partial_fit(one)
+        assert whole.to_dict() == parts.to_dict() == single.to_dict()
+
+
+def test_rows_of_an_undecided_column_are_each_encoded_for_themselves():
+    encoder = RunningEncoder(2).fit([[1, None]])
+    values = [[1, None], [1, 3.5], [1, "red"], [1, "2024-01-01"], [1, "blue"]]
+    together = encoder.transform(values)
+    np.testing.assert_array_equal(together, np.concatenate([encoder.transform([row]) for row in values]))
+    for row, expected in zip(values, together, strict=True):
+        np.testing.assert_array_equal(RunningEncoder(2).fit([[1, None]]).progressive([row])[0], expected)
+    assert encoder.kinds_ == {"x0": "number", "x1": None} and encoder.partial_fit(values[2:3]).kinds_["x1"] == "word"
+
+
+def test_holes_have_the_mean_so_far_and_an_indicator():
+    nan = np.nan
+    values = [nan, 4.0, nan, 6.0, 8.0, nan, nan, 1.0, nan]
+    encoder = RunningEncoder(indicators=True)
+    out = encoder.progressive(np.array(values)[:, None])
+    # of one or two values the nearer one; from the third on the mean
+    np.testing.assert_allclose(out[:, 0], [0.0, 4.0, 4.0, 6.0, 8.0, 6.0, 6.0, 1.0, 19 / 4])
+    np.testing.assert_array_equal(out[:, 1], np.isnan(values))
+    assert encoder.feature_names_out == ["x0", "x0 is missing"] and encoder.means_ == {"x0": 19 / 4}
+    forgetful = RunningEncoder(memory=0.5).progressive(np.array([[1.0], [2.0], [4.0], [nan]]))
+    np.testing.assert_allclose(forgetful[3], (4 + 2 / 2 + 1 / 4) / 1.75)
+    large = RunningEncoder().progressive(np.array([[1.7e308], [-1.7e308], [1.6e308], [nan]]))
+    assert np.isfinite(large).all()
+
+
+def test_what_is_missing():
+    for hole in (None, np.nan, float("nan"), pd.NaT, pd.NA, "", "  ", np.datetime64("NaT"), b"", "n/a", "?", "NaN"):
+        rows = [[1.0, "2024-01-01"], [hole, hole], [2.0, "2024-01-03"]]
+        out = RunningEncoder(cycles=None).progressive(rows)
+        np.testing.assert_array_equal(out, [[1, 0, 0, 0], [1, 1, 0, 1], [2, 0, 2, 0]], err_msg=repr(hole))
+        if not isinstance(hole, str) or not hole.strip():  # among words, "n/a" is one
+            words = RunningEncoder(2).progressive([["a"], [hole], ["b"]])
+            np.testing.assert_array_equal(words, [[1, 0, 0], [0, 0, 1], [0, 1, 0]], err_msg=repr(hole))
+    masked = np.ma.array([[1.0, 5.0], [2.0, 6.0]], mask=[[0, 0], [0, 1]])
+    np.testing.assert_array_equal(RunningEncoder().progressive(masked), [[1, 5], [2, 5]])
+
+
+def test_plain_numbers_stay_as_they_are():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    for rows in (X, X.tolist(), pd.DataFrame(X, columns=list("abc")), [dict(zip("abc", row)) for row in X]):
+        np.testing.assert_array_equal(RunningEncoder().progressive(rows), X)
+    out = RunningEncoder().progressive(X.astype(np.float32))
+    np.testing.assert_array_equal(out, X.astype(np.float32))
+    assert not np.shares_memory(out, X)
+    before = X.copy()
+    RunningEncoder().fit(X).transform(X)[:] = 0.0
+    np.testing.assert_array_equal(X, before)
+
+
+def test_words_have_a_slot_each_and_then_share():
+    encoder = RunningEncoder(slots=3)
+    words = ["a", "b", "a", "c", "d", "e", "d", "a"]
+    out = encoder.progressive([[word] for word in words])
+    assert encoder.words_ == {"x0": ["a", "b", "c"]} and encoder.feature_names_out == ["x0=a", "x0=b", "x0=c", "x0 is missing"]
+    np.testing.assert_array_equal(out[[0, 1, 2, 3, 7], :3], np.eye(3)[[0, 1, 0, 2, 0]])
+    assert (out[:, :3].sum(axis=1) == 1).all() and (out[4] == out[6]).all()
+    # whole numbers are one word, whatever they come as; what is not whole is another
+    numbered = RunningEncoder(kinds={0: "word"}).progressive([[1], [1.0], ["1"], [True], [1.5], [np.int8(1)]])
+    assert numbered.argmax(axis=1).tolist() == [0, 0, 0, 1, 2, 0]
+
+
+def test_memory_is_constant_whatever_the_words():
+    encoder = RunningEncoder(slots=8)
+    encoder.partial_fit([[f"user {i}", "long" * (i + 1)] for i in range(3000)])
+    assert len(json.dumps(encoder.to_dict())) < 3000
+    assert encoder.n_features_out_ == 18 and encoder.transform([["nobody", None]]).shape == (1, 18)
+
+
+def test_rare_words_and_holes_do_not_dominate_distances():
+    rng = np.random.default_rng(0)
+    n = 2000
+    rows = [[x, "rare" if i % 500 == 499 else "usual", None if i % 700 == 699 else i % 2 == 0, ""[: i % 3] or ("a", "b")[i % 2]]
+            for i, x in enumerate(rng.normal(50, 10, n))]
+    scaled = ok.RunningScaler().fit_transform(RunningEncoder().fit_transform(rows))
+    # a number differs by sqrt(2), in the root mean square; a word is two changes of sqrt(2)
+    assert np.abs(scaled).max() < 5.0
+    at = scaled[499] - scaled[498]
+    assert np.linalg.norm(at[2:19]) == pytest.approx(2.0)
+    hole = scaled[699] - scaled[697]  # the truth value goes on to have two values
+    assert np.linalg.norm(hole[19:21]) <= 2.0 + 1e-9
+
+
+def test_dates_are_a_trend_and_points_on_circles():
+    begin = datetime(2024, 1, 1, 6)  # a Monday
+    times = [begin + timedelta(hours=7 * i) for i in range(200)]
+    out = RunningEncoder().progressive([[time] for time in times])
+    names = ["x0", *(f"x0 {cycle} {part}" for cycle in ("day", "week", "year") for part in ("sin", "cos")), "x0 is missing"]
+    assert RunningEncoder().fit([[begin]]).feature_names_out == names
+    days = np.arange(200) * 7 / 24
+    np.testing.assert_allclose(out[:, 0], days, atol=1e-9)
+    for k, (since, period) in enumerate([(0.25, 1.0), (0.25, 7.0), (0.25, 365.2425)]):
+        angle = 2 * np.pi * (days + since) / period
+        np.testing.assert_allclose(out[:, 1 + 2 * k : 3 + 2 * k], np.column_stack([np.sin(angle), np.cos(angle)]), atol=1e-9)
+    same = [
+        [[time.isoformat()] for time in times],
+        [[time.isoformat(" ") + "Z"] for time in times],
+        [[time.replace(tzinfo=timezone.utc).astimezone(timezone(timedelta(hours=5)))] for time in times],
+        np.array(times, dtype="M8[s]")[:, None],
+        pd.DataFrame({"x0": times}),
+        pd.DataFrame({"x0": pd.Series(times).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")}),
+    ]
+    for rows in same:
+        np.testing.assert_array_equal(RunningEncoder().progressive(rows), out)
+    np.testing.assert_array_equal(
+        RunningEncoder().progressive([[date(1969, 12, 31)], ["1970-01-02"]])[:, 0], [0.0, 2.0]
+    )
+    assert RunningEncoder(cycles=["week"]).fit([[begin]]).n_features_out_ == 4
+
+
+def test_columns_go_by_their_names():
+    frame = table()
+    encoder = RunningEncoder().fit(frame)
+    shuffled = frame[frame.columns[::-1]]
+    np.testing.assert_array_equal(encoder.transform(shuffled), encoder.transform(frame))
+    np.testing.assert_array_equal(encoder.transform(shuffled.to_dict("records")), encoder.transform(frame))
+    assert encoder.feature_names_in_.tolist() == list(frame) and encoder.n_features_in_ == 8
+    fewer = encoder.transform_one({"city": "Oslo"})
+    np.testing.assert_array_equal(fewer, encoder.transform([{**dict.fromkeys(frame), "city": "Oslo"}])[0])
+    named = RunningEncoder(columns=["a", "b"]).progressive([{"b": 1}, {"a": "x", "b": 2}])
+    np.testing.assert_array_equal(RunningEncoder(columns=["a", "b"]).progressive(pd.DataFrame({"b": [1, 2], "a": [None, "x"]})), named)
+    shown = RunningEncoder().set_output(transform="pandas").fit(frame)
+    assert list(shown.transform(shuffled)) == shown.feature_names_out
+    np.testing.assert_array_equal(shown.transform(shuffled), encoder.transform(frame))
+
+
+def test_refused_calls_change_nothing_and_say_where():
+    frame = table()
+    encoder = RunningEncoder().fit(frame)
+    before = pickle.dumps(encoder)
+    good = frame.to_dict("records")[1]
+    bad = [
+        ([good, {**good, "count": np.inf}], "Row 1 of X, column 'count': expected a finite number"),
+        ([good, {**good, "count": 10**400}], "Row 1 of X, column 'count': expected a finite number"),
+        ([good, {**good, "city": ["Rome"]}], r"Row 1 of X, column 'city': .* Got \['Rome'\]"),
+        ([good, {**good, "count": 1j}], "Row 1 of X, column 'count': .* Got 1j"),
+        ([good, {**good, "town": "Rome"}], "Row 1 of X has the new column 'town'"),
+        (frame.assign(town="Rome"), "has the new column 'town'"),
+        (frame.drop(columns="city"), "has no column 'city'"),
+        ([good, [1, 2]], "Row 1 of X: expected a dictionary"),
+        ([[1, 2], [1]], "Row 1 of X has 1 entries; expected 2"),
+        ([[1, 2]], "X has 2 features, but RunningEncoder is expecting 8"),
+        (np.zeros(8), "Expected 2D array"),
+        (np.zeros((0, 8)), "0 sample"),
+        (pytest.importorskip("scipy.sparse").csr_matrix((2, 8)), "sparse"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "different names"),
+    ]
+    for rows, message in bad:
+        for method in (encoder.partial_fit, encoder.progressive, encoder.transform, encoder.fit):
+            if method == encoder.fit and message.startswith(("X has", "Row 1 of X has the new", "has")):
+                continue  # a fresh start takes them
+            with pytest.raises((ValueError, TypeError), match=message):
+                method(rows)
+            assert pickle.dumps(encoder) == before, message
+    for parameters in ({"slots": 0}, {"slots": 2.5}, {"cycles": ["month"]}, {"cycles": 3}, {"indicators": 1}, {"memory": 0.0},
+                       {"kinds": {"town": "word"}}, {"kinds": {"city": "text"}}, {"kinds": {99: "word"}}):
+        with pytest.raises(ValueError, match=f"The '{next(iter(parameters))}' parameter of RunningEncoder"):
+            RunningEncoder(**parameters).fit(frame)
+    for name in ("transform", "transform_one", "get_feature_names_out"):
+        with pytest.raises(ValueError, match="not fitted"):
+            getattr(RunningEncoder(), name)(*[frame][: name != "get_feature_names_out"])
+    assert not hasattr(RunningEncoder(), "words_") and not hasattr(RunningEncoder().fit([[1]]), "feature_names_in_")
+
+
+def test_a_word_among_numbers_is_taken_for_missing_with_one_warning():
+    rows = [{"zip": "12345", "day": "2024-01-01"}, {"zip": "B7", "day": "soon"}, {"zip": "C8", "day": 5}]
+    encoder = RunningEncoder()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        out = encoder.progressive(rows)
+    assert re.search("column 'zip': expected a number.*Got 'B7'.*kinds={'zip': 'word'}", str(said[0].message))
+    assert len(said) == 2 and encoder.odd_ == {"zip": 2, "day": 2}
+    np.testing.assert_array_equal(columns_of(encoder, out, "zip"), [[12345, 0], [12345, 1], [12345, 1]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder.partial_fit(rows)  # it was said
+        encoder.transform(rows)
+        fresh = RunningEncoder().partial_fit(rows[:1])
+        with pytest.raises(UserWarning):
+            fresh.partial_fit(rows)
+        assert fresh.count_ == 1
+        assert RunningEncoder(kinds={"zip": "word"}).fit(rows[:1]).words_ == {"zip": ["12345"]}
+
+
+def test_copies_go_on_alike_and_nonsense_is_refused():
+    frame = table(120)
+    encoder = RunningEncoder(slots=4).fit(frame[:60])
+    restored = RunningEncoder(slots=4)
+    restored.restore(json.loads(json.dumps(encoder.to_dict())))
+    expected = pickle.loads(pickle.dumps(encoder)).progressive(frame[60:])
+    np.testing.assert_array_equal(restored.progressive(frame[60:]), expected)
+    fresh, out = encoder.advanced(frame[60:])
+    np.testing.assert_array_equal(out, expected)
+    assert fresh.to_dict() == restored.to_dict() and encoder.count_ == 60
+    learned = encoder.to_dict()
+    broken = {
+        "slots": [0, 2.0, 3, 2**30], "rows": [0, "many"], "kinds": [[], learned["kinds"][:-1], ["odd"] * 8], "memory": [0.0, 2.0, 1],
+        "layouts": [["word"] * 8], "words": [[["a", "a"]] * 8, [[1]] * 8], "names": [["a"] * 8, ["a"]], "cycles": [["month"]],
+        "mean": [[np.inf] * 8, [0.0]], "count": [[-1.0] * 8, [1e9] * 8], "shown": [[[0.0] * 8]], "odd": [[-1] * 8],
+        "origins": [["2024"] * 8], "indicators": [None],
+    }
+    assert set(broken) == set(learned)
+    for name, values in broken.items():
+        for value in values:
+            with pytest.raises((ValueError, TypeError)):
+                RunningEncoder().restore({**learned, name: value})
+    with pytest.raises(ValueError):
+        RunningEncoder().restore({"slots": 3})
+
+
+@pytest.mark.slow
+def test_a_row_of_ten_columns_takes_five_microseconds():
+    n, rng = 1000, np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(n, 5)), columns=list("abcde")).mask(rng.random((n, 5)) < 0.05)
+    for name, kinds in (("u", 3), ("v", 10), ("w", 40)):
+        frame[name] = rng.choice([f"{name}{i}" for i in range(kinds)], n)
+    frame["x"], frame["y"] = rng.random(n) < 0.1, pd.date_range("2024-01-01", periods=n, freq="h")
+    for rows in (frame, frame.to_dict("records"), frame.to_numpy().tolist()):
+        encoder, best = RunningEncoder().fit(rows), np.inf
+        for _ in range(20):
+            begin = time.process_time()
+            encoder.progressive(rows)
+            best = min(best, time.process_time() - begin)
+        assert 1e6 * best / n < 5.0

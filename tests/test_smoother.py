@@ -1,0 +1,321 @@
+"""Smoother: local votes, averages and densities against their formulas; running ranks; a learner like all others."""
+import copy
+import math
+import pickle
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from onlinekernels import Gaussian, Laplacian, Recent, Reservoir, RunningScaler, Smoother, load
+from onlinekernels._core.functions.smoothing import LocalRows
+from onlinekernels._core.run.ranks import Ranks
+from onlinekernels.nouns.losses import as_loss
+
+RNG = np.random.default_rng(0)
+N = 330
+X = RNG.normal(size=(N, 3)) + [0.0, 50.0, 0.0]
+NUMBERS = np.sin(X[:, 0]) + 0.1 * RNG.normal(size=N)
+SEVERAL = np.column_stack([NUMBERS, 1e3 * X[:, 2]])
+LABELS = np.array(["one", "two", "three"])[np.digitize(NUMBERS, [-0.3, 0.6])]
+LABELS[:100][LABELS[:100] == "three"] = "two"
+WEIGHTS = RNG.choice([0.0, 0.5, 1.0, 2.0], size=N)
+TASKS = {"numbers": ("squared", NUMBERS), "several": ("squared", SEVERAL), "classes": ("multiclass_squared", LABELS),
+         "novelty": (ok.NuNovelty(0.05), None)}
+KINDS = [
+    {"kernel": Gaussian(0.3)},
+    {"kernel": Laplacian(2.0), "budget": 50},
+    {"kernel": Gaussian(0.01), "budget": Recent(40), "scale": True},  # so narrow that no weight but in logarithms is a number
+    {"budget": Reservoir(60)},
+    {"kernel": Laplacian(1.0), "budget": Reservoir(30, memory=90, seed=3), "neighbours": 5, "scale": RunningScaler(0.99)},
+]
+
+
+def part(array, rows):
+    return None if array is None else array[rows]
+
+
+def scrambled(x):
+    mask = 2**64 - 1
+    x = (x + 0x9E3779B97F4A7C15) & mask
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    return x ^ (x >> 31)
+
+
+def kept_slots(n, budget):
+    """The slot of each row, from the definition."""
+    if isinstance(budget, Recent):
+        return [t % budget.size for t in range(n)]
+    found = list(range(min(n, budget.size)))
+    for t in range(len(found), n):
+        among = t + 1 if budget.memory is None or budget.memory >= t + 1 else max(budget.memory, budget.size)
+        found.append(scrambled((scrambled(budget.seed) + t) % 2**64) % among)
+    return [slot if slot < budget.size else None for slot in found]
+
+
+def one_by_one(task, kind, rows, said, weights):
+    """Scores from the formula, a row at a time; `said` are places of labels, or numbers."""
+    budget = kind.get("budget", 1000)
+    budget = Recent(budget) if isinstance(budget, int) else budget
+    kernel, neighbours = kind.get("kernel", Gaussian(0.5)), kind.get("neighbours", 0 if "kernel" in kind else 3)
+    scale = kind.get("scale", False)
+    if scale:
+        rows = (RunningScaler() if scale is True else RunningScaler(scale.memory)).progressive(rows)
+    kept, found = {}, []
+    for t, slot in enumerate(kept_slots(len(rows), budget)):
+        others = [s for s in kept.values() if weights[s] > 0]
+        if not others:
+            found.append({"multiclass": np.full(3, -1.0), "regression": np.zeros(said.shape[1]), "novelty": np.zeros(1)}[task])
+        else:
+            apart = rows[others] - rows[t]
+            is_city = isinstance(kernel, Laplacian)
+            distances = np.abs(apart).sum(axis=1) if is_city else np.sqrt((apart**2).sum(axis=1))
+            unit = np.sort(distances)[:neighbours][-1] if neighbours else 1.0
+            logs = -kernel.rate * distances / unit if is_city else -0.5 * (distances / unit / kernel.width) ** 2
+            shares = weights[others] * np.exp(logs - logs.max())
+            if task == "novelty":
+                height = math.log(kernel.rate / unit / 2) if is_city else -0.5 * math.log(2 * math.pi * (kernel.width * unit) ** 2)
+                total = weights[[s for s in kept.values()]].sum()
+                found.append([math.log(shares.sum() / total) + logs.max() + rows.shape[1] * height])
+            elif task == "multiclass":
+                found.append([2 * shares[said[others, 0] == c].sum() / shares.sum() - 1 for c in range(3)])
+            else:
+                found.append(shares @ said[others] / shares.sum())
+        if slot is not None:
+            kept[slot] = t
+    return np.array(found)
+
+
+def in_chunks(model, size, y, weights=None):
+    found = []
+    for begin in range(0, N, size):
+        chunk = slice(begin, begin + size)
+        found.append(model.progressive(X[chunk], part(y, chunk), sample_weight=part(weights, chunk)).reshape(len(X[chunk]), -1))
+    width = max(scores.shape[1] for scores in found)
+    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found])
+
+
+@pytest.mark.parametrize("loss, y", TASKS.values(), ids=TASKS)
+def test_formula_and_chunks(loss, y):
+    order = list(dict.fromkeys(LABELS))
+    for kind in KINDS:
+        for weights in (None, WEIGHTS):
+            task = as_loss(loss, "a test").task
+            said = {"multiclass": np.array([[order.index(label)] for label in LABELS], dtype=float),
+                    "regression": NUMBERS[:, None] if y is NUMBERS else SEVERAL, "novelty": np.zeros((N, 1))}[task]
+            expected = one_by_one(task, kind, X, said, np.ones(N) if weights is None else weights)
+            models = [Smoother(loss, **kind) for _ in range(3)]
+            for model, size in zip(models, (N, 37, 1), strict=True):
+                scores = in_chunks(model, size, y, weights)
+                if task == "multiclass":  # a class that joins later has 0 before
+                    joined = np.array([len(set(LABELS[:t])) for t in range(N)])
+                    assert not scores[np.arange(3) >= joined[:, None]].any()
+                    scores = np.where(np.arange(3) < joined[:, None], scores, -1.0)
+                tolerance = 1e-6 if kind is KINDS[2] else 1e-7
+                assert np.allclose(scores, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max(axis=0))
+                model._check()
+            assert np.array_equal(models[0].predict(X[:9]), models[2].predict(X[:9])) or task == "regression"
+
+
+def test_far_points_have_neighbours():
+    model = Smoother("multiclass_squared", Gaussian(1e-3)).partial_fit([[0.0], [1.0]], ["a", "b"])
+    assert model.predict([[-1e6], [0.49], [1e6]]).tolist() == ["a", "a", "b"]
+    assert Smoother("squared", Gaussian(1e-3)).partial_fit([[0.0], [1.0]], [3.0, 5.0]).predict([[-400.0], [70.0]]).tolist() == [3.0, 5.0]
+
+
+def test_densities_are_densities():
+    """They integrate to 1, for both kernels, in any units of neighbours; and rank a mixture as it is."""
+    grid = np.linspace(-12, 12, 4001)
+    rows = RNG.normal(size=(400, 1))
+    for kernel in (Gaussian(0.3), Laplacian(2.0)):
+        model = Smoother("nunovelty", kernel).partial_fit(rows)
+        assert np.trapezoid(np.exp(model.score_samples(grid[:, None])), grid) == pytest.approx(1.0, abs=1e-3)
+    assert model.offset_ == pytest.approx(np.quantile(Smoother("nunovelty", kernel).progressive(rows)[1:], 0.01), abs=0.5)
+    assert np.array_equal(model.decision_function(rows), model.score_samples(rows) - model.offset_)
+    assert np.array_equal(model.predict(rows), np.where(model.decision_function(rows) >= 0, 1, -1))
+
+
+def test_alerts_are_as_many_as_asked_for():
+    rows = np.random.default_rng(1).normal(size=(6000, 2))
+    for nu in (0.02, 0.1):
+        model = Smoother(ok.NuNovelty(nu), Gaussian(0.5), budget=Reservoir(300))
+        scores, labels = model.progressive(rows, return_labels=True)
+        assert 0.7 * nu < np.mean(labels[1000:] == -1) < 1.4 * nu
+        gaps = np.diff(np.flatnonzero(labels[1000:] == -1))
+        assert gaps.std() / gaps.mean() > 0.7  # not like a clock
+
+
+def test_running_ranks():
+    rng = np.random.default_rng(2)
+    values = rng.integers(0, 12, size=(400, 2)).astype(float)
+    for size, memory in ((500, 0), (50, 0), (30, 60)):
+        ranks, kept = Ranks(2, size, memory, 7), {}
+        found = np.concatenate([ranks.advance(values[i : i + 23]) for i in range(0, 400, 23)])
+        slots = kept_slots(400, Reservoir(size, memory or None, 7))
+        for t, slot in enumerate(slots):
+            there = values[list(kept.values())].reshape(-1, 2)
+            expected = ((there < values[t]).sum(axis=0) + (there <= values[t]).sum(axis=0) + 1) / (2 * (len(there) + 1))
+            assert np.allclose(found[t], expected)
+            if slot is not None:
+                kept[slot] = t
+        ranks._check()
+        again = Ranks(2, size, memory, 7)
+        again.restore(ranks.state())
+        assert np.array_equal(again.advance(values), ranks.advance(values))
+    for damage in ({"t": -1}, {"t": 1.0}, {"rows": np.zeros((3, 2))}, {"rows": np.full((30, 2), np.nan)}):
+        with pytest.raises(ValueError):
+            again.restore({**ranks.state(), **damage})
+
+
+def test_reservoirs_are_uniform():
+    counts = np.zeros(400)
+    for seed in range(300):
+        rows = LocalRows("density", 1, 1, 1.0, False, 20, True, 0, seed)
+        rows.learn(np.arange(400.0)[:, None], np.zeros((400, 1)), np.ones(400), np.zeros((400, 1)), np.zeros((400, 1)))
+        counts[(rows.points[:20, 0] + rows.origin[0]).astype(int)] += 1
+    assert counts.reshape(8, 50).sum(axis=1) == pytest.approx(np.full(8, 750), rel=0.12)
+    fading = LocalRows("density", 1, 1, 1.0, False, 200, True, 1000, 1)
+    fading.learn(np.arange(9000.0)[:, None], np.zeros((9000, 1)), np.ones(9000), np.zeros((9000, 1)), np.zeros((9000, 1)))
+    assert 700 < np.mean(9000 - fading.points[:200, 0]) < 1300
+
+
+@pytest.mark.parametrize("loss, y", TASKS.values(), ids=TASKS)
+def test_saved_models_go_on_bit_for_bit(loss, y, tmp_path):
+    for kind in KINDS:
+        for begin in (0, 20, 200):
+            model = Smoother(loss, **kind)
+            if begin:
+                model.partial_fit(X[:begin], part(y, slice(begin)))
+            model.save(tmp_path / "model.npz")
+            others = [load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+            expected = model.progressive(X[begin:], part(y, slice(begin, None)))
+            for other in others:
+                assert np.array_equal(other.progressive(X[begin:], part(y, slice(begin, None))), expected)
+                assert np.array_equal(other.predict(X), model.predict(X))
+
+
+def test_damaged_states_are_refused():
+    for loss, y, damages in (
+        ("multiclass_squared", LABELS, {"joined": 1, "rows/values": np.full((N, 1), 0.5)}),
+        ("squared", SEVERAL, {"innovations": np.ones((4, 3)), "rows/usual": -np.ones(3)}),
+        (ok.NuNovelty(), None, {"past/t": -3, "rows/t": N + 1, "rows/points": np.zeros((N, 9)), "rows/weights": -np.ones(N)}),
+    ):
+        model = Smoother(loss, Gaussian(1.0)).partial_fit(X, y)
+        state = model._state.to_dict()
+        model._restored(state)
+        for name, value in damages.items():
+            assert name in state["learned"]
+            with pytest.raises((ValueError, KeyError)):
+                model._restored({**state, "learned": {**state["learned"], name: value}})
+
+
+def test_answers():
+    model = Smoother("multiclass_squared", scale=True)
+    scores, proba, labels = model.progressive(X, LABELS, return_proba=True, return_labels=True)
+    assert np.mean(labels[150:] == LABELS[150:]) > 0.75 and np.allclose(proba[1:].sum(axis=1), 1.0)
+    assert (model.classes_[model.predict_proba(X).argmax(axis=1)] == model.predict(X)).all()
+    model = Smoother("squared", scale=True)
+    scores, std, interval = model.progressive(X, SEVERAL, return_std=True, return_interval=0.8)
+    inside = ((interval[0] <= SEVERAL) & (SEVERAL <= interval[1]))[50:]
+    assert (np.abs(inside.mean(axis=0) - 0.8) < 0.1).all() and (std > 0).all()
+    assert np.mean((scores[100:, 0] - NUMBERS[100:]) ** 2) < 0.35 * NUMBERS.var()
+    one = Smoother("squared").partial_fit(X, NUMBERS)
+    parts = one.contributions(X[0] + 0.1, top=None)
+    assert sum(share.value for share in parts) == pytest.approx(one.predict_one(X[0] + 0.1))
+    votes = Smoother("multiclass_squared").partial_fit(X, LABELS)
+    value = sum(share.value for share in votes.contributions(X[3], top=None, label="two"))
+    assert value == pytest.approx(votes.decision_function(X[3:4])[0, votes.classes_.tolist().index("two")])
+    assert len(votes.contributions(X[3], top=2)) == 2 and one.n_terms_ == N == len(one.support_vectors_)
+    for name in ("weights_", "coef_", "kernel_", "margin_", "offset_"):
+        assert not hasattr(one, name)
+    assert not hasattr(one, "decision_function") and not hasattr(Smoother("nunovelty"), "predict_proba")
+    weighted = Smoother("multiclass_squared", Gaussian(3.0), class_weight={"three": 50.0}).partial_fit(X, LABELS)
+    assert np.mean(weighted.predict(X) == "three") > 2 * np.mean(Smoother("multiclass_squared", Gaussian(3.0)).partial_fit(
+        X, LABELS).predict(X) == "three")
+
+
+def test_refused_calls_change_nothing():
+    model = Smoother("squared").partial_fit(X[:50], NUMBERS[:50])
+    before = pickle.dumps(model)
+    for bad in ((X[:3], NUMBERS[:2]), (X[:3, :2], NUMBERS[:3]), (np.full((2, 3), np.nan), [1.0, 2.0]), (X[:2], [1.0, np.inf]),
+                (np.full((2, 3), 1e200), [1.0, 2.0]), (X[:2], SEVERAL[:2])):
+        with pytest.raises((ValueError, TypeError)):
+            model.partial_fit(*bad)
+        assert pickle.dumps(model) == before
+    for parameters in ({"loss": "hinge"}, {"kernel": "linear"}, {"kernel": Gaussian(-1.0)}, {"budget": 0}, {"budget": None},
+                       {"neighbours": 0}, {"neighbours": 65}, {"budget": ok.Window(9)}, {"scale": "yes"}):
+        with pytest.raises(ValueError):
+            Smoother(**parameters).fit(X, NUMBERS)
+    with pytest.raises(ValueError, match="Reservoir is a sample of rows"):
+        ok.NORMA(budget=Reservoir(9)).fit(X, LABELS == "one")
+    with pytest.raises(ValueError, match="'kernel' parameter changed"):
+        model.set_params(kernel=Gaussian(2.0)).partial_fit(X, NUMBERS)
+    with pytest.raises(ValueError, match="return_std"):
+        Smoother("nunovelty").progressive(X, return_std=True)
+
+
+def test_interrupted_between_pieces(monkeypatch):
+    """A piece is learned whole or not at all, together with the scaler; the model goes on as if nothing had been."""
+    expected = Smoother("squared", scale=True)
+    scores = expected.progressive(X, NUMBERS)
+    advanced, calls = RunningScaler.advanced, [0]
+
+    def interrupted(self, rows):
+        calls[0] += 1
+        found = advanced(self, rows)
+        if calls[0] == 2:
+            raise KeyboardInterrupt
+        return found
+
+    model = Smoother("squared", scale=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunningScaler, "advanced", interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            model.partial_fit(X, NUMBERS)
+    learned = caught.value.rows_learned
+    assert 0 < learned == model.t_ < N
+    assert np.allclose(model.progressive(X[learned:], NUMBERS[learned:]), scores[learned:], rtol=0, atol=1e-9)
+
+
+def test_threads():
+    model = Smoother("squared").partial_fit(X[:30], NUMBERS[:30])
+    alone, moments = copy.deepcopy(model), [model.predict(X[:3]).tobytes()]
+    for begin in range(30, 330, 30):
+        moments.append(alone.partial_fit(X[begin : begin + 30], NUMBERS[begin : begin + 30]).predict(X[:3]).tobytes())
+    seen, done = [], threading.Event()
+
+    def look():
+        while not done.is_set():
+            seen.append(model.predict(X[:3]).tobytes())
+
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for begin in range(30, 330, 30):
+        model.partial_fit(X[begin : begin + 30], NUMBERS[begin : begin + 30])
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert set(seen) <= set(moments)
+
+
+@pytest.mark.parametrize("model", [Smoother(), Smoother("multiclass_squared", scale=True), Smoother(ok.NuNovelty(0.1))], ids=str)
+def test_estimator_checks(model):
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for estimator, check in checks.estimator_checks_generator(model):
+            check(estimator)
+
+
+def test_among_others():
+    from onlinekernels import evaluate
+
+    run = evaluate.progressive(Smoother("squared"), (X, NUMBERS), chunk=50)
+    assert run.squared_error == pytest.approx(np.mean((Smoother("squared").progressive(X, NUMBERS) - NUMBERS) ** 2))
+    assert evaluate.progressive(Smoother("multiclass_squared"), (X, LABELS), chunk=50).error < 0.5
+    assert evaluate.progressive(Smoother(ok.NuNovelty(0.1)), (X, None), chunk=50).error < 0.3
+    assert evaluate.progressive(Smoother(), (X[:60], NUMBERS[:60]), delay=5).examples == 60
