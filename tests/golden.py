@@ -24,6 +24,7 @@ import numpy as np
 from golden_cases import DIMENSIONS, FEATURES, LABELS, LARGE, Stream, has_loss, model_of
 
 import onlinekernels as ok
+from onlinekernels.nouns.losses import LOSSES
 
 PATH = pathlib.Path(__file__).with_name("golden.npz")
 BLOCKS = 4  # of the stream, so that a difference says where it begins
@@ -206,7 +207,7 @@ def traced_bank(spec):
     rng = np.random.default_rng(5)
     frames = rng.uniform(0.1, 2.0, size=(60, 9, 3)).astype(spec["rows"])
     numbers = np.sin(3 * frames[..., 0]) + frames[..., 1]
-    task = ok.losses.LOSSES[spec["loss"]]().task
+    task = LOSSES[spec["loss"]]().task
     bank = ok.Bank(3, spec["loss"], spec["kernel"], n_models=9, rule=spec["bank"], budget=7, offset=spec["offset"])
     total = {}
     for t, (X, z) in enumerate(zip(frames[:-1], numbers)):

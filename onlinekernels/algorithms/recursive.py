@@ -252,8 +252,8 @@ class KRLS(OnlineLearner):
         coverage = checked_coverage(coverage)
         with self._turn.shared:
             state, rule, scores, deviations = self._known(X)
-            reach = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.reaches(coverage)[: state.targets]
-            return np.stack([state.numbers(end) for end in state.interval(scores, reach)])
+            half = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.half_widths(coverage)[: state.targets]
+            return np.stack([state.numbers(end) for end in state.interval(scores, half)])
 
     def log_density(self, X, y):
         """Logarithms of the predictive density of targets y, or of the probability of labels y, shape (n,).

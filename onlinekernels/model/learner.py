@@ -217,15 +217,15 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
             trace = {"steps": "steps" in wanted, "scalars": wanted & {"margins", "labels"}, "deviations": "std" in wanted}
             trace = {name: np.zeros(len(X)) for name, is_wanted in trace.items() if is_wanted}
             if coverage is not None:
-                trace["reaches"] = np.zeros(len(X) * state.targets)
+                trace["half_widths"] = np.zeros(len(X) * state.targets)
                 trace["coverage"] = level_of(coverage)
             known = self._learn(before, state, X, y, weights, scores=scores.reshape(-1), **trace)
             state = self._state
             scores, margins = scores[:, : state.joined()], trace.get("scalars")
             units = 1.0
             if coverage is not None:
-                reaches = trace["reaches"].reshape(len(X), -1)
-                ends = state.interval(scores, reaches, known)
+                half_widths = trace["half_widths"].reshape(len(X), -1)
+                ends = state.interval(scores, half_widths, known)
             if known is not None:  # what was known of the targets before each row
                 scores, units = state.target_scaler.brought_back(scores, *known)
                 margins = None if margins is None else margins * units[:, 0]
@@ -527,7 +527,7 @@ def _from(row, state, X, y, weights):
 
 def _trace_from(row, state, trace):
     """Where the engine writes about examples from a row on."""
-    sizes = {"scores": state.function.width, "reaches": state.targets}
+    sizes = {"scores": state.function.width, "half_widths": state.targets}
     parts = {name: part[row * sizes.get(name, 1) :] if name != "coverage" else part for name, part in trace.items()}
     return {**parts, "earlier": row}
 

@@ -171,8 +171,8 @@ cdef class Function:
         """Whether an example is small enough for the kernel's arithmetic."""
         return True
 
-    cdef double reach(self, double own) noexcept nogil:
-        """By how much a coefficient is multiplied when it is stored."""
+    cdef double feature_size(self, double own) noexcept nogil:
+        """How large the features are that a coefficient is multiplied with when it is stored; own: k(x, x). O(1)."""
         return 1.0
 
     cdef int close(self, Scratch w) except -1:
@@ -193,12 +193,12 @@ cdef class Function:
 
     cdef void store(self, Scratch w, Term* term, double own) noexcept nogil:
         """Coordinates of the new term, folding first if they would be too large; own: k(x, x)."""
-        cdef double reach = self.reach(own)
-        if not self.try_to_store(term, reach):
+        cdef double size = self.feature_size(own)
+        if not self.try_to_store(term, size):
             self.fold(w)
-            self.try_to_store(term, reach)
+            self.try_to_store(term, size)
 
-    cdef bint try_to_store(self, Term* term, double reach) noexcept nogil:
+    cdef bint try_to_store(self, Term* term, double size) noexcept nogil:
         """True to stored coordinates; False if they are so large that the frame should be folded."""
         cdef Py_ssize_t k, n = term.n
         cdef double true[MAX_CHANNELS]
@@ -208,7 +208,7 @@ cdef class Function:
         if self.frame.channels == 1:            # the same, and many labels feel the difference
             for k in range(n):
                 term.stored[k] = term.alpha[k] / self.frame.p[0][0]
-                small &= reach * fabs(term.stored[k]) < LARGE
+                small &= size * fabs(term.stored[k]) < LARGE
             return small
         for k in range(n):
             for channel in range(self.frame.channels):
@@ -216,7 +216,7 @@ cdef class Function:
             frame_store(&self.frame, true, one)
             for channel in range(self.frame.channels):
                 term.stored[channel * n + k] = one[channel]
-                small &= reach * fabs(one[channel]) < LARGE
+                small &= size * fabs(one[channel]) < LARGE
         return small
 
     cdef void make_true(self, Scratch w, int last, double* out) noexcept nogil:

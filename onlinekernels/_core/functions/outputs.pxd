@@ -11,7 +11,7 @@ cdef class Outputs:
     cdef void apply(self, double* scores, double* nodes) noexcept nogil
     cdef void distances(self, Py_ssize_t y, double* out, double* nodes) noexcept nogil
     cdef double kappa(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil
-    cdef double spread(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil
+    cdef double square_between(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil
 
 
 cdef class TaxonomyOutputs(Outputs):

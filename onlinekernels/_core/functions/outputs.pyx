@@ -65,7 +65,7 @@ cdef class Outputs:
     cdef double kappa(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
         return 1.0 if a == b else 0.0
 
-    cdef double spread(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    cdef double square_between(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
         """|Phi(a) - Phi(b)|^2 = kappa(a, a) + kappa(b, b) - 2 kappa(a, b)."""
         return fmax(0.0, self.kappa(a, a) + self.kappa(b, b) - 2.0 * self.kappa(a, b))
 

@@ -268,7 +268,7 @@ cdef class LabelPair(ManyLabels):
         view.target = e.distance[best]
         view.score, view.bare = e.scores[label] - e.scores[best], e.bare[label] - e.bare[best]
         view.trace = e.bare[e.width + label] - e.bare[e.width + best] if self.rule.has_trace else 0.0
-        view.k = k * self.outputs.spread(label, best)
+        view.k = k * self.outputs.square_between(label, best)
         view.offsets = 2.0
         return self.differentiate(now, e)
 

@@ -40,7 +40,7 @@ cdef inline double size_of(const double* innovations, Py_ssize_t n) noexcept nog
 def level_of(double coverage):
     """(level, share of the next one, factor): the interval of a coverage among those that are tracked.
 
-    In between its reach goes with the quantiles of a Gaussian; beyond the first and the last it is a multiple of theirs.
+    In between its half-width goes with the quantiles of a Gaussian; beyond the first and the last it is a multiple of theirs.
     """
     from statistics import NormalDist           # takes milliseconds to import
 
@@ -178,7 +178,7 @@ cdef class Recursive(Rule):
     cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
         return sqrt(e.variance + self.noise) * factor * self.tracked(output, level, share)
 
-    def reaches(self, double coverage):
+    def half_widths(self, double coverage):
         """Half the width of the interval of this coverage for each output, in deviations of y."""
         level, share, factor = level_of(coverage)
         return np.array([factor * self.tracked(output, level, share) for output in range(self.posterior.width)])

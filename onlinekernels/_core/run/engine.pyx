@@ -147,11 +147,11 @@ cdef class Engine:
     # ---- Learning -----------------------------------------------------------------------------
 
     def learn(self, examples, const double[::1] y, *, const double[::1] weights=None, double[::1] scores=None,
-              double[::1] steps=None, double[::1] scalars=None, double[::1] deviations=None, double[::1] reaches=None,
+              double[::1] steps=None, double[::1] scalars=None, double[::1] deviations=None, double[::1] half_widths=None,
               coverage=(0, 0.0, 0.0), Py_ssize_t earlier=0):
         """Learn all rows of an array (C-contiguous, the points' precision), sparse rows, or all objects of a list.
 
-        `scores` takes one row of `width` numbers per example, `steps`, `scalars` and `deviations` take one, and `reaches`,
+        `scores` takes one row of `width` numbers per example, `steps`, `scalars` and `deviations` take one, and `half_widths`,
         for the `coverage` that `level_of` has found, one for each target.  In words to the user the first row is number
         `earlier`.  An error, or Ctrl-C, stops after the last complete row; `done` says how many rows that were.
         """
@@ -172,7 +172,7 @@ cdef class Engine:
                 trace.steps = NULL if steps is None else &steps[first]
                 trace.scalars = NULL if scalars is None else &scalars[first]
                 trace.deviations = NULL if deviations is None else &deviations[first]
-                trace.half_widths = NULL if reaches is None else &reaches[first * self.targets]
+                trace.half_widths = NULL if half_widths is None else &half_widths[first * self.targets]
                 self.learn_piece(w, e, first, min(n - first, self.function.piece_rows()), &y[first * self.targets],
                                  weight_data, trace)
                 PyErr_CheckSignals()
@@ -197,7 +197,8 @@ cdef class Engine:
                          const double* weights, Trace trace) except -1:
         """Learn a few rows."""
         cdef Py_ssize_t learned = 0
-        self.hypothesis.mind_rounding_from_python()
+        if self.hypothesis.exact_norms:
+            self.hypothesis.norms_of_terms.renew_from_python(&self.hypothesis.now)
         try:
             if self.scaler is not None:
                 self.scaler.open(w.piece, first, rows)

@@ -1,6 +1,6 @@
 """One example as form and rule see it: what is known of it, and what has been decided about it."""
 cimport cython
-from onlinekernels._core.formulas.moves cimport Descent, Move, View
+from onlinekernels._core.formulas.moves cimport Descent, Move, Norms, View
 from onlinekernels._core.run.memory cimport Memory
 
 cdef enum Failure:
@@ -49,6 +49,8 @@ cdef class Example(Memory):
     cdef double* shrunk                 # scores of the hypothesis that the rule will have shrunk
     # What the rule decides
     cdef Move move
+    cdef Norms without_newcomer         # exact norms: what they become if a budget keeps the new term out
+    cdef Norms ahead_without_newcomer
     cdef bint all_labels                # whether the term has a coefficient for every output
     cdef Term term
     cdef Descent descent                # where each weight has a step of its own

@@ -4,7 +4,8 @@ from onlinekernels._core.rules.forms cimport Form
 from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.formulas.moves cimport Norms, Standing
 from onlinekernels._core.rules.rule cimport Rule
-from onlinekernels._core.run.example cimport Example, Term
+from onlinekernels._core.run.example cimport Example
+from onlinekernels._core.run.norms cimport ExactNorms
 from onlinekernels._core.run.watch cimport Watch
 
 
@@ -15,13 +16,12 @@ cdef class Hypothesis:
     cdef readonly Form form
     cdef Standing now
     cdef readonly bint averages
-    cdef readonly bint exact_norms
+    cdef ExactNorms norms_of_terms      # or None: nobody needs them
+    cdef readonly bint exact_norms      # the same
     cdef readonly bint regression
     cdef bint two_classes               # with one score, -1 and +1
     cdef readonly double radius         # |f| stays within this; 0 for no bound
     cdef Watch watch                    # signs that learning goes wrong
-    cdef Norms without_newcomer         # exact norms: what the norms become if the newcomer does not come
-    cdef Norms ahead_without_newcomer
     cdef Norms before_joining           # the norms before the latest label joined
     cdef readonly object offsets        # rows: b, its sum over time
     cdef double* offset
@@ -47,15 +47,6 @@ cdef class Hypothesis:
     cdef void append(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil
     cdef void let_expire(self, Scratch w) noexcept nogil
     cdef void stay_in_ball(self, Scratch w) noexcept nogil
-    cdef void count_loss(self, Scratch w, const Term* newcomer, Py_ssize_t slot, double residual) noexcept nogil
-    cdef void lose_part(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop, double residual) noexcept nogil
-    cdef void spread_out(self, const Term* term, int channel, double* out) noexcept nogil
-    cdef void forget(self, Scratch w, Py_ssize_t slot, const Term* newcomer, double k_new) noexcept nogil
-    cdef void lose(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop, double own) noexcept nogil
-    cdef bint square_is_worn(self) noexcept nogil
-    cdef void renew_square(self, double square) noexcept nogil
-    cdef void mind_rounding(self, Scratch w) noexcept nogil
-    cdef int mind_rounding_from_python(self) except -1
     # The function that predicts
     cdef int channel(self) noexcept nogil
     cdef averaged(self, true)

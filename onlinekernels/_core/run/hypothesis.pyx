@@ -5,17 +5,18 @@ what was decided: old terms are transformed, a new one is appended, offsets and 
 ball are kept.
 """
 import numpy as np
-from libc.math cimport fabs, fmax, isfinite, sqrt
+from libc.math cimport isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY
 from onlinekernels._core.rules.forms cimport OneOutput
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
 from onlinekernels._core.formulas.losses cimport Loss, loss_adapts, loss_value
-from onlinekernels._core.formulas.moves cimport Norms, Pace, coefficient_is_tame, is_tame, without_term
+from onlinekernels._core.formulas.moves cimport Norms, Pace, coefficient_is_tame, is_tame
+from onlinekernels._core.run.norms cimport ExactNorms
 from onlinekernels._core.run.watch cimport (NO_BETTER, NO_TROUBLE, Trial, new_watch, watch_scalar, watch_score,
                                         watch_step, watch_trial)
-from onlinekernels._core.run.example cimport MOVE, POINT, SCORE, Example, Term
+from onlinekernels._core.run.example cimport MOVE, POINT, SCORE, Example
 
 
 cdef class Hypothesis:
@@ -48,6 +49,8 @@ cdef class Hypothesis:
         self.now.keeps_square = exact_norms
         self.averages = average
         self.exact_norms = exact_norms
+        if exact_norms:
+            self.norms_of_terms = ExactNorms(function, form.rule.has_trace)
         self.regression = regression
         self.two_classes = isinstance(form, OneOutput) and not regression
         self.radius = radius
@@ -87,7 +90,7 @@ cdef class Hypothesis:
         self.function.grow(width)
 
     cdef void let_join(self, Py_ssize_t joined) noexcept nogil:
-        """There are so many labels now; what new ones have learned ahead belongs to f from now on."""
+        """There are so many labels now; what new ones have learned ahead belongs to f from now on. O(1)."""
         cdef double newcomers = <double> (joined - self.function.outputs.joined)
         self.before_joining = self.now.norms
         self.now.norms.square += newcomers * self.now.ahead.square
@@ -95,7 +98,7 @@ cdef class Hypothesis:
         self.function.outputs.let_join(joined)
 
     cdef void undo_joining(self, Py_ssize_t joined) noexcept nogil:
-        """The labels after these have not joined: their example cannot be learned."""
+        """The labels after these have not joined: their example cannot be learned. O(1)."""
         if self.function.outputs.joined != joined:
             self.now.norms = self.before_joining
             self.function.outputs.let_join(joined)
@@ -109,7 +112,10 @@ cdef class Hypothesis:
     # ---- Evaluate -----------------------------------------------------------------------------
 
     cdef bint evaluate(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
-        """f(x_i, .) into e.bare (and v behind it), with the offsets into e.scores; False if they are not finite. O(evaluation of f)."""
+        """f(x_i, .) into e.bare (and v behind it), with the offsets into e.scores; False if they are not finite.
+
+        As `Function.evaluate`, for most functions O(terms).
+        """
         cdef Py_ssize_t l
         if not (isfinite(w.piece.own[i]) and self.function.point_is_finite(w, i)):
             e.failure = POINT
@@ -140,10 +146,12 @@ cdef class Hypothesis:
                 and self.all_is_finite(e, w.piece.own[i])):
             e.failure = MOVE
             return False
+        if self.exact_norms:
+            self.norms_of_terms.decide(&self.now, e)
         return True
 
     cdef bint all_is_finite(self, Example e, double k) noexcept nogil:
-        """Whether everything else is: what only some hypotheses have."""
+        """Whether everything else is: what only some hypotheses have. O(outputs)."""
         cdef Py_ssize_t j
         if self.now.loss.step > 0.0 and not is_tame(e.move.pace.gap + e.move.pace.weight):
             return False
@@ -159,7 +167,7 @@ cdef class Hypothesis:
         return self.rule.decide_offsets(self.function.outputs.n, self.offset, e)
 
     cdef void add_average(self, Example e) noexcept nogil:
-        """F <- F + f, with the f that made this prediction."""
+        """F <- F + f, with the f that made this prediction. O(1)."""
         cdef int last = self.function.frame.channels - 1, j
         for j in range(last):
             e.move.transform[last][j] = 1.0 if j == 0 else 0.0
@@ -168,7 +176,10 @@ cdef class Hypothesis:
     # ---- Carry out ----------------------------------------------------------------------------
 
     cdef void carry_out(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
-        """Move the offsets, transform the old terms, append the new one, move the scalar, apply the budget."""
+        """Move the offsets, transform the old terms, append the new one, move the scalar, apply the budget.
+
+        O(outputs), and what the function and its budget take: O(1), unless a budget looks at the kernel or norms are exact.
+        """
         cdef Py_ssize_t l, k, labels = self.function.outputs.n
         self.now.t += 1
         if self.regression:
@@ -185,9 +196,6 @@ cdef class Hypothesis:
         self.rule.accept(&self.now, labels, self.offset, e)
         if self.watch.trouble == NO_TROUBLE:
             self.watch.trouble = self.rule.trouble
-        if self.exact_norms:                    # of the hypothesis that is transformed only
-            self.without_newcomer = without_term(&self.now.norms, &e.move.norms, &e.move, self.rule.has_trace)
-            self.ahead_without_newcomer = without_term(&self.now.ahead, &e.move.ahead, &e.move, self.rule.has_trace)
         self.now.norms, self.now.ahead = e.move.norms, e.move.ahead
         self.function.transform(w, &e.move.transform[0][0])
         if self.rule.per_feature:
@@ -199,7 +207,7 @@ cdef class Hypothesis:
             watch_scalar(&self.watch, e.move.compared, e.move.scalar)
         self.let_expire(w)
         if self.exact_norms:
-            self.mind_rounding(w)
+            self.norms_of_terms.renew(&self.now, w)
         if self.radius > 0.0:
             self.stay_in_ball(w)
         self.rule.follow(w, e)
@@ -207,7 +215,7 @@ cdef class Hypothesis:
             watch_step(&self.watch, self.rule.step_at(self.now.t), self.rule.step.rate)
 
     cdef void hold_against_constant(self, Example e) noexcept nogil:
-        """See whether the scores of an example were better than what a constant would have said."""
+        """See whether the scores of an example were better than what a constant would have said. O(outputs)."""
         cdef Trial* trial = &self.watch.trial
         cdef Py_ssize_t l, y
         cdef double loss = 0.0, constant = 0.0, share
@@ -229,7 +237,7 @@ cdef class Hypothesis:
             watch_trial(trial, loss, constant, e.weight)
 
     cdef bint is_wrong(self, Example e, Py_ssize_t y) noexcept nogil:
-        """Whether the scores of an example say another class than y."""
+        """Whether the scores of an example say another class than y. O(outputs)."""
         cdef Py_ssize_t l
         if self.two_classes:
             return (e.scores[0] > 0.0) != y
@@ -239,17 +247,17 @@ cdef class Hypothesis:
         return False
 
     cdef void append(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
-        """Let the example enter; first see who has to go for it."""
+        """Let the example enter; first see who has to go for it. As the budget's answer."""
         cdef Py_ssize_t victim
         self.function.store(w, &e.term, w.piece.own[i])
         victim = self.function.victim(w, &e.term, i)
         if self.exact_norms and victim != NOBODY:
             if self.function.residual() >= 0.0:
-                self.count_loss(w, &e.term, victim, self.function.residual())
+                self.norms_of_terms.project(&self.now, w, victim, &e.term, self.function.residual())
             elif victim == NEWCOMER:
-                self.now.norms, self.now.ahead = self.without_newcomer, self.ahead_without_newcomer
+                self.now.norms, self.now.ahead = e.without_newcomer, e.ahead_without_newcomer
             else:
-                self.forget(w, victim, &e.term, self.function.value_with(w, victim, i))
+                self.norms_of_terms.forget(&self.now, w, victim, &e.term, self.function.value_with(w, victim, i))
         if victim == NEWCOMER:
             return
         if victim != NOBODY:
@@ -257,16 +265,16 @@ cdef class Hypothesis:
         self.function.add(w, &e.term, i, self.now.t)
 
     cdef void let_expire(self, Scratch w) noexcept nogil:
-        """Drop the terms that a window has left behind."""
+        """Drop the terms that a window has left behind. O(1) for each."""
         cdef Py_ssize_t slot = self.function.expiring(self.now.t)
         while slot != NOBODY:
             if self.exact_norms:
-                self.forget(w, slot, NULL, 0.0)
+                self.norms_of_terms.forget(&self.now, w, slot, NULL, 0.0)
             self.function.drop(w, slot)
             slot = self.function.expiring(self.now.t)
 
     cdef void stay_in_ball(self, Scratch w) noexcept nogil:
-        """Project f onto the ball of the radius: H (19), through the frame."""
+        """Project f onto the ball of the radius: H (19), through the frame. O(1)."""
         cdef double scaling[MAX_CHANNELS][MAX_CHANNELS]
         cdef int i, j
         if self.now.norms.square <= self.radius * self.radius:
@@ -278,120 +286,10 @@ cdef class Hypothesis:
         self.function.transform(w, &scaling[0][0])
         self.now.norms.square = self.radius * self.radius
 
-    # ---- Norms --------------------------------------------------------------------------------
-
-    cdef bint square_is_worn(self) noexcept nogil:
-        """Whether |f|^2 has shrunk so much since it was last computed that old rounding would show."""
-        return not self.rule.has_trace and self.now.norms.square <= 1e-3 * self.now.norms.peak and self.now.norms.peak > 0.0
-
-    cdef void renew_square(self, double square) noexcept nogil:
-        self.now.norms.square = self.now.norms.peak = fmax(0.0, square)
-
-    cdef void mind_rounding(self, Scratch w) noexcept nogil:
-        """Compute |f|^2 anew when it is worn; for kernels in Python that waits for the next example."""
-        cdef double square
-        self.now.norms.peak = fmax(self.now.norms.peak, self.now.norms.square)
-        if self.square_is_worn():
-            square = self.function.square(w)
-            if isfinite(square):
-                self.renew_square(square)
-
-    cdef int mind_rounding_from_python(self) except -1:
-        """The same between two examples."""
-        if self.exact_norms and self.square_is_worn():
-            square = self.function.square_from_python()
-            if square is not None:
-                self.renew_square(square)
-        return 0
-
-    cdef void count_loss(self, Scratch w, const Term* newcomer, Py_ssize_t slot, double residual) noexcept nogil:
-        """<f, v> and |f|^2 when a term, or the newcomer, has been projected onto the others. O(outputs).
-
-        That takes from each function what is orthogonal to the others: its coefficient times the residual of k(x, .).
-        """
-        cdef Py_ssize_t l, labels = self.function.outputs.n, width = self.function.width
-        cdef int channel
-        cdef Py_ssize_t joined = self.function.outputs.joined
-        for channel in range(self.rule.has_trace + 1):
-            if slot != NEWCOMER:
-                self.function.coefficients_of(w, slot, channel, w.slot_coefficients + channel * width)
-            else:
-                self.spread_out(newcomer, channel, w.slot_coefficients + channel * width)
-        for l in range(labels):
-            w.slot_products[l] = w.slot_coefficients[l]
-        self.function.outputs.apply(w.slot_products, w.nodes)           # kappa a
-        self.lose_part(&self.now.norms, w, 0, joined, residual)
-        if self.function.outputs.ahead:
-            self.lose_part(&self.now.ahead, w, joined, joined + 1, residual)
-
-    cdef void spread_out(self, const Term* term, int channel, double* out) noexcept nogil:
-        """True coefficients of a term in a channel, over labels. O(outputs)."""
-        cdef Py_ssize_t l, k
-        for l in range(self.function.outputs.n):
-            out[l] = 0.0
-        for k in range(term.n):
-            out[term.labels[k]] += term.alpha[channel * term.n + k]
-
-    cdef void lose_part(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop, double residual) noexcept nogil:
-        """Norms of some outputs without what `count_loss` has found to be out of reach."""
-        cdef Py_ssize_t l, width = self.function.width
-        cdef double* a = w.slot_coefficients
-        norms.peak = fmax(norms.peak, norms.square)
-        for l in range(first, stop):
-            norms.square -= residual * a[l] * w.slot_products[l]
-            if self.rule.has_trace:
-                norms.product -= residual * a[width + l] * w.slot_products[l]
-        norms.square = fmax(0.0, norms.square)
-
-    cdef void forget(self, Scratch w, Py_ssize_t slot, const Term* newcomer, double k_new) noexcept nogil:
-        """<f, v> and |f|^2 without the term in a slot (V's erratum: the paper ignores what is dropped). O(evaluation of f).
-
-        f and v at its point are those of the function and, if there is one, of the newcomer that is not in it yet:
-        its coefficients times k_new, its kernel value with the term.
-        """
-        cdef Py_ssize_t l, labels = self.function.outputs.n, width = self.function.width
-        cdef int channel, last = self.rule.has_trace
-        cdef Py_ssize_t joined = self.function.outputs.joined
-        cdef double own = 0.0
-        cdef double* f = w.slot_scores              # f at the term's point, and v behind it
-        cdef double* a = w.slot_coefficients
-        cdef double* K_a = w.slot_products
-        self.function.evaluate_slot(w, slot, last, f, &own)
-        if newcomer != NULL:
-            for channel in range(last + 1):
-                self.spread_out(newcomer, channel, K_a)
-                self.function.outputs.apply(K_a, w.nodes)
-                for l in range(labels):
-                    f[channel * width + l] += k_new * K_a[l]
-        self.function.coefficients_of(w, slot, 0, a)
-        for l in range(labels):
-            K_a[l] = a[l]
-        self.function.outputs.apply(K_a, w.nodes)
-        if last:
-            self.function.coefficients_of(w, slot, 1, a + width)
-        self.lose(&self.now.norms, w, 0, joined, own)
-        if self.function.outputs.ahead:
-            self.lose(&self.now.ahead, w, joined, joined + 1, own)
-
-    cdef void lose(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop, double own) noexcept nogil:
-        """Norms of some outputs without the term that `forget` has looked at."""
-        cdef Py_ssize_t l, width = self.function.width
-        cdef double* f = w.slot_scores
-        cdef double* a = w.slot_coefficients
-        cdef double* K_a = w.slot_products
-        for l in range(first, stop):
-            norms.peak = fmax(norms.peak, fmax(norms.square, fabs(own * a[l] * K_a[l])))
-            norms.square += a[l] * (own * K_a[l] - 2.0 * f[l])
-        if norms.square < 0.0:
-            norms.square = 0.0
-        if self.rule.has_trace:
-            for l in range(first, stop):
-                norms.product += a[width + l] * (own * K_a[l] - f[l]) - a[l] * f[width + l]
-
     # ---- The function that predicts -----------------------------------------------------------
 
     cdef int channel(self) noexcept nogil:
-        """The channel that `score` evaluates."""
+        """The channel that `score` evaluates. O(1)."""
         return self.function.frame.channels - 1 if self.averages and self.now.t else 0
 
     cdef averaged(self, true):
@@ -399,7 +297,7 @@ cdef class Hypothesis:
         return true / self.now.t if self.channel() else true
 
     cdef void score(self, Scratch w, Example e, Py_ssize_t i, double* out) noexcept nogil:
-        """Scores of one example, of the averaged hypothesis if this one averages."""
+        """Scores of one example, of the averaged hypothesis if this one averages. As `Function.evaluate`."""
         cdef Py_ssize_t l, width = self.function.width
         cdef int channel = self.channel()
         self.function.evaluate(w, i, channel, e.bare)
