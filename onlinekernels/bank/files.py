@@ -25,7 +25,7 @@ def save(bank, path):
     }
     header["digest"] = modelfile._digest(header, arrays)
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    modelfile._write_atomically(os.fspath(path), arrays)
+    modelfile._write(os.fspath(path), arrays)
 
 
 def read(path):

@@ -4,19 +4,17 @@ These are notes in the model file, so they are written in one breath with the mo
 such a file like any other.
 """
 
-import glob
 import hashlib
 import json
 import os
 
 from onlinekernels.files import modelfile
 
-__all__ = ["save", "stream_of", "names_in", "brief", "remove_leftovers", "with_suffix", "found"]
+__all__ = ["save", "stream_of", "names_in", "brief", "with_suffix", "found"]
 
 FORMAT = "onlinekernels stream"
 VERSION = 3
 _PARTS = {"options", "totals", "counts", "columns", "files"}
-_LEFTOVER = ".checkpoint.npz"
 
 
 def with_suffix(path):
@@ -31,21 +29,7 @@ def found(path):
 
 def save(model, path, stream):
     """Write a model and its stream so that a kill at any moment leaves the old file or the new one."""
-    temporary = path + _LEFTOVER
-    try:
-        modelfile.save(model, temporary, notes={"format": FORMAT, "version": VERSION, **stream})
-        os.replace(temporary, path)
-    except BaseException:
-        remove_leftovers(path)
-        raise
-    if os.name != "nt":  # Windows cannot open folders
-        _flush_to_disk(os.path.dirname(path) or ".")
-
-
-def remove_leftovers(path):
-    """Remove what a killed process may have left beside a model file."""
-    for leftover in glob.glob(glob.escape(path + _LEFTOVER) + "*"):
-        os.unlink(leftover)
+    modelfile.save(model, path, notes={"format": FORMAT, "version": VERSION, **stream})
 
 
 def stream_of(model):
@@ -68,11 +52,3 @@ def brief(option):
     """An option as it is compared: itself, or a digest of a very long one."""
     text = json.dumps(option)
     return option if len(text) <= 1000 else "sha256 " + hashlib.sha256(text.encode()).hexdigest()
-
-
-def _flush_to_disk(path):
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -10,6 +10,7 @@ from onlinekernels.commandline.models import DEFAULT_ALGORITHM, FIXED_ON_A_MODEL
 from onlinekernels.commandline.options import Usage, add_command, add_data_options, columns, converter, integer_from, told
 from onlinekernels.commandline.runs import Run
 from onlinekernels.evaluate.progress import progress_bar
+from onlinekernels.files.atomic import remove_leftovers
 
 __all__ = ["add_learn"]
 
@@ -138,7 +139,7 @@ def _learn(arguments):
     _check(arguments)
     if arguments.save is not None:
         arguments.save = checkpoints.with_suffix(arguments.save)
-        checkpoints.remove_leftovers(arguments.save)
+        remove_leftovers(arguments.save)
     wanted = None if arguments.progress else False  # on a terminal, if tqdm is there
     with Interruption() as interruption, progress_bar(wanted, arguments.limit, " examples") as advance:
         run = Run(arguments, interruption)

@@ -7,12 +7,12 @@ up in the library's own tables, validates every shape and index, and never execu
 import hashlib
 import json
 import os
-import threading
 
 import numpy as np
 
 from onlinekernels import algorithms
 from onlinekernels.nouns import additive, budgets, encoding, kernels, losses, maps, scaling, steps, structures
+from onlinekernels.files import atomic
 from onlinekernels.files.archive import is_storable, read_arrays
 from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.nouns.losses import as_loss
@@ -78,7 +78,7 @@ def save(model, path, *, without=(), notes=None):
         header["notes"] = notes
     header["digest"] = _digest(header, arrays)
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    _write_atomically(os.fspath(path), arrays)
+    _write(os.fspath(path), arrays)
 
 
 def load(path, kernel=None, loss=None):
@@ -259,21 +259,8 @@ def _digest(header, arrays):
     return digest.hexdigest()
 
 
-def _write_atomically(path, arrays):
-    """Write beside the target and rename, so that no reader ever sees half a file."""
-    if not path.endswith(".npz"):
-        path += ".npz"
-    temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
-    try:
-        with open(temporary, "wb") as file:
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
+def _write(path, arrays):
+    atomic.write(path if path.endswith(".npz") else path + ".npz", lambda file: np.savez(file, **arrays))
 
 
 def _read(path):
