@@ -17,6 +17,7 @@ True
 printed theorem is wrong, its corrected form stands here; see the page on errata. All bounds are for an
 algorithm that starts at f = 0, has no offset and sees no sample weights.
 """
+from onlinekernels.bounds.audits import Audit, Certificate, audit
 from onlinekernels.bounds.comparisons import best_gap, comparison, complexity
 from onlinekernels.bounds.implicit import ilk_average_excess_risk, ilk_mistakes, ilk_mistakes_untuned, ilk_regret
 from onlinekernels.bounds.margins import (
@@ -30,7 +31,9 @@ from onlinekernels.bounds.norma import (
     average_excess_risk,
     hinge_risk_limit,
     norma_hinge_loss,
+    norma_hinge_loss_untuned,
     norma_margin_errors,
+    norma_margin_errors_untuned,
     norma_mistakes,
     norma_mistakes_untuned,
     norma_regret,
@@ -54,6 +57,9 @@ from onlinekernels.bounds.tuning import (
 )
 
 __all__ = [
+    "audit",
+    "Audit",
+    "Certificate",
     "comparison",
     "complexity",
     "best_gap",
@@ -64,6 +70,8 @@ __all__ = [
     "norma_hinge_loss",
     "norma_mistakes",
     "norma_mistakes_untuned",
+    "norma_margin_errors_untuned",
+    "norma_hinge_loss_untuned",
     "norma_regret",
     "norma_window_regret",
     "window_start",
