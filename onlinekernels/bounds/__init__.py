@@ -17,6 +17,7 @@ True
 printed theorem is wrong, its corrected form stands here; see the page on errata. All bounds are for an
 algorithm that starts at f = 0, has no offset and sees no sample weights.
 """
+from onlinekernels.bounds.audits import Audit, Certificate, audit
 from onlinekernels.bounds.comparisons import best_gap, comparison, complexity
 from onlinekernels.bounds.ensembles import hedge_regret
 from onlinekernels.bounds.implicit import ilk_average_excess_risk, ilk_mistakes, ilk_mistakes_untuned, ilk_regret
@@ -31,7 +32,9 @@ from onlinekernels.bounds.norma import (
     average_excess_risk,
     hinge_risk_limit,
     norma_hinge_loss,
+    norma_hinge_loss_untuned,
     norma_margin_errors,
+    norma_margin_errors_untuned,
     norma_mistakes,
     norma_mistakes_untuned,
     norma_regret,
@@ -55,6 +58,9 @@ from onlinekernels.bounds.tuning import (
 )
 
 __all__ = [
+    "audit",
+    "Audit",
+    "Certificate",
     "comparison",
     "complexity",
     "best_gap",
@@ -65,6 +71,8 @@ __all__ = [
     "norma_hinge_loss",
     "norma_mistakes",
     "norma_mistakes_untuned",
+    "norma_margin_errors_untuned",
+    "norma_hinge_loss_untuned",
     "norma_regret",
     "norma_window_regret",
     "window_start",

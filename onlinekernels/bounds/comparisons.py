@@ -51,12 +51,12 @@ def comparison(kernel, X, y, coefficients, *, margin, points=None):
     functions = _functions(coefficients, rows.shape)
     scores = (rows * functions).sum(axis=1)
     moves = np.diff(functions, axis=0)
-    lengths = _norms(moves, gram)
+    lengths = norms(moves, gram)
     return {
         "radius": float(np.sqrt(np.max(kernel.diagonal(X)))),
         "margin": float(margin),
         "loss": float(np.maximum(0.0, margin - y * scores).sum()),
-        "norm": float(_norms(functions, gram).max()),
+        "norm": float(norms(functions, gram).max()),
         "path": float(lengths.sum()),
         "squared_path": float((lengths ** 2).sum()),
         "examples": len(y),
@@ -87,7 +87,8 @@ def _functions(coefficients, shape):
     return functions
 
 
-def _norms(functions, gram):
+def norms(functions, gram):
+    """The norm of each row of coefficients."""
     return np.sqrt(np.maximum(0.0, ((functions @ gram) * functions).sum(axis=1)))
 
 

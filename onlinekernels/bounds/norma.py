@@ -78,12 +78,52 @@ def norma_mistakes_untuned(*, step, regularization, learner_margin, radius, marg
     >>> round(norma_mistakes_untuned(step=0.3, regularization=0.0, learner_margin=1.0, **stream), 1)
     19.8
     """
-    if step * regularization >= 1:
-        limit = f"below 1 / regularization = {1 / regularization:g}"
-        raise bad_parameter("norma_mistakes_untuned", "step", limit, step)
-    full = step / (1 - step * regularization)
-    energy = energy_of(full * regularization, norm, path, squared_path, examples)
+    full, energy = _full_step("norma_mistakes_untuned", step, regularization, norm, path, squared_path, examples)
     return mistakes_at_best_scale(full, full, learner_margin + full * radius ** 2 / 2, energy, radius, margin, loss)
+
+
+@bound(regularization=NOT_NEGATIVE)
+def norma_margin_errors_untuned(*, step, regularization, learner_margin, radius, margin, loss, norm,
+                                path=0.0, squared_path=0.0, examples):
+    """Bound on the margin errors y f(x) <= rho of NORMA with the hinge loss and *any* fixed step, lambda and margin.
+
+    As `norma_mistakes_untuned`, from K (45): M_rho <= (2 eta' K + E) / (eta' (2 mu - 2 rho - eta' X^2)), for the best
+    scale of the comparison.
+
+    >>> stream = dict(radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=100)
+    >>> norma_margin_errors_untuned(step=0.5, regularization=0.0, learner_margin=0.0, **stream)
+    9.0
+    >>> round(norma_margin_errors_untuned(step=0.5, regularization=0.0, learner_margin=0.25, **stream), 6)
+    18.0
+    """
+    full, energy = _full_step("norma_margin_errors_untuned", step, regularization, norm, path, squared_path, examples)
+    # K (45) is that of the mistakes with X^2 + 2 rho / eta' for X^2.
+    wider = math.sqrt(radius ** 2 + 2 * learner_margin / full)
+    return mistakes_at_best_scale(full, full, 0.0, energy, wider, margin, loss)
+
+
+@bound(regularization=NOT_NEGATIVE)
+def norma_hinge_loss_untuned(*, step, regularization, learner_margin, radius, margin, loss, norm,
+                             path=0.0, squared_path=0.0, examples):
+    """Bound on NORMA's cumulative hinge loss at its own margin, with *any* fixed step, lambda and margin.
+
+    From K (45), c K + c^2 E / (2 eta') for the scale c mu = rho + eta' X^2/2, where no margin error counts.
+
+    >>> norma_hinge_loss_untuned(step=1.0, regularization=0.0, learner_margin=0.5, radius=1.0, margin=1.0, loss=2.0,
+    ...                          norm=1.0, examples=100)
+    2.5
+    """
+    full, energy = _full_step("norma_hinge_loss_untuned", step, regularization, norm, path, squared_path, examples)
+    scale = (learner_margin + full * radius ** 2 / 2) / margin
+    return scale * loss + scale ** 2 * energy / (2 * full)
+
+
+def _full_step(owner, step, regularization, norm, path, squared_path, examples):
+    """eta' = eta/(1 - eta lambda), and E for it."""
+    if step * regularization >= 1:
+        raise bad_parameter(owner, "step", f"below 1 / regularization = {1 / regularization:g}", step)
+    full = step / (1 - step * regularization)
+    return full, energy_of(full * regularization, norm, path, squared_path, examples)
 
 
 def energy_of(decay, norm, path, squared_path, examples):

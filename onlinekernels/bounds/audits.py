@@ -1,0 +1,266 @@
+"""A certificate for a finished run: what a learner did on a stream beside what the theorems allow."""
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onlinekernels.algorithms import ILK, NORMA, Perceptron
+from onlinekernels.bounds.checks import COUNT, check
+from onlinekernels.bounds.comparisons import norms
+from onlinekernels.bounds.implicit import ilk_mistakes_untuned, ilk_regret
+from onlinekernels.bounds.norma import (
+    norma_hinge_loss_untuned,
+    norma_margin_errors_untuned,
+    norma_mistakes,
+    norma_mistakes_untuned,
+    norma_regret,
+)
+from onlinekernels.bounds.projections import perceptron_mistakes
+from onlinekernels.nouns.losses import Hinge, as_loss
+from onlinekernels.nouns.steps import Fixed, InverseSqrt
+
+PENALTIES = np.geomspace(0.01, 1000.0, 11)  # of the functions to compare with: from short ones to those that fit
+PASSES = 40
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """One quantity of a run, and the theorem that bounds it.
+
+    Parameters
+    ----------
+    what : str
+        What is bounded, in words.
+    made : float
+        What it was in this run.
+    allowed : float
+        The bound, for the comparison that makes it smallest.
+    theorem : str
+        Where it comes from.
+    """
+
+    what: str
+    made: float
+    allowed: float
+    theorem: str
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What `audit` found.
+
+    Parameters
+    ----------
+    mistakes, margin_errors : int
+        M and M_rho: how often y f <= 0, and y f <= rho.
+    loss : float
+        The learner's cumulative hinge loss at its own margin rho.
+    risk : float
+        The sum of its regularised risks C l(f_t(x_t), y_t) + lambda/2 |f_t|^2.
+    norms : array of shape (n,)
+        |f_t| before each update.
+    certificates : list of Certificate
+        The bounds that apply.
+    """
+
+    mistakes: int
+    margin_errors: int
+    loss: float
+    risk: float
+    norms: np.ndarray = field(repr=False)
+    certificates: list
+
+    def __str__(self):
+        lines = [
+            f"M {self.mistakes}, M_rho {self.margin_errors}, cumulative loss {self.loss:.4g}, "
+            f"sum of regularised risks {self.risk:.4g}"
+        ]
+        lines += [
+            f"{line.what:34} {line.made:>9.4g} of {line.allowed:>9.4g}  {line.theorem}" for line in self.certificates
+        ]
+        return "\n".join(lines)
+
+
+def audit(model, X, y, *, segments=1):
+    """Run a learner on a stream, and put every bound that applies beside what it did.
+
+    The run is that of a fresh copy: `model` itself stays as it is. Any function serves as a comparison, and the best ones
+    are known in hindsight: they are computed here as support vector machines, for several penalties, and for each
+    bound the one is taken that makes it smallest. This takes O(n^2) time and memory.
+
+    Parameters
+    ----------
+    model : NORMA or ILK with the hinge loss, or Perceptron
+        Without a budget, offset, class weights or scaling: the theorems are about the plain algorithms.
+    X, y : array of shape (n, n_features), and n labels of two kinds
+        The stream.
+    segments : int, default=1
+        The comparison may change at the ends of so many stretches of equal length. More of them fit better, and have
+        a longer way. The best of 1 to `segments` is taken.
+
+    Returns
+    -------
+    Audit
+        Its text is a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import NORMA, Gaussian, Hinge, bounds
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    >>> print(bounds.audit(NORMA(Hinge(0.5), Gaussian(0.5), step=0.5, regularization=0.001), X, y))
+    M 30, M_rho 86, cumulative loss 33.97, sum of regularised risks 36.3
+    mistakes                                  30 of     107.9  K (45)
+    margin errors                             86 of     157.4  K (45)
+    cumulative loss                        33.97 of     55.56  K (45)
+    """
+    check("audit", "segments", segments, COUNT)
+    model = type(model)(**model.get_params(deep=False))
+    run = _Run(model, X, y)
+    margins = run.signs * run.scores
+    return Audit(
+        mistakes=int((margins <= 0).sum()),
+        margin_errors=int((margins <= run.margin).sum()),
+        loss=float(run.missing.sum()),
+        risk=float(run.penalty * run.missing.sum() + run.regularization / 2 * (run.norms**2).sum()),
+        norms=run.norms,
+        certificates=[line for line in _certificates(run, segments) if math.isfinite(line.allowed)],
+    )
+
+
+class _Run:
+    """A run from the start, with all that the bounds ask for."""
+
+    def __init__(self, model, X, y):
+        _check_kind(model)
+        X, classes = np.asarray(X, dtype=float), np.unique(y)
+        if len(classes) != 2:
+            raise ValueError(f"audit needs labels of two kinds. Got {len(classes)} of them instead.")
+        self.signs = np.where(np.asarray(y) == classes[1], 1.0, -1.0)
+        self.scores, self.norms, square = np.zeros(len(X)), np.zeros(len(X)), 0.0
+        for t, x in enumerate(X[:, None]):
+            scores, steps = model.progressive(x, y[t : t + 1], classes=classes, return_steps=True)
+            state = model._state
+            plan = state.plan
+            decay = steps[0] * plan.regularization
+            shrink = 1 / (1 + decay) if isinstance(model, ILK) else 1 - decay
+            size = state.kernel.diagonal(x)[0]
+            gained = (model.decision_function(x)[0] - shrink * scores[0]) / size  # f becomes shrink f + gained k(x, .)
+            self.scores[t], self.norms[t] = scores[0], math.sqrt(square)
+            square = max(0.0, shrink**2 * square + 2 * shrink * gained * scores[0] + gained**2 * size)
+        self.model, self.gram = model, state.kernel(X)
+        self.step, self.regularization = plan.step, float(plan.regularization)
+        self.penalty = float(model.penalty) if isinstance(model, ILK) else 1.0
+        self.margin = float(state.loss.margin)
+        self.missing = np.maximum(0.0, self.margin - self.signs * self.scores)
+        self.radius = math.sqrt(np.max(state.kernel.diagonal(X)))
+
+
+def _check_kind(model):
+    """The theorems are about plain algorithms."""
+    if type(model) not in (NORMA, ILK, Perceptron):
+        raise TypeError(f"audit knows NORMA, ILK and Perceptron. Got {type(model).__name__} instead.")
+    plain = {"budget": (None,), "offset": (None, False), "class_weight": (None,), "scale": (False,), "update": (None,)}
+    for name, values in plain.items():
+        if getattr(model, name, values[0]) not in values:
+            raise ValueError(f"No theorem knows {name}={getattr(model, name)!r}: audit needs {name}={values[0]!r}.")
+    loss = getattr(model, "loss", None)
+    if loss is not None and as_loss(loss, "audit").__class__ is not Hinge:
+        raise ValueError(f"The bounds of audit are for the hinge loss. Got {loss!r} instead.")
+
+
+def _certificates(run, segments):
+    """The bounds that apply, each for the comparison that makes it smallest."""
+    described = [_description(run, parts, penalty) for parts in range(1, segments + 1) for penalty in PENALTIES]
+    moving, still = [about for about, _ in described], [pair for pair in described if pair[0]["path"] == 0]
+    wrong = int((run.signs * run.scores <= 0).sum())
+    own = {"step": getattr(run.step, "rate", None), "regularization": run.regularization}
+    if isinstance(run.model, Perceptron):
+        yield Certificate("mistakes", wrong, min(norma_mistakes(**about) for about, _ in still), "K Thm 3")
+        freund = [
+            perceptron_mistakes(radius=run.radius, margin=1.0, norm=about["norm"], deviation=deviation)
+            for about, deviation in still
+        ]
+        yield Certificate("mistakes", wrong, min(freund), "V Thm 1")
+    elif isinstance(run.step, InverseSqrt):
+        if run.regularization > 0 and (isinstance(run.model, ILK) or own["step"] * run.regularization <= 1):
+            yield _of_risk(run, own)
+    elif isinstance(run.step, Fixed):
+        own["learner_margin"] = run.margin
+        if isinstance(run.model, ILK):
+            if run.margin > 0:
+                bounds = [ilk_mistakes_untuned(**own, penalty=run.penalty, **about) for about in moving]
+                yield Certificate("mistakes", wrong, min(bounds), "I Thm 2, any step")
+        elif own["step"] * run.regularization < 1:
+            beyond = int((run.signs * run.scores <= run.margin).sum())
+            for what, made, limit in (
+                ("mistakes", wrong, norma_mistakes_untuned),
+                ("margin errors", beyond, norma_margin_errors_untuned),
+                ("cumulative loss", float(run.missing.sum()), norma_hinge_loss_untuned),
+            ):
+                yield Certificate(what, made, min(limit(**own, **about) for about in moving), "K (45)")
+
+
+def _of_risk(run, own):
+    """The sum of regularised risks against that of the best function, K Thm 4 and I Thm 3."""
+    n, scale = len(run.signs), run.regularization
+    best = machine(run.gram, run.signs, run.penalty / (n * scale), run.margin)
+    missing = np.maximum(0.0, run.margin - run.signs * (run.gram @ best)).sum()
+    least = run.penalty * missing + n * scale / 2 * (best @ run.gram @ best)
+    made = run.penalty * run.missing.sum() + scale / 2 * (run.norms**2).sum()
+    if isinstance(run.model, ILK):
+        excess = ilk_regret(examples=n, radius=run.radius, penalty=run.penalty, **own)
+        return Certificate("sum of regularised risks", float(made), float(least + excess), "I Thm 3")
+    excess = norma_regret(examples=n, radius=run.radius, **own)
+    return Certificate("sum of regularised risks", float(made), float(least + excess), "K Thm 4")
+
+
+def _description(run, parts, penalty):
+    """What the bounds ask about one machine per stretch, at margin 1; and the root of its squared losses."""
+    functions, missing = [], np.zeros(len(run.signs))
+    for stretch in np.array_split(np.arange(len(run.signs)), parts):
+        function = np.zeros(len(run.signs))
+        function[stretch] = machine(run.gram[np.ix_(stretch, stretch)], run.signs[stretch], penalty, 1.0)
+        functions.append(function)
+        missing[stretch] = np.maximum(0.0, 1.0 - run.signs[stretch] * (run.gram[stretch] @ function))
+    functions = np.array(functions)
+    lengths = norms(np.diff(functions, axis=0), run.gram)
+    about = {
+        "radius": run.radius,
+        "margin": 1.0,
+        "loss": float(missing.sum()),
+        "norm": float(norms(functions, run.gram).max()),
+        "path": float(lengths.sum()),
+        "squared_path": float((lengths**2).sum()),
+        "examples": len(run.signs),
+    }
+    return about, float(np.sqrt((missing**2).sum()))
+
+
+def machine(gram, signs, penalty, margin):
+    """Coefficients of the g that minimises |g|^2/2 + penalty * sum of hinge losses at the margin, nearly.
+
+    By ascent along the coordinates of the dual. How near does not matter: every function is a comparison.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels.bounds.audits import machine
+    >>> machine(np.eye(2), np.array([1.0, -1.0]), 0.25, 1.0).tolist()
+    [0.25, -0.25]
+    """
+    coefficients, values = np.zeros(len(signs)), np.zeros(len(signs))
+    sizes = np.maximum(np.diag(gram), np.finfo(float).tiny)
+    for _ in range(PASSES if margin > 0 else 0):
+        moved = 0.0
+        for place, sign in enumerate(signs):
+            old = sign * coefficients[place]
+            new = min(penalty, max(0.0, old + (margin - sign * values[place]) / sizes[place]))
+            if new != old:
+                coefficients[place] = sign * new
+                values += sign * (new - old) * gram[place]
+                moved = max(moved, abs(new - old))
+        if moved <= 1e-3 * penalty:
+            break
+    return coefficients
