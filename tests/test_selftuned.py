@@ -340,7 +340,7 @@ def test_relevance_and_what_it_can_show():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["wave", "slope", "nothing", "switch"])
     for axes in ("auto", "own", "gradient"):
-        model = SelfTuned(axes=axes).partial_fit(frame, NUMBERS)
+        model = SelfTuned(axes=axes, window=300).partial_fit(frame, NUMBERS)
         relevance = model.relevance_
         assert min(relevance, key=relevance.get) == "nothing" and sum(relevance.values()) == pytest.approx(1.0)
         assert np.allclose(np.sqrt(np.diag(model.metric_)) / np.sqrt(np.diag(model.metric_)).sum(), list(relevance.values()))
