@@ -27,8 +27,8 @@ def ordinary_table(n=8000, seed=0, interaction=False, holes=0.0):
     scores = np.column_stack([np.log(numbers["amount"]) - 4.0, (numbers["age"] - 45.0) / 15.0,
                               (numbers["visits"] - 3.0) / 1.7, numbers["balance"] / 1000.0])
     drift = np.cumsum(rng.normal(0.0, 0.5 / np.sqrt(n), (n, 4)), axis=0)
-    odds = ((rng.normal(0.0, 0.35, 4) + drift) * scores).sum(axis=1)
-    for word, spread in (("city", 0.7), ("channel", 0.5), ("device", 0.3)):
+    odds = ((rng.choice([-1.0, 1.0], 4) * rng.uniform(0.4, 0.9, 4) + drift) * scores).sum(axis=1)
+    for word, spread in (("city", 0.4), ("channel", 0.5), ("device", 0.3)):
         odds += rng.normal(0.0, spread, words[word].max() + 1)[words[word]]
     if interaction:
         odds += 1.5 * np.sign(scores[:, 1] * scores[:, 3])

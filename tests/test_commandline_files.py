@@ -231,7 +231,7 @@ def test_predictions_line_up_with_rows_that_are_skipped(tmp_path, capsys):
     texts = [f"{a!r},{b!r}" for a, b in X[:10].tolist()]
     bad = [0, 1, 4, 9]
     for i in bad:
-        texts[i] = "oops,1" if i % 2 else ","
+        texts[i] = "oops,1" if i % 2 else "1,oops"
     (tmp_path / "new.csv").write_text("x,y\n" + "\n".join(texts) + "\n")
     for chunk in (1, 2, 3, 100):
         capsys.readouterr()
