@@ -94,9 +94,11 @@ def checked_state(model):
         raise ValueError(
             "Models with scale= or scale_target= have units of their own. Scale the data before, by one scaler for all parts."
         )
-    if state.function.keeps == "knots":
+    if model._encoder is not None:
+        raise ValueError("Models with encode= have words of their own. Encode the data before, by one encoder for all parts.")
+    if state.representation.keeps == "knots":
         raise ValueError("Models that keep knots cannot be combined; give them a budget.")
-    if state.sparse and state.function.keeps == "terms":
+    if state.sparse and state.representation.keeps == "terms":
         raise ValueError("Models on sparse rows can be combined if they keep weights: a linear kernel, no budget.")
     return state
 
@@ -112,23 +114,17 @@ def check_alike(first, other):
         ("offset", first.plan.offset, other.plan.offset),
         ("form", first.form, other.form),
         ("precision", first.function.dtype.name, other.function.dtype.name),
-        ("way to keep f", first.function.keeps, other.function.keeps),
+        ("way to keep f", first.representation.keeps, other.representation.keeps),
         ("classes", classes(first), classes(other)),
         ("kernel between labels", first.plan.label_kernel, other.plan.label_kernel),
     ):
         if not same_parameters(mine, others):
             raise ValueError(f"Models to be combined must have the same {name}. Got {mine!r} and {others!r}.")
-    if first.plan.features is not None and not same_features(first.function, other.function):
+    if not first.representation.has_same_features(first, other):
         raise ValueError(
             "Models to be combined must have the same landmarks, and these have not. Let one model see enough rows, and "
             "start the others with initial=."
         )
-
-
-def same_features(first, other):
-    """Whether weights of two models are about the same features."""
-    mine, others = first.map.state(), other.map.state()
-    return mine.keys() == others.keys() and all(same_parameters(mine[name], others[name]) for name in mine)
 
 
 def classes(state):
@@ -166,15 +162,14 @@ def combined(plan, states, weights):
         state.make_ready()
         outputs = state.function.outputs
         outputs.set_kept(max(other.joined() for other in states) + outputs.ahead)
-    if plan.features is not None:
-        state.function.take_map(first.function)
+    plan.representation.take_features(state, first)
     state.rows = first.rows
-    parts = [state._start(other) for other in states]
+    parts = [state.start_of(other) for other in states]
     if parts[0][0] is None:
         function = None, sum(weight * part[1] for weight, part in zip(weights, parts))
     else:
         function = put_together(parts, weights)
-    ahead = first._ahead_of(first)
+    ahead = first.ahead_of(first)
     offset = sum(weight * other.hypothesis.intercept(ahead) for weight, other in zip(weights, states))
     state.hypothesis.begin_from(offset, *function, t=sum(other.hypothesis.t for other in states))
     state.hypothesis.set_scalar(float(sum(weight * other.hypothesis.scalar() for weight, other in zip(weights, states))))
@@ -186,7 +181,7 @@ def combined(plan, states, weights):
 def a_point(states):
     """A row like those of the terms, if there are any."""
     for state in states:
-        if state.function.keeps == "terms" and state.function.slots().size:
+        if state.representation.keeps == "terms" and state.function.slots().size:
             return state.function.points()[:1]
     return None if states[0].n_features is None else np.zeros((1, states[0].n_features), dtype=states[0].function.dtype)
 

@@ -205,7 +205,6 @@ FAULTS = [
         ("reached > 1.0", "False"),
         ("steps[:self.width] = self.steps", "pass"),
         ("self.map.admit(w)", "pass"),
-        ("sqrt(own) if own > 1.0 else 1.0", "1.0"),
     ]),
     ("maps.pyx", "maps", [
         ("sqrt(2.0 * scale / size)", "sqrt(scale / size)"),
@@ -252,7 +251,7 @@ FAULTS = [
         ("(scores[:, 0] > 0).astype(np.intp)", "(scores[:, 0] >= 0).astype(np.intp)"),
         ("unknown.any()", "False"),
     ]),
-    ("labels/many.py", "labels label_values progressive_labels outputs", [
+    ("labels/many.py", "labels label_values progressive_labels outputs modelfile", [
         ("np.concatenate([[known], reached[:-1]])", "reached"),
         ("answers[before == 0] = None", "pass"),
         ("best if self._places is None else self._places[best]", "best"),
@@ -263,12 +262,12 @@ FAULTS = [
         ("self.offset and self.loss.task == \"novelty\"", "False"),
         ("start.hypothesis.intercept().any() and not self.offset", "False"),
         ("self.scale_target and self.loss.task != \"regression\"", "False"),
-        ("copy.deepcopy({name: parts[name] for name in self.PARTS})", "{name: parts[name] for name in self.PARTS}"),
+        ("copy.deepcopy((loss, kernel, budget, labels, rule))", "(loss, kernel, budget, labels, rule)"),
     ]),
     ("state.py", "sklearn interface labels progressive_labels", [
         ("len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))", "len(y) / (len(counts) * np.maximum(counts, 1))"),
         ("np.abs(scores - rho) <= rounding", "np.abs(scores - rho) <= 0"),
-        ("self.target_scaler.memory = self.plan.scale_target", "pass"),
+        ("self.target_scaler.kind = self.plan.scale_target", "pass"),
         ("chosen if sample_weight is None else chosen * sample_weight", "chosen"),
     ]),
     ("learner.py", "interface errors independence threads long_streams parameters", [
@@ -390,7 +389,7 @@ def prepare(where):
     (where / "faults").mkdir()
     (where / "faults" / "faults.h").write_text(HEADER)
     (where / "build").mkdir()
-    environment = {**os.environ, "ONLINEKERNELS_CFLAGS": f"-g0 -I{where / 'faults'}"}
+    environment = {**os.environ, "ONLINEKERNELS_CFLAGS": f"-g0 -O1 -I{where / 'faults'}"}
     done = subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=where, env=environment,
                           capture_output=True, text=True)
     if done.returncode:

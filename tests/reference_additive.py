@@ -34,12 +34,20 @@ def _spline(z, p, q):
 
     With q - t = (p - t) + (q - p) the binomial theorem gives C(z, r), which the print of (2) does not show.
     """
-    low, gap = np.minimum(p, q), np.abs(q - p)
-    total = LONG(0) * low
+    low, gap, product = _powers(np.minimum(p, q), 2 * z + 1), _powers(np.abs(q - p), z), _powers(p * q, z)
+    total = LONG(0)
     for r in range(z + 1):
         power = 2 * z - r + 1
-        total = total + LONG(math.comb(z, r)) / power * low**power * gap**r + p**r * q**r
+        total = total + LONG(math.comb(z, r)) / power * low[power] * gap[r] + product[r]
     return total
+
+
+def _powers(x, most):
+    """[1, x, x^2, ..., x^most]: extended precision has a slow power function."""
+    powers = [LONG(1)]
+    for _ in range(most):
+        powers.append(powers[-1] * x)
+    return powers
 
 
 def additive_kernel(spec, x, z):

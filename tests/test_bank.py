@@ -81,6 +81,26 @@ def random_case(seed):
 
 @pytest.mark.filterwarnings("ignore:Learning diverges")  # random steps may be too large; a bank does not tell
 class TestEqualToSeparateModels:
+    @each("budget", [4, 7])
+    def test_birthdays_run_out(self, budget):
+        """A clock of a byte: of terms with equal coefficients the oldest goes, also after hundreds of them."""
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(1500, 2)), np.where(rng.random(1500) < 0.5, 1, -1)
+        params = dict(step=0.25, regularization=0.0, budget=ok.Smallest(budget))
+        bank = Bank(2, ok.Hinge(5.0), ok.Gaussian(0.5), rule="norma", **params)
+        one = ok.NORMA(ok.Hinge(5.0), ok.Gaussian(0.5), **params)
+        scores = bank.progressive(X, y, keys=np.zeros(1500, dtype=int), classes=[-1, 1])
+        np.testing.assert_allclose(scores, one.progressive(X, y, classes=[-1, 1]), rtol=1e-8, atol=1e-9)
+
+    def test_what_was_learned_last_is_ordinary(self):
+        """An implicit step ends at the margin, up to rounding."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(400, 3))
+        X *= (rng.uniform(1, 3, 400) / np.linalg.norm(X, axis=1))[:, None]
+        bank = Bank(3, "novelty", ok.Linear(), rule="silk", regularization=0.0, step=1.0, penalty=100.0)
+        bank.partial_fit(X, keys=np.arange(400))
+        assert (bank.predict(X, keys=np.arange(400)) == 1).all()
+
     @each("seed", range(60))
     def test_by_key(self, seed):
         rng, rule, loss, kernel, params = random_case(seed)

@@ -49,6 +49,7 @@ NEEDED = {
     "KRLS": {"loss": "multiclass_squared"},
     "SelfTuned": {"loss": "multiclass_squared"},
     "Smoother": {"loss": "multiclass_squared"},
+    **{name: {"members": [ok.SILK(budget=5), ok.PassiveAggressive("hinge", "linear")]} for name in ("Stacking", "Hedge")},
 }
 CLASSES = [
     *(thing for thing in (getattr(ok, name) for name in ok.__all__)

@@ -182,6 +182,8 @@ def test_dates_are_a_trend_and_points_on_circles():
     ]
     for rows in same:
         np.testing.assert_array_equal(RunningEncoder().progressive(rows), out)
+    gap = RunningEncoder(cycles=None).progressive([["2024-01-01"], ["2024-01-05"], ["2024-01-08"], [None], ["2024-01-09"]])
+    np.testing.assert_array_equal(gap, [[0, 0], [4, 0], [7, 0], [7, 1], [8, 0]])  # time goes on from the latest
     np.testing.assert_array_equal(
         RunningEncoder().progressive([[date(1969, 12, 31)], ["1970-01-02"]])[:, 0], [0.0, 2.0]
     )
@@ -239,6 +241,8 @@ def test_refused_calls_change_nothing_and_say_where():
     for name in ("transform", "transform_one", "get_feature_names_out"):
         with pytest.raises(ValueError, match="not fitted"):
             getattr(RunningEncoder(), name)(*[frame][: name != "get_feature_names_out"])
+    with pytest.raises(TypeError, match="columns had no names"):
+        RunningEncoder().fit([[1, 2]]).transform([{"a": 1, "b": 2}])
     assert not hasattr(RunningEncoder(), "words_") and not hasattr(RunningEncoder().fit([[1]]), "feature_names_in_")
 
 
@@ -302,3 +306,186 @@ def test_a_row_of_ten_columns_takes_five_microseconds():
             encoder.progressive(rows)
             best = min(best, time.process_time() - begin)
         assert 1e6 * best / n < 5.0
+
+
+# ---- encode= of the algorithms ------------------------------------------------------------------
+
+
+def people(n=150, seed=0):
+    """(dictionaries with holes, labels of two kinds, numbers)."""
+    frame = table(n, seed)
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    y = np.array([row["city"] in ("Rome", "Oslo") or bool(row["new"]) for row in rows])
+    return rows, y, np.array([row["count"] + 0.0 for row in rows])
+
+
+def learners(**params):
+    """A model of each algorithm."""
+    from onlinekernels import algorithms
+
+    for name in algorithms.__all__:
+        made = getattr(algorithms, name)
+        names = {parameter.name for parameter in made._signature()}
+        scale = {"scale": True} if "scale" in names else {}
+        loss = {"loss": "multiclass_squared"} if name in ("KRLS", "SelfTuned") else {}
+        members = {"members": [ok.SILK("multiclass_hinge"), ok.KRLS("multiclass_squared")]} if "members" in names else {}
+        yield made(**members, **scale, **loss, **params)
+
+
+def test_every_algorithm_takes_rows_as_they_come():
+    rows, y, _ = people()
+    for model, plain in zip(learners(encode=RunningEncoder(4)), learners(), strict=True):
+        encoder = RunningEncoder(4)
+        X = encoder.progressive(rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # no better than a constant
+            model.fit(rows, y)
+            plain.fit(X, y)
+        np.testing.assert_array_equal(model.predict(rows), plain.predict(encoder.transform(rows)), err_msg=repr(model))
+        assert model.predict_one(rows[3]) == plain.predict_one(encoder.transform_one(rows[3]))
+        assert model.n_features_in_ == 8 and list(model.feature_names_in_) == list(rows[0])
+        assert model.encoder_.feature_names_out == encoder.feature_names_out
+        assert not hasattr(plain, "encoder_")
+
+
+def test_learning_in_chunks_one_by_one_and_from_copies_is_one():
+    rows, y, _ = people()
+    for make in (lambda: ok.SILK("logistic", ok.Gaussian(3.0), scale=True, encode=True),
+                 lambda: ok.KRLS("multiclass_squared", scale=True, encode=True),
+                 lambda: ok.SelfTuned("multiclass_squared", encode=True)):
+        whole, parts = make(), make()
+        expected = whole.progressive(rows, y, classes=[False, True])
+        said = [parts.progressive(rows[:1], y[:1], classes=[False, True])]
+        for first in range(1, 150, 37):
+            parts = pickle.loads(pickle.dumps(parts))
+            said.append(parts.progressive(pd.DataFrame(rows[first : first + 37]), y[first : first + 37]))
+        np.testing.assert_allclose(np.concatenate(said), expected, atol=1e-9)
+        single = make().partial_fit(rows[:1], y[:1], classes=[False, True])
+        for x, label in zip(rows[1:], y[1:].tolist(), strict=True):
+            single.learn_one(x, label)
+        np.testing.assert_allclose(single.predict_proba(rows), whole.predict_proba(rows), atol=1e-9)
+        assert single.encoder_.to_dict() == whole.encoder_.to_dict()
+
+
+def test_files_have_the_encoder(tmp_path):
+    rows, y, numbers = people()
+    for encode in (True, RunningEncoder(3, kinds={"count": "word"}, cycles=("week",))):
+        for model in (ok.SILK("squared", scale=True, encode=encode), ok.SelfTuned(encode=encode)):
+            model.partial_fit(rows[:80], numbers[:80])
+            model.save(tmp_path / "model.npz")
+            loaded = ok.load(tmp_path / "model.npz")
+            assert loaded.encoder_.to_dict() == model.encoder_.to_dict()
+            np.testing.assert_array_equal(
+                loaded.progressive(rows[80:], numbers[80:]), model.progressive(rows[80:], numbers[80:])
+            )
+    ok.SILK(encode=True).save(tmp_path / "fresh.npz")
+    assert ok.load(tmp_path / "fresh.npz").encode is True
+
+
+def test_a_refused_call_leaves_the_encoder_as_it_was():
+    rows, y, numbers = people()
+    for model in (ok.SILK(encode=True, scale=True), ok.KRLS("squared", encode=True), ok.SelfTuned(encode=True)):
+        target = y if model.loss is None and not isinstance(model, ok.SelfTuned) else numbers
+        for bad in (target[:5], [None] * 150, np.full(150, np.nan)):
+            with pytest.raises((ValueError, TypeError)):
+                model.fit(rows, bad)
+            assert not hasattr(model, "encoder_")
+        model.partial_fit(rows[:60], target[:60])
+        before = pickle.dumps(model)
+        strange = [{**row, "city": "Ulm"} for row in rows]
+        for call in (model.fit, model.partial_fit, model.progressive):
+            with pytest.raises((ValueError, TypeError)):
+                call(strange, target[:7])
+            with pytest.raises(ValueError, match="Row 3 of X, column 'count'"):
+                call([*rows[:3], {**rows[3], "count": np.inf}], target[:4])
+            assert pickle.dumps(model) == before
+        model.predict(strange)
+        assert pickle.dumps(model) == before
+
+
+def test_after_an_error_the_encoder_has_seen_what_was_learned():
+    rows, y, numbers = people()
+
+    class Weary(ok.Loss):
+        """Squared loss until the target is 100."""
+
+        task = "regression"
+
+        def value(self, score, y):
+            return 0.5 * (score - y) ** 2
+
+        def derivative(self, score, y):
+            if np.any(np.asarray(y) == 100.0):
+                raise KeyboardInterrupt
+            return score - y
+
+    numbers[90] = 100.0
+    model = ok.NORMA(Weary(), ok.Gaussian(3.0), encode=True, scale=True)
+    model.partial_fit(rows[:50], numbers[:50])
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(rows[50:], numbers[50:])
+    assert model.t_ == model.encoder_.count_ == 90
+    assert model.encoder_.to_dict() == RunningEncoder().fit(rows[:90]).to_dict()
+    model.partial_fit(rows[91:], numbers[91:])
+    assert model.t_ == model.encoder_.count_ == 149
+
+
+def test_encode_is_settled_by_the_first_fit():
+    rows, y, _ = people()
+    model = ok.SILK(encode=True, scale=True).fit(rows, y)
+    for other in (False, RunningEncoder(3)):
+        changed = pickle.loads(pickle.dumps(model)).set_params(encode=other)
+        with pytest.raises(ValueError, match="'encode' parameter changed after fitting"):
+            changed.partial_fit(rows, y)
+        with pytest.raises(ValueError, match="'encode' parameter changed after fitting"):
+            changed.learn_one(rows[0], True)
+    assert model.set_params(encode=RunningEncoder(3)).fit(rows, y).encoder_.slots == 3
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    model.set_params(encode=False).fit(X, y)
+    assert not hasattr(model, "encoder_") and model.n_features_in_ == 3
+    assert not hasattr(ok.SILK(encode=np.False_).fit(X, y), "encoder_")
+    np.testing.assert_array_equal(ok.SILK(encode=True).fit(X, y).decision_function(X), ok.SILK().fit(X, y).decision_function(X))
+
+
+def test_models_that_start_from_others_and_sparse_rows():
+    rows, y, _ = people()
+    first = ok.SILK("hinge", ok.Gaussian(3.0), encode=True).fit(rows[:80], y[:80])
+    second = ok.SILK("hinge", ok.Gaussian(3.0), encode=True).partial_fit(rows[80:], y[80:], initial=first)
+    assert second.encoder_.to_dict() == RunningEncoder().fit(rows).to_dict() and first.encoder_.count_ == 80
+    with pytest.raises(ValueError, match="encode=True is needed here"):
+        ok.SILK("hinge", ok.Gaussian(3.0)).partial_fit(rows, y, initial=first)
+    with pytest.raises(ValueError, match="words of their own"):
+        ok.combine([first, second])
+    sparse = pytest.importorskip("scipy.sparse").random_array((150, 20), density=0.2, rng=np.random.default_rng(0)).tocsr()
+    model = ok.SILK("hinge", "linear", encode=True).fit(sparse, y)
+    np.testing.assert_array_equal(model.predict(sparse), ok.SILK("hinge", "linear").fit(sparse, y).predict(sparse))
+    part = first.contributions(rows[0], top=1)
+    assert part[0].point.shape == (first.encoder_.n_features_out_,)
+
+
+def test_encoding_in_pipelines_river_and_evaluate():
+    rows, y, _ = people(400)
+    frame = pd.DataFrame(rows).astype(object)  # of the first row it is known what is missing, not what it would be
+    expected = ok.SILK("logistic", encode=True, scale=True).progressive(rows, y)
+    sklearn = pytest.importorskip("sklearn")
+    from sklearn.pipeline import make_pipeline
+
+    with sklearn.config_context(transform_output="pandas"):
+        pipeline = make_pipeline(RunningEncoder(), ok.SILK("logistic", scale=True)).fit(frame, y)
+        inside = ok.SILK("logistic", scale=True, encode=True).fit(frame, y)
+        assert pipeline.score(frame, y) > 0.8 and inside.score(frame, y) > 0.75
+    cloned = sklearn.base.clone(inside)
+    assert cloned.encode is True and not hasattr(cloned, "encoder_")
+    report = ok.evaluate.progressive(ok.SILK("logistic", encode=True, scale=True), (rows, y))
+    same = ok.evaluate.progressive(ok.SILK("logistic", encode=True, scale=True), (frame, y))
+    assert report.examples == 400 and report.error == same.error == np.mean((expected > 0) != y)
+    pytest.importorskip("river")
+    from onlinekernels.compat.river import as_river
+
+    river = as_river(ok.SILK("logistic", encode=True, scale=True))
+    many = as_river(ok.SILK("logistic", encode=True, scale=True))
+    for x, label in zip(rows, y.tolist(), strict=True):
+        river.learn_one(x, label)
+    many.learn_many(frame, pd.Series(y))
+    assert river.predict_one(rows[0]) == many.predict_one(rows[0])
+    assert many.predict_proba_many(frame).shape == (400, 2) and river.predict_proba_one({"city": "Ulm"})

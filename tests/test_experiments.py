@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cases import each
 
-from onlinekernels import SILK, Perceptron
+from onlinekernels import NORMA, SILK, Gaussian, Perceptron
 from onlinekernels.__main__ import main
 from onlinekernels.experiments import (
     NAMES,
@@ -24,6 +24,7 @@ from onlinekernels.experiments import (
     find,
     reproduce,
     standins,
+    stepsizes,
     untuned,
 )
 from onlinekernels.experiments.backgrounds import area, recovery, roc
@@ -32,12 +33,15 @@ from onlinekernels.experiments.norma_fig3 import alerts_of, detector
 from onlinekernels.experiments.panels import Dots, Images, Lines, Points
 from onlinekernels.experiments.reporting import report, table, write
 from onlinekernels.experiments.svmd_fig7 import _rise
+from onlinekernels.losses import Hinge, MulticlassHinge
+from onlinekernels.steps import Decaying
 
 SHARED = pathlib.Path(os.environ.get("ONLINEKERNELS_SHARED", pathlib.Path(__file__).parents[2] / "shared"))
 PROMISED = (
     "norma-fig2 norma-fig3 norma-bounds ilk-fig1 ilk-fig2 ilk-fig3 ilk-fig4 svmd-fig3 svmd-fig4 svmd-fig6 svmd-fig7 "
     "svmd-fig8 herbster-speed herbster-additive"
 ).split()
+LONG = ["ilk-fig4", "svmd-fig7", "svmd-fig8"]  # more than a second even in their quick form
 CURVE = Lines("t", "x", "y", {"a": np.arange(3.0)})
 
 
@@ -87,29 +91,37 @@ def test_the_list_has_names_and_claims(capsys):
 # ---- Each of them, quickly ------------------------------------------------------------------------
 
 
-@each("name", NAMES)
-def test_what_is_written_is_what_was_found(name, quick, tmp_path):
-    results = quick(name)
-    write(name, results, tmp_path)
-    rows = rows_of(tmp_path / f"{name}.csv")
+@pytest.mark.parametrize("names", [
+    [name for name in NAMES if name not in LONG], pytest.param(LONG, marks=pytest.mark.slow)
+], ids=["quick", "longer"])
+def test_experiments(names, quick, tmp_path):
+    @each("name", names)
+    def is_sound(name):
+        results = quick(name)
+        what_is_written_is_what_was_found(name, results, tmp_path)
+        a_learner_without_tuning_is_in_the_table(results)
+        checks_have_figures_and_decide(results)
+
+    is_sound()
+
+
+def what_is_written_is_what_was_found(name, results, folder):
+    write(name, results, folder)
+    rows = rows_of(folder / f"{name}.csv")
     assert rows == [{key: "" if value is None else str(value) for key, value in row.items()} for row in results.table]
-    points = rows_of(tmp_path / f"{name}-curves.csv")
+    points = rows_of(folder / f"{name}-curves.csv")
     drawn = {(panel.title, curve) for panel in results.panels for curve, _, _ in panel.points()}
     assert {(point["panel"], point["curve"]) for point in points} == drawn
     assert drawn and all(np.isfinite(float(point["x"])) for point in points)
 
 
-@each("name", NAMES)
-def test_a_learner_without_tuning_is_in_every_table(name, quick):
-    results = quick(name)
+def a_learner_without_tuning_is_in_the_table(results):
     cells = [str(cell) for row in results.table for pair in row.items() for cell in pair]
     assert any("untuned" in cell for cell in cells)
     assert len({tuple(row) for row in results.table}) == 1, "rows differ in their columns"
 
 
-@each("name", NAMES)
-def test_checks_have_figures_and_decide(name, quick):
-    results = quick(name)
+def checks_have_figures_and_decide(results):
     assert results.checks
     for check in results.checks:
         assert any(letter.isdigit() for letter in check.found), check
@@ -312,6 +324,23 @@ def test_stand_ins_look_like_the_real_thing(name):
 # ---- The pieces -----------------------------------------------------------------------------------
 
 
+def test_the_control_of_the_nu_trick_is_norma_but_for_its_margin():
+    """With a margin that hardly moves the steps are NORMA's; its logarithm moves by -eta eps (1{error} - nu)."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 3))
+    kernel = Gaussian(stepsizes.KERNEL_WIDTH)
+    for y, loss in ((np.where(X[:, 0] > 0, 1, -1), Hinge), (rng.integers(3, size=60), MulticlassHinge)):
+        model = stepsizes.ScheduledNuSVM(nu=0.2, margin=1e-3, delay=10)
+        scores, steps = model.progressive(X, y, classes=np.unique(y))
+        norma = NORMA(loss(1e-3), kernel, step=Decaying(1.0, delay=10), regularization=1.0, offset=False)
+        expected, expected_steps = norma.progressive(X, y, classes=np.unique(y), return_steps=True)
+        assert steps == pytest.approx(expected_steps)
+        assert scores == pytest.approx(expected, abs=1e-9)
+    model = stepsizes.ScheduledNuSVM(nu=0.2, margin=0.5, delay=10)
+    model.progressive(X[:1], np.array([1]), classes=[-1, 1])
+    assert np.log(model.margin_ / 0.5) == pytest.approx(-np.sqrt(10 / 11) * 0.5 * (1 - 0.2))
+
+
 def test_the_area_is_the_share_of_pairs_in_the_right_order():
     rng = np.random.default_rng(0)
     scores, truth = rng.integers(0, 10, size=(20, 15)).astype(np.float32), rng.random((20, 15)) < 0.3
@@ -410,12 +439,16 @@ def test_points_dots_and_images_say_their_numbers():
 
 
 @pytest.mark.slow
-@each("name, seeds", [
-    ("svmd-fig3", 1), ("svmd-fig4", 1), ("svmd-fig6", 2), ("svmd-fig8", 1), ("norma-fig3", 1)
+@each("name, seeds, not_so", [
+    ("svmd-fig3", 1, ["SVMD is slower at first", "memory 0 is the fastest at first"]),
+    ("svmd-fig4", 1, []), ("svmd-fig6", 2, []), ("svmd-fig8", 1, []), ("norma-fig3", 1, []),
 ])  # fmt: skip
-def test_claims_hold_on_real_data(name, seeds):
+def test_what_holds_on_real_data(name, seeds, not_so):
+    """Claim by claim; those that fail are as well known as those that hold."""
     for needed in find(name).needs:
         if not (SHARED / "data" / f"{needed}.npz").exists():
             pytest.skip(f"{needed} is not there")
     results = replace(find(name), seeds=seeds).results(Data(SHARED / "data"))
-    assert results.verdict == "The claim holds."
+    failed = [check.claim for check in results.checks if not check.holds and not check.ours]
+    assert len(failed) == len(not_so)
+    assert all(claim.startswith(known) for claim, known in zip(failed, not_so, strict=True))

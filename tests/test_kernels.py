@@ -165,3 +165,18 @@ class TestExp:
                         y = x.copy()
                         y[i] = bad
                         assert not vecmath.all_finite(y)
+
+
+def test_models_far_from_the_origin_know_inner_products():
+    """Points are kept relative to an origin near them; a linear part feels it if that is not added again."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 2)) + 1000.0, rng.normal(size=40)
+    model = ok.NORMA("squared", ok.Gaussian(0.7) + 1e-6 * ok.Linear(), step=0.1, regularization=0.01)
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / (2 * 0.7**2)) + 1e-6 * X @ X.T
+    alpha, expected = np.zeros(40), []
+    for t in range(40):
+        expected.append(alpha @ K[t])
+        alpha *= 1 - 0.1 * 0.01
+        alpha[t] = -0.1 * (expected[-1] - y[t])
+    np.testing.assert_allclose(model.progressive(X, y), expected, rtol=1e-6)
+    np.testing.assert_allclose(model.predict(X), K @ alpha, rtol=1e-6)

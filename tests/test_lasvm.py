@@ -151,7 +151,7 @@ def test_it_is_the_algorithm_of_the_paper(kernel, penalty):
     assert model.t_ == 30
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), n=SIZES, penalty=st.sampled_from([0.1, 1.0, 20.0]), cuts=st.lists(SIZES, max_size=4),
        finish=st.booleans())
 def test_any_chunks_agree_with_the_paper(seed, n, penalty, cuts, finish):
@@ -314,7 +314,7 @@ def test_after_passes_it_is_the_support_vector_machine(penalty, seed):
     np.testing.assert_allclose(balanced.decision_function(X), batch.decision_function(X), rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), n=SIZES, penalty=st.sampled_from([0.1, 1.0, 1e3]), tolerance=st.sampled_from([1e-1, 1e-3, 1e-8]),
        copies=st.booleans())
 def test_after_finish_no_pair_violates(seed, n, penalty, tolerance, copies):

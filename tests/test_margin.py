@@ -349,7 +349,7 @@ def test_a_function_without_terms_has_norm_zero(loss, kernel, budget):
 
 
 def test_projection_defaults_to_the_hinge_and_knows_its_parameters():
-    names = {"loss", "kernel", "radius", "budget", "offset", "labels", "epochs", "scale", "scale_target"}
+    names = {"loss", "kernel", "radius", "budget", "offset", "labels", "epochs", "scale", "scale_target", "encode"}
     assert set(ok.Projection().get_params(deep=False)) == names
     model = ok.Projection().fit([[0.0], [1.0]], ["left", "right"])
     assert model.predict([[0.0], [1.0]]).tolist() == ["left", "right"]
@@ -745,7 +745,7 @@ def test_the_adatron_only_fits():
     for model in (ok.Adatron(), ok.Adatron(ok.Gaussian(), epochs=2).fit(X, y)):
         for name in ("partial_fit", "learn_one", "progressive"):
             assert not hasattr(model, name)
-    assert set(ok.Adatron().get_params(deep=False)) == {"kernel", "step", "epochs"}
+    assert set(ok.Adatron().get_params(deep=False)) == {"kernel", "step", "encode", "epochs"}
     again = ok.Adatron(ok.Gaussian(), epochs=2).fit(-X, y).fit(X, y)    # forgets everything
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
 
@@ -852,10 +852,10 @@ def test_bad_parameters_are_refused_at_the_first_fit(algorithm, params, word):
 
 def test_almas_alpha_may_be_one_and_only_two_classes_fit():
     assert ok.ALMA(alpha=1).fit(np.eye(2), [1, -1]).predict(np.eye(2)).tolist() == [1, -1]
-    assert set(ok.ALMA().get_params(deep=False)) == {"kernel", "alpha", "B", "C", "budget", "epochs", "scale"}
-    assert set(ok.ROMMA().get_params(deep=False)) == {"kernel", "aggressive", "cap", "budget", "epochs", "scale"}
-    assert set(ok.Ballseptron().get_params(deep=False)) == {"kernel", "radius", "budget", "epochs", "scale"}
-    assert set(ok.VotedPerceptron().get_params(deep=False)) == {"kernel", "vote", "epochs", "scale"}
+    assert set(ok.ALMA().get_params(deep=False)) == {"kernel", "alpha", "B", "C", "budget", "epochs", "scale", "encode"}
+    assert set(ok.ROMMA().get_params(deep=False)) == {"kernel", "aggressive", "cap", "budget", "epochs", "scale", "encode"}
+    assert set(ok.Ballseptron().get_params(deep=False)) == {"kernel", "radius", "budget", "epochs", "scale", "encode"}
+    assert set(ok.VotedPerceptron().get_params(deep=False)) == {"kernel", "vote", "epochs", "scale", "encode"}
 
 
 # ---- Saving -------------------------------------------------------------------------------------------

@@ -369,4 +369,4 @@ def test_a_new_step_starts_the_adaptation_of_offsets_anew():
     X = rng.normal(size=(50, 2))
     model = ok.SVMD("hinge", offset=True, step=0.1).partial_fit(X, np.sign(X[:, 0]))
     model.set_params(step=0.5, meta_step=0.0).partial_fit(X[:1], [1.0])
-    assert model.step_ == 0.5 and (model._state.hypothesis.rule.offset_steps[0] == 0.5).all()
+    assert model.step_ == 0.5 and (model._state.hypothesis.rule.offset_steps["eta"] == 0.5).all()

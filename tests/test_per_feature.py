@@ -12,6 +12,7 @@ sparse = pytest.importorskip("scipy.sparse")
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(150, 6)) * [1.0, 0.3, 2.0, 0.1, 1.0, 0.5]
+X *= RNG.random(X.shape) > 0.2  # what a sparse row does not have must not be left over from another one
 SIGNS = np.where(X[:, 0] + 5 * X[:, 3] + 0.2 * RNG.normal(size=150) > 0, 1, -1)
 NUMBERS = X @ [1.0, -2.0, 0.5, 7.0, 0.0, 1.0] + 0.1 * RNG.normal(size=150)
 CLASSES = RNG.integers(0, 3, size=150)
@@ -176,6 +177,16 @@ def test_a_new_rate_starts_anew_and_steps_of_one_kind_stay():
     assert np.abs(model._state.function.steps - 0.02).max() < 1e-3
     with pytest.raises(ValueError, match="per_feature"):
         model.set_params(step__per_feature=False).partial_fit(X, NUMBERS)
+
+
+def test_steps_stay_when_labels_join():
+    """Labels of this loss have nothing to do with each other: the first is learned as if the others had been there."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), np.concatenate([rng.integers(0, n, 30) for n in (2, 3, 6)])
+    joining, knowing = (ok.SVMD("multiclass_squared", "linear", per_feature=True, step=0.05, meta_step=0.5, offset=False)
+                        for _ in range(2))
+    scores = [joining.progressive(X[i : i + 1], y[i : i + 1])[0, 0] for i in range(90)]
+    np.testing.assert_allclose(scores, knowing.progressive(X, y, classes=list(dict.fromkeys(y.tolist())))[:, 0], rtol=1e-9)
 
 
 def test_more_features_later():

@@ -59,6 +59,8 @@ def test_before_anything_is_known():
     assert ok.NORMA().progressive(X, ["b", "a"], return_labels=True)[1].tolist() == ["a", "b"]  # a score of 0
     assert ok.NORMA("squared").progressive(X, [1.0, 2.0], return_labels=True)[1][0] == 0.0
     assert ok.NORMA(ok.Novelty(margin=0.5)).progressive(X, return_labels=True)[1].tolist() == [-1, -1]
+    joining = ok.NORMA("multiclasshinge").progressive(X, ["b", "a"], return_labels=True)[1]
+    assert joining.tolist() == [None, "b"]
     fixed = ok.NORMA("multiclasshinge").progressive(X, ["b", "a"], classes=["a", "b"], return_labels=True)[1]
     assert fixed.tolist() == ["a", "b"] and fixed.dtype.kind == "U"
 

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from cases import each
+from cases import covering, each
 
 from onlinekernels.streams import BadRow, read
 
@@ -60,6 +60,7 @@ def gather(reader):
 # ---- Round trips ---------------------------------------------------------------------------------
 
 
+@covering(2)
 @each("kind", LABELS)
 @each("header", [True, False])
 @each("name", ["a.csv", "a.tsv", "a.csv.gz", "a.tab.gz", "A.CSV"])

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from cases import each
+from cases import covering, each
 
 import onlinekernels as ok
 from onlinekernels import evaluate
@@ -54,6 +54,7 @@ def late_errors(model, X, y, delay):
     return np.array(errors, dtype=float)
 
 
+@covering(1)
 @each("delay", [1, 7, 119, 120, 500])
 @each("name", sorted(name for name, loss in LOSSES.items() if loss().task != "novelty"))
 def test_late_labels_against_a_loop(name, delay):

@@ -238,3 +238,54 @@ def _running(y):
         squares += change * (value - mean)
         rows.append((*before, (value - mean) / np.sqrt(squares / (i + 1)) if squares > 0 else 0.0))
     return zip(*rows)
+
+
+# ---- "log" ----------------------------------------------------------------------------------------------------------
+
+
+SKEWED = np.exp(2 * np.sin(X[:, 0]) + 3 + 0.3 * RNG.normal(size=200)) * np.where(X[:, 1] > 1.5, -1.0, 1.0)
+
+
+@each("model", MODELS, ids=repr)
+def test_log_is_the_same_model_on_logarithms(model):
+    """The oracle: scale_target=True on arcsinh(y); answers and ends of intervals by sinh."""
+    model = ok.evaluate.fresh_copy(model).set_params(scale_target="log")
+    plain = ok.evaluate.fresh_copy(model).set_params(scale_target=True)
+    for y in (SKEWED, np.column_stack([SKEWED, 1e6 * SKEWED])):
+        if y.ndim == 2 and (model._current_loss().adapts or getattr(model, "radius", None)):
+            continue  # these have one target
+        too = {"return_interval": 0.9} if isinstance(model, ok.KRLS) else {}
+        found, expected = model.progressive(X, y, **too), plain.progressive(X, np.arcsinh(y), **too)
+        for ours, theirs in zip(found, expected, strict=True) if too else [(found, expected)]:
+            np.testing.assert_allclose(ours, np.sinh(theirs), rtol=1e-9)
+        np.testing.assert_allclose(model.predict(X), np.sinh(plain.predict(X)), rtol=1e-9)
+        if too:
+            np.testing.assert_allclose(model.predict_interval(X), np.sinh(plain.predict_interval(X)), rtol=1e-9)
+            np.testing.assert_allclose(model.sample_y(X[:9], 3), np.sinh(plain.sample_y(X[:9], 3)), rtol=1e-9)
+            (mean, std), (log_mean, log_std) = (m.predict(X, return_std=True) for m in (model, plain))
+            np.testing.assert_allclose(std, log_std * np.cosh(log_mean), rtol=1e-9)  # as far as it is straight
+            density = plain.log_density(X, np.arcsinh(y)) - np.log(np.hypot(1.0, y)).reshape(200, -1).sum(axis=1)
+            np.testing.assert_allclose(model.log_density(X, y), density, rtol=1e-9)
+        model, plain = (ok.evaluate.fresh_copy(m) for m in (model, plain))
+
+
+def test_log_is_for_all_numbers(tmp_path):
+    """Of any size and sign, saved, refused where it makes no sense; better where targets are skewed."""
+    model = ok.KRLS(scale_target="log", noise="auto").partial_fit(X, SKEWED)
+    model.save(tmp_path / "m.npz")
+    for again in (ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
+        assert again.scale_target == "log"
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    wild = np.where(np.arange(200) % 2, 1e300, -1e-300)
+    answers = ok.SILK("squared", scale_target="log").partial_fit(X, wild).predict(X)
+    assert np.isfinite(answers).all()
+    run = ok.evaluate.progressive(ok.SILK("nuinsensitive", scale_target="log", budget=30), (X, SKEWED), delay=3)
+    assert run.examples == 200
+    start = ok.SILK("squared", scale_target=True).partial_fit(X, SKEWED)
+    with pytest.raises(ValueError, match="both scale their targets"):
+        ok.SILK("squared", scale_target="log").partial_fit(X, SKEWED, initial=start)
+    with pytest.raises(ValueError, match="needs a loss of numbers"):
+        ok.NORMA("hinge", scale_target="log").fit(X, Y > 50)
+    y = SKEWED**2
+    errors = [np.median(np.abs(ok.KRLS(scale_target=kind, noise="auto").progressive(X, y) - y)[50:]) for kind in (True, "log")]
+    assert errors[1] < 0.8 * errors[0]

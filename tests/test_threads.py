@@ -72,10 +72,10 @@ class TestTurns:
             threads = [threading.Thread(target=run, args=(name,)) for name in [*turns, "predict", "look"]]
             [thread.start() for thread in threads]
             end = time.monotonic() + 60
-            while min(turns.values()) < 12 and time.monotonic() < end:
+            while min(turns.values()) < 5 and time.monotonic() < end:
                 time.sleep(0.01)
             done.set(); [thread.join(60) for thread in threads]
-            assert not any(thread.is_alive() for thread in threads) and min(turns.values()) >= 12, turns
+            assert not any(thread.is_alive() for thread in threads) and min(turns.values()) >= 5, turns
         """)
 
     def test_learning_in_two_threads_takes_turns(self):

@@ -1,6 +1,7 @@
 """The algorithms, one short file per family."""
 from onlinekernels.algorithms.adatron import Adatron
 from onlinekernels.algorithms.budgeted import Forgetron, Projectron
+from onlinekernels.algorithms.ensembles import Hedge, Stacking
 from onlinekernels.algorithms.implicit import ILK, SILK, PassiveAggressive
 from onlinekernels.algorithms.lasvm import LASVM
 from onlinekernels.algorithms.margin import ALMA, ROMMA, Ballseptron, VotedPerceptron
@@ -16,6 +17,7 @@ __all__ = [
     "Adatron",
     "Ballseptron",
     "Forgetron",
+    "Hedge",
     "ILK",
     "KRLS",
     "LASVM",
@@ -29,5 +31,6 @@ __all__ = [
     "SVMD",
     "SelfTuned",
     "Smoother",
+    "Stacking",
     "VotedPerceptron",
 ]

@@ -6,7 +6,7 @@ from onlinekernels._core.functions.tree import Tree
 from onlinekernels._core.rules.dual import pass_over_block, pass_over_tree
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.algorithms.norma import Gradient
-from onlinekernels.model.learner import only_if
+from onlinekernels.model.fitted import only_if
 from onlinekernels.model.plan import Plan
 from onlinekernels.nouns.steps import Fixed
 from onlinekernels.validation import as_csr, check_positive
@@ -37,6 +37,7 @@ class Adatron(TwoClasses):
         Additive kernels run on trees.
     step : float
         eta: how far an example moves its coefficient; positive.
+    {encode}
     {epochs}
 
     {Attributes}
@@ -54,14 +55,15 @@ class Adatron(TwoClasses):
 
     _rule = Gradient
 
-    def __init__(self, kernel=None, *, step=1.0, epochs=10):
+    def __init__(self, kernel=None, *, step=1.0, encode=False, epochs=10):
         self.kernel = kernel
         self.step = step
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):
         plan = Plan.of(self, Gradient(Fixed(check_positive(self, "step"))))
-        if plan.features is not None:
+        if plan.kernel.has_map():
             raise ValueError(f"The Adatron keeps its examples, and {plan.kernel!r} is a feature map. Use the kernel itself.")
         return plan
 
@@ -70,19 +72,16 @@ class Adatron(TwoClasses):
         with self._turn.alone:
             state, X, y, _ = self._checked(None, X, y, classes, None, None, balanced=True)
             points, alpha = X if not state.sparse else as_csr(X), np.ones(len(y))
-            passes = _passes_on_tree if state.plan.trees is not None else _passes
+            passes = _passes if state.kernel.additive() is None else _passes_on_tree
             with np.errstate(over="ignore", invalid="ignore"):
                 passes(state, points, y, alpha, self.epochs)
             if not (alpha < 1e100).all():
                 raise FloatingPointError(
                     f"The coefficients diverge: step * k(x, x) should be below 2 for all rows of X. Got step={self.step!r}."
                 )
-            if state.function.keeps == "weights":
-                start = None, ((alpha * y) @ points)[None]
-            else:
-                start = X, (alpha * y)[None]
-            state.hypothesis.begin_from(np.zeros(1), *start)
+            state.hypothesis.begin_from(np.zeros(1), *state.representation.of_examples(X, (alpha * y)[None]))
             state.hypothesis.t = self.epochs * len(y)
+            self._took_in(len(y))
             self._state = state
         return self
 
@@ -112,13 +111,13 @@ def _passes(state, X, y, alpha, epochs):
 
 
 def _passes_on_tree(state, X, y, alpha, epochs):
-    trees = state.plan.trees
-    if trees["bounds"] is not None:
-        low, stretch = mapping(trees["bounds"], X.shape[1])
+    additive = state.kernel.additive()
+    if additive["bounds"] is not None:
+        low, stretch = mapping(additive["bounds"], X.shape[1])
         X = (X - low) * stretch
-    tree = Tree(trees["additive"], X.shape[1])
+    tree = Tree(additive["additive"], X.shape[1])
     for point, label in zip(X, y):
         tree.add(point, np.array([label]))
     X = tree.places(X)
     for _ in range(epochs):
-        pass_over_tree(tree, X, trees["scale"], y, alpha, state.plan.rule.step.rate)
+        pass_over_tree(tree, X, additive["scale"], y, alpha, state.plan.rule.step.rate)

@@ -1,5 +1,5 @@
 """Perceptrons with a budget of their own."""
-from onlinekernels._core.rules import rules as core
+from onlinekernels._core.rules import margins as core
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.algorithms.norma import TIE, Gradient
 from onlinekernels.model.learner import OnlineLearner
@@ -39,7 +39,7 @@ class Projected(Rule):
             raise ValueError("the rule needs a budget that projects")
 
     def settings(self):
-        return {**super().settings(), "threshold": self.margin_tolerance}
+        return {**super().settings(), "tolerance": self.margin_tolerance}
 
 
 class Forgetron(TwoClasses):
@@ -62,6 +62,7 @@ class Forgetron(TwoClasses):
     budget : int
         How many terms there may be; at least 1.
     {scale}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -84,10 +85,11 @@ class Forgetron(TwoClasses):
     _rule = Gradient
     _budget_of_int = Shrinking
 
-    def __init__(self, kernel=None, *, budget=100, scale=False, epochs=1):
+    def __init__(self, kernel=None, *, budget=100, scale=False, encode=False, epochs=1):
         self.kernel = kernel
         self.budget = budget
         self.scale = scale
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):
@@ -123,6 +125,7 @@ class Projectron(OnlineLearner):
         How many terms there may be; at least 1. Once they are there, they stay.
     {class_weight}
     {scale}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -152,7 +155,7 @@ class Projectron(OnlineLearner):
     _takes_many = True
 
     def __init__(self, kernel=None, *, aggressive=False, tolerance=0.0, margin_tolerance=0.5, budget=300, class_weight=None,
-                 scale=False, epochs=1):
+                 scale=False, encode=False, epochs=1):
         self.kernel = kernel
         self.aggressive = aggressive
         self.tolerance = tolerance
@@ -160,6 +163,7 @@ class Projectron(OnlineLearner):
         self.budget = budget
         self.class_weight = class_weight
         self.scale = scale
+        self.encode = encode
         self.epochs = epochs
 
     @property

@@ -1,5 +1,5 @@
 """Implicit updates: ILK and SILK (I), and the passive-aggressive family."""
-from onlinekernels._core.rules import rules as core
+from onlinekernels._core.rules import implicit, margins, metadescent
 from onlinekernels.model import defaults
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
@@ -90,7 +90,7 @@ class Implicit(Rule):
     @property
     def core_class(self):
         """Another rule if the step adapts."""
-        return core.ImplicitMetaDescent if self.adapts_step else core.Implicit
+        return metadescent.ImplicitMetaDescent if self.adapts_step else implicit.Implicit
 
     def settings(self):
         settings = {**super().settings(), "regularization": self.regularization, "penalty": self.penalty}
@@ -114,7 +114,7 @@ class Aggressive(Rule):
     forms = frozenset({"one", "pair", "targets"})
     words = "passive-aggressive"
     may_change = frozenset({"penalty"})
-    core_class = core.Aggressive
+    core_class = margins.Aggressive
 
     def __init__(self, penalty=None, squared=False, radius=None):
         self.penalty = penalty
@@ -136,13 +136,10 @@ class Aggressive(Rule):
         return self.radius is not None
 
     def settings(self):
-        return {**super().settings(), "penalty": NO_CAP if self.penalty is None else self.penalty}
+        return {**super().settings(), "penalty": self.penalty}
 
     def core(self, function):
         return self.core_class(**self.settings(), squared=self.squared)
-
-
-NO_CAP = 1e308  # no coefficient is larger
 
 
 class ILK(OnlineLearner):
@@ -182,6 +179,7 @@ class ILK(OnlineLearner):
     {class_weight}
     {scale}
     {scale_target}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -202,7 +200,7 @@ class ILK(OnlineLearner):
 
     def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
                  average=False, budget=None, offset=None, labels=None, class_weight=None, scale=False, scale_target=False,
-                 epochs=1):
+                 encode=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -216,6 +214,7 @@ class ILK(OnlineLearner):
         self.class_weight = class_weight
         self.scale = scale
         self.scale_target = scale_target
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):
@@ -255,6 +254,7 @@ class SILK(ILK):
     {class_weight}
     {scale}
     {scale_target}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -278,10 +278,11 @@ class SILK(ILK):
     average = False  # that of terms which were dropped cannot be kept
 
     def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
-                 budget="auto", offset=None, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
+                 budget="auto", offset=None, labels=None, class_weight=None, scale=False, scale_target=False,
+                 encode=False, epochs=1):
         super().__init__(loss, kernel, step=step, regularization=regularization, penalty=penalty, exact=exact,
                          budget=budget, offset=offset, labels=labels, class_weight=class_weight, scale=scale,
-                         scale_target=scale_target, epochs=epochs)
+                         scale_target=scale_target, encode=encode, epochs=epochs)
 
 
 class PassiveAggressive(OnlineLearner):
@@ -305,6 +306,7 @@ class PassiveAggressive(OnlineLearner):
     {class_weight}
     {scale}
     {scale_target}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -323,7 +325,7 @@ class PassiveAggressive(OnlineLearner):
     _rule = Aggressive
 
     def __init__(self, loss=None, kernel=None, *, penalty=1.0, variant="PA-I", budget=None, offset=None,
-                 labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
+                 labels=None, class_weight=None, scale=False, scale_target=False, encode=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.penalty = penalty
@@ -334,6 +336,7 @@ class PassiveAggressive(OnlineLearner):
         self.class_weight = class_weight
         self.scale = scale
         self.scale_target = scale_target
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):

@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core.errors import row_error
 from onlinekernels._core.rules import dual as core
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.model.fitted import learned
@@ -45,7 +46,7 @@ class Pairwise(Rule):
         self.tolerance = tolerance
 
     def settings(self):
-        return {**super().settings(), "penalty": self.penalty, "threshold": self.tolerance}
+        return {**super().settings(), "penalty": self.penalty, "tolerance": self.tolerance}
 
 
 class LASVM(TwoClasses):
@@ -78,6 +79,7 @@ class LASVM(TwoClasses):
         Multiplies C, as a sample weight does.
     {scale}
         `fit` scales by the means and deviations of all its rows.
+    {encode}
     epochs : int
         Passes that `fit` makes at most; at least 1. It stops when `gap_` is at most the tolerance, and warns if it is not.
         The first pass is over all rows, others are over those that make a pair.
@@ -112,13 +114,14 @@ class LASVM(TwoClasses):
 
     _rule = Pairwise
 
-    def __init__(self, kernel=None, *, penalty=1.0, tolerance=1e-3, class_weight=None, scale=False, epochs=1000,
+    def __init__(self, kernel=None, *, penalty=1.0, tolerance=1e-3, class_weight=None, scale=False, encode=False, epochs=1000,
                  random_state=0):
         self.kernel = kernel
         self.penalty = penalty
         self.tolerance = tolerance
         self.class_weight = class_weight
         self.scale = scale
+        self.encode = encode
         self.epochs = epochs
         self.random_state = random_state
 
@@ -201,9 +204,11 @@ class LASVM(TwoClasses):
         try:
             self._learn(before, state, rows, y[chosen], weights, earlier=earlier)
         except FloatingPointError as error:
-            place = error.rows_learned - earlier
-            error.args = (error.args[0].replace(f"Row {place} of X", f"Row {chosen[place]} of X", 1), *error.args[1:])
-            raise
+            if not hasattr(error, "row"):
+                raise
+            named = row_error(FloatingPointError, chosen[error.row], error.what)
+            validation.tell(named, error.rows_learned)
+            raise named from None
 
 
 def give_up(what, advice):

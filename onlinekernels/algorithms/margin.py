@@ -1,7 +1,7 @@
 """The margin classics: the Ballseptron, ALMA, ROMMA and the voted Perceptron."""
 import numpy as np
 
-from onlinekernels._core.rules import rules as core
+from onlinekernels._core.rules import margins as core
 from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.model import defaults
 from onlinekernels.model.learner import OnlineLearner
@@ -63,7 +63,7 @@ class Ball(Rule):
         self.radius = radius
 
     def settings(self):
-        return {**super().settings(), "threshold": self.radius}
+        return {**super().settings(), "radius": self.radius}
 
 
 class Relaxed(Rule):
@@ -122,6 +122,7 @@ class TwoClasses(OnlineLearner):
     {budget}
         |f| is kept exact when a term is dropped.
     {scale}
+    {encode}
     {epochs}
 
     Notes
@@ -157,6 +158,7 @@ class ALMA(TwoClasses):
         The step, times sqrt(k); positive. None is sqrt(2), as in the original.
     {budget}
     {scale}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -177,13 +179,14 @@ class ALMA(TwoClasses):
 
     _rule = Approximate
 
-    def __init__(self, kernel=None, *, alpha=0.9, B=None, C=None, budget=None, scale=False, epochs=1):
+    def __init__(self, kernel=None, *, alpha=0.9, B=None, C=None, budget=None, scale=False, encode=False, epochs=1):
         self.kernel = kernel
         self.alpha = alpha
         self.B = B
         self.C = C
         self.budget = budget
         self.scale = scale
+        self.encode = encode
         self.epochs = epochs
 
     _default_kernel = staticmethod(defaults.normalized)
@@ -215,6 +218,7 @@ class Ballseptron(TwoClasses):
         this is the Perceptron.
     {budget}
     {scale}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -235,11 +239,12 @@ class Ballseptron(TwoClasses):
 
     _rule = Ball
 
-    def __init__(self, kernel=None, *, radius=0.1, budget=None, scale=False, epochs=1):
+    def __init__(self, kernel=None, *, radius=0.1, budget=None, scale=False, encode=False, epochs=1):
         self.kernel = kernel
         self.radius = radius
         self.budget = budget
         self.scale = scale
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):
@@ -267,6 +272,7 @@ class ROMMA(TwoClasses):
         which margin is too small to be asked for.
     {budget}
     {scale}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -283,12 +289,13 @@ class ROMMA(TwoClasses):
 
     _rule = Relaxed
 
-    def __init__(self, kernel=None, *, aggressive=False, cap=None, budget=None, scale=False, epochs=1):
+    def __init__(self, kernel=None, *, aggressive=False, cap=None, budget=None, scale=False, encode=False, epochs=1):
         self.kernel = kernel
         self.aggressive = aggressive
         self.cap = cap
         self.budget = budget
         self.scale = scale
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):
@@ -308,6 +315,7 @@ class VotedPerceptron(TwoClasses):
     vote : bool
         Predict with the majority of the hypotheses; False is their average.
     {scale}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -324,10 +332,11 @@ class VotedPerceptron(TwoClasses):
 
     _rule = Voted
 
-    def __init__(self, kernel=None, *, vote=True, scale=False, epochs=1):
+    def __init__(self, kernel=None, *, vote=True, scale=False, encode=False, epochs=1):
         self.kernel = kernel
         self.vote = vote
         self.scale = scale
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):

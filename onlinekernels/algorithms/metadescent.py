@@ -44,6 +44,7 @@ class SVMD(OnlineLearner):
     {class_weight}
     {scale}
     {scale_target}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -68,7 +69,7 @@ class SVMD(OnlineLearner):
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, per_feature=False, normalized=False,
                  regularization=1e-3, exact_norms=False, budget="auto", offset=None, labels=None, class_weight=None, scale=False,
-                 scale_target=False, epochs=1):
+                 scale_target=False, encode=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -84,6 +85,7 @@ class SVMD(OnlineLearner):
         self.class_weight = class_weight
         self.scale = scale
         self.scale_target = scale_target
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):

@@ -1,5 +1,5 @@
 """NORMA, explicit stochastic gradient descent in a Hilbert space (K), and the Perceptron."""
-from onlinekernels._core.rules import rules as core
+from onlinekernels._core.rules import gradient, metadescent
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
 from onlinekernels.model.rules import Rule, check_step
@@ -61,7 +61,7 @@ class Gradient(Rule):
     @property
     def core_class(self):
         """Another rule if the step adapts."""
-        return core.MetaDescent if self.adapts_step else core.Gradient
+        return metadescent.MetaDescent if self.adapts_step else gradient.Gradient
 
     def settings(self):
         settings = {**super().settings(), "regularization": self.regularization}
@@ -93,6 +93,7 @@ class NORMA(OnlineLearner):
     {class_weight}
     {scale}
     {scale_target}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -120,7 +121,8 @@ class NORMA(OnlineLearner):
     _rule = Gradient
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, regularization=1e-3, average=False,
-                 budget=None, offset=None, labels=None, class_weight=None, scale=False, scale_target=False, epochs=1):
+                 budget=None, offset=None, labels=None, class_weight=None, scale=False, scale_target=False,
+                 encode=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -132,6 +134,7 @@ class NORMA(OnlineLearner):
         self.class_weight = class_weight
         self.scale = scale
         self.scale_target = scale_target
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):
@@ -158,6 +161,7 @@ class Perceptron(OnlineLearner):
     {offset}
     {class_weight}
     {scale}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -182,7 +186,7 @@ class Perceptron(OnlineLearner):
     _takes_many = True
 
     def __init__(self, kernel=None, *, update=None, average=False, budget=None, offset=None, class_weight=None,
-                 scale=False, epochs=1):
+                 scale=False, encode=False, epochs=1):
         self.kernel = kernel
         self.update = update
         self.average = average
@@ -190,6 +194,7 @@ class Perceptron(OnlineLearner):
         self.offset = offset
         self.class_weight = class_weight
         self.scale = scale
+        self.encode = encode
         self.epochs = epochs
 
     @property

@@ -33,6 +33,7 @@ class Projection(OnlineLearner):
     {labels}
     {scale}
     {scale_target}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -53,7 +54,7 @@ class Projection(OnlineLearner):
     _rule = Aggressive
 
     def __init__(self, loss=None, kernel=None, *, radius=None, budget=None, offset=None, labels=None, scale=False,
-                 scale_target=False, epochs=1):
+                 scale_target=False, encode=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.radius = radius
@@ -62,6 +63,7 @@ class Projection(OnlineLearner):
         self.labels = labels
         self.scale = scale
         self.scale_target = scale_target
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):

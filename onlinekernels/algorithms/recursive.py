@@ -7,7 +7,7 @@ from onlinekernels._core.rules import recursive as core
 from onlinekernels.model import defaults
 from onlinekernels.model.fitted import learned, only_if
 from onlinekernels.model.labels import label_column
-from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.model.learner import OnlineLearner, checked_coverage
 from onlinekernels.model.plan import Plan
 from onlinekernels.model.rules import Rule
 from onlinekernels.nouns.labelvalues import as_list
@@ -61,7 +61,6 @@ class Recursive(Rule):
     is_posterior = True
     refuses_start = ("KRLS knows no initial=: it would not know how sure the function of another model is. "
                      "Copy or load the model to go on from it.")
-    advice = "a larger noise, or another width of the kernel"
 
     def __init__(self, noise, memory, tolerance, budget):
         self.noise = noise
@@ -80,6 +79,16 @@ class Recursive(Rule):
                 "The 'loss' parameter of KRLS must be one whose posterior is Gaussian: 'squared' for numbers, "
                 f"'multiclass_squared' for classes. Got {loss!r} instead."
             )
+
+    @property
+    def advice(self):
+        """What may help if learning diverges."""
+        parts = ["a larger noise, or another width of the kernel"]
+        if self.memory == 1.0:
+            parts.insert(0, "a memory below 1, such as 0.999, if the world changes")
+        if self.noise != "auto":
+            parts.insert(0, 'noise="auto", which lets outliers count for little and doubts after a change')
+        return "; ".join(parts)
 
     @property
     def takes_outliers(self):
@@ -118,10 +127,12 @@ class KRLS(OnlineLearner):
     loss : Squared, MulticlassSquared, "squared" or "multiclass_squared"
         The first is for numbers, one or several, the second for two or many classes.
     {kernel}
-        Prior knowledge: k(x, x) is the variance of f before anything is known. Add `Constant` if f is not about 0. `Linear()`
+        For numbers, None is that plus 1. Prior knowledge: k(x, x) is the variance of f before anything is known. Add `Constant` if f is not about 0. `Linear()`
         keeps weights and no points: Bayesian linear regression.
     noise : float or "auto"
-        The variance of y about f; positive. "auto" starts at 0.1 and follows the innovations.
+        The variance of y about f; positive. "auto" starts at 0.1 and follows the innovations. Of numbers it also doubts: an
+        innovation beyond four times the usual counts for no more than that, and when those of 64 examples are much larger than they
+        used to be, f is taken to have changed; its mean stays, and is as uncertain as before the first example. `changes_` counts that.
     memory : float
         What is left of f's variance after one example, in (0, 1]; 1 forgets nothing.
     budget : int or None
@@ -132,6 +143,7 @@ class KRLS(OnlineLearner):
     {class_weight}
     {scale}
     {scale_target}
+    {encode}
     epochs : int
         Passes that `fit` makes; at least 1. Each counts as new evidence.
 
@@ -159,10 +171,10 @@ class KRLS(OnlineLearner):
     """
 
     _rule = Recursive
-    _default_kernel = staticmethod(defaults.gaussian)
+    _default_kernel = staticmethod(defaults.process)
 
     def __init__(self, loss="squared", kernel=None, *, noise=0.1, memory=1.0, budget=150, tolerance=1e-3,
-                 class_weight=None, scale=False, scale_target=False, epochs=1):
+                 class_weight=None, scale=False, scale_target=False, encode=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.noise = noise
@@ -172,6 +184,7 @@ class KRLS(OnlineLearner):
         self.class_weight = class_weight
         self.scale = scale
         self.scale_target = scale_target
+        self.encode = encode
         self.epochs = epochs
 
     def _plan(self):
@@ -208,15 +221,8 @@ class KRLS(OnlineLearner):
         >>> scores.round(2), std.round(2)
         (array([0.  , 0.91]), array([1. , 0.3]))
         """
-        wanted = {"std": return_std, "interval": return_interval is not None, "proba": return_proba, "labels": return_labels}
-        coverage = None
-        if return_interval is not None:
-            if not _is_regression(self):
-                raise ValueError("return_interval is for numbers; classes have return_proba=True.")
-            coverage = _checked_coverage(return_interval)
-        if return_proba and _is_regression(self):
-            raise ValueError("return_proba is for classes; numbers have return_std and return_interval.")
-        return self._progressive((X, y, classes, sample_weight, None), {name for name in wanted if wanted[name]}, coverage)
+        wanted = {"std": return_std, "interval": return_interval, "proba": return_proba, "labels": return_labels}
+        return self._progressive((X, y, classes, sample_weight, None), *self._checked_wishes(wanted))
 
     def predict(self, X, return_std=False):
         """Targets or labels for the rows of X, as of the next example; with return_std=True also standard deviations of f.
@@ -243,11 +249,11 @@ class KRLS(OnlineLearner):
         coverage : float
             The part of targets that shall lie inside, in (0, 1).
         """
-        coverage = _checked_coverage(coverage)
+        coverage = checked_coverage(coverage)
         with self._turn.shared:
             state, rule, scores, deviations = self._known(X)
             reach = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.reaches(coverage)[: state.targets]
-            return np.stack([state._numbers(end) for end in state.interval(scores, reach)])
+            return np.stack([state.numbers(end) for end in state.interval(scores, reach)])
 
     def log_density(self, X, y):
         """Logarithms of the predictive density of targets y, or of the probability of labels y, shape (n,).
@@ -265,10 +271,13 @@ class KRLS(OnlineLearner):
                     raise ValueError(f"{as_list(labels)[known.index(False)]!r} is not a label of this model.")
                 return np.log(likely[np.arange(len(scores)), np.array(places, dtype=np.intp)])
             y = check_targets(y, len(scores), state.targets).reshape(len(scores), -1)
-            units = _units(state, scores)
+            scaler, slope = state.target_scaler, 0.0
+            if scaler is not None:
+                (mean, units), slope, y = scaler.values(scores, *scaler.known()), scaler.log_slope(y), scaler.taken(y)
+            else:
+                mean, units = scores, 1.0
             variance = (deviations**2 + rule.noise)[:, None] * units**2
-            mean = np.reshape(state.answers(scores), y.shape)
-            return -0.5 * np.sum((y - mean) ** 2 / variance + np.log(2.0 * np.pi * variance), axis=1)
+            return np.sum(slope - 0.5 * ((y - mean) ** 2 / variance + np.log(2.0 * np.pi * variance)), axis=1)
 
     def sample_y(self, X, n_samples=1, random_state=0):
         """Draw functions: values of f at the rows of X, shape (n, n_samples); (n, n_outputs, n_samples) for several outputs.
@@ -288,12 +297,13 @@ class KRLS(OnlineLearner):
             scores = self._decide(state, examples, trusted=True)
             left, right = state.function.uncertainty(examples, True)
             covariance = state.kernel(as_csr(examples) if state.sparse else examples) + left @ right.T
-            units = _units(state, scores)
-            mean = np.reshape(state.answers(scores), scores.shape) if state.loss.task == "regression" else state.shown(scores.T).T
+            scaler = state.target_scaler
+            mean, units = (state.shown(scores.T).T, 1.0) if scaler is None else scaler.values(scores, *scaler.known())
         values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         draws = root @ rng.standard_normal((mean.shape[1], len(mean), n_samples))
         draws = np.moveaxis(draws, 0, 1) * np.reshape(units, (*np.shape(units), 1)) + mean[:, :, None]
+        draws = draws if scaler is None else scaler.targets(draws)
         return draws[:, 0] if mean.shape[1] == 1 else draws
 
     @learned
@@ -302,13 +312,18 @@ class KRLS(OnlineLearner):
         return state.hypothesis.rule.noise
 
     @learned
+    def changes_(self, state):
+        """How many abrupt changes ``noise="auto"`` has noticed."""
+        return state.hypothesis.rule.changes
+
+    @learned
     def budget_(self, state):
         """How many points may stay; None for all."""
         return state.plan.rule.budget
 
     def _examples(self, state, X):
         """Rows of X as the engine takes them, scaled."""
-        points = self._checked_points(state, X)
+        points = self._checked_points(state, self._to_predict(X))
         return points if state.plan.takes_objects else state.scaled(points)
 
     def _known(self, X):
@@ -322,9 +337,3 @@ class KRLS(OnlineLearner):
 def _units(state, scores):
     """What deviations of scores are multiplied by, shape (n, targets); 1 where targets are not scaled."""
     return 1.0 if state.target_scaler is None else state.target_scaler.in_units(scores)[1]
-
-
-def _checked_coverage(coverage):
-    if not (isinstance(coverage, (int, float, np.floating)) and 0 < coverage < 1):
-        raise ValueError(f"coverage must be a number in (0, 1). Got {coverage!r} instead.")
-    return float(coverage)

@@ -4,8 +4,9 @@ import numpy as np
 from onlinekernels import validation
 from onlinekernels.model.composite import OnlineComposite
 from onlinekernels.model.fitted import learned
+from onlinekernels.selftuning import drawing
 from onlinekernels.nouns.losses import MulticlassSquared, Squared, as_loss
-from onlinekernels.algorithms.tuned import KINDS, SelfTuning
+from onlinekernels.algorithms.tuned import KINDS, SelfTuning, together
 
 __all__ = ["SelfTuned"]
 
@@ -38,7 +39,11 @@ class SelfTuned(OnlineComposite):
         How many examples are kept to learn the kernel from; at least 100.
     frozen : bool
         Keep the kernel as it is: no examples are looked at again until this is False. It may be set at any time.
+    background : bool
+        Let a thread prepare a refreshed kernel while the old one answers and learns, so that no call waits for it but for the last
+        part. It takes over at the same example as without a thread, so answers are the same. It may be set at any time.
     {class_weight}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -62,13 +67,16 @@ class SelfTuned(OnlineComposite):
     'x1'
     """
 
-    def __init__(self, loss=None, *, axes="auto", budget=150, window=2000, frozen=False, class_weight=None, epochs=1):
+    def __init__(self, loss=None, *, axes="auto", budget=150, window=2000, frozen=False, background=False,
+                 class_weight=None, encode=False, epochs=1):
         self.loss = loss
         self.axes = axes
         self.budget = budget
         self.window = window
         self.frozen = frozen
+        self.background = background
         self.class_weight = class_weight
+        self.encode = encode
         self.epochs = epochs
 
     def _settings(self):
@@ -81,6 +89,7 @@ class SelfTuned(OnlineComposite):
         if not isinstance(self.axes, str) or self.axes not in KINDS:
             raise validation.bad_parameter(self, "axes", '"auto", "own" or "gradient"', self.axes)
         validation.check_flag(self, "frozen")
+        validation.check_flag(self, "background")
         return {
             "axes": self.axes,
             "budget": validation.check_count(self, "budget"),
@@ -91,7 +100,7 @@ class SelfTuned(OnlineComposite):
         return SelfTuning(KINDS[settings["axes"]], settings["budget"], settings["window"], n_features, targets)
 
     def _learn(self, before, state, X, y, weights=None, **others):
-        state.composition.frozen = bool(self.frozen)
+        state.composition.frozen, state.composition.background = bool(self.frozen), bool(self.background)
         return super()._learn(before, state, X, y, weights, **others)
 
     def refresh(self):
@@ -110,41 +119,57 @@ class SelfTuned(OnlineComposite):
 
     @learned
     def relevance_(self, state):
-        """How much each feature counts for distances, {name: share}: they sum to 1."""
-        roots = np.sqrt((_first(state).map ** 2).sum(axis=1))
+        """How much each feature counts for distances, {name: share}: they sum to 1. With several learned members, these count as in `weights_`."""
+        roots = np.sqrt(np.diag(state.composition.learned_now()[0]))
         return dict(zip(self._names(state), (roots / roots.sum()).tolist(), strict=True))
 
     @learned
     def metric_(self, state):
         """M such that the squared distance of rows is (u - v)^T M (u - v), u and v their features on one footing."""
-        B = _first(state).map
-        return B @ B.T
+        return state.composition.learned_now()[0]
 
     @learned
     def noise_(self, state):
         """The variance of y about f that was learned, where the variance of y is 1."""
-        return _first(state).values()[2]
+        return state.composition.learned_now()[1]
 
     @learned
     def memory_(self, state):
         """What is left of f's variance after one example, as it was learned."""
-        return float(np.exp(-_first(state).values()[3]))
+        return state.composition.learned_now()[2]
 
     @learned
     def history_(self, state):
         """What was learned when: {"t", "alarm", "relevance", "noise", "memory"}, arrays with an entry for each refresh."""
         history = state.composition.history
-        roots = np.array([kinds[0][0] for _, _, kinds in history]).reshape(len(history), state.n_features)
+        found = [together(kinds) for _, _, kinds in history]
+        roots = np.array([root for root, _, _ in found]).reshape(len(history), state.n_features)
         return {
             "t": np.array([t for t, _, _ in history], dtype=np.int64),
             "alarm": np.array([alarm for _, alarm, _ in history], dtype=bool),
             "relevance": roots / roots.sum(axis=1, keepdims=True),
-            "noise": np.array([kinds[0][1] for _, _, kinds in history]),
-            "memory": np.array([kinds[0][2] for _, _, kinds in history]),
+            "noise": np.array([noise for _, noise, _ in found]),
+            "memory": np.array([memory for _, _, memory in found]),
         }
 
+    def plot_relevance(self, axes=None, most=20):
+        """Bars of `relevance_`, the largest first, at most so many; needs matplotlib. Returns the figure.
 
-def _first(state):
-    """The learned member that is shown: along the features' own axes, if there is one."""
-    composition = state.composition
-    return composition.members[composition.kinds[0]]
+        Parameters
+        ----------
+        axes : matplotlib axes, default=None
+            Where to draw; a new figure without them.
+        most : int
+        """
+        return drawing.bars(self.relevance_, axes, most)
+
+    def plot_history(self, axes=None, most=8):
+        """The relevance of features over time, of those that ever counted most, and alarms; needs matplotlib. Returns the figure.
+
+        Parameters
+        ----------
+        axes : matplotlib axes, default=None
+            Where to draw; a new figure without them.
+        most : int
+        """
+        return drawing.over_time(list(self.relevance_), self.history_, self.t_, axes, most)

@@ -39,6 +39,7 @@ class Smoother(OnlineComposite):
         distances as they are.
     {class_weight}
     {scale}
+    {encode}
     {epochs}
 
     {Attributes}
@@ -60,13 +61,15 @@ class Smoother(OnlineComposite):
     array([ 1, -1])
     """
 
-    def __init__(self, loss=None, kernel=None, *, budget=1000, neighbours=None, class_weight=None, scale=False, epochs=1):
+    def __init__(self, loss=None, kernel=None, *, budget=1000, neighbours=None, class_weight=None, scale=False,
+                 encode=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
         self.budget = budget
         self.neighbours = neighbours
         self.class_weight = class_weight
         self.scale = scale
+        self.encode = encode
         self.epochs = epochs
 
     def _settings(self):
@@ -140,14 +143,14 @@ class Smoother(OnlineComposite):
         with self._turn.shared:
             state = self._fitted()
             composition = state.composition
-            row = self._points([x], state.n_features)
+            row = self._points(self._to_predict([x]), state.n_features)
             points, said = composition.kept()
-            scores, _ = self._known(state, row)
+            scores, _ = self._known(state, [x])
             if state.labels is not None:
-                place = state._output(scores, label)
+                place = state.output(scores, label)
                 said = np.where(said[:, 0] == place, 1.0, -1.0)
             else:
-                state._output(scores, label)
+                state.output(scores, label)
                 said = said[:, 0] if state.loss.task == "regression" else np.ones(len(points))
             rows = composition.rows
             here = rows.about(composition.scaled(row))

@@ -1,5 +1,6 @@
 """A stream that is learned by a posterior whose kernel is learned as well: when, from which rows, and when to begin anew."""
 import math
+import threading
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from onlinekernels.selftuning.descent import minimize
 from onlinekernels.selftuning.evidence import Evidence, Settings, gradient_axes
 from onlinekernels.selftuning.features import Features
 
-__all__ = ["KINDS", "SelfTuning"]
+__all__ = ["KINDS", "SelfTuning", "together"]
 
 KINDS = {"own": ("own",), "gradient": ("gradient",), "auto": ("own", "gradient")}
 PLAIN = "plain"  # the member whose kernel is not learned
@@ -22,6 +23,9 @@ FIRST_STEPS, STEPS = 8, 5  # of descent: while rows are few, and once there are 
 WORTH = 5.0  # nats of evidence by which another kernel must be better, once replaying it forgets what is kept no more
 LEAST_NOISE = 0.1  # evidence does not know the budget, and a posterior of few points that trusts its rows too much is worse
 MIXTURE = ((0.2, 0.5), (0.5, 1.0), (0.5, 2.5))  # shares and widths of the kernel: the metric is never exactly right
+
+STAGE = 16  # rows between two stages of a refresh of more rows than the evidence is taken of
+REPLAYED = 512  # rows in one stage
 
 CHECKED = 64  # rows between two looks for an alarm
 LATELY, USUALLY = 64, 500  # rows whose loss is compared with that of those before them
@@ -93,9 +97,9 @@ class Tuned(Member):
         return (scores, deviations) if self.many else (scores * self.unit + self.centre, deviations * self.unit)
 
     def replay(self, X, y, weights):
-        """Begin with rows of the past."""
+        """Take in rows of the past."""
         self.take(X, y, weights)
-        self.replayed = len(X)
+        self.replayed += len(X)
 
     def state(self):
         state = {"replayed": self.replayed, **super().state()}
@@ -153,20 +157,31 @@ class SelfTuning(Composition):
         self.due = FIRST  # when the next one is
         self.kept = Kept(window, n_features, max(1, targets))
         self.losses = np.zeros((0, 2))  # of the learned members, and of the plain one, at the latest rows
-        self.history = []  # (t, whether by an alarm, for each kind (roots of the metric's diagonal, noise, memory))
+        self.pending = None  # a `Renewal` under way
+        self.later = 0  # rows that were kept since it began
+        self.background = False
+        self.history = []  # (t, whether by an alarm, for each kind (roots of the metric's diagonal, noise, memory, share))
 
     # ---- On the way ---------------------------------------------------------------------------
 
     def rows_ahead(self):
         to_check = CHECKED - self.t % CHECKED
-        return to_check if self.frozen else max(1, min(to_check, self.due - self.t))
+        if self.frozen:
+            return to_check
+        if self.pending is not None:
+            return min(to_check, STAGE - (self.t - self.pending.t) % STAGE)
+        return max(1, min(to_check, self.due - self.t))
 
     def remembered(self, X, y, weights, Y, members):
         squares = ((members - Y[:, None]) / self._units()) ** 2
         losses = squares.sum(axis=2)
         pairs = np.column_stack([losses[:, :-1].mean(axis=1), losses[:, -1]])
         self.kept.write(X, y if self.targets else y[:, None], weights)
-        return {"losses": np.concatenate([self.losses, pairs])[-LATELY - USUALLY :], "kept": self.kept.moved(len(X))}
+        return {
+            "losses": np.concatenate([self.losses, pairs])[-LATELY - USUALLY :],
+            "kept": self.kept.moved(len(X)),
+            "later": 0 if self.pending is None else self.later + len(X),
+        }
 
     def _units(self):
         """What losses of several targets are measured in, so that they can be added."""
@@ -174,11 +189,17 @@ class SelfTuning(Composition):
 
     def at_stop(self):
         if self.frozen:
-            return
-        if self.t >= self.due:
-            self.refresh()
-        elif self.t % CHECKED == 0 and self._has_changed():
+            self.pending = None
+        elif self.t % CHECKED == 0 and (self.pending is not None or self.t < self.due) and self._has_changed():
             self.begin_anew()
+        elif self.pending is not None:
+            self._go_on()
+        elif self.t >= self.due:
+            if len(self.kept) <= ROWS:
+                self.refresh()
+            else:
+                self.__dict__.update(pending=self._renewal(self.kept), later=0)
+                self._go_on()
 
     def _has_changed(self):
         """Whether the learned members have got much worse, and the plain one, which forgets, has not as much."""
@@ -190,71 +211,85 @@ class SelfTuning(Composition):
 
     # ---- The kernel ---------------------------------------------------------------------------
 
+    def shares(self):
+        """How much each of the learned members counts among them: their weights in the combination; they sum to 1."""
+        weights = np.maximum(self.stack.weights().mean(axis=0)[: len(self.kinds)], 1e-9)
+        return (weights / weights.sum()).tolist()
+
+    def learned_now(self):
+        """(metric, noise, memory) of the learned members together."""
+        members = [self.members[kind] for kind in self.kinds]
+        metric = sum(share * member.map @ member.map.T for share, member in zip(self.shares(), members, strict=True))
+        return metric, *together([_summary(member, share) for member, share in zip(members, self.shares(), strict=True)])[1:]
+
     def begin_anew(self):
         """After a change: keep the latest rows alone, learn the kernel from them, and start the clock anew."""
-        self._renew(self.kept.latest(LATELY), alarm=True)
+        kept = self.kept.latest(LATELY)
+        self._take_over(self._renewal(kept, alarm=True), kept, self.t - len(kept))
 
     def refresh(self):
         """Learn the kernel anew from the rows that are kept, and replay them. All or nothing."""
-        self._renew(self.kept, alarm=False)
+        self._take_over(self._renewal(self.kept), self.kept, self.began)
 
-    def _renew(self, kept, alarm):
-        X, y, weights = kept.rows()
-        began, is_full = self.t - len(kept) if alarm else self.began, len(kept) == self.window
-        features = Features(X)
-        U = features(X)
-        Y, centre, unit = self._standard(y)
-        chosen = _spread_out(weights, ROWS)
-        times, weighted = chosen.astype(float), weights[chosen]
-        sample = U[chosen], Y[chosen], times, weighted
-        members = {}
-        for kind in self.kinds:
-            old = self.members[kind]
-            start = (None, None) if alarm else (old.axes, old.chosen)
-            axes, settings, value = _tuned(sample, kind == "gradient", *start, STEPS if is_full else FIRST_STEPS)
-            value += len(chosen) * float(np.log(unit).sum())
-            if is_full and not alarm and old.evidence(X[chosen], y[chosen], times, weighted, Y[chosen]) < value + WORTH:
-                members[kind] = old  # it remembers more than what is kept
-                continue
-            members[kind] = old.renewed(features, axes, settings, centre, unit)
-            members[kind].replay(X, y if self.targets else y[:, 0], weights)
-        seen = tuple(_summary(member) for member in members.values())
+    def _renewal(self, kept, alarm=False):
+        olds = {kind: self.members[kind] for kind in self.kinds}
+        return Renewal(self.t, olds, kept, self.targets, len(kept) == self.window and not alarm, alarm)
+
+    def _go_on(self):
+        """The next stage of a renewal, or its end, at a row that is fixed: it does not matter who has done the work, and when."""
+        renewal = self.pending
+        if self.t < renewal.t + STAGE * renewal.n_stages:
+            if self.background:
+                renewal.start()
+            else:
+                renewal.advance((self.t - renewal.t) // STAGE + 1)
+        else:
+            renewal.wait()
+            self._take_over(renewal, self.kept, self.began, self.later)
+
+    def _take_over(self, renewal, kept, began, later=0):
+        try:
+            members = renewal.finished(tuple(part[len(kept) - later :] for part in kept.rows()))
+            seen = tuple(_summary(member, share) for member, share in zip(members.values(), self.shares(), strict=True))
+        except BaseException:
+            renewal.begin()
+            raise
         self.__dict__.update(
             members={**members, PLAIN: self.members[PLAIN]},
             kept=kept,
             began=began,
-            due=self.t + min(max(self.t - began, FIRST // 2), LONGEST),
-            history=[*self.history, (self.t, alarm, seen)],
-            losses=self.losses[:0] if alarm else self.losses,
+            due=renewal.t + min(max(renewal.t - began, FIRST // 2), LONGEST),
+            history=[*self.history, (renewal.t, renewal.alarm, seen)],
+            losses=self.losses[:0] if renewal.alarm else self.losses,
+            pending=None,
         )
-
-    def _standard(self, y):
-        """(targets of the size of 1, their means, their deviations)."""
-        if not self.targets:
-            places, y = np.unique(y[:, 0], return_inverse=True)
-            return coded(y, len(places)), np.zeros(0), np.ones(0)
-        centre, unit = y.mean(axis=0), y.std(axis=0)
-        unit = np.where(unit > 1e-12 * np.abs(centre), unit, 1.0)
-        return (y - centre) / unit, centre, np.where(unit > 0.0, unit, 1.0)
 
     # ---- State --------------------------------------------------------------------------------
 
     def state(self):
-        X, y, weights = self.kept.rows()
+        X, y, weights = self._rows_to_save()
         times = [t for t, _, _ in self.history]
-        seen = [[np.concatenate([root, [noise, memory]]) for root, noise, memory in kinds] for _, _, kinds in self.history]
+        seen = [[np.concatenate([root, others]) for root, *others in kinds] for _, _, kinds in self.history]
         return {
             **super().state(),
             "began": self.began,
             "due": self.due,
             "losses": self.losses,
             "kept": {"X": X, "y": y, "weights": weights},
+            "pending": {"t": -1 if self.pending is None else self.pending.t, "later": self.later},
             "history": {
                 "times": np.array(times, dtype=np.int64),
                 "alarms": np.array([alarm for _, alarm, _ in self.history], dtype=bool),
-                "seen": np.array(seen).reshape(len(times), len(self.kinds), self.n_features + 2),
+                "seen": np.array(seen).reshape(len(times), len(self.kinds), self.n_features + 3),
             },
         }
+
+    def _rows_to_save(self):
+        """(X, y, weights) that are kept, and before them those that a renewal began with."""
+        if self.pending is None:
+            return self.kept.rows()
+        first, now = self.pending.kept.rows(), self.kept.rows()
+        return tuple(np.concatenate([early, late[len(late) - self.later :]]) for early, late in zip(first, now, strict=True))
 
     def restore(self, state):
         super().restore(state)
@@ -268,31 +303,154 @@ class SelfTuning(Composition):
         X, y, weights = (np.array(state["kept"][name], dtype=float) for name in ("X", "y", "weights"))
         if X.shape != (len(X), self.n_features) or y.shape != (len(X), max(1, self.targets)) or weights.shape != (len(X),):
             raise ValueError("the rows that are kept do not fit the features and targets")
-        if len(X) > self.window or not all(np.isfinite(part).all() for part in (X, y, weights)) or (weights < 0.0).any():
+        begin, later = state["pending"]["t"], state["pending"]["later"]
+        is_sound = type(begin) is int and type(later) is int and (begin == -1 or 0 <= later <= self.t - begin and later < len(X))
+        if not is_sound:
+            raise ValueError("the refresh under way makes no sense")
+        most = self.window + (later if begin >= 0 else 0)
+        if len(X) > most or not all(np.isfinite(part).all() for part in (X, y, weights)) or (weights < 0.0).any():
             raise ValueError("the rows that are kept are not numbers, or too many")
         if not self.targets and not ((y >= 0) & (y < self.joined) & (y == np.floor(y))).all():
             raise ValueError("the rows that are kept have labels that are none")
-        self.kept = Kept(self.window, self.n_features, y.shape[1])
-        self.kept.write(X, y, weights)
-        self.kept = self.kept.moved(len(X))
+        whole = Kept(self.window + len(X), self.n_features, y.shape[1])
+        whole.write(X, y, weights)
+        whole = whole.moved(len(X))
+        self.kept = whole.latest(self.window)
+        self.kept.window = self.window
+        if begin >= 0:
+            self.later = later
+            self.pending = self._renewal(whole.without(later))
+            self.pending.t, self.pending.is_full = begin, len(X) - later == self.window
         history = state["history"]
         times, alarms, seen = (np.asarray(history[name]) for name in ("times", "alarms", "seen"))
-        if not len(times) == len(alarms) == len(seen) or seen.shape[1:] != (len(self.kinds), self.n_features + 2):
+        if not len(times) == len(alarms) == len(seen) or seen.shape[1:] != (len(self.kinds), self.n_features + 3):
             raise ValueError("the history does not fit the features")
         self.history = [
-            (int(t), bool(alarm), tuple((row[:-2].copy(), float(row[-2]), float(row[-1])) for row in kinds))
+            (int(t), bool(alarm), tuple((row[:-3].copy(), *map(float, row[-3:])) for row in kinds))
             for t, alarm, kinds in zip(times, alarms, seen, strict=True)
         ]
 
     def _check(self):
         super()._check()
-        assert self.frozen or self.due > self.t - 1 and self.began <= self.t
+        assert self.frozen or (self.pending is not None or self.due > self.t - 1) and self.began <= self.t
         assert len(self.kept) <= self.window and len(self.losses) <= LATELY + USUALLY
         for member in self.members.values():
             assert member.rows >= 0
         for kind in self.kinds:
             axes = self.members[kind].axes
             assert axes is None or np.allclose(axes.T @ axes, np.eye(self.n_features), atol=1e-8)
+
+
+class Renewal:
+    """Members in a metric that is learned anew from rows of the past, made in stages: first their metrics, then their rows.
+
+    Parameters
+    ----------
+    t : int
+        When it began.
+    olds : dict of str to Tuned
+        Members in force, by kind.
+    kept : Kept
+        The rows to learn from.
+    targets : int
+    is_full : bool
+        Whether a member in force stays unless another kernel is better: it remembers more than what is kept.
+    alarm : bool
+        Whether nothing is to be gone on from.
+    """
+
+    def __init__(self, t, olds, kept, targets, is_full, alarm):
+        self.t, self.olds, self.kept, self.targets, self.is_full, self.alarm = t, olds, kept, targets, is_full, alarm
+        self.thread = None
+        self.begin()
+
+    def begin(self):
+        """Nothing is done yet."""
+        self.done, self.members, self.sample = 0, {}, None
+
+    @property
+    def n_stages(self):
+        return len(self.olds) * (1 + -(-len(self.kept) // REPLAYED))
+
+    def advance(self, stages):
+        """Have so many stages done. An error leaves none, and they are done again."""
+        self.wait()
+        try:
+            while self.done < min(stages, self.n_stages):
+                self._stage(self.done)
+                self.done += 1
+        except BaseException:
+            self.begin()
+            raise
+
+    def _stage(self, number):
+        kinds = list(self.olds)
+        if number < len(kinds):
+            self._learn_metric(kinds[number])
+            return
+        kind, part = kinds[(number - len(kinds)) % len(kinds)], (number - len(kinds)) // len(kinds)
+        rows = slice(part * REPLAYED, (part + 1) * REPLAYED)
+        self._replay(kind, tuple(array[rows] for array in self.kept.rows()))
+
+    def _learn_metric(self, kind):
+        X, y, weights = self.kept.rows()
+        if self.sample is None:
+            features = Features(X)
+            Y, centre, unit = _standard(y, self.targets)
+            chosen = _spread_out(weights, ROWS)
+            self.sample = features, centre, unit, chosen, (features(X[chosen]), Y[chosen], chosen.astype(float), weights[chosen])
+        features, centre, unit, chosen, sample = self.sample
+        old = self.olds[kind]
+        start = (None, None) if self.alarm else (old.axes, old.chosen)
+        axes, settings, value = _tuned(sample, kind == "gradient", *start, STEPS if self.is_full else FIRST_STEPS)
+        value += len(chosen) * float(np.log(unit).sum())
+        _, Y, times, weighted = sample
+        if self.is_full and old.evidence(X[chosen], y[chosen], times, weighted, Y) < value + WORTH:
+            self.members[kind] = old  # it remembers more than what is kept
+        else:
+            self.members[kind] = old.renewed(features, axes, settings, centre, unit)
+
+    def _replay(self, kind, rows):
+        X, y, weights = rows
+        if self.members[kind] is not self.olds[kind] and len(X):
+            self.members[kind].replay(X, y if self.targets else y[:, 0], weights)
+
+    def start(self):
+        """Do all stages in a thread."""
+        if self.thread is None and self.done < self.n_stages:
+            self.thread = threading.Thread(target=self._in_thread, daemon=True)
+            self.thread.start()
+
+    def _in_thread(self):
+        try:
+            for number in range(self.done, self.n_stages):
+                self._stage(number)
+                self.done = number + 1
+        except BaseException:  # it is done again by who needs it, and told there
+            self.begin()
+
+    def wait(self):
+        """Until no thread works on it any more."""
+        if self.thread is not None:
+            self.thread.join()
+            self.thread = None
+
+    def finished(self, later):
+        """The members, which have learned the rows that were kept, and those that came later."""
+        self.advance(self.n_stages)
+        for kind in self.olds:
+            self._replay(kind, later)
+        return self.members
+
+
+def _standard(y, targets):
+    """(targets of the size of 1, their means, their deviations)."""
+    if not targets:
+        places, y = np.unique(y[:, 0], return_inverse=True)
+        return coded(y, len(places)), np.zeros(0), np.ones(0)
+    centre, unit = y.mean(axis=0), y.std(axis=0)
+    unit = np.where(unit > 1e-12 * np.abs(centre), unit, 1.0)
+    return (y - centre) / unit, centre, np.where(unit > 0.0, unit, 1.0)
 
 
 def _tuned(sample, turned, axes, settings, steps=FIRST_STEPS):
@@ -322,10 +480,18 @@ def _spread_out(weights, most):
     return places[np.round(np.linspace(0, len(places) - 1, most)).astype(np.intp)]
 
 
-def _summary(member):
-    """(roots of the metric's diagonal, noise, memory) of a member."""
+def _summary(member, share):
+    """(roots of the metric's diagonal, noise, memory, share) of a member that counts for so much among those that learn a kernel."""
     _, _, noise, forgetting = member.values()
-    return np.sqrt((member.map**2).sum(axis=1)), noise, math.exp(-forgetting)
+    return np.sqrt((member.map**2).sum(axis=1)), noise, math.exp(-forgetting), share
+
+
+def together(seen):
+    """The same of several as of one: squares of the roots, and logarithms of the others, on average."""
+    shares = np.array([share for *_, share in seen])
+    roots, noise, forgetting = np.array([root for root, *_ in seen]), *np.array([[n, -math.log(m)] for _, n, m, _ in seen]).T
+    noise, forgetting = (math.exp(shares @ np.log(np.maximum(part, 1e-300))) for part in (noise, forgetting))
+    return np.sqrt(shares @ roots**2), noise, math.exp(-forgetting)
 
 
 class Kept:
@@ -369,6 +535,10 @@ class Kept:
     def latest(self, n):
         """With the latest n rows alone."""
         return self._with(max(self.begin, self.end - n), self.end)
+
+    def without(self, n):
+        """Without the latest n rows."""
+        return self._with(self.begin, self.end - n)
 
     def _with(self, begin, end):
         other = Kept.__new__(Kept)

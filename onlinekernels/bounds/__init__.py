@@ -18,6 +18,7 @@ printed theorem is wrong, its corrected form stands here; see the page on errata
 algorithm that starts at f = 0, has no offset and sees no sample weights.
 """
 from onlinekernels.bounds.comparisons import best_gap, comparison, complexity
+from onlinekernels.bounds.ensembles import hedge_regret
 from onlinekernels.bounds.implicit import ilk_average_excess_risk, ilk_mistakes, ilk_mistakes_untuned, ilk_regret
 from onlinekernels.bounds.margins import (
     alma_corrections,
@@ -80,6 +81,7 @@ __all__ = [
     "alma_corrections",
     "ballseptron_mistakes",
     "forgetron_mistakes",
+    "hedge_regret",
     "norma_squared_loss",
     "tune_norma_squared_loss",
     "tune_norma_margin_errors",

@@ -1,4 +1,4 @@
-"""NORMA: mistakes (K section V) and risk (K section V-B)."""
+"""NORMA: mistakes (K section IV) and risk (K section V)."""
 import math
 
 import numpy as np

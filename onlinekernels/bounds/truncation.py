@@ -4,7 +4,7 @@ from onlinekernels.bounds.checks import check_step, checked
 
 @checked
 def norm_limit(*, regularization, radius, lipschitz=1.0):
-    """U = c X / lambda, K (17) and (34): no hypothesis of NORMA, and no best function, has a larger norm.
+    """U = c X / lambda, K (34), and before (17) for the hinge: no hypothesis of NORMA, and no best function, has a larger norm.
 
     For ILK, c is the penalty C times the largest |l'|.
 

@@ -218,11 +218,7 @@ def as_labels(texts, label_type):
 
 def with_line(error, reader, lines):
     """An error about a row of a chunk as one about a line of the file."""
-    match = _ROW.match(str(error))
-    if match is None or int(match[1]) >= len(lines):
+    row = getattr(error, "row", None)
+    if row is None or row >= len(lines):
         return error
-    place = f"{reader.name}, {reader.unit} {lines[int(match[1])]},"
-    return ValueError(place + str(error).partition("\n")[0][match.end() :])
-
-
-_ROW = re.compile(r"Row (\d+) of X\b")
+    return ValueError(f"{reader.name}, {reader.unit} {lines[row]}, {error.what.lstrip(',: ')}")

@@ -9,7 +9,7 @@ import numpy as np
 from onlinekernels.model.labels import among_joined, label_column
 from onlinekernels.nouns.labelvalues import as_list
 from onlinekernels.nouns.losses import Loss
-from onlinekernels.model.state import targets
+from onlinekernels.model.learned import targets
 
 # What is measured at each example, in this order; a report has the mean of each over all examples and, with
 # "window_" before its name, over the latest ones.

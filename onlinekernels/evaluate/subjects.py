@@ -15,7 +15,7 @@ from onlinekernels.evaluate.chunks import n_rows, rows_of, two_labels
 from onlinekernels.evaluate.measures import MEASURES, Judged, judge, judged_labels, judged_scores
 from onlinekernels.nouns.labelvalues import as_list, distinct_labels, keys_of, label_array, sorted_places
 from onlinekernels.model.learner import OnlineLearner
-from onlinekernels.model.state import targets
+from onlinekernels.model.learned import targets
 
 
 def subject(model, delay=0, novel=None):
@@ -96,7 +96,7 @@ class Prompt:
     def condition(self):
         model = self.model
         has_margin = model._current_loss().scalar_name is not None
-        margin = model._state.hypothesis.scalar() if has_margin else math.nan
+        margin = model._state.scalar() if has_margin else math.nan
         return model.n_terms_, getattr(model, "step_", math.nan), margin
 
 
@@ -160,7 +160,7 @@ class Late(_RowByRow, Prompt):
                 loss = model._current_loss()
                 return np.zeros(0), 0.0 if loss.scalar_name is None else getattr(loss, loss.scalar_name)
             scores = model._scores(state, row)
-            margin = state.hypothesis.scalar() if state.loss.scalar_name is not None else 0.0
+            margin = state.scalar() if state.loss.scalar_name is not None else 0.0
             if state.target_scaler is not None:
                 scores, units = state.target_scaler.in_units(scores)
                 margin *= units.flat[0]

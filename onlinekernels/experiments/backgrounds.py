@@ -6,24 +6,25 @@ from onlinekernels.experiments.learners import untuned
 from onlinekernels.experiments.panels import Images
 from onlinekernels.video import Background, Clip
 
-__all__ = ["NORMA", "RATES", "SILK", "UNTUNED", "area", "clip_of", "recovery", "roc", "scores_of", "strip"]
+__all__ = ["NORMA", "RATES", "REGULARIZATIONS", "SILK", "UNTUNED", "area", "clip_of", "recovery", "roc", "scores_of", "strip"]
 
 SILK, NORMA, UNTUNED = "SILK", "truncated NORMA", "Background, untuned"
 TERMS = 20  # I 4
 # How much one frame may change a pixel's function: SILK's penalty, NORMA's step.
 RATES = (0.05, 0.1, 0.25, 0.5)
+REGULARIZATIONS = (0.0, 0.1, 2.0)
 _RULES = {SILK: ("silk", "penalty"), NORMA: ("norma", "step")}
 THRESHOLD = 0.5
 
 
-def scores_of(name, clip, width=None, rate=None):
+def scores_of(name, clip, width=None, rate=None, regularization=0.0):
     """f of each pixel before it learns its colour; `name` is one of the three above."""
     height, columns = clip.frames.shape[1:3]
     if name == UNTUNED:
         return untuned("video", height=height, width=columns).progressive(clip.frames)
     rule, parameter = _RULES[name]
     made = Background(
-        height, columns, rule=rule, kernel_width=width, budget=TERMS, regularization=0.0, **{parameter: rate}
+        height, columns, rule=rule, kernel_width=width, budget=TERMS, regularization=regularization, **{parameter: rate}
     )
     return made.progressive(clip.frames)
 
@@ -60,18 +61,25 @@ def _thin(false, true, most):
     return false[places], true[places]
 
 
-def area(scores, masks):
-    """Area under the ROC curve.
+def area(scores, masks, most=1.0):
+    """Area under the ROC curve up to a rate `most` of false positives, as a share of the whole strip.
+
+    It is the mean of the true positive rate over that part of the axis.
 
     Examples
     --------
     >>> import numpy as np
     >>> from onlinekernels.experiments.backgrounds import area
-    >>> area(np.array([0.1, 0.5, 0.5, 0.8]), np.array([True, True, False, False]))
+    >>> scores, masks = np.array([0.1, 0.5, 0.5, 0.8]), np.array([True, True, False, False])
+    >>> area(scores, masks)
     0.875
+    >>> area(scores, masks, most=0.25)
+    0.625
     """
     false, true = roc(scores, masks, most=None)
-    return float(np.sum(np.diff(false) * (true[1:] + true[:-1])) / 2)
+    within = false <= most
+    false, true = np.append(false[within], most), np.append(true[within], np.interp(most, false, true))
+    return float(np.sum(np.diff(false) * (true[1:] + true[:-1])) / 2 / most)
 
 
 def recovery(scores, masks, change, level=0.05, most=60):

@@ -51,6 +51,7 @@ class Lines:
     bottom: float = None  # the lowest value that is shown; None is 0, or what there is on a logarithmic axis
     top: float = None  # the highest
     left: float = None  # where the horizontal axis begins
+    right: float = None  # where it ends
     markers: bool = False
 
     def points(self):
@@ -75,7 +76,7 @@ class Lines:
         if "y" in self.logarithmic:
             axes.set_yscale("log")
         axes.set_ylim(bottom=0 if self.bottom is None and "y" not in self.logarithmic else self.bottom, top=self.top)
-        axes.set_xlim(left=self.left)
+        axes.set_xlim(left=self.left, right=self.right)
         if self.percent:
             axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
         axes.set(xlabel=self.x, ylabel=self.y)

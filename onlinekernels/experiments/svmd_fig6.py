@@ -1,12 +1,20 @@
 """V, Figures 5 and 6: ten classes in the order of a counter."""
 
-from onlinekernels.algorithms import NORMA, SILK, SVMD
+from onlinekernels.algorithms import SILK, SVMD
 from onlinekernels.experiments.experiment import Check, Experiment
 from onlinekernels.experiments.learners import digits_of
-from onlinekernels.experiments.stepsizes import ADAPTED, KERNEL_WIDTH, SCHEDULED, SINGLE, TERMS, compared, rate
+from onlinekernels.experiments.stepsizes import (
+    ADAPTED,
+    KERNEL_WIDTH,
+    SCHEDULED,
+    SINGLE,
+    TERMS,
+    ScheduledNuSVM,
+    compared,
+    rate,
+)
 from onlinekernels.nouns.kernels import Gaussian
 from onlinekernels.nouns.losses import MulticlassHinge, NuMulticlassHinge
-from onlinekernels.nouns.steps import Decaying
 from onlinekernels.streams import counting_sequence
 
 MARGIN = 0.1  # the first one; the paper does not say. Chosen on the seeds 100 to 102
@@ -19,7 +27,7 @@ def models(n):
     return {
         ADAPTED: SVMD(step=1.0, meta_step=1.0, memory=0.95, **shared),
         SINGLE: SVMD(step=1.0, meta_step=1.0, memory=0.0, **shared),
-        SCHEDULED: NORMA(step=Decaying(1.0, delay=100), **shared),
+        SCHEDULED: ScheduledNuSVM(nu=0.05, margin=MARGIN, delay=100),
         # Not in the paper: a plain hinge that forgets nothing by itself. Width chosen on the seeds 100 to 102.
         BEST: SILK(MulticlassHinge(), Gaussian(5.0), regularization=0.0, budget=TERMS),
     }
@@ -44,6 +52,7 @@ def run(data, quick, seeds):
     results.notes += [
         f"Means over {len(seeds)} orders of the digits within each class. The first margin, {MARGIN:g}, is not in the "
         "paper; with 1 SVMD errs in about 20.4%.",
+        "All margins move in logarithms: the schedule's by V (55)-(56) with the schedule (59), SVMD's by V (54)-(58).",
         f"{BEST} has width 5 and no regularization, chosen on other orders of the same digits.",
     ]
     return results

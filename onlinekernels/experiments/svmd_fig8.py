@@ -12,7 +12,7 @@ from onlinekernels.nouns.losses import GraphHinge, MulticlassHinge
 
 TREE, FLAT, PAPERS = "SVMD, tree", "SVMD, flat loss", "SVMD, tree, the paper's steps"
 TERMS = 1024
-PAPER = {(PAPERS, 1): (0.75, 1.32), (PAPERS, 2): (0.68, 1.28)}
+PAPER = {(PAPERS, 1): ("75%", "1.32"), (PAPERS, 2): ("68%", "1.28 over both")}
 
 
 def patents(data):
@@ -96,7 +96,7 @@ def _rows(name, learner, mean):
             "learner": learner,
             "pass": number,
             "error": f"{mean[0, number - 1]:.1%}",
-            "paper's error": None if error is None else f"{error:.0%}",
+            "paper's error": error,
             "loss": float(mean[1, number - 1]),
             "paper's loss": loss,
         }
@@ -125,11 +125,13 @@ def _checks(name, means):
             f"{name}: error and loss fall from the first pass to the second",
             f"{error[0]:.1%} to {error[1]:.1%}, {loss[0]:.3f} to {loss[1]:.3f}",
             error[1] < error[0] and loss[1] < loss[0],
+            ours=name != "patents",
         ),
         Check(
             f"{name}: the tree beats the flat loss in tree distance",
             f"{loss[0]:.3f} against {flat[0]:.3f}, then {loss[1]:.3f} against {flat[1]:.3f}",
             bool((loss < flat).all()),
+            ours=True,
         ),
     ]
 

@@ -12,7 +12,7 @@ import threading
 import numpy as np
 
 from onlinekernels import algorithms
-from onlinekernels.nouns import additive, budgets, kernels, losses, maps, scaling, steps, structures
+from onlinekernels.nouns import additive, budgets, encoding, kernels, losses, maps, scaling, steps, structures
 from onlinekernels.files.archive import is_storable, read_arrays
 from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.nouns.losses import as_loss
@@ -26,7 +26,7 @@ PLAIN = (bool, int, float, str)  # a subclass, such as an enumeration, would com
 
 NOUNS = {
     name: cls
-    for module in (additive, kernels, maps, losses, steps, budgets, structures, scaling)
+    for module in (additive, kernels, maps, losses, steps, budgets, structures, scaling, encoding)
     for name, cls in vars(module).items()
     if isinstance(cls, type) and issubclass(cls, Parameterized) and cls.__module__ == module.__name__
 }
@@ -72,6 +72,8 @@ def save(model, path, *, without=(), notes=None):
         if state.get("beginning") is not None:  # a composite has none
             state["beginning"] = {name: _encoded(value, name, arrays) for name, value in state["beginning"].items()}
         header["state"] = state
+        if model._encoder is not None:
+            header["encoder"] = {"noun": _encoded(model._encoder, "encode", arrays), "learned": model._encoder.to_dict()}
     if notes is not None:
         header["notes"] = notes
     header["digest"] = _digest(header, arrays)
@@ -126,6 +128,10 @@ def load(path, kernel=None, loss=None):
             if state.get("beginning") is not None:
                 state["beginning"] = {name: _decoded(value, arrays) for name, value in state["beginning"].items()}
             model.__dict__["_state"] = model._restored(state)
+            if header.get("encoder") is not None:
+                encoder = _decoded(header["encoder"]["noun"], arrays)
+                encoder.restore(header["encoder"]["learned"])
+                model.take_encoder(encoder)
     except Exception as error:  # whatever the file says, and however deep it says it
         reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
         raise ValueError(f"{path} cannot be loaded: {reason}.") from error
@@ -150,6 +156,10 @@ def _encoded(value, name, arrays):
     """A parameter or state value as JSON, with arrays put aside."""
     if isinstance(value, np.ndarray) and is_storable(value):
         return {"array": _key_of(value, arrays)}
+    if isinstance(value, dict) and any(isinstance(v, Parameterized) for v in value.values()):
+        return {"table": [[_plain(key, name), _encoded(v, name, arrays)] for key, v in value.items()]}
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Parameterized) for v in value):
+        return {"list": [_encoded(v, name, arrays) for v in value]}
     if isinstance(value, dict):
         return {"pairs": [[_plain(key, name), _plain(v, name)] for key, v in value.items()]}
     if isinstance(value, (list, tuple)):
@@ -164,6 +174,9 @@ def _encoded(value, name, arrays):
     if value is None or type(value) in PLAIN:
         return value
     cls = type(value)
+    if cls.__name__ in algorithms.__all__ and getattr(algorithms, cls.__name__) is cls:  # a member, as it was given
+        params = value.get_params(deep=False)
+        return {"model": cls.__name__, "params": {key: _encoded(v, key, arrays) for key, v in params.items()}}
     if NOUNS.get(cls.__name__) is cls and cls is not kernels.Custom:
         value = value.settled() if isinstance(value, structures.Labels) else value
         params = value.get_params(deep=False)
@@ -203,7 +216,15 @@ def _decoded(value, arrays):
         return {key: v for key, v in value["pairs"]}
     if "rows" in value:
         return [tuple(row) for row in value["rows"]]
+    if "table" in value:
+        return {key: _decoded(v, arrays) for key, v in value["table"]}
+    if "list" in value:
+        return [_decoded(v, arrays) for v in value["list"]]
     params = {key: _decoded(v, arrays) for key, v in value["params"].items()}
+    if "model" in value:
+        if value["model"] not in algorithms.__all__:
+            raise ValueError(f"there is no algorithm {value['model']!r}")
+        return getattr(algorithms, value["model"])(**params)
     return NOUNS[value["noun"]](**params)
 
 

@@ -13,7 +13,8 @@ from onlinekernels.model.combining import LeastSquares
 from onlinekernels.model.fitted import learned, only_if
 from onlinekernels.model.labels import ManyLabels, label_column
 from onlinekernels.nouns.labelvalues import plain
-from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.model.learned import Learned
+from onlinekernels.model.learner import OnlineLearner, checked_coverage
 from onlinekernels.nouns.losses import as_loss
 from onlinekernels.nouns.params import same_parameters
 from onlinekernels.model.state import State
@@ -22,6 +23,7 @@ __all__ = ["Composition", "Member", "OnlineComposite", "Parts"]
 
 LARGEST = 1e150  # numbers whose squares are numbers
 RECALLED = 500  # innovations by which intervals go
+LED, GAIN = 200, 0.1  # how many of them lead a half-width, and how far each
 TRIES = 20  # to finish a piece that was interrupted, before a member is left behind
 
 
@@ -285,37 +287,48 @@ def coded(y, outputs):
 def reach(innovations, coverage):
     """How many deviations an interval reaches, so that it has covered so much of the last innovations, shape (groups,).
 
-    It is the smallest that covers at least `coverage` of those that were, and of the one to come if that is like them.
-    While they are too few to say, it is no less than that of a Gaussian.
+    See `reaches`.
+    """
+    return reaches(innovations, len(innovations), coverage)[0]
+
+
+def reaches(innovations, first, coverage):
+    """The same before each of the innovations from the `first` on, and after the last, shape (n, groups).
+
+    It begins with the smallest that covers at least `coverage` of the last 500, and of the one to come if that is like them.
+    Then it is led along the last 200: each that was outside makes it larger, and each inside smaller, so that it balances
+    where they grow or shrink. While they are too few to say, it is no less than that of a Gaussian.
     """
     from statistics import NormalDist
 
-    n = len(innovations)
-    place = math.ceil((n + 1) * coverage) - 1
-    if place < n:
-        return np.partition(innovations, place, axis=0)[place]
-    return np.maximum(NormalDist().inv_cdf(0.5 + 0.5 * coverage), innovations.max(axis=0, initial=0.0))
+    starts, ends = np.arange(first, len(innovations) + 1), []
+    for end in starts:
+        latest = innovations[max(0, end - RECALLED) : end]
+        place = math.ceil((len(latest) + 1) * coverage) - 1
+        if place < len(latest):
+            ends.append(np.partition(latest, place, axis=0)[place])
+        else:
+            ends.append(np.maximum(NormalDist().inv_cdf(0.5 + 0.5 * coverage), latest.max(axis=0, initial=0.0)))
+    found = np.array(ends)
+    enough = np.ceil((np.minimum(starts, RECALLED) + 1) * coverage) - 1 < np.minimum(starts, RECALLED)
+    for age in range(LED, 0, -1):
+        rows = np.flatnonzero(enough & (starts >= age))
+        beyond = innovations[starts[rows] - age] > found[rows]
+        found[rows] *= np.exp(GAIN * (beyond - (1.0 - coverage)))
+    return found
 
 
 # ---- The learner --------------------------------------------------------------------------------
 
 
-class Parts(State):
+class Parts(Learned):
     """What a composite has learned: labels, and a `Composition`. What answers mean is what it means for single models."""
 
     def __init__(self, loss, settings, n_features, labels, targets, composition):
-        self._loss = loss
-        self.settings = settings  # parameters in force, by name
-        self.n_features = n_features
-        self.labels = labels
-        self.targets = targets
+        super().__init__(n_features, labels, targets, "one" if labels is None and targets == 1 else "all")
+        self.loss = loss
+        self.settings = self.plan = settings  # parameters in force, by name
         self.composition = composition
-        self.form = "one" if labels is None and targets == 1 else "all"
-        self.feature_names = self.rows = self.target_scaler = None
-        self.sparse = self.stale = self.warned = False
-        self.plan = settings
-
-    loss = property(lambda self: self._loss)
 
     def joined(self):
         """Number of labels that have been learned; all of a fixed set."""
@@ -327,14 +340,9 @@ class Parts(State):
         """Go on with labels that may be shown in another order, which decides among equals."""
         self.labels = labels
 
-    def detected(self, scores, rho=None):
-        return scores[:, 0], self.scalar() if rho is None else rho
-
     def scalar(self):
         """The threshold of a detector; 0 for other tasks."""
         return self.composition.threshold() if self.loss.task == "novelty" else 0.0
-
-    hypothesis = property(lambda self: self)  # of a single model, what has its scalar
 
     def refreshed(self, learner):
         """The state under changed parameters, of which only some may change."""
@@ -432,10 +440,11 @@ class OnlineComposite(OnlineLearner):
         """(state to learn in, X, y, weights), all validated; changes nothing in self."""
         if start is not None:
             raise ValueError(f"initial= starts a single function; {type(self).__name__} is made of several.")
+        if self._encodes():
+            X = self._to_learn(state, X, whole=balanced)
         names = validation.feature_names(X)
         if state is None:
-            self._plan()
-            settings, loss = self._settings(), self._current_loss()
+            settings, loss = self._plan(), self._current_loss()
             X = self._points(X)
             labels, n_targets = None, 1
             if loss.task == "regression":
@@ -476,9 +485,12 @@ class OnlineComposite(OnlineLearner):
         y = y if state.labels is not None else y.reshape(len(X), -1)
         try:
             self._state = state
-            return composition.learn(X, y, weights, state.targets if state.labels is None else len(state.labels.order))
+            answers = composition.learn(X, y, weights, state.targets if state.labels is None else len(state.labels.order))
+            self._took_in(len(X))
+            return answers
         except BaseException as error:
             rows = composition.t - begin
+            self._took_in(rows)
             is_new = before is None or before.composition is not composition
             if is_new and earlier + rows == 0:
                 self._state = before
@@ -504,15 +516,8 @@ class OnlineComposite(OnlineLearner):
         labels : array of length n, with return_labels=True
             The predictions.
         """
-        wanted = {"std": return_std, "interval": return_interval is not None, "proba": return_proba, "labels": return_labels}
-        if return_interval is not None and not _is_regression(self):
-            raise ValueError("return_interval is for numbers; classes have return_proba=True.")
-        if return_proba and self._current_loss().task != "multiclass":
-            raise ValueError("return_proba is for classes; numbers have return_std and return_interval.")
-        if return_std and self._current_loss().task == "novelty":
-            raise ValueError("return_std is for numbers and classes; a detector has thresholds.")
-        coverage = None if return_interval is None else checked_coverage(return_interval)
-        return self._progressive((X, y, classes, sample_weight, None), {name for name in wanted if wanted[name]}, coverage)
+        wanted = {"std": return_std, "interval": return_interval, "proba": return_proba, "labels": return_labels}
+        return self._progressive((X, y, classes, sample_weight, None), *self._checked_wishes(wanted))
 
     def _progressive(self, call, wanted, coverage=None):
         X, y, classes, sample_weight, initial = call
@@ -521,7 +526,7 @@ class OnlineComposite(OnlineLearner):
             state, X, y, weights = self._checked(before, X, y, classes, sample_weight, initial)
             joined = state.joined()
             scores, deviations, innovations = self._learn(before, state, X, y, weights)
-            found = {"margins": np.zeros(len(X)), "steps": np.ones(len(X)), "std": state._numbers(deviations)}
+            found = {"margins": np.zeros(len(X)), "steps": np.ones(len(X)), "std": state.numbers(deviations)}
             if state.loss.task == "novelty":
                 found["margins"] = deviations[:, 0]
             if state.labels is not None:
@@ -531,10 +536,8 @@ class OnlineComposite(OnlineLearner):
                     found["proba"] = state.probabilities_of_their_time(scores, y, joined)
                 scores = np.where(there, scores, 0.0)
             if coverage is not None:
-                past = len(innovations) - len(X)
-                reaches = np.array([reach(innovations[max(0, past + i - RECALLED) : past + i], coverage) for i in range(len(X))])
-                reaches = reaches * deviations
-                found["interval"] = np.stack([state._numbers(scores - reaches), state._numbers(scores + reaches)])
+                half = reaches(innovations, len(innovations) - len(X), coverage)[:-1] * deviations
+                found["interval"] = np.stack([state.numbers(scores - half), state.numbers(scores + half)])
             if "labels" in wanted:
                 found["labels"] = state.answers_of_their_time(scores, y, joined, found["margins"])
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
@@ -563,7 +566,7 @@ class OnlineComposite(OnlineLearner):
             state = self._fitted()
             scores, deviations = self._known(state, X)
             answers = state.answers(scores)
-        return (answers, state._numbers(deviations) if state.labels is None else deviations[:, 0]) if return_std else answers
+        return (answers, state.numbers(deviations) if state.labels is None else deviations[:, 0]) if return_std else answers
 
     def predict_one(self, x):
         """Prediction for one example, 1-d."""
@@ -574,7 +577,7 @@ class OnlineComposite(OnlineLearner):
         """Intervals for the targets of the rows of X: array (2, n), lower and upper ends; (2, n, n_targets) for several targets.
 
         Half their width is the deviation that is expected of y, times the factor that would have covered the last 500 examples
-        as often as `coverage` says.
+        as often as `coverage` says, and that follows where their errors grow or shrink.
 
         Parameters
         ----------
@@ -586,11 +589,12 @@ class OnlineComposite(OnlineLearner):
         with self._turn.shared:
             state = self._fitted()
             scores, deviations = self._known(state, X)
-            reaches = reach(state.composition.innovations, coverage) * deviations
-            return np.stack([state.answers(scores - reaches), state.answers(scores + reaches)])
+            half = reach(state.composition.innovations, coverage) * deviations
+            return np.stack([state.answers(scores - half), state.answers(scores + half)])
 
     def _known(self, state, X):
         """(scores, deviations) of the rows of X."""
+        X = self._to_predict(X)
         validation.check_feature_names(X, state.feature_names, type(self).__name__)
         scores, deviations = state.composition.scores(self._points(X, state.n_features))
         missing = state.joined() - scores.shape[1] if state.labels is not None else 0
@@ -682,10 +686,3 @@ class OnlineComposite(OnlineLearner):
             raise ValueError("the feature names do not fit the number of features")
         state.feature_names = names
         return state
-
-
-def checked_coverage(coverage):
-    """A share of targets to cover, in (0, 1)."""
-    if not (isinstance(coverage, (int, float, np.floating)) and 0 < coverage < 1):
-        raise ValueError(f"coverage must be a number in (0, 1). Got {coverage!r} instead.")
-    return float(coverage)

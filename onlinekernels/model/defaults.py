@@ -9,11 +9,11 @@ from collections import namedtuple
 import numpy as np
 
 from onlinekernels.nouns.budgets import Unlimited
-from onlinekernels.nouns.kernels import Gaussian, Linear, Normalized
+from onlinekernels.nouns.kernels import Constant, Gaussian, Linear, Normalized, Sum
 from onlinekernels.nouns.steps import Fixed, InverseSqrt
 from onlinekernels.validation import as_csr
 
-__all__ = ["Data", "budget", "gaussian", "kernel", "normalized", "offset", "regularization", "step", "unit"]
+__all__ = ["Data", "budget", "gaussian", "kernel", "normalized", "offset", "process", "regularization", "resized", "step", "unit", "width"]
 
 AUTO = "auto"  # a budget that is chosen by the call
 WIDTHS = {"binary": 0.3, "multiclass": 0.3, "regression": 0.5, "novelty": 1.0}  # of scaled features, per sqrt(d)
@@ -37,6 +37,33 @@ def gaussian(loss, data):
 def kernel(loss, data):
     """Rows of many zeros have thousands of features, which a linear function tells apart; what is ordinary it does not know."""
     return Linear() if data.sparse and loss.task != "novelty" else gaussian(loss, data)
+
+
+def process(loss, data):
+    """The prior of a posterior. Numbers have a level, which a Gaussian alone would have to learn at every place anew; +1 and -1
+    of classes have none to learn, and -1 for all is a good guess far from all rows."""
+    return gaussian(loss, data) + Constant(1.0) if loss.task == "regression" else gaussian(loss, data)
+
+
+def width(kernel):
+    """The width of a Gaussian, or of one plus a constant; None of other kernels.
+
+    >>> width(Gaussian(2.0)), width(Gaussian(3.0) + 1), width(Linear())
+    (2.0, 3.0, None)
+    """
+    if type(kernel) is Sum and type(kernel.right) is Constant:
+        kernel = kernel.left
+    return kernel.width if type(kernel) is Gaussian else None
+
+
+def resized(kernel, factor):
+    """The same with a width so many times as large.
+
+    >>> resized(Gaussian(3.0) + 1, 2.0)
+    Gaussian(width=6.0) + Constant()
+    """
+    wider = Gaussian(width(kernel) * factor)
+    return wider + kernel.right if type(kernel) is Sum else wider
 
 
 def normalized(loss, data):

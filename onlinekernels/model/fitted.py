@@ -55,37 +55,23 @@ class Fitted:
             raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
         return self._state
 
-    @staticmethod
-    def _terms(state):
-        if state.plan.features is not None and state.exact_map() is None:
-            raise AttributeError(f"{state.kernel!r} keeps weights over features, not terms: see coef_.")
-        if state.plan.features is None and state.function.keeps != "terms":
-            instead = "knots, not terms: see knots_" if state.plan.trees else "weights, not terms: see coef_"
-            raise AttributeError(f"This kernel with an unlimited budget keeps {instead}.")
-        return state.terms()
-
     @learned
     def support_vectors_(self, state):
         """Points of the terms, oldest first: an array, or a list of objects.
 
         f(x) is sum_i dual_coef_[0, i] k(support_vectors_[i], x) + intercept_[0].
         """
-        return self._terms(state)[0]
+        return state.representation.terms(state)[0]
 
     @learned
     def dual_coef_(self, state):
         """Coefficients of the terms, oldest first, shape (n_outputs, n_terms_); before the label kernel."""
-        return state.shown(self._terms(state)[1])
+        return state.shown(state.representation.terms(state)[1])
 
     @learned
     def n_terms_(self, state):
         """Number of terms in the expansion; 0 where weights replace them."""
-        function = state.function
-        if function.keeps == "terms":
-            return len(function.slots())
-        if state.exact_map() is not None:
-            return len(state.exact_map().points())
-        return int(function.forest.tree.counts(0).sum()) if function.keeps == "knots" else 0
+        return state.representation.n_terms(state)
 
     def contributions(self, x, top=5, label=None):
         """Which stored examples speak for or against a prediction, and how much.
@@ -115,13 +101,13 @@ class Fitted:
         """
         with self._turn.shared:
             state = self._fitted()
-            points, alpha = self._terms(state)
-            return state.contributions(self._row(state, x), points, alpha, top, label)
+            points, alpha = state.representation.terms(state)
+            return state.contributions(self._to_predict(self._row(state, x)), points, alpha, top, label)
 
     @learned
     def knots_(self, state):
         """Distinct values of each coordinate among the terms of an additive model, ascending."""
-        return self._additive().knots()
+        return self._additive().representation.knots(state)
 
     @only_if(lambda model: model._additive() is not None)
     def component(self, j, grid):
@@ -160,15 +146,7 @@ class Fitted:
     @learned
     def coef_(self, state):
         """Weights of a linear kernel, shape (n_outputs, n_features), or of a map's features, (n_outputs, size)."""
-        scale = state.plan.weight_scale if state.plan.features is not None else state.kernel.linear_scale()
-        if scale is None:
-            raise AttributeError("coef_ exists for the linear kernel and feature maps only.")
-        if state.function.keeps == "weights":
-            weights = state.hypothesis.coefficients()
-        else:
-            points, alpha = state.terms()
-            weights = alpha @ points.astype(float)
-        return state.shown(scale * state.with_label_kernel(weights))
+        return state.shown(state.representation.coef(state))
 
     @learned
     def norm_(self, state):
@@ -202,7 +180,9 @@ class Fitted:
 
     @learned
     def n_features_in_(self, state):
-        """Number of features; does not exist for a kernel on objects."""
+        """Number of features, of encoded rows that of their columns; does not exist for a kernel on objects."""
+        if self._encoder is not None:
+            return self._encoder.n_features_in_
         if state.n_features is None:
             raise AttributeError("A kernel on objects has no number of features.")
         return state.n_features
@@ -210,6 +190,8 @@ class Fitted:
     @learned
     def feature_names_in_(self, state):
         """Names of the columns, if the model saw a data frame first."""
+        if self._encoder is not None:
+            return self._encoder.feature_names_in_
         if state.feature_names is None:
             raise AttributeError("feature_names_in_ exists only for models that have seen a data frame first.")
         return np.array(state.feature_names, dtype=object)
@@ -236,10 +218,10 @@ class Fitted:
         """rho of a novelty loss: decision_function = score_samples - offset_."""
         if state.loss.task != "novelty":
             raise AttributeError("offset_ exists for novelty losses only; see intercept_.")
-        return state.hypothesis.scalar()
+        return state.scalar()
 
     @staticmethod
     def _scalar(state, name):
         if state.loss.scalar_name != name:
             raise AttributeError(f"The loss {state.loss!r} has no {name}.")
-        return state.hypothesis.scalar()
+        return state.scalar()

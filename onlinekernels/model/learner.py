@@ -8,31 +8,28 @@ import copyreg
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels.model import defaults
-from onlinekernels._core.rules.recursive import level_of
-from onlinekernels._core.points.sparse import Rows
-from onlinekernels._core.run.turns import TakesTurns
 from onlinekernels._core.formulas.vecmath import all_finite
+from onlinekernels._core.points.sparse import Rows
+from onlinekernels._core.rules.recursive import level_of
+from onlinekernels._core.run.turns import TakesTurns
+from onlinekernels.model import defaults
 from onlinekernels.model.beginning import Beginning
+from onlinekernels.model.fitted import Fitted
+from onlinekernels.model.labels import label_column
+from onlinekernels.model.predicting import Predicting
+from onlinekernels.model.state import State
+from onlinekernels.model.trouble import warn_once
 from onlinekernels.nouns.budgets import Recent, as_budget
-from onlinekernels.model.fitted import Fitted, only_if
-from onlinekernels.nouns.kernels import Gaussian, as_kernel
-from onlinekernels.model.labels import first_among_equals, label_column
-from onlinekernels.nouns.labelvalues import plain
+from onlinekernels.model.encoding import Encodes
+from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.nouns.losses import as_loss
 from onlinekernels.nouns.params import Parameterized
-from onlinekernels.model.state import State
 from onlinekernels.nouns.steps import as_step
-from onlinekernels.model.trouble import warn_once
 
-__all__ = ["OnlineLearner"]
-
-
-def _task_is(*tasks):
-    return lambda model: model._current_loss().task in tasks
+__all__ = ["OnlineLearner", "checked_coverage"]
 
 
-class OnlineLearner(Fitted, Parameterized, TakesTurns):
+class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
     """Base of all algorithms: everything but the rule.
 
     A subclass has an ``__init__`` that stores its parameters and a ``_plan`` that validates them. `_turn.alone` is to learn,
@@ -71,6 +68,9 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         and progressive scores are in your units; coefficients, the intercept and the width of the loss in scaled ones. "log" is
         for skewed numbers: arcsinh(y) is scaled, which is the logarithm of 2 \\|y\\| with the sign of y, and y itself well below 1.
         Predictions are then medians.
+    encode : bool or RunningEncoder
+        Make numbers of rows first: of data frames, dictionaries or lists with words, dates and missing values. The encoder is
+        learned and saved with the model; `encoder_` shows it. Numbers stay as they are, so ``scale=True`` is a good idea, too.
     epochs : int
         Passes that `fit` makes; at least 1.
 
@@ -192,6 +192,18 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         wanted = {"steps": return_steps, "margins": return_margins, "labels": return_labels}
         return self._progressive((X, y, classes, sample_weight, initial), {name for name in wanted if wanted[name]})
 
+    def _checked_wishes(self, wishes):
+        """(names of what is wanted beside the scores, the coverage of intervals or None), from {name: wish}."""
+        task = self._current_loss().task
+        if wishes["interval"] is not None and task != "regression":
+            raise ValueError("return_interval is for numbers; classes have return_proba=True.")
+        if wishes["proba"] and task != "multiclass":
+            raise ValueError("return_proba is for classes; numbers have return_std and return_interval.")
+        if wishes["std"] and task == "novelty":
+            raise ValueError("return_std is for numbers and classes; a detector has thresholds.")
+        coverage = None if wishes["interval"] is None else checked_coverage(wishes["interval"])
+        return {name for name, wish in wishes.items() if wish}, coverage
+
     def _progressive(self, call, wanted, coverage=None):
         """`progressive`, with what is `wanted` beside the scores: in the order of the list below."""
         X, y, classes, sample_weight, initial = call
@@ -221,7 +233,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             if "std" in wanted:
                 found["std"] = state.in_units(trace["deviations"], units)
             if coverage is not None:
-                found["interval"] = np.stack([state._numbers(end) for end in ends])
+                found["interval"] = np.stack([state.numbers(end) for end in ends])
             if wanted & {"proba", "labels"}:
                 found["labels"] = state.answers_of_their_time(scores, y, joined, margins)
                 if "proba" in wanted:
@@ -238,7 +250,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 several = self._current_loss().task == "regression" and np.size(y) > 1
                 if not several or state is not None and state.targets == 1:
                     raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
-            if state is None or state.is_special() or self.class_weight is not None:
+            if state is None or state.is_special() or self.class_weight is not None or self.encode is not False:
                 self._partial_fit(self._row(state, x), None if y is None else [y])
                 return self
             x = self._checked_one(state, x)
@@ -268,105 +280,6 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         is_row = state is not None and not state.plan.takes_objects and type(x) is np.ndarray and x.ndim == 1
         return x[None] if is_row else [x]
 
-    # ---- Predicting ---------------------------------------------------------------------------
-
-    def predict(self, X):
-        """Labels, targets, or +1 (ordinary) and -1 (novel) for the rows of X."""
-        with self._turn.shared:
-            state = self._fitted()
-            return state.answers(self._scores(state, X))
-
-    def predict_one(self, x):
-        """Prediction for one example, 1-d or an object."""
-        with self._turn.shared:
-            state = self._fitted()
-            if state.sparse:
-                scores = self._scores(state, self._row(state, x))
-            elif state.plan.takes_objects:
-                scores = self._decide(state, [self._checked_one(state, x)])
-            else:
-                scores = self._decide(state, state.scaled(self._checked_one(state, x).reshape(1, -1)), trusted=True)
-            return plain(state.answers(scores)[0])
-
-    @only_if(_task_is("binary", "multiclass", "novelty"), " A regressor has predict.")
-    def decision_function(self, X):
-        """Scores: positive for the second of two classes, or for ordinary examples (f - rho).
-
-        A loss of many classes gives one column per class; scikit-learn's one number for two classes if
-        `fit` or `classes=` has settled that there are two.
-        """
-        with self._turn.shared:
-            state = self._fitted()
-            scores = self._scores(state, X)
-            if state.loss.task == "multiclass":
-                labels, scores = state.labels, state.shown(scores.T).T
-                settled = labels.fixed or labels.display is not None
-                return scores[:, 1] - scores[:, 0] if settled and scores.shape[1] == 2 else scores
-            return np.subtract(*state.detected(scores)) if state.loss.task == "novelty" else scores[:, 0]
-
-    @only_if(_task_is("novelty"))
-    def fit_predict(self, X, y=None):
-        """`fit`, then `predict`: +1 for the ordinary and -1 for the novel rows of X."""
-        return self.fit(X).predict(X)
-
-    @only_if(_task_is("novelty"))
-    def score_samples(self, X):
-        """f(x): the lower, the more novel."""
-        with self._turn.shared:
-            state = self._fitted()
-            return state.detected(self._scores(state, X))[0]
-
-    @only_if(
-        lambda model: model._current_loss().probabilistic,
-        ' Probabilities come with the loss "logistic" for two classes, "multiclass_logistic" or "multiclass_squared" for many.',
-    )
-    def predict_proba(self, X):
-        """Probabilities of the classes, shape (n, n_classes)."""
-        with self._turn.shared:
-            state = self._fitted()
-            scores = self._scores(state, X)
-            if state.loss.task == "multiclass":
-                shown = state.shown(state.loss.probabilities(scores).T).T
-                return first_among_equals(shown, state.labels.first_of_best(scores))
-        scores = scores[:, 0]
-        return first_among_equals(state.loss.probabilities(scores), (scores > 0).astype(np.intp))
-
-    @only_if(_task_is("binary", "multiclass", "regression"))
-    def score(self, X, y, sample_weight=None):
-        """Accuracy of a classifier, coefficient of determination R^2 of a regressor (its mean over targets)."""
-        with self._turn.shared:
-            state = self._fitted()
-            scores = self._scores(state, X)
-            predictions = state.answers(scores)
-        if state.loss.task != "regression":
-            y = label_column(y, len(scores))
-            weights = validation.check_weights(sample_weight, len(y))
-            return float(np.average(state.labels.agree(scores, y), weights=weights))
-        y = validation.check_targets(y, len(predictions), state.targets)
-        weights = validation.check_weights(sample_weight, len(y))
-        residual = np.average((y - predictions) ** 2, axis=0, weights=weights)
-        spread = np.average((y - np.average(y, axis=0, weights=weights)) ** 2, axis=0, weights=weights)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            determined = np.where(spread > 0, 1.0 - residual / spread, np.where(residual == 0, 1.0, 0.0))
-        return float(np.mean(determined))
-
-    def _scores(self, state, X):
-        """Scores of all rows, shape (n, outputs)."""
-        if state.plan.takes_objects:
-            return self._decide(state, validation.check_objects(X))
-        if state.plan.scale:
-            return self._decide(state, state.scaled(self._checked_points(state, X)), trusted=True)
-        points = self._checked_points(state, X, finite=not state.function.notices_bad_points)
-        try:
-            return self._decide(state, points)
-        except FloatingPointError:
-            points = self._checked_points(state, X)  # NaN or infinity: say so
-            return self._decide(state, points, trusted=True)
-
-    def _decide(self, state, examples, **how):
-        scores = state.engine.decision(examples, **how)
-        return scores if state.form == "one" or state.labels is None else scores[:, : len(state.labels.order)]
-
     # ---- Checks -------------------------------------------------------------------------------
 
     def _checked(self, state, X, y, classes, sample_weight, start, balanced=False):
@@ -374,6 +287,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
 
         `start` is the state whose function the first call starts from, or None.
         """
+        if self._encodes() or start is not None:
+            X = self._to_learn(state, X, start, balanced)
         if state is None:
             plan = self._first_plan(y, classes)
             names = validation.feature_names(X)
@@ -398,7 +313,7 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state = State.first(plan, X, labels, n_targets)
             state.feature_names = None if plan.takes_objects else names
             state.rows = rows
-            if follows and not balanced and isinstance(plan.kernel, Gaussian):
+            if follows and not balanced and defaults.width(plan.kernel) is not None:
                 state.beginning = Beginning()
             if start is not None:
                 state.begin_from(start)
@@ -485,8 +400,11 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
                 known = state.learn(X, y, weights, **trace)
             elif done < len(X):
                 knowns.append(state.learn(*_from(done, state, X, y, weights), **_trace_from(done, state, trace)))
+            if self._pending is not None:
+                self._took_in(len(X))
         except BaseException as error:
             state, learned = self._state, done + engine.done
+            self._took_in(learned)
             if is_new and earlier + learned == 0:
                 self._state = before
             elif earlier == 0:
@@ -496,17 +414,6 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
         if state.hypothesis.trouble:
             warn_once(state, self)
         return known if not knowns or knowns[0] is None else [np.concatenate(parts) for parts in zip(*knowns)]
-
-    def _current_loss(self):
-        """The loss in force: of the fitted model, else as the parameters say."""
-        if self._state is not None:
-            return self._state.loss
-        return as_loss(getattr(self, "loss", None), self)
-
-    def _fitted(self):
-        if self._state is None:
-            raise validation.not_fitted(self)
-        return self._state
 
     def __setattr__(self, name, value):
         """Remember that a parameter changed after fitting: the next call looks at it."""
@@ -566,7 +473,10 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             if kind == "classifier"
             else None,
             regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,
-            input_tags=InputTags(sparse=as_kernel(self.kernel, self).on_inner_products()),
+            input_tags=InputTags(
+                sparse=as_kernel(self.kernel, self).on_inner_products(),
+                **dict.fromkeys(("allow_nan", "string", "categorical", "dict"), bool(self.encode)),
+            ),
         )
 
     def __sklearn_is_fitted__(self):
@@ -594,6 +504,8 @@ class OnlineLearner(Fitted, Parameterized, TakesTurns):
             state = self.get_params(deep=False)
             if self._state is not None:
                 state["_state"] = self._state.to_dict()
+                if self._encoder is not None:
+                    state["_encoder"] = self._encoder
         return state
 
     def __setstate__(self, state):
@@ -629,4 +541,14 @@ def _start(initial):
         return None
     if type(getattr(initial, "_state", None)) is not State or not isinstance(initial, OnlineLearner):
         raise ValueError(f"initial must be a fitted model of one function. Got {initial!r} instead.")
-    return State.from_dict(initial.__getstate__()["_state"])
+    kept = initial.__getstate__()
+    state = State.from_dict(kept["_state"])
+    state.encoder = kept.get("_encoder")
+    return state
+
+
+def checked_coverage(coverage):
+    """A share of targets to cover, in (0, 1)."""
+    if not (isinstance(coverage, (int, float, np.floating)) and 0 < coverage < 1):
+        raise ValueError(f"coverage must be a number in (0, 1). Got {coverage!r} instead.")
+    return float(coverage)

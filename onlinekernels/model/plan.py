@@ -4,34 +4,22 @@ import copy
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels.model import defaults
-from onlinekernels._core.functions.coefficients import Full, Paired
-from onlinekernels._core.run.engine import Engine
-from onlinekernels._core.functions.forest import BudgetedTrees, Forest, Trees
-from onlinekernels._core.run.hypothesis import Hypothesis
-from onlinekernels._core.points.kernelrows import CompiledRows, ObjectRows
-from onlinekernels._core.points.kernels import Program
-from onlinekernels._core.functions.knownpoints import PointsPosterior
 from onlinekernels._core.functions.outputs import Outputs
-from onlinekernels._core.points.points import DensePoints, Objects
-from onlinekernels._core.functions.posterior import WeightsPosterior
+from onlinekernels._core.run.engine import Engine
+from onlinekernels._core.run.hypothesis import Hypothesis
 from onlinekernels._core.run.scaling import Scaler
-from onlinekernels._core.points.sparse import SparsePoints
-from onlinekernels._core.functions.terms import KernelTerms
-from onlinekernels._core.functions.weights import MappedWeights, SparseWeights, Weights
-from onlinekernels.nouns.budgets import Budget, Shrinking, Unlimited, as_budget
-from onlinekernels.nouns.kernels import Gaussian, Kernel, as_kernel
+from onlinekernels.model import defaults
 from onlinekernels.model.labels import BinaryLabels, ManyLabels
+from onlinekernels.model.representations import representation_of
 from onlinekernels.model.rules import Rule
+from onlinekernels.nouns.budgets import Budget, as_budget
+from onlinekernels.nouns.kernels import Gaussian, Kernel, as_kernel
 from onlinekernels.nouns.losses import Hinge, Loss, as_loss
-from onlinekernels.nouns.maps import feature_map
 from onlinekernels.nouns.params import same_parameters
 from onlinekernels.nouns.scaling import as_memory, as_target_scaling, in_words
 from onlinekernels.nouns.structures import LabelStructure, Taxonomy
 
 __all__ = ["Plan"]
-
-MOST_WEIGHTS = 8192  # of second order: their covariance has the square of that
 
 
 class Plan:
@@ -56,22 +44,11 @@ class Plan:
         self.loss, self.kernel, self.budget, self.labels, self.rule = copy.deepcopy((loss, kernel, budget, labels, rule))
         self.offset, self.average, self.scale, self.scale_target = offset, average, scale, scale_target
         self._check_parts()
-        # What the trees of an additive kernel are; otherwise None
-        self.trees = None
-        if not (self.rule.keeps_examples or self.rule.is_posterior or self.budget.looks_at_kernel):
-            self.trees = self.kernel.additive()
-        if self.kernel.ops() is None and type(self.budget) is not Unlimited:
-            self.trees = None  # beside trees, terms are for compiled kernels only
-        self.takes_objects = self.kernel.takes_objects() and self.trees is None
+        self.representation = representation_of(self)  # how f is kept
+        self.takes_objects = self.representation.takes_objects
         self.restricts = self.kernel.restricts()
         # Whether a single row must be out of reach of the user's code and threads before it is checked
         self.copies_one = not self.takes_objects and (self.kernel.takes_indices() or not self.loss.is_compiled())
-        # Parts of a feature map, over whose features f is weights, whatever the budget; otherwise None
-        self.features = self._checked_features() if self.kernel.has_map() else None
-        # c if the expansion is kept as weights, k(x, z) = c <x, z>, or of features; otherwise None
-        self.weight_scale = None if self.features is None else 1.0
-        if self.features is None and type(self.budget) is Unlimited and not self.rule.keeps_examples:
-            self.weight_scale = self.kernel.linear_scale()
         self._check()
 
     @classmethod
@@ -124,7 +101,7 @@ class Plan:
 
     def in_unit(self, unit):
         """The plan with the chosen width for features of another size."""
-        plan = Plan(**{**self.parts(), "kernel": Gaussian(self.kernel.width / self.unit * unit)})
+        plan = Plan(**{**self.parts(), "kernel": defaults.resized(self.kernel, unit / self.unit)})
         plan.unit = unit
         return plan
 
@@ -172,42 +149,16 @@ class Plan:
 
     def _check(self):
         self.rule.check(self)
-        if self.rule.per_feature and self.weight_scale is None:
-            raise ValueError(
-                f"per_feature=True is a step for each weight, and {self.kernel!r} with budget={self.budget!r} keeps no "
-                "weights. Use a feature map, or Linear() with budget=None."
-            )
-        if self.rule.per_feature and isinstance(self.labels, Taxonomy):
-            raise ValueError("per_feature=True needs the delta kernel between labels; a Taxonomy has another.")
+        self.representation.check(self)
         if self.offset and self.loss.task == "novelty":
             raise ValueError("offset=True makes no sense with a novelty loss: the offset alone would fit everything.")
-        if self.average and type(self.budget) is not Unlimited and self.features is None:
-            raise ValueError(
-                f"average=True cannot be combined with budget={self.budget!r}: the average of terms that were "
-                "dropped cannot be kept. Use budget=None."
-            )
         self.budget.check_use(self)
-        if self.rule.exact_norms and self.takes_objects and type(self.budget) is not Unlimited:
-            raise ValueError(
-                "A budget needs a built-in kernel here: to keep |f| exact, kernel rows of dropped terms are evaluated."
-            )
         if self.scale and (self.takes_objects or self.kernel.takes_indices()):
             raise ValueError(f"scale={in_words(self.scale)} needs a kernel on rows of numbers. Got {self.kernel!r}.")
         if self.scale_target and self.loss.task != "regression":
             raise ValueError(f"scale_target={self.scale_target!r} needs a loss of numbers. Got {self.loss!r}.")
         if self.labels is not None and self.loss.task != "multiclass":
             raise ValueError(f"labels={type(self.labels).__name__} needs a loss of many classes. Got {self.loss!r}.")
-
-    def _checked_features(self):
-        if self.rule.keeps_examples or isinstance(self.budget, Shrinking):
-            raise ValueError(f"This algorithm keeps its examples, and {self.kernel!r} is a feature map, which keeps weights.")
-        features = self.kernel.features()
-        if features is None:
-            raise ValueError(
-                f"{self.kernel!r} is no feature map as a whole: add only Linear, Constant or other maps to one, and "
-                "multiply it by positive numbers only."
-            )
-        return features
 
     def check_start(self, start):
         """Raise ValueError unless a model of this plan can start from another state's function."""
@@ -279,9 +230,8 @@ class Plan:
                     "Convert it with X.toarray()."
                 )
             return validation.check_sparse(X, n_features=n_features, owner=owner)
-        linear = self.weight_scale is not None and self.features is None
-        if linear or self.trees is not None or self.kernel.takes_indices() or self.rule.is_posterior:
-            dtype = np.float64  # a posterior is as good as the digits of its kernel
+        if self.representation.double or self.kernel.takes_indices():
+            dtype = np.float64
         if self.scale:  # the kernel sees other numbers
             return validation.check_points(X, n_features=n_features, dtype=dtype, finite=finite, owner=owner)
         return self.kernel.check_input(X, n_features, dtype, finite=finite, owner=owner)
@@ -291,13 +241,6 @@ class Plan:
         if self.loss.task == "binary":
             return BinaryLabels.first_seen(y, classes)
         return ManyLabels.first_seen(y, classes, self.labels)
-
-    def program(self, n_features):
-        """The compiled kernel; None for objects and for weights."""
-        ops = None
-        if n_features is not None and self.weight_scale is None and self.trees is None:
-            ops = self.kernel.ops()
-        return None if ops is None else Program(ops)
 
     def outputs(self, labels, targets=1):
         """The labels, or targets, for the engine."""
@@ -319,77 +262,12 @@ class Plan:
             )
         return "dense"
 
-    def _function(self, *examples):
-        """f, before it has learned anything."""
-        function = self._representation(*examples)
-        if self.rule.per_feature:
-            function.begin_steps(float(self.rule.step.rate))
-        return function
-
-    def _representation(self, n_features, dtype, origin, outputs, sparse, targets):
-        channels = 1 + self.rule.adapts_step + self.average
-        if self.rule.is_posterior:
-            return self._posterior(n_features, dtype, origin, outputs, sparse)
-        if self.features is not None:
-            features = feature_map(self.features, n_features, sparse, dtype)
-            return MappedWeights(map=features, channels=channels, outputs=outputs)
-        if self.weight_scale is not None:
-            kind = SparseWeights if sparse else Weights
-            return kind(scale=self.weight_scale, n_features=n_features, channels=channels, outputs=outputs)
-        if self.trees is not None:
-            forest = Forest(n_features=n_features, channels=channels, width=max(1, outputs.n), **self.trees)
-            if type(self.budget) is Unlimited:
-                return Trees(forest=forest, outputs=outputs)
-            return BudgetedTrees(
-                forest=forest, terms=self._terms(DensePoints(n_features, np.float64), channels, outputs, targets), outputs=outputs
-            )
-        rows = self._rows(n_features, dtype, origin, sparse)
-        return KernelTerms(
-            rows=rows,
-            terms=self._terms(rows.dictionary, channels, outputs, targets),
-            outputs=outputs,
-            evaluates_slots=self.rule.evaluates_slots,
-        )
-
-    def _posterior(self, n_features, dtype, origin, outputs, sparse):
-        """What is known of f before the first example."""
-        common = {"outputs": outputs, "memory": self.rule.memory, "classes": self.loss.task == "multiclass"}
-        if self.weight_scale is None:
-            return PointsPosterior(
-                rows=self._rows(n_features, dtype, origin, sparse),
-                budget=self.rule.budget,
-                tolerance=self.rule.tolerance,
-                **common,
-            )
-        parts = self.features or [{"map": "linear", "scale": self.weight_scale}]
-        features = feature_map(parts, n_features, sparse, dtype if self.features else np.float64)
-        if features.size > MOST_WEIGHTS:
-            raise ValueError(
-                f"KRLS with {self.kernel!r} keeps the covariance of all weights, and there are {features.size} features; at "
-                f"most {MOST_WEIGHTS} will do. A sum such as Linear() + Gaussian(1.0) keeps points instead, as many as the budget says."
-            )
-        return WeightsPosterior(map=features, scale=self.weight_scale, **common)
-
-    def _rows(self, n_features, dtype, origin, sparse):
-        """The kernel over a dictionary without points."""
-        if n_features is None:
-            return ObjectRows(Objects(), self.kernel)
-        points = SparsePoints(n_features) if sparse else DensePoints(n_features, dtype, origin)
-        program = self.program(n_features)
-        program.start(n_features, points.dtype, origin)
-        return CompiledRows(points, program)
-
-    def _terms(self, dictionary, channels, outputs, targets):
-        """Coefficients on a dictionary, under the budget."""
-        if self.form_for(targets) == "pair" and not self.budget.shares_out:
-            return Paired(dictionary, self.budget.core(), channels)
-        return Full(dictionary, self.budget.core(), channels, max(1, outputs.n))
-
     def engine(self, n_features, dtype, origin=None, labels=None, sparse=False, targets=1):
         """The engine of a model that has learned nothing."""
-        self.form_for(targets)
         outputs = self.outputs(labels, targets)
-        function = self._function(n_features, dtype, origin, outputs, sparse, targets)
+        function = self.representation.function(n_features, dtype, origin, outputs, sparse, self.form_for(targets))
+        if self.rule.per_feature:
+            function.begin_steps(float(self.rule.step.rate))
         hypothesis = Hypothesis(
             function=function,
             form=self.rule.form(self.form, function, self.loss, targets),

@@ -56,7 +56,7 @@ class TargetScaler:
         fresh = TargetScaler(len(self.mean), self.kind, self.exact, self.robust)
         fresh.mean[:], fresh.square[:] = self.mean, self.square
         Y = np.ascontiguousarray(y, dtype=float).reshape(-1, len(self.mean))
-        Y = np.arcsinh(Y) if self.is_log else Y
+        Y = self.taken(Y)
         scaled, means, deviations = np.empty_like(Y), np.empty_like(Y), np.empty_like(Y)
         fresh.count = core.advance_targets(
             Y, weights, fresh.mean, fresh.square, self.count, self.memory, scaled, means, deviations, self._farthest()
@@ -67,8 +67,16 @@ class TargetScaler:
             raise ValueError("y is too large to scale: its variance overflows. Expected values below 1e150.")
         return fresh, scaled.reshape(-1), means, deviations
 
+    def taken(self, y):
+        """What is scaled of targets."""
+        return np.arcsinh(y) if self.is_log else y
+
     def _farthest(self):
         return FARTHEST if self.robust else np.inf
+
+    def log_slope(self, y):
+        """Logarithm of the derivative of what is scaled by y."""
+        return -np.log(np.hypot(1.0, y)) if self.is_log else 0.0
 
     def known(self):
         """(means, deviations, shares) that `brought_back` wants for the next example."""
@@ -84,19 +92,20 @@ class TargetScaler:
 
     def brought_back(self, scores, means, deviations, shares):
         """The same by means and deviations that were known before the targets, each of which has this share of all weight."""
-        values, units = self._before_log(scores, means, deviations, shares)
-        return self._without_log(values), units * np.cosh(np.clip(values, -LARGEST, LARGEST)) if self.is_log else units
+        values, units = self.values(scores, means, deviations, shares)
+        return self.targets(values), units * np.cosh(np.clip(values, -LARGEST, LARGEST)) if self.is_log else units
 
     def interval(self, scores, reaches, means, deviations, shares):
         """Lower and upper ends, `reaches` from the scores, in the units of the targets."""
-        values, units = self._before_log(scores, means, deviations, shares)
-        return self._without_log(values - reaches * units), self._without_log(values + reaches * units)
+        values, units = self.values(scores, means, deviations, shares)
+        return self.targets(values - reaches * units), self.targets(values + reaches * units)
 
-    def _without_log(self, values):
+    def targets(self, values):
+        """Targets that `values` are what is scaled of."""
         return np.sinh(np.clip(values, -LARGEST, LARGEST)) if self.is_log else values
 
-    def _before_log(self, scores, means, deviations, shares):
-        """Scores, and what deviations are multiplied by, in the units of what is scaled.
+    def values(self, scores, means, deviations, shares):
+        """(values, what deviations of the scores are multiplied by): scores in the units of what is scaled, y or arcsinh(y).
 
         A target z deviations from the mean becomes z sqrt(1 - share) / sqrt(1 + share z^2) when it is taken in. No score of the
         first examples is taken to be a target far beyond all others. Beyond what a robust scaler takes in, it is a straight line.

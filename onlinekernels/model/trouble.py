@@ -1,8 +1,11 @@
 """What the engine notices when learning goes wrong, in words that say what to do."""
 import sys
+import threading
 import warnings
 
-__all__ = ["LearningWarning", "level_outside", "warn_once"]
+from onlinekernels.model import defaults
+
+__all__ = ["DIVERGED", "LearningWarning", "level_outside", "silence", "warn_once"]
 
 SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER = 1, 2, 3, 4, 5, 6  # as in _core/run/watch.pxd
 
@@ -17,10 +20,25 @@ class LearningWarning(RuntimeWarning):
     """
 
 
+class Silence(threading.local):
+    """``with silence:`` no model warns, in this thread: an ensemble looks after its members itself."""
+
+    depth = 0
+
+    def __enter__(self):
+        self.depth += 1
+
+    def __exit__(self, kind, error, traceback):
+        self.depth -= 1
+
+
+silence = Silence()
+
+
 def warn_once(state, model):
     """Warn of what the engine of a model's state has noticed, unless that was said before."""
     trouble = state.hypothesis.trouble
-    if state.warned or trouble == RESTARTED and state.plan.rule.norm_bound:  # who has a ball knows
+    if silence.depth or state.warned or trouble == RESTARTED and state.plan.rule.norm_bound:  # who has a ball knows
         return
     state.warned = True
     if trouble == RESTARTED:
@@ -92,11 +110,11 @@ def _no_better(state, parameters):
         advice.append("scale=True, if the features are not of the size of 1")
     if state.labels is None and "scale_target" in parameters and not state.plan.scale_target:
         advice.append("scale_target=True, if the targets are not")
-    width = getattr(state.kernel, "width", None)
+    width = getattr(state.kernel, "width", defaults.width(state.kernel))
     if width is not None:
         advice.append(f"another width of the kernel than {width:.3g} (evaluate.tune tries several), or a linear kernel")
-    elif state.function.keeps == "weights":
-        advice.append("a kernel that is not linear, such as Gaussian")
+    elif state.representation.advice is not None:
+        advice.append(state.representation.advice)
     if not state.plan.offset and "offset" in parameters:
         advice.append("offset=True")
     if state.labels is not None and constant < 0.2 and "class_weight" in parameters and not parameters["class_weight"]:

@@ -7,6 +7,7 @@ from collections import namedtuple
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core.errors import row_error
 from onlinekernels._core.formulas.vecmath import all_finite
 from onlinekernels._core.run import encoding as core
 from onlinekernels.nouns.transforming import RunningTransformer
@@ -34,9 +35,9 @@ class RunningEncoder(RunningTransformer):
       once; when all are taken, the word's hash chooses which one it shares;
     - a date (datetime, datetime64, pandas' timestamps, or a text such as "2024-02-29" or "2024-02-29T12:30+01:00"): days since
       the first date, and a point on a circle for each of the `cycles`: its sine and cosine. With a time zone, in UTC;
-    - what is missing (None, NaN, NaT, pandas' NA, an empty text) is filled: numbers and dates by the mean so far (of two values,
-      such as those of a truth value, by the nearer one), words by zeros, a point on a circle by its middle. A further column
-      of zeros and ones tells that it was missing, see `indicators`. A column whose first value is missing has all of the
+    - what is missing (None, NaN, NaT, pandas' NA, an empty text) is filled: numbers by the mean so far (of two values, such as
+      those of a truth value, by the nearer one), dates by the latest, a point on a circle by its middle, words by zeros. A
+      further column of zeros and ones tells that it was missing, see `indicators`. A column whose first value is missing has all of the
       above, and is what its first value is.
 
     Numbers are not scaled: put a `RunningScaler` behind it, or ``scale=True``, which has a change of a column of zeros and ones
@@ -54,7 +55,7 @@ class RunningEncoder(RunningTransformer):
     columns : list or None
         Names of all columns, for dictionaries of which the first does not have all. Dictionaries may lack some, which is
         missing then.
-    cycles : tuple or list of some of "day", "week", "year"; or None
+    cycles : "all", a list of some of "day", "week", "year", or None
         What of a date is cyclic.
     indicators : "auto" or bool
         Whether a further column tells for each column that its value was missing. "auto" says no if the first row has nothing
@@ -76,7 +77,7 @@ class RunningEncoder(RunningTransformer):
     day, day year sin, day year cos, day is missing, age, age is missing, pet=cat, pet=dog, pet is missing
     """
 
-    def __init__(self, slots=16, *, kinds=None, columns=None, cycles=CYCLES, indicators="auto", memory=1.0):
+    def __init__(self, slots=16, *, kinds=None, columns=None, cycles="all", indicators="auto", memory=1.0):
         self.slots = slots
         self.kinds = kinds
         self.columns = columns
@@ -126,16 +127,16 @@ class RunningEncoder(RunningTransformer):
 
     def transform(self, X):
         """X encoded by what is known now."""
-        with self._turn:
-            known = self._fitted()
-            out = self._encoded(known, self._table(known, X), False)[1]
-        return self._shown(X, out)
+        return self._shown(X, self.encoded(X))
+
+    def encoded(self, X):
+        """`transform`, as an array whatever `set_output` says."""
+        known = self._fitted()
+        return self._encoded(known, self._table(known, X), False)[1]
 
     def transform_one(self, x):
         """One row encoded by what is known now, 1-d."""
-        with self._turn:
-            known = self._fitted()
-            return self._encoded(known, self._table(known, [x]), False)[1][0]
+        return self.encoded([x])[0]
 
     def table(self, X):
         """X as columns in the order of this encoder, which its other methods take, too; slices of it are tables."""
@@ -156,9 +157,10 @@ class RunningEncoder(RunningTransformer):
     def _begun(self, table):
         """What is known before the first row of a stream, by what kind of values this has."""
         slots, memory = validation.check_count(self, "slots"), validation.check_share(self, "memory")
-        cycles = self.cycles if self.cycles is not None else ()
+        is_all = isinstance(self.cycles, str) and self.cycles == "all"
+        cycles = CYCLES if is_all else () if self.cycles is None else self.cycles
         if not isinstance(cycles, (list, tuple)) or self.cycles == [] or not all(cycle in CYCLES for cycle in cycles):
-            expected = f"a tuple of some of {', '.join(map(repr, CYCLES))}, or None"
+            expected = f"'all', a list of some of {', '.join(map(repr, CYCLES))}, or None"
             raise validation.bad_parameter(self, "cycles", expected, self.cycles)
         cycles = tuple(dict.fromkeys(cycles))
         if not isinstance(self.indicators, (bool, np.bool_)) and not (
@@ -225,7 +227,8 @@ class RunningEncoder(RunningTransformer):
         mean, count, shown = known.mean, known.count, known.shown
         if learns:
             mean, count, shown = mean.copy(), count.copy(), shown.copy()
-        core.fill(values, mean, count, shown, known.memory, learns)
+        memory = np.array([0.0 if kind == "date" else known.memory for kind in kinds])  # of dates, the latest
+        core.fill(values, mean, count, shown, memory, learns)
         if out is not values:
             out[:, layout.places] = values[:, layout.numbers]
         if learns:
@@ -246,9 +249,10 @@ class RunningEncoder(RunningTransformer):
     def _check_finite(values, known):
         if not all_finite(values) and np.isinf(values).any():
             row, column = (int(place) for place in np.argwhere(np.isinf(values))[0])
-            raise ValueError(
-                f"Row {row} of X, column {known.name(column)!r}: expected a finite number. Input contains infinity, or a value too "
-                "large for float64."
+            raise row_error(
+                ValueError,
+                row,
+                f", column {known.name(column)!r}: expected a finite number. Input contains infinity, or a value too large for float64.",
             )
 
     # ---- What can be seen ---------------------------------------------------------------------
@@ -293,7 +297,7 @@ class RunningEncoder(RunningTransformer):
 
     @property
     def means_(self):
-        """{column: what a missing number would be filled with if there were no others}, the mean so far; dates in days."""
+        """{column: the mean so far} of numbers; the latest of dates, in days since the first."""
         known = self._attribute()
         return {known.name(j): float(known.mean[j]) for j, kind in enumerate(known.kinds) if kind in ("number", "date")}
 
@@ -556,7 +560,7 @@ def _located(read, table, j):
             try:
                 kind_of(column[row])
             except TypeError as found:
-                raise TypeError(f"Row {row} of X, column {name!r}: {found}.") from error
+                raise row_error(TypeError, row, f", column {name!r}: {found}.") from error
         raise
 
 

@@ -196,6 +196,9 @@ class Hinge(_Margin):
 class NuHinge(_Margin):
     """max(0, rho - y f) - nu rho with the margin rho adapted, K (19).
 
+    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from what is
+    held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may outrun it.
+
     A fraction nu of the examples comes to lie within the margin.
     K prints rho + eta (sigma - nu), which runs away; rho moves by -eta (sigma - nu) here, where eta is the step and
     sigma is 1 for a margin error and 0 otherwise.
@@ -264,6 +267,9 @@ class Novelty(_Margin):
 
 class NuNovelty(_Margin):
     """max(0, rho - f) - nu rho: rho adapts so that a fraction nu of the examples alerts, K (20).
+
+    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from what is
+    held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may outrun it.
 
     K prints the update of rho with the wrong sign; see the page on errata.
 
@@ -368,6 +374,9 @@ class Insensitive(_Width):
 class NuInsensitive(_Width):
     """max(0, |y - f| - epsilon) + nu epsilon with epsilon adapted, K (22).
 
+    The default `margin_step` is not the papers' rule: epsilon then has a step of its own, relative to its distance from what is
+    held against it, and stays positive. ``margin_step=None`` is the papers': epsilon shares the step of f, and may outrun it.
+
     A fraction nu of the examples comes to lie outside the tube.
 
     Parameters
@@ -439,6 +448,9 @@ class Huber(_Width):
 
 class NuHuber(_Width):
     """Huber's loss with sigma adapted so that a fraction nu lies outside (K III-C).
+
+    The default `margin_step` is not the papers' rule: sigma then has a step of its own, relative to its distance from what is
+    held against it, and stays positive. ``margin_step=None`` is the papers': sigma shares the step of f, and may outrun it.
 
     sigma moves by +eta (1 - nu) outside and -eta nu inside, where eta is the step, and stays positive. That is a
     quantile rule, not the gradient of a loss; `value` is Huber's loss at the current width.
@@ -533,6 +545,9 @@ class MulticlassHinge(_Runner):
 class NuMulticlassHinge(_Runner):
     """The multiclass hinge with rho adapted: max(0, rho + max_l f(x, l) - f(x, y)) - nu rho, V 6.2.1.
 
+    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from what is
+    held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may outrun it.
+
     Parameters
     ----------
     {nu}
@@ -584,6 +599,9 @@ class GraphHinge(_Runner):
 
 class NuGraphHinge(_Runner):
     """The graph hinge with a scale: max(0, max_l [rho Delta(y, l) + f(x, l)] - f(x, y)) - nu rho.
+
+    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from what is
+    held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may outrun it.
 
     Delta, the distance between labels, comes from the model's `labels`; without them it is 1. It is the loss of V 6.2.1
     where Delta is 1.

@@ -134,6 +134,10 @@ def same_parameters(a, b):
     if isinstance(a, Parameterized) and type(a) is type(b):
         mine, other = a.get_params(deep=False), b.get_params(deep=False)
         return all(same_parameters(mine[name], other[name]) for name in mine)
+    if isinstance(a, (dict, list, tuple)) and type(a) is type(b) and len(a) == len(b):
+        if isinstance(a, dict):
+            return list(a) == list(b) and all(same_parameters(a[name], b[name]) for name in a)
+        return all(same_parameters(mine, other) for mine, other in zip(a, b, strict=True))
     if hasattr(a, "shape") or hasattr(b, "shape"):
         return getattr(a, "shape", ()) == getattr(b, "shape", ()) and bool((a == b).all())
     return a is b or bool(a == b)

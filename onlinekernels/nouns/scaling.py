@@ -2,6 +2,7 @@
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core.errors import row_error
 from onlinekernels._core.run import scaling as core
 from onlinekernels._core.points.sparse import Rows
 from onlinekernels._core.formulas.vecmath import all_finite
@@ -122,10 +123,8 @@ class RunningScaler(RunningTransformer):
         """(state after these rows, what they become)."""
         mean, square, count, shown, out = self._moved(rows, wanted)
         if not self._is_finite(mean, square):
-            raise ValueError(
-                f"Row {self._first_too_large(rows)} of X is too large to scale: the variance of a feature overflows. "
-                "Expected values below 1e150."
-            )
+            what = "is too large to scale: the variance of a feature overflows. Expected values below 1e150."
+            raise row_error(ValueError, self._first_too_large(rows), what)
         return (mean, square, count, shown, names), out
 
     def _moved(self, rows, wanted):

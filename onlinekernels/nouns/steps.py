@@ -1,5 +1,5 @@
 """Steps: the learning rate eta_t of example t = 1, 2, ..."""
-from onlinekernels._core.rules.rules import STEP_CODES, step_sizes
+from onlinekernels._core.rules.rule import STEP_CODES, step_sizes
 from onlinekernels.nouns.params import Parameterized, nearest
 from onlinekernels.validation import as_number, bad_parameter, check_flag, check_memory, check_not_negative, check_positive
 

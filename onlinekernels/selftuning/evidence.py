@@ -113,25 +113,24 @@ class Evidence:
     def _judged(self, q, with_gradient=True):
         Z, kernel, both, (scales, amplitude, noise, forgetting) = self._covariance(q)
         n, outputs = self.Y.shape
-        covariance = both.copy()
-        covariance.flat[:: n + 1] += noise * self.spread
+        both.flat[:: n + 1] += noise * self.spread
         try:
-            factor = np.linalg.cholesky(covariance)
+            inverse, log = whitening(both)
         except np.linalg.LinAlgError:
             return math.inf, np.full(len(q), np.nan)
-        inverse = inverse_of_factor(factor)
         whitened = inverse @ self.Y
-        value = 0.5 * float(np.sum(whitened**2)) + outputs * float(np.log(factor.diagonal()).sum())
+        value = 0.5 * float(np.sum(whitened**2)) + outputs * log
         value += 0.5 * n * outputs * math.log(2.0 * math.pi)
         if not with_gradient:
             return value, None
         alpha = inverse.T @ whitened
         W = inverse.T @ inverse
-        W *= outputs
-        W -= alpha @ alpha.T  # twice the derivative by the covariance
+        if outputs > 1:
+            W *= outputs
+        W -= alpha * alpha.T if outputs == 1 else alpha @ alpha.T  # twice the derivative by the covariance
         d, gradient = self.settings.n_axes, np.empty(len(q))
         gradient[d + 2] = 0.5 * noise * float(W.diagonal() @ self.spread)
-        both *= self.lags
+        both *= self.lags  # which are 0 where the noise is
         gradient[d + 3] = -0.5 * forgetting * float(np.vdot(W, both))
         W *= kernel
         rows = W.sum(axis=1)
@@ -158,23 +157,26 @@ class Evidence:
         return total
 
 
-def inverse_of_factor(factor, smallest=48):
-    """The inverse of a lower triangular matrix, by halves: nearly all of it is matrix products.
+def whitening(covariance, smallest=48):
+    """(R, log det): R lower triangular with R C R^T = 1, the inverse of the Cholesky factor, and half the logarithm of det C.
 
-    >>> L = np.array([[2.0, 0.0], [1.0, 4.0]])
-    >>> inverse_of_factor(L, smallest=1)
-    array([[ 0.5  ,  0.   ],
-           [-0.125,  0.25 ]])
+    By halves: nearly all of it is matrix products. LinAlgError if C is not positive definite.
+
+    >>> whitening(np.array([[4.0, 2.0], [2.0, 17.0]]), smallest=1)
+    (array([[ 0.5  ,  0.   ],
+           [-0.125,  0.25 ]]), 2.0794415416798357)
     """
-    n = len(factor)
+    n = len(covariance)
     if n <= smallest:
-        return np.tril(np.linalg.inv(factor))
-    half = n // 2
-    inverse = np.zeros((n, n))
-    upper, lower = inverse_of_factor(factor[:half, :half], smallest), inverse_of_factor(factor[half:, half:], smallest)
-    inverse[:half, :half], inverse[half:, half:] = upper, lower
-    inverse[half:, :half] = -(lower @ (factor[half:, :half] @ upper))
-    return inverse
+        factor = np.linalg.cholesky(covariance)
+        return np.tril(np.linalg.inv(factor)), float(np.log(factor.diagonal()).sum())
+    half, R = n // 2, np.zeros((n, n))
+    upper, log = whitening(covariance[:half, :half], smallest)
+    shared = covariance[half:, :half] @ upper.T
+    lower, rest = whitening(covariance[half:, half:] - shared @ shared.T, smallest)
+    R[:half, :half], R[half:, half:] = upper, lower
+    np.matmul(-lower, shared @ upper, out=R[half:, :half])
+    return R, log + rest
 
 
 def gradient_axes(outer):

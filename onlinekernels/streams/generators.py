@@ -188,7 +188,7 @@ def drifting_mixtures(
     gives the same stream, and a shorter stream is the beginning of a longer one.
 
     The paper describes its sequence in a picture and one sentence; the parameters are ours, set so
-    that a tuned ILK and a tuned NORMA make about as many mistakes in 2000 examples as in it: 155 and 165.
+    that a tuned ILK and a tuned NORMA make about as many mistakes in 2000 examples as its axis shows, 140 to 180.
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from onlinekernels._core.errors import row_error
 from onlinekernels.validation.points import is_sparse
 
 __all__ = ["Table"]
@@ -19,6 +20,8 @@ class Table:
         Arrays of numbers, truth values, dates (datetime64) or durations; lists of everything else.
     categories : set of int
         Columns that say of themselves that they hold categories.
+    keyed : bool
+        Whether it was made of dictionaries, whose entries are in any order.
 
     Examples
     --------
@@ -27,18 +30,21 @@ class Table:
     (('age', 'pet'), [[3, None], ['cat', None]], 2)
     """
 
-    def __init__(self, columns, length, names=None, categories=()):
+    def __init__(self, columns, length, names=None, categories=(), keyed=False):
         self.columns = columns
         self.length = length
         self.names = names
         self.categories = set(categories)
+        self.keyed = keyed
 
     def __len__(self):
         return self.length
 
     def __getitem__(self, rows):
         """Some of the rows, by a slice."""
-        return Table([column[rows] for column in self.columns], len(range(self.length)[rows]), self.names, self.categories)
+        return Table(
+            [column[rows] for column in self.columns], len(range(self.length)[rows]), self.names, self.categories, self.keyed
+        )
 
     @classmethod
     def of(cls, X, names=None, name="X"):
@@ -96,15 +102,17 @@ class Table:
         known = set(names)
         for i, row in enumerate(rows):
             if not isinstance(row, Mapping):
-                raise TypeError(f"Row {i} of {name}: expected a dictionary, like others. Got {type(row).__name__} instead.")
+                what = f": expected a dictionary, like others. Got {type(row).__name__} instead."
+                raise row_error(TypeError, i, what, name)
             if not row.keys() <= known:
                 new = next(key for key in row if key not in known)
-                raise ValueError(f"Row {i} of {name} has the new column {new!r}; expected columns among {_listed(names)}.")
+                what = f"has the new column {new!r}; expected columns among {_listed(names)}."
+                raise row_error(ValueError, i, what, name)
         try:  # where nothing is missing, in half of the time
             columns = [list(column) for column in zip(*map(itemgetter(*names, names[0]), rows), strict=True)][:-1]
         except (KeyError, IndexError):
             columns = [[row.get(key) for row in rows] for key in names]
-        return cls(columns, len(rows), tuple(names))
+        return cls(columns, len(rows), tuple(names), keyed=True)
 
     @classmethod
     def _of_sequences(cls, rows, name):
@@ -114,11 +122,11 @@ class Table:
         rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in rows]
         for i, row in enumerate(rows):
             if not isinstance(row, (list, tuple)):
-                raise TypeError(
-                    f"Row {i} of {name}: expected a list, a tuple, an array or a dictionary. Got {type(row).__name__} instead."
-                )
+                what = f": expected a list, a tuple, an array or a dictionary. Got {type(row).__name__} instead."
+                raise row_error(TypeError, i, what, name)
             if len(row) != len(rows[0]):
-                raise ValueError(f"Row {i} of {name} has {len(row)} entries; expected {len(rows[0])}, like the rows before it.")
+                what = f"has {len(row)} entries; expected {len(rows[0])}, like the rows before it."
+                raise row_error(ValueError, i, what, name)
         return cls([list(column) for column in zip(*rows, strict=True)], len(rows))
 
     @classmethod
@@ -139,6 +147,9 @@ class Table:
 
     def in_order(self, names, count, owner, name="X"):
         """The columns of earlier tables, in their order; ValueError if these are others."""
+        if names is None and self.keyed:
+            raise TypeError(f"{name} must hold lists or arrays, as in the first call, where columns had no names. Got dictionaries "
+                            "instead.")
         if self.names is None or names is None or self.names == names:
             if len(self.columns) != count:
                 raise ValueError(
@@ -152,7 +163,7 @@ class Table:
                 raise ValueError(f"{name} {what} {odd[0]!r}; {owner} is expecting the columns {_listed(names)}.")
         order = [places[key] for key in names]
         categories = {j for j, place in enumerate(order) if place in self.categories}
-        return Table([self.columns[place] for place in order], self.length, names, categories)
+        return Table([self.columns[place] for place in order], self.length, names, categories, self.keyed)
 
 
 def _column(values):

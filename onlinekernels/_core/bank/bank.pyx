@@ -28,7 +28,7 @@ from onlinekernels._core.bank.lanes cimport (Lanes, LanesRule, ok_lanes_entering
 from onlinekernels._core.formulas.losses cimport Loss
 from onlinekernels._core.formulas.moves cimport FIXED, Step, gradient_shrink, implicit_shrink, step_size
 from onlinekernels._core.formulas.vecmath cimport OK_LANES
-from onlinekernels._core.run.workspace cimport MOVE, NONE, POINT, SCORE
+from onlinekernels._core.run.example cimport MOVE, NONE, POINT, SCORE
 
 LANES_CODES = {"lanes": OK_LANES, "most slots": MAX_SLOTS}
 

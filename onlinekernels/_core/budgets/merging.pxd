@@ -4,7 +4,9 @@ from onlinekernels._core.budgets.pairs cimport PairBudget
 from onlinekernels._core.functions.coefficients cimport Coefficients
 from onlinekernels._core.points.dictionary cimport Table
 from onlinekernels._core.points.kernelrows cimport KernelRows
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.functions.function cimport Scratch
+from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.piece cimport Piece
 
 
 @cython.final
@@ -23,8 +25,8 @@ cdef class MergingBudget(PairBudget):
 
     cdef Py_ssize_t smallest(self, Coefficients terms, double size) noexcept nogil
     cdef void look_around(self, Coefficients terms, Py_ssize_t victim) noexcept nogil
-    cdef Py_ssize_t cheapest(self, Coefficients terms, Workspace w, Py_ssize_t victim, double* share) noexcept nogil
-    cdef Py_ssize_t nearest(self, Coefficients terms, Workspace w, Py_ssize_t victim, double* share) noexcept nogil
+    cdef Py_ssize_t cheapest(self, Coefficients terms, const Term* term, Py_ssize_t victim, double* share) noexcept nogil
+    cdef Py_ssize_t nearest(self, Coefficients terms, const Term* term, Py_ssize_t victim, double* share) noexcept nogil
     cdef long long born(self, Coefficients terms, Py_ssize_t j) noexcept nogil
-    cdef void merge(self, Coefficients terms, Workspace w, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share,
-                    double of_other, double of_slot) noexcept nogil
+    cdef void merge(self, Coefficients terms, Piece piece, const Term* term, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot,
+                    double share, double of_other, double of_slot) noexcept nogil

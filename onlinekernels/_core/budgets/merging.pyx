@@ -7,7 +7,9 @@ from onlinekernels._core.formulas.vecmath cimport ok_exp_array
 from onlinekernels._core.functions.coefficients cimport NEARLY, NEWCOMER, NOBODY, Coefficients
 from onlinekernels._core.points.kernelrows cimport CompiledRows
 from onlinekernels._core.points.kernels cimport GAUSSIAN, SCALE, SHIFT
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.functions.function cimport Scratch
+from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.piece cimport Piece
 
 cdef enum:
     GRID = 100          # cells of the table of mergers, each way
@@ -138,23 +140,23 @@ cdef class MergingBudget(PairBudget):
         self.value = self.distance + room
         self.bound = self.value + room
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil:
+    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
         cdef Py_ssize_t victim, partner, start = terms.dictionary.start, n = terms.dictionary.size()
         cdef double share, p, q
-        self.rows.distances(w, i, self.rate, self.row)
+        self.rows.distances(w.piece, i, self.rate, self.row)
         if terms.count < self.most:
             return NOBODY
         victim = self.smallest(terms, size)
         if (size if victim == NEWCOMER else terms.size_of(victim)) == 0.0:
             return victim                       # there is nothing to hand on
         self.look_around(terms, victim)
-        partner = self.cheapest(terms, w, victim, &share) if terms.rows == 1 else self.nearest(terms, w, victim, &share)
+        partner = self.cheapest(terms, term, victim, &share) if terms.rows == 1 else self.nearest(terms, term, victim, &share)
         p = (exp(-self.distance[partner] * (1.0 - share) * (1.0 - share)) + self.shift) / (1.0 + self.shift)
         q = (exp(-self.distance[partner] * share * share) + self.shift) / (1.0 + self.shift)
         if partner == n:                        # the newcomer: the point between them takes the victim's slot
-            self.merge(terms, w, i, NEWCOMER, victim, 1.0 - share, q, p)
+            self.merge(terms, w.piece, term, i, NEWCOMER, victim, 1.0 - share, q, p)
             return NEWCOMER
-        self.merge(terms, w, i, victim, start + partner, share, p, q)
+        self.merge(terms, w.piece, term, i, victim, start + partner, share, p, q)
         return victim
 
     cdef Py_ssize_t smallest(self, Coefficients terms, double size) noexcept nogil:
@@ -192,7 +194,7 @@ cdef class MergingBudget(PairBudget):
         """When candidate j came."""
         return <long long> 1 << 62 if j == terms.dictionary.size() else terms.dictionary.born(terms.dictionary.start + j)
 
-    cdef Py_ssize_t cheapest(self, Coefficients terms, Workspace w, Py_ssize_t victim, double* share) noexcept nogil:
+    cdef Py_ssize_t cheapest(self, Coefficients terms, const Term* term, Py_ssize_t victim, double* share) noexcept nogil:
         """One output: the candidate that the victim loses least with, and its share h of the point between them.
 
         Of opposite signs, nothing between is better than the other point itself, h = 0. The table says what a merger
@@ -204,8 +206,8 @@ cdef class MergingBudget(PairBudget):
         for j in range(n):
             self.coefficient[j] = stored[j]
             self.bound[j] = -self.distance[j]
-        self.coefficient[n], self.bound[n] = w.term.stored[0], -self.distance[n]
-        own = w.term.stored[0] if victim == NEWCOMER else terms.column(victim)[0]
+        self.coefficient[n], self.bound[n] = term.stored[0], -self.distance[n]
+        own = term.stored[0] if victim == NEWCOMER else terms.column(victim)[0]
         ok_exp_array(self.bound, self.value, n + 1)
         for j in range(n + 1):
             if self.distance[j] == INFINITY:
@@ -235,7 +237,7 @@ cdef class MergingBudget(PairBudget):
         share[0] = best_share(ratio, self.distance[best]) if ratio > 0.0 else 0.0
         return best
 
-    cdef Py_ssize_t nearest(self, Coefficients terms, Workspace w, Py_ssize_t victim, double* share) noexcept nogil:
+    cdef Py_ssize_t nearest(self, Coefficients terms, const Term* term, Py_ssize_t victim, double* share) noexcept nogil:
         """Many outputs: the nearest candidate, and the victim's share h of the best point between them.
 
         With coefficients A and B, what remains is |p A + q B|^2; it is largest where its derivative is 0.
@@ -250,9 +252,9 @@ cdef class MergingBudget(PairBudget):
                 best = j
         for row in range(terms.rows):
             a = b = 0.0
-            for k in range(w.term.n):
-                if w.term.labels[k] == row:
-                    a = b = w.term.stored[k]
+            for k in range(term.n):
+                if term.labels[k] == row:
+                    a = b = term.stored[k]
             if victim != NEWCOMER:
                 a = terms.column(victim)[row * terms.stored.capacity]
             if best != n:
@@ -281,8 +283,8 @@ cdef class MergingBudget(PairBudget):
             share[0] = h
         return best
 
-    cdef void merge(self, Coefficients terms, Workspace w, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share,
-                    double of_other, double of_slot) noexcept nogil:
+    cdef void merge(self, Coefficients terms, Piece piece, const Term* term, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot,
+                    double share, double of_other, double of_slot) noexcept nogil:
         """Another term, or example i, joins the one in a slot: by this share of its point, and its part of coefficients."""
         cdef Py_ssize_t k, row, j, start = terms.dictionary.start, capacity = self.pairs.capacity
         cdef int channel
@@ -299,9 +301,9 @@ cdef class MergingBudget(PairBudget):
                 stored[slot] += of_other * stored[other]
         if other == NEWCOMER:
             for channel in range(terms.channels):
-                for k in range(w.term.n):
-                    stored = terms.column(0) + (channel * terms.rows + w.term.labels[k]) * terms.stored.capacity
-                    stored[slot] += of_other * w.term.stored[channel * w.term.n + k]
+                for k in range(term.n):
+                    stored = terms.column(0) + (channel * terms.rows + term.labels[k]) * terms.stored.capacity
+                    stored[slot] += of_other * term.stored[channel * term.n + k]
         if share == 0.0:
             return
         for j in range(start, terms.dictionary.stop):
@@ -310,7 +312,7 @@ cdef class MergingBudget(PairBudget):
                 here[j] = pairs[j * capacity + slot] = distance if distance > 0.0 else 0.0
         if other != NEWCOMER:
             self.row[slot - start] = fmax(0.0, share * self.row[other - start] + (1.0 - share) * self.row[slot - start] - apart)
-        terms.dictionary.blend(w.piece, i, other, slot, share)
+        terms.dictionary.blend(piece, i, other, slot, share)
         self.rows.point_moved(slot)
 
     def check_numbers(self, state, Py_ssize_t n):

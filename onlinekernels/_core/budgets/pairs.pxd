@@ -1,7 +1,7 @@
 """Budgets that keep a number for each two of their terms."""
 from onlinekernels._core.functions.coefficients cimport Budget, Coefficients
 from onlinekernels._core.points.dictionary cimport SquareTable, Table
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.piece cimport Piece
 
 
 cdef class PairBudget(Budget):
@@ -10,4 +10,4 @@ cdef class PairBudget(Budget):
     cdef double* row                    # the newcomer's numbers with all slots in use,
     cdef double own                     # and with itself
 
-    cdef void take_row(self, Coefficients terms, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef void take_row(self, Coefficients terms, Piece piece, Py_ssize_t i) noexcept nogil

@@ -4,17 +4,17 @@ from libc.string cimport memcpy
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.functions.coefficients cimport Budget, Coefficients
 from onlinekernels._core.points.dictionary cimport SquareTable
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.piece cimport Piece
 
 
 cdef class PairBudget(Budget):
     """A budget that keeps a number for each two of its terms, which newcomers bring with them: see `row`."""
 
-    cdef void take_row(self, Coefficients terms, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef void take_row(self, Coefficients terms, Piece piece, Py_ssize_t i) noexcept nogil:
         """The numbers are kernel values."""
         if terms.dictionary.size():
-            memcpy(self.row, w.values, terms.dictionary.size() * sizeof(double))
-        self.own = w.own[i]
+            memcpy(self.row, piece.values, terms.dictionary.size() * sizeof(double))
+        self.own = piece.own[i]
 
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t other, start = terms.dictionary.start, capacity = self.pairs.capacity

@@ -2,7 +2,7 @@
 cimport cython
 from onlinekernels._core.budgets.span cimport Span
 from onlinekernels._core.functions.coefficients cimport Budget, Coefficients
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.example cimport Term
 
 
 @cython.final
@@ -11,10 +11,9 @@ cdef class ProjectingBudget(Budget):
     cdef readonly Span span
     cdef double floor                   # residuals below it, relative to k(x, x), are rounding
     cdef readonly bint newcomers_yield  # when it is full, it is always the newcomer that is projected
-    cdef bint stays_out                 # the next newcomer is projected in any case
     cdef bint expected                  # the span has followed already: somebody leaves, or enters
 
-    cdef double look(self, Coefficients terms, Workspace w, double own) noexcept nogil
-    cdef Py_ssize_t cheapest(self, Span span, Coefficients terms, Workspace w) noexcept nogil
-    cdef void share_out_newcomer(self, Coefficients terms, Workspace w) noexcept nogil
-    cdef void share_out(self, Coefficients terms, Workspace w, Py_ssize_t slot, Py_ssize_t place) noexcept nogil
+    cdef double look(self, Coefficients terms, const double* values, double own) noexcept nogil
+    cdef Py_ssize_t cheapest(self, Span span, Coefficients terms, const Term* term) noexcept nogil
+    cdef void share_out_newcomer(self, Coefficients terms, const Term* term) noexcept nogil
+    cdef void share_out(self, Coefficients terms, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place) noexcept nogil

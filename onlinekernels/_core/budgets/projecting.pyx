@@ -3,7 +3,8 @@ import numpy as np
 from libc.math cimport fmax, fmin
 from onlinekernels._core.budgets.span cimport Span
 from onlinekernels._core.functions.coefficients cimport NEARLY, NEWCOMER, NOBODY, Budget, Coefficients
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.functions.function cimport Scratch
+from onlinekernels._core.run.example cimport Term
 
 
 cdef class ProjectingBudget(Budget):
@@ -26,41 +27,40 @@ cdef class ProjectingBudget(Budget):
         """When it is full, those that are there stay."""
         self.newcomers_yield = True
 
-    cdef double look(self, Coefficients terms, Workspace w, double own) noexcept nogil:
+    cdef double look(self, Coefficients terms, const double* values, double own) noexcept nogil:
         """What part of the newcomer is orthogonal to the terms."""
         if not self.span.looked:
-            self.span.look(w.values, terms.dictionary.start, own)
+            self.span.look(values, terms.dictionary.start, own)
         return self.span.residual / own
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil:
+    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
         cdef Py_ssize_t place = self.span.n, slot
-        cdef bint spanned = self.look(terms, w, w.own[i]) <= fmax(self.tolerance, self.floor)
-        if not spanned and not self.stays_out:
+        cdef bint spanned = self.look(terms, w.piece.values, w.piece.own[i]) <= fmax(self.tolerance, self.floor)
+        if not spanned and not term.stays_out:
             if terms.count < self.most:
                 self.span.append()
                 self.expected = True
                 return NOBODY
             if not self.newcomers_yield:
-                place = self.cheapest(self.span, terms, w)
-        self.stays_out = False
+                place = self.cheapest(self.span, terms, term)
         if place == self.span.n:
-            self.share_out_newcomer(terms, w)
+            self.share_out_newcomer(terms, term)
             return NEWCOMER
         slot = self.span.order[place]
         self.span.append()
         self.residual = self.span.leave(place)
-        self.share_out(terms, w, slot, place)
+        self.share_out(terms, term, &w.old, slot, place)
         self.expected = True
         return slot
 
-    cdef Py_ssize_t cheapest(self, Span span, Coefficients terms, Workspace w) noexcept nogil:
+    cdef Py_ssize_t cheapest(self, Span span, Coefficients terms, const Term* term) noexcept nogil:
         """Whose projection onto the others and the newcomer loses least: a place in the span, its end for the newcomer."""
         cdef Py_ssize_t j, k, row
         cdef double* loss = span.column         # free to use
         cdef double coefficient, least, share
         least = 0.0
-        for k in range(w.term.n):
-            least += w.term.stored[k] * w.term.stored[k]
+        for k in range(term.n):
+            least += term.stored[k] * term.stored[k]
         least *= span.residual
         for j in range(span.n):
             loss[j] = 0.0
@@ -75,7 +75,7 @@ cdef class ProjectingBudget(Budget):
                 return j
         return span.n
 
-    cdef void share_out_newcomer(self, Coefficients terms, Workspace w) noexcept nogil:
+    cdef void share_out_newcomer(self, Coefficients terms, const Term* term) noexcept nogil:
         cdef Py_ssize_t k, j, row
         cdef int channel
         cdef double* stored
@@ -83,13 +83,13 @@ cdef class ProjectingBudget(Budget):
         self.residual = self.span.residual
         self.span.looked = False
         for channel in range(terms.channels):
-            for k in range(w.term.n):
-                value = w.term.stored[channel * w.term.n + k]
-                stored = terms.column(0) + (channel * terms.rows + w.term.labels[k]) * terms.stored.capacity
+            for k in range(term.n):
+                value = term.stored[channel * term.n + k]
+                stored = terms.column(0) + (channel * terms.rows + term.labels[k]) * terms.stored.capacity
                 for j in range(self.span.n):
                     stored[self.span.order[j]] += value * self.span.shares[j]
 
-    cdef void share_out(self, Coefficients terms, Workspace w, Py_ssize_t slot, Py_ssize_t place) noexcept nogil:
+    cdef void share_out(self, Coefficients terms, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place) noexcept nogil:
         """What the term in a slot leaves to the others and to the newcomer, which has a coefficient for every output then.
 
         It has left the span, where it was in a place.
@@ -99,23 +99,23 @@ cdef class ProjectingBudget(Budget):
         cdef const double* column = self.span.column
         cdef double* stored
         cdef double value
-        terms.read(slot, &w.old)
+        terms.read(slot, old)
         for row in range(terms.channels * terms.rows):
-            value = -w.old.stored[row] * self.residual
+            value = -old.stored[row] * self.residual
             stored = terms.column(0) + row * terms.stored.capacity
             for j in range(place):
                 stored[self.span.order[j]] += value * column[j]
             for j in range(place, n):
                 stored[self.span.order[j]] += value * column[j + 1]
-            w.old.stored[row] = value * column[n + 1]
+            old.stored[row] = value * column[n + 1]
         for channel in range(terms.channels):
-            for k in range(w.term.n):
-                w.old.stored[channel * terms.rows + w.term.labels[k]] += w.term.stored[channel * w.term.n + k]
-        w.term.n = terms.rows
+            for k in range(term.n):
+                old.stored[channel * terms.rows + term.labels[k]] += term.stored[channel * term.n + k]
+        term.n = terms.rows
         for row in range(terms.rows):
-            w.term.labels[row] = <int> row
+            term.labels[row] = <int> row
         for row in range(terms.channels * terms.rows):
-            w.term.stored[row] = w.old.stored[row]
+            term.stored[row] = old.stored[row]
 
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         self.span.order[self.span.n - 1] = slot

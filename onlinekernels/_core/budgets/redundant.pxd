@@ -3,7 +3,7 @@ cimport cython
 from onlinekernels._core.budgets.pairs cimport PairBudget
 from onlinekernels._core.functions.coefficients cimport Coefficients
 from onlinekernels._core.points.dictionary cimport Table
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.example cimport Term
 
 
 @cython.final
@@ -17,6 +17,6 @@ cdef class RedundantBudget(PairBudget):
     cdef double* used                   # (outputs,): 1 if a term has a coefficient there, others do not count yet
 
     cdef bint counts(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
-    cdef void take_scores(self, Coefficients terms, Workspace w) noexcept nogil
+    cdef void take_scores(self, Coefficients terms, const Term* term) noexcept nogil
     cdef double margin_without(self, Coefficients terms, Py_ssize_t slot, Py_ssize_t other) noexcept nogil
     cdef Py_ssize_t mistakes_without(self, Coefficients terms, Py_ssize_t other) noexcept nogil

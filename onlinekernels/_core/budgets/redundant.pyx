@@ -5,7 +5,8 @@ from libc.string cimport memset
 from onlinekernels._core.budgets.pairs cimport PairBudget
 from onlinekernels._core.formulas.vecmath cimport ok_dot
 from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY, Coefficients
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.functions.function cimport Scratch
+from onlinekernels._core.run.example cimport Term
 
 
 cdef class RedundantBudget(PairBudget):
@@ -29,13 +30,13 @@ cdef class RedundantBudget(PairBudget):
         self.insert_first = insert_first
         self.looks_at_newcomers = True
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil:
+    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
         cdef Py_ssize_t slot, best = NOBODY, newcomer = terms.dictionary.stop, mistakes, fewest = newcomer + 1
         cdef double largest = -INFINITY, margin, slack
-        self.take_row(terms, w, i)
+        self.take_row(terms, w.piece, i)
         if terms.count < self.most:
             return NOBODY
-        self.take_scores(terms, w)
+        self.take_scores(terms, term)
         for slot in range(terms.dictionary.start, newcomer + 1):
             if self.counts(terms, slot):
                 margin = self.margin_without(terms, slot, slot)
@@ -51,7 +52,7 @@ cdef class RedundantBudget(PairBudget):
         """Whether a slot has a term that is looked at."""
         return self.insert_first if slot == terms.dictionary.stop else terms.holds(slot)
 
-    cdef void take_scores(self, Coefficients terms, Workspace w) noexcept nogil:
+    cdef void take_scores(self, Coefficients terms, const Term* term) noexcept nogil:
         """f at all points that count, and the newcomer's coefficients."""
         cdef Py_ssize_t slot, row, k, start = terms.dictionary.start, stop = terms.dictionary.stop
         cdef const double* stored
@@ -61,8 +62,8 @@ cdef class RedundantBudget(PairBudget):
         self.scores = self.coming + terms.rows
         self.side = self.scores + (self.score_table.capacity + 1) * terms.rows
         memset(self.coming, 0, terms.rows * sizeof(double))
-        for k in range(w.term.n if self.insert_first else 0):
-            self.coming[w.term.labels[k]] = w.term.stored[k]
+        for k in range(term.n if self.insert_first else 0):
+            self.coming[term.labels[k]] = term.stored[k]
         for slot in range(start, stop):         # slots that are not held have no coefficient; their numbers must not count
             if not terms.holds(slot):
                 self.row[slot - start] = 0.0

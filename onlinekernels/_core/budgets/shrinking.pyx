@@ -3,7 +3,8 @@ from libc.math cimport fabs, fmax, sqrt
 from onlinekernels._core.arrays import check_number
 from onlinekernels._core.budgets.pairs cimport PairBudget
 from onlinekernels._core.functions.coefficients cimport NOBODY, Coefficients
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.functions.function cimport Scratch
+from onlinekernels._core.run.example cimport Term
 
 
 cdef class ShrinkingBudget(PairBudget):
@@ -22,12 +23,12 @@ cdef class ShrinkingBudget(PairBudget):
         self.most = size
         self.looks_at_newcomers = True
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil:
+    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
         cdef Py_ssize_t slot, oldest = NOBODY, start = terms.dictionary.start
         cdef const double* stored = terms.column(0)
         cdef const double* values
         cdef double frame, sigma, score, square, rest, phi = 1.0
-        self.take_row(terms, w, i)
+        self.take_row(terms, w.piece, i)
         self.mistakes += 1
         if terms.count < self.most:
             return NOBODY
@@ -35,11 +36,11 @@ cdef class ShrinkingBudget(PairBudget):
             if terms.holds(slot) and (oldest == NOBODY or terms.dictionary.born(slot) < terms.dictionary.born(oldest)):
                 oldest = slot
         values = <double*> self.pairs.data + oldest * self.pairs.capacity
-        score = w.term.stored[0] * self.row[oldest - start]
+        score = term.stored[0] * self.row[oldest - start]
         for slot in range(start, terms.dictionary.stop):
             if terms.holds(slot):
                 score += stored[slot] * values[slot]
-        frame = w.term.alpha[0] / w.term.stored[0]
+        frame = term.alpha[0] / term.stored[0]
         sigma = fabs(frame * stored[oldest])
         square = sigma * sigma - 2.0 * frame * stored[oldest] * frame * score
         rest = 15.0 / 32.0 * self.mistakes - self.damage

@@ -2,7 +2,8 @@
 cimport cython
 from onlinekernels._core.points.dictionary cimport Dictionary, Table, Tenant
 from onlinekernels._core.formulas.frame cimport Frame
-from onlinekernels._core.run.workspace cimport Term, Workspace
+from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.functions.function cimport Scratch
 
 cdef enum:
     NOBODY = -1         # no slot: there is room, or nothing expires
@@ -22,7 +23,7 @@ cdef class Budget:
     cdef readonly double residual           # of what went last, |part of k(x, .) that is lost|^2; negative: all of it
 
     cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil
-    cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil
+    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil
     cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
     cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil

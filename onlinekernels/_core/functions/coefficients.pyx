@@ -25,11 +25,10 @@ cdef class Budget:
 
     and may implement
 
-    `welcome(terms, workspace, i, size)`
-        the same question, asked with the newcomer at hand: w.term, its coordinates, which may be changed; k(x, x) in
-        w.own[i] and, if `looks_at_newcomers`, its kernel values with all slots in use in w.values. A budget that shares
-        out what goes does it here: it changes the coefficients of those that stay, and says in `residual` how much is
-        lost. `shrink` is a factor for all of f once the newcomer is in;
+    `welcome(terms, scratch, term, i, size)`
+        the same question, asked with the newcomer at hand: its term, which may be changed; k(x, x) in w.piece.own[i] and, if
+        `looks_at_newcomers`, its kernel values with all slots in use in w.piece.values. A budget that shares out what goes
+        does it here: it changes the coefficients of those that stay, and says in `residual` how much is lost. `shrink` is a factor for all of f once the newcomer is in;
     `expiring(terms, t)`
         the slot of a term that f may not use after example t; asked again until it is NOBODY;
     `entered`, `left`
@@ -59,7 +58,7 @@ cdef class Budget:
     cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
         return NOBODY
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Workspace w, Py_ssize_t i, double size) noexcept nogil:
+    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
         return self.victim(terms, size)
 
     cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil:

@@ -1,9 +1,25 @@
 """Functions on trees, for additive kernels."""
 cimport cython
-from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.functions.function cimport N_SHARED, Function, Scratch
 from onlinekernels._core.functions.terms cimport Terms
 from onlinekernels._core.functions.tree cimport Tree
-from onlinekernels._core.run.workspace cimport Term, Workspace
+from onlinekernels._core.run.example cimport Term
+
+cdef enum TreeBuffer:
+    PLACES = N_SHARED
+    DESCENT
+    TOUCHED
+    TOUCHED_VALUES
+    KNOT
+
+
+@cython.final
+cdef class TreeScratch(Scratch):
+    cdef double* places                 # rows of the piece as trees know them
+    cdef int* descent                   # where each coordinate's descent is
+    cdef int* touched                   # rows of the trees that a term touches,
+    cdef double* touched_values         # what they get,
+    cdef double* knot                   # and the term's point
 
 
 @cython.final
@@ -20,12 +36,12 @@ cdef class Forest:
 
     cdef void take_over(self, Tree tree, Py_ssize_t width) noexcept
     cdef void map_point(self, const double* x, double* out) noexcept nogil
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint copies) except -1
-    cdef void evaluate(self, Workspace w, const double* x, Py_ssize_t rows) noexcept nogil
+    cdef int open(self, TreeScratch w, Py_ssize_t first, Py_ssize_t m, bint copies) except -1
+    cdef void evaluate(self, TreeScratch w, const double* x, Py_ssize_t rows) noexcept nogil
     cdef double value(self, const double* x, const double* z) noexcept nogil
-    cdef Py_ssize_t rows_of(self, Workspace w, const Term* term) noexcept nogil
-    cdef void put(self, Workspace w, const double* x, const Term* term) noexcept nogil
-    cdef void take(self, Workspace w, const double* x, const Term* term) noexcept nogil
+    cdef Py_ssize_t rows_of(self, TreeScratch w, const Term* term) noexcept nogil
+    cdef void put(self, TreeScratch w, const double* x, const Term* term) noexcept nogil
+    cdef void take(self, TreeScratch w, const double* x, const Term* term) noexcept nogil
 
 
 @cython.final
@@ -37,5 +53,5 @@ cdef class Trees(Function):
 cdef class BudgetedTrees(Terms):
     cdef readonly Forest forest
 
-    cdef void plant(self, Workspace w, Py_ssize_t slot) noexcept nogil
-    cdef const double* knot(self, Workspace w, Py_ssize_t slot) noexcept nogil
+    cdef void plant(self, Scratch w, Py_ssize_t slot) noexcept nogil
+    cdef const double* knot(self, TreeScratch w, Py_ssize_t slot) noexcept nogil

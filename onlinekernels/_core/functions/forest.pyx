@@ -11,13 +11,18 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.functions.coefficients cimport Coefficients
 from onlinekernels._core.formulas.frame cimport frame_reset
-from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.functions.terms cimport Terms
 from onlinekernels._core.formulas.additive import mapping
 from onlinekernels._core.functions.balanced cimport FAN, LEAF
 from onlinekernels._core.functions.tree cimport Tree
-from onlinekernels._core.run.workspace cimport (CENTERED, DESCENT, KNOTS, OWN, PLACES, TOUCHED, TOUCHED_VALUES, Term, Workspace)
+from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.piece cimport CENTERED, OWN
+
+
+cdef class TreeScratch(Scratch):
+    """What trees compute on the way."""
 
 
 cdef class Forest:
@@ -84,20 +89,20 @@ cdef class Forest:
         for j in range(self.n_features):
             out[j] = (x[j] - self.low_data[j]) * self.stretch_data[j]
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint copies) except -1:
+    cdef int open(self, TreeScratch w, Py_ssize_t first, Py_ssize_t m, bint copies) except -1:
         """Examples as they came into the piece, as the trees know them into w.places, and their k(x, x)."""
         cdef Py_ssize_t i, d = self.n_features, rows = self.channels * max(2, self.width)
-        w.begin_piece(m)
-        w.piece.x = w.source_data + first * d * sizeof(double)
+        w.piece.begin(m)
+        w.piece.x = w.piece.source_data + first * d * sizeof(double)
         if copies:
             # Keys that change between being compared and being stored would break the order of a tree.
-            w.piece.x = w.buffer(CENTERED, m * d * sizeof(double))
-            memcpy(<void*> w.piece.x, w.source_data + first * d * sizeof(double), m * d * sizeof(double))
-        w.own = <double*> w.buffer(OWN, m * sizeof(double))
+            w.piece.x = w.piece.buffer(CENTERED, m * d * sizeof(double))
+            memcpy(<void*> w.piece.x, w.piece.source_data + first * d * sizeof(double), m * d * sizeof(double))
+        w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
         w.descent = <int*> w.buffer(DESCENT, d * sizeof(int))
         w.touched = <int*> w.buffer(TOUCHED, rows * sizeof(int))
         w.touched_values = <double*> w.buffer(TOUCHED_VALUES, rows * sizeof(double))
-        w.knots = <double*> w.buffer(KNOTS, d * sizeof(double))
+        w.knot = <double*> w.buffer(KNOT, d * sizeof(double))
         w.places = <double*> w.piece.x
         if self.low_data != NULL or self.tree.facts:
             w.places = <double*> w.buffer(PLACES, m * self.span * sizeof(double))
@@ -108,10 +113,10 @@ cdef class Forest:
             for i in range(m):
                 if self.low_data != NULL:
                     self.map_point(<const double*> w.piece.x + i * d, w.places + i * d)
-                w.own[i] = self.value(w.places + i * self.span, w.places + i * self.span)
+                w.piece.own[i] = self.value(w.places + i * self.span, w.places + i * self.span)
         return 0
 
-    cdef void evaluate(self, Workspace w, const double* x, Py_ssize_t rows) noexcept nogil:
+    cdef void evaluate(self, TreeScratch w, const double* x, Py_ssize_t rows) noexcept nogil:
         """Sums over all terms into w.sums, for the first rows."""
         cdef Py_ssize_t row
         self.tree.evaluate_into(x, rows, w.sums, w.descent)
@@ -121,7 +126,7 @@ cdef class Forest:
     cdef double value(self, const double* x, const double* z) noexcept nogil:
         return self.scale * self.tree.value(x, z)
 
-    cdef Py_ssize_t rows_of(self, Workspace w, const Term* term) noexcept nogil:
+    cdef Py_ssize_t rows_of(self, TreeScratch w, const Term* term) noexcept nogil:
         """Which rows of the trees a term touches, and its coordinates there."""
         cdef Py_ssize_t n = 0, k
         cdef int channel
@@ -132,12 +137,12 @@ cdef class Forest:
                 n += 1
         return n
 
-    cdef void put(self, Workspace w, const double* x, const Term* term) noexcept nogil:
+    cdef void put(self, TreeScratch w, const double* x, const Term* term) noexcept nogil:
         """Add a term at a mapped point."""
         cdef Py_ssize_t n = self.rows_of(w, term)
         self.tree.put(x, w.touched_values, w.touched, n)
 
-    cdef void take(self, Workspace w, const double* x, const Term* term) noexcept nogil:
+    cdef void take(self, TreeScratch w, const double* x, const Term* term) noexcept nogil:
         """Take a term out again."""
         cdef Py_ssize_t n = self.rows_of(w, term)
         self.tree.take(x, w.touched_values, w.touched, n)
@@ -255,19 +260,22 @@ cdef class Trees(Function):
         self.keeps = "knots"
         self.forest = forest
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+    cdef Scratch new_scratch(self):
+        return TreeScratch()
+
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         if learning:
             self.forest.tree.reserve(m)
-        return self.forest.open(w, first, m, learning)
+        return self.forest.open(<TreeScratch> w, first, m, learning)
 
-    cdef void evaluate(self, Workspace w, Py_ssize_t i, int last, double* out) noexcept nogil:
-        self.forest.evaluate(w, w.places + i * self.forest.span, (last + 1) * self.width)
+    cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
+        self.forest.evaluate(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, (last + 1) * self.width)
         self.make_true(w, last, out)
 
-    cdef void add(self, Workspace w, Py_ssize_t i, long long t) noexcept nogil:
-        self.forest.put(w, w.places + i * self.forest.span, &w.term)
+    cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
+        self.forest.put(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, term)
 
-    cdef void fold(self, Workspace w) noexcept nogil:
+    cdef void fold(self, Scratch w) noexcept nogil:
         if self.frame.channels == 1 and self.frame.p[0][0] == 0.0:
             self.forest.tree.clear()            # a factor of 0 wipes the past
         else:
@@ -280,7 +288,7 @@ cdef class Trees(Function):
     cdef Py_ssize_t rows_to_evaluate(self):
         return 4096
 
-    cdef open_start(self, Workspace w, points, kept):
+    cdef open_start(self, Scratch w, points, kept):
         points = np.ascontiguousarray(points[kept], dtype=np.float64)
         self.attach(w, points)
         self.open(w, 0, len(points), True, -1)
@@ -345,10 +353,13 @@ cdef class BudgetedTrees(Terms):
         Terms.__init__(self, terms, outputs)
         self.forest = forest
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+    cdef Scratch new_scratch(self):
+        return TreeScratch()
+
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         if learning:
             self.reserve(m)
-        return self.forest.open(w, first, m, learning)
+        return self.forest.open(<TreeScratch> w, first, m, learning)
 
     def reserve(self, Py_ssize_t newcomers):
         """Room for so many new terms, and for planting all terms anew."""
@@ -361,42 +372,42 @@ cdef class BudgetedTrees(Terms):
         tree.reserve_blocks(max(0, leaves - tree.leaves.used + tree.leaves.free),
                             max(0, nodes - tree.nodes.used + tree.nodes.free))
 
-    cdef const double* knot(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+    cdef const double* knot(self, TreeScratch w, Py_ssize_t slot) noexcept nogil:
         """The point of a slot as the trees know it."""
-        self.forest.map_point(<const double*> self.dictionary.point(slot), w.knots)
-        return w.knots
+        self.forest.map_point(<const double*> self.dictionary.point(slot), w.knot)
+        return w.knot
 
-    cdef void evaluate(self, Workspace w, Py_ssize_t i, int last, double* out) noexcept nogil:
-        self.forest.evaluate(w, w.places + i * self.n_features, (last + 1) * self.width)
+    cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
+        self.forest.evaluate(<TreeScratch> w, (<TreeScratch> w).places + i * self.n_features, (last + 1) * self.width)
         self.make_true(w, last, out)
 
-    cdef void evaluate_slot(self, Workspace w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
-        cdef const double* x = self.knot(w, slot)
-        self.forest.evaluate(w, x, (last + 1) * self.width)
+    cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
+        cdef const double* x = self.knot(<TreeScratch> w, slot)
+        self.forest.evaluate(<TreeScratch> w, x, (last + 1) * self.width)
         self.make_true(w, last, out)
         own[0] = self.forest.value(x, x)
 
-    cdef double value_with(self, Workspace w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
-        return self.forest.value(self.knot(w, slot), w.places + i * self.n_features)
+    cdef double value_with(self, Scratch w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
+        return self.forest.value(self.knot(<TreeScratch> w, slot), (<TreeScratch> w).places + i * self.n_features)
 
-    cdef double square(self, Workspace w) noexcept nogil:
+    cdef double square(self, Scratch w) noexcept nogil:
         return self.square_over(w, self.dictionary.start, self.dictionary.stop)
 
-    cdef void plant(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+    cdef void plant(self, Scratch w, Py_ssize_t slot) noexcept nogil:
         """Add a term of the dictionary to the trees."""
         self.terms.read(slot, &w.old)
-        self.forest.put(w, self.knot(w, slot), &w.old)
+        self.forest.put(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
 
-    cdef void drop(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+    cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil:
         self.terms.read(slot, &w.old)
-        self.forest.take(w, self.knot(w, slot), &w.old)
+        self.forest.take(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
         Terms.drop(self, w, slot)
 
-    cdef void add(self, Workspace w, Py_ssize_t i, long long t) noexcept nogil:
-        Terms.add(self, w, i, t)
-        self.forest.put(w, w.places + i * self.n_features, &w.term)
+    cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
+        Terms.add(self, w, term, i, t)
+        self.forest.put(<TreeScratch> w, (<TreeScratch> w).places + i * self.n_features, term)
 
-    cdef void fold(self, Workspace w) noexcept nogil:
+    cdef void fold(self, Scratch w) noexcept nogil:
         """Fold the terms, and plant them anew."""
         cdef Py_ssize_t slot
         Terms.fold(self, w)
@@ -411,7 +422,7 @@ cdef class BudgetedTrees(Terms):
     cdef Py_ssize_t rows_to_evaluate(self):
         return 4096
 
-    cdef open_start(self, Workspace w, points, kept):
+    cdef open_start(self, Scratch w, points, kept):
         points = np.ascontiguousarray(points[kept], dtype=np.float64)
         self.attach(w, points)
         self.open(w, 0, len(points), True, -1)

@@ -1,7 +1,7 @@
 """Random Fourier features: cosines and sines whose inner products approximate a kernel of x - z."""
 cimport cython
 from onlinekernels._core.functions.maps cimport FeatureMap
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.piece cimport Piece
 
 
 @cython.final
@@ -15,4 +15,4 @@ cdef class FourierMap(FeatureMap):
     cdef bint shifted                       # whether a phase is not 0
     cdef double factor
 
-    cdef void row_phases(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil
+    cdef void row_phases(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil

@@ -8,7 +8,7 @@ from onlinekernels._core.formulas.vecmath cimport ok_add_row, ok_axpy, ok_fourie
 from onlinekernels._core.functions.maps cimport FeatureMap, multiply
 from onlinekernels._core.functions.maps import DOUBLE
 from onlinekernels._core.points.sparse cimport Rows
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.piece cimport Piece
 
 
 cdef class FourierMap(FeatureMap):
@@ -43,32 +43,32 @@ cdef class FourierMap(FeatureMap):
         self.phase = <const double*> array_data(phases)
         self.shifted = bool(phases.any())
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
         cdef Py_ssize_t i, n = self.size // 2
         cdef bint by_row = self.sparse or m == 1
         if not by_row:
-            examples = w.array(<char*> w.source_data + first * self.row_bytes, m, self.n_features, self.dtype)
+            examples = piece.array(<char*> piece.source_data + first * self.row_bytes, m, self.n_features, self.dtype)
             with np.errstate(over="ignore", invalid="ignore"):          # what overflows is reported, with its row
-                multiply(w, examples, self.of_rows, w.array(<char*> out, m, stride, DOUBLE)[:, :n])
+                multiply(piece, examples, self.of_rows, piece.array(<char*> out, m, stride, DOUBLE)[:, :n])
         with nogil:
             for i in range(m):
                 if by_row:
-                    self.row_phases(w, first + i, out + i * stride)
+                    self.row_phases(piece, first + i, out + i * stride)
                 if self.shifted:
                     ok_add_row(out + i * stride, self.phase, n)
                 ok_fourier_row(out + i * stride, out + i * stride + n, self.factor, n)
         return 0
 
-    cdef void row_phases(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
+    cdef void row_phases(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil:
         """<w_j, x_i> for all j, feature by feature."""
         cdef Py_ssize_t j, k, n = self.size // 2
-        cdef const char* x = w.source_data + i * self.row_bytes
+        cdef const char* x = piece.source_data + i * self.row_bytes
         cdef double value
         memset(out, 0, n * sizeof(double))
         if self.sparse:
-            for k in range((<Rows> w.source).start[i], (<Rows> w.source).start[i + 1]):
-                ok_axpy((<Rows> w.source).value[k], self.frequency + (<Rows> w.source).index[k] * n, out, n)
+            for k in range((<Rows> piece.source).start[i], (<Rows> piece.source).start[i + 1]):
+                ok_axpy((<Rows> piece.source).value[k], self.frequency + (<Rows> piece.source).index[k] * n, out, n)
             return
         for j in range(self.n_features):
             value = (<const float*> x)[j] if self.single else (<const double*> x)[j]

@@ -1,8 +1,36 @@
 """Functions: what a representation of f must be able to do."""
+cimport cython
 from onlinekernels._core.formulas.frame cimport Frame
 from onlinekernels._core.formulas.moves cimport Descent
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.memory cimport Memory
+from onlinekernels._core.run.piece cimport Piece
+
+cdef enum ScratchBuffer:
+    OUTPUTS
+    LABELS
+    NODES
+    N_SHARED            # a kind of function numbers its own from here
+
+
+cdef class Scratch(Memory):
+    """What a function computes on the way; each kind of function adds its own."""
+    cdef Piece piece                    # the rows that are open
+    cdef Py_ssize_t width               # outputs that there is room for
+    cdef double* sums                   # channels * width: of stored coordinates
+    cdef double* nodes                  # taxonomies: a number for each node
+    cdef double variance                # of f at the row that was evaluated last, where it is known
+    cdef double mean_step               # of all weights, where each has its own
+    # Of a term that is there already
+    cdef Term old
+    cdef double* slot_scores            # f at its point, then v
+    cdef double* slot_coefficients      # its true coefficients in f over labels, then those in v,
+    cdef double* slot_products          # and kappa times those in f
+
+    @cython.final
+    cdef int make_room(self, Py_ssize_t width, Py_ssize_t nodes) except -1
+    cdef void let_go(self) noexcept
 
 
 cdef class Function:
@@ -16,37 +44,38 @@ cdef class Function:
     cdef Frame frame
 
     # To be implemented
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1
-    cdef void evaluate(self, Workspace w, Py_ssize_t i, int last, double* out) noexcept nogil
-    cdef void add(self, Workspace w, Py_ssize_t i, long long t) noexcept nogil
-    cdef void fold(self, Workspace w) noexcept nogil
+    cdef Scratch new_scratch(self)
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1
+    cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil
+    cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil
+    cdef void fold(self, Scratch w) noexcept nogil
     cdef Py_ssize_t piece_rows(self)
     cdef Py_ssize_t rows_to_evaluate(self)
     # To be implemented where terms can go
-    cdef Py_ssize_t victim(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t victim(self, Scratch w, Term* term, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil
     cdef double residual(self) noexcept nogil
-    cdef void drop(self, Workspace w, Py_ssize_t slot) noexcept nogil
-    cdef void evaluate_slot(self, Workspace w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil
-    cdef double value_with(self, Workspace w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil
-    cdef void coefficients_of(self, Workspace w, Py_ssize_t slot, int channel, double* out) noexcept nogil
-    cdef double square(self, Workspace w) noexcept nogil
-    cdef double square_over(self, Workspace w, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
+    cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil
+    cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil
+    cdef double value_with(self, Scratch w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil
+    cdef void coefficients_of(self, Scratch w, Py_ssize_t slot, int channel, double* out) noexcept nogil
+    cdef double square(self, Scratch w) noexcept nogil
+    cdef double square_over(self, Scratch w, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
     # Where it makes sense
-    cdef double descend(self, Workspace w, Py_ssize_t i, const Descent* descent) noexcept nogil
-    cdef double vote(self, Workspace w, Py_ssize_t i, long long t, bint signs) noexcept nogil
-    cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef double descend(self, Scratch w, const Term* term, Py_ssize_t i, const Descent* descent) noexcept nogil
+    cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil
+    cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil
     cdef double reach(self, double own) noexcept nogil
-    cdef int close(self, Workspace w) except -1
+    cdef int close(self, Scratch w) except -1
     cdef int tidy(self) except -1
 
     # The same for all
-    cdef int make_ready(self, Workspace w) except -1
-    cdef int attach(self, Workspace w, examples) except -1
-    cdef void transform(self, Workspace w, const double* move) noexcept nogil
-    cdef void store(self, Workspace w, double own) noexcept nogil
-    cdef bint try_to_store(self, Workspace w, double reach) noexcept nogil
-    cdef void make_true(self, Workspace w, int last, double* out) noexcept nogil
-    cdef open_start(self, Workspace w, points, kept)
-    cdef Py_ssize_t start_row(self, Workspace w, Py_ssize_t i) except -1
-    cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1
+    cdef int make_ready(self, Scratch w) except -1
+    cdef int attach(self, Scratch w, examples) except -1
+    cdef void transform(self, Scratch w, const double* move) noexcept nogil
+    cdef void store(self, Scratch w, Term* term, double own) noexcept nogil
+    cdef bint try_to_store(self, Term* term, double reach) noexcept nogil
+    cdef void make_true(self, Scratch w, int last, double* out) noexcept nogil
+    cdef open_start(self, Scratch w, points, kept)
+    cdef Py_ssize_t start_row(self, Scratch w, Py_ssize_t i) except -1
+    cdef int settle_start(self, Scratch w, points, Py_ssize_t i) except -1

@@ -8,10 +8,37 @@ from libc.math cimport NAN, fabs
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY
+from onlinekernels._core.run.example cimport Example, Term
 from onlinekernels._core.formulas.frame cimport (Frame, MAX_CHANNELS, frame_advance, frame_is_bad, frame_reset, frame_row, frame_store)
 
 # Stored coordinates beyond this are folded, so that sums of them stay finite.
 cdef double LARGE = 1e150
+
+
+cdef class Scratch(Memory):
+    """What a function computes on the way: of one call, and so not in the model. A kind of function adds its own."""
+
+    def __cinit__(self):
+        self.piece, self.width = Piece(), -1
+
+    cdef int make_room(self, Py_ssize_t width, Py_ssize_t nodes) except -1:
+        """Room for so many outputs, and nodes of their structure. O(width) if it is new."""
+        cdef Py_ssize_t n = max(width, 2)           # a pair of labels
+        if width == self.width:
+            return 0
+        self.sums = <double*> self.buffer(OUTPUTS, (3 + 3 * MAX_CHANNELS) * n * sizeof(double))
+        self.old.stored = self.sums + MAX_CHANNELS * n
+        self.slot_scores = self.old.stored + MAX_CHANNELS * n
+        self.slot_coefficients = self.slot_scores + MAX_CHANNELS * n
+        self.slot_products = self.slot_coefficients + 2 * n
+        self.old.labels = <int*> self.buffer(LABELS, n * sizeof(int))
+        self.nodes = <double*> self.buffer(NODES, nodes * sizeof(double))
+        self.width = width
+        return 0
+
+    cdef void let_go(self) noexcept:
+        """The call is over: hold on to nothing that was its own."""
+        self.piece.let_go()
 
 
 cdef class Function:
@@ -28,14 +55,14 @@ cdef class Function:
 
     A representation implements
 
-    `open(workspace, first, m, learning, by_slots)`
-        get ready for rows first, ..., first + m - 1 of the call's source: k(x, x) into w.own; room for m new terms if
+    `open(scratch, first, m, learning, by_slots)`
+        get ready for rows first, ..., first + m - 1 of the call's source: k(x, x) into w.piece.own; room for m new terms if
         they are to be learned. Unless by_slots is -1, all of the channels up to it may be summed up at once;
-    `evaluate(workspace, i, last, out)`
+    `evaluate(scratch, i, last, out)`
         out[channel * width + y] = the channels up to `last` at (x_i, y);
-    `add(workspace, i, t)`
+    `add(scratch, term, i, t)`
         add the term w.term, which `store` has made ready, at x_i;
-    `fold(workspace)`
+    `fold(scratch)`
         multiply the frame into what is stored and reset it;
 
     and, if a budget can take terms out again, `victim`, `expiring` and `drop`, and what exact norms need of them. For
@@ -51,27 +78,30 @@ cdef class Function:
         self.frame.channels = channels
         frame_reset(&self.frame)
 
-    cdef int make_ready(self, Workspace w) except -1:
-        """Room in a workspace for examples of this function."""
-        w.make_room(self.width, self.frame.channels, self.outputs.n_nodes)
-        return 0
+    cdef Scratch new_scratch(self):
+        """Scratch of this kind of function, for one call at a time."""
+        return Scratch()
 
-    cdef int attach(self, Workspace w, examples) except -1:
+    cdef int make_ready(self, Scratch w) except -1:
+        """Room in the scratch for what this function needs of one row. O(1), unless outputs have come."""
+        return w.make_room(self.width, self.outputs.n_nodes)
+
+    cdef int attach(self, Scratch w, examples) except -1:
         """What a call is about: an array whose rows the loop reads in place."""
-        w.source = examples
-        w.source_data = array_data(examples)
+        w.piece.source = examples
+        w.piece.source_data = array_data(examples)
         return 0
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         raise NotImplementedError
 
-    cdef void evaluate(self, Workspace w, Py_ssize_t i, int last, double* out) noexcept nogil:
+    cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
         pass
 
-    cdef void add(self, Workspace w, Py_ssize_t i, long long t) noexcept nogil:
+    cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
         pass
 
-    cdef void fold(self, Workspace w) noexcept nogil:
+    cdef void fold(self, Scratch w) noexcept nogil:
         pass
 
     cdef Py_ssize_t piece_rows(self):
@@ -82,7 +112,7 @@ cdef class Function:
         """Rows that are evaluated at a time."""
         return 256
 
-    cdef Py_ssize_t victim(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef Py_ssize_t victim(self, Scratch w, Term* term, Py_ssize_t i) noexcept nogil:
         """The slot that is given up for the term that is ready to enter with example i, NOBODY or NEWCOMER."""
         return NOBODY
 
@@ -94,50 +124,50 @@ cdef class Function:
         """The slot of a term that f may not use after example t, or NOBODY."""
         return NOBODY
 
-    cdef void drop(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+    cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil:
         """Give up a slot; the budget says what becomes of its coefficients."""
         pass
 
-    cdef void evaluate_slot(self, Workspace w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
+    cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
         """`evaluate` at the point of a slot; own: k(x, x) there."""
         pass
 
-    cdef double value_with(self, Workspace w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
+    cdef double value_with(self, Scratch w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
         """Kernel value of a slot's point with example i, which has just been evaluated."""
         return 0.0
 
-    cdef void coefficients_of(self, Workspace w, Py_ssize_t slot, int channel, double* out) noexcept nogil:
+    cdef void coefficients_of(self, Scratch w, Py_ssize_t slot, int channel, double* out) noexcept nogil:
         """True coefficients of a slot in a channel, over labels."""
         pass
 
-    cdef double square(self, Workspace w) noexcept nogil:
+    cdef double square(self, Scratch w) noexcept nogil:
         """|f|^2 anew, from all terms; nan where that is not possible, or never needed."""
         return NAN
 
-    cdef double square_over(self, Workspace w, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef double square_over(self, Scratch w, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
         """|f|^2 = sum_i a_i f(x_i), over slots."""
         cdef Py_ssize_t slot, l
         cdef double own, square = 0.0
         for slot in range(start, stop):
-            self.evaluate_slot(w, slot, 0, w.bare, &own)
-            self.coefficients_of(w, slot, 0, w.xi)
+            self.evaluate_slot(w, slot, 0, w.slot_scores, &own)
+            self.coefficients_of(w, slot, 0, w.slot_coefficients)
             for l in range(self.outputs.n):
-                square += w.xi[l] * w.bare[l]
+                square += w.slot_coefficients[l] * w.slot_scores[l]
         return square
 
     def square_from_python(self):
         """The same for kernels in Python, which may be asked between two examples only; None where it is not possible."""
         return None
 
-    cdef double descend(self, Workspace w, Py_ssize_t i, const Descent* descent) noexcept nogil:
+    cdef double descend(self, Scratch w, const Term* term, Py_ssize_t i, const Descent* descent) noexcept nogil:
         """Carry out w.term, coefficients for a step of 1, by a step of each weight's own; return the mean of these."""
         return NAN
 
-    cdef double vote(self, Workspace w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
+    cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
         """What all hypotheses since the first say together: of functions that keep every term."""
         return NAN
 
-    cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil:
         """Whether an example is small enough for the kernel's arithmetic."""
         return True
 
@@ -145,7 +175,7 @@ cdef class Function:
         """By how much a coefficient is multiplied when it is stored."""
         return 1.0
 
-    cdef int close(self, Workspace w) except -1:
+    cdef int close(self, Scratch w) except -1:
         """The piece has been learned."""
         return 0
 
@@ -155,41 +185,41 @@ cdef class Function:
 
     # ---- The frame ----------------------------------------------------------------------------
 
-    cdef void transform(self, Workspace w, const double* move) noexcept nogil:
+    cdef void transform(self, Scratch w, const double* move) noexcept nogil:
         """Transform all coefficients: P <- M P."""
         frame_advance(&self.frame, move)
         if frame_is_bad(&self.frame):
             self.fold(w)
 
-    cdef void store(self, Workspace w, double own) noexcept nogil:
+    cdef void store(self, Scratch w, Term* term, double own) noexcept nogil:
         """Coordinates of the new term, folding first if they would be too large; own: k(x, x)."""
         cdef double reach = self.reach(own)
-        if not self.try_to_store(w, reach):
+        if not self.try_to_store(term, reach):
             self.fold(w)
-            self.try_to_store(w, reach)
+            self.try_to_store(term, reach)
 
-    cdef bint try_to_store(self, Workspace w, double reach) noexcept nogil:
+    cdef bint try_to_store(self, Term* term, double reach) noexcept nogil:
         """True to stored coordinates; False if they are so large that the frame should be folded."""
-        cdef Py_ssize_t k, n = w.term.n
+        cdef Py_ssize_t k, n = term.n
         cdef double true[MAX_CHANNELS]
         cdef double one[MAX_CHANNELS]
         cdef bint small = True
         cdef int channel
         if self.frame.channels == 1:            # the same, and many labels feel the difference
             for k in range(n):
-                w.term.stored[k] = w.term.alpha[k] / self.frame.p[0][0]
-                small &= reach * fabs(w.term.stored[k]) < LARGE
+                term.stored[k] = term.alpha[k] / self.frame.p[0][0]
+                small &= reach * fabs(term.stored[k]) < LARGE
             return small
         for k in range(n):
             for channel in range(self.frame.channels):
-                true[channel] = w.term.alpha[channel * n + k]
+                true[channel] = term.alpha[channel * n + k]
             frame_store(&self.frame, true, one)
             for channel in range(self.frame.channels):
-                w.term.stored[channel * n + k] = one[channel]
+                term.stored[channel * n + k] = one[channel]
                 small &= reach * fabs(one[channel]) < LARGE
         return small
 
-    cdef void make_true(self, Workspace w, int last, double* out) noexcept nogil:
+    cdef void make_true(self, Scratch w, int last, double* out) noexcept nogil:
         """Sums of stored coordinates (w.sums) to true values: frame and label kernel."""
         cdef Py_ssize_t y
         cdef double stored[MAX_CHANNELS]
@@ -222,7 +252,9 @@ cdef class Function:
 
     def start_from(self, points, alpha, pairs, long long t):
         """Add a term alpha_i for each of some points, as the latest of t examples, under the budget; see `begin_from`."""
-        cdef Workspace w = Workspace()
+        cdef Scratch w = self.new_scratch()
+        cdef Example example = Example()
+        cdef Term* term = &example.term
         cdef Py_ssize_t i, k, slot, n, row, rows
         alpha = np.asarray(alpha, dtype=float)
         self.check_start(points, alpha, pairs)
@@ -230,38 +262,39 @@ cdef class Function:
         kept = np.arange(total) if self.keeps == "knots" else np.flatnonzero((alpha != 0).any(axis=0))
         n, rows = len(kept), len(alpha) if pairs is None else 2
         self.make_ready(w)
+        example.make_room(self.width, self.frame.channels, self.outputs.n_nodes, 0)
         points = self.open_start(w, points, kept)
         for i in range(n):
-            w.term.n = rows                     # a budget may have given the one before more
-            for k in range(w.term.n):
-                w.term.labels[k] = k if pairs is None else pairs[k, kept[i]]
-                w.term.alpha[k] = alpha[k, kept[i]] if pairs is None else (-1) ** k * alpha[0, kept[i]]
-            for k in range(w.term.n, self.frame.channels * w.term.n):
-                w.term.alpha[k] = 0.0
+            term.n = rows                       # a budget may have given the one before more
+            for k in range(term.n):
+                term.labels[k] = k if pairs is None else pairs[k, kept[i]]
+                term.alpha[k] = alpha[k, kept[i]] if pairs is None else (-1) ** k * alpha[0, kept[i]]
+            for k in range(term.n, self.frame.channels * term.n):
+                term.alpha[k] = 0.0
             row = self.start_row(w, i)
-            self.store(w, w.own[row])
-            slot = self.victim(w, row)
+            self.store(w, term, w.piece.own[row])
+            slot = self.victim(w, term, row)
             if slot == NEWCOMER:
                 continue
             if slot != NOBODY:
                 self.drop(w, slot)
             w.piece.slot = -1
-            self.add(w, row, t + kept[i] + 1 - total)
+            self.add(w, term, row, t + kept[i] + 1 - total)
             self.settle_start(w, points, i)
         slot = self.expiring(t)
         while slot != NOBODY:
             self.drop(w, slot)
             slot = self.expiring(t)
 
-    cdef open_start(self, Workspace w, points, kept):
+    cdef open_start(self, Scratch w, points, kept):
         """Open those points that are kept, without inner products; return them."""
         raise NotImplementedError
 
-    cdef Py_ssize_t start_row(self, Workspace w, Py_ssize_t i) except -1:
+    cdef Py_ssize_t start_row(self, Scratch w, Py_ssize_t i) except -1:
         """Where point i is in the piece that is open."""
         return i
 
-    cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1:
+    cdef int settle_start(self, Scratch w, points, Py_ssize_t i) except -1:
         """Point i has been added."""
         return 0
 

@@ -3,8 +3,7 @@ cimport cython
 from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.points.dictionary cimport Dictionary, Table, Tenant
 from onlinekernels._core.points.kernelrows cimport KernelRows
-from onlinekernels._core.functions.posterior cimport CHECKPOINT, Posterior
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.functions.posterior cimport CHECKPOINT, Posterior, PosteriorScratch
 
 
 cdef class InducingPoints(Tenant):
@@ -28,7 +27,7 @@ cdef class PointsPosterior(Posterior):
     cdef long long born                     # of the latest example
 
     cdef int make_room(self, Py_ssize_t n) except -1
-    cdef void read_rows(self, Workspace w, Py_ssize_t m) noexcept nogil
-    cdef Py_ssize_t find_newcomers(self, Workspace w, double* V, Py_ssize_t* joining, double* rounding) except -1
-    cdef int choose(self, Workspace w, mean, const long long* births, double rounding, unsigned char* gone) except -1
+    cdef void read_rows(self, PosteriorScratch w, Py_ssize_t m) noexcept nogil
+    cdef Py_ssize_t find_newcomers(self, PosteriorScratch w, double* V, Py_ssize_t* joining, double* rounding) except -1
+    cdef int choose(self, PosteriorScratch w, mean, const long long* births, double rounding, unsigned char* gone) except -1
     cdef keep(self, mean, covariance, kept, Py_ssize_t first)

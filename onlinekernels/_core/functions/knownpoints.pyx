@@ -13,12 +13,13 @@ from onlinekernels._core.functions.coefficients import UNBOUNDED
 from onlinekernels._core.points.dictionary cimport Dictionary, Tenant
 from onlinekernels._core.points.kernelrows cimport KernelRows
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.functions.posterior cimport CHECKPOINT, Posterior, room_for
+from onlinekernels._core.functions.posterior cimport (CHECKPOINT, INVERSE, JOINING, PRODUCTS, TOTALS, Posterior, PosteriorScratch,
+                                                       room_for)
 from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.formulas.factor import check_lower
 from onlinekernels._core.formulas.triangles cimport ok_invert_lower, ok_times_rows
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot
-from onlinekernels._core.run.workspace cimport INVERSE, JOINING, PRODUCTS, TOTALS, Workspace
+from onlinekernels._core.functions.function cimport Scratch
 
 cdef object DOUBLE = np.dtype(np.float64)
 cdef double NEAR = 1e-6         # relative: what is closer than that is the same, and the earlier one goes first
@@ -109,8 +110,8 @@ cdef class PointsPosterior(Posterior):
         self.factor = factor                    # nothing can fail any more
         return 0
 
-    cdef int attach(self, Workspace w, examples) except -1:
-        return self.rows.attach(w, examples)
+    cdef int attach(self, Scratch w, examples) except -1:
+        return self.rows.attach(w.piece, examples)
 
     cdef Py_ssize_t piece_rows(self):
         return 1 if self.takes_objects else CHECKPOINT - self.root.n % CHECKPOINT
@@ -118,10 +119,10 @@ cdef class PointsPosterior(Posterior):
     cdef Py_ssize_t rows_to_evaluate(self):
         return self.rows.rows_to_evaluate()
 
-    cdef int open_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
-        return self.rows.open(w, first, m, learning, turned)
+    cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        return self.rows.open(w.piece, first, m, learning, turned)
 
-    cdef int read(self, Workspace w, Py_ssize_t m) except -1:
+    cdef int read(self, PosteriorScratch w, Py_ssize_t m) except -1:
         if m == 1:                              # to let others go on meanwhile would take longer
             self.read_rows(w, 1)
         else:
@@ -129,7 +130,7 @@ cdef class PointsPosterior(Posterior):
                 self.read_rows(w, m)
         return 0
 
-    cdef void read_rows(self, Workspace w, Py_ssize_t m) noexcept nogil:
+    cdef void read_rows(self, PosteriorScratch w, Py_ssize_t m) noexcept nogil:
         cdef Py_ssize_t i, r, s, n = self.n, start = self.dictionary.start, room = self.capacity
         cdef Py_ssize_t* order = self.inducing.order
         cdef Py_ssize_t* pending = self.inducing.pending
@@ -140,31 +141,31 @@ cdef class PointsPosterior(Posterior):
             s = self.root.n + i
             a, K = self.a + s * room, self.K + s * CHECKPOINT
             if self.dictionary.size():
-                values = self.rows.values(w, i)
+                values = self.rows.values(w.piece, i)
                 for r in range(n):
                     a[r] = values[order[r] - start]
                 for r in range(self.root.n):
                     K[r] = values[pending[r] - start]
-            values = self.rows.own_values(w, i)
+            values = self.rows.own_values(w.piece, i)
             for r in range(i):
                 K[self.root.n + r] = values[r]
-            K[s] = w.own[i]
+            K[s] = w.piece.own[i]
         self.factor.solve_rows(self.a + self.root.n * room, room, m)
 
-    cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        return self.rows.point_is_finite(w, i)
+    cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil:
+        return self.rows.point_is_finite(w.piece, i)
 
-    cdef void admit(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef void admit(self, PosteriorScratch w, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t slot
         self.born += 1
         slot = self.dictionary.admit(w.piece, i, self.born)
-        self.rows.keep_facts(w, i, slot)
+        self.rows.keep_facts(w.piece, i, slot)
         self.dictionary.hold(slot)
         self.inducing.pending[self.root.n] = slot
         (<long long*> self.inducing.roles.data)[slot] = -1 - self.root.n
 
-    cdef int close(self, Workspace w) except -1:
-        self.rows.close(w)
+    cdef int close(self, Scratch w) except -1:
+        self.rows.close(w.piece)
         return Posterior.close(self, w)
 
     cdef int tidy(self) except -1:
@@ -173,7 +174,7 @@ cdef class PointsPosterior(Posterior):
 
     # ---- Checkpoints --------------------------------------------------------------------------
 
-    cdef int conclude(self, Workspace w) except -1:
+    cdef int conclude(self, PosteriorScratch w) except -1:
         """Take in the pending rows; let join who is new, and go who is least missed."""
         cdef Py_ssize_t i, r, first = 0, n = self.n, count, size, room
         cdef Py_ssize_t joining[CHECKPOINT]
@@ -214,7 +215,7 @@ cdef class PointsPosterior(Posterior):
         self.inducing.become(slot, n)
         return 0
 
-    cdef Py_ssize_t find_newcomers(self, Workspace w, double* V, Py_ssize_t* joining, double* rounding) except -1:
+    cdef Py_ssize_t find_newcomers(self, PosteriorScratch w, double* V, Py_ssize_t* joining, double* rounding) except -1:
         """Who joins: pivoted Cholesky of what f at the points does not determine of the pending rows: O(CHECKPOINT^3).
 
         The one that is determined least comes first, and among those that are nearly the same, the earliest. V has a row
@@ -264,7 +265,7 @@ cdef class PointsPosterior(Posterior):
                     rest[joining[r]] = -INFINITY
         return count
 
-    cdef int choose(self, Workspace w, mean, const long long* births, double rounding, unsigned char* gone) except -1:
+    cdef int choose(self, PosteriorScratch w, mean, const long long* births, double rounding, unsigned char* gone) except -1:
         """Mark which of the points of `mean` go, one after another; return how many.
 
         First those that f at all others determines: its variance given these, 1 / Q_ii with Q = K^-1, is `rounding`. Then, as
@@ -364,34 +365,36 @@ cdef class PointsPosterior(Posterior):
             rows[:, self.inducing.pending[r] - start] = pending[r, :self.outputs.n]
         return rows
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         cdef Py_ssize_t slot, l, size, start = self.dictionary.start
         cdef const double* values
+        cdef PosteriorScratch scratch
         Posterior.open(self, w, first, m, learning, by_slots)
         if not w.piece.turned:
             return 0
+        scratch = w
         size = self.dictionary.size()
-        w.totals = <double*> w.buffer(TOTALS, self.outputs.n * m * sizeof(double))
+        scratch.totals = <double*> w.buffer(TOTALS, self.outputs.n * m * sizeof(double))
         with nogil:
-            memset(w.totals, 0, self.outputs.n * m * sizeof(double))
+            memset(scratch.totals, 0, self.outputs.n * m * sizeof(double))
             for slot in range(start, self.dictionary.stop):
-                values = self.rows.slot_over_piece(w, slot)
+                values = self.rows.slot_over_piece(w.piece, slot)
                 for l in range(self.outputs.n):
-                    ok_axpy(w.coefficients[l * size + slot - start], values, w.totals + l * m, m)
+                    ok_axpy(scratch.expansion[l * size + slot - start], values, scratch.totals + l * m, m)
         return 0
 
-    cdef void evaluate_mean(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
+    cdef void evaluate_mean(self, PosteriorScratch w, Py_ssize_t i, double* out) noexcept nogil:
         cdef Py_ssize_t l, size = self.dictionary.size()
         if w.totals != NULL:
             for l in range(self.outputs.n):
                 out[l] = w.totals[l * w.piece.rows + i]
         elif size:
-            ok_times_rows(w.coefficients, size, self.outputs.n, size, self.rows.values(w, i), out)
+            ok_times_rows(w.expansion, size, self.outputs.n, size, self.rows.values(w.piece, i), out)
         else:
             for l in range(self.outputs.n):
                 out[l] = 0.0
 
-    def coordinates_of(self, Workspace w, Py_ssize_t first, Py_ssize_t m):
+    def coordinates_of(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m):
         """(k(x, x), a(x), kernel values with the pending rows) of m rows of the source of a call."""
         cdef Py_ssize_t i, j, r, n = self.n, p = self.root.n, start = self.dictionary.start
         own_array, a_array, shared_array = np.empty(m), np.zeros((m, n)), np.zeros((m, p))
@@ -400,11 +403,11 @@ cdef class PointsPosterior(Posterior):
         cdef const double* values
         for j in range(m):
             if j == 0 or self.takes_objects:    # objects come one by one
-                self.rows.open(w, first + j, 1 if self.takes_objects else m, False, False)
+                self.rows.open(w.piece, first + j, 1 if self.takes_objects else m, False, False)
             i = 0 if self.takes_objects else j
-            own[j] = w.own[i]
+            own[j] = w.piece.own[i]
             if self.dictionary.size():
-                values = self.rows.values(w, i)
+                values = self.rows.values(w.piece, i)
                 for r in range(n):
                     a[j, r] = values[self.inducing.order[r] - start]
                 for r in range(p):

@@ -1,6 +1,6 @@
 """Feature maps: examples as rows of features, whose inner products are a kernel."""
 cimport cython
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.piece cimport Piece
 
 
 cdef class FeatureMap:
@@ -11,17 +11,17 @@ cdef class FeatureMap:
     cdef readonly object dtype              # the same
     cdef Py_ssize_t row_bytes               # of a dense one
     cdef readonly str name                  # what names in the state begin with
-    cdef readonly Py_ssize_t depth          # workspaces below the call's that it needs
+    cdef readonly Py_ssize_t depth          # pieces below the call's that it needs
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1
     cdef bint grows(self) noexcept nogil
-    cdef change(self, Workspace w, Py_ssize_t first)
+    cdef change(self, Piece piece, Py_ssize_t first)
     cdef void carry_out_change(self) noexcept
-    cdef void admit(self, Workspace w) noexcept nogil
+    cdef void admit(self, Piece piece) noexcept nogil
     # The same for all
-    cdef int make_ready(self, Workspace w) except -1
-    cdef void admit_below(self, Workspace w, Py_ssize_t levels) noexcept nogil
+    cdef int make_ready(self, Piece piece) except -1
+    cdef void admit_below(self, Piece piece, Py_ssize_t levels) noexcept nogil
 
 
 @cython.final
@@ -45,7 +45,7 @@ cdef class JoinedMap(FeatureMap):
     cdef readonly FeatureMap left
     cdef readonly FeatureMap right
 
-    cdef Workspace workspace_of_right(self, Workspace w)
+    cdef Piece rows_of_right(self, Piece piece)
 
 
-cdef multiply(Workspace w, left, right, out)
+cdef multiply(Piece piece, left, right, out)

@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.formulas.vecmath cimport ok_dot, ok_scale_row, ok_widen
 from onlinekernels._core.points.sparse cimport Rows
-from onlinekernels._core.run.workspace cimport WIDENED, Workspace
+from onlinekernels._core.run.piece cimport WIDENED, Piece
 
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
@@ -23,10 +23,10 @@ cdef class FeatureMap:
         (number of features, whether rows are sparse, whether they are float32); otherwise they are float64.
     size : int
 
-    It knows nothing of weights. Who uses it calls `make_ready(w)` once for a workspace, says what the call is about
-    (w.source, and for dense rows w.source_data), and then for each piece of rows
+    It knows nothing of weights. Who uses it calls `make_ready(piece)` once, says what the call is about
+    (piece.source, and for dense rows piece.source_data), and then for each piece of rows
 
-    `map_rows(w, first, m, learning, out, stride)`
+    `map_rows(piece, first, m, learning, out, stride)`
         features of rows first, ..., first + m - 1 of the call's source into out[i * stride], ..., all `size` of them.
         out must have room for m + 1 rows. They are doubles, from products in the precision of the rows. Features of
         rows that are too large for the kernel are not finite.
@@ -34,12 +34,12 @@ cdef class FeatureMap:
     A map may choose its features by the examples that it meets. As long as it `grows()`, pieces that are learned must
     have one row, and
 
-    `change(w, first)`
+    `change(piece, first)`
         just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features change:
         then phi becomes B phi, and weights w become B w. That is prepared, and happens with
     `carry_out_change()`
         once the weights are ready for it, or there is no matrix; it cannot fail;
-    `admit(w)`
+    `admit(piece)`
         the row that was mapped last is being learned. Features of all other examples stay as they are: a new feature is 0
         for those learned before, and so is its weight.
 
@@ -53,51 +53,51 @@ cdef class FeatureMap:
         self.dtype = SINGLE if self.single else DOUBLE
         self.size = size
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
         raise NotImplementedError
 
     cdef bint grows(self) noexcept nogil:
         return False
 
-    cdef change(self, Workspace w, Py_ssize_t first):
+    cdef change(self, Piece piece, Py_ssize_t first):
         return None
 
     cdef void carry_out_change(self) noexcept:
         pass
 
-    cdef void admit(self, Workspace w) noexcept nogil:
+    cdef void admit(self, Piece piece) noexcept nogil:
         pass
 
-    cdef int make_ready(self, Workspace w) except -1:
+    cdef int make_ready(self, Piece piece) except -1:
         cdef Py_ssize_t level
         for level in range(self.depth):
-            if w.under is None:
-                w.under = Workspace()
-            w = w.under
+            if piece.under is None:
+                piece.under = Piece()
+            piece = piece.under
         return 0
 
-    cdef void admit_below(self, Workspace w, Py_ssize_t levels) noexcept nogil:
+    cdef void admit_below(self, Piece piece, Py_ssize_t levels) noexcept nogil:
         if levels:
-            self.admit_below(w.under, levels - 1)
+            self.admit_below(piece.under, levels - 1)
         else:
-            self.admit(w)
+            self.admit(piece)
 
     # ---- For Python ---------------------------------------------------------------------------
 
     def __call__(self, examples):
         """Features of all rows of an array, or of sparse rows, shape (n, size); the map learns nothing."""
-        cdef Workspace w = Workspace()
+        cdef Piece piece = Piece()
         cdef Py_ssize_t n = len(examples), first
         cdef double* out
         features = np.zeros((n + 1, self.size))
         out = <double*> array_data(features)
-        self.make_ready(w)
-        w.source = examples
+        self.make_ready(piece)
+        piece.source = examples
         if not self.sparse:
-            w.source_data = array_data(examples)
+            piece.source_data = array_data(examples)
         for first in range(0, n, 256):
-            self.map_rows(w, first, min(256, n - first), False, out + first * self.size, self.size)
+            self.map_rows(piece, first, min(256, n - first), False, out + first * self.size, self.size)
         return features[:n]
 
     def leaves(self):
@@ -161,12 +161,12 @@ cdef class LinearMap(FeatureMap):
         FeatureMap.__init__(self, examples, examples[0])
         self.factor = sqrt(scale)
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
         cdef Py_ssize_t i, k
         cdef Rows rows
         if self.sparse:
-            rows = w.source
+            rows = piece.source
             for i in range(m):
                 memset(out + i * stride, 0, self.size * sizeof(double))
                 for k in range(rows.start[first + i], rows.start[first + i + 1]):
@@ -174,9 +174,9 @@ cdef class LinearMap(FeatureMap):
             return 0
         for i in range(m):
             if self.single:
-                ok_widen(<const float*> (w.source_data + (first + i) * self.row_bytes), out + i * stride, self.size)
+                ok_widen(<const float*> (piece.source_data + (first + i) * self.row_bytes), out + i * stride, self.size)
             else:
-                memcpy(out + i * stride, w.source_data + (first + i) * self.row_bytes, self.row_bytes)
+                memcpy(out + i * stride, piece.source_data + (first + i) * self.row_bytes, self.row_bytes)
             if self.factor != 1.0:
                 ok_scale_row(out + i * stride, self.factor, self.size)
         return 0
@@ -189,7 +189,7 @@ cdef class ConstantMap(FeatureMap):
         FeatureMap.__init__(self, examples, 1)
         self.value = sqrt(value)
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
         cdef Py_ssize_t i
         for i in range(m):
@@ -197,13 +197,13 @@ cdef class ConstantMap(FeatureMap):
         return 0
 
 
-cdef multiply(Workspace w, left, right, out):
+cdef multiply(Piece piece, left, right, out):
     """left @ right into an array of doubles, by a product in the precision of `right`."""
     cdef Py_ssize_t rows = left.shape[0], columns = right.shape[1]
     if right.dtype == DOUBLE:
         np.matmul(left, right, out=out)
         return
-    product = w.array(w.buffer(WIDENED, rows * columns * 4), rows, columns, SINGLE)
+    product = piece.array(piece.buffer(WIDENED, rows * columns * 4), rows, columns, SINGLE)
     np.matmul(left, right, out=product)
     out[:] = product
 
@@ -217,11 +217,11 @@ cdef class NormalizedMap(FeatureMap):
         self.factor = sqrt(scale)
         self.depth = inner.depth
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
         cdef Py_ssize_t i
         cdef double square
-        self.inner.map_rows(w, first, m, learning, out, stride)
+        self.inner.map_rows(piece, first, m, learning, out, stride)
         for i in range(m):
             square = ok_dot(out + i * stride, out + i * stride, self.size)
             if square > 0.0:
@@ -231,14 +231,14 @@ cdef class NormalizedMap(FeatureMap):
     cdef bint grows(self) noexcept nogil:
         return self.inner.grows()
 
-    cdef change(self, Workspace w, Py_ssize_t first):
-        return self.inner.change(w, first)
+    cdef change(self, Piece piece, Py_ssize_t first):
+        return self.inner.change(piece, first)
 
     cdef void carry_out_change(self) noexcept:
         self.inner.carry_out_change()
 
-    cdef void admit(self, Workspace w) noexcept nogil:
-        self.inner.admit(w)
+    cdef void admit(self, Piece piece) noexcept nogil:
+        self.inner.admit(piece)
 
     def leaves(self):
         return self.inner.leaves()
@@ -252,26 +252,26 @@ cdef class JoinedMap(FeatureMap):
         self.left, self.right = left, right
         self.depth = left.depth + right.depth
 
-    cdef Workspace workspace_of_right(self, Workspace w):
+    cdef Piece rows_of_right(self, Piece piece):
         """What is below that of the left one, about the same rows."""
-        cdef Workspace v = w
+        cdef Piece below = piece
         cdef Py_ssize_t level
         for level in range(self.left.depth):
-            v = v.under
-        v.source, v.source_data = w.source, w.source_data
-        return v
+            below = below.under
+        below.source, below.source_data = piece.source, piece.source_data
+        return below
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
-        self.left.map_rows(w, first, m, learning, out, stride)
-        self.right.map_rows(self.workspace_of_right(w), first, m, learning, out + self.left.size, stride)
+        self.left.map_rows(piece, first, m, learning, out, stride)
+        self.right.map_rows(self.rows_of_right(piece), first, m, learning, out + self.left.size, stride)
         return 0
 
     cdef bint grows(self) noexcept nogil:
         return self.left.grows() or self.right.grows()
 
-    cdef change(self, Workspace w, Py_ssize_t first):
-        left, right = self.left.change(w, first), self.right.change(self.workspace_of_right(w), first)
+    cdef change(self, Piece piece, Py_ssize_t first):
+        left, right = self.left.change(piece, first), self.right.change(self.rows_of_right(piece), first)
         if left is None and right is None:
             return None
         change = np.eye(self.size)
@@ -285,9 +285,9 @@ cdef class JoinedMap(FeatureMap):
         self.left.carry_out_change()
         self.right.carry_out_change()
 
-    cdef void admit(self, Workspace w) noexcept nogil:
-        self.left.admit(w)
-        self.right.admit_below(w, self.left.depth)
+    cdef void admit(self, Piece piece) noexcept nogil:
+        self.left.admit(piece)
+        self.right.admit_below(piece, self.left.depth)
 
     def leaves(self):
         return self.left.leaves() + self.right.leaves()

@@ -4,7 +4,7 @@ from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.functions.maps cimport FeatureMap
 from onlinekernels._core.points.dictionary cimport Dictionary, Tenant
 from onlinekernels._core.points.kernelrows cimport CompiledRows
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.piece cimport Piece
 
 
 @cython.final
@@ -24,8 +24,8 @@ cdef class NystroemMap(FeatureMap):
     cdef bint tells_examples_apart          # Noise: an equal row is another example
 
     cdef int begin(self, origin) except -1
-    cdef Py_ssize_t twin(self, Workspace v) noexcept nogil
-    cdef double read(self, Workspace v, Py_ssize_t i, double* out) noexcept nogil
-    cdef int grow_rows(self, Workspace v, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1
-    cdef int project_rows(self, Workspace v, Py_ssize_t m, double* out, Py_ssize_t stride) except -1
+    cdef Py_ssize_t twin(self, Piece below) noexcept nogil
+    cdef double read(self, Piece below, Py_ssize_t i, double* out) noexcept nogil
+    cdef int grow_rows(self, Piece below, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1
+    cdef int project_rows(self, Piece below, Py_ssize_t m, double* out, Py_ssize_t stride) except -1
     cdef fix(self)

@@ -14,7 +14,7 @@ from onlinekernels._core.points.kernelrows cimport CompiledRows
 from onlinekernels._core.points.kernels cimport Program
 from onlinekernels._core.points.points cimport DensePoints
 from onlinekernels._core.points.sparse cimport SparsePoints
-from onlinekernels._core.run.workspace cimport FEATURES, Workspace
+from onlinekernels._core.run.piece cimport COORDINATES, Piece
 
 # Residual variances, of k(x, x), up to which a row counts as a combination of inducing points: while they come, where rounding
 # of the kernel is all that is left, and when they are fixed, so that features do not amplify that rounding. By precision.
@@ -73,116 +73,116 @@ cdef class NystroemMap(FeatureMap):
 
     # ---- Rows ---------------------------------------------------------------------------------
 
-    cdef int map_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
-        cdef Workspace v = w.under
+        cdef Piece below = piece.under
         cdef Py_ssize_t i, n
-        v.newcomer = False
+        below.joins = False
         learning = learning and self.grows()
         if learning and self.inducing.stop == 0 and not self.sparse:
-            row = w.array(<char*> w.source_data + first * self.row_bytes, 1, self.n_features, self.dtype)[0]
+            row = piece.array(<char*> piece.source_data + first * self.row_bytes, 1, self.n_features, self.dtype)[0]
             origin = self.rows.program.choose_origin(row)
             if origin is not (<DensePoints> self.inducing).origin:
                 self.successor = NystroemMap(*self.arguments)
                 self.successor.begin(origin)
                 self.carry_out_change()
-        v.source, v.source_data = w.source, w.source_data
-        self.rows.open(v, first, m, learning, False)
+        below.source, below.source_data = piece.source, piece.source_data
+        self.rows.open(below, first, m, learning, False)
         if learning and self.inducing.capacity > self.factor.room:
             self.factor = self.factor.with_room(self.inducing.capacity)
         n = self.inducing.stop
         if self.grows():
-            self.grow_rows(v, m, learning, out, stride)
+            self.grow_rows(below, m, learning, out, stride)
         else:
-            self.project_rows(v, m, out, stride)
+            self.project_rows(below, m, out, stride)
         with nogil:
             for i in range(m):
-                memset(out + i * stride + n + v.newcomer, 0, (self.size - n - v.newcomer) * sizeof(double))
+                memset(out + i * stride + n + below.joins, 0, (self.size - n - below.joins) * sizeof(double))
                 if self.scale != 1.0:
-                    ok_scale_row(out + i * stride, self.scale, n + v.newcomer)
-                if not isfinite(v.own[i] + v.piece.square[i]):          # too large for the kernel
+                    ok_scale_row(out + i * stride, self.scale, n + below.joins)
+                if not isfinite(below.own[i] + below.square[i]):          # too large for the kernel
                     out[i * stride] = NAN
         return 0
 
-    cdef double read(self, Workspace v, Py_ssize_t i, double* out) noexcept nogil:
+    cdef double read(self, Piece below, Py_ssize_t i, double* out) noexcept nogil:
         """Coordinates L^-1 k(D, x) of example i, O(n^2); return what of k(x, x) the points do not determine."""
         cdef Py_ssize_t n = self.inducing.stop
-        self.rows.values_into(v, i, out)
+        self.rows.values_into(below, i, out)
         self.factor.solve(out, 0)
-        return v.own[i] - ok_dot(out, out, n)
+        return below.own[i] - ok_dot(out, out, n)
 
-    cdef int grow_rows(self, Workspace v, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1:
+    cdef int grow_rows(self, Piece below, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1:
         """Features while points come; a row that is learned and is no combination of them has one more."""
         cdef Py_ssize_t i, n = self.inducing.stop, twin
         cdef double rest
-        v.features = <double*> v.buffer(FEATURES, (self.rows.program.depth * n + 1) * sizeof(double))
+        below.coordinates = <double*> below.buffer(COORDINATES, (self.rows.program.depth * n + 1) * sizeof(double))
         with nogil:
             for i in range(m):
-                rest = self.read(v, i, v.features)
-                memcpy(out + i * stride, v.features, n * sizeof(double))
+                rest = self.read(below, i, below.coordinates)
+                memcpy(out + i * stride, below.coordinates, n * sizeof(double))
                 if not learning:
                     continue
-                twin = self.twin(v)
+                twin = self.twin(below)
                 if twin >= 0:
                     memcpy(out + i * stride, self.factor.row(twin), n * sizeof(double))
-                elif n < self.size and rest > self.dependent * v.own[i]:
-                    v.newcomer = True
-                    out[i * stride + n] = v.features[n] = sqrt(rest)
+                elif n < self.size and rest > self.dependent * below.own[i]:
+                    below.joins = True
+                    out[i * stride + n] = below.coordinates[n] = sqrt(rest)
         return 0
 
-    cdef Py_ssize_t twin(self, Workspace v) noexcept nogil:
+    cdef Py_ssize_t twin(self, Piece below) noexcept nogil:
         """The point that is equal to the only row of a piece, or -1."""
         cdef Py_ssize_t slot
         if not self.tells_examples_apart:
             for slot in range(self.inducing.stop):
-                if self.inducing.is_at(v.piece, 0, slot):
+                if self.inducing.is_at(below, 0, slot):
                     return slot
         return -1
 
-    cdef int project_rows(self, Workspace v, Py_ssize_t m, double* out, Py_ssize_t stride) except -1:
+    cdef int project_rows(self, Piece below, Py_ssize_t m, double* out, Py_ssize_t stride) except -1:
         """Features once the points are fixed: kernel rows times the inverse of L, O(m n^2)."""
         cdef Py_ssize_t i, j, n = self.inducing.stop
-        v.features = <double*> v.buffer(FEATURES, (m + self.rows.program.depth) * n * sizeof(double))
+        below.coordinates = <double*> below.buffer(COORDINATES, (m + self.rows.program.depth) * n * sizeof(double))
         with nogil:
             for i in range(m):
-                self.rows.values_into(v, i, v.features + i * n)
+                self.rows.values_into(below, i, below.coordinates + i * n)
             if m == 1:
                 for j in range(n):
-                    out[j] = ok_dot(self.inverse_data + j * n, v.features, j + 1)
+                    out[j] = ok_dot(self.inverse_data + j * n, below.coordinates, j + 1)
         if m > 1:
-            values, features = v.array(<char*> v.features, m, n, DOUBLE), v.array(<char*> out, m, stride, DOUBLE)
+            values, features = below.array(<char*> below.coordinates, m, n, DOUBLE), below.array(<char*> out, m, stride, DOUBLE)
             with np.errstate(over="ignore", invalid="ignore"):
                 if self.single:
                     values = values.astype(SINGLE)
                 for j in range(0, n, BLOCK):            # the inverse is triangular: blocks above the diagonal are 0
                     last = min(j + BLOCK, n)
-                    multiply(v, values[:, :last], self.of_rows[j:last, :last].T, features[:, j:last])
+                    multiply(below, values[:, :last], self.of_rows[j:last, :last].T, features[:, j:last])
         return 0
 
     # ---- Points come, and are fixed -----------------------------------------------------------
 
-    cdef void admit(self, Workspace w) noexcept nogil:
+    cdef void admit(self, Piece piece) noexcept nogil:
         cdef Py_ssize_t slot, n = self.inducing.stop
-        if not w.under.newcomer:
+        if not piece.under.joins:
             return
-        w.under.newcomer = False
-        slot = self.inducing.admit(w.under.piece, 0, n + 1)
+        piece.under.joins = False
+        slot = self.inducing.admit(piece.under, 0, n + 1)
         self.inducing.hold(slot)
-        self.rows.keep_facts(w.under, 0, slot)
-        self.factor.append(w.under.features, w.under.features[n])
+        self.rows.keep_facts(piece.under, 0, slot)
+        self.factor.append(piece.under.coordinates, piece.under.coordinates[n])
 
-    cdef change(self, Workspace w, Py_ssize_t first):
+    cdef change(self, Piece piece, Py_ssize_t first):
         """When all points are there, and a row comes that is no combination of them: fix them."""
-        cdef Workspace v = w.under
+        cdef Piece below = piece.under
         cdef double rest
         self.successor = None
         if not self.grows() or self.inducing.stop < self.size:
             return None
-        v.source, v.source_data = w.source, w.source_data
-        self.rows.open(v, first, 1, False, False)
-        v.features = <double*> v.buffer(FEATURES, self.rows.program.depth * self.size * sizeof(double))
-        rest = self.read(v, 0, v.features)
-        if self.twin(v) >= 0 or not rest > self.dependent * v.own[0]:
+        below.source, below.source_data = piece.source, piece.source_data
+        self.rows.open(below, first, 1, False, False)
+        below.coordinates = <double*> below.buffer(COORDINATES, self.rows.program.depth * self.size * sizeof(double))
+        rest = self.read(below, 0, below.coordinates)
+        if self.twin(below) >= 0 or not rest > self.dependent * below.own[0]:
             return None
         return self.fix()
 

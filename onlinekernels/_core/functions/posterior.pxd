@@ -1,9 +1,8 @@
 """Posteriors: what a second-order learner knows of f, and how well."""
 cimport cython
 from onlinekernels._core.formulas.factor cimport Factor
-from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.functions.function cimport N_SHARED, Function, Scratch
 from onlinekernels._core.functions.maps cimport FeatureMap
-from onlinekernels._core.run.workspace cimport Workspace
 
 cdef enum:
     CHECKPOINT = 64     # examples from one checkpoint of the stream, where points come and go, to the next
@@ -11,6 +10,29 @@ cdef enum:
 cdef double ROUNDING
 
 cdef Py_ssize_t room_for(Py_ssize_t n) noexcept
+
+cdef enum PosteriorBuffer:
+    CROSS = N_SHARED
+    MEANS
+    FEATURES
+    TAKEN               # what is taken in at a checkpoint,
+    FUTURE              # the covariance that it leads to,
+    PRODUCTS            # products,
+    JOINING             # what those that join have in common with the others,
+    INVERSE             # and what tells who leaves
+    TOTALS
+
+
+@cython.final
+cdef class PosteriorScratch(Scratch):
+    cdef double* cross                  # (rows, CHECKPOINT): what the rows of a piece have to do with pending ones,
+    cdef double* means                  # (rows, outputs): and what was known of them at the last checkpoint
+    cdef double* features               # (rows, features)
+    cdef Py_ssize_t row                 # that was evaluated last
+    # While it predicts
+    cdef const double* expansion        # coefficients of the mean; NULL while it learns
+    cdef object expansion_array         # keeps them alive
+    cdef double* totals                 # the mean at each row of the piece, (outputs, rows); or NULL
 
 
 cdef class Posterior(Function):
@@ -37,18 +59,18 @@ cdef class Posterior(Function):
     cdef object expansion                   # coefficients of the mean as it is now; None when they are to be computed
 
     # To be implemented
-    cdef int open_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
-    cdef int read(self, Workspace w, Py_ssize_t m) except -1
-    cdef void admit(self, Workspace w, Py_ssize_t i) noexcept nogil
-    cdef int conclude(self, Workspace w) except -1
-    cdef void evaluate_mean(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil
+    cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
+    cdef int read(self, PosteriorScratch w, Py_ssize_t m) except -1
+    cdef void admit(self, PosteriorScratch w, Py_ssize_t i) noexcept nogil
+    cdef int conclude(self, PosteriorScratch w) except -1
+    cdef void evaluate_mean(self, PosteriorScratch w, Py_ssize_t i, double* out) noexcept nogil
     # The same for all
     cdef int set_room(self, Py_ssize_t capacity, Py_ssize_t width) except -1
-    cdef int relate(self, Workspace w, Py_ssize_t m) except -1
-    cdef void relate_one(self, Workspace w) noexcept nogil
-    cdef void absorb(self, Workspace w) noexcept nogil
+    cdef int relate(self, PosteriorScratch w, Py_ssize_t m) except -1
+    cdef void relate_one(self, PosteriorScratch w) noexcept nogil
+    cdef void absorb(self, PosteriorScratch w, const double* innovation, double deviation, bint counts) noexcept nogil
     cdef void doubt(self) noexcept nogil
-    cdef tuple take_in(self, Workspace w, const double* V, Py_ssize_t joining)
+    cdef tuple take_in(self, PosteriorScratch w, const double* V, Py_ssize_t joining)
     cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 
 

@@ -20,17 +20,25 @@ from libc.math cimport sqrt
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import aligned_empty, check_array
-from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.functions.maps cimport FeatureMap
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.formulas.factor import check_lower
 from onlinekernels._core.formulas.triangles cimport ok_shrink_and_subtract, ok_times_rows
 from onlinekernels._core.formulas.vecmath cimport ok_dot
-from onlinekernels._core.run.workspace cimport CROSS, FEATURES, FUTURE, MEANS, OWN, TAKEN, Workspace
+from onlinekernels._core.run.piece cimport OWN
 
 cdef object DOUBLE = np.dtype(np.float64)
 ROUNDING = 1e-12        # of variances, relative to k(x, x): less may be rounding, never joins, and cannot be told from no noise
+
+
+cdef class PosteriorScratch(Scratch):
+    """What a posterior computes on the way."""
+
+    cdef void let_go(self) noexcept:
+        Scratch.let_go(self)
+        self.expansion_array = None
 
 
 cdef class Posterior(Function):
@@ -47,16 +55,16 @@ cdef class Posterior(Function):
 
     A kind implements
 
-    `open_rows(workspace, first, m, learning, turned)`
-        get ready for some rows: k(x, x) into w.own; O(m) kernel rows, or maps;
-    `read(workspace, m)`
+    `open_rows(scratch, first, m, learning, turned)`
+        get ready for some rows: k(x, x) into w.piece.own; O(m) kernel rows, or maps;
+    `read(scratch, m)`
         coordinates and kernel values of the next m rows, which are about to be pending: O(m n^2);
-    `admit(workspace, i)`
+    `admit(scratch, i)`
         example i is pending from now on: O(1) and a copy of it;
-    `conclude(workspace)`
+    `conclude(scratch)`
         take in the pending rows, at a checkpoint: O(n^3 + CHECKPOINT n^2);
-    `evaluate_mean(workspace, i, out)`
-        the mean at example i, from w.coefficients: O(n) for each output;
+    `evaluate_mean(scratch, i, out)`
+        the mean at example i, from w.expansion: O(n) for each output;
 
     and for Python `expanded`, `coordinates_of`, `coefficients`, `state`, `check_state` and `restore`.
     """
@@ -99,32 +107,36 @@ cdef class Posterior(Function):
         """Up to the next checkpoint: O(1)."""
         return CHECKPOINT - self.root.n % CHECKPOINT
 
-    cdef int open_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         raise NotImplementedError
 
-    cdef int read(self, Workspace w, Py_ssize_t m) except -1:
+    cdef int read(self, PosteriorScratch w, Py_ssize_t m) except -1:
         raise NotImplementedError
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+    cdef Scratch new_scratch(self):
+        return PosteriorScratch()
+
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+        cdef PosteriorScratch scratch = w
         if learning:
             self.expansion = None               # of slots that may move now
             if self.root.n == CHECKPOINT:       # that one was interrupted
-                self.conclude(w)
-        self.open_rows(w, first, m, learning, by_slots >= 0)
-        w.coefficients = NULL
+                self.conclude(scratch)
+        self.open_rows(scratch, first, m, learning, by_slots >= 0)
+        scratch.expansion = scratch.totals = NULL
         if learning:
-            w.cross = <double*> w.buffer(CROSS, m * CHECKPOINT * sizeof(double))
-            w.means = <double*> w.buffer(MEANS, m * self.width * sizeof(double))
-            self.read(w, m)
-            return self.relate(w, m)
+            scratch.cross = <double*> w.buffer(CROSS, m * CHECKPOINT * sizeof(double))
+            scratch.means = <double*> w.buffer(MEANS, m * self.width * sizeof(double))
+            self.read(scratch, m)
+            return self.relate(scratch, m)
         expansion = self.expansion              # several threads may predict, and replace it by the same
         if expansion is None:
             self.expansion = expansion = np.ascontiguousarray(self.expanded())
-        w.kept_too = expansion
-        w.coefficients = <const double*> array_data(expansion)
+        scratch.expansion_array = expansion
+        scratch.expansion = <const double*> array_data(expansion)
         return 0
 
-    cdef int relate(self, Workspace w, Py_ssize_t m) except -1:
+    cdef int relate(self, PosteriorScratch w, Py_ssize_t m) except -1:
         """(S - I) a of m new rows, its products with all pending ones, and what U says of them: O(m n^2)."""
         cdef Py_ssize_t s = self.root.n, n = self.n
         if m > 1:
@@ -139,7 +151,7 @@ cdef class Posterior(Function):
             self.relate_one(w)
         return 0
 
-    cdef void relate_one(self, Workspace w) noexcept nogil:
+    cdef void relate_one(self, PosteriorScratch w) noexcept nogil:
         """The same for a single row, without numpy."""
         cdef Py_ssize_t j, s = self.root.n, n = self.n, room = self.capacity
         cdef double* a = self.a + s * room
@@ -152,57 +164,56 @@ cdef class Posterior(Function):
 
     # ---- Evaluate, absorb ---------------------------------------------------------------------
 
-    cdef void evaluate(self, Workspace w, Py_ssize_t i, int last, double* out) noexcept nogil:
+    cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
         """The mean, and while learning the variance too: the next row of L_C, up to its diagonal, O(pending rows^2)."""
         cdef Py_ssize_t r, y, s = self.root.n
-        cdef const double* cross = w.cross + i * CHECKPOINT
+        cdef const double* cross = (<PosteriorScratch> w).cross + i * CHECKPOINT
         cdef const double* K = self.K + s * CHECKPOINT
         cdef double* row = self.root.row(s)
-        if w.coefficients != NULL:
-            self.evaluate_mean(w, i, out)
+        if (<PosteriorScratch> w).expansion != NULL:
+            self.evaluate_mean(<PosteriorScratch> w, i, out)
             return
         for r in range(s):
             row[r] = 0.0
             if self.K[r * CHECKPOINT + r] != 0.0:
                 row[r] = self.fade[s - r] * (K[r] + self.fade[r + 1] * self.fade[r + 1] * cross[r])
         self.root.solve(row, 0)
-        w.row = i
+        (<PosteriorScratch> w).row = i
         w.variance = K[s] + self.fade[s + 1] * self.fade[s + 1] * cross[s] - ok_dot(row, row, s)
         if w.variance < 0.0:
             w.variance = 0.0
         ok_times_rows(self.E, CHECKPOINT, self.width, s, row, out)
         for y in range(self.width):
-            out[y] += self.fade[s + 1] * w.means[i * self.width + y]
+            out[y] += self.fade[s + 1] * (<PosteriorScratch> w).means[i * self.width + y]
 
-    cdef void absorb(self, Workspace w) noexcept nogil:
-        """The example that was evaluated is pending from now on: its innovations over w.deviation are in w.term.alpha.
+    cdef void absorb(self, PosteriorScratch w, const double* innovation, double deviation, bint counts) noexcept nogil:
+        """The example that was evaluated is pending from now on; its innovations are in units of the deviation.
 
         O(n) for each output.
         """
         cdef Py_ssize_t y, s = self.root.n
-        cdef bint counts = w.view.weight > 0.0
         self.admit(w, w.row)
         for y in range(self.width):
-            self.E[y * CHECKPOINT + s] = w.term.alpha[y] if counts else 0.0
+            self.E[y * CHECKPOINT + s] = innovation[y] if counts else 0.0
         if not counts:                          # time passes, and that is all
             memset(self.a + s * self.capacity, 0, self.n * sizeof(double))
             memset(self.b + s * self.capacity, 0, self.n * sizeof(double))
             memset(self.K + s * CHECKPOINT, 0, CHECKPOINT * sizeof(double))
             memset(self.root.row(s), 0, s * sizeof(double))
-        self.root.append(self.root.row(s), w.deviation if counts else 1.0)
+        self.root.append(self.root.row(s), deviation if counts else 1.0)
 
-    cdef void admit(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef void admit(self, PosteriorScratch w, Py_ssize_t i) noexcept nogil:
         pass
 
     # ---- Checkpoints --------------------------------------------------------------------------
 
-    cdef int close(self, Workspace w) except -1:
-        return self.conclude(w) if self.root.n == CHECKPOINT else 0
+    cdef int close(self, Scratch w) except -1:
+        return self.conclude(<PosteriorScratch> w) if self.root.n == CHECKPOINT else 0
 
-    cdef int conclude(self, Workspace w) except -1:
+    cdef int conclude(self, PosteriorScratch w) except -1:
         raise NotImplementedError
 
-    cdef tuple take_in(self, Workspace w, const double* V, Py_ssize_t joining):
+    cdef tuple take_in(self, PosteriorScratch w, const double* V, Py_ssize_t joining):
         """(U, S) as they will be with the pending rows, and with so many more coordinates: O(CHECKPOINT n^2). See `become`.
 
         V has a row for each of these: what the pending rows have in common with it, beside the others.
@@ -274,7 +285,7 @@ cdef class Posterior(Function):
 
         The covariance is k(x, z) + left(x) . right(z).
         """
-        cdef Workspace w = Workspace()
+        cdef PosteriorScratch w = self.new_scratch()
         cdef Py_ssize_t first, m, n = self.n, p = self.root.n, total = len(examples)
         s = np.arange(1, p + 1)
         late, faded = self.memory ** (p + 1), self.memory ** (0.5 * (p + 1 - s))
@@ -295,7 +306,7 @@ cdef class Posterior(Function):
                 rights.append(np.hstack([b, c]))
         return (np.vstack(lefts), np.vstack(rights)) if together else np.maximum(variance, 0.0)
 
-    cdef void evaluate_mean(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
+    cdef void evaluate_mean(self, PosteriorScratch w, Py_ssize_t i, double* out) noexcept nogil:
         pass
 
     # ---- For Python ---------------------------------------------------------------------------
@@ -383,32 +394,32 @@ cdef class WeightsPosterior(Posterior):
         self.n = map.size
         np.fill_diagonal(self.covariance[:self.n, :self.n], 1.0)
 
-    cdef int make_ready(self, Workspace w) except -1:
+    cdef int make_ready(self, Scratch w) except -1:
         Function.make_ready(self, w)
-        return self.map.make_ready(w)
+        return self.map.make_ready(w.piece)
 
-    cdef int attach(self, Workspace w, examples) except -1:
-        w.source = examples
-        w.source_data = NULL if self.map.sparse else array_data(examples)
+    cdef int attach(self, Scratch w, examples) except -1:
+        w.piece.source = examples
+        w.piece.source_data = NULL if self.map.sparse else array_data(examples)
         return 0
 
     cdef Py_ssize_t piece_rows(self):
         return 1 if self.map.grows() else CHECKPOINT - self.root.n % CHECKPOINT
 
-    cdef int open_rows(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         """Features into w.features."""
         cdef Py_ssize_t i, n = self.n
         if learning and self.map.grows():
-            change = self.map.change(w, first)
+            change = self.map.change(w.piece, first)
             if change is not None:
                 self.change_coordinates(change)
             self.map.carry_out_change()
         w.features = <double*> w.buffer(FEATURES, (m + 1) * n * sizeof(double))
-        self.map.map_rows(w, first, m, learning, w.features, n)
-        w.begin_piece(m)
-        w.own = <double*> w.buffer(OWN, m * sizeof(double))
+        self.map.map_rows(w.piece, first, m, learning, w.features, n)
+        w.piece.begin(m)
+        w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
         for i in range(m):
-            w.own[i] = ok_dot(w.features + i * n, w.features + i * n, n)
+            w.piece.own[i] = ok_dot(w.features + i * n, w.features + i * n, n)
         return 0
 
     def change_coordinates(self, change):
@@ -429,7 +440,7 @@ cdef class WeightsPosterior(Posterior):
             memcpy(self.a + i * self.capacity, a + i * n, n * sizeof(double))
             memcpy(self.b + i * self.capacity, b + i * n, n * sizeof(double))
 
-    cdef int read(self, Workspace w, Py_ssize_t m) except -1:
+    cdef int read(self, PosteriorScratch w, Py_ssize_t m) except -1:
         cdef Py_ssize_t i, s, n = self.n
         with nogil:
             for i in range(m):
@@ -438,10 +449,10 @@ cdef class WeightsPosterior(Posterior):
                 ok_times_rows(self.a, self.capacity, s + 1, n, w.features + i * n, self.K + s * CHECKPOINT)
         return 0
 
-    cdef void admit(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        self.map.admit(w)
+    cdef void admit(self, PosteriorScratch w, Py_ssize_t i) noexcept nogil:
+        self.map.admit(w.piece)
 
-    cdef int conclude(self, Workspace w) except -1:
+    cdef int conclude(self, PosteriorScratch w) except -1:
         mean, covariance = self.take_in(w, NULL, 0)
         cdef const double* U = <const double*> array_data(mean)
         cdef const double* S = <const double*> array_data(covariance)
@@ -453,10 +464,10 @@ cdef class WeightsPosterior(Posterior):
         coordinates, pending = self.mean_now()
         return (coordinates + self.coordinates[:self.root.n, :self.n].T @ pending).T[:self.outputs.n]
 
-    cdef void evaluate_mean(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
-        ok_times_rows(w.coefficients, self.n, self.outputs.n, self.n, w.features + i * self.n, out)
+    cdef void evaluate_mean(self, PosteriorScratch w, Py_ssize_t i, double* out) noexcept nogil:
+        ok_times_rows(w.expansion, self.n, self.outputs.n, self.n, w.features + i * self.n, out)
 
-    def coordinates_of(self, Workspace w, Py_ssize_t first, Py_ssize_t m):
+    def coordinates_of(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m):
         """(k(x, x), a(x), kernel values with the pending rows) of m rows of the source of a call."""
         self.open_rows(w, first, m, False, False)
         a = w.array(<char*> w.features, m, self.n, DOUBLE).copy()

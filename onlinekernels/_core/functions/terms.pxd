@@ -2,21 +2,29 @@
 cimport cython
 from onlinekernels._core.functions.coefficients cimport Coefficients
 from onlinekernels._core.points.dictionary cimport Dictionary
-from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.functions.function cimport N_SHARED, Function, Scratch
 from onlinekernels._core.points.kernelrows cimport KernelRows
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.example cimport Term
+
+cdef enum TermsBuffer:
+    TOTALS = N_SHARED
+
+
+@cython.final
+cdef class TermsScratch(Scratch):
+    cdef double* totals                 # sums over all terms for each row of the piece, (channels * width, rows); or NULL
 
 
 cdef class Terms(Function):
     cdef readonly Dictionary dictionary
     cdef readonly Coefficients terms
 
-    cdef void shrink(self, Workspace w) noexcept nogil
-    cdef void entered(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    cdef void shrink(self, Scratch w) noexcept nogil
+    cdef void entered(self, Scratch w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
 
 
 @cython.final
 cdef class KernelTerms(Terms):
     cdef readonly KernelRows rows
 
-    cdef int add_up_by_slots(self, Workspace w, int last) except -1
+    cdef int add_up_by_slots(self, TermsScratch w, int last) except -1

@@ -4,10 +4,14 @@ from libc.math cimport NAN, fabs
 from libc.string cimport memset
 from onlinekernels._core.functions.coefficients cimport Coefficients
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
-from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.points.kernelrows cimport KernelRows
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.run.workspace cimport TOTALS, Workspace
+from onlinekernels._core.run.example cimport Term
+
+
+cdef class TermsScratch(Scratch):
+    """What a sum over terms of a kernel computes on the way."""
 
 
 cdef class Terms(Function):
@@ -31,13 +35,13 @@ cdef class Terms(Function):
 
     # ---- Changing -----------------------------------------------------------------------------
 
-    cdef Py_ssize_t victim(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef Py_ssize_t victim(self, Scratch w, Term* term, Py_ssize_t i) noexcept nogil:
         """A term is as large as its largest coefficient in f."""
         cdef Py_ssize_t k
         cdef double size = 0.0
-        for k in range(w.term.n):
-            size = max(size, fabs(w.term.stored[k]))
-        return self.terms.budget.welcome(self.terms, w, i, size)
+        for k in range(term.n):
+            size = max(size, fabs(term.stored[k]))
+        return self.terms.budget.welcome(self.terms, w, term, i, size)
 
     cdef double residual(self) noexcept nogil:
         return self.terms.budget.residual
@@ -45,17 +49,17 @@ cdef class Terms(Function):
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
         return self.terms.budget.expiring(self.terms, t)
 
-    cdef void drop(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+    cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil:
         self.terms.drop(slot)
 
-    cdef void add(self, Workspace w, Py_ssize_t i, long long t) noexcept nogil:
+    cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
         cdef Py_ssize_t slot = self.dictionary.admit(w.piece, i, t)
         self.entered(w, i, slot)
-        self.terms.put(slot, &w.term)
+        self.terms.put(slot, term)
         if self.terms.budget.shrink != 1.0:
             self.shrink(w)
 
-    cdef void shrink(self, Workspace w) noexcept nogil:
+    cdef void shrink(self, Scratch w) noexcept nogil:
         """All of f becomes less."""
         cdef double scaling[MAX_CHANNELS][MAX_CHANNELS]
         memset(scaling, 0, sizeof(scaling))
@@ -63,18 +67,18 @@ cdef class Terms(Function):
         self.terms.budget.shrink = 1.0
         self.transform(w, &scaling[0][0])
 
-    cdef void entered(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef void entered(self, Scratch w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Example i has entered a slot."""
         pass
 
-    cdef void fold(self, Workspace w) noexcept nogil:
+    cdef void fold(self, Scratch w) noexcept nogil:
         if self.frame.channels == 1 and self.frame.p[0][0] == 0.0:
             self.terms.clear()                  # eta * lambda = 1 wipes the past
         else:
             self.terms.fold(&self.frame)
         frame_reset(&self.frame)
 
-    cdef void coefficients_of(self, Workspace w, Py_ssize_t slot, int channel, double* out) noexcept nogil:
+    cdef void coefficients_of(self, Scratch w, Py_ssize_t slot, int channel, double* out) noexcept nogil:
         cdef Py_ssize_t k
         cdef double stored[MAX_CHANNELS]
         cdef int j
@@ -183,19 +187,23 @@ cdef class KernelTerms(Terms):
             rows.look_at_slots()
         terms.budget.stand_on(rows)
 
-    cdef int attach(self, Workspace w, examples) except -1:
-        return self.rows.attach(w, examples)
+    cdef Scratch new_scratch(self):
+        return TermsScratch()
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        self.rows.open(w, first, m, learning, by_slots >= 0)
+    cdef int attach(self, Scratch w, examples) except -1:
+        return self.rows.attach(w.piece, examples)
+
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+        self.rows.open(w.piece, first, m, learning, by_slots >= 0)
+        (<TermsScratch> w).totals = NULL
         if w.piece.turned:
-            self.add_up_by_slots(w, by_slots)
+            self.add_up_by_slots(<TermsScratch> w, by_slots)
         return 0
 
-    cdef int close(self, Workspace w) except -1:
-        return self.rows.close(w)
+    cdef int close(self, Scratch w) except -1:
+        return self.rows.close(w.piece)
 
-    cdef int add_up_by_slots(self, Workspace w, int last) except -1:
+    cdef int add_up_by_slots(self, TermsScratch w, int last) except -1:
         """Sums of stored coefficients times kernel values, slot after slot, for all examples of a piece."""
         cdef Py_ssize_t slot, m = w.piece.rows
         cdef const double* values
@@ -204,34 +212,35 @@ cdef class KernelTerms(Terms):
         with nogil:
             memset(w.totals, 0, (last + 1) * self.width * m * sizeof(double))
             for slot in range(self.dictionary.start, self.dictionary.stop):
-                values = self.rows.slot_over_piece(w, slot)
+                values = self.rows.slot_over_piece(w.piece, slot)
                 for channel in range(last + 1):
                     self.terms.add_slot(slot, channel, values, m, w.totals + channel * self.width * m)
         return 0
 
-    cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        return self.rows.point_is_finite(w, i)
+    cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil:
+        return self.rows.point_is_finite(w.piece, i)
 
-    cdef void evaluate(self, Workspace w, Py_ssize_t i, int last, double* out) noexcept nogil:
+    cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
         cdef Py_ssize_t y
         cdef int channel
+        cdef const double* totals = (<TermsScratch> w).totals
         if self.dictionary.size() == 0:
             for y in range((last + 1) * self.width):
                 out[y] = 0.0
             return
-        if w.totals != NULL:
+        if totals != NULL:
             for y in range((last + 1) * self.width):
-                w.sums[y] = w.totals[y * w.piece.rows + i]
+                w.sums[y] = totals[y * w.piece.rows + i]
         else:
-            w.values = self.rows.values(w, i)
+            w.piece.values = self.rows.values(w.piece, i)
             for channel in range(last + 1):
-                self.terms.add_up(w.values, channel, self.outputs.n, w.sums + channel * self.width)
+                self.terms.add_up(w.piece.values, channel, self.outputs.n, w.sums + channel * self.width)
         self.make_true(w, last, out)
 
-    cdef double value_with(self, Workspace w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
-        return w.values[slot - self.dictionary.start]
+    cdef double value_with(self, Scratch w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
+        return w.piece.values[slot - self.dictionary.start]
 
-    cdef double vote(self, Workspace w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
+    cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
         """sum over all hypotheses of a Perceptron of sign(w . x), or of w . x, times what each survived.
 
         A term makes a new hypothesis: the prefix sum that ends with it.
@@ -241,24 +250,24 @@ cdef class KernelTerms(Terms):
         cdef const double* values
         if start == stop:
             return 0.0
-        values = self.rows.values(w, i)
+        values = self.rows.values(w.piece, i)
         for slot in range(start, stop):
             total += self.frame.p[0][0] * self.terms.column(slot)[0] * values[slot - start]
             survived = <double> ((self.dictionary.born(slot + 1) if slot + 1 < stop else t + 1) - self.dictionary.born(slot))
             votes += survived * (((total > 0) - (total < 0)) if signs else total)
         return votes
 
-    cdef void entered(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
-        self.rows.keep_facts(w, i, slot)
+    cdef void entered(self, Scratch w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        self.rows.keep_facts(w.piece, i, slot)
 
-    cdef void evaluate_slot(self, Workspace w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
+    cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
         cdef int channel
-        own[0] = self.rows.slot_values(w, slot)
+        own[0] = self.rows.slot_values(w.piece, slot)
         for channel in range(last + 1):
-            self.terms.add_up(w.slot_work, channel, self.outputs.n, w.sums + channel * self.width)
+            self.terms.add_up(w.piece.slot_work, channel, self.outputs.n, w.sums + channel * self.width)
         self.make_true(w, last, out)
 
-    cdef double square(self, Workspace w) noexcept nogil:
+    cdef double square(self, Scratch w) noexcept nogil:
         return self.square_over(w, self.dictionary.start, self.dictionary.stop) if self.rows.looks_back else NAN
 
     def square_from_python(self):
@@ -275,19 +284,19 @@ cdef class KernelTerms(Terms):
     cdef Py_ssize_t rows_to_evaluate(self):
         return self.rows.rows_to_evaluate()
 
-    cdef open_start(self, Workspace w, points, kept):
-        return self.rows.open_start(w, points, kept)
+    cdef open_start(self, Scratch w, points, kept):
+        return self.rows.open_start(w.piece, points, kept)
 
-    cdef Py_ssize_t start_row(self, Workspace w, Py_ssize_t i) except -1:
+    cdef Py_ssize_t start_row(self, Scratch w, Py_ssize_t i) except -1:
         """A budget that looks at newcomers sees one at a time."""
         if not self.terms.budget.looks_at_newcomers:
             return i
-        self.rows.open(w, i, 1, True, False)
-        w.values = self.rows.values(w, 0)
+        self.rows.open(w.piece, i, 1, True, False)
+        w.piece.values = self.rows.values(w.piece, 0)
         return 0
 
-    cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1:
-        return self.rows.settle_start(w, points, i)
+    cdef int settle_start(self, Scratch w, points, Py_ssize_t i) except -1:
+        return self.rows.settle_start(w.piece, points, i)
 
     def restore(self, state):
         Terms.restore(self, state)

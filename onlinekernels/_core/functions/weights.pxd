@@ -1,8 +1,16 @@
 """Functions that are weight vectors."""
 cimport cython
-from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.functions.function cimport N_SHARED, Function, Scratch
 from onlinekernels._core.functions.maps cimport FeatureMap
-from onlinekernels._core.run.workspace cimport Workspace
+
+cdef enum WeightsBuffer:
+    FEATURES = N_SHARED
+    CHANGES
+
+
+@cython.final
+cdef class WeightsScratch(Scratch):
+    cdef double* changes                # coefficients of a term in f, over labels, then those in v
 
 
 cdef class Weights(Function):
@@ -14,11 +22,11 @@ cdef class Weights(Function):
     cdef double* step_data
     cdef double first_step              # where these begin
 
-    cdef double dot(self, Workspace w, Py_ssize_t i, const double* weights) noexcept nogil
-    cdef double own_square(self, Workspace w, Py_ssize_t i) noexcept nogil
-    cdef const double* features_of(self, Workspace w, Py_ssize_t i) noexcept nogil
-    cdef void done_with_features(self, Workspace w, Py_ssize_t i) noexcept nogil
-    cdef void add_to(self, Workspace w, Py_ssize_t i, double c, double* weights) noexcept nogil
+    cdef double dot(self, Scratch w, Py_ssize_t i, const double* weights) noexcept nogil
+    cdef double own_square(self, Scratch w, Py_ssize_t i) noexcept nogil
+    cdef const double* features_of(self, Scratch w, Py_ssize_t i) noexcept nogil
+    cdef void done_with_features(self, Scratch w, Py_ssize_t i) noexcept nogil
+    cdef void add_to(self, Scratch w, Py_ssize_t i, double c, double* weights) noexcept nogil
     cdef begin(self, double scale, Py_ssize_t length)
     cdef int set_weights(self, weights, steps) except -1
 

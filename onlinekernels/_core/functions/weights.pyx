@@ -5,13 +5,14 @@ from libc.math cimport sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
-from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.functions.maps cimport FeatureMap
 from onlinekernels._core.formulas.moves cimport Descent
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.points.sparse cimport attach_rows
 from onlinekernels._core.formulas.vecmath cimport ok_adapt_steps, ok_axpy, ok_descend, ok_dot
-from onlinekernels._core.run.workspace cimport DENSE_ROW, FEATURES, OWN, Workspace
+from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.piece cimport DENSE_ROW, OWN
 
 
 cdef void cut_largest(double* eta, const double* x, double curvature, Py_ssize_t n) noexcept nogil:
@@ -32,6 +33,10 @@ cdef void cut_largest(double* eta, const double* x, double curvature, Py_ssize_t
         part = curvature * eta[j] * x[j] * x[j]
         if part > level:
             eta[j] *= level / part
+
+
+cdef class WeightsScratch(Scratch):
+    """What weights compute on the way."""
 
 
 cdef class Weights(Function):
@@ -64,35 +69,42 @@ cdef class Weights(Function):
         self.steps, self.step_data = steps, step_data
         return 0
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+    cdef Scratch new_scratch(self):
+        return WeightsScratch()
+
+    cdef int make_ready(self, Scratch w) except -1:
+        (<WeightsScratch> w).changes = <double*> w.buffer(CHANGES, 2 * self.width * sizeof(double))
+        return Function.make_ready(self, w)
+
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         cdef Py_ssize_t i
-        w.begin_piece(m)
-        w.piece.x = w.source_data + first * self.n_features * sizeof(double)
-        w.own = <double*> w.buffer(OWN, m * sizeof(double))
+        w.piece.begin(m)
+        w.piece.x = w.piece.source_data + first * self.n_features * sizeof(double)
+        w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
         with nogil:
             for i in range(m):
-                w.own[i] = self.scale * self.own_square(w, i)
+                w.piece.own[i] = self.scale * self.own_square(w, i)
         return 0
 
-    cdef double dot(self, Workspace w, Py_ssize_t i, const double* weights) noexcept nogil:
+    cdef double dot(self, Scratch w, Py_ssize_t i, const double* weights) noexcept nogil:
         """<weights, x_i>."""
         return ok_dot(weights, <const double*> w.piece.x + i * self.length, self.length)
 
-    cdef double own_square(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef double own_square(self, Scratch w, Py_ssize_t i) noexcept nogil:
         return self.dot(w, i, <const double*> w.piece.x + i * self.length)
 
-    cdef const double* features_of(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef const double* features_of(self, Scratch w, Py_ssize_t i) noexcept nogil:
         """x_i with all its zeros, until `done_with_features`."""
         return <const double*> w.piece.x + i * self.length
 
-    cdef void done_with_features(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef void done_with_features(self, Scratch w, Py_ssize_t i) noexcept nogil:
         pass
 
-    cdef void add_to(self, Workspace w, Py_ssize_t i, double c, double* weights) noexcept nogil:
+    cdef void add_to(self, Scratch w, Py_ssize_t i, double c, double* weights) noexcept nogil:
         """weights += c x_i."""
         ok_axpy(c, <const double*> w.piece.x + i * self.length, weights, self.length)
 
-    cdef void evaluate(self, Workspace w, Py_ssize_t i, int last, double* out) noexcept nogil:
+    cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
         cdef Py_ssize_t y
         cdef int channel
         for channel in range(last + 1):
@@ -104,43 +116,45 @@ cdef class Weights(Function):
     cdef double reach(self, double own) noexcept nogil:
         return sqrt(own) if own > 1.0 else 1.0
 
-    cdef void add(self, Workspace w, Py_ssize_t i, long long t) noexcept nogil:
+    cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
         cdef Py_ssize_t k
         cdef int channel
         cdef double c
         for channel in range(self.frame.channels):
-            for k in range(w.term.n):
-                c = w.term.stored[channel * w.term.n + k]
+            for k in range(term.n):
+                c = term.stored[channel * term.n + k]
                 if c != 0.0:
-                    self.add_to(w, i, c, self.data + (channel * self.width + w.term.labels[k]) * self.length)
+                    self.add_to(w, i, c, self.data + (channel * self.width + term.labels[k]) * self.length)
 
-    cdef double descend(self, Workspace w, Py_ssize_t i, const Descent* descent) noexcept nogil:
+    cdef double descend(self, Scratch w, const Term* term, Py_ssize_t i, const Descent* descent) noexcept nogil:
         """SMD, V 2.2; steps that would together overshoot an example's minimum are cut."""
         cdef Py_ssize_t j, l, k, n = self.length, labels = self.outputs.n
         cdef const double* x = self.features_of(w, i)
+        cdef double* f_change = (<WeightsScratch> w).changes
+        cdef double* v_change = f_change + self.width
         cdef double* eta
         cdef double reached, total = 0.0
         if self.frame.channels > 2:             # the average has moved the frame
             self.fold(w)
         for l in range(labels):
-            w.xi[l] = w.chi[l] = 0.0
-        for k in range(w.term.n):
-            w.xi[w.term.labels[k]], w.chi[w.term.labels[k]] = w.term.alpha[k], w.term.alpha[w.term.n + k]
+            f_change[l] = v_change[l] = 0.0
+        for k in range(term.n):
+            f_change[term.labels[k]], v_change[term.labels[k]] = term.alpha[k], term.alpha[term.n + k]
         for l in range(labels):
             eta = self.step_data + l * n
             reached = descent.curvature * self.scale * ok_adapt_steps(
-                x, self.data + l * n, self.data + (self.width + l) * n, eta, w.xi[l], descent.regularization,
+                x, self.data + l * n, self.data + (self.width + l) * n, eta, f_change[l], descent.regularization,
                 self.scale * descent.meta_rate, n)
             if reached > 1.0:
                 cut_largest(eta, x, descent.curvature * self.scale, n)
-            ok_descend(x, self.data + l * n, self.data + (self.width + l) * n, eta, w.xi[l], w.chi[l],
+            ok_descend(x, self.data + l * n, self.data + (self.width + l) * n, eta, f_change[l], v_change[l],
                        descent.regularization, descent.memory, n)
             for j in range(n):
                 total += eta[j]
         self.done_with_features(w, i)
         return total / (labels * n)
 
-    cdef void fold(self, Workspace w) noexcept nogil:
+    cdef void fold(self, Scratch w) noexcept nogil:
         cdef Py_ssize_t j, size = self.width * self.length
         cdef int channel
         cdef double stored[MAX_CHANNELS]
@@ -215,50 +229,50 @@ cdef class Weights(Function):
 cdef class SparseWeights(Weights):
     """The same on sparse rows."""
 
-    cdef int attach(self, Workspace w, examples) except -1:
-        w.source = examples
+    cdef int attach(self, Scratch w, examples) except -1:
+        w.piece.source = examples
         return 0
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         cdef Py_ssize_t i
-        w.begin_piece(m)
-        attach_rows(w.piece, w.source, first)
+        w.piece.begin(m)
+        attach_rows(w.piece, w.piece.source, first)
         if self.steps is not None:
-            w.dense_row = <double*> w.buffer(DENSE_ROW, self.length * sizeof(double))
-        w.own = <double*> w.buffer(OWN, m * sizeof(double))
+            w.piece.dense_row = <double*> w.piece.buffer(DENSE_ROW, self.length * sizeof(double))
+        w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
         for i in range(m):
-            w.own[i] = self.scale * self.own_square(w, i)
+            w.piece.own[i] = self.scale * self.own_square(w, i)
         return 0
 
-    cdef double dot(self, Workspace w, Py_ssize_t i, const double* weights) noexcept nogil:
+    cdef double dot(self, Scratch w, Py_ssize_t i, const double* weights) noexcept nogil:
         cdef Py_ssize_t k
         cdef double total = 0.0
         for k in range(w.piece.start[i], w.piece.start[i + 1]):
             total += w.piece.value[k] * weights[w.piece.index[k]]
         return total
 
-    cdef double own_square(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef double own_square(self, Scratch w, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t k
         cdef double square = 0.0
         for k in range(w.piece.start[i], w.piece.start[i + 1]):
             square += w.piece.value[k] * w.piece.value[k]
         return square
 
-    cdef void add_to(self, Workspace w, Py_ssize_t i, double c, double* weights) noexcept nogil:
+    cdef void add_to(self, Scratch w, Py_ssize_t i, double c, double* weights) noexcept nogil:
         cdef Py_ssize_t k
         for k in range(w.piece.start[i], w.piece.start[i + 1]):
             weights[w.piece.index[k]] += c * w.piece.value[k]
 
-    cdef const double* features_of(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef const double* features_of(self, Scratch w, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t k
         for k in range(w.piece.start[i], w.piece.start[i + 1]):
-            w.dense_row[w.piece.index[k]] = w.piece.value[k]
-        return w.dense_row
+            w.piece.dense_row[w.piece.index[k]] = w.piece.value[k]
+        return w.piece.dense_row
 
-    cdef void done_with_features(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef void done_with_features(self, Scratch w, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t k
         for k in range(w.piece.start[i], w.piece.start[i + 1]):
-            w.dense_row[w.piece.index[k]] = 0.0
+            w.piece.dense_row[w.piece.index[k]] = 0.0
 
 
 cdef class MappedWeights(Weights):
@@ -277,15 +291,14 @@ cdef class MappedWeights(Weights):
         self.map = map
         self.begin(1.0, map.size)
 
-    cdef int make_ready(self, Workspace w) except -1:
-        Function.make_ready(self, w)
-        self.map.make_ready(w)
-        return 0
+    cdef int make_ready(self, Scratch w) except -1:
+        Weights.make_ready(self, w)
+        return self.map.make_ready(w.piece)
 
-    cdef int attach(self, Workspace w, examples) except -1:
-        w.source = examples
+    cdef int attach(self, Scratch w, examples) except -1:
+        w.piece.source = examples
         if not self.map.sparse:
-            w.source_data = array_data(examples)
+            w.piece.source_data = array_data(examples)
         return 0
 
     cdef Py_ssize_t piece_rows(self):
@@ -295,28 +308,28 @@ cdef class MappedWeights(Weights):
     cdef Py_ssize_t rows_to_evaluate(self):
         return max(8, min(256, (1 << 16) // self.length))
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         cdef Py_ssize_t i
         cdef double* features
         if learning and self.map.grows():
-            change, steps = self.map.change(w, first), self.steps
+            change, steps = self.map.change(w.piece, first), self.steps
             if change is not None:
                 if steps is not None:           # a mean over the old features that a new one is made of
                     steps = np.ascontiguousarray(np.where(change.any(axis=1), steps @ (change**2).T, self.first_step))
                 self.set_weights(np.ascontiguousarray(self.weights @ change.T), steps)
             self.map.carry_out_change()
         features = <double*> w.buffer(FEATURES, (m + 1) * self.length * sizeof(double))
-        self.map.map_rows(w, first, m, learning, features, self.length)
-        w.begin_piece(m)
+        self.map.map_rows(w.piece, first, m, learning, features, self.length)
+        w.piece.begin(m)
         w.piece.x = <const char*> features
-        w.own = <double*> w.buffer(OWN, m * sizeof(double))
+        w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
         with nogil:
             for i in range(m):
-                w.own[i] = self.own_square(w, i)
+                w.piece.own[i] = self.own_square(w, i)
         return 0
 
-    cdef void transform(self, Workspace w, const double* move) noexcept nogil:
-        self.map.admit(w)                       # this example is learned
+    cdef void transform(self, Scratch w, const double* move) noexcept nogil:
+        self.map.admit(w.piece)                       # this example is learned
         Function.transform(self, w, move)
 
     def take_map(self, MappedWeights other):

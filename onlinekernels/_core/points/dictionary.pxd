@@ -1,6 +1,6 @@
 """Dictionaries: the points that functions stand on, in slots, and tables of numbers per slot."""
 cimport cython
-from onlinekernels._core.run.workspace cimport Piece, Workspace
+from onlinekernels._core.run.piece cimport Piece
 
 
 cdef struct Aged:
@@ -62,17 +62,17 @@ cdef class Dictionary:
     cdef bint needs_l1
 
     # To be implemented
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
-    cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
+    cdef void place(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef const char* point(self, Py_ssize_t slot) noexcept nogil
-    cdef bint is_at(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    cdef bint is_at(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef double square_of(self, Py_ssize_t slot) noexcept nogil
     cdef double tilt_of(self, Py_ssize_t slot) noexcept nogil
-    cdef void slot_row(self, Workspace w, Py_ssize_t slot) noexcept nogil
+    cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil
     # Where it makes sense
     cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1
     cdef void move_points(self) noexcept
-    cdef void mix(self, const Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil
+    cdef void mix(self, Piece piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil
 
     # The same for all
     @cython.final
@@ -80,11 +80,11 @@ cdef class Dictionary:
     @cython.final
     cdef long long born(self, Py_ssize_t slot) noexcept nogil
     @cython.final
-    cdef Py_ssize_t admit(self, Piece* piece, Py_ssize_t i, long long t) noexcept nogil
+    cdef Py_ssize_t admit(self, Piece piece, Py_ssize_t i, long long t) noexcept nogil
     @cython.final
-    cdef void patch(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    cdef void patch(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     @cython.final
-    cdef void blend(self, Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil
+    cdef void blend(self, Piece piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil
     @cython.final
     cdef void hold(self, Py_ssize_t slot) noexcept nogil
     @cython.final

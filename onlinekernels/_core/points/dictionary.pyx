@@ -229,7 +229,7 @@ cdef class Dictionary:
 
     # ---- Points come and go -------------------------------------------------------------------
 
-    cdef Py_ssize_t admit(self, Piece* piece, Py_ssize_t i, long long t) noexcept nogil:
+    cdef Py_ssize_t admit(self, Piece piece, Py_ssize_t i, long long t) noexcept nogil:
         """The slot of example i, which is placed there unless a function before has seen to it; room has been reserved."""
         cdef Py_ssize_t slot = piece.slot
         cdef int* holders = <int*> self.holders.data
@@ -250,7 +250,7 @@ cdef class Dictionary:
         piece.slot = slot
         return slot
 
-    cdef void patch(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef void patch(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Show example i, now in a slot, to the later examples of its piece."""
         cdef Py_ssize_t row, rows = piece.rows, stride = piece.stride, column = slot - piece.first
         if piece.inner != NULL and piece.narrow:
@@ -263,7 +263,7 @@ cdef class Dictionary:
             for row in range(i + 1, rows):
                 piece.l1[row * stride + column] = piece.own_l1[i * rows + row]
 
-    cdef void blend(self, Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
+    cdef void blend(self, Piece piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
         """Move the point of a slot by this share of the way to that of another one (if that is negative, to example i).
 
         Inner products are linear, so later examples of the piece see a combination of two columns. Only for points that
@@ -413,18 +413,18 @@ cdef class Dictionary:
         """Rows that are evaluated at a time; with few features the inner products should stay in the cache."""
         return max(8, min(MOST_ROWS, (1 << (21 if self.n_features >= 64 else 17)) // max(1, self.size())))
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         """Compute at once what a loop over rows first, ..., first + m - 1 of the call's source needs.
 
         `turned`: inner products may come the other way round, a row for each slot.
         """
         raise NotImplementedError
 
-    cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef void place(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Copy example i into a slot."""
         pass
 
-    cdef void mix(self, const Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
+    cdef void mix(self, Piece piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
         """The point's own part of `blend`."""
         pass
 
@@ -432,7 +432,7 @@ cdef class Dictionary:
         """A point as kernels take it that look at coordinates; NULL if there are none."""
         return NULL
 
-    cdef bint is_at(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef bint is_at(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Whether example i is, bit for bit, the point of a slot: O(n_features), or O(nnz)."""
         return False
 
@@ -444,8 +444,8 @@ cdef class Dictionary:
         """<origin, x> about the origin."""
         return 0.0
 
-    cdef void slot_row(self, Workspace w, Py_ssize_t slot) noexcept nogil:
-        """Inner products of a slot's own point with all slots in use, into w.slot_inner, distances into w.slot_l1."""
+    cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil:
+        """Inner products of a slot's own point with all slots in use, into piece.slot_inner, distances into piece.slot_l1."""
         pass
 
     cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1:

@@ -10,16 +10,15 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.points.dictionary cimport Dictionary
 from onlinekernels._core.points.kernels cimport MAX_OPS, SQUARE, TILT, Program
 from onlinekernels._core.formulas.vecmath cimport ok_distance_row, ok_widen
-from onlinekernels._core.run.workspace cimport (DENSE_ROW, FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, WIDENED, WORK, Piece,
-                                            Workspace)
+from onlinekernels._core.run.piece cimport DENSE_ROW, FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, WIDENED, WORK, Piece
 
 
-cdef inline const double* as_doubles(Workspace w, const char* numbers, Py_ssize_t place, Py_ssize_t n) noexcept nogil:
+cdef inline const double* as_doubles(Piece piece, const char* numbers, Py_ssize_t place, Py_ssize_t n) noexcept nogil:
     """n numbers of a piece from a place on, widened if they are float32; NULL if there are none."""
-    if numbers == NULL or not w.piece.narrow:
+    if numbers == NULL or not piece.narrow:
         return NULL if numbers == NULL else <const double*> numbers + place
-    ok_widen(<const float*> numbers + place, w.widened, n)
-    return w.widened
+    ok_widen(<const float*> numbers + place, piece.widened, n)
+    return piece.widened
 
 
 cdef class KernelRows:
@@ -31,11 +30,11 @@ cdef class KernelRows:
 
     A kind implements
 
-    `attach(workspace, examples)`
+    `attach(piece, examples)`
         what a call is about;
-    `open(workspace, first, m, learning, turned)`
-        get ready for rows first, ..., first + m - 1 of it: k(x, x) into w.own, room for m points if they are to be learned;
-    `values(workspace, i)`
+    `open(piece, first, m, learning, turned)`
+        get ready for rows first, ..., first + m - 1 of it: k(x, x) into piece.own, room for m points if they are to be learned;
+    `values(piece, i)`
         kernel values of example i with the slots in use, valid until the next call;
 
     and may implement `own_values` (with the examples of its piece), `slot_over_piece` and `slot_values` (of a slot's point
@@ -53,39 +52,39 @@ cdef class KernelRows:
         """k(x, x) will be needed of examples that are only predicted, too."""
         self.evaluates_own = True
 
-    cdef int attach(self, Workspace w, examples) except -1:
+    cdef int attach(self, Piece piece, examples) except -1:
         raise NotImplementedError
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         raise NotImplementedError
 
-    cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:
         return NULL
 
-    cdef const double* own_values(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef const double* own_values(self, Piece piece, Py_ssize_t i) noexcept nogil:
         """Kernel values of example i with all examples of its piece; NULL if the piece has only one."""
         return NULL
 
-    cdef const double* slot_over_piece(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+    cdef const double* slot_over_piece(self, Piece piece, Py_ssize_t slot) noexcept nogil:
         """Kernel values of a slot's point with the examples of a piece that is turned."""
         return NULL
 
-    cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil:
-        """Kernel values of a slot's point with the slots in use, into w.slot_work; return k(x, x) there."""
+    cdef double slot_values(self, Piece piece, Py_ssize_t slot) noexcept nogil:
+        """Kernel values of a slot's point with the slots in use, into piece.slot_work; return k(x, x) there."""
         return 0.0
 
-    cdef void newcomers_values(self, Workspace w, Py_ssize_t slot, double own, double* out) noexcept nogil:
+    cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
         """Kernel values of the point in a slot, the latest example, with the slots in use; own: with itself.
 
         They do not depend on where the slots are, nor on the piece: `values_between` gives the same bits.
         """
         pass
 
-    cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef void keep_facts(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Example i has entered a slot."""
         pass
 
-    cdef void distances(self, Workspace w, Py_ssize_t i, double rate, double* out) noexcept nogil:
+    cdef void distances(self, Piece piece, Py_ssize_t i, double rate, double* out) noexcept nogil:
         """rate |x - z|^2 of example i and the points of all slots in use, for kernels on inner products."""
         pass
 
@@ -93,19 +92,19 @@ cdef class KernelRows:
         """The point of a slot is another one now."""
         pass
 
-    cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef bint point_is_finite(self, Piece piece, Py_ssize_t i) noexcept nogil:
         """Whether an example is small enough for the kernel's arithmetic."""
         return True
 
-    cdef int close(self, Workspace w) except -1:
+    cdef int close(self, Piece piece) except -1:
         """The piece has been learned."""
         return 0
 
-    cdef open_start(self, Workspace w, points, kept):
+    cdef open_start(self, Piece piece, points, kept):
         """Open those points of another model that are kept, without inner products; return them."""
         raise NotImplementedError
 
-    cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1:
+    cdef int settle_start(self, Piece piece, points, Py_ssize_t i) except -1:
         """Point i has been added."""
         return 0
 
@@ -144,145 +143,141 @@ cdef class CompiledRows(KernelRows):
         self.facts = dictionary.new_table(program.n_facts)
         dictionary.ask_for(program.needs_inner, program.needs_l1)
 
-    cdef int attach(self, Workspace w, examples) except -1:
-        w.source = examples
-        w.source_data = array_data(examples) if isinstance(examples, np.ndarray) else NULL
+    cdef int attach(self, Piece piece, examples) except -1:
+        piece.source = examples
+        piece.source_data = array_data(examples) if isinstance(examples, np.ndarray) else NULL
         return 0
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         cdef Py_ssize_t room
-        self.dictionary.open(w, first, m, learning, turned)
-        w.facts = <double*> w.buffer(FACTS, self.program.n_facts * m * sizeof(double))
-        w.own = <double*> w.buffer(OWN, m * sizeof(double))
-        room = max(w.piece.stride, m)
-        w.work = <double*> w.buffer(WORK, self.program.depth * room * sizeof(double))
-        if w.piece.narrow:
-            w.widened = <double*> w.buffer(WIDENED, room * sizeof(double))
+        self.dictionary.open(piece, first, m, learning, turned)
+        piece.facts = <double*> piece.buffer(FACTS, self.program.n_facts * m * sizeof(double))
+        piece.own = <double*> piece.buffer(OWN, m * sizeof(double))
+        room = max(piece.stride, m)
+        piece.work = <double*> piece.buffer(WORK, self.program.depth * room * sizeof(double))
+        if piece.narrow:
+            piece.widened = <double*> piece.buffer(WIDENED, room * sizeof(double))
         if self.evaluates_slots:
-            self.make_slot_room(w, room)
+            self.make_slot_room(piece, room)
         if m == 1:
-            self.find_facts(w)                  # to let others go on meanwhile would take longer
+            self.find_facts(piece)                  # to let others go on meanwhile would take longer
         else:
             with nogil:
-                self.find_facts(w)
+                self.find_facts(piece)
         return 0
 
-    cdef void find_facts(self, Workspace w) noexcept nogil:
+    cdef void find_facts(self, Piece piece) noexcept nogil:
         """What the kernel wants to know of the examples of a piece, and k(x, x)."""
-        cdef Py_ssize_t i, m = w.piece.rows, size = self.dictionary.n_features * (4 if self.program.single else 8)
+        cdef Py_ssize_t i, m = piece.rows, size = self.dictionary.n_features * (4 if self.program.single else 8)
         cdef const char* x
         for i in range(m):
-            x = NULL if w.piece.x == NULL else w.piece.x + i * size
-            w.own[i] = self.program.facts_from(x, w.piece.square[i], w.piece.tilt[i], w.facts + i, m)
+            x = NULL if piece.x == NULL else piece.x + i * size
+            piece.own[i] = self.program.facts_from(x, piece.square[i], piece.tilt[i], piece.facts + i, m)
 
-    cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        self.values_into(w, i, w.work)
-        return w.work
+    cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:
+        self.values_into(piece, i, piece.work)
+        return piece.work
 
-    cdef void values_into(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
+    cdef void values_into(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil:
         """The same elsewhere; out: room for as many numbers as the program is deep, times the slots in use."""
-        cdef Piece* piece = w.piece
         cdef Py_ssize_t start = self.dictionary.start, n = self.dictionary.stop - start
         cdef Py_ssize_t place = i * piece.stride + start - piece.first
         cdef double* facts = <double*> self.facts.data
-        cdef const double* inner = as_doubles(w, piece.inner, place, n)
+        cdef const double* inner = as_doubles(piece, piece.inner, place, n)
         cdef const char* x = NULL
         if piece.x != NULL:
             x = piece.x + i * (self.dictionary.n_features * (4 if self.program.single else 8))
-        self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place, x, w.facts + i, piece.rows,
+        self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place, x, piece.facts + i, piece.rows,
                          self.dictionary.point(start), facts + start, self.facts.capacity, n, out)
 
-    cdef const double* own_values(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        cdef Piece* piece = w.piece
+    cdef const double* own_values(self, Piece piece, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t m = piece.rows, place = i * m
         cdef const double* inner
         cdef const char* x = NULL
         if m == 1:
             return NULL
-        inner = as_doubles(w, piece.own_inner, place, m)
+        inner = as_doubles(piece, piece.own_inner, place, m)
         if piece.x != NULL:
             x = piece.x + i * (self.dictionary.n_features * (4 if self.program.single else 8))
-        self.program.row(inner, NULL if piece.own_l1 == NULL else piece.own_l1 + place, x, w.facts + i, m, piece.x, w.facts,
-                         m, m, w.work)
-        w.work[i] = w.own[i]                    # the same example: noise counts
-        return w.work
+        self.program.row(inner, NULL if piece.own_l1 == NULL else piece.own_l1 + place, x, piece.facts + i, m, piece.x, piece.facts,
+                         m, m, piece.work)
+        piece.work[i] = piece.own[i]                    # the same example: noise counts
+        return piece.work
 
-    cdef const double* slot_over_piece(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+    cdef const double* slot_over_piece(self, Piece piece, Py_ssize_t slot) noexcept nogil:
         """A kernel is symmetric: a slot's row over the examples takes the place of an example's row over the slots."""
-        cdef Piece* piece = w.piece
         cdef Py_ssize_t m = piece.rows
-        cdef const double* row = as_doubles(w, piece.inner, (slot - self.dictionary.start) * piece.stride, m)
+        cdef const double* row = as_doubles(piece, piece.inner, (slot - self.dictionary.start) * piece.stride, m)
         self.program.row(row, NULL, self.dictionary.point(slot), <double*> self.facts.data + slot, self.facts.capacity, piece.x,
-                         w.facts, m, m, w.work)
-        return w.work
+                         piece.facts, m, m, piece.work)
+        return piece.work
 
-    cdef bint point_is_finite(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        return isfinite(w.piece.square[i])
+    cdef bint point_is_finite(self, Piece piece, Py_ssize_t i) noexcept nogil:
+        return isfinite(piece.square[i])
 
-    cdef void keep_facts(self, Workspace w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef void keep_facts(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t fact
         for fact in range(self.program.n_facts):
-            (<double*> self.facts.data)[fact * self.facts.capacity + slot] = w.facts[fact * w.piece.rows + i]
+            (<double*> self.facts.data)[fact * self.facts.capacity + slot] = piece.facts[fact * piece.rows + i]
 
-    cdef void distances(self, Workspace w, Py_ssize_t i, double rate, double* out) noexcept nogil:
-        cdef Piece* piece = w.piece
+    cdef void distances(self, Piece piece, Py_ssize_t i, double rate, double* out) noexcept nogil:
         cdef Py_ssize_t start = self.dictionary.start, n = self.dictionary.stop - start
         cdef Py_ssize_t place = i * piece.stride + start - piece.first
         cdef const double* inner = <const double*> piece.inner + place
         if piece.narrow:
-            ok_widen(<const float*> piece.inner + place, w.widened, n)
-            inner = w.widened
+            ok_widen(<const float*> piece.inner + place, piece.widened, n)
+            inner = piece.widened
         ok_distance_row(inner, <double*> self.facts.data + SQUARE * self.facts.capacity + start,
-                        w.facts[SQUARE * piece.rows + i], rate, out, n)
+                        piece.facts[SQUARE * piece.rows + i], rate, out, n)
 
     cdef void point_moved(self, Py_ssize_t slot) noexcept nogil:
         self.program.facts_from(self.dictionary.point(slot), self.dictionary.square_of(slot), self.dictionary.tilt_of(slot),
                                 <double*> self.facts.data + slot, self.facts.capacity)
 
-    cdef double slot_values(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+    cdef double slot_values(self, Piece piece, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t start = self.dictionary.start, capacity = self.facts.capacity
         cdef double* facts = <double*> self.facts.data
         cdef const char* x = self.dictionary.point(slot)
         cdef double unused[2 * MAX_OPS]         # two, and one for each NORMALIZE
         cdef double own
-        self.dictionary.slot_row(w, slot)
-        self.program.row(w.slot_inner, w.slot_l1, x, facts + slot, capacity, self.dictionary.point(start), facts + start,
-                         capacity, self.dictionary.size(), w.slot_work)
+        self.dictionary.slot_row(piece, slot)
+        self.program.row(piece.slot_inner, piece.slot_l1, x, facts + slot, capacity, self.dictionary.point(start), facts + start,
+                         capacity, self.dictionary.size(), piece.slot_work)
         own = self.program.facts_from(x, facts[SQUARE * capacity + slot], facts[TILT * capacity + slot], unused, 1)
-        w.slot_work[slot - start] = own         # the same example: noise counts
+        piece.slot_work[slot - start] = own         # the same example: noise counts
         return own
 
-    cdef void newcomers_values(self, Workspace w, Py_ssize_t slot, double own, double* out) noexcept nogil:
-        self.slot_values(w, slot)
-        memcpy(out, w.slot_work, self.dictionary.size() * sizeof(double))
+    cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
+        self.slot_values(piece, slot)
+        memcpy(out, piece.slot_work, self.dictionary.size() * sizeof(double))
 
     def values_between(self):
-        cdef Workspace w = Workspace()
+        cdef Piece piece = Piece()
         cdef Py_ssize_t i, n = self.dictionary.size()
         cdef double[:, ::1] values
         result = np.empty((n, n))
         if n:
             values = result
-            self.make_slot_room(w, n)
-            w.dense_row = <double*> w.buffer(DENSE_ROW, self.dictionary.n_features * sizeof(double))
+            self.make_slot_room(piece, n)
+            piece.dense_row = <double*> piece.buffer(DENSE_ROW, self.dictionary.n_features * sizeof(double))
             with nogil:
                 for i in range(n):
-                    self.slot_values(w, self.dictionary.start + i)
-                    memcpy(&values[i, 0], w.slot_work, n * sizeof(double))
+                    self.slot_values(piece, self.dictionary.start + i)
+                    memcpy(&values[i, 0], piece.slot_work, n * sizeof(double))
         return result
 
-    cdef int make_slot_room(self, Workspace w, Py_ssize_t room) except -1:
+    cdef int make_slot_room(self, Piece piece, Py_ssize_t room) except -1:
         """Room for the kernel values of a slot's point."""
-        w.slot_inner = <double*> w.buffer(SLOT_INNER, room * sizeof(double))
-        w.slot_l1 = <double*> w.buffer(SLOT_L1, room * sizeof(double))
-        w.slot_work = <double*> w.buffer(SLOT_WORK, self.program.depth * room * sizeof(double))
+        piece.slot_inner = <double*> piece.buffer(SLOT_INNER, room * sizeof(double))
+        piece.slot_l1 = <double*> piece.buffer(SLOT_L1, room * sizeof(double))
+        piece.slot_work = <double*> piece.buffer(SLOT_WORK, self.program.depth * room * sizeof(double))
         return 0
 
-    cdef open_start(self, Workspace w, points, kept):
+    cdef open_start(self, Piece piece, points, kept):
         points = self.dictionary.chosen(points, kept)
-        self.attach(w, points)
-        self.open(w, 0, len(kept), False, False)
-        w.piece.inner, w.piece.l1 = NULL, NULL          # nobody will ask for them
+        self.attach(piece, points)
+        self.open(piece, 0, len(kept), False, False)
+        piece.inner, piece.l1 = NULL, NULL          # nobody will ask for them
         return points
 
     def restore(self):
@@ -306,8 +301,8 @@ cdef class ObjectRows(KernelRows):
         self.objects = dictionary
         self.takes_objects = True
 
-    cdef int attach(self, Workspace w, examples) except -1:
-        w.source = examples
+    cdef int attach(self, Piece piece, examples) except -1:
+        piece.source = examples
         return 0
 
     cdef Py_ssize_t piece_rows(self):
@@ -316,16 +311,16 @@ cdef class ObjectRows(KernelRows):
     cdef Py_ssize_t rows_to_evaluate(self):
         return 1
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
-        w.example = x = w.source[first]
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        piece.example = x = piece.source[first]
         if learning:
             self.dictionary.reserve(1)
-        w.own = <double*> w.buffer(OWN, sizeof(double))
-        w.kept = self.row(x)
-        w.own[0] = self.kernel.self_value(x) if learning or self.evaluates_own else 1.0
-        w.begin_piece(1)
-        w.piece.first = self.dictionary.start
-        w.piece.values = <const double*> array_data(w.kept)
+        piece.own = <double*> piece.buffer(OWN, sizeof(double))
+        piece.values_array = self.row(x)
+        piece.own[0] = self.kernel.self_value(x) if learning or self.evaluates_own else 1.0
+        piece.begin(1)
+        piece.first = self.dictionary.start
+        piece.values = <const double*> array_data(piece.values_array)
         return 0
 
     cdef row(self, x):
@@ -337,30 +332,30 @@ cdef class ObjectRows(KernelRows):
                              f"{len(points)} terms; expected shape {(len(points),)}.")
         return row
 
-    cdef const double* values(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        return w.piece.values
+    cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:
+        return piece.values
 
-    cdef int close(self, Workspace w) except -1:
-        self.objects.keep(w.piece, w.example)
-        w.example = None
+    cdef int close(self, Piece piece) except -1:
+        self.objects.keep(piece, piece.example)
+        piece.example = None
         return 0
 
-    cdef open_start(self, Workspace w, points, kept):
+    cdef open_start(self, Piece piece, points, kept):
         self.dictionary.reserve(len(kept))
-        w.begin_piece(0)
-        w.own = <double*> w.buffer(OWN, max(1, len(kept)) * sizeof(double))
-        w.source = [points[i] for i in kept]
-        return w.source
+        piece.begin(0)
+        piece.own = <double*> piece.buffer(OWN, max(1, len(kept)) * sizeof(double))
+        piece.source = [points[i] for i in kept]
+        return piece.source
 
-    cdef int settle_start(self, Workspace w, points, Py_ssize_t i) except -1:
-        self.objects.keep(w.piece, points[i])
+    cdef int settle_start(self, Piece piece, points, Py_ssize_t i) except -1:
+        self.objects.keep(piece, points[i])
         return 0
 
-    cdef void newcomers_values(self, Workspace w, Py_ssize_t slot, double own, double* out) noexcept nogil:
-        cdef Py_ssize_t other, first = w.piece.first
+    cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
+        cdef Py_ssize_t other, first = piece.first
         for other in range(self.dictionary.start, self.dictionary.stop):
             if other != slot:
-                out[other - self.dictionary.start] = w.piece.values[other - first]
+                out[other - self.dictionary.start] = piece.values[other - first]
         out[slot - self.dictionary.start] = own
 
     def values_between(self):

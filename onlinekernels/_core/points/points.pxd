@@ -1,7 +1,7 @@
 """Points that are rows of numbers, and points that are Python objects."""
 cimport cython
 from onlinekernels._core.points.dictionary cimport Dictionary, RowTable
-from onlinekernels._core.run.workspace cimport Piece, Workspace
+from onlinekernels._core.run.piece cimport Piece
 
 
 @cython.final
@@ -15,9 +15,9 @@ cdef class DensePoints(Dictionary):
 
     cdef double precise_dot(self, const char* x, const char* z) noexcept nogil
     cdef void inner_row(self, const char* x, double* out) noexcept nogil
-    cdef int inner_products(self, Workspace w, bint learning) except -1
-    cdef int turned_products(self, Workspace w) except -1
-    cdef int l1_distances(self, Workspace w, bint learning) except -1
+    cdef int inner_products(self, Piece piece, bint learning) except -1
+    cdef int turned_products(self, Piece piece) except -1
+    cdef int l1_distances(self, Piece piece, bint learning) except -1
     cdef void l1_block(self, const char* x, Py_ssize_t m, const char* points, Py_ssize_t n, double* out,
                        Py_ssize_t stride) noexcept nogil
 
@@ -27,4 +27,4 @@ cdef class Objects(Dictionary):
     cdef readonly list objects              # an entry for each slot
     cdef list coming                        # the same after the next move
 
-    cdef keep(self, const Piece* piece, x)
+    cdef keep(self, Piece piece, x)

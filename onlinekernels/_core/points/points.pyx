@@ -6,7 +6,7 @@ from onlinekernels._core.arrays import check_array
 from onlinekernels._core.points.dictionary cimport Aged, Dictionary, RowTable
 from onlinekernels._core.formulas.vecmath cimport (ok_inner_row, ok_inner_row_f, ok_l1_block, ok_l1_block_f, ok_precise_dot,
                                           ok_precise_dot_f, ok_subtract, ok_subtract_f)
-from onlinekernels._core.run.workspace cimport (CENTERED, INNER, L1, OWN_INNER, OWN_L1, SQUARES, TILTS, Piece, Workspace, apart)
+from onlinekernels._core.run.piece cimport CENTERED, INNER, L1, OWN_INNER, OWN_L1, SQUARES, TILTS, Piece, apart
 
 
 cdef class DensePoints(Dictionary):
@@ -40,24 +40,22 @@ cdef class DensePoints(Dictionary):
 
     # ---- Pieces -------------------------------------------------------------------------------
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         """A single row does without numpy."""
         cdef Py_ssize_t i, size = self.point_bytes
-        cdef const char* x = w.source_data + first * size
-        cdef Piece* piece
+        cdef const char* x = piece.source_data + first * size
         if learning:
             self.reserve(m)
-        w.begin_piece(m)
-        piece = w.piece
+        piece.begin(m)
         piece.x = x
         piece.first = self.start
         piece.stride = apart(min(self.size() + m, self.capacity - self.start) if learning else self.size())
-        piece.square = <double*> w.buffer(SQUARES, m * sizeof(double))
-        piece.tilt = <double*> w.buffer(TILTS, m * sizeof(double))
+        piece.square = <double*> piece.buffer(SQUARES, m * sizeof(double))
+        piece.tilt = <double*> piece.buffer(TILTS, m * sizeof(double))
         if self.origin_data != NULL:
-            piece.x = w.buffer(CENTERED, m * size)
+            piece.x = piece.buffer(CENTERED, m * size)
         if self.needs_inner and m == 1:
-            piece.inner = w.buffer(INNER, piece.stride * sizeof(double))
+            piece.inner = piece.buffer(INNER, piece.stride * sizeof(double))
         with nogil:
             for i in range(m):
                 if self.origin_data != NULL and self.single:
@@ -74,11 +72,11 @@ cdef class DensePoints(Dictionary):
             if self.needs_inner and m == 1:
                 self.inner_row(piece.x, <double*> piece.inner)
         if turned and self.needs_inner and not self.needs_l1 and 0 < self.size() < m:
-            self.turned_products(w)
+            self.turned_products(piece)
         elif self.needs_inner and m > 1:
-            self.inner_products(w, learning)
+            self.inner_products(piece, learning)
         if self.needs_l1:
-            self.l1_distances(w, learning)
+            self.l1_distances(piece, learning)
         return 0
 
     cdef double precise_dot(self, const char* x, const char* z) noexcept nogil:
@@ -94,42 +92,39 @@ cdef class DensePoints(Dictionary):
         else:
             ok_inner_row(<const double*> points, self.size(), self.n_features, <const double*> x, out)
 
-    cdef int inner_products(self, Workspace w, bint learning) except -1:
+    cdef int inner_products(self, Piece piece, bint learning) except -1:
         """Inner products of a piece with the points and with itself: two matrix products."""
-        cdef Piece* piece = w.piece
         cdef Py_ssize_t m = piece.rows, item = self.dtype.itemsize, n = self.size()
-        examples = w.array(<char*> piece.x, m, self.n_features, self.dtype)
-        piece.inner = w.buffer(INNER, m * piece.stride * item)
+        examples = piece.array(<char*> piece.x, m, self.n_features, self.dtype)
+        piece.inner = piece.buffer(INNER, m * piece.stride * item)
         with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
             if n:
                 np.matmul(examples, self.rows.array[self.start:self.stop].T,
-                          out=w.array(piece.inner, m, piece.stride, self.dtype)[:, :n])
+                          out=piece.array(piece.inner, m, piece.stride, self.dtype)[:, :n])
             if learning:
-                piece.own_inner = w.buffer(OWN_INNER, m * m * item)
-                np.matmul(examples, examples.T, out=w.array(piece.own_inner, m, m, self.dtype))
+                piece.own_inner = piece.buffer(OWN_INNER, m * m * item)
+                np.matmul(examples, examples.T, out=piece.array(piece.own_inner, m, m, self.dtype))
         piece.narrow = self.single
         return 0
 
-    cdef int turned_products(self, Workspace w) except -1:
+    cdef int turned_products(self, Piece piece) except -1:
         """With fewer points than examples the matrix product is faster this way round."""
-        cdef Piece* piece = w.piece
         cdef Py_ssize_t m = piece.rows, n = self.size(), stride = apart(m)
         piece.turned = True
         piece.stride = stride
-        piece.inner = w.buffer(INNER, n * stride * self.dtype.itemsize)
+        piece.inner = piece.buffer(INNER, n * stride * self.dtype.itemsize)
         piece.narrow = self.single
         with np.errstate(over="ignore", invalid="ignore"):
-            np.matmul(self.rows.array[self.start:self.stop], w.array(<char*> piece.x, m, self.n_features, self.dtype).T,
-                      out=w.array(piece.inner, n, stride, self.dtype)[:, :m])
+            np.matmul(self.rows.array[self.start:self.stop], piece.array(<char*> piece.x, m, self.n_features, self.dtype).T,
+                      out=piece.array(piece.inner, n, stride, self.dtype)[:, :m])
         return 0
 
-    cdef int l1_distances(self, Workspace w, bint learning) except -1:
+    cdef int l1_distances(self, Piece piece, bint learning) except -1:
         """City-block distances of a piece to the points and within itself."""
-        cdef Piece* piece = w.piece
         cdef Py_ssize_t m = piece.rows
-        piece.l1 = <double*> w.buffer(L1, m * piece.stride * sizeof(double))
+        piece.l1 = <double*> piece.buffer(L1, m * piece.stride * sizeof(double))
         if learning:
-            piece.own_l1 = <double*> w.buffer(OWN_L1, m * m * sizeof(double))
+            piece.own_l1 = <double*> piece.buffer(OWN_L1, m * m * sizeof(double))
         with nogil:
             self.l1_block(piece.x, m, self.point_data + self.start * self.point_bytes, self.size(), piece.l1,
                           piece.stride)
@@ -146,10 +141,10 @@ cdef class DensePoints(Dictionary):
 
     # ---- Slots --------------------------------------------------------------------------------
 
-    cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef void place(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         memcpy(self.point_data + slot * self.point_bytes, piece.x + i * self.point_bytes, self.point_bytes)
 
-    cdef void mix(self, const Piece* piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
+    cdef void mix(self, Piece piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
         cdef const char* there = piece.x + i * self.point_bytes if other < 0 else self.point(other)
         cdef char* here = self.point_data + slot * self.point_bytes
         cdef Py_ssize_t j
@@ -163,7 +158,7 @@ cdef class DensePoints(Dictionary):
     cdef const char* point(self, Py_ssize_t slot) noexcept nogil:
         return self.point_data + slot * self.point_bytes
 
-    cdef bint is_at(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef bint is_at(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         return memcmp(self.point(slot), piece.x + i * self.point_bytes, self.point_bytes) == 0
 
     cdef double square_of(self, Py_ssize_t slot) noexcept nogil:
@@ -172,12 +167,12 @@ cdef class DensePoints(Dictionary):
     cdef double tilt_of(self, Py_ssize_t slot) noexcept nogil:
         return self.precise_dot(self.point(slot), self.origin_data) if self.origin_data != NULL else 0.0
 
-    cdef void slot_row(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+    cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t n = self.size()
         if self.needs_inner:
-            self.inner_row(self.point(slot), w.slot_inner)
+            self.inner_row(self.point(slot), piece.slot_inner)
         if self.needs_l1:
-            self.l1_block(self.point(slot), 1, self.point(self.start), n, w.slot_l1, n)
+            self.l1_block(self.point(slot), 1, self.point(self.start), n, piece.slot_l1, n)
 
     # ---- For Python ---------------------------------------------------------------------------
 
@@ -221,11 +216,11 @@ cdef class Objects(Dictionary):
     cdef void move_points(self) noexcept:
         self.objects, self.coming = self.coming, None
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         """The kernel values have been put into the piece already; see `ObjectRows`."""
         return 0
 
-    cdef keep(self, const Piece* piece, x):
+    cdef keep(self, Piece piece, x):
         """The example that a piece was about, if it was admitted; what nobody holds any more is let go."""
         cdef Py_ssize_t slot, i
         if piece.slot >= 0 and (<int*> self.holders.data)[piece.slot]:

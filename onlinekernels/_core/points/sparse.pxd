@@ -1,7 +1,7 @@
 """Sparse examples: rows of indices and values, and dictionaries of them."""
 cimport cython
 from onlinekernels._core.points.dictionary cimport Dictionary, Table
-from onlinekernels._core.run.workspace cimport Piece, Workspace
+from onlinekernels._core.run.piece cimport Piece
 
 
 cdef class Rows:
@@ -14,7 +14,7 @@ cdef class Rows:
     cdef const double* value
 
 
-cdef int attach_rows(Piece* piece, Rows rows, Py_ssize_t first) except -1
+cdef int attach_rows(Piece piece, Rows rows, Py_ssize_t first) except -1
 
 
 @cython.final
@@ -28,6 +28,6 @@ cdef class SparsePoints(Dictionary):
     cdef long long begin(self, Py_ssize_t slot) noexcept nogil
     cdef long long end(self, Py_ssize_t slot) noexcept nogil
     cdef void inner_with_slots(self, const double* dense, double* out) noexcept nogil
-    cdef void inner_of_piece(self, Workspace w) noexcept nogil
+    cdef void inner_of_piece(self, Piece piece) noexcept nogil
     cdef int reserve_arena(self, Py_ssize_t newcomers) except -1
     cdef int set_arena(self, spans, indices, values, Py_ssize_t used) except -1

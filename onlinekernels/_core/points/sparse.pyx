@@ -8,7 +8,7 @@ from libc.string cimport memcmp
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.points.dictionary cimport Dictionary
-from onlinekernels._core.run.workspace cimport DENSE_ROW, INNER, OWN_INNER, SQUARES, TILTS, Piece, Workspace, apart
+from onlinekernels._core.run.piece cimport DENSE_ROW, INNER, OWN_INNER, SQUARES, TILTS, Piece, apart
 
 
 cdef class Rows:
@@ -62,7 +62,7 @@ cdef class Rows:
         return Rows(np.append(0, ends), self.indices[at], self.data[at], self.n_features)
 
 
-cdef int attach_rows(Piece* piece, Rows rows, Py_ssize_t first) except -1:
+cdef int attach_rows(Piece piece, Rows rows, Py_ssize_t first) except -1:
     """Let a piece read these rows, from `first` on."""
     piece.start = rows.start + first
     piece.index, piece.value = rows.index, rows.value
@@ -121,7 +121,7 @@ cdef class SparsePoints(Dictionary):
     cdef long long end(self, Py_ssize_t slot) noexcept nogil:
         return (<long long*> self.spans.data)[self.spans.capacity + slot]
 
-    cdef bint is_at(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef bint is_at(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         cdef long long size = self.end(slot) - self.begin(slot)
         return (size == piece.start[i + 1] - piece.start[i]
                 and memcmp(self.index + self.begin(slot), piece.index + piece.start[i], size * sizeof(int)) == 0
@@ -129,47 +129,44 @@ cdef class SparsePoints(Dictionary):
 
     # ---- Pieces -------------------------------------------------------------------------------
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
-        cdef Rows rows = w.source
-        cdef Piece* piece
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        cdef Rows rows = piece.source
         cdef Py_ssize_t i, k
         if learning:
             self.reserve(m)
             self.reserve_arena(rows.start[first + m] - rows.start[first])
-        w.begin_piece(m)
-        piece = w.piece
+        piece.begin(m)
         attach_rows(piece, rows, first)
         piece.first = self.start
         piece.stride = apart(min(self.size() + m, self.capacity - self.start) if learning else self.size())
-        piece.square = <double*> w.buffer(SQUARES, m * sizeof(double))
-        piece.tilt = <double*> w.buffer(TILTS, m * sizeof(double))
+        piece.square = <double*> piece.buffer(SQUARES, m * sizeof(double))
+        piece.tilt = <double*> piece.buffer(TILTS, m * sizeof(double))
         for i in range(m):
             piece.square[i] = piece.tilt[i] = 0.0
             for k in range(piece.start[i], piece.start[i + 1]):
                 piece.square[i] += piece.value[k] * piece.value[k]
-        w.dense_row = <double*> w.buffer(DENSE_ROW, self.n_features * sizeof(double))
-        piece.inner = w.buffer(INNER, m * piece.stride * sizeof(double))
+        piece.dense_row = <double*> piece.buffer(DENSE_ROW, self.n_features * sizeof(double))
+        piece.inner = piece.buffer(INNER, m * piece.stride * sizeof(double))
         if learning and m > 1:
-            piece.own_inner = w.buffer(OWN_INNER, m * m * sizeof(double))
+            piece.own_inner = piece.buffer(OWN_INNER, m * m * sizeof(double))
         with nogil:
-            self.inner_of_piece(w)
+            self.inner_of_piece(piece)
         return 0
 
-    cdef void inner_of_piece(self, Workspace w) noexcept nogil:
+    cdef void inner_of_piece(self, Piece piece) noexcept nogil:
         """Inner products of the rows with the points and, if they are to be learned, with each other."""
-        cdef Piece* piece = w.piece
         cdef Py_ssize_t i, j, size, m = piece.rows
         cdef double* own = <double*> piece.own_inner
         cdef const long long* start = piece.start
         for i in range(m):
             size = start[i + 1] - start[i]
-            spread_out(piece.index + start[i], piece.value + start[i], size, w.dense_row)
-            self.inner_with_slots(w.dense_row, <double*> piece.inner + i * piece.stride)
+            spread_out(piece.index + start[i], piece.value + start[i], size, piece.dense_row)
+            self.inner_with_slots(piece.dense_row, <double*> piece.inner + i * piece.stride)
             if own != NULL:
                 for j in range(i, m):
                     own[i * m + j] = own[j * m + i] = inner_with(piece.index + start[j], piece.value + start[j],
-                                                                 start[j + 1] - start[j], w.dense_row)
-            wipe(piece.index + start[i], size, w.dense_row)
+                                                                 start[j + 1] - start[j], piece.dense_row)
+            wipe(piece.index + start[i], size, piece.dense_row)
 
     cdef void inner_with_slots(self, const double* dense, double* out) noexcept nogil:
         """Inner products of an example that is spread out with the slots in use."""
@@ -180,7 +177,7 @@ cdef class SparsePoints(Dictionary):
 
     # ---- Slots --------------------------------------------------------------------------------
 
-    cdef void place(self, const Piece* piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef void place(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Copy the non-zeros of example i to the end of the arena, where room has been reserved."""
         cdef Py_ssize_t k
         (<long long*> self.spans.data)[slot] = self.used
@@ -197,11 +194,11 @@ cdef class SparsePoints(Dictionary):
             square += self.value[k] * self.value[k]
         return square
 
-    cdef void slot_row(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+    cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t size = self.end(slot) - self.begin(slot)
-        spread_out(self.index + self.begin(slot), self.value + self.begin(slot), size, w.dense_row)
-        self.inner_with_slots(w.dense_row, w.slot_inner)
-        wipe(self.index + self.begin(slot), size, w.dense_row)
+        spread_out(self.index + self.begin(slot), self.value + self.begin(slot), size, piece.dense_row)
+        self.inner_with_slots(piece.dense_row, piece.slot_inner)
+        wipe(self.index + self.begin(slot), size, piece.dense_row)
 
     cdef int reserve_arena(self, Py_ssize_t newcomers) except -1:
         """Room for so many non-zeros; what dropped points have left goes when it is more than half."""

@@ -5,12 +5,13 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.functions.coefficients cimport NOBODY, Coefficients
 from onlinekernels._core.points.dictionary cimport Dictionary, SquareTable, Table
-from onlinekernels._core.functions.function cimport Function
-from onlinekernels._core.formulas.moves cimport Standing, View, stand_still
-from onlinekernels._core.rules.rules cimport Rule
+from onlinekernels._core.functions.function cimport Function, Scratch
+from onlinekernels._core.formulas.moves cimport Standing, stand_still
+from onlinekernels._core.rules.rule cimport Rule
 from onlinekernels._core.functions.terms cimport KernelTerms
 from onlinekernels._core.functions.tree cimport Tree
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.example cimport Example
+from onlinekernels._core.run.piece cimport Piece
 
 cdef enum:
     SEEDS = 5           # examples that enter while there are none of the other class
@@ -68,6 +69,18 @@ cdef inline double rounding(double gradient) noexcept nogil:
     return 1e-10 * (1.0 + fabs(gradient))
 
 
+cdef struct Pair:
+    # Two terms for a step: each a slot, or NOBODY
+    Py_ssize_t up                       # the coefficient that may grow with the largest gradient
+    Py_ssize_t down                     # the one that may shrink with the smallest
+
+
+cdef struct Admission:
+    # What is decided about an example
+    double bound                        # of its coefficient
+    double own                          # its k(x, x)
+
+
 cdef class Pairwise(Rule):
     """LASVM (Bordes, Ertekin, Weston and Bottou 2005): maximize over the coefficients a_s of the terms
 
@@ -85,8 +98,8 @@ cdef class Pairwise(Rule):
     step : tuple
     penalty : float
         C.
-    threshold : float
-        The tolerance tau.
+    tolerance : float
+        tau.
     """
     cdef KernelTerms function
     cdef Dictionary dictionary
@@ -97,18 +110,15 @@ cdef class Pairwise(Rule):
     cdef readonly double tolerance
     cdef public bint admits             # whether all examples enter: `fit` knows a pair among them
     cdef public double rows_gap         # that of all rows of `fit`, terms or not; 0 once more is learned
-    cdef double bound                   # of the example that has been decided about
-    cdef double own                     # and its k(x, x)
-    cdef Py_ssize_t up                  # the coefficient that may grow with the largest gradient, or NOBODY
-    cdef Py_ssize_t down                # the one that may shrink with the smallest
-    cdef double* offset
+    cdef double* offset                 # of the hypothesis
 
-    def __init__(self, step, **others):
-        self.configure(step, **others)
+    def __init__(self, step, **settings):
+        self.forms = ("OneOutput",)
+        self.configure(step, **settings)
 
-    def configure(self, step, double penalty, double threshold, **others):
+    def configure(self, step, double penalty, double tolerance):
         Rule.configure(self, step)
-        self.penalty, self.tolerance = penalty, threshold
+        self.penalty, self.tolerance = penalty, tolerance
 
     cdef int stand_on(self, Function function) except -1:
         self.function = function
@@ -134,99 +144,107 @@ cdef class Pairwise(Rule):
 
     # ---- Whether an example enters ------------------------------------------------------------
 
-    cdef void move(self, const Standing* now, View* view, Workspace w) noexcept nogil:
-        stand_still(&w.move)
-        self.bound = view.target * self.penalty * view.weight
-        self.own = view.k
-        if view.k > 0.0 and self.bound != 0.0 and (self.admits or self.is_wanted(view.target - view.bare)):
-            w.move.alpha[0] = self.bound        # of its size; `follow` says what it is
+    cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
+        return sizeof(Admission)
 
-    cdef bint is_wanted(self, double gradient) noexcept nogil:
+    cdef void move(self, const Standing* now, Example e) noexcept nogil:
+        """O(terms)."""
+        cdef Admission* next = <Admission*> e.decision
+        stand_still(&e.move)
+        next.bound, next.own = e.view.target * self.penalty * e.view.weight, e.view.k
+        if next.own > 0.0 and next.bound != 0.0 and (self.admits or self.is_wanted(e.view.target - e.view.bare, next.bound)):
+            e.move.alpha[0] = next.bound        # of its size; `follow` says what it is
+
+    cdef bint is_wanted(self, double gradient, double bound) noexcept nogil:
         """Whether it makes a pair that is worth a step, or there is nobody to make one with, and few wait for that."""
-        self.look_for_pair()
-        if (self.down if self.bound > 0.0 else self.up) == NOBODY:
+        cdef Pair pair = self.best_pair()
+        if (pair.down if bound > 0.0 else pair.up) == NOBODY:
             return self.terms.count < SEEDS
-        if self.bound > 0.0:
-            return gradient - self.gradient()[self.down] > self.tolerance
-        return self.gradient()[self.up] - gradient > self.tolerance
+        if bound > 0.0:
+            return gradient - self.gradient()[pair.down] > self.tolerance
+        return self.gradient()[pair.up] - gradient > self.tolerance
 
-    cdef bint is_finite(self) noexcept nogil:
-        return fabs(self.bound) * self.own < 1e150      # so that gradients stay finite
+    cdef bint is_finite(self, Example e) noexcept nogil:
+        cdef Admission* next = <Admission*> e.decision
+        return fabs(next.bound) * next.own < 1e150      # so that gradients stay finite
 
-    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
         self.offset = offset
         self.rows_gap = 0.0
 
     # ---- Steps --------------------------------------------------------------------------------
 
-    cdef void follow(self, Workspace w) noexcept nogil:
+    cdef void follow(self, Scratch w, Example e) noexcept nogil:
+        """O(terms)."""
         if w.piece.slot >= 0:
-            self.process(w, w.piece.slot)
+            self.process(w.piece, <Admission*> e.decision)
         self.reprocess()
 
-    cdef void process(self, Workspace w, Py_ssize_t slot) noexcept nogil:
+    cdef void process(self, Piece piece, const Admission* admitted) noexcept nogil:
         """The example has entered a slot: a step with the best partner."""
-        cdef Py_ssize_t other, start = self.dictionary.start
+        cdef Py_ssize_t other, slot = piece.slot, start = self.dictionary.start
         cdef double* row = self.row(slot)
-        cdef double gradient = 1.0 if self.bound > 0.0 else -1.0
+        cdef double gradient = 1.0 if admitted.bound > 0.0 else -1.0
+        cdef Pair pair
         self.alpha()[slot] = 0.0
-        self.function.rows.newcomers_values(w, slot, self.own, row + start)
+        self.function.rows.newcomers_values(piece, slot, admitted.own, row + start)
         for other in range(start, self.dictionary.stop):
             if not self.terms.holds(other):
                 row[other] = 0.0
             self.row(other)[slot] = row[other]
             gradient -= self.alpha()[other] * row[other]
-        self.gradient()[slot], self.bounds()[slot] = gradient, self.bound
-        self.look_for_pair()
-        if self.bound > 0.0:
-            self.up = slot
+        self.gradient()[slot], self.bounds()[slot] = gradient, admitted.bound
+        pair = self.best_pair()
+        if admitted.bound > 0.0:
+            pair.up = slot
         else:
-            self.down = slot
-        self.exchange()
+            pair.down = slot
+        self.exchange(pair)
 
     cdef bint reprocess(self) noexcept nogil:
         """A step with the best pair, after which terms go that cannot be in one soon; False if none is worth it."""
-        cdef bint found
-        self.look_for_pair()
-        found = self.exchange()
+        cdef Pair pair = self.best_pair()
+        cdef bint found = self.exchange(pair)
         if found:
-            self.look_for_pair()
-        self.place_offset()
+            pair = self.best_pair()
+        self.place_offset(pair)
         if found:
-            self.remove_idle()
+            self.remove_idle(pair)
         return found
 
-    cdef void place_offset(self) noexcept nogil:
+    cdef void place_offset(self, Pair pair) noexcept nogil:
         """Halfway between the two gradients; as long as there is one class, at that one."""
         cdef double* g = self.gradient()
-        if self.up != NOBODY and self.down != NOBODY:
-            self.offset[0] = 0.5 * (g[self.up] + g[self.down])
-        elif self.up != NOBODY:
-            self.offset[0] = g[self.up]
-        elif self.down != NOBODY:
-            self.offset[0] = g[self.down]
+        if pair.up != NOBODY and pair.down != NOBODY:
+            self.offset[0] = 0.5 * (g[pair.up] + g[pair.down])
+        elif pair.up != NOBODY:
+            self.offset[0] = g[pair.up]
+        elif pair.down != NOBODY:
+            self.offset[0] = g[pair.down]
 
-    cdef void look_for_pair(self) noexcept nogil:
-        """Find `up` and `down`.
+    cdef Pair best_pair(self) noexcept nogil:
+        """The pair whose gradients are farthest apart. O(terms).
 
         A step leaves two gradients equal, so that ties are common: of those that are equal up to rounding, the older.
         """
         cdef Py_ssize_t slot, start = self.dictionary.start, stop = self.dictionary.stop
         cdef double* g = self.gradient()
         cdef double largest = -INFINITY, smallest = INFINITY
+        cdef Pair pair
         for slot in range(start, stop):
             if g[slot] > largest and self.may_grow(slot):
                 largest = g[slot]
             if g[slot] < smallest and self.may_shrink(slot):
                 smallest = g[slot]
-        self.up = self.down = NOBODY
+        pair.up = pair.down = NOBODY
         largest -= rounding(largest)
         smallest += rounding(smallest)
         for slot in range(start, stop):
-            if self.up == NOBODY and g[slot] >= largest and self.may_grow(slot):
-                self.up = slot
-            if self.down == NOBODY and g[slot] <= smallest and self.may_shrink(slot):
-                self.down = slot
+            if pair.up == NOBODY and g[slot] >= largest and self.may_grow(slot):
+                pair.up = slot
+            if pair.down == NOBODY and g[slot] <= smallest and self.may_shrink(slot):
+                pair.down = slot
+        return pair
 
     cdef bint may_grow(self, Py_ssize_t slot) noexcept nogil:
         return self.terms.holds(slot) and self.alpha()[slot] < fmax(0.0, self.bounds()[slot])
@@ -234,9 +252,9 @@ cdef class Pairwise(Rule):
     cdef bint may_shrink(self, Py_ssize_t slot) noexcept nogil:
         return self.terms.holds(slot) and self.alpha()[slot] > fmin(0.0, self.bounds()[slot])
 
-    cdef bint exchange(self) noexcept nogil:
-        """Go to the maximum along the direction (up, down), as far as the bounds let; False if it is not worth it."""
-        cdef Py_ssize_t slot, i = self.up, j = self.down
+    cdef bint exchange(self, Pair pair) noexcept nogil:
+        """Go to the maximum along the direction (up, down), as far as the bounds let; False if it is not worth it. O(terms)."""
+        cdef Py_ssize_t slot, i = pair.up, j = pair.down
         cdef double* a = self.alpha()
         cdef double* g = self.gradient()
         cdef double* k_i
@@ -256,13 +274,13 @@ cdef class Pairwise(Rule):
             g[slot] -= rise * k_i[slot] - fall * k_j[slot]
         return True
 
-    cdef void remove_idle(self) noexcept nogil:
+    cdef void remove_idle(self, Pair pair) noexcept nogil:
         """Terms with coefficient 0 go that would make no pair with the best partner."""
         cdef Py_ssize_t slot
         cdef double largest, smallest
-        if self.up == NOBODY or self.down == NOBODY:
+        if pair.up == NOBODY or pair.down == NOBODY:
             return
-        largest, smallest = self.gradient()[self.up], self.gradient()[self.down]
+        largest, smallest = self.gradient()[pair.up], self.gradient()[pair.down]
         largest -= rounding(largest)
         smallest += rounding(smallest)
         for slot in range(self.dictionary.start, self.dictionary.stop):
@@ -283,9 +301,9 @@ cdef class Pairwise(Rule):
 
     def extremes(self):
         """(largest gradient of a coefficient that may grow, smallest of one that may shrink); no pair: -inf, inf."""
-        self.look_for_pair()
-        return (-INFINITY if self.up == NOBODY else self.gradient()[self.up],
-                INFINITY if self.down == NOBODY else self.gradient()[self.down])
+        cdef Pair pair = self.best_pair()
+        return (-INFINITY if pair.up == NOBODY else self.gradient()[pair.up],
+                INFINITY if pair.down == NOBODY else self.gradient()[pair.down])
 
     def gap(self):
         """By how much the terms, and all rows of `fit` as long as it is known, miss the conditions of the optimum."""

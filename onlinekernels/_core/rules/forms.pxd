@@ -2,8 +2,8 @@
 cimport cython
 from onlinekernels._core.formulas.moves cimport Standing
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.rules.rules cimport Rule
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.rules.rule cimport Rule
+from onlinekernels._core.run.example cimport Example
 
 
 cdef class Form:
@@ -12,10 +12,9 @@ cdef class Form:
     cdef readonly object custom_loss    # a Python loss, or None if the loss is compiled
     cdef readonly Py_ssize_t targets    # numbers that y has for each example
 
-    cdef bint decide(self, const Standing* now, const double* offset, const double* y, double weight, double k,
-                     Workspace w) noexcept nogil
-    cdef bint differentiate(self, const Standing* now, Workspace w) noexcept nogil
-    cdef bint ask_custom_loss(self, Workspace w) noexcept with gil
+    cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil
+    cdef bint differentiate(self, const Standing* now, Example e) noexcept nogil
+    cdef bint ask_custom_loss(self, Example e) noexcept with gil
 
 
 @cython.final
@@ -34,20 +33,19 @@ cdef class ManyLabels(Form):
     cdef const long long* ranks         # place of each of the first labels among equals, or NULL
     cdef Py_ssize_t n_ranked
 
-    cdef void distances(self, Py_ssize_t y, Workspace w, double* out) noexcept nogil
+    cdef void find_distances(self, Py_ssize_t y, Example e) noexcept nogil
     cdef bint goes_first(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil
-    cdef Py_ssize_t runner_up(self, const Standing* now, const double* offset, Py_ssize_t y, const double* distance,
-                              double shrink, Workspace w) noexcept nogil
-    cdef void look_at_prediction(self, const Standing* now, const double* offset, Py_ssize_t y, const double* distance,
-                                 Workspace w) noexcept nogil
+    cdef Py_ssize_t runner_up(self, const Standing* now, const double* offset, Py_ssize_t y, double shrink,
+                              Example e) noexcept nogil
+    cdef void look_at_prediction(self, const Standing* now, const double* offset, Py_ssize_t y, Example e) noexcept nogil
 
 
 @cython.final
 cdef class LabelPair(ManyLabels):
-    cdef bint look_at(self, const Standing* now, Py_ssize_t label, Py_ssize_t best, double k, Workspace w) noexcept nogil
+    cdef bint look_at(self, const Standing* now, Py_ssize_t label, Py_ssize_t best, double k, Example e) noexcept nogil
 
 
 @cython.final
 cdef class AllLabels(ManyLabels):
-    cdef bint differentiate_all(self, const Standing* now, Py_ssize_t y, double weight, Workspace w) noexcept nogil
-    cdef bint ask_for_all(self, Py_ssize_t y, double weight, Workspace w) noexcept with gil
+    cdef bint differentiate_all(self, const Standing* now, Py_ssize_t y, Example e) noexcept nogil
+    cdef bint ask_for_all(self, Py_ssize_t y, Example e) noexcept with gil

@@ -2,8 +2,8 @@
 cimport cython
 from onlinekernels._core.rules.forms cimport Form
 from onlinekernels._core.functions.posterior cimport Posterior
-from onlinekernels._core.rules.rules cimport Rule
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.rules.rule cimport Rule
+from onlinekernels._core.run.example cimport Example
 
 cdef enum:
     LEVELS = 11         # coverages whose intervals are tracked
@@ -27,9 +27,9 @@ cdef class Recursive(Rule):
     cdef int set_ratios(self, ratios) except -1
     cdef double tracked(self, Py_ssize_t output, int level, double share) noexcept nogil
     cdef bint is_robust(self) noexcept nogil
-    cdef void follow_coverage(self, Py_ssize_t labels, double excess, Workspace w) noexcept nogil
-    cdef void follow_noise(self, double square, Workspace w) noexcept nogil
-    cdef void look_for_a_change(self, double square, Workspace w) noexcept nogil
+    cdef void follow_coverage(self, Py_ssize_t labels, double excess, Example e) noexcept nogil
+    cdef void follow_noise(self, double square, Example e) noexcept nogil
+    cdef void look_for_a_change(self, double square, Example e) noexcept nogil
 
 
 @cython.final

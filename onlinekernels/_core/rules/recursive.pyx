@@ -10,10 +10,11 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.rules.forms cimport Form
 from onlinekernels._core.formulas.moves cimport Standing, stand_still
+from onlinekernels._core.functions.function cimport Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.functions.posterior cimport CHECKPOINT, ROUNDING, Posterior
-from onlinekernels._core.rules.rules cimport Rule
-from onlinekernels._core.run.workspace cimport MOVE, Workspace
+from onlinekernels._core.functions.posterior cimport CHECKPOINT, ROUNDING, Posterior, PosteriorScratch
+from onlinekernels._core.rules.rule cimport Rule
+from onlinekernels._core.run.example cimport MOVE, Example
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 cdef double[LEVELS] COVERAGE = COVERAGES
@@ -68,12 +69,13 @@ cdef class Recursive(Rule):
         Let the noise follow the innovations.
     """
 
-    def __init__(self, step, Posterior posterior, double noise, bint estimates=False, **others):
+    def __init__(self, step, Posterior posterior, double noise, bint estimates=False):
+        self.forms = ("Innovations",)
         self.posterior, self.noise, self.usual, self.reference = posterior, noise, 1.0, noise
         self.set_ratios(np.ones((LEVELS, posterior.width)))
         self.configure(step, noise, estimates)
 
-    def configure(self, step, double noise, bint estimates=False, **others):
+    def configure(self, step, double noise, bint estimates=False):
         Rule.configure(self, step)
         self.estimates = estimates
         if not estimates:
@@ -91,40 +93,39 @@ cdef class Recursive(Rule):
             ratios[:, :self.columns] = self.ratios
             self.set_ratios(ratios)
 
-    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, double weight,
-                       Workspace w) noexcept nogil:
+    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         """Innovations in units of their deviation; a weight divides the noise."""
         cdef Py_ssize_t c
-        cdef double noise = self.noise / weight if weight > 0.0 else 0.0
-        stand_still(&w.move)
+        cdef double weight = e.weight, noise = self.noise / weight if weight > 0.0 else 0.0
+        stand_still(&e.move)
         if not isfinite(noise):                 # so small a weight says nothing
             weight = noise = 0.0
-        w.view.weight = weight
-        w.deviation = sqrt(w.variance + fmax(noise, fmax(ROUNDING * k, 1e-300)))
+        e.view.weight = weight
+        e.deviation = sqrt(e.variance + fmax(noise, fmax(ROUNDING * k, 1e-300)))
         if self.is_robust() and weight > 0.0:
-            w.deviation *= fmax(1.0, size_of(w.term.alpha, self.posterior.width) / w.deviation / (OUTLIER * fmax(self.usual, 1.0)))
+            e.deviation *= fmax(1.0, size_of(e.innovation, self.posterior.width) / e.deviation / (OUTLIER * fmax(self.usual, 1.0)))
         for c in range(self.posterior.width):
-            w.term.alpha[c] = w.term.alpha[c] / w.deviation if weight > 0.0 else 0.0
+            e.innovation[c] = e.innovation[c] / e.deviation if weight > 0.0 else 0.0
 
     cdef bint is_robust(self) noexcept nogil:
         """Whether outliers and changes are looked for: numbers, whose noise is not known. Classes cannot be far off."""
         return self.estimates and not self.posterior.classes
 
-    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Workspace w) noexcept nogil:
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
         cdef double square, excess = 1.0        # by how much the deviation was raised, for an outlier
         labels = self.posterior.outputs.joined
-        if w.view.weight > 0.0 and labels > 0:
+        if e.view.weight > 0.0 and labels > 0:
             if self.is_robust():
-                excess = w.deviation / sqrt(w.variance + self.noise / w.view.weight)
+                excess = e.deviation / sqrt(e.variance + self.noise / e.view.weight)
             if not self.posterior.classes:
-                self.follow_coverage(labels, excess, w)
+                self.follow_coverage(labels, excess, e)
             if self.estimates:
-                square = (excess * size_of(w.term.alpha, labels)) ** 2
+                square = (excess * size_of(e.innovation, labels)) ** 2
                 if self.is_robust():
-                    self.look_for_a_change(square, w)
-                self.follow_noise(square, w)
+                    self.look_for_a_change(square, e)
+                self.follow_noise(square, e)
 
-    cdef void follow_coverage(self, Py_ssize_t labels, double excess, Workspace w) noexcept nogil:
+    cdef void follow_coverage(self, Py_ssize_t labels, double excess, Example e) noexcept nogil:
         """Each ratio grows if the innovation was beyond its quantile and shrinks otherwise, so that it balances."""
         cdef Py_ssize_t l, level
         cdef double* ratio
@@ -132,24 +133,24 @@ cdef class Recursive(Rule):
         for level in range(LEVELS):
             for l in range(labels):
                 ratio = self.ratio + level * self.columns + l
-                beyond = excess * fabs(w.term.alpha[l]) > QUANTILE[level] * ratio[0]
+                beyond = excess * fabs(e.innovation[l]) > QUANTILE[level] * ratio[0]
                 ratio[0] *= exp(GAIN * ((1.0 if beyond else 0.0) - (1.0 - COVERAGE[level])))
                 ratio[0] = fmin(fmax(ratio[0], 1e-6), 1e6)
 
-    cdef void follow_noise(self, double square, Workspace w) noexcept nogil:
+    cdef void follow_noise(self, double square, Example e) noexcept nogil:
         """A step up the likelihood of the innovation, in log noise; an outlier counts for little."""
-        cdef double share = self.noise / (w.view.weight * w.variance + self.noise)
+        cdef double share = self.noise / (e.view.weight * e.variance + self.noise)
         self.noise *= exp(fmax(0.01, 0.5 / sqrt(<double> self.since + 1.0)) * share * fmin(square - 1.0, 5.0))
         self.noise = fmax(self.noise, LEAST_NOISE)
         self.since += 1
 
-    cdef void look_for_a_change(self, double square, Workspace w) noexcept nogil:
+    cdef void look_for_a_change(self, double square, Example e) noexcept nogil:
         """Doubt all that is known of f if the innovations from one checkpoint to the next are much larger than they used to be.
 
         Some outliers are no change: none counts for more than 9.
         """
-        cdef double raw = square * (w.variance + self.noise / w.view.weight)
-        self.surprise += fmin(raw / (w.variance + self.reference / w.view.weight), 9.0)
+        cdef double raw = square * (e.variance + self.noise / e.view.weight)
+        self.surprise += fmin(raw / (e.variance + self.reference / e.view.weight), 9.0)
         self.surprised += 1
         self.usual *= exp(fmax(0.05, 2.0 / (self.since + 2.0)) * (1.0 if square > (0.6745 * self.usual) ** 2 else -1.0))
         if self.posterior.root.n == CHECKPOINT - 1:  # the last row before one
@@ -159,10 +160,10 @@ cdef class Recursive(Rule):
                 self.since = 0
             self.surprise, self.surprised, self.reference = 0.0, 0, self.noise * fmax(self.usual, 1.0) ** 2
 
-    cdef void follow(self, Workspace w) noexcept nogil:
-        self.posterior.absorb(w)
+    cdef void follow(self, Scratch w, Example e) noexcept nogil:
+        self.posterior.absorb(<PosteriorScratch> w, e.innovation, e.deviation, e.view.weight > 0.0)
 
-    cdef bint is_finite(self) noexcept nogil:
+    cdef bint is_finite(self, Example e) noexcept nogil:
         return isfinite(self.noise)
 
     cdef double tracked(self, Py_ssize_t output, int level, double share) noexcept nogil:
@@ -174,8 +175,8 @@ cdef class Recursive(Rule):
         there = fmax(here, QUANTILE[level + 1] * self.ratio[(level + 1) * self.columns + output])
         return (1.0 - share) * here + share * there
 
-    cdef double reach(self, Workspace w, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
-        return sqrt(w.variance + self.noise) * factor * self.tracked(output, level, share)
+    cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
+        return sqrt(e.variance + self.noise) * factor * self.tracked(output, level, share)
 
     def reaches(self, double coverage):
         """Half the width of the interval of this coverage for each output, in deviations of y."""
@@ -222,17 +223,16 @@ cdef class Innovations(Form):
         Form.__init__(self, rule, outputs, None, targets)
         self.posterior = rule.posterior
 
-    cdef bint decide(self, const Standing* now, const double* offset, const double* y, double weight, double k,
-                     Workspace w) noexcept nogil:
+    cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
         cdef Py_ssize_t c, width = self.posterior.width
-        cdef Py_ssize_t label = <Py_ssize_t> y[0] if self.posterior.classes else -1
+        cdef Py_ssize_t label = <Py_ssize_t> e.targets[0] if self.posterior.classes else -1
         cdef bint finite = True
-        w.all_labels, w.term.n, w.term.enters = True, 0, False
+        e.all_labels, e.term.n, e.term.enters = True, 0, False
         for c in range(width):
-            w.term.alpha[c] = ((1.0 if c == label else -1.0) if self.posterior.classes else y[c]) - w.bare[c]
-        self.rule.move_all(now, self.outputs, label, k, weight, w)
+            e.innovation[c] = ((1.0 if c == label else -1.0) if self.posterior.classes else e.targets[c]) - e.bare[c]
+        self.rule.move_all(now, self.outputs, label, k, e)
         for c in range(width):
-            finite &= isfinite(w.term.alpha[c])
+            finite &= isfinite(e.innovation[c])
         if not finite:
-            w.failure = MOVE
+            e.failure = MOVE
         return finite

@@ -2,12 +2,13 @@
 from libc.math cimport INFINITY, NAN, cos, fabs, isnan, sin
 
 
-def fill(double[:, ::1] X, double[::1] mean, double[::1] count, double[:, ::1] shown, double memory, bint learns):
+def fill(double[:, ::1] X, double[::1] mean, double[::1] count, double[:, ::1] shown, const double[::1] memory,
+         bint learns):
     """Put a value in the place of each NaN of X: the mean of its feature in the rows before, 0 if there are none.
 
     A feature that has shown two values at most has the nearer one, so that it goes on to have two.
 
-    mean, count: of the values so far, with weights memory^age; they move if it `learns`.
+    mean, count: of the values so far, with weights memory^age, where memory is that of each feature; they move if it `learns`.
     shown: two rows, the values that a feature has shown: equal if it is one, NaN if they are more; infinite before the first.
     """
     cdef Py_ssize_t i, j
@@ -19,7 +20,7 @@ def fill(double[:, ::1] X, double[::1] mean, double[::1] count, double[:, ::1] s
                 if isnan(x):
                     X[i, j] = filling(mean[j], count[j], shown[0, j], shown[1, j])
                 elif learns:
-                    count[j] = memory * count[j] + 1.0
+                    count[j] = memory[j] * count[j] + 1.0
                     mean[j] += x / count[j] - mean[j] / count[j]        # no difference, which could overflow
                     if x != shown[0, j] and x != shown[1, j] and not isnan(shown[0, j]):
                         if shown[0, j] == INFINITY:

@@ -8,11 +8,12 @@ import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport NAN, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.errors import row_error
+from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.run.hypothesis cimport Hypothesis
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.run.scaling cimport Scaler
-from onlinekernels._core.run.workspace cimport DERIVATIVE, MOVE, POINT, PYTHON, SCORE, Workspace
+from onlinekernels._core.run.example cimport DERIVATIVE, MOVE, POINT, PYTHON, SCORE, Example
 
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
@@ -23,7 +24,7 @@ REASONS = {
 }
 
 cdef enum:
-    MOST_SPARE = 8      # workspaces that wait for the next call
+    MOST_SPARE = 8      # pairs of scratch and example that wait for the next call
 
 
 cdef struct Trace:
@@ -32,7 +33,7 @@ cdef struct Trace:
     double* steps
     double* scalars         # the loss's margin or width
     double* deviations      # of f
-    double* reaches         # half the widths of intervals, of each target,
+    double* half_widths     # of intervals, of each target,
     int level               # of this coverage: see `level_of`
     double share
     double factor
@@ -64,7 +65,7 @@ cdef class Engine:
     cdef readonly bint leaves_out
     cdef public Py_ssize_t done         # rows of the latest call that are learned
     cdef Py_ssize_t earlier             # rows of the user's call before this one
-    cdef list spare                     # workspaces that no call has at present
+    cdef list spare                     # (scratch, example) that no call has at present
     cdef readonly Scaler scaler
     cdef bint scaled                    # whether the scaler has taken in a piece that is not learned yet,
     cdef Py_ssize_t first               # which begins with this row of the call
@@ -83,7 +84,7 @@ cdef class Engine:
 
     # ---- The loop -----------------------------------------------------------------------------
 
-    cdef Py_ssize_t run(self, Workspace w, const double* y, const double* weights, Trace trace) noexcept nogil:
+    cdef Py_ssize_t run(self, Scratch w, Example e, const double* y, const double* weights, Trace trace) noexcept nogil:
         """Learn the examples of a piece in order; return how many were learned completely."""
         cdef Py_ssize_t i, l, joined, width = self.function.width
         cdef double weight
@@ -93,25 +94,25 @@ cdef class Engine:
             joined = self.outputs.joined
             if self.growing and joined <= <Py_ssize_t> y[i]:
                 self.hypothesis.let_join(<Py_ssize_t> y[i] + 1)     # at its own row
-            if not self.hypothesis.evaluate(w, i):
+            if not self.hypothesis.evaluate(w, e, i):
                 return self.stop_at(i, joined)
             if trace.scores != NULL:
                 for l in range(width):
-                    trace.scores[i * width + l] = w.scores[l] if l < self.outputs.joined else 0.0
+                    trace.scores[i * width + l] = e.scores[l] if l < self.outputs.joined else 0.0
             if trace.scalars != NULL:
                 trace.scalars[i] = self.hypothesis.now.loss.scalar
             if trace.deviations != NULL:
-                trace.deviations[i] = sqrt(w.variance)
-            if trace.reaches != NULL:
+                trace.deviations[i] = sqrt(e.variance)
+            if trace.half_widths != NULL:
                 for l in range(self.targets):
-                    trace.reaches[i * self.targets + l] = self.hypothesis.rule.reach(w, l, trace.level, trace.share,
-                                                                                     trace.factor)
+                    trace.half_widths[i * self.targets + l] = self.hypothesis.rule.half_width(e, l, trace.level, trace.share,
+                                                                                              trace.factor)
             if weight == 0.0 and self.leaves_out:
                 self.done += 1
                 continue
-            if not self.hypothesis.decide(w, i, y + i * self.targets, weight):
+            if not self.hypothesis.decide(w, e, i, y + i * self.targets, weight):
                 return self.stop_at(i, joined)
-            self.hypothesis.carry_out(w, i)
+            self.hypothesis.carry_out(w, e, i)
             if trace.steps != NULL:
                 trace.steps[i] = self.hypothesis.rule.step_at(self.hypothesis.now.t)
             self.done += 1
@@ -123,24 +124,24 @@ cdef class Engine:
             self.hypothesis.undo_joining(joined)
         return i
 
-    # ---- Workspaces ---------------------------------------------------------------------------
+    # ---- Scratch ------------------------------------------------------------------------------
 
-    cdef Workspace lend(self):
-        """A workspace that nobody else has."""
-        return self.spare.pop() if self.spare else Workspace()
+    cdef tuple lend(self):
+        """(scratch, example) that nobody else has."""
+        return self.spare.pop() if self.spare else (self.function.new_scratch(), Example())
 
-    cdef int take_back(self, Workspace w) except -1:
-        w.let_go()
+    cdef int take_back(self, tuple lent) except -1:
+        (<Scratch> lent[0]).let_go()
         if len(self.spare) < MOST_SPARE:
-            self.spare.append(w)
+            self.spare.append(lent)
         return 0
 
-    cdef int attach(self, Workspace w, examples) except -1:
+    cdef int attach(self, Scratch w, Example e, examples) except -1:
         """What a call is about."""
-        self.function.make_ready(w)
+        self.hypothesis.make_ready(w, e)
         self.function.attach(w, examples)
         if self.scaler is not None:
-            self.scaler.attach(w)
+            self.scaler.attach(w.piece)
         return 0
 
     # ---- Learning -----------------------------------------------------------------------------
@@ -157,11 +158,13 @@ cdef class Engine:
         cdef Py_ssize_t n = y.shape[0] // self.targets, width = self.function.width, first
         cdef const double* weight_data
         cdef Trace trace
-        cdef Workspace w = self.lend()
+        cdef tuple lent = self.lend()
+        cdef Scratch w = lent[0]
+        cdef Example e = lent[1]
         trace.level, trace.share, trace.factor = coverage
         self.done, self.earlier = 0, earlier
         try:
-            self.attach(w, examples)
+            self.attach(w, e, examples)
             while self.done < n:
                 first = self.done
                 weight_data = NULL if weights is None else &weights[first]
@@ -169,42 +172,44 @@ cdef class Engine:
                 trace.steps = NULL if steps is None else &steps[first]
                 trace.scalars = NULL if scalars is None else &scalars[first]
                 trace.deviations = NULL if deviations is None else &deviations[first]
-                trace.reaches = NULL if reaches is None else &reaches[first * self.targets]
-                self.learn_piece(w, first, min(n - first, self.function.piece_rows()), &y[first * self.targets],
+                trace.half_widths = NULL if reaches is None else &reaches[first * self.targets]
+                self.learn_piece(w, e, first, min(n - first, self.function.piece_rows()), &y[first * self.targets],
                                  weight_data, trace)
                 PyErr_CheckSignals()
         finally:
             self.tidy()
-        self.take_back(w)
+        self.take_back(lent)
 
     def learn_one(self, x, double y):
         """Learn one row (1-d, C-contiguous, the points' precision) or object."""
-        cdef Workspace w = self.lend()
+        cdef tuple lent = self.lend()
+        cdef Scratch w = lent[0]
+        cdef Example e = lent[1]
         self.done = self.earlier = 0
         try:
-            self.attach(w, [x] if self.function.takes_objects else x)
-            self.learn_piece(w, 0, 1, &y, NULL, Trace(NULL, NULL, NULL, NULL, NULL, 0, 0.0, 0.0))
+            self.attach(w, e, [x] if self.function.takes_objects else x)
+            self.learn_piece(w, e, 0, 1, &y, NULL, Trace(NULL, NULL, NULL, NULL, NULL, 0, 0.0, 0.0))
         finally:
             self.tidy()
-        self.take_back(w)
+        self.take_back(lent)
 
-    cdef int learn_piece(self, Workspace w, Py_ssize_t first, Py_ssize_t rows, const double* y, const double* weights,
-                         Trace trace) except -1:
+    cdef int learn_piece(self, Scratch w, Example e, Py_ssize_t first, Py_ssize_t rows, const double* y,
+                         const double* weights, Trace trace) except -1:
         """Learn a few rows."""
         cdef Py_ssize_t learned = 0
         self.hypothesis.mind_rounding_from_python()
         try:
             if self.scaler is not None:
-                self.scaler.open(w, first, rows)
+                self.scaler.open(w.piece, first, rows)
                 self.first, self.scaled = first, True
             self.function.open(w, 0 if self.scaler is not None and not self.scaler.sparse else first, rows, True, -1)
             with nogil:
-                learned = self.run(w, y, weights, trace)
+                learned = self.run(w, e, y, weights, trace)
             self.function.close(w)
         finally:
             self.end_scaling(learned, rows)
         if learned < rows:
-            self.raise_failure(w, first + learned)
+            self.raise_failure(e, first + learned)
         return 0
 
     cdef int end_scaling(self, Py_ssize_t learned, Py_ssize_t rows) except -1:
@@ -218,11 +223,11 @@ cdef class Engine:
         """The scaler as it belongs to the hypothesis, between any two examples; not to be changed."""
         return self.scaler.after(self.done - self.first) if self.scaled else self.scaler
 
-    cdef raise_failure(self, Workspace w, Py_ssize_t row):
-        if w.failure == PYTHON:
-            error, w.error = w.error, None
+    cdef raise_failure(self, Example e, Py_ssize_t row):
+        if e.failure == PYTHON:
+            error, e.error = e.error, None
             raise error
-        raise FloatingPointError(f"Row {self.earlier + row} of X cannot be learned: {REASONS[w.failure]}.")
+        raise row_error(FloatingPointError, self.earlier + row, f"cannot be learned: {REASONS[e.failure]}.")
 
     cdef int tidy(self) except -1:
         return self.function.tidy()
@@ -242,11 +247,13 @@ cdef class Engine:
         cdef Py_ssize_t done = 0, rows, i, n = len(examples), labels = self.outputs.joined
         cdef Py_ssize_t most = function.rows_to_evaluate()
         cdef bint checks = function.notices_bad_points and not trusted
-        cdef Workspace w = self.lend()
+        cdef tuple lent = self.lend()
+        cdef Scratch w = lent[0]
+        cdef Example e = lent[1]
         cdef double* scores
         result = np.empty((n, labels))
         scores = <double*> array_data(result)
-        function.make_ready(w)
+        hypothesis.make_ready(w, e)
         function.attach(w, examples)
         while done < n:
             rows = min(n - done, most)
@@ -256,16 +263,15 @@ cdef class Engine:
                     if votes:
                         scores[done + i] = function.vote(w, i, hypothesis.now.t, votes == 1)
                     else:
-                        hypothesis.score(w, i, scores + (done + i) * labels)
+                        hypothesis.score(w, e, i, scores + (done + i) * labels)
                     if checks and not function.point_is_finite(w, i):
                         scores[(done + i) * labels] = NAN
             done += rows
             PyErr_CheckSignals()
-        self.take_back(w)
+        self.take_back(lent)
         for i in range(n * labels):
             if not isfinite(scores[i]):
-                raise FloatingPointError(f"Row {i // labels} of X has no finite score: its values are too "
-                                         "large for the kernel.")
+                raise row_error(FloatingPointError, i // labels, "has no finite score: its values are too large for the kernel.")
         return result
 
     def _check(self):

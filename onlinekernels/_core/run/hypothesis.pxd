@@ -1,11 +1,11 @@
 """The hypothesis: a function with offsets, a loss and a rule."""
 cimport cython
 from onlinekernels._core.rules.forms cimport Form
-from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.formulas.moves cimport Norms, Standing
-from onlinekernels._core.rules.rules cimport Rule
+from onlinekernels._core.rules.rule cimport Rule
+from onlinekernels._core.run.example cimport Example, Term
 from onlinekernels._core.run.watch cimport Watch
-from onlinekernels._core.run.workspace cimport Workspace
 
 
 @cython.final
@@ -32,29 +32,31 @@ cdef class Hypothesis:
 
     cdef int set_constants(self, constants) except -1
     cdef int set_offsets(self, offsets) except -1
+    cdef int make_ready(self, Scratch w, Example e) except -1
     # The three moves
-    cdef bint evaluate(self, Workspace w, Py_ssize_t i) noexcept nogil
-    cdef bint decide(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil
-    cdef void carry_out(self, Workspace w, Py_ssize_t i) noexcept nogil
+    cdef bint evaluate(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil
+    cdef bint decide(self, Scratch w, Example e, Py_ssize_t i, const double* y, double weight) noexcept nogil
+    cdef void carry_out(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil
     # Parts of them
-    cdef void hold_against_constant(self, Workspace w) noexcept nogil
-    cdef bint is_wrong(self, Workspace w, Py_ssize_t y) noexcept nogil
+    cdef void hold_against_constant(self, Example e) noexcept nogil
+    cdef bint is_wrong(self, Example e, Py_ssize_t y) noexcept nogil
     cdef void let_join(self, Py_ssize_t joined) noexcept nogil
     cdef void undo_joining(self, Py_ssize_t joined) noexcept nogil
-    cdef bint all_is_finite(self, Workspace w, double k) noexcept nogil
-    cdef void add_average(self, Workspace w) noexcept nogil
-    cdef void append(self, Workspace w, Py_ssize_t i) noexcept nogil
-    cdef void let_expire(self, Workspace w) noexcept nogil
-    cdef void stay_in_ball(self, Workspace w) noexcept nogil
-    cdef void count_loss(self, Workspace w, Py_ssize_t slot, double residual) noexcept nogil
-    cdef void lose_part(self, Norms* norms, Workspace w, Py_ssize_t first, Py_ssize_t stop, double residual) noexcept nogil
-    cdef void forget(self, Workspace w, Py_ssize_t slot, double k_new) noexcept nogil
-    cdef void lose(self, Norms* norms, Workspace w, Py_ssize_t first, Py_ssize_t stop, double own) noexcept nogil
+    cdef bint all_is_finite(self, Example e, double k) noexcept nogil
+    cdef void add_average(self, Example e) noexcept nogil
+    cdef void append(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil
+    cdef void let_expire(self, Scratch w) noexcept nogil
+    cdef void stay_in_ball(self, Scratch w) noexcept nogil
+    cdef void count_loss(self, Scratch w, const Term* newcomer, Py_ssize_t slot, double residual) noexcept nogil
+    cdef void lose_part(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop, double residual) noexcept nogil
+    cdef void spread_out(self, const Term* term, int channel, double* out) noexcept nogil
+    cdef void forget(self, Scratch w, Py_ssize_t slot, const Term* newcomer, double k_new) noexcept nogil
+    cdef void lose(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop, double own) noexcept nogil
     cdef bint square_is_worn(self) noexcept nogil
     cdef void renew_square(self, double square) noexcept nogil
-    cdef void mind_rounding(self, Workspace w) noexcept nogil
+    cdef void mind_rounding(self, Scratch w) noexcept nogil
     cdef int mind_rounding_from_python(self) except -1
     # The function that predicts
     cdef int channel(self) noexcept nogil
     cdef averaged(self, true)
-    cdef void score(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil
+    cdef void score(self, Scratch w, Example e, Py_ssize_t i, double* out) noexcept nogil

@@ -15,7 +15,7 @@ from onlinekernels._core.formulas.losses cimport Loss, loss_adapts, loss_value
 from onlinekernels._core.formulas.moves cimport Norms, Pace, coefficient_is_tame, is_tame, without_term
 from onlinekernels._core.run.watch cimport (NO_BETTER, NO_TROUBLE, Trial, new_watch, watch_scalar, watch_score,
                                         watch_step, watch_trial)
-from onlinekernels._core.run.workspace cimport MOVE, POINT, SCORE, Workspace
+from onlinekernels._core.run.example cimport MOVE, POINT, SCORE, Example, Term
 
 
 cdef class Hypothesis:
@@ -100,167 +100,172 @@ cdef class Hypothesis:
             self.now.norms = self.before_joining
             self.function.outputs.let_join(joined)
 
+    cdef int make_ready(self, Scratch w, Example e) except -1:
+        """Room for what one example of this hypothesis needs. O(1), unless outputs have come."""
+        self.function.make_ready(w)
+        return e.make_room(self.function.width, self.function.frame.channels, self.function.outputs.n_nodes,
+                           self.rule.decision_size(self.function.width))
+
     # ---- Evaluate -----------------------------------------------------------------------------
 
-    cdef bint evaluate(self, Workspace w, Py_ssize_t i) noexcept nogil:
-        """f(x_i, .) into w.bare (and v behind it), with the offsets into w.scores; False if they are not finite."""
+    cdef bint evaluate(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
+        """f(x_i, .) into e.bare (and v behind it), with the offsets into e.scores; False if they are not finite. O(evaluation of f)."""
         cdef Py_ssize_t l
-        if not (isfinite(w.own[i]) and self.function.point_is_finite(w, i)):
-            w.failure = POINT
+        if not (isfinite(w.piece.own[i]) and self.function.point_is_finite(w, i)):
+            e.failure = POINT
             return False
-        self.function.evaluate(w, i, self.rule.has_trace, w.bare)
+        self.function.evaluate(w, i, self.rule.has_trace, e.bare)
+        e.variance, e.values = w.variance, w.piece.values
         for l in range(self.function.outputs.n):
-            w.scores[l] = w.bare[l] + self.offset[l]
-            if not isfinite(w.scores[l]):
-                w.failure = SCORE
+            e.scores[l] = e.bare[l] + self.offset[l]
+            if not isfinite(e.scores[l]):
+                e.failure = SCORE
                 return False
         return True
 
     # ---- Decide -------------------------------------------------------------------------------
 
-    cdef bint decide(self, Workspace w, Py_ssize_t i, const double* y, double weight) noexcept nogil:
-        """The rule's move and the new term into the workspace; False if there is none that is finite."""
-        w.move.scalar = w.move.compared = self.now.loss.scalar
-        w.move.pace, w.move.norms, w.move.ahead = self.now.pace, self.now.norms, self.now.ahead
-        w.targets, w.weight = y, weight
-        w.all_labels = False
-        if not self.form.decide(&self.now, self.offset, y, weight, w.own[i], w):
+    cdef bint decide(self, Scratch w, Example e, Py_ssize_t i, const double* y, double weight) noexcept nogil:
+        """The rule's move and the new term into the example; False if there is none that is finite. As `Form.decide`."""
+        e.move.scalar = e.move.compared = self.now.loss.scalar
+        e.move.pace, e.move.norms, e.move.ahead = self.now.pace, self.now.norms, self.now.ahead
+        e.targets, e.weight = y, weight
+        e.all_labels = e.term.stays_out = False
+        if not self.form.decide(&self.now, self.offset, w.piece.own[i], e):
             return False
         if self.averages:
-            self.add_average(w)
-        if not (is_tame(w.move.scalar) and isfinite(w.move.transform[0][0]) and isfinite(w.move.norms.square)
-                and self.rule.is_finite() and (w.all_labels or coefficient_is_tame(w.term.alpha[0], w.own[i]))
-                and self.all_is_finite(w, w.own[i])):
-            w.failure = MOVE
+            self.add_average(e)
+        if not (is_tame(e.move.scalar) and isfinite(e.move.transform[0][0]) and isfinite(e.move.norms.square)
+                and self.rule.is_finite(e) and (e.all_labels or coefficient_is_tame(e.term.alpha[0], w.piece.own[i]))
+                and self.all_is_finite(e, w.piece.own[i])):
+            e.failure = MOVE
             return False
         return True
 
-    cdef bint all_is_finite(self, Workspace w, double k) noexcept nogil:
+    cdef bint all_is_finite(self, Example e, double k) noexcept nogil:
         """Whether everything else is: what only some hypotheses have."""
         cdef Py_ssize_t j
-        if self.now.loss.step > 0.0 and not is_tame(w.move.pace.gap + w.move.pace.weight):
+        if self.now.loss.step > 0.0 and not is_tame(e.move.pace.gap + e.move.pace.weight):
             return False
         if self.rule.has_trace:
-            if not (isfinite(w.move.norms.product) and isfinite(w.move.ahead.square) and isfinite(w.move.ahead.product)
-                    and coefficient_is_tame(w.term.alpha[w.term.n], k)):
+            if not (isfinite(e.move.norms.product) and isfinite(e.move.ahead.square) and isfinite(e.move.ahead.product)
+                    and coefficient_is_tame(e.term.alpha[e.term.n], k)):
                 return False
         if not self.now.has_offset:
             return True
-        for j in range(w.term.n):
-            if not is_tame(self.offset[w.term.labels[j]] + w.term.offset[j]):
+        for j in range(e.term.n):
+            if not is_tame(self.offset[e.term.labels[j]] + e.term.offset[j]):
                 return False
-        return self.rule.decide_offsets(self.function.outputs.n, self.offset, w)
+        return self.rule.decide_offsets(self.function.outputs.n, self.offset, e)
 
-    cdef void add_average(self, Workspace w) noexcept nogil:
+    cdef void add_average(self, Example e) noexcept nogil:
         """F <- F + f, with the f that made this prediction."""
         cdef int last = self.function.frame.channels - 1, j
         for j in range(last):
-            w.move.transform[last][j] = 1.0 if j == 0 else 0.0
-        w.move.transform[last][last] = 1.0
+            e.move.transform[last][j] = 1.0 if j == 0 else 0.0
+        e.move.transform[last][last] = 1.0
 
     # ---- Carry out ----------------------------------------------------------------------------
 
-    cdef void carry_out(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef void carry_out(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
         """Move the offsets, transform the old terms, append the new one, move the scalar, apply the budget."""
         cdef Py_ssize_t l, k, labels = self.function.outputs.n
         self.now.t += 1
         if self.regression:
             for l in range(labels):
-                watch_score(&self.watch, w.scores[l], w.targets[l])
+                watch_score(&self.watch, e.scores[l], e.targets[l])
         self.scalar_sum += self.now.loss.scalar
         if self.watch.trial.block:
-            self.hold_against_constant(w)
+            self.hold_against_constant(e)
         for l in range(labels):
             self.offset_sum[l] += self.offset[l]
         if self.now.has_offset:
-            for k in range(w.term.n):
-                self.offset[w.term.labels[k]] += w.term.offset[k]
-        self.rule.accept(&self.now, labels, self.offset, w)
+            for k in range(e.term.n):
+                self.offset[e.term.labels[k]] += e.term.offset[k]
+        self.rule.accept(&self.now, labels, self.offset, e)
         if self.watch.trouble == NO_TROUBLE:
             self.watch.trouble = self.rule.trouble
         if self.exact_norms:                    # of the hypothesis that is transformed only
-            self.without_newcomer = without_term(&self.now.norms, &w.move.norms, &w.move, self.rule.has_trace)
-            self.ahead_without_newcomer = without_term(&self.now.ahead, &w.move.ahead, &w.move, self.rule.has_trace)
-        self.now.norms, self.now.ahead = w.move.norms, w.move.ahead
-        self.function.transform(w, &w.move.transform[0][0])
+            self.without_newcomer = without_term(&self.now.norms, &e.move.norms, &e.move, self.rule.has_trace)
+            self.ahead_without_newcomer = without_term(&self.now.ahead, &e.move.ahead, &e.move, self.rule.has_trace)
+        self.now.norms, self.now.ahead = e.move.norms, e.move.ahead
+        self.function.transform(w, &e.move.transform[0][0])
         if self.rule.per_feature:
-            w.mean_step = self.function.descend(w, i, &self.rule.descent)
-        elif w.term.enters and w.own[i] != 0.0:
-            self.append(w, i)
-        self.now.loss.scalar, self.now.pace = w.move.scalar, w.move.pace
+            w.mean_step = self.function.descend(w, &e.term, i, &e.descent)
+        elif e.term.enters and w.piece.own[i] != 0.0:
+            self.append(w, e, i)
+        self.now.loss.scalar, self.now.pace = e.move.scalar, e.move.pace
         if self.watch.block:
-            watch_scalar(&self.watch, w.move.compared, w.move.scalar)
+            watch_scalar(&self.watch, e.move.compared, e.move.scalar)
         self.let_expire(w)
         if self.exact_norms:
             self.mind_rounding(w)
         if self.radius > 0.0:
             self.stay_in_ball(w)
-        self.rule.follow(w)
+        self.rule.follow(w, e)
         if self.rule.has_trace:
             watch_step(&self.watch, self.rule.step_at(self.now.t), self.rule.step.rate)
 
-    cdef void hold_against_constant(self, Workspace w) noexcept nogil:
+    cdef void hold_against_constant(self, Example e) noexcept nogil:
         """See whether the scores of an example were better than what a constant would have said."""
         cdef Trial* trial = &self.watch.trial
         cdef Py_ssize_t l, y
         cdef double loss = 0.0, constant = 0.0, share
         cdef bint is_first = trial.total == 0.0
-        trial.total += w.weight
+        trial.total += e.weight
         if self.regression:
-            share = w.weight / trial.total if trial.total > 0.0 else 0.0
+            share = e.weight / trial.total if trial.total > 0.0 else 0.0
             for l in range(self.function.outputs.n):
-                loss += loss_value(&self.now.loss, w.scores[l], w.targets[l])
-                constant += loss_value(&self.now.loss, self.constant[l], w.targets[l])
-                self.constant[l] += share * (w.targets[l] - self.constant[l])
+                loss += loss_value(&self.now.loss, e.scores[l], e.targets[l])
+                constant += loss_value(&self.now.loss, self.constant[l], e.targets[l])
+                self.constant[l] += share * (e.targets[l] - self.constant[l])
         else:
-            y = w.targets[0] > 0.0 if self.two_classes else <Py_ssize_t> w.targets[0]
-            loss, constant = self.is_wrong(w, y), y != trial.leader
-            self.constant[y] += w.weight
+            y = e.targets[0] > 0.0 if self.two_classes else <Py_ssize_t> e.targets[0]
+            loss, constant = self.is_wrong(e, y), y != trial.leader
+            self.constant[y] += e.weight
             if self.constant[y] > self.constant[trial.leader]:
                 trial.leader = y
         if not is_first:                        # when no constant was known
-            watch_trial(trial, loss, constant, w.weight)
+            watch_trial(trial, loss, constant, e.weight)
 
-    cdef bint is_wrong(self, Workspace w, Py_ssize_t y) noexcept nogil:
+    cdef bint is_wrong(self, Example e, Py_ssize_t y) noexcept nogil:
         """Whether the scores of an example say another class than y."""
         cdef Py_ssize_t l
         if self.two_classes:
-            return (w.scores[0] > 0.0) != y
+            return (e.scores[0] > 0.0) != y
         for l in range(self.function.outputs.joined):
-            if w.scores[l] > w.scores[y] or (w.scores[l] == w.scores[y] and l < y):
+            if e.scores[l] > e.scores[y] or (e.scores[l] == e.scores[y] and l < y):
                 return True
         return False
 
-    cdef void append(self, Workspace w, Py_ssize_t i) noexcept nogil:
+    cdef void append(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
         """Let the example enter; first see who has to go for it."""
         cdef Py_ssize_t victim
-        self.function.store(w, w.own[i])
-        victim = self.function.victim(w, i)
+        self.function.store(w, &e.term, w.piece.own[i])
+        victim = self.function.victim(w, &e.term, i)
         if self.exact_norms and victim != NOBODY:
             if self.function.residual() >= 0.0:
-                self.count_loss(w, victim, self.function.residual())
+                self.count_loss(w, &e.term, victim, self.function.residual())
             elif victim == NEWCOMER:
                 self.now.norms, self.now.ahead = self.without_newcomer, self.ahead_without_newcomer
             else:
-                w.newcomer = True
-                self.forget(w, victim, self.function.value_with(w, victim, i))
+                self.forget(w, victim, &e.term, self.function.value_with(w, victim, i))
         if victim == NEWCOMER:
             return
         if victim != NOBODY:
             self.function.drop(w, victim)
-        self.function.add(w, i, self.now.t)
+        self.function.add(w, &e.term, i, self.now.t)
 
-    cdef void let_expire(self, Workspace w) noexcept nogil:
+    cdef void let_expire(self, Scratch w) noexcept nogil:
         """Drop the terms that a window has left behind."""
         cdef Py_ssize_t slot = self.function.expiring(self.now.t)
         while slot != NOBODY:
             if self.exact_norms:
-                w.newcomer = False
-                self.forget(w, slot, 0.0)
+                self.forget(w, slot, NULL, 0.0)
             self.function.drop(w, slot)
             slot = self.function.expiring(self.now.t)
 
-    cdef void stay_in_ball(self, Workspace w) noexcept nogil:
+    cdef void stay_in_ball(self, Scratch w) noexcept nogil:
         """Project f onto the ball of the radius: H (19), through the frame."""
         cdef double scaling[MAX_CHANNELS][MAX_CHANNELS]
         cdef int i, j
@@ -282,7 +287,7 @@ cdef class Hypothesis:
     cdef void renew_square(self, double square) noexcept nogil:
         self.now.norms.square = self.now.norms.peak = fmax(0.0, square)
 
-    cdef void mind_rounding(self, Workspace w) noexcept nogil:
+    cdef void mind_rounding(self, Scratch w) noexcept nogil:
         """Compute |f|^2 anew when it is worn; for kernels in Python that waits for the next example."""
         cdef double square
         self.now.norms.peak = fmax(self.now.norms.peak, self.now.norms.square)
@@ -299,88 +304,89 @@ cdef class Hypothesis:
                 self.renew_square(square)
         return 0
 
-    cdef void count_loss(self, Workspace w, Py_ssize_t slot, double residual) noexcept nogil:
-        """<f, v> and |f|^2 when a term, or the newcomer, has been projected onto the others.
+    cdef void count_loss(self, Scratch w, const Term* newcomer, Py_ssize_t slot, double residual) noexcept nogil:
+        """<f, v> and |f|^2 when a term, or the newcomer, has been projected onto the others. O(outputs).
 
         That takes from each function what is orthogonal to the others: its coefficient times the residual of k(x, .).
         """
-        cdef Py_ssize_t l, k, labels = self.function.outputs.n, n = w.term.n
-        cdef int channel, last = self.rule.has_trace
+        cdef Py_ssize_t l, labels = self.function.outputs.n, width = self.function.width
+        cdef int channel
         cdef Py_ssize_t joined = self.function.outputs.joined
-        cdef double* of_channel[2]
-        of_channel[0], of_channel[1] = w.xi, w.chi
-        for channel in range(last + 1):
+        for channel in range(self.rule.has_trace + 1):
             if slot != NEWCOMER:
-                self.function.coefficients_of(w, slot, channel, of_channel[channel])
-                continue
-            for l in range(labels):
-                of_channel[channel][l] = 0.0
-            for k in range(n):
-                of_channel[channel][w.term.labels[k]] += w.term.alpha[channel * n + k]
+                self.function.coefficients_of(w, slot, channel, w.slot_coefficients + channel * width)
+            else:
+                self.spread_out(newcomer, channel, w.slot_coefficients + channel * width)
         for l in range(labels):
-            w.spare[l] = w.xi[l]
-        self.function.outputs.apply(w.spare, w.nodes)           # kappa a
+            w.slot_products[l] = w.slot_coefficients[l]
+        self.function.outputs.apply(w.slot_products, w.nodes)           # kappa a
         self.lose_part(&self.now.norms, w, 0, joined, residual)
         if self.function.outputs.ahead:
             self.lose_part(&self.now.ahead, w, joined, joined + 1, residual)
 
-    cdef void lose_part(self, Norms* norms, Workspace w, Py_ssize_t first, Py_ssize_t stop, double residual) noexcept nogil:
+    cdef void spread_out(self, const Term* term, int channel, double* out) noexcept nogil:
+        """True coefficients of a term in a channel, over labels. O(outputs)."""
+        cdef Py_ssize_t l, k
+        for l in range(self.function.outputs.n):
+            out[l] = 0.0
+        for k in range(term.n):
+            out[term.labels[k]] += term.alpha[channel * term.n + k]
+
+    cdef void lose_part(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop, double residual) noexcept nogil:
         """Norms of some outputs without what `count_loss` has found to be out of reach."""
-        cdef Py_ssize_t l
+        cdef Py_ssize_t l, width = self.function.width
+        cdef double* a = w.slot_coefficients
         norms.peak = fmax(norms.peak, norms.square)
         for l in range(first, stop):
-            norms.square -= residual * w.xi[l] * w.spare[l]
+            norms.square -= residual * a[l] * w.slot_products[l]
             if self.rule.has_trace:
-                norms.product -= residual * w.chi[l] * w.spare[l]
+                norms.product -= residual * a[width + l] * w.slot_products[l]
         norms.square = fmax(0.0, norms.square)
 
-    cdef void forget(self, Workspace w, Py_ssize_t slot, double k_new) noexcept nogil:
-        """<f, v> and |f|^2 without the term in a slot (V's erratum: the paper ignores what is dropped).
+    cdef void forget(self, Scratch w, Py_ssize_t slot, const Term* newcomer, double k_new) noexcept nogil:
+        """<f, v> and |f|^2 without the term in a slot (V's erratum: the paper ignores what is dropped). O(evaluation of f).
 
-        f and v at its point are those of the function and, if w.newcomer, of the newcomer that is not in it yet:
+        f and v at its point are those of the function and, if there is one, of the newcomer that is not in it yet:
         its coefficients times k_new, its kernel value with the term.
         """
-        cdef Py_ssize_t l, k, labels = self.function.outputs.n, width = self.function.width, n = w.term.n
+        cdef Py_ssize_t l, labels = self.function.outputs.n, width = self.function.width
         cdef int channel, last = self.rule.has_trace
         cdef Py_ssize_t joined = self.function.outputs.joined
         cdef double own = 0.0
-        cdef double* f = w.bare                     # f at the term's point, and v behind it
-        cdef double* a = w.xi                       # the term's true coefficients in f, over labels
-        cdef double* spare = w.spare
+        cdef double* f = w.slot_scores              # f at the term's point, and v behind it
+        cdef double* a = w.slot_coefficients
+        cdef double* K_a = w.slot_products
         self.function.evaluate_slot(w, slot, last, f, &own)
-        if w.newcomer:
+        if newcomer != NULL:
             for channel in range(last + 1):
+                self.spread_out(newcomer, channel, K_a)
+                self.function.outputs.apply(K_a, w.nodes)
                 for l in range(labels):
-                    spare[l] = 0.0
-                for k in range(n):
-                    spare[w.term.labels[k]] += w.term.alpha[channel * n + k]
-                self.function.outputs.apply(spare, w.nodes)
-                for l in range(labels):
-                    f[channel * width + l] += k_new * spare[l]
+                    f[channel * width + l] += k_new * K_a[l]
         self.function.coefficients_of(w, slot, 0, a)
         for l in range(labels):
-            spare[l] = a[l]
-        self.function.outputs.apply(spare, w.nodes)             # kappa a
+            K_a[l] = a[l]
+        self.function.outputs.apply(K_a, w.nodes)
         if last:
-            self.function.coefficients_of(w, slot, 1, w.chi)
+            self.function.coefficients_of(w, slot, 1, a + width)
         self.lose(&self.now.norms, w, 0, joined, own)
         if self.function.outputs.ahead:
             self.lose(&self.now.ahead, w, joined, joined + 1, own)
 
-    cdef void lose(self, Norms* norms, Workspace w, Py_ssize_t first, Py_ssize_t stop, double own) noexcept nogil:
+    cdef void lose(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop, double own) noexcept nogil:
         """Norms of some outputs without the term that `forget` has looked at."""
         cdef Py_ssize_t l, width = self.function.width
-        cdef double* f = w.bare
-        cdef double* a = w.xi
-        cdef double* b = w.chi                      # the term's true coefficients in v
+        cdef double* f = w.slot_scores
+        cdef double* a = w.slot_coefficients
+        cdef double* K_a = w.slot_products
         for l in range(first, stop):
-            norms.peak = fmax(norms.peak, fmax(norms.square, fabs(own * a[l] * w.spare[l])))
-            norms.square += a[l] * (own * w.spare[l] - 2.0 * f[l])
+            norms.peak = fmax(norms.peak, fmax(norms.square, fabs(own * a[l] * K_a[l])))
+            norms.square += a[l] * (own * K_a[l] - 2.0 * f[l])
         if norms.square < 0.0:
             norms.square = 0.0
         if self.rule.has_trace:
             for l in range(first, stop):
-                norms.product += b[l] * (own * w.spare[l] - f[l]) - a[l] * f[width + l]
+                norms.product += a[width + l] * (own * K_a[l] - f[l]) - a[l] * f[width + l]
 
     # ---- The function that predicts -----------------------------------------------------------
 
@@ -392,15 +398,15 @@ cdef class Hypothesis:
         """The sum of all hypotheses to their average, if that is what `score` evaluates."""
         return true / self.now.t if self.channel() else true
 
-    cdef void score(self, Workspace w, Py_ssize_t i, double* out) noexcept nogil:
+    cdef void score(self, Scratch w, Example e, Py_ssize_t i, double* out) noexcept nogil:
         """Scores of one example, of the averaged hypothesis if this one averages."""
         cdef Py_ssize_t l, width = self.function.width
         cdef int channel = self.channel()
-        self.function.evaluate(w, i, channel, w.bare)
+        self.function.evaluate(w, i, channel, e.bare)
         for l in range(self.function.outputs.joined):
-            out[l] = w.bare[l] + self.offset[l]
+            out[l] = e.bare[l] + self.offset[l]
             if channel:
-                out[l] = (w.bare[channel * width + l] + self.offset_sum[l]) / self.now.t
+                out[l] = (e.bare[channel * width + l] + self.offset_sum[l]) / self.now.t
 
     def intercept(self, bint ahead=False):
         """b, shape (labels,); of the averaged hypothesis if this one averages. With the output ahead of them, if asked."""
@@ -472,7 +478,7 @@ cdef class Hypothesis:
 
     def begin_with_square(self, double square, double ahead=0.0):
         """Say what |f|^2 of the function is that this hypothesis starts from, and that of the output ahead of the labels."""
-        cdef Workspace w = Workspace()
+        cdef Scratch w = self.function.new_scratch()
         self.function.make_ready(w)
         self.now.norms.square = self.now.norms.peak = square
         self.now.ahead.square = self.now.ahead.peak = ahead

@@ -1,7 +1,7 @@
 """Running mean and variance of features, advanced row by row."""
 cimport cython
 from onlinekernels._core.points.sparse cimport Rows
-from onlinekernels._core.run.workspace cimport Workspace
+from onlinekernels._core.run.piece cimport Piece
 
 
 @cython.final
@@ -21,12 +21,13 @@ cdef class Scaler:
     cdef double count_before
     cdef Py_ssize_t few_before
     # The piece that has been taken in
+    cdef const char* call_rows              # all rows of the call
     cdef const char* rows
     cdef Rows sparse_rows
     cdef Py_ssize_t first
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m) except -1
-    cdef int attach(self, Workspace w) except -1
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1
+    cdef int attach(self, Piece piece) except -1
     cdef void go_back(self, Py_ssize_t learned) noexcept
     cdef void take_in(self, Py_ssize_t m, char* out) noexcept nogil
     cdef void scale(self, Py_ssize_t m, char* out) noexcept nogil

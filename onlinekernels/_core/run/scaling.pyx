@@ -9,7 +9,7 @@ from libc.math cimport INFINITY, NAN, fabs, fmax, fmin, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.points.sparse cimport Rows
-from onlinekernels._core.run.workspace cimport SCALED, Workspace
+from onlinekernels._core.run.piece cimport SCALED, Piece
 
 
 cdef double ROUNDING = 1e-14        # a spread below this fraction of the mean is rounding: the feature is constant
@@ -291,25 +291,25 @@ cdef class Scaler:
             largest = max(largest, max(fabs(self.mean[i]), sqrt(self.square[i])))
         return largest < TAME
 
-    cdef int attach(self, Workspace w) except -1:
-        """A call is about the rows in w.source: sparse ones get a copy, whose values are scaled piece by piece."""
+    cdef int attach(self, Piece piece) except -1:
+        """A call is about the rows in piece.source: sparse ones get a copy, whose values are scaled piece by piece."""
         if self.sparse:
-            self.sparse_rows = w.source
+            self.sparse_rows = piece.source
             rows = self.sparse_rows
-            w.source = Rows(rows.indptr, rows.indices, rows.data, self.n_features)
+            piece.source = Rows(rows.indptr, rows.indices, rows.data, self.n_features)
         else:
-            self.rows = w.source_data
-        w.raw = w.source_data
+            self.rows = piece.source_data
+        self.call_rows = piece.source_data
         return 0
 
-    cdef int open(self, Workspace w, Py_ssize_t first, Py_ssize_t m) except -1:
-        """Take in m rows from `first` on, and let the workspace read them scaled."""
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1:
+        """Take in m rows from `first` on, and let the piece read them scaled."""
         cdef Py_ssize_t d = self.n_features
-        cdef char* out = <char*> (<Rows> w.source).value if self.sparse else w.buffer(SCALED, m * d * sizeof(double))
+        cdef char* out = <char*> (<Rows> piece.source).value if self.sparse else piece.buffer(SCALED, m * d * sizeof(double))
         memcpy(self.mean + 4 * d, self.mean, 4 * d * sizeof(double))
         self.count_before, self.few_before, self.first = self.count, self.few, first
         if not self.sparse:
-            self.rows, w.source_data = w.raw + first * d * (4 if self.single else 8), out
+            self.rows, piece.source_data = self.call_rows + first * d * (4 if self.single else 8), out
         with nogil:
             self.take_in(m, out)
         return 0

@@ -48,7 +48,8 @@ class Wrapper:
         self._check()
         self.learner = copy.deepcopy(model)
         self._learned = model.__sklearn_is_fitted__()
-        self._takes_objects = as_kernel(model.kernel, model).takes_objects()
+        self._encodes = bool(model.encode)  # features of all kinds, by their names
+        self._takes_objects = self._encodes or as_kernel(model.kernel, model).takes_objects()
         self._names = self._given_names()  # in the order of their columns
         self._columns = {name: column for column, name in enumerate(self._names)}
         self._blank = self._missing(len(self._names))  # no features; there may be spare columns at the end
@@ -94,7 +95,7 @@ class Wrapper:
         if not hasattr(X, "iloc") or not hasattr(X, "columns"):
             raise TypeError(f"X must be a pandas DataFrame. Got {type(X).__name__} instead.")
         if self._takes_objects:
-            return X.to_dict("records"), ()
+            return X if self._encodes else X.to_dict("records"), ()
         names = tuple(X.columns)
         if len(set(names)) != len(names):
             raise ValueError(f"X must have columns of different names. Got {names!r} instead.")

@@ -1,0 +1,30 @@
+"""The contract of rules: what an example does to a function."""
+from onlinekernels._core.formulas.moves cimport Standing, Step
+from onlinekernels._core.functions.function cimport Function, Scratch
+from onlinekernels._core.functions.outputs cimport Outputs
+from onlinekernels._core.run.example cimport Example
+
+
+cdef class Rule:
+    cdef Step step
+    cdef readonly tuple forms           # names of the forms that it serves
+    cdef readonly bint has_trace        # whether the function's second channel is the gradient trace v
+    cdef readonly bint per_feature      # whether each weight has a step of its own, which the function keeps
+    cdef readonly bint looks_ahead      # whether it looks at the scores of the hypothesis that it will have shrunk
+    cdef readonly int trouble           # what it has noticed; see `watch`
+
+    # Decide: write to the example and to nothing else
+    cdef void move(self, const Standing* now, Example e) noexcept nogil
+    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil
+    cdef void look_back(self, const Standing* now, Example e) noexcept nogil
+    cdef double shrink(self, long long t, Example e) noexcept nogil
+    cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil
+    cdef bint is_finite(self, Example e) noexcept nogil
+    cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept
+    # Carry out
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil
+    cdef void follow(self, Scratch w, Example e) noexcept nogil
+    # Tell
+    cdef double step_at(self, long long t) noexcept nogil
+    cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil
+    cdef int stand_on(self, Function function) except -1

@@ -1,0 +1,65 @@
+"""One example as form and rule see it: what is known of it, and what has been decided about it."""
+cimport cython
+from onlinekernels._core.formulas.moves cimport Descent, Move, View
+from onlinekernels._core.run.memory cimport Memory
+
+cdef enum Failure:
+    # Why an example cannot be learned
+    NONE = 0
+    SCORE = 1           # f(x) is not finite
+    MOVE = 2            # the new coefficient, offset or scalar is not finite
+    PYTHON = 3          # a user's loss raised
+    DERIVATIVE = 4      # a user's loss gave no number
+    POINT = 5           # k(x, x) is not finite
+
+cdef enum:
+    WORK_ROWS = 3       # of `Example.work`
+
+cdef struct Term:
+    # A term of f: its labels, and coefficients (channels, n) for them.
+    Py_ssize_t n
+    int* labels
+    double* alpha               # true ones
+    double* stored              # the same in the frame's coordinates
+    double* offset              # changes of the offsets (n,)
+    bint enters                 # whether there is a new term at all,
+    bint stays_out              # and the terms that are there take it over
+
+
+@cython.final
+cdef class Example(Memory):
+    cdef Py_ssize_t width               # outputs that there is room for: of each row below
+    cdef int channels                   # of the function
+    # Evaluated
+    cdef double* bare                   # f(x, .), then v(x, .)
+    cdef double* scores                 # f(x, .) + b
+    cdef double variance                # of f(x, .), where that is known
+    cdef const double* values           # kernel values with all slots in use, where f is a sum over terms
+    # Its y, and what its loss is multiplied by
+    cdef const double* targets
+    cdef double weight
+    # What the form finds: in the one dimension of a direction,
+    cdef View view
+    # or over all outputs
+    cdef double* derivative             # of the loss, times the weight
+    cdef bint diagonal                  # whether the loss is a sum over outputs: then its Hessian is
+    cdef double* curvature              # these, times the weight; otherwise it is that of the logistic loss at
+    cdef double* probability            # these
+    cdef double* distance               # Delta(y, .)
+    cdef double* shrunk                 # scores of the hypothesis that the rule will have shrunk
+    # What the rule decides
+    cdef Move move
+    cdef bint all_labels                # whether the term has a coefficient for every output
+    cdef Term term
+    cdef Descent descent                # where each weight has a step of its own
+    cdef double* innovation             # second order: y - f(x, .), in units of
+    cdef double deviation               # the deviation of y
+    cdef char* decision                 # what its own state will be: see `Rule`
+    # On the way: means nothing to anybody else
+    cdef double* work                   # WORK_ROWS rows
+    cdef double* nodes                  # taxonomies: a number for each node
+    # What went wrong
+    cdef int failure
+    cdef object error                   # the exception behind it
+
+    cdef int make_room(self, Py_ssize_t width, int channels, Py_ssize_t nodes, Py_ssize_t decision) except -1

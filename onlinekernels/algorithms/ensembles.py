@@ -1,0 +1,360 @@
+"""Ensembles of any models: stacked, or weighed by Hedge."""
+import copy
+
+import numpy as np
+
+from onlinekernels import validation
+from onlinekernels.model.composite import OnlineComposite
+from onlinekernels.model.ensemble import AveragedRanks, Ensemble, ExponentialWeights, NewtonStack, SquaresStack, Voice, task_of
+from onlinekernels.model.fitted import learned
+from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.nouns.losses import MulticlassSquared, NuNovelty, Squared
+from onlinekernels.validation.parameters import check_fraction
+
+__all__ = ["Hedge", "Stacking"]
+
+SHORT, SHARE = 0.998, 1e-3
+CLASS_PRIORS, NUMBER_PRIORS = (0.3, 3.0), (3.0, 30.0)
+LOSSES = {"classes": MulticlassSquared, "numbers": Squared}
+
+
+def stack_settings(memory, priors):
+    """(memory, prior) of fits that run side by side: with this memory and one four times as long, and with each prior."""
+    return [(kept, prior) for kept in (memory, 1.0 - 0.25 * (1.0 - memory)) for prior in priors]
+
+
+class EnsembleLearner(OnlineComposite):
+    """Base of learners that combine members: who they are, what they said, how they did.
+
+    Parameters
+    ----------
+    n_jobs : int
+        How many threads members learn in; at least 1. It may be set at any time.
+    """
+
+    loss = None  # that of the members' task
+    class_weight = None
+
+    @learned
+    def named_members_(self, state):
+        """The members as they are now, {name: model}; to look at."""
+        return {name: member.model for name, member in state.composition.members.items()}
+
+    @learned
+    def asleep_(self, state):
+        """Members that failed and take part no more, {name: why}."""
+        return {name: member.asleep for name, member in state.composition.members.items() if member.asleep is not None}
+
+    @learned
+    def errors_(self, state):
+        """The mean error of each member, {name: error}: mistakes, or squared errors."""
+        return self._errors(state)[0]
+
+    @learned
+    def error_(self, state):
+        """The mean error of all together."""
+        return self._errors(state)[1]
+
+    @staticmethod
+    def _errors(state):
+        composition = state.composition
+        if composition.task == "novelty":
+            raise AttributeError("A detector is told nothing to be wrong about, and has no errors.")
+        means = (composition.lost / max(1, composition.t) / max(1, composition.targets)).tolist()
+        return dict(zip(composition.members, means[:-1], strict=True)), means[-1]
+
+    @learned
+    def history_(self, state):
+        """How weights and errors went: {"t", "weights" (times, members), "errors" (times, members), "error"}.
+
+        Weights are as of t, of several targets their mean; errors are means since the entry before.
+        """
+        history, n = state.composition.history, len(state.composition.members)
+        times = np.array([t for t, _, _ in history], dtype=np.int64)
+        lost = np.array([lost for _, _, lost in history]).reshape(len(times), n + 1)
+        errors = np.diff(lost, axis=0, prepend=0.0) / np.diff(times, prepend=0)[:, None] / max(1, state.composition.targets)
+        weights = np.array([weights.mean(axis=0) for _, weights, _ in history]).reshape(len(times), n)
+        return {"t": times, "weights": weights, "errors": errors[:, :-1], "error": errors[:, -1]}
+
+    def plot(self, axes=None):
+        """Draw who counted when, and how each did; return the two axes. Needs matplotlib.
+
+        Parameters
+        ----------
+        axes : two matplotlib axes or None
+        """
+        from matplotlib import pyplot
+
+        history, names = self.history_, list(self.named_members_)
+        if axes is None:
+            _, axes = pyplot.subplots(2, 1, sharex=True, figsize=(8, 6), layout="constrained")
+        styles = ["-", "--", "-.", ":"]
+        for i, name in enumerate(names):
+            look = {"color": f"C{i % 10}", "linestyle": styles[i // 10 % 4], "linewidth": 1.0}
+            axes[0].plot(history["t"], history["weights"][:, i], label=name, **look)
+            axes[1].plot(history["t"], history["errors"][:, i], **look)
+        axes[1].plot(history["t"], history["error"], color="black", linewidth=2.0, label="all together")
+        axes[0].set_ylabel("weight")
+        axes[1].set(ylabel="error", xlabel="examples")
+        axes[0].legend(fontsize=7, ncols=2)
+        axes[1].legend(fontsize=7)
+        return axes
+
+    def contributions(self, x, label=None):
+        """What each member says of one example, {name: share of the combined score before it becomes a probability}.
+
+        Parameters
+        ----------
+        x : 1-d array
+        label : for classes, the label that they speak for; None means the one that is predicted
+        """
+        with self._turn.shared:
+            state = self._fitted()
+            composition = state.composition
+            row = self._points([x], state.n_features)
+            scores = composition.members_scores(row)[0]
+            weights = composition.stack.weights()
+            if composition.task == "novelty":
+                said = composition.stack.each.ranks(composition.members_scores(row)[:, :, 0])[0] * weights[0]
+            elif composition.task == "classes":
+                place = state.output(self._known(state, row)[0], label)
+                said = weights[0] * scores[:, place]
+            else:
+                said = (weights.T * scores).sum(axis=1) if state.targets == 1 else weights.T * scores
+        return {name: value if np.ndim(value) else float(value) for name, value in zip(composition.members, said, strict=True)}
+
+    def _learn(self, before, state, X, y, weights=None, **others):
+        state.composition.n_jobs = validation.check_count(self, "n_jobs")
+        return super()._learn(before, state, X, y, weights, **others)
+
+
+def named(members, owner):
+    """{name: model} from a list or dictionary of models, which have one task; copies that have learned nothing."""
+    expected = "a list of models of this library, or a dictionary {name: model}, of one task"
+    if not isinstance(members, (list, tuple, dict)) or not members:
+        raise validation.bad_parameter(owner, "members", expected, members)
+    models = list(members.values() if isinstance(members, dict) else members)
+    for model in models:
+        if not isinstance(model, OnlineLearner):
+            raise validation.bad_parameter(owner, "members", expected, model)
+    if isinstance(members, dict):
+        names = list(members)
+    else:
+        kinds = [type(model).__name__.lower() for model in models]
+        names = [kind if kinds.count(kind) == 1 else f"{kind}-{kinds[:i].count(kind) + 1}" for i, kind in enumerate(kinds)]
+    if not all(isinstance(name, str) and name and "/" not in name for name in names):
+        raise validation.bad_parameter(owner, "members", "a dictionary whose keys are names without '/'", names)
+    tasks = {task_of(model) for model in models}
+    if len(tasks) > 1:
+        raise ValueError(f"The 'members' parameter of {type(owner).__name__} must have one task. Got {' and '.join(sorted(tasks))}.")
+    return {name: fresh(model) for name, model in zip(names, models, strict=True)}
+
+
+def fresh(model):
+    """A model with the same parameters that has learned nothing."""
+    return type(model)(**copy.deepcopy(model.get_params(deep=False)))
+
+
+class _OfMembers(EnsembleLearner):
+    """What `Stacking` and `Hedge` share.
+
+    Parameters
+    ----------
+    members : list of models, or dict of str to model
+        They must have one task: classes (losses of two or many), numbers, or novelty. The ensemble has copies of its own, which
+        begin with nothing. Their parameters say how they learn, `scale=True` for example.
+    """
+
+    def _current_loss(self):
+        if self._state is not None:
+            return self._state.loss
+        models = named(self.members, self)
+        task = task_of(next(iter(models.values())))
+        if task == "novelty":
+            nus = [getattr(model._current_loss(), "nu", 0.01) for model in models.values()]
+            return NuNovelty(float(np.mean(nus)))
+        return LOSSES[task]()
+
+    def _begin(self, settings, n_features, targets):
+        members = {name: Voice(fresh(model)) for name, model in settings["members"].items()}
+        loss = NuNovelty(settings["nu"]) if settings["nu"] else None
+        task = "novelty" if loss is not None else "classes" if targets == 0 else "numbers"
+        combiner = AveragedRanks(len(members)) if task == "novelty" else self._combiner(settings, len(members), targets)
+        return Ensemble(members, task, targets, combiner, nu=settings["nu"])
+
+    def _settings(self):
+        validation.check_count(self, "n_jobs")
+        loss = self._current_loss()
+        nu = float(loss.nu) if loss.task == "novelty" else 0.0
+        return {"members": named(self.members, self), "nu": nu, **self._own_settings()}
+
+    def _own_settings(self):
+        raise NotImplementedError
+
+    def _combiner(self, settings, n, targets):
+        raise NotImplementedError
+
+    def get_params(self, deep=True):
+        """Parameters by name; with `deep` also those of members that have names, as ``members__name__kernel``."""
+        params = super().get_params(deep=False)
+        if deep and isinstance(self.members, dict):
+            for name, model in self.members.items():
+                if hasattr(model, "get_params"):
+                    params.update({f"members__{name}__{key}": value for key, value in model.get_params().items()})
+        return params
+
+    def set_params(self, **params):
+        """Set parameters by name; those of members that have names as ``members__name__kernel``; return self."""
+        inner = {}
+        for key in [key for key in params if key.startswith("members__")]:
+            name, _, rest = key.removeprefix("members__").partition("__")
+            members = params.get("members", self.members)
+            if not (isinstance(members, dict) and name in members and rest):
+                raise ValueError(f"{type(self).__name__} has no parameter {key!r}.")
+            inner.setdefault(name, {})[rest] = params.pop(key)
+        super().set_params(**params)
+        for name, values in inner.items():
+            self.members[name].set_params(**values)
+        return self
+
+
+class Stacking(_OfMembers):
+    """An ensemble whose combiner learns how much to trust each member, and forgets.
+
+    Members learn for themselves. Classes: their scores F, cut to [-1, 1], give p = softmax(sum_i w_i F_i), and w follows the log
+    loss by online Newton steps that leak back to equal weights. Numbers: least squares on how members differ from their mean, which leak
+    in the same way. Four settings, with this memory and one four times as long, and a weak and a strong prior, run side by side and
+    are mixed by Bayes' rule. Novelty: ranks of the members' scores, averaged.
+
+    Members that fail, because they diverge or are refused a row, are put to sleep with a warning, and the ensemble goes on.
+    Results do not depend on how a stream is cut into calls.
+
+    Parameters
+    ----------
+    {members}
+    memory : float
+        What is left of a row's weight in the combiner after one more; in (0, 1).
+    {class_weight}
+    {encode}
+    {n_jobs}
+    {epochs}
+
+    {Attributes}
+
+    See Also
+    --------
+    Hedge : weights with a guarantee, and more errors.
+    OnlineKernelClassifier, OnlineKernelRegressor, OnlineKernelDetector : with members that were chosen for you.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import KRLS, Laplacian, PassiveAggressive, Stacking
+    >>> X = np.random.default_rng(0).normal(size=(600, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> members = {"curved": KRLS("multiclass_squared", Laplacian(1.0) + 1), "straight": PassiveAggressive("hinge", "linear")}
+    >>> model = Stacking(members).partial_fit(X, y)
+    >>> bool(model.weights_["curved"] > 2 * abs(model.weights_["straight"])), bool(model.error_ < 0.2)
+    (True, True)
+    """
+
+    def __init__(self, members, *, memory=SHORT, class_weight=None, encode=False, n_jobs=1, epochs=1):
+        self.members = members
+        self.memory = memory
+        self.class_weight = class_weight
+        self.encode = encode
+        self.n_jobs = n_jobs
+        self.epochs = epochs
+
+    def _own_settings(self):
+        return {"memory": check_fraction(self, "memory")}
+
+    def _combiner(self, settings, n, targets):
+        if targets:
+            return SquaresStack(n, targets, stack_settings(settings["memory"], NUMBER_PRIORS), SHARE)
+        return NewtonStack(n, stack_settings(settings["memory"], CLASS_PRIORS), SHARE)
+
+
+class Hedge(_OfMembers):
+    """An ensemble with exponential weights: it loses little more than its best member, whatever happens.
+
+    w_i <- w_i exp(-rate loss_i), then each gives up `share` of its weight to all, so that another member may take the lead
+    (Herbster and Warmuth 1998, "Tracking the best expert"). Answers are weighted means of what members say. Losses are convex: for classes 1/8 [(1 - F_label)^2 +
+    (1 + the largest other F)^2] of scores cut to [-1, 1], for numbers half the squared error in units of the usual one. Then
+
+        loss <= loss of any member + (log m + T log 1 / (1 - share)) / rate + rate / 8 sum_t range_t^2
+
+    holds for every stream of T rows, where range_t is by how much the members' losses differ at t; see
+    `onlinekernels.bounds.hedge_regret`. `Stacking` has no such bound, and usually fewer errors.
+
+    Parameters
+    ----------
+    {members}
+    rate : float or None
+        How fast weights follow losses; positive. None is 2 for classes, 0.5 for numbers.
+    share : float
+        In (0, 1).
+    {class_weight}
+    {encode}
+    {n_jobs}
+    {epochs}
+
+    {Attributes}
+
+    See Also
+    --------
+    Stacking : no guarantee, and fewer errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import Hedge, PassiveAggressive, bounds
+    >>> X = np.random.default_rng(0).normal(size=(600, 2))
+    >>> y = np.where(X[:, 0] > 0, "right", "left")
+    >>> members = {"a": PassiveAggressive("hinge", "linear"), "b": PassiveAggressive("hinge", "linear", penalty=1e-4)}
+    >>> model = Hedge(members).partial_fit(X, y)
+    >>> regret = bounds.hedge_regret(members=2, examples=600, rate=model.rate_, share=1e-3, squared_ranges=model.squared_ranges_)
+    >>> bool(model.loss_ <= min(model.member_losses_.values()) + regret)
+    True
+    """
+
+    def __init__(self, members, *, rate=None, share=SHARE, class_weight=None, encode=False, n_jobs=1, epochs=1):
+        self.members = members
+        self.rate = rate
+        self.share = share
+        self.class_weight = class_weight
+        self.encode = encode
+        self.n_jobs = n_jobs
+        self.epochs = epochs
+
+    def _own_settings(self):
+        if self._current_loss().task == "novelty":
+            raise ValueError("Hedge weighs members by their losses, and detectors are told nothing to lose by. Stacking averages "
+                             "their ranks.")
+        return {"rate": validation.check_positive.or_none(self, "rate"), "share": check_fraction(self, "share")}
+
+    def _combiner(self, settings, n, targets):
+        rate = settings["rate"]
+        if rate is None:
+            rate = 0.5 if targets else 2.0
+        return ExponentialWeights(n, targets, rate, settings["share"])
+
+    @learned
+    def loss_(self, state):
+        """The sum of its losses; of several targets, of all of them."""
+        return float(state.composition.stack.own.sum())
+
+    @learned
+    def member_losses_(self, state):
+        """The sums of the members' losses, {name: loss}; a member asleep loses what the ensemble does."""
+        return dict(zip(state.composition.members, state.composition.stack.losses.sum(axis=0).tolist(), strict=True))
+
+    @learned
+    def squared_ranges_(self, state):
+        """The sum of squared differences between the largest and the smallest loss at each row."""
+        return float(state.composition.stack.ranges.sum())
+
+    @learned
+    def rate_(self, state):
+        """The rate in force."""
+        return state.composition.stack.rate

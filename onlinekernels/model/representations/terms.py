@@ -1,0 +1,169 @@
+"""f as terms: points with coefficients, under a budget."""
+import numpy as np
+
+from onlinekernels import validation
+from onlinekernels._core.functions.coefficients import Full, Paired
+from onlinekernels._core.functions.terms import KernelTerms
+from onlinekernels._core.points.kernelrows import CompiledRows, ObjectRows
+from onlinekernels._core.points.kernels import Program
+from onlinekernels._core.points.points import DensePoints, Objects
+from onlinekernels._core.points.sparse import Rows, SparsePoints
+from onlinekernels.model.representations.contract import Representation
+from onlinekernels.nouns.budgets import Unlimited
+
+__all__ = ["Terms", "coefficients_on", "in_pairs"]
+
+
+class Terms(Representation):
+    """f = sum_i alpha_i k(x_i, .): any kernel, any budget, examples of any kind."""
+
+    keeps = "terms"
+
+    def __init__(self, plan):
+        super().__init__(plan)
+        self.takes_objects = self.kernel.takes_objects()
+
+    def check(self, plan):
+        super().check(plan)
+        if plan.average and type(self.budget) is not Unlimited:
+            raise ValueError(
+                f"average=True cannot be combined with budget={self.budget!r}: the average of terms that were "
+                "dropped cannot be kept. Use budget=None."
+            )
+        if self.rule.exact_norms and self.takes_objects and type(self.budget) is not Unlimited:
+            raise ValueError(
+                "A budget needs a built-in kernel here: to keep |f| exact, kernel rows of dropped terms are evaluated."
+            )
+
+    def program(self, n_features):
+        ops = None if n_features is None else self.kernel.ops()
+        return None if ops is None else Program(ops)
+
+    def function(self, n_features, dtype, origin, outputs, sparse, form):
+        rows = self.rows(n_features, dtype, origin, sparse)
+        terms = coefficients_on(rows.dictionary, self.budget, self.channels, outputs, form)
+        return KernelTerms(rows=rows, terms=terms, outputs=outputs, evaluates_slots=self.rule.evaluates_slots)
+
+    def rows(self, n_features, dtype, origin, sparse):
+        """The kernel over a dictionary without points."""
+        if n_features is None:
+            return ObjectRows(Objects(), self.kernel)
+        points = SparsePoints(n_features) if sparse else DensePoints(n_features, dtype, origin)
+        program = self.program(n_features)
+        program.start(n_features, points.dtype, origin)
+        return CompiledRows(points, program)
+
+    def check_sizes(self, learned, n_features, sparse):
+        if n_features is not None and not sparse and np.shape(learned["points"])[1:] != (n_features,):
+            raise ValueError("the points do not have the number of features")
+
+    # ---- What is shown ----
+
+    def terms(self, state, ahead=False):
+        return as_users_see(state, state.function.points()), state.hypothesis.coefficients(ahead)
+
+    def n_terms(self, state):
+        return len(state.function.slots())
+
+    def coef(self, state):
+        scale = self.kernel.linear_scale()
+        if scale is None:
+            return super().coef(state)
+        points, alpha = self.terms(state)
+        return scale * state.with_label_kernel(alpha @ points.astype(float))
+
+    def square(self, state, ahead=False):
+        points, alpha = self.terms(state, ahead)
+        gram = self.kernel(points) if alpha.shape[1] else np.zeros((0, 0))
+        return np.sum((alpha @ gram) * state.with_label_kernel(alpha))
+
+    def component(self, state, j, grid):
+        """f_j at the values in grid, shape (len(grid), labels); the kernel is additive."""
+        points, alpha = self.terms(state)
+        values = None
+        if len(grid) and len(points):
+            values = self.kernel.coordinate(j)(grid[:, None], points[:, j : j + 1].astype(float))
+        rows = np.zeros((len(alpha), len(grid))) if values is None else alpha @ values.T
+        return state.with_label_kernel(rows).T
+
+    def knots(self, state):
+        """Distinct values of each coordinate among the terms."""
+        return [np.unique(column) for column in self.terms(state)[0].T]
+
+    # ---- How it starts from another ----
+
+    def has_points(self, state):
+        return self.n_terms(state) > 0
+
+    def start(self, state, start, places):
+        return start.plan.representation.to_terms(state, start, places)
+
+    def to_terms(self, state, start, places):
+        points, alpha, pairs = self._moved(start, places)
+        if pairs is None and state.function.pairs() is not None:
+            terms, alpha, pairs = in_pairs(alpha)
+            points = [points[i] for i in terms] if isinstance(points, list) else points[terms]
+        return start_points(state, points), alpha, pairs
+
+    def to_trees(self, state, start, places):
+        points, alpha, pairs = self._moved(start, places)
+        return start_points(state, points), alpha, pairs
+
+    def _moved(self, start, places):
+        """(points, coefficients, pairs of labels or None)."""
+        points, alpha = self.terms(start, places.ahead)
+        pairs = start.function.pairs()
+        if pairs is None:
+            return points, places.rows(alpha), None
+        return points, alpha[pairs[0], np.arange(pairs.shape[1])][None], places.pairs(pairs)
+
+    def to_weights(self, start, places):
+        points, alpha = self.terms(start, places.ahead)
+        return places.rows(alpha @ points.astype(float))
+
+
+def coefficients_on(dictionary, budget, channels, outputs, form):
+    """Coefficients on a dictionary, under a budget."""
+    if form == "pair" and not budget.shares_out:
+        return Paired(dictionary, budget.core(), channels)
+    return Full(dictionary, budget.core(), channels, max(1, outputs.n))
+
+
+def as_users_see(state, points):
+    """Points of the core as users give them."""
+    if state.sparse:
+        return validation.as_csr(points)
+    return validation.check_objects(points, empty=True) if state.plan.takes_objects else points
+
+
+def start_points(state, points):
+    """Points of another model in this one's precision."""
+    if state.plan.takes_objects:
+        return points
+    if points.shape[0] == 0:
+        points = np.zeros((0, state.n_features))
+        return Rows([0], [], [], state.n_features) if state.sparse else points
+    try:
+        return state.plan.checked_points(points, state.n_features, state.function.dtype, sparse=state.sparse)
+    except ValueError as error:
+        raise ValueError(f"initial does not fit this model: {error}") from error
+
+
+def in_pairs(alpha):
+    """Terms with a coefficient for each label as terms for pairs of labels; (which term, coefficients, pairs).
+
+    Coefficients of a term sum up to 0, as all have come from pairs: what the largest has more, the smallest has less.
+    """
+    rest, parts = alpha.copy(), []
+    terms = np.arange(alpha.shape[1])
+    for _ in range(1, max(2, len(alpha))):
+        pair = np.stack([rest.argmax(axis=0), rest.argmin(axis=0)])
+        share = np.minimum(rest[pair[0], terms], -rest[pair[1], terms])
+        rest[pair[0], terms] -= share
+        rest[pair[1], terms] += share
+        parts.append((share, pair))
+    # The parts of a term stay together, so that it keeps its age; less than the least digits is no part.
+    share = np.stack([share for share, _ in parts], axis=1)
+    pairs = np.stack([pair for _, pair in parts], axis=2)
+    kept = share > 1e-12 * np.abs(alpha).max(axis=0)[:, None]
+    return np.nonzero(kept)[0], share[kept][None], pairs[:, kept]

@@ -1,0 +1,456 @@
+"""Stacking and Hedge: combiners against their formulas, members that fail, guarantees; learners like all others."""
+import copy
+import os
+import pickle
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from onlinekernels import KRLS, SILK, Gaussian, Hedge, Laplacian, LearningWarning, PassiveAggressive, Smoother, Stacking, bounds, load
+from onlinekernels._core.run.combining import ExponentialWeights, NewtonStack, SquaresStack
+from onlinekernels.algorithms.ensembles import stack_settings
+from onlinekernels.model.ensemble import unbroken
+
+RNG = np.random.default_rng(0)
+N = 300
+X = RNG.normal(size=(N, 3))
+NUMBERS = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * RNG.normal(size=N)
+SEVERAL = np.column_stack([NUMBERS, 1e3 * X[:, 2] ** 2])
+LABELS = np.array(["one", "two", "three"])[np.digitize(NUMBERS, [-0.3, 0.6])]
+LABELS[:90][LABELS[:90] == "three"] = "two"
+WEIGHTS = RNG.choice([0.0, 0.5, 1.0, 2.0], size=N)
+
+
+def class_members():
+    return {"posterior": KRLS("multiclass_squared", Laplacian(0.5) + 1.0, budget=30, scale=True),
+            "line": PassiveAggressive("multiclass_hinge", "linear", penalty=0.1),
+            "softmax": SILK("multiclass_logistic", Gaussian(1.0), budget=40),
+            "near": Smoother("multiclass_squared", Gaussian(0.2))}
+
+
+def number_members():
+    return {"posterior": KRLS(kernel=Laplacian(0.5) + 1.0, budget=30, scale=True, scale_target=True),
+            "line": KRLS(kernel="linear", scale_target=True), "near": Smoother("squared")}
+
+
+TASKS = {"numbers": (number_members, NUMBERS, None), "several": (number_members, SEVERAL, WEIGHTS),
+         "classes": (class_members, LABELS, None), "weighted classes": (class_members, LABELS, WEIGHTS)}
+KINDS = [(kind, *task) for kind in (Stacking, Hedge) for task in TASKS.values()]
+each_kind = pytest.mark.parametrize("kind, members, y, weights", KINDS, ids=[f"{k.__name__}-{t}" for k in (Stacking, Hedge) for t in TASKS])
+
+
+def part(array, rows):
+    return None if array is None else array[rows]
+
+
+def in_chunks(model, size, y, weights=None, rows=X):
+    found = []
+    for begin in range(0, len(rows), size):
+        chunk = slice(begin, begin + size)
+        found.append(model.progressive(rows[chunk], part(y, chunk), sample_weight=part(weights, chunk)).reshape(len(rows[chunk]), -1))
+    width = max(scores.shape[1] for scores in found)
+    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found])
+
+
+# ---- Combiners against their formulas ---------------------------------------------------------------------------------
+
+
+def newton_by_hand(F, y, joined, counts, settings, share=1e-3, total=2.0):
+    """p = softmax(w.F); leaky online Newton on the log loss, in precision form, for several settings mixed by Bayes' rule."""
+    m, K = F.shape[1], len(settings)
+    w = [np.full(m, total / m) for _ in settings]
+    A = [kappa * np.eye(m) for _, kappa in settings]
+    belief, found = np.full(K, 1.0 / K), np.zeros((len(F), F.shape[2]))
+    for t in range(len(F)):
+        f = F[t][:, : joined[t]]
+        p = []
+        for k in range(K):
+            logits = w[k] @ f
+            p.append(np.exp(logits - logits.max(initial=-np.inf)) if joined[t] else np.zeros(0))
+            p[k] = p[k] / p[k].sum() if joined[t] else p[k]
+        found[t, : joined[t]] = sum(b * q for b, q in zip(belief, p, strict=True))
+        for k, (lam, kappa) in enumerate(settings):
+            if lam < 1:
+                A[k] = lam * A[k]
+                j, back = t % m, m * (1 - lam) * kappa
+                S = np.linalg.inv(A[k])
+                w[k] = w[k] + back * S[:, j] * (total / m - w[k][j]) / (1 + back * S[j, j])
+                A[k][j, j] += back
+        label = int(y[t])
+        if joined[t] > 1 and label < joined[t] and counts[t] > 0:
+            losses = np.array([min(8.0, -counts[t] * np.log(q[label])) for q in p])
+            for k in range(K):
+                rival = max((c for c in range(joined[t]) if c != label), key=lambda c: p[k][c])
+                x = f[:, label] - f[:, rival]
+                A[k] += counts[t] * p[k][label] * p[k][rival] * np.outer(x, x)
+                w[k] = w[k] + counts[t] * np.linalg.solve(A[k], f[:, label] - f @ p[k])
+            belief = belief * np.exp(-losses)
+            belief = (1 - share) * belief / belief.sum() + share / K
+    return found, belief @ w
+
+
+def test_newton_stack_is_its_formula():
+    rng = np.random.default_rng(1)
+    for C, m, settings in ((2, 3, stack_settings(0.99, (0.3, 3.0))), (4, 6, [(0.998, 0.3), (0.9995, 1.0), (1.0, 10.0)])):
+        y = rng.integers(0, C, size=400).astype(float)
+        y[:40] = 0.0
+        F = np.clip(np.where(np.arange(C) == y[:, None], 0.6, -0.4)[:, None] + rng.normal(size=(400, m, C)) * np.linspace(0.2, 2, m)[:, None], -1, 1)
+        joined = np.concatenate([[0], np.maximum.accumulate(y.astype(int) + 1)[:-1]])
+        counts = rng.choice([0.0, 0.5, 1.0, 3.0], size=400)
+        expected, weights = newton_by_hand(F, y, joined, counts, settings)
+        for size in (400, 37, 1):
+            stack = NewtonStack(m, settings)
+            found = np.concatenate([stack.advance(F[i : i + size], y[i : i + size], joined[i : i + size], counts[i : i + size])
+                                    for i in range(0, 400, size)])
+            assert np.allclose(found, expected, atol=1e-8) and np.allclose(stack.weights()[0], weights, atol=1e-7)
+            stack._check()
+        assert np.allclose(stack.combined(F[:5], C).sum(axis=1), 1.0)
+        assert stack.weights()[0, 0] > 2 * stack.weights()[0, -1]
+
+
+def squares_by_hand(F, y, counts, settings, share=1e-3):
+    """Leaky least squares on differences from the mean, and exponential weights, mixed; in units of the usual error."""
+    m, K = F.shape[1], len(settings)
+    w, A = [np.zeros(m) for _ in settings], [kappa * np.eye(m) for _, kappa in settings]
+    belief, trust = np.full(K + 1, 1 / (K + 1)), np.full(m, 1 / m)
+    sums, weight, low, high, found = 0.0, 0.0, np.inf, -np.inf, []
+    for t in range(len(F)):
+        f = np.clip(F[t], 2 * low - high, 2 * high - low) if t >= 30 else F[t]
+        d = f - f.mean()
+        size = max(sums / weight, 1e-300) if weight > 0 else 1.0
+        said = np.array([f.mean() + v @ d for v in [*w, trust]])
+        found.append(belief @ said)
+        for k, (lam, kappa) in enumerate(settings):
+            A[k] = lam * A[k]
+            j, back = t % m, m * (1 - lam) * kappa
+            S = np.linalg.inv(A[k])
+            w[k] = w[k] - back * S[:, j] * w[k][j] / (1 + back * S[j, j])
+            A[k][j, j] += back
+        if counts[t] == 0:
+            continue
+        x = d / np.sqrt(size)
+        for k in range(K):
+            error = (y[t] - said[k]) / np.sqrt(size)
+            precision = counts[t] * min(1.0, 4.0 / max(abs(error), 1e-300))
+            A[k] += precision * np.outer(x, x)
+            w[k] = w[k] + precision * error * np.linalg.solve(A[k], x)
+        belief = belief * np.exp(-np.minimum(8, 0.5 * counts[t] * (y[t] - said) ** 2 / size))
+        belief = (1 - share) * belief / belief.sum() + share / (K + 1)
+        trust = trust * np.exp(-np.minimum(8, 0.5 * counts[t] * (y[t] - f) ** 2 / size))
+        trust = (1 - share) * trust / trust.sum() + share / m
+        square = (y[t] - found[-1]) ** 2
+        square = min(square, 16 * size) if weight > 25 else square
+        sums, weight = 0.995 * sums + counts[t] * square, 0.995 * weight + counts[t]
+        low, high = min(low, y[t]), max(high, y[t])
+    return np.array(found)
+
+
+def test_squares_stack_is_its_formula():
+    rng = np.random.default_rng(2)
+    settings = stack_settings(0.99, (3.0, 30.0))
+    Y = rng.normal(size=(400, 2)) * [1.0, 1e4]
+    F = Y[:, None] * rng.uniform(0.5, 1.5, size=(1, 4, 1)) + [0.3, 3e3] * rng.normal(size=(400, 4, 2))
+    F[200, 1] = 1e9  # a member gone mad for a row
+    counts = rng.choice([0.0, 1.0, 2.0], size=400)
+    expected = np.column_stack([squares_by_hand(F[:, :, j], Y[:, j], counts, settings) for j in range(2)])
+    for size in (400, 37, 1):
+        stack = SquaresStack(4, 2, settings)
+        found = np.concatenate([stack.advance(F[i : i + size], Y[i : i + size], counts[i : i + size], np.ones(4, bool))[0]
+                                for i in range(0, 400, size)])
+        assert np.allclose(found, expected, rtol=1e-8, atol=1e-8 * np.abs(Y).max(axis=0))
+        stack._check()
+        assert np.allclose(stack.weights().sum(axis=1), 1.0)
+    combined, _ = stack.combined(F[:9], np.ones(4, bool))
+    assert np.allclose(combined, np.einsum("gm,tmg->tg", stack.weights(), F[:9]))
+    alone, _ = stack.combined(F[:9], np.array([True, False, False, False]))
+    assert np.allclose(alone, F[:9, 0])
+
+
+def test_weights_stay_bounded():
+    """10,000 identical rows: members agree for ever, or one is right for ever; and no digits are lost."""
+    same = np.full((10000, 5, 3), -1.0)
+    same[:, :, 1] = 1.0
+    for F in (same, same * np.array([1.0, 1.0, 1.0, -1.0, 0.1])[:, None]):
+        stack = NewtonStack(5, stack_settings(0.998, (0.3, 3.0)))
+        stack.advance(F, np.ones(10000), np.full(10000, 3), np.ones(10000))
+        stack._check()
+        assert np.abs(stack.weights()).max() < 30 and np.abs(stack.fits.S).max() < 20
+    stack = SquaresStack(5, 1, stack_settings(0.998, (3.0, 30.0)))
+    stack.advance(np.full((10000, 5, 1), 2.0), np.ones((10000, 1)), np.ones(10000), np.ones(5, bool))
+    stack._check()
+    assert np.allclose(stack.weights(), 0.2)
+
+
+def test_hedge_is_its_formula_and_keeps_its_promise():
+    rng = np.random.default_rng(3)
+    for trial in range(20):
+        m, n, rate, share = rng.integers(2, 9), 300, float(rng.choice([0.1, 1.0, 4.0])), float(rng.choice([1e-4, 1e-2]))
+        best = np.where(np.arange(n) < 150, 0, m - 1)  # another one is right from the middle on
+        if trial % 2:
+            y = rng.integers(0, 3, size=n).astype(float)
+            F = np.clip(rng.normal(size=(n, m, 3)), -1, 1)
+            F[np.arange(n), best] = np.where(np.arange(3) == y[:, None], 1.0, -1.0)
+            weights = ExponentialWeights(m, 0, rate, share)
+            found, _ = weights.advance(F, y[:, None], np.full(n, 3), np.ones(n), np.ones(m, bool))
+            losses = np.array([[((1 - f[int(l)]) ** 2 + (1 + max(np.delete(f, int(l)))) ** 2) / 8 for f in row] for row, l in zip(F, y)])
+        else:
+            y = rng.normal(size=n) * 10.0 ** rng.integers(-3, 4)
+            F = (y[:, None] + rng.standard_t(2, size=(n, m)) * np.abs(y).mean())[:, :, None]
+            F[np.arange(n), best, 0] = y
+            weights = ExponentialWeights(m, 1, rate, share)
+            found, deviations = weights.advance(F, y[:, None], np.zeros(n), np.ones(n), np.ones(m, bool))
+            losses = 0.5 * (y[:, None] - F[:, :, 0]) ** 2 / deviations**2
+        trust, expected = np.full(m, 1 / m), []
+        for t in range(n):
+            expected.append(trust @ F[t])
+            trust = trust * np.exp(-rate * (losses[t] - losses[t].min()))
+            trust = (1 - share) * trust / trust.sum() + share / m
+        assert np.allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(F).max())
+        assert np.allclose(weights.losses[0], losses.sum(axis=0))
+        regret = bounds.hedge_regret(members=int(m), examples=n, rate=rate, share=share, squared_ranges=float(weights.ranges[0]))
+        assert weights.own[0] <= weights.losses[0].min() + regret
+        weights._check()
+
+
+# ---- Learners like all others -----------------------------------------------------------------------------------------
+
+
+@each_kind
+def test_chunks(kind, members, y, weights):
+    models = [kind(members(), n_jobs=1 + (size == 37)) for size in (N, 37, 1)]
+    whole, *others = (in_chunks(model, size, y, weights) for model, size in zip(models, (N, 37, 1), strict=True))
+    for scores in others:
+        assert np.abs(scores - whole).max() < 1e-7 * max(1.0, np.abs(whole).max())
+    assert models[0].errors_ == pytest.approx(models[2].errors_, rel=1e-6)
+    for model in models:
+        model._check()
+
+
+@each_kind
+def test_saved_models_go_on_bit_for_bit(kind, members, y, weights, tmp_path):
+    for begin in (0, 60, 200):
+        model = kind(members() if begin else list(members().values()))
+        if begin:
+            model.partial_fit(X[:begin], y[:begin], sample_weight=part(weights, slice(begin)))
+        model.save(tmp_path / "model.npz")
+        others = [load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+        expected = model.progressive(X[begin:], y[begin:], sample_weight=part(weights, slice(begin, None)))
+        for other in others:
+            assert np.array_equal(other.progressive(X[begin:], y[begin:], sample_weight=part(weights, slice(begin, None))), expected)
+            assert np.array_equal(other.predict(X), model.predict(X))
+            assert other.errors_ == model.errors_ and repr(other.weights_) == repr(model.weights_)
+            other._check()
+
+
+def test_what_can_be_seen():
+    long = np.concatenate([X, X, X, X])
+    for kind in (Stacking, Hedge):
+        model = kind(class_members())
+        scores, proba, labels = model.progressive(long, np.tile(LABELS, 4), return_proba=True, return_labels=True)
+        assert np.allclose(proba[1:].sum(axis=1), 1.0) and labels[0] is None
+        assert model.error_ == np.mean(np.array(labels) != np.tile(LABELS, 4)) and model.error_ < 0.35
+        alone = class_members()["posterior"].progressive(long, np.tile(LABELS, 4), return_labels=True)[1]
+        assert model.errors_["posterior"] == np.mean(np.array(alone) != np.tile(LABELS, 4))
+        assert list(model.named_members_) == list(class_members()) and model.named_members_["near"].t_ == 1200
+        history = model.history_
+        assert history["t"].tolist() == [512, 1024] and history["weights"].shape == history["errors"].shape == (2, 4)
+        assert history["error"][0] == np.mean(np.array(labels)[:512] != np.tile(LABELS, 4)[:512])
+        assert set(model.contributions(X[0])) == set(model.weights_) and model.asleep_ == {}
+        assert (model.classes_[model.predict_proba(X).argmax(axis=1)] == model.predict(X)).all()
+        pytest.importorskip("matplotlib").use("Agg")
+        upper, lower = model.plot()
+        assert len(upper.lines) == 4 and len(lower.lines) == 5
+    model = Stacking(number_members())
+    scores, std, interval = model.progressive(X, SEVERAL, return_std=True, return_interval=0.9)
+    assert ((interval[0] <= SEVERAL) & (SEVERAL <= interval[1])).mean() > 0.85
+    assert model.error_ < 1.1 * min(model.errors_.values())
+    one = Stacking(number_members()).partial_fit(X, NUMBERS)
+    assert sum(one.contributions(X[0]).values()) == pytest.approx(one.predict_one(X[0]))
+    assert sum(one.weights_.values()) == pytest.approx(1.0)
+
+
+def test_hedges_promise_on_models():
+    for members, y in ((class_members, LABELS), (number_members, NUMBERS), (number_members, SEVERAL)):
+        model = Hedge(members()).partial_fit(X, y)
+        targets = 2 if y is SEVERAL else 1
+        regret = targets * bounds.hedge_regret(members=len(model.weights_), examples=N, rate=model.rate_, share=1e-3, squared_ranges=0.0)
+        assert model.loss_ <= min(model.member_losses_.values()) + regret + model.rate_ / 8 * model.squared_ranges_
+
+
+def test_two_classes_and_detectors():
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    model = Stacking([SILK("hinge", budget=30), SILK("logistic", budget=30), PassiveAggressive("hinge", "linear")])
+    labels = model.progressive(X, y, return_labels=True)[1]
+    assert np.mean(np.array(labels[100:]) == y[100:]) > 0.85 and list(model.weights_) == ["silk-1", "silk-2", "passiveaggressive"]
+    detectors = {"wide": Smoother(ok.NuNovelty(0.05), Gaussian(1.0)), "narrow": Smoother(ok.NuNovelty(0.05), Gaussian(0.3)),
+                 "silk": SILK(ok.NuNovelty(0.05), budget=50)}
+    rows = np.random.default_rng(5).normal(size=(2500, 2))
+    model = Stacking(detectors)
+    scores, labels = model.progressive(rows, return_labels=True)
+    assert 0.02 < np.mean(labels[800:] == -1) < 0.08 and model.offset_ == pytest.approx(0.05)
+    assert model.predict([[0.0, 0.0], [6.0, 6.0]]).tolist() == [1, -1]
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.score_samples(rows), model.score_samples(rows))
+    chunked = in_chunks(Stacking(detectors), 37, None, rows=rows)
+    assert np.allclose(chunked[:, 0], scores, atol=2e-3) and not hasattr(model, "error_")
+    with pytest.raises(ValueError, match="Stacking averages"):
+        Hedge(detectors).fit(X)
+
+
+class Picky(ok.NORMA):
+    """Refuses rows whose first feature is above 2."""
+
+    def _checked(self, state, rows, *others, **keywords):
+        if np.asarray(rows)[:, 0].max() > 2.0:
+            raise ValueError("too large for me")
+        return super()._checked(state, rows, *others, **keywords)
+
+
+def test_members_that_fail_are_put_to_sleep():
+    first = int(np.flatnonzero(X[:, 0] > 2.0)[0])
+    for kind, members, y in ((Stacking, number_members, NUMBERS), (Hedge, number_members, NUMBERS)):
+        found = []
+        for size in (N, 37, 1):
+            model = kind({"picky": Picky("squared"), **members()})
+            with pytest.warns(LearningWarning, match="'picky' is put to sleep.*too large for me"):
+                found.append(in_chunks(model, size, y))
+            assert list(model.asleep_) == ["picky"] and model.named_members_["picky"].t_ == first and model.t_ == N
+            assert np.isfinite(model.predict(X)).all()
+            model._check()
+        assert np.allclose(found[0], found[1], atol=1e-8) and np.allclose(found[0], found[2], atol=1e-8)
+    wild = {"wild": ok.NORMA("squared", ok.Polynomial(3), step=5.0, regularization=0.0), **number_members()}
+    with pytest.warns(LearningWarning, match="'wild' is put to sleep"):
+        model = Stacking(wild).partial_fit(10 * X, NUMBERS)
+    assert model.error_ < 10 * NUMBERS.var()
+    two = Stacking({"two": SILK("hinge"), **class_members()})
+    with pytest.warns(LearningWarning, match="'two' is put to sleep"):
+        two.partial_fit(X, LABELS)
+    assert two.t_ == N and two.error_ < 0.5
+    with pytest.warns(LearningWarning):
+        alone = Stacking([Picky("squared")]).partial_fit(X, NUMBERS)
+    assert alone.predict(X[:2]).tolist() == [0.0, 0.0]  # nobody is left
+
+
+def test_refused_calls_change_nothing():
+    model = Stacking(number_members()).partial_fit(X[:50], NUMBERS[:50])
+    before = pickle.dumps(model)
+    for bad in ((X[:3], NUMBERS[:2]), (X[:3, :2], NUMBERS[:3]), (np.full((2, 3), np.nan), [1.0, 2.0]), (X[:2], [1.0, np.inf])):
+        with pytest.raises((ValueError, TypeError)):
+            model.partial_fit(*bad)
+        assert pickle.dumps(model) == before
+    for members in (None, [], [3], {"a/b": SILK()}, {1: SILK()}, [SILK("hinge"), SILK("squared")], "silk", SILK()):
+        with pytest.raises(ValueError, match="'members'"):
+            Stacking(members).fit(X, NUMBERS)
+    with pytest.raises(ValueError, match="'members' parameter changed"):
+        model.set_params(members__line__noise=3.0).partial_fit(X, NUMBERS)
+    for parameters in ({"memory": 1.0}, {"n_jobs": 0}):
+        with pytest.raises(ValueError, match=next(iter(parameters))):
+            Stacking(number_members(), **parameters).fit(X, NUMBERS)
+    state = Stacking(class_members()).partial_fit(X, LABELS)._state.to_dict()
+    for name, value in {"t": -1, "stack/belief": np.ones(4), "stack/S": np.zeros((4, 9, 9)), "lost": -np.ones(5), "members/near/asleep": 3}.items():
+        assert name in state["learned"]
+        with pytest.raises((ValueError, KeyError)):
+            Stacking(class_members())._restored({**state, "learned": {**state["learned"], name: value}})
+
+
+# ---- Interrupted, and threads -----------------------------------------------------------------------------------------
+
+
+def test_a_signal_waits_until_the_piece_is_done():
+    done = []
+
+    def work():
+        for i in range(20):
+            time.sleep(0.005)
+            done.append(i)
+        return "ready"
+
+    assert unbroken(work) == "ready" and len(done) == 20
+    timer = threading.Timer(0.03, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        unbroken(work)
+    timer.join()
+    assert len(done) == 40
+    with pytest.raises(ZeroDivisionError):
+        unbroken(lambda: 1 / 0)
+
+
+class Stop(BaseException):
+    """As Ctrl-C, but in the middle of a member."""
+
+
+def test_an_interrupted_piece_is_finished_by_all_members(monkeypatch):
+    for place in range(1, 4):
+        model = Stacking(number_members()).partial_fit(X[:100], NUMBERS[:100])
+        function, count = KRLS.progressive, [0]
+
+        def wrapped(*arguments, **keywords):
+            count[0] += 1
+            if count[0] == place:
+                raise Stop
+            return function(*arguments, **keywords)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(KRLS, "progressive", wrapped)
+            try:
+                model.partial_fit(X[100:], NUMBERS[100:])
+            except Stop as error:
+                assert model.t_ == 100 + error.rows_learned
+        model._check()
+        rest = slice(model.t_, None)
+        if model.t_ < N:
+            model.partial_fit(X[rest], NUMBERS[rest])
+        assert model.t_ == N and np.isfinite(model.predict(X)).all()
+
+
+def test_threads():
+    model = Stacking(number_members(), n_jobs=2).partial_fit(X[:30], NUMBERS[:30])
+    alone, moments = copy.deepcopy(model), [model.predict(X[:3]).tobytes()]
+    for begin in range(30, 300, 30):
+        moments.append(alone.partial_fit(X[begin : begin + 30], NUMBERS[begin : begin + 30]).predict(X[:3]).tobytes())
+    seen, done = [], threading.Event()
+
+    def look():
+        while not done.is_set():
+            seen.append(model.predict(X[:3]).tobytes())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    for begin in range(30, 300, 30):
+        model.partial_fit(X[begin : begin + 30], NUMBERS[begin : begin + 30])
+    done.set()
+    thread.join()
+    assert set(seen) <= set(moments)
+
+
+@pytest.mark.parametrize("model", [
+    Stacking([KRLS(budget=20, scale=True), Smoother()]),
+    Hedge([KRLS("multiclass_squared", budget=20, scale=True), Smoother("multiclass_squared", scale=True)]),
+], ids=["Stacking", "Hedge"])
+def test_estimator_checks(model):
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for estimator, check in checks.estimator_checks_generator(model):
+            check(estimator)
+
+
+def test_among_others():
+    from onlinekernels import evaluate
+
+    run = evaluate.progressive(Stacking(number_members()), (X, NUMBERS), chunk=50)
+    assert run.squared_error == pytest.approx(np.mean((Stacking(number_members()).progressive(X, NUMBERS) - NUMBERS) ** 2), rel=1e-6)
+    assert evaluate.progressive(Hedge(class_members()), (X, LABELS), chunk=50).error < 0.5
+    pytest.importorskip("river")
+    from onlinekernels.compat.river import as_river
+
+    streaming = as_river(Stacking(number_members()))
+    for row, target in zip(X[:60], NUMBERS[:60], strict=True):
+        streaming.learn_one(dict(zip("abc", row, strict=True)), target)
+    assert np.isfinite(streaming.predict_one(dict(zip("abc", X[0], strict=True))))
