@@ -120,7 +120,7 @@ class KRLS(OnlineLearner):
     with the kernel k(x, x') memory^(\\|t - t'\\| / 2) over examples t.
 
     After every 64 examples those that f cannot express yet join the points, and those that f would miss least leave. Between
-    two such places examples wait, and are used in full, so results do not depend on how a stream is cut into calls.
+    two such checkpoints rows are pending, and are used in full, so results do not depend on how a stream is cut into calls.
 
     Parameters
     ----------

@@ -16,7 +16,9 @@ from onlinekernels.bounds.norma import (
     norma_regret,
 )
 from onlinekernels.bounds.projections import perceptron_mistakes
+from onlinekernels.nouns import docstrings
 from onlinekernels.nouns.losses import Hinge, as_loss
+from onlinekernels.nouns.params import Parameterized
 from onlinekernels.nouns.steps import Fixed, InverseSqrt
 
 PENALTIES = np.geomspace(0.01, 1000.0, 11)  # of the functions to compare with: from short ones to those that fit
@@ -81,6 +83,7 @@ class Audit:
         return "\n".join(lines)
 
 
+@docstrings.like(Parameterized)
 def audit(model, X, y, *, segments=1):
     """Run a learner on a stream, and put every bound that applies beside what it did.
 
@@ -114,6 +117,10 @@ def audit(model, X, y, *, segments=1):
     mistakes                                  30 of     107.9  K (45)
     margin errors                             86 of     157.4  K (45)
     cumulative loss                        33.97 of     55.56  K (45)
+
+    References
+    ----------
+    {K}
     """
     check("audit", "segments", segments, COUNT)
     model = type(model)(**model.get_params(deep=False))
@@ -143,14 +150,14 @@ class _Run:
             scores, steps = model.progressive(x, y[t : t + 1], classes=classes, return_steps=True)
             state = model._state
             plan = state.plan
-            decay = steps[0] * plan.regularization
+            decay = steps[0] * plan.rule.regularization
             shrink = 1 / (1 + decay) if isinstance(model, ILK) else 1 - decay
             size = state.kernel.diagonal(x)[0]
             gained = (model.decision_function(x)[0] - shrink * scores[0]) / size  # f becomes shrink f + gained k(x, .)
             self.scores[t], self.norms[t] = scores[0], math.sqrt(square)
             square = max(0.0, shrink**2 * square + 2 * shrink * gained * scores[0] + gained**2 * size)
         self.model, self.gram = model, state.kernel(X)
-        self.step, self.regularization = plan.step, float(plan.regularization)
+        self.step, self.regularization = plan.rule.step, float(plan.rule.regularization)
         self.penalty = float(model.penalty) if isinstance(model, ILK) else 1.0
         self.margin = float(state.loss.margin)
         self.missing = np.maximum(0.0, self.margin - self.signs * self.scores)
