@@ -545,6 +545,37 @@ def norm_of(model, keep):
     return math.sqrt(max(0.0, coefficients @ model.kernel(model.support_vectors_) @ coefficients))
 
 
+def test_truncation_error_with_steps_that_change():
+    rng = np.random.default_rng(9)
+    X, y = rng.normal(size=(120, 2)), rng.choice([-1, 1], 120)
+    for step in (ok.InverseSqrt(1.0), ok.Decaying(0.8, delay=20)):
+        model = ok.NORMA(ok.Hinge(1.0), ok.Gaussian(0.5), step=step, regularization=0.5)
+        _, steps = model.progressive(X, y, return_steps=True)
+        full = {tuple(x): a for x, a in zip(model.support_vectors_, model.dual_coef_[0], strict=True)}
+        for window in (1, 10, 60):
+            old = [(x, full[tuple(x)]) for x in X[:-window] if tuple(x) in full]
+            points, coefficients = np.array([x for x, _ in old]), np.array([a for _, a in old])
+            lost = math.sqrt(coefficients @ model.kernel(points) @ coefficients)
+            allowed = bounds.truncation_error_of_steps(steps=steps[-window:], regularization=0.5, radius=1.0)
+            assert 0.01 * allowed < lost <= allowed
+
+
+def test_the_noisy_bound_of_alma_is_near_its_corrections():
+    """Labels by chance beside a function: what used to be allowed was a hundred times as much."""
+    rng = np.random.default_rng(10)
+    X = rng.normal(size=(1500, 2))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    u = np.array([1.0, 0.0])
+    y = np.where(X @ u > 0, 1, -1) * np.where(rng.random(1500) < 0.1, -1, 1)
+    model = ok.ALMA(ok.Linear(), alpha=1.0)
+    corrections = int((model.progressive(X, y) * y <= 0).sum())  # of alpha = 1: its mistakes
+    allowed = min(
+        bounds.alma_corrections(alpha=1.0, margin=margin, loss=float(np.maximum(0.0, margin - y * (X @ u)).sum()))
+        for margin in (0.1, 0.2, 0.4, 0.8, 1.6)
+    )
+    assert corrections <= allowed <= 6 * corrections
+
+
 def test_truncation_error_is_met_by_one_point_that_never_reaches_its_margin():
     X, y = np.zeros((400, 1)), np.ones(400, dtype=int)
     numbers = dict(step=0.5, regularization=0.1, radius=1.0)
@@ -931,7 +962,7 @@ def forgetron(gram, y, terms):
     return count
 
 
-@each("terms", [84, 150])
+@each("terms", [83, 150])
 def test_the_forgetron_makes_no_more_mistakes_than_its_bound(terms):
     busy = 0
     for seed in range(6):
@@ -952,8 +983,8 @@ def test_the_forgetron_makes_no_more_mistakes_than_its_bound(terms):
 
 
 def test_the_forgetron_has_no_bound_for_small_budgets_or_long_comparisons():
-    with pytest.raises(ValueError, match="'terms' parameter of forgetron_mistakes must be at least 84"):
-        bounds.forgetron_mistakes(terms=83, norm=0.1)
+    with pytest.raises(ValueError, match="'terms' parameter of forgetron_mistakes must be at least 83"):
+        bounds.forgetron_mistakes(terms=82, norm=0.1)
     limit = math.sqrt(1001 / math.log(1001)) / 4
     with pytest.raises(ValueError, match="'norm' parameter of forgetron_mistakes must be at most"):
         bounds.forgetron_mistakes(terms=1000, norm=limit * 1.01)
@@ -1003,7 +1034,7 @@ GOOD = dict(
     radius=1.0, margin=2.0, loss=1.0, norm=1.0, path=0.5, squared_path=0.1, examples=10, step=0.5, regularization=0.5,
     learner_margin=1.0, lipschitz=1.0, penalty=1.0, window=5, terms=100, growth=0.3, largest_risk=1.0, failure=0.1,
     gap=1.0, complexity=1.0, ball=2.0, deviation=0.5, expected_mistakes=3.0, zero_margin=True, alpha=0.5,
-    ball_radius=0.5, ball_updates=3, squared_loss=1.0, members=3, rate=1.0, share=0.01, squared_ranges=2.0,
+    ball_radius=0.5, ball_updates=3, squared_loss=1.0, members=3, rate=1.0, share=0.01, squared_ranges=2.0, steps=[0.5, 0.25],
 )
 FUNCTIONS = [getattr(bounds, name) for name in bounds.__all__ if name not in ("comparison", "audit", "Audit", "Certificate")]
 CASES = [(function, name) for function in FUNCTIONS for name in inspect.signature(function).parameters]
@@ -1013,7 +1044,7 @@ CASES = [(function, name) for function in FUNCTIONS for name in inspect.signatur
 def test_bad_arguments_are_named(function, name):
     good = {key: GOOD[key] for key in inspect.signature(function).parameters}
     function(**good)
-    for value in (-1.0, math.nan, math.inf, "1", [1.0]):
+    for value in (-1.0, math.nan, math.inf, "1", [[1.0]] if name == "steps" else [1.0]):
         with pytest.raises(ValueError) as error:
             function(**{**good, name: value})
         assert f"'{name}' parameter of {function.__name__} must be" in str(error.value)

@@ -47,7 +47,12 @@ from onlinekernels.bounds.projections import (
     projection_mistakes,
     voted_perceptron_error,
 )
-from onlinekernels.bounds.truncation import implicit_truncation_error, norm_limit, truncation_error
+from onlinekernels.bounds.truncation import (
+    implicit_truncation_error,
+    norm_limit,
+    truncation_error,
+    truncation_error_of_steps,
+)
 from onlinekernels.bounds.tuning import (
     tune_ilk_mistakes,
     tune_ilk_regret,
@@ -66,6 +71,7 @@ __all__ = [
     "best_gap",
     "norm_limit",
     "truncation_error",
+    "truncation_error_of_steps",
     "implicit_truncation_error",
     "norma_margin_errors",
     "norma_hinge_loss",

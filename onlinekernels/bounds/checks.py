@@ -37,6 +37,17 @@ NUMBER = Rule(
     lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 0,
 )
 
+
+def _are_steps(value):
+    try:
+        value = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        return False
+    return value.ndim == 1 and value.size > 0 and bool((np.isfinite(value) & (value > 0)).all())
+
+
+STEPS = Rule("a sequence of positive numbers", _are_steps)
+
 ARGUMENTS = {
     "radius": (POSITIVE, "X in K and I, R in H and V: k(x, x) <= radius^2 for all examples."),
     "margin": (POSITIVE, "mu, in V gamma: the margin at which the comparison functions are judged."),
@@ -46,6 +57,7 @@ ARGUMENTS = {
     "squared_path": (NOT_NEGATIVE, "D2, sum_t |g_{t+1} - g_t|^2."),
     "examples": (COUNT, "m in K and V, T in I: the length of the stream."),
     "step": (POSITIVE, "eta, the learning rate of the algorithm; of `InverseSqrt`, its rate."),
+    "steps": (STEPS, "eta_j of the latest examples, those of the window."),
     "regularization": (POSITIVE, "lambda of the algorithm."),
     "learner_margin": (NOT_NEGATIVE, "rho, the margin of the algorithm's own hinge loss."),
     "lipschitz": (POSITIVE, "c, the largest |l'(f, y)|: 1 for the hinges, logistic, absolute, insensitive and Huber."),

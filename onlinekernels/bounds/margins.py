@@ -5,27 +5,32 @@ from onlinekernels.bounds.checks import bound, checked
 from onlinekernels.nouns.losses import Squared
 from onlinekernels.validation import bad_parameter
 
-LEAST_TERMS = 84  # from which the Forgetron's theorem holds
+LEAST_TERMS = 83  # from which the Forgetron's theorem holds
 
 
 @bound
 def alma_corrections(*, alpha, margin, norm=1.0, loss=0.0):
-    """Bound on the corrections of ALMA, and so on its mistakes: 2/g^2 (2/alpha - 1)^2 (1 + E)^2 + 8/alpha - 4.
+    """Bound on the corrections of ALMA, and so on its mistakes, for separated streams and others (Gentile 2001).
 
-    g is margin / norm, in the space of `Normalized(kernel)`, where all examples have length 1. With E = 0 it is Gentile's
-    (2001) theorem for examples that are separated with this margin, whatever the number of passes; then the margin of w
-    comes to (1 - alpha) g. Otherwise E = 2 sqrt(2 (1 + g) D) for the loss D = loss / norm over all passes: with each
-    correction the product with the comparison gains C (g - d_k) / sqrt(k) where it has gained C g / sqrt(k), no d_k exceeds
-    1 + g, and they hurt most if they come first. For the B and C of the original.
+    g is margin / norm, in the space of `Normalized(kernel)`, where all examples have length 1, and D = loss / norm over all
+    passes. For any comparison
 
-    >>> alma_corrections(alpha=1.0, margin=0.25)
-    36.0
+        D/g + r^2/2 + sqrt(r^4/4 + r^2 D/g + r^2),    r = (8/alpha - 6) / (sqrt(2) g)
+
+    as sqrt(k) times the product of w and the comparison gains C (g - d_k) with correction k, and the norm that is divided
+    by is at most sqrt(1 + (8/alpha - 6)/k). If the examples are separated, D = 0, there is 2/g^2 (2/alpha - 1)^2 + 8/alpha - 4
+    as well, whatever the number of passes, and the smaller one is taken; the margin of w comes to (1 - alpha) g. For the
+    B and C of the original.
+
     >>> alma_corrections(alpha=0.5, margin=0.25)
     300.0
+    >>> round(alma_corrections(alpha=1.0, margin=0.25, loss=20.0), 1)
+    149.4
     """
     share = margin / norm
-    excess = 2 * math.sqrt(2 * (1 + share) * loss / norm)
-    return 2 * ((2 / alpha - 1) * (1 + excess) / share) ** 2 + 8 / alpha - 4
+    lost, rate = loss / margin, (8 / alpha - 6) / (math.sqrt(2) * share)
+    noisy = lost + rate**2 / 2 + math.sqrt(rate**4 / 4 + rate**2 * (lost + 1))
+    return noisy if loss else min(noisy, 2 * ((2 / alpha - 1) / share) ** 2 + 8 / alpha - 4)
 
 
 @bound
@@ -33,27 +38,32 @@ def ballseptron_mistakes(*, ball_radius, radius, margin, norm, loss=0.0, ball_up
     """Bound on the mistakes M of the Ballseptron, which also makes N updates for balls that are cut.
 
     A mistake adds at least mu - d_t to u.w for the comparison u, an update with a ball mu - r |u| - d_t, where the d_t
-    add up to K. Either adds at most R^2 to |w|^2, except for a ball if |w| < r/2: then |w|^2 <= R^2 + r^2 afterwards. So
+    add up to K. A mistake adds at most R^2 to |w|^2, and a ball R^2 - r^2 if |w| >= r; otherwise |w|^2 <= R^2 + r^2
+    afterwards. As the first update is a mistake,
 
-        mu M + (mu - r |u|) N - K <= |u| sqrt(R^2 (M + N) + r^2)
+        mu M + (mu - r |u|) N - K <= |u| sqrt(R^2 M + (R^2 - r^2) N + c),    c = max(0, 2 r^2 - R^2)
 
-    and without r^2 if N = 0, where it is the Perceptron's. If N is not given, this is the largest M for any N; it is
-    infinite if r |u| >= mu. Shalev-Shwartz and Singer (2005) have the idea.
+    for r < R, and without c if N = 0, where it is the Perceptron's. If N is not given, this is the largest M for any N; it
+    is infinite if r |u| >= mu. Shalev-Shwartz and Singer (2005) have the idea.
 
     >>> ballseptron_mistakes(ball_radius=0.1, radius=1.0, margin=1.0, norm=4.0, ball_updates=0)
     16.0
     >>> round(ballseptron_mistakes(ball_radius=0.1, radius=1.0, margin=1.0, norm=4.0, ball_updates=10), 3)
-    13.321
+    13.243
     >>> round(ballseptron_mistakes(ball_radius=0.1, radius=1.0, margin=1.0, norm=4.0), 3)
-    16.01
+    16.0
     """
     gain = margin - ball_radius * norm
     reach = (radius * norm) ** 2
+    growth = radius**2 - ball_radius**2  # of |w|^2 by a ball
+    start = max(0.0, 2 * ball_radius**2 - radius**2)
+    if growth <= 0:  # balls larger than the data: their updates do not add to R^2 M, but for the first
+        growth, start = 0.0, ball_radius**2
 
     def most(updates):
         """The larger solution M of the inequality as an equation."""
         given = updates * gain - loss
-        square = radius**2 * updates + (ball_radius**2 if updates or ball_updates is None else 0.0)
+        square = growth * updates + (start if updates or ball_updates is None else 0.0)
         inside = reach**2 - 4 * margin * given * reach + (2 * margin * norm) ** 2 * square
         return max(0.0, reach - 2 * margin * given + math.sqrt(max(0.0, inside))) / (2 * margin**2)
 
@@ -62,19 +72,21 @@ def ballseptron_mistakes(*, ball_radius, radius, margin, norm, loss=0.0, ball_up
     if gain <= 0:
         return math.inf
     # The best N for an adversary makes the square root this long; once it is longer without any, N = 0.
-    length = norm * radius**2 / (2 * gain)
-    turn = (length**2 - ball_radius**2) / radius**2
+    length = norm * growth / (2 * gain)
+    turn = (length**2 - start) / radius**2
     if most(0) >= turn:
         return most(0)
-    line = loss + reach / (4 * gain) + gain * (ball_radius / radius) ** 2
-    return min(turn, line / (ball_radius * norm))
+    slope = margin - gain * radius**2 / growth
+    if slope <= 0:
+        return turn
+    return min(turn, (loss + norm**2 * growth / (4 * gain) + gain * start / growth) / slope)
 
 
 @bound
 def forgetron_mistakes(*, terms, norm, margin=1.0, loss=0.0):
     """Bound on the mistakes of the self-tuned Forgetron (Dekel, Shalev-Shwartz and Singer 2008): 2 |g|^2 + 4 K.
 
-    For k(x, x) <= 1 and all comparisons with |g| <= 1/4 sqrt((B + 1) / ln(B + 1)), where B is the number of `terms`, at least 84.
+    For k(x, x) <= 1 and all comparisons with |g| <= 1/4 sqrt((B + 1) / ln(B + 1)), where B is the number of `terms`, at least 83.
     |g| and K are divided by the margin first. No budget can do better than of the order of sqrt(B): B + 1 examples that
     have nothing to do with each other are right with |g| = sqrt(B + 1), and B terms know nothing of one of them.
 

@@ -1,4 +1,6 @@
 """What a budget costs."""
+import numpy as np
+
 from onlinekernels.bounds.checks import check_step, checked
 
 
@@ -26,6 +28,25 @@ def truncation_error(*, window, step, regularization, radius, lipschitz=1.0):
     """
     check_step("truncation_error", step, regularization)
     return (1 - step * regularization) ** window * lipschitz * radius / regularization
+
+
+@checked
+def truncation_error_of_steps(*, steps, regularization, radius, lipschitz=1.0):
+    """Bound on |f - f_trunc| for NORMA with steps that change: prod (1 - eta_j lambda) c X / lambda over the window.
+
+    `steps` are those of the latest examples, which f_trunc keeps; as in `truncation_error`, *with the same coefficients*.
+    Whatever the steps before them, their terms together are no longer than c X / lambda when the window begins, and from
+    then on they shrink with every step.
+
+    >>> round(truncation_error_of_steps(steps=[0.5] * 100, regularization=0.1, radius=1.0), 3)
+    0.059
+    >>> steps = [1 / t ** 0.5 for t in range(901, 1001)]
+    >>> round(truncation_error_of_steps(steps=steps, regularization=0.5, radius=1.0), 3)
+    0.39
+    """
+    steps = np.asarray(steps, dtype=float)
+    check_step("truncation_error_of_steps", float(steps.max()), regularization)
+    return float(np.prod(1 - steps * regularization)) * lipschitz * radius / regularization
 
 
 @checked
