@@ -35,6 +35,37 @@ enum {
     OK_QUANTILE = 19            /* the scalar is its level */
 };
 
+/* What Python calls them: classes of losses, and updates of the Perceptron of many classes. */
+typedef struct {
+    const char *name;
+    int code;
+} ok_loss_name;
+
+static const ok_loss_name ok_loss_names[] = {
+    {"Hinge", OK_HINGE},
+    {"NuHinge", OK_NU_HINGE},
+    {"Logistic", OK_LOGISTIC},
+    {"Novelty", OK_NOVELTY},
+    {"NuNovelty", OK_NU_NOVELTY},
+    {"Squared", OK_SQUARED},
+    {"Absolute", OK_ABSOLUTE},
+    {"Insensitive", OK_INSENSITIVE},
+    {"NuInsensitive", OK_NU_INSENSITIVE},
+    {"SquaredInsensitive", OK_SQUARED_INSENSITIVE},
+    {"Huber", OK_HUBER},
+    {"NuHuber", OK_NU_HUBER},
+    {"MulticlassHinge", OK_PAIR_HINGE},
+    {"NuMulticlassHinge", OK_NU_PAIR_HINGE},
+    {"GraphHinge", OK_PAIR_HINGE},
+    {"NuGraphHinge", OK_NU_PAIR_HINGE},
+    {"MulticlassLogistic", OK_MULTICLASS_LOGISTIC},
+    {"MulticlassSquared", OK_MULTICLASS_SQUARED},
+    {"Quantile", OK_QUANTILE},
+    {"uniform", OK_UNIFORM_MISTAKE},
+    {"proportional", OK_PROPORTIONAL_MISTAKE},
+    {0, 0}
+};
+
 typedef struct {
     int code;
     double scalar; /* margin rho, tube width epsilon or Huber's sigma: the current value; a quantile's level */

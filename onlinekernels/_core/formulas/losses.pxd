@@ -2,26 +2,18 @@
 
 cdef extern from "losses.h" nogil:
     enum:
-        CUSTOM "OK_CUSTOM"
-        HINGE "OK_HINGE"
-        NU_HINGE "OK_NU_HINGE"
-        LOGISTIC "OK_LOGISTIC"
-        NOVELTY "OK_NOVELTY"
-        NU_NOVELTY "OK_NU_NOVELTY"
-        SQUARED "OK_SQUARED"
-        ABSOLUTE "OK_ABSOLUTE"
         INSENSITIVE "OK_INSENSITIVE"
-        NU_INSENSITIVE "OK_NU_INSENSITIVE"
         SQUARED_INSENSITIVE "OK_SQUARED_INSENSITIVE"
-        HUBER "OK_HUBER"
-        NU_HUBER "OK_NU_HUBER"
-        PAIR_HINGE "OK_PAIR_HINGE"
-        NU_PAIR_HINGE "OK_NU_PAIR_HINGE"
         MULTICLASS_LOGISTIC "OK_MULTICLASS_LOGISTIC"
-        UNIFORM_MISTAKE "OK_UNIFORM_MISTAKE"
         PROPORTIONAL_MISTAKE "OK_PROPORTIONAL_MISTAKE"
         MULTICLASS_SQUARED "OK_MULTICLASS_SQUARED"
         QUANTILE "OK_QUANTILE"
+
+    ctypedef struct LossName "ok_loss_name":
+        const char* name
+        int code
+
+    const LossName loss_names "ok_loss_names"[]
 
     ctypedef struct Loss "ok_loss":
         int code

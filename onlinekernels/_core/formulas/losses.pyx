@@ -1,29 +1,11 @@
 """Losses over arrays, and the codes by which Python names a loss to the engine."""
 import numpy as np
 
-CODES = {
-    "Hinge": HINGE,
-    "NuHinge": NU_HINGE,
-    "Logistic": LOGISTIC,
-    "Novelty": NOVELTY,
-    "NuNovelty": NU_NOVELTY,
-    "Squared": SQUARED,
-    "Absolute": ABSOLUTE,
-    "Insensitive": INSENSITIVE,
-    "NuInsensitive": NU_INSENSITIVE,
-    "SquaredInsensitive": SQUARED_INSENSITIVE,
-    "Huber": HUBER,
-    "NuHuber": NU_HUBER,
-    "MulticlassHinge": PAIR_HINGE,
-    "NuMulticlassHinge": NU_PAIR_HINGE,
-    "GraphHinge": PAIR_HINGE,
-    "NuGraphHinge": NU_PAIR_HINGE,
-    "MulticlassLogistic": MULTICLASS_LOGISTIC,
-    "MulticlassSquared": MULTICLASS_SQUARED,
-    "Quantile": QUANTILE,
-    "uniform": UNIFORM_MISTAKE,
-    "proportional": PROPORTIONAL_MISTAKE,
-}
+CODES = {}  # as the header names them
+cdef const LossName* named = loss_names
+while named.name != NULL:
+    CODES[named.name.decode()] = named.code
+    named += 1
 
 ctypedef double (*PointFunction)(const Loss*, double, double) noexcept nogil
 
