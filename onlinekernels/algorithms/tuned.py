@@ -5,6 +5,7 @@ import threading
 import numpy as np
 
 from onlinekernels.algorithms.recursive import KRLS
+from onlinekernels.model.combining import LeastSquares
 from onlinekernels.model.composite import Composition, Member, coded
 from onlinekernels.nouns.kernels import Constant, Gaussian
 from onlinekernels.nouns.scaling import RunningScaler
@@ -152,6 +153,8 @@ class SelfTuning(Composition):
             many,
         )
         super().__init__(members, targets)
+        if many:  # members are few and strong: hold their weights closer to equal
+            self.stack = LeastSquares(len(members), 1, memory=0.998, prior=100.0, origin=-1.0)
         self.frozen = False
         self.began = 0  # where the clock of refreshes started
         self.due = FIRST  # when the next one is

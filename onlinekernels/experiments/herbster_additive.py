@@ -3,7 +3,7 @@
 import numpy as np
 
 from onlinekernels.nouns.additive import AdditiveExponential
-from onlinekernels.algorithms import Projection
+from onlinekernels.algorithms import Projection, SelfTuned
 from onlinekernels.bounds import projection_loss
 from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, untuned, watch
@@ -12,7 +12,7 @@ from onlinekernels.nouns.losses import SquaredInsensitive
 
 COORDINATES, TUBE, KNOTS = 4, 0.1, 10
 KERNEL = AdditiveExponential(rate=1.0)
-BALL, FREE = "Projection, ball", "Projection, no ball"
+BALL, FREE, SELFTUNED = "Projection, ball", "Projection, no ball", "SelfTuned, untuned"
 
 
 class Target:
@@ -52,6 +52,7 @@ def run(data, quick, seeds):
             BALL: Projection(loss, KERNEL, radius=gamma),
             FREE: Projection(loss, KERNEL),
             UNTUNED: untuned("regression"),
+            SELFTUNED: SelfTuned(),
         }
         for name, model in models.items():
             values = loss.value(model.progressive(X, y), y)
@@ -81,6 +82,7 @@ def run(data, quick, seeds):
             f"Table and picture are means over {len(seeds)} streams of {COORDINATES} features. The second stretch is a sensor stuck at 30, "
             "which no function within the ball fits: there is no bound for it.",
             "The ball's radius is the larger norm of both targets. The tube is 0.1, and so is the noise.",
+            f"{SELFTUNED} has no bound and no setting. It does not know that the target is additive, nor of the tube.",
         ],
     )
 
