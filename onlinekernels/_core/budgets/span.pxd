@@ -18,7 +18,6 @@ cdef class Span:
     cdef double* column                 # of K^-1: the point that left last
     cdef double own_value               # k(x, x)
     cdef double residual                # and what of it is orthogonal to the span
-    cdef bint looked                    # and the span is as it was
     cdef Py_ssize_t* order              # slots of the points
 
     cdef void look(self, const double* values, Py_ssize_t start, double own) noexcept nogil

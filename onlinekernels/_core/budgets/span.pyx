@@ -38,7 +38,7 @@ cdef class Span:
             array[room:room + KEPT, :n] = self.array[self.room:self.room + KEPT, :n]
             order[:n] = self.order_array[:n]
         # Nothing below can fail.
-        self.room, self.array, self.order_array, self.looked = room, array, order, False
+        self.room, self.array, self.order_array = room, array, order
         self.order, self.factor = slots, numbers
         self.own = self.factor + room * room
         self.spike = self.own + room
@@ -68,7 +68,6 @@ cdef class Span:
         self.solve(0, self.way, self.shares)
         self.own_value = own
         self.residual = fmax(0.0, own - ok_dot(self.way, self.way, self.n))
-        self.looked = True
 
     cdef void append(self) noexcept nogil:
         """The point that was looked at is one of them, the last; its slot is not known yet."""
@@ -83,7 +82,6 @@ cdef class Span:
         self.own[n], self.spike[n], self.wear[n] = self.own_value, 1.0 / self.residual, 0.0
         self.order[n] = NOBODY
         self.n = n + 1
-        self.looked = False
 
     cdef double leave(self, Py_ssize_t place) noexcept nogil:
         """A point is not one of them any more. Return its residual; its projection onto the others has the coefficients
@@ -92,7 +90,6 @@ cdef class Span:
         cdef double* row
         cdef double* carry = self.way
         cdef double c, s, length, residual, change, error
-        self.looked = False
         memset(self.way, 0, n * sizeof(double))
         self.way[place] = 1.0
         self.solve(place, self.way, self.column)
