@@ -8,7 +8,7 @@ from onlinekernels._core.functions.coefficients cimport NEARLY, NEWCOMER, NOBODY
 from onlinekernels._core.points.kernelrows cimport CompiledRows
 from onlinekernels._core.points.kernels cimport GAUSSIAN, SCALE, SHIFT
 from onlinekernels._core.functions.function cimport Scratch
-from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.example cimport Outcome, Term
 from onlinekernels._core.run.piece cimport Piece
 
 cdef enum:
@@ -140,24 +140,36 @@ cdef class MergingBudget(PairBudget):
         self.value = self.distance + room
         self.bound = self.value + room
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
-        cdef Py_ssize_t victim, partner, start = terms.dictionary.start, n = terms.dictionary.size()
-        cdef double share, p, q
+    cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
+                        Outcome* outcome) noexcept nogil:
+        """O(terms)."""
+        cdef Py_ssize_t victim, partner
+        cdef double share
         self.rows.distances(w.piece, i, self.rate, self.row)
         if terms.count < self.most:
-            return NOBODY
+            return
         victim = self.smallest(terms, size)
+        outcome.slot = victim
         if (size if victim == NEWCOMER else terms.size_of(victim)) == 0.0:
-            return victim                       # there is nothing to hand on
+            return                              # there is nothing to hand over
         self.look_around(terms, victim)
         partner = self.cheapest(terms, term, victim, &share) if terms.rows == 1 else self.nearest(terms, term, victim, &share)
-        p = (exp(-self.distance[partner] * (1.0 - share) * (1.0 - share)) + self.shift) / (1.0 + self.shift)
-        q = (exp(-self.distance[partner] * share * share) + self.shift) / (1.0 + self.shift)
-        if partner == n:                        # the newcomer: the point between them takes the victim's slot
-            self.merge(terms, w.piece, term, i, NEWCOMER, victim, 1.0 - share, q, p)
-            return NEWCOMER
-        self.merge(terms, w.piece, term, i, victim, start + partner, share, p, q)
-        return victim
+        outcome.partner, outcome.share = terms.dictionary.start + partner, share
+        if partner == terms.dictionary.size():  # the newcomer: the point between them takes the victim's slot
+            outcome.slot, outcome.partner, outcome.share = NEWCOMER, victim, 1.0 - share
+
+    cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+        """O(terms)."""
+        cdef double share = outcome.share, u, p, q
+        if outcome.partner == NOBODY:
+            return
+        if outcome.slot == NEWCOMER:
+            u = self.row[outcome.partner - terms.dictionary.start]
+        else:
+            u = (<double*> self.pairs.data)[outcome.slot * self.pairs.capacity + outcome.partner]
+        p = (exp(-u * (1.0 - share) * (1.0 - share)) + self.shift) / (1.0 + self.shift)
+        q = (exp(-u * share * share) + self.shift) / (1.0 + self.shift)
+        self.merge(terms, w.piece, term, i, outcome.slot, outcome.partner, share, p, q)
 
     cdef Py_ssize_t smallest(self, Coefficients terms, double size) noexcept nogil:
         """The slot of the smallest term, the oldest among equals; NEWCOMER, which has a size, if that is smaller."""

@@ -16,4 +16,5 @@ cdef class ProjectingBudget(Budget):
     cdef double look(self, Coefficients terms, const double* values, double own) noexcept nogil
     cdef Py_ssize_t cheapest(self, Span span, Coefficients terms, const Term* term) noexcept nogil
     cdef void share_out_newcomer(self, Coefficients terms, const Term* term) noexcept nogil
-    cdef void share_out(self, Coefficients terms, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place) noexcept nogil
+    cdef void share_out(self, Coefficients terms, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place,
+                        double residual) noexcept nogil

@@ -4,7 +4,7 @@ from libc.math cimport fmax, fmin
 from onlinekernels._core.budgets.span cimport Span
 from onlinekernels._core.functions.coefficients cimport NEARLY, NEWCOMER, NOBODY, Budget, Coefficients
 from onlinekernels._core.functions.function cimport Scratch
-from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.example cimport Outcome, Term
 
 
 cdef class ProjectingBudget(Budget):
@@ -28,30 +28,40 @@ cdef class ProjectingBudget(Budget):
         self.newcomers_yield = True
 
     cdef double look(self, Coefficients terms, const double* values, double own) noexcept nogil:
-        """What part of the newcomer is orthogonal to the terms."""
-        if not self.span.looked:
-            self.span.look(values, terms.dictionary.start, own)
+        """What part of an example with these kernel values is orthogonal to the terms. O(terms^2)."""
+        self.span.look(values, terms.dictionary.start, own)
         return self.span.residual / own
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
-        cdef Py_ssize_t place = self.span.n, slot
-        cdef bint spanned = self.look(terms, w.piece.values, w.piece.own[i]) <= fmax(self.tolerance, self.floor)
-        if not spanned and not term.stays_out:
-            if terms.count < self.most:
-                self.span.append()
-                self.expected = True
-                return NOBODY
-            if not self.newcomers_yield:
-                place = self.cheapest(self.span, terms, term)
-        if place == self.span.n:
+    cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
+                        Outcome* outcome) noexcept nogil:
+        """O(terms^2)."""
+        cdef Py_ssize_t place
+        if not term.looked_at:                  # otherwise the rule has let it be looked at
+            self.look(terms, w.piece.values, w.piece.own[i])
+        outcome.slot = NEWCOMER
+        if self.span.residual / w.piece.own[i] <= fmax(self.tolerance, self.floor) or term.stays_out:
+            return
+        if terms.count < self.most:
+            outcome.slot = NOBODY
+        elif not self.newcomers_yield:
+            place = self.cheapest(self.span, terms, term)
+            if place < self.span.n:
+                outcome.slot = self.span.order[place]
+
+    cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+        """O(terms^2)."""
+        cdef Py_ssize_t place = 0
+        if outcome.slot == NEWCOMER:
+            outcome.residual = self.span.residual
             self.share_out_newcomer(terms, term)
-            return NEWCOMER
-        slot = self.span.order[place]
+            return
         self.span.append()
-        self.residual = self.span.leave(place)
-        self.share_out(terms, term, &w.old, slot, place)
         self.expected = True
-        return slot
+        if outcome.slot != NOBODY:
+            while self.span.order[place] != outcome.slot:
+                place += 1
+            outcome.residual = self.span.leave(place)
+            self.share_out(terms, term, &w.old, outcome.slot, place, outcome.residual)
 
     cdef Py_ssize_t cheapest(self, Span span, Coefficients terms, const Term* term) noexcept nogil:
         """Whose projection onto the others and the newcomer loses least: a place in the span, its end for the newcomer."""
@@ -80,8 +90,6 @@ cdef class ProjectingBudget(Budget):
         cdef int channel
         cdef double* stored
         cdef double value
-        self.residual = self.span.residual
-        self.span.looked = False
         for channel in range(terms.channels):
             for k in range(term.n):
                 value = term.stored[channel * term.n + k]
@@ -89,7 +97,8 @@ cdef class ProjectingBudget(Budget):
                 for j in range(self.span.n):
                     stored[self.span.order[j]] += value * self.span.shares[j]
 
-    cdef void share_out(self, Coefficients terms, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place) noexcept nogil:
+    cdef void share_out(self, Coefficients terms, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place,
+                        double residual) noexcept nogil:
         """What the term in a slot leaves to the others and to the newcomer, which has a coefficient for every output then.
 
         It has left the span, where it was in a place.
@@ -101,7 +110,7 @@ cdef class ProjectingBudget(Budget):
         cdef double value
         terms.read(slot, old)
         for row in range(terms.channels * terms.rows):
-            value = -old.stored[row] * self.residual
+            value = -old.stored[row] * residual
             stored = terms.column(0) + row * terms.stored.capacity
             for j in range(place):
                 stored[self.span.order[j]] += value * column[j]

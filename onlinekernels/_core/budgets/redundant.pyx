@@ -6,7 +6,7 @@ from onlinekernels._core.budgets.pairs cimport PairBudget
 from onlinekernels._core.formulas.vecmath cimport ok_dot
 from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY, Coefficients
 from onlinekernels._core.functions.function cimport Scratch
-from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.example cimport Outcome, Term
 
 
 cdef class RedundantBudget(PairBudget):
@@ -30,12 +30,14 @@ cdef class RedundantBudget(PairBudget):
         self.insert_first = insert_first
         self.looks_at_newcomers = True
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
+    cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
+                        Outcome* outcome) noexcept nogil:
+        """O(terms^2), `tighter` O(terms^2 outputs)."""
         cdef Py_ssize_t slot, best = NOBODY, newcomer = terms.dictionary.stop, mistakes, fewest = newcomer + 1
         cdef double largest = -INFINITY, margin, slack
         self.take_row(terms, w.piece, i)
         if terms.count < self.most:
-            return NOBODY
+            return
         self.take_scores(terms, term)
         for slot in range(terms.dictionary.start, newcomer + 1):
             if self.counts(terms, slot):
@@ -46,7 +48,7 @@ cdef class RedundantBudget(PairBudget):
                         margin >= largest - slack and slot != newcomer
                         and terms.dictionary.born(slot) < terms.dictionary.born(best))):
                     best, fewest, largest = slot, mistakes, margin
-        return NEWCOMER if best == newcomer else best
+        outcome.slot = NEWCOMER if best == newcomer else best
 
     cdef bint counts(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         """Whether a slot has a term that is looked at."""

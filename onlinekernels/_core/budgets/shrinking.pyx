@@ -4,7 +4,7 @@ from onlinekernels._core.arrays import check_number
 from onlinekernels._core.budgets.pairs cimport PairBudget
 from onlinekernels._core.functions.coefficients cimport NOBODY, Coefficients
 from onlinekernels._core.functions.function cimport Scratch
-from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.example cimport Outcome, Term
 
 
 cdef class ShrinkingBudget(PairBudget):
@@ -23,15 +23,16 @@ cdef class ShrinkingBudget(PairBudget):
         self.most = size
         self.looks_at_newcomers = True
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
+    cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
+                        Outcome* outcome) noexcept nogil:
+        """O(terms)."""
         cdef Py_ssize_t slot, oldest = NOBODY, start = terms.dictionary.start
         cdef const double* stored = terms.column(0)
         cdef const double* values
         cdef double frame, sigma, score, square, rest, phi = 1.0
         self.take_row(terms, w.piece, i)
-        self.mistakes += 1
         if terms.count < self.most:
-            return NOBODY
+            return
         for slot in range(start, terms.dictionary.stop):
             if terms.holds(slot) and (oldest == NOBODY or terms.dictionary.born(slot) < terms.dictionary.born(oldest)):
                 oldest = slot
@@ -43,12 +44,14 @@ cdef class ShrinkingBudget(PairBudget):
         frame = term.alpha[0] / term.stored[0]
         sigma = fabs(frame * stored[oldest])
         square = sigma * sigma - 2.0 * frame * stored[oldest] * frame * score
-        rest = 15.0 / 32.0 * self.mistakes - self.damage
+        rest = 15.0 / 32.0 * (self.mistakes + 1) - self.damage
         if square + 2.0 * sigma > rest:         # the smaller root of square phi^2 + 2 sigma phi = rest
             phi = rest / (sigma + sqrt(fmax(0.0, sigma * sigma + square * rest)))
-        self.damage += phi * (square * phi + 2.0 * sigma)
-        self.shrink = phi
-        return oldest
+        outcome.slot, outcome.shrink, outcome.loss = oldest, phi, phi * (square * phi + 2.0 * sigma)
+
+    cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+        self.mistakes += 1
+        self.damage += outcome.loss
 
     def state(self, Coefficients terms, slots):
         return {**PairBudget.state(self, terms, slots), "mistakes": int(self.mistakes), "damage": self.damage}

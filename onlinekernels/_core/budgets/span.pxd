@@ -19,7 +19,6 @@ cdef class Span:
     cdef double* scratch                # twice as long
     cdef double own_value               # k(x, x)
     cdef double residual                # and what of it is orthogonal to the span
-    cdef bint looked                    # and the span is as it was
     cdef Py_ssize_t* order              # slots of the points
 
     cdef void look(self, const double* values, Py_ssize_t start, double own) noexcept nogil

@@ -40,7 +40,7 @@ cdef class Span:
             array[:KEPT, :n] = self.array[:KEPT, :n]
             order[:n] = self.order_array[:n]
         # Nothing below can fail.
-        self.factor, self.room, self.array, self.order_array, self.looked = factor, room, array, order, False
+        self.factor, self.room, self.array, self.order_array = factor, room, array, order
         self.order, self.own = slots, numbers
         self.spike = self.own + room
         self.wear = self.spike + room
@@ -59,7 +59,6 @@ cdef class Span:
         self.factor.solve_transposed(self.shares, 1, 1)
         self.own_value = own
         self.residual = fmax(0.0, own - ok_dot(self.way, self.way, n))
-        self.looked = True
 
     cdef void append(self) noexcept nogil:
         """The point that was looked at is one of them, the last; its slot is not known yet: O(n)."""
@@ -73,7 +72,6 @@ cdef class Span:
         self.own[n], self.spike[n], self.wear[n] = self.own_value, 1.0 / self.residual, 0.0
         self.order[n] = NOBODY
         self.n = n + 1
-        self.looked = False
 
     cdef double leave(self, Py_ssize_t i) noexcept nogil:
         """Point i is not one of them any more: O(n^2), and O(n^2) for each entry of the diagonal that is worn.
@@ -82,7 +80,6 @@ cdef class Span:
         """
         cdef Py_ssize_t j, n = self.n
         cdef double residual, change, error
-        self.looked = False
         self.unit_solution(i)
         memcpy(self.column, self.way, n * sizeof(double))
         self.factor.solve_transposed(self.column, 1, 1)

@@ -2,7 +2,7 @@
 cimport cython
 from onlinekernels._core.points.dictionary cimport Dictionary, Table, Tenant
 from onlinekernels._core.formulas.frame cimport Frame
-from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.example cimport Outcome, Term
 from onlinekernels._core.functions.function cimport Scratch
 
 cdef enum:
@@ -18,12 +18,12 @@ cdef class Coefficients(Tenant)
 
 cdef class Budget:
     cdef readonly long long most            # terms at most
-    cdef readonly bint looks_at_newcomers   # whether `welcome` wants those of a newcomer
-    cdef readonly double shrink             # what f is multiplied with when the newcomer is in
-    cdef readonly double residual           # of what went last, |part of k(x, .) that is lost|^2; negative: all of it
+    cdef readonly bint looks_at_newcomers   # whether `make_room` wants the kernel values of a newcomer
 
     cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil
-    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil
+    cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
+                        Outcome* outcome) noexcept nogil
+    cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil
     cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
     cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil

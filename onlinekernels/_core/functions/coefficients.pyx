@@ -25,10 +25,12 @@ cdef class Budget:
 
     and may implement
 
-    `welcome(terms, scratch, term, i, size)`
-        the same question, asked with the newcomer at hand: its term, which may be changed; k(x, x) in w.piece.own[i] and, if
-        `looks_at_newcomers`, its kernel values with all slots in use in w.piece.values. A budget that shares out what goes
-        does it here: it changes the coefficients of those that stay, and says in `residual` how much is lost. `shrink` is a factor for all of f once the newcomer is in;
+    `make_room(terms, scratch, term, i, size, outcome)`
+        the same question, asked with the newcomer at hand: its term; k(x, x) in w.piece.own[i] and, if `looks_at_newcomers`,
+        its kernel values with all slots in use in w.piece.values. The answer is in the outcome, and no coefficient changes;
+    `hand_over(terms, scratch, term, i, outcome)`
+        that is carried out: those that stay take over what they can of what goes, which is still there, and the newcomer's
+        term too may change. It says in outcome.residual how much is lost;
     `expiring(terms, t)`
         the slot of a term that f may not use after example t; asked again until it is NOBODY;
     `entered`, `left`
@@ -52,25 +54,34 @@ cdef class Budget:
 
     def __cinit__(self, *args, **kwargs):
         self.most = UNBOUNDED
-        self.shrink = 1.0
-        self.residual = -1.0
 
     cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
+        """Who goes for a newcomer of this size. O(1)."""
         return NOBODY
 
-    cdef Py_ssize_t welcome(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, double size) noexcept nogil:
-        return self.victim(terms, size)
+    cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
+                        Outcome* outcome) noexcept nogil:
+        """Say who goes for a newcomer of this size. As `victim`."""
+        outcome.slot = self.victim(terms, size)
+
+    cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+        """Carry out what `make_room` has said, but for leaving and entering. O(1)."""
+        pass
 
     cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil:
+        """A term that f may not use after example t. O(1)."""
         return NOBODY
 
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+        """A slot has a term now. O(1), of a heap O(log terms), of pairs O(terms)."""
         pass
 
     cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+        """A slot has no term any more. As `entered`."""
         pass
 
     cdef void changed(self, Coefficients terms) noexcept nogil:
+        """All coefficients have been folded. O(terms)."""
         pass
 
     cdef int begin(self, Coefficients terms) except -1:
@@ -80,6 +91,7 @@ cdef class Budget:
         return 0
 
     cdef void arrange(self, Coefficients terms) noexcept nogil:
+        """The terms have moved. O(terms)."""
         pass
 
     cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1:

@@ -3,7 +3,7 @@ cimport cython
 from onlinekernels._core.formulas.frame cimport Frame
 from onlinekernels._core.formulas.moves cimport Descent
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.example cimport Outcome, Term
 from onlinekernels._core.run.memory cimport Memory
 from onlinekernels._core.run.piece cimport Piece
 
@@ -52,9 +52,8 @@ cdef class Function:
     cdef Py_ssize_t piece_rows(self)
     cdef Py_ssize_t rows_to_evaluate(self)
     # To be implemented where terms can go
-    cdef Py_ssize_t victim(self, Scratch w, Term* term, Py_ssize_t i) noexcept nogil
+    cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil
-    cdef double residual(self) noexcept nogil
     cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil
     cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil
     cdef double value_with(self, Scratch w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil
@@ -73,6 +72,7 @@ cdef class Function:
     cdef int make_ready(self, Scratch w) except -1
     cdef int attach(self, Scratch w, examples) except -1
     cdef void transform(self, Scratch w, const double* move) noexcept nogil
+    cdef void multiply(self, Scratch w, double factor) noexcept nogil
     cdef void store(self, Scratch w, Term* term, double own) noexcept nogil
     cdef bint try_to_store(self, Term* term, double size) noexcept nogil
     cdef void make_true(self, Scratch w, int last, double* out) noexcept nogil

@@ -8,7 +8,7 @@ from libc.math cimport NAN, fabs
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY
-from onlinekernels._core.run.example cimport Example, Term
+from onlinekernels._core.run.example cimport Example, Outcome, Term
 from onlinekernels._core.formulas.frame cimport (Frame, MAX_CHANNELS, frame_advance, frame_is_bad, frame_reset, frame_row, frame_store)
 
 # Stored coordinates beyond this are folded, so that sums of them stay finite.
@@ -65,7 +65,7 @@ cdef class Function:
     `fold(scratch)`
         multiply the frame into what is stored and reset it;
 
-    and, if a budget can take terms out again, `victim`, `expiring` and `drop`, and what exact norms need of them. For
+    and, if a budget can take terms out again, `make_way`, `expiring` and `drop`, and what exact norms need of them. For
     Python it implements `widen` (more outputs, which are 0), `copy_last` (outputs from the n-th on become what the one
     before them is), `begin_from`, `state`, `restore` and `_check`.
     """
@@ -112,13 +112,12 @@ cdef class Function:
         """Rows that are evaluated at a time."""
         return 256
 
-    cdef Py_ssize_t victim(self, Scratch w, Term* term, Py_ssize_t i) noexcept nogil:
-        """The slot that is given up for the term that is ready to enter with example i, NOBODY or NEWCOMER."""
-        return NOBODY
-
-    cdef double residual(self) noexcept nogil:
-        """What is lost of k(x, .) at the `victim`, squared, if the other terms take over the rest; otherwise negative."""
-        return -1.0
+    cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+        """Ask the budget who goes for the term that is ready to enter with example i, and let those that stay take over
+        what they can. Nobody has left or entered then. As the budget's `make_room` and `hand_over`."""
+        outcome.slot = outcome.partner = NOBODY
+        outcome.share = outcome.loss = 0.0
+        outcome.shrink, outcome.residual = 1.0, -1.0
 
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
         """The slot of a term that f may not use after example t, or NOBODY."""
@@ -191,6 +190,15 @@ cdef class Function:
         if frame_is_bad(&self.frame):
             self.fold(w)
 
+    cdef void multiply(self, Scratch w, double factor) noexcept nogil:
+        """All channels become so much of what they are. O(1)."""
+        cdef double scaling[MAX_CHANNELS][MAX_CHANNELS]
+        cdef int i, j
+        for i in range(MAX_CHANNELS):
+            for j in range(MAX_CHANNELS):
+                scaling[i][j] = factor if i == j else 0.0
+        self.transform(w, &scaling[0][0])
+
     cdef void store(self, Scratch w, Term* term, double own) noexcept nogil:
         """Coordinates of the new term, folding first if they would be too large; own: k(x, x)."""
         cdef double size = self.feature_size(own)
@@ -255,6 +263,7 @@ cdef class Function:
         cdef Scratch w = self.new_scratch()
         cdef Example example = Example()
         cdef Term* term = &example.term
+        cdef Outcome outcome
         cdef Py_ssize_t i, k, slot, n, row, rows
         alpha = np.asarray(alpha, dtype=float)
         self.check_start(points, alpha, pairs)
@@ -273,13 +282,15 @@ cdef class Function:
                 term.alpha[k] = 0.0
             row = self.start_row(w, i)
             self.store(w, term, w.piece.own[row])
-            slot = self.victim(w, term, row)
-            if slot == NEWCOMER:
+            self.make_way(w, term, row, &outcome)
+            if outcome.slot == NEWCOMER:
                 continue
-            if slot != NOBODY:
-                self.drop(w, slot)
+            if outcome.slot != NOBODY:
+                self.drop(w, outcome.slot)
             w.piece.slot = -1
             self.add(w, term, row, t + kept[i] + 1 - total)
+            if outcome.shrink != 1.0:
+                self.multiply(w, outcome.shrink)
             self.settle_start(w, points, i)
         slot = self.expiring(t)
         while slot != NOBODY:

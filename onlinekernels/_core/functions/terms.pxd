@@ -19,7 +19,6 @@ cdef class Terms(Function):
     cdef readonly Dictionary dictionary
     cdef readonly Coefficients terms
 
-    cdef void shrink(self, Scratch w) noexcept nogil
     cdef void entered(self, Scratch w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
 
 

@@ -7,7 +7,7 @@ from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame
 from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.points.kernelrows cimport KernelRows
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.run.example cimport Term
+from onlinekernels._core.run.example cimport Outcome, Term
 
 
 cdef class TermsScratch(Scratch):
@@ -35,16 +35,15 @@ cdef class Terms(Function):
 
     # ---- Changing -----------------------------------------------------------------------------
 
-    cdef Py_ssize_t victim(self, Scratch w, Term* term, Py_ssize_t i) noexcept nogil:
+    cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
         """A term is as large as its largest coefficient in f."""
         cdef Py_ssize_t k
         cdef double size = 0.0
         for k in range(term.n):
             size = max(size, fabs(term.stored[k]))
-        return self.terms.budget.welcome(self.terms, w, term, i, size)
-
-    cdef double residual(self) noexcept nogil:
-        return self.terms.budget.residual
+        Function.make_way(self, w, term, i, outcome)
+        self.terms.budget.make_room(self.terms, w, term, i, size, outcome)
+        self.terms.budget.hand_over(self.terms, w, term, i, outcome)
 
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
         return self.terms.budget.expiring(self.terms, t)
@@ -56,16 +55,6 @@ cdef class Terms(Function):
         cdef Py_ssize_t slot = self.dictionary.admit(w.piece, i, t)
         self.entered(w, i, slot)
         self.terms.put(slot, term)
-        if self.terms.budget.shrink != 1.0:
-            self.shrink(w)
-
-    cdef void shrink(self, Scratch w) noexcept nogil:
-        """All of f becomes less."""
-        cdef double scaling[MAX_CHANNELS][MAX_CHANNELS]
-        memset(scaling, 0, sizeof(scaling))
-        scaling[0][0] = scaling[1][1] = scaling[2][2] = self.terms.budget.shrink
-        self.terms.budget.shrink = 1.0
-        self.transform(w, &scaling[0][0])
 
     cdef void entered(self, Scratch w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Example i has entered a slot."""

@@ -194,14 +194,15 @@ cdef class Projected(Rule):
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef double y = -1.0 if e.view.derivative > 0.0 else 1.0, loss = 1.0 - y * e.view.score, part, reached, tau
         stand_still(&e.move)
-        self.budget.span.looked = False
         if e.view.derivative == 0.0 or e.view.k <= 0.0:
             return
         if loss >= 1.0:
             e.move.alpha[0] = -e.view.derivative
             return
         # Of a pair of labels, view.k is that of both.
-        part = self.budget.look(self.terms, e.values, e.view.k / e.view.offsets) if self.tolerance > 0.0 else 1.0
+        part, e.term.looked_at = 1.0, self.tolerance > 0.0
+        if e.term.looked_at:
+            part = self.budget.look(self.terms, e.values, e.view.k / e.view.offsets)
         reached = e.view.k * (1.0 - part)
         if reached > 0.0 and loss > e.view.k * part / self.tolerance:
             tau = fmin(1.0, fmin(loss, 2.0 * (loss - e.view.k * part / self.tolerance)) / reached)

@@ -23,7 +23,17 @@ cdef struct Term:
     double* stored              # the same in the frame's coordinates
     double* offset              # changes of the offsets (n,)
     bint enters                 # whether there is a new term at all,
+    bint looked_at              # whether a budget that projects has looked at it,
     bint stays_out              # and the terms that are there take it over
+
+cdef struct Outcome:
+    # How a budget makes room for a newcomer
+    Py_ssize_t slot             # of the term that goes; NOBODY; or NEWCOMER if it is the newcomer that does not come
+    Py_ssize_t partner          # of the term that takes over what goes, or NOBODY
+    double share                # of the way to what goes by which the partner's point moves
+    double shrink               # what all of f is multiplied with when the newcomer is in,
+    double loss                 # and what that and the removal cost at most
+    double residual             # |part of k(x, .) of what goes that is lost|^2; negative: all of it
 
 
 @cython.final

@@ -16,7 +16,7 @@ from onlinekernels._core.formulas.moves cimport Norms, Pace, coefficient_is_tame
 from onlinekernels._core.run.norms cimport ExactNorms
 from onlinekernels._core.run.watch cimport (NO_BETTER, NO_TROUBLE, Trial, new_watch, watch_scalar, watch_score,
                                         watch_step, watch_trial)
-from onlinekernels._core.run.example cimport MOVE, POINT, SCORE, Example
+from onlinekernels._core.run.example cimport MOVE, POINT, SCORE, Example, Outcome
 
 
 cdef class Hypothesis:
@@ -136,7 +136,7 @@ cdef class Hypothesis:
         e.move.scalar = e.move.compared = self.now.loss.scalar
         e.move.pace, e.move.norms, e.move.ahead = self.now.pace, self.now.norms, self.now.ahead
         e.targets, e.weight = y, weight
-        e.all_labels = e.term.stays_out = False
+        e.all_labels = e.term.looked_at = e.term.stays_out = False
         if not self.form.decide(&self.now, self.offset, w.piece.own[i], e):
             return False
         if self.averages:
@@ -248,12 +248,14 @@ cdef class Hypothesis:
 
     cdef void append(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
         """Let the example enter; first see who has to go for it. As the budget's answer."""
+        cdef Outcome outcome
         cdef Py_ssize_t victim
         self.function.store(w, &e.term, w.piece.own[i])
-        victim = self.function.victim(w, &e.term, i)
+        self.function.make_way(w, &e.term, i, &outcome)
+        victim = outcome.slot
         if self.exact_norms and victim != NOBODY:
-            if self.function.residual() >= 0.0:
-                self.norms_of_terms.project(&self.now, w, victim, &e.term, self.function.residual())
+            if outcome.residual >= 0.0:
+                self.norms_of_terms.project(&self.now, w, victim, &e.term, outcome.residual)
             elif victim == NEWCOMER:
                 self.now.norms, self.now.ahead = e.without_newcomer, e.ahead_without_newcomer
             else:
@@ -263,6 +265,8 @@ cdef class Hypothesis:
         if victim != NOBODY:
             self.function.drop(w, victim)
         self.function.add(w, &e.term, i, self.now.t)
+        if outcome.shrink != 1.0:
+            self.function.multiply(w, outcome.shrink)
 
     cdef void let_expire(self, Scratch w) noexcept nogil:
         """Drop the terms that a window has left behind. O(1) for each."""
