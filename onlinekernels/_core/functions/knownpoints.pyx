@@ -13,7 +13,8 @@ from onlinekernels._core.functions.coefficients import UNBOUNDED
 from onlinekernels._core.points.dictionary cimport Dictionary, Tenant
 from onlinekernels._core.points.kernelrows cimport KernelRows
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.functions.posterior cimport INVERSE, JOINING, PLACE, PRODUCTS, TOTALS, Posterior, PosteriorScratch, room_for
+from onlinekernels._core.functions.posterior cimport (INVERSE, JOINING, PLACE, PRODUCTS, TOTALS,
+                                                          Posterior, PosteriorScratch, room_for)
 from onlinekernels._core.functions.posterior import solve_rows, solve_transposed
 from onlinekernels._core.formulas.triangles cimport ok_invert_lower, ok_solve_rows, ok_times_rows
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot
