@@ -370,3 +370,21 @@ def test_a_new_step_starts_the_adaptation_of_offsets_anew():
     model = ok.SVMD("hinge", offset=True, step=0.1).partial_fit(X, np.sign(X[:, 0]))
     model.set_params(step=0.5, meta_step=0.0).partial_fit(X[:1], [1.0])
     assert model.step_ == 0.5 and (model._state.hypothesis.rule.offset_steps["eta"] == 0.5).all()
+
+
+def test_a_form_refuses_a_rule_that_does_not_serve_it():
+    from onlinekernels._core.functions.outputs import Outputs
+    from onlinekernels._core.rules.forms import AllLabels, LabelPair, OneOutput, Targets
+    from onlinekernels._core.rules.gradient import Gradient
+    from onlinekernels._core.rules.margins import Aggressive, Ball
+
+    step, outputs = (0, 1.0, 0.0, 0.0, 0.0), Outputs(3)
+    rules = (Gradient(step, regularization=0.0), Aggressive(step, penalty=1.0), Ball(step, threshold=1.0))
+    for rule in rules:
+        for form in (OneOutput, Targets, LabelPair, AllLabels):
+            if form.__name__ in rule.forms:
+                assert form(rule, outputs).rule is rule
+            else:
+                with pytest.raises(ValueError, match=f"{type(rule).__name__} knows no moves of the kind {form.__name__}"):
+                    form(rule, outputs)
+    assert [len(rule.forms) for rule in rules] == [4, 3, 1]

@@ -406,7 +406,7 @@ cdef class ImplicitMetaDescent(MetaDescent):
         cdef double* v = e.bare + e.width
         cdef double* a = e.term.alpha
         cdef double* b = e.term.alpha + n
-        cdef double* back = e.work                  # what v would be at x, if it were not for the loss; what that gives back of it
+        cdef double* back = e.work                  # what v would be at x but for the loss, which gives this back of it
         cdef double* probability = e.work + e.width         # after the step
         cdef double memory = self.step.memory, product = self.regularization * now.norms.product, shrink, size, own
         cdef double a_f = 0.0, a_v = 0.0, b_f = 0.0, aka = 0.0, akb = 0.0

@@ -81,7 +81,7 @@ cdef class Rule:
         return 1.0
 
     cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
-        """What `accept` will do to offsets that it adapts itself, and to what goes with them; False if that is not finite. O(n)."""
+        """What `accept` will do to offsets that it adapts itself, and what goes with them; False if not finite. O(n)."""
         return True
 
     cdef bint is_finite(self, Example e) noexcept nogil:

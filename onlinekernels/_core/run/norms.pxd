@@ -18,5 +18,6 @@ cdef class ExactNorms:
     cdef int renew_from_python(self, Standing* now) except -1
     # Parts of them
     cdef void over_labels(self, const Term* term, int channel, double* out) noexcept nogil
-    cdef void subtract_residual(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop, double residual) noexcept nogil
+    cdef void subtract_residual(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop,
+                                double residual) noexcept nogil
     cdef void subtract_term(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop, double own) noexcept nogil

@@ -56,7 +56,8 @@ cdef class ExactNorms:
         for k in range(term.n):
             out[term.labels[k]] += term.alpha[channel * term.n + k]
 
-    cdef void subtract_residual(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop, double residual) noexcept nogil:
+    cdef void subtract_residual(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop,
+                                double residual) noexcept nogil:
         """Norms of some outputs without what `project` has found to be out of reach."""
         cdef Py_ssize_t l, width = self.function.width
         cdef double* a = w.slot_coefficients
