@@ -130,9 +130,9 @@ FAULTS = [
     ]),
     ("posterior.pyx", "recursive recursive_answers", [
         ("memory ** (0.5 * k)", "memory ** k"),
-        ("self.fade[s + 1] * w.means[i * self.width + y]", "w.means[i * self.width + y]"),
-        ("self.conclude(w) if self.root.n == CHECKPOINT else 0", "0"),
-        ("w.term.alpha[y] if counts else 0.0", "w.term.alpha[y]"),
+        ("self.fade[s + 1] * (<PosteriorScratch> w).means[i * self.width + y]", "(<PosteriorScratch> w).means[i * self.width + y]"),
+        ("self.conclude(<PosteriorScratch> w) if self.root.n == CHECKPOINT else 0", "0"),
+        ("innovation[y] if counts else 0.0", "innovation[y]"),
         ("own + late * np.sum(a * b, axis=1) - np.sum(c * c, axis=1)", "own + late * np.sum(a * b, axis=1)"),
     ]),
     ("triangles.h", "recursive recursive_answers", [
@@ -201,10 +201,10 @@ FAULTS = [
         ("piece.l1[row * stride + column] = piece.own_l1[i * rows + row]", "pass"),
     ]),
     ("weights.pyx", "interface per_feature maps sparse", [
-        ("w.dense_row[w.piece.index[k]] = 0.0", "pass"),
+        ("w.piece.dense_row[w.piece.index[k]] = 0.0", "pass"),
         ("reached > 1.0", "False"),
         ("steps[:self.width] = self.steps", "pass"),
-        ("self.map.admit(w)", "pass"),
+        ("self.map.admit(w.piece)", "pass"),
     ]),
     ("maps.pyx", "maps", [
         ("sqrt(2.0 * scale / size)", "sqrt(scale / size)"),

@@ -65,7 +65,7 @@ cdef class Function:
     cdef double descend(self, Scratch w, const Term* term, Py_ssize_t i, const Descent* descent) noexcept nogil
     cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil
     cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil
-    cdef double reach(self, double own) noexcept nogil
+    cdef double scale_factor(self, double own) noexcept nogil
     cdef int close(self, Scratch w) except -1
     cdef int tidy(self) except -1
 
@@ -74,7 +74,7 @@ cdef class Function:
     cdef int attach(self, Scratch w, examples) except -1
     cdef void transform(self, Scratch w, const double* move) noexcept nogil
     cdef void store(self, Scratch w, Term* term, double own) noexcept nogil
-    cdef bint try_to_store(self, Term* term, double reach) noexcept nogil
+    cdef bint try_to_store(self, Term* term, double factor) noexcept nogil
     cdef void make_true(self, Scratch w, int last, double* out) noexcept nogil
     cdef open_start(self, Scratch w, points, kept)
     cdef Py_ssize_t start_row(self, Scratch w, Py_ssize_t i) except -1

@@ -113,7 +113,7 @@ cdef class Weights(Function):
                     w, i, self.data + (channel * self.width + y) * self.length)
         self.make_true(w, last, out)
 
-    cdef double reach(self, double own) noexcept nogil:
+    cdef double scale_factor(self, double own) noexcept nogil:
         return sqrt(own) if own > 1.0 else 1.0
 
     cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
