@@ -17,11 +17,11 @@ NEARLY = 1.0 + 1e-9
 cdef class Budget:
     """Makes room in a function: says which of its terms goes, and what becomes of that term's coefficient.
 
-    One budget belongs to one function. It must implement
+    One budget belongs to one function. Complexities count the n terms, and outputs as one. It must implement
 
     `victim(terms, size)`
         the slot of the term that goes if another one of this size comes: NOBODY if there is room, NEWCOMER if it is
-        the newcomer that does not come;
+        the newcomer that does not come. O(1), or O(log n) with a heap;
 
     and may implement
 
@@ -32,21 +32,21 @@ cdef class Budget:
         that is carried out: those that stay take over what they can of what goes, which is still there, and the newcomer's
         term too may change. It says in outcome.residual how much is lost;
     `expiring(terms, t)`
-        the slot of a term that f may not use after example t; asked again until it is NOBODY;
+        the slot of a term that f may not use after example t; asked again until it is NOBODY. O(1);
     `entered`, `left`
-        to follow which terms there are;
+        to follow which terms there are. O(1) for a queue, O(log n) for a heap, O(n) for numbers of pairs;
     `changed`
-        all coefficients have been folded;
+        all coefficients have been folded. O(n);
     `begin(terms)`
-        before there are terms: make tables of the dictionary for what it keeps, which follow the slots;
+        before there are terms: make tables of the dictionary for what it keeps, which follow the slots. O(1);
     `prepare(terms, capacity)`
-        there may soon be so many slots: get other memory that this needs, before anything moves;
+        there may soon be so many slots: get other memory that this needs, before anything moves. O(capacity^2) at most;
     `arrange(terms)`
-        start anew: the terms have moved, and the order of their slots is that of their age;
+        start anew: the terms have moved, and the order of their slots is that of their age. O(n);
     `widen(terms, rows)`
-        there are about to be so many outputs: get memory for them, which may be too much for those there are;
+        there are about to be so many outputs: get memory for them, which may be too much for those there are. O(rows n);
     `stand_on(rows)`
-        the kernel over the dictionary, before there are terms;
+        the kernel over the dictionary, before there are terms. O(1);
     `state`, `check_numbers`, `restore`
         for numbers of its own. The last one is called when the terms are back, after `arrange`, but slots are in the order
         of the state.

@@ -53,17 +53,18 @@ cdef class Function:
     outputs : Outputs
         The labels.
 
-    A representation implements
+    Complexities are those of n terms of d features, for one output and channel; `O(f)` is what one evaluation of f costs: O(n d)
+    for terms, O(d) for weights, O(d log n) for trees. A representation implements
 
     `open(scratch, first, m, learning, by_slots)`
         get ready for rows first, ..., first + m - 1 of the call's source: k(x, x) into w.piece.own; room for m new terms if
-        they are to be learned. Unless by_slots is -1, all of the channels up to it may be summed up at once;
+        they are to be learned. Unless by_slots is -1, all of the channels up to it may be summed up at once. O(m f);
     `evaluate(scratch, i, last, out)`
-        out[channel * width + y] = the channels up to `last` at (x_i, y);
+        out[channel * width + y] = the channels up to `last` at (x_i, y). O(f), less what `open` has done;
     `add(scratch, term, i, t)`
-        add the term w.term, which `store` has made ready, at x_i;
+        add the term w.term, which `store` has made ready, at x_i. O(d), O(d log n) in trees;
     `fold(scratch)`
-        multiply the frame into what is stored and reset it;
+        multiply the frame into what is stored and reset it. O(n), rarely;
 
     and, if a budget can take terms out again, `make_way`, `expiring` and `drop`, and what exact norms need of them. For
     Python it implements `widen` (more outputs, which are 0), `copy_last` (outputs from the n-th on become what the one
@@ -105,11 +106,11 @@ cdef class Function:
         pass
 
     cdef Py_ssize_t piece_rows(self):
-        """Rows that are learned at a time."""
+        """Rows that are learned at a time. O(1)."""
         return 4096
 
     cdef Py_ssize_t rows_to_evaluate(self):
-        """Rows that are evaluated at a time."""
+        """Rows that are evaluated at a time. O(1)."""
         return 256
 
     cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
@@ -120,31 +121,31 @@ cdef class Function:
         outcome.shrink, outcome.residual = 1.0, -1.0
 
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
-        """The slot of a term that f may not use after example t, or NOBODY."""
+        """The slot of a term that f may not use after example t, or NOBODY. O(1)."""
         return NOBODY
 
     cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil:
-        """Give up a slot; the budget says what becomes of its coefficients."""
+        """Give up a slot; the budget says what becomes of its coefficients. O(1), O(d log n) in trees."""
         pass
 
     cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
-        """`evaluate` at the point of a slot; own: k(x, x) there."""
+        """`evaluate` at the point of a slot; own: k(x, x) there. O(f)."""
         pass
 
     cdef double value_with(self, Scratch w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
-        """Kernel value of a slot's point with example i, which has just been evaluated."""
+        """Kernel value of a slot's point with example i, which has just been evaluated. O(1), O(d) in trees."""
         return 0.0
 
     cdef void coefficients_of(self, Scratch w, Py_ssize_t slot, int channel, double* out) noexcept nogil:
-        """True coefficients of a slot in a channel, over labels."""
+        """True coefficients of a slot in a channel, over labels. O(1)."""
         pass
 
     cdef double square(self, Scratch w) noexcept nogil:
-        """|f|^2 anew, from all terms; nan where that is not possible, or never needed."""
+        """|f|^2 anew, from all terms; nan where that is not possible, or never needed. O(n f)."""
         return NAN
 
     cdef double square_over(self, Scratch w, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-        """|f|^2 = sum_i a_i f(x_i), over slots."""
+        """|f|^2 = sum_i a_i f(x_i), over slots. O(n f)."""
         cdef Py_ssize_t slot, l
         cdef double own, square = 0.0
         for slot in range(start, stop):
@@ -155,19 +156,19 @@ cdef class Function:
         return square
 
     def square_from_python(self):
-        """The same for kernels in Python, which may be asked between two examples only; None where it is not possible."""
+        """The same for kernels in Python, which may be asked between two examples only; None where not possible. O(n f)."""
         return None
 
     cdef double descend(self, Scratch w, const Term* term, Py_ssize_t i, const Descent* descent) noexcept nogil:
-        """Carry out w.term, coefficients for a step of 1, by a step of each weight's own; return the mean of these."""
+        """Carry out w.term, coefficients for a step of 1, by a step of each weight's own; return the mean of these. O(d)."""
         return NAN
 
     cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
-        """What all hypotheses since the first say together: of functions that keep every term."""
+        """What all hypotheses since the first say together: of functions that keep every term. O(n)."""
         return NAN
 
     cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil:
-        """Whether an example is small enough for the kernel's arithmetic."""
+        """Whether an example is small enough for the kernel's arithmetic. O(1)."""
         return True
 
     cdef double feature_size(self, double own) noexcept nogil:
@@ -175,17 +176,17 @@ cdef class Function:
         return 1.0
 
     cdef int close(self, Scratch w) except -1:
-        """The piece has been learned."""
+        """The piece has been learned. O(1), but at a checkpoint of a posterior O(n^3)."""
         return 0
 
     cdef int tidy(self) except -1:
-        """At the end of a call that has learned: leave nothing that the next one would have to clear away."""
+        """At the end of a call that has learned: leave nothing that the next one would have to clear away. O(n d)."""
         return 0
 
     # ---- The frame ----------------------------------------------------------------------------
 
     cdef void transform(self, Scratch w, const double* move) noexcept nogil:
-        """Transform all coefficients: P <- M P."""
+        """Transform all coefficients: P <- M P. O(1), or a fold."""
         frame_advance(&self.frame, move)
         if frame_is_bad(&self.frame):
             self.fold(w)

@@ -63,7 +63,7 @@ cdef class Dictionary:
 
     # To be implemented
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
-    cdef void place(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    cdef void put(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef const char* point(self, Py_ssize_t slot) noexcept nogil
     cdef bint is_at(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef double square_of(self, Py_ssize_t slot) noexcept nogil

@@ -183,7 +183,9 @@ cdef class Dictionary:
     dtype : numpy dtype
         Precision of the points.
 
-    A kind of points implements `open`, `place`, `point`, `square_of`, `tilt_of` and `slot_row`, and for Python `points_at`,
+    Complexities are those of n slots in use of d features; for sparse rows d is the number of non-zeros.
+
+    A kind of points implements `open`, `put`, `point`, `square_of`, `tilt_of` and `slot_row`, and for Python `points_at`,
     `state`, `check_state` and `restore_points`. It keeps points in tables, or implements `prepare_points` and `move_points`.
     """
 
@@ -221,7 +223,7 @@ cdef class Dictionary:
         self.needs_l1 |= l1
 
     cdef Py_ssize_t size(self) noexcept nogil:
-        """Slots in use."""
+        """Slots in use: O(1)."""
         return self.stop - self.start
 
     cdef long long born(self, Py_ssize_t slot) noexcept nogil:
@@ -230,7 +232,7 @@ cdef class Dictionary:
     # ---- Points come and go -------------------------------------------------------------------
 
     cdef Py_ssize_t admit(self, Piece piece, Py_ssize_t i, long long t) noexcept nogil:
-        """The slot of example i, which is placed there unless a function before has seen to it; room has been reserved."""
+        """The slot of example i, which is placed there unless a function before has seen to it; room is reserved. O(d + rows)."""
         cdef Py_ssize_t slot = piece.slot
         cdef int* holders = <int*> self.holders.data
         if slot >= 0:
@@ -245,13 +247,13 @@ cdef class Dictionary:
             slot = self.stop
             self.stop += 1
         (<long long*> self.birthdays.data)[slot] = t
-        self.place(piece, i, slot)
+        self.put(piece, i, slot)
         self.patch(piece, i, slot)
         piece.slot = slot
         return slot
 
     cdef void patch(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
-        """Show example i, now in a slot, to the later examples of its piece."""
+        """Show example i, now in a slot, to the later examples of its piece: O(rows)."""
         cdef Py_ssize_t row, rows = piece.rows, stride = piece.stride, column = slot - piece.first
         if piece.inner != NULL and piece.narrow:
             for row in range(i + 1, rows):
@@ -267,7 +269,7 @@ cdef class Dictionary:
         """Move the point of a slot by this share of the way to that of another one (if that is negative, to example i).
 
         Inner products are linear, so later examples of the piece see a combination of two columns. Only for points that
-        one function alone stands on, and kernels without city-block distances.
+        one function alone stands on, and kernels without city-block distances. O(d + rows).
         """
         cdef Py_ssize_t row, rows = piece.rows, stride = piece.stride, column = slot - piece.first, from_ = other - piece.first
         cdef float* narrow = <float*> piece.inner
@@ -286,14 +288,14 @@ cdef class Dictionary:
                 wide[row * stride + column] = share * there + (1.0 - share) * wide[row * stride + column]
 
     cdef void hold(self, Py_ssize_t slot) noexcept nogil:
-        """One more function has a term in this slot."""
+        """One more function has a term in this slot: O(1)."""
         cdef int* holders = <int*> self.holders.data
         if holders[slot] == 0:
             self.held += 1
         holders[slot] += 1
 
     cdef void release(self, Py_ssize_t slot) noexcept nogil:
-        """A function that held this slot does not any more."""
+        """A function that held this slot does not any more: O(1), O(n) with tables of pairs."""
         cdef int* holders = <int*> self.holders.data
         holders[slot] -= 1
         if holders[slot] == 0:
@@ -304,7 +306,7 @@ cdef class Dictionary:
                 self.cleared.clear(slot)
 
     cdef void trim(self) noexcept nogil:
-        """Leave slots at the beginning that nobody holds behind; there must be room at the end for all newcomers."""
+        """Leave slots at the beginning that nobody holds behind; there must be room at the end for all newcomers. O(1) a slot."""
         cdef int* holders = <int*> self.holders.data
         while self.start < self.stop and holders[self.start] == 0:
             if self.n_holes and (<Py_ssize_t*> self.hole_table.data)[self.n_holes - 1] == self.start:
@@ -314,7 +316,7 @@ cdef class Dictionary:
     # ---- Memory -------------------------------------------------------------------------------
 
     cdef int reserve(self, Py_ssize_t newcomers) except -1:
-        """Make sure that so many points can be admitted without any array moving."""
+        """Make sure that so many points can be admitted without any array moving: O(1) a point, amortised, times d."""
         cdef Py_ssize_t wanted
         cdef long long most = 0
         cdef Tenant tenant
@@ -331,7 +333,7 @@ cdef class Dictionary:
         return 0
 
     cdef int tidy(self) except -1:
-        """See to it that [start, stop) is exactly the slots that are held, so that sums do not depend on dead ones."""
+        """See to it that [start, stop) is exactly the slots that are held, so that sums do not hang on dead ones: O(1), or `pack`."""
         cdef Tenant tenant
         for tenant in self.tenants:
             tenant.settle()
@@ -346,7 +348,7 @@ cdef class Dictionary:
         return slots[np.argsort(self.birthdays.array[0, slots], kind="stable")]
 
     cdef int pack(self, Py_ssize_t capacity) except -1:
-        """Move what is held to the front, oldest first."""
+        """Move what is held to the front, oldest first: O(n (d + log n)), O(n^2) with tables of pairs."""
         cdef Tenant tenant
         cdef Table table
         cdef Aged* order = <Aged*> malloc(max(1, self.held) * sizeof(Aged))
@@ -416,20 +418,20 @@ cdef class Dictionary:
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         """Compute at once what a loop over rows first, ..., first + m - 1 of the call's source needs.
 
-        `turned`: inner products may come the other way round, a row for each slot.
+        `turned`: inner products may come the other way round, a row for each slot. O(m (n + m) d), O(m n d) unless learning.
         """
         raise NotImplementedError
 
-    cdef void place(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
-        """Copy example i into a slot."""
+    cdef void put(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        """Copy example i into a slot: O(d)."""
         pass
 
     cdef void mix(self, Piece piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
-        """The point's own part of `blend`."""
+        """The point's own part of `blend`: O(d)."""
         pass
 
     cdef const char* point(self, Py_ssize_t slot) noexcept nogil:
-        """A point as kernels take it that look at coordinates; NULL if there are none."""
+        """A point as kernels take it that look at coordinates; NULL if there are none. O(1)."""
         return NULL
 
     cdef bint is_at(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
@@ -437,11 +439,11 @@ cdef class Dictionary:
         return False
 
     cdef double square_of(self, Py_ssize_t slot) noexcept nogil:
-        """|x|^2 about the origin."""
+        """|x|^2 about the origin: O(d)."""
         return 0.0
 
     cdef double tilt_of(self, Py_ssize_t slot) noexcept nogil:
-        """<origin, x> about the origin."""
+        """<origin, x> about the origin: O(d)."""
         return 0.0
 
     cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil:

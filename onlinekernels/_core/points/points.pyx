@@ -141,7 +141,7 @@ cdef class DensePoints(Dictionary):
 
     # ---- Slots --------------------------------------------------------------------------------
 
-    cdef void place(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef void put(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         memcpy(self.point_data + slot * self.point_bytes, piece.x + i * self.point_bytes, self.point_bytes)
 
     cdef void mix(self, Piece piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:

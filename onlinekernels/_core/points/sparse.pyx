@@ -177,7 +177,7 @@ cdef class SparsePoints(Dictionary):
 
     # ---- Slots --------------------------------------------------------------------------------
 
-    cdef void place(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef void put(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Copy the non-zeros of example i to the end of the arena, where room has been reserved."""
         cdef Py_ssize_t k
         (<long long*> self.spans.data)[slot] = self.used
