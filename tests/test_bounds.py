@@ -1213,6 +1213,13 @@ def test_the_machine_of_an_audit_minimises_its_risk():
     assert primal - dual <= 0.02 * primal
 
 
+def test_an_audit_can_compare_with_the_function_0():
+    """One example with both labels: nothing is better than 0."""
+    X, y = np.ones((2, 1)), np.array([1, -1])
+    for line in bounds.audit(ok.Perceptron(ok.Linear(), offset=False), X, y).certificates:
+        assert line.made == 2 <= line.allowed
+
+
 def worst_ratio(seeds):
     """The largest quotient of what was made and what is allowed, by what is bounded."""
     worst = {}

@@ -23,6 +23,7 @@ from onlinekernels.nouns.steps import Fixed, InverseSqrt
 
 PENALTIES = np.geomspace(0.01, 1000.0, 11)  # of the functions to compare with: from short ones to those that fit
 PASSES = 40
+LEAST_NORM = 1e-9  # for the function 0: bounds ask for a norm that is positive, and any larger one will do
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,7 @@ def _description(run, parts, penalty):
         "radius": run.radius,
         "margin": 1.0,
         "loss": float(missing.sum()),
-        "norm": float(norms(functions, run.gram).max()),
+        "norm": max(float(norms(functions, run.gram).max()), LEAST_NORM),
         "path": float(lengths.sum()),
         "squared_path": float((lengths**2).sum()),
         "examples": len(run.signs),

@@ -68,7 +68,7 @@ def run(data, quick, seeds):
         table=table,
         panels=[
             Lines(
-                f"loss since the last change of the target, mean of {len(seeds)} streams",
+                f"loss since the last change, mean of {len(seeds)} streams",
                 "examples",
                 "sum of losses",
                 curves,
