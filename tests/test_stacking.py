@@ -122,7 +122,9 @@ def squares_by_hand(F, y, counts, settings, share=1e-3):
     for t in range(len(F)):
         f = np.clip(F[t], 2 * low - high, 2 * high - low) if t >= 30 else F[t]
         d = f - f.mean()
-        size = max(sums / weight, 1e-300) if weight > 0 else 1.0
+        reach = high - low
+        size = (sums + reach**2 / 16) / (weight + 1) if low < high else sums / weight if weight > 0 else 1.0
+        size = max(size, 1e-12 * (reach if low < high else abs(low) if low == high else 0.0) ** 2)
         said = np.array([f.mean() + v @ d for v in [*w, trust]])
         found.append(belief @ said)
         for k, (lam, kappa) in enumerate(settings):
@@ -144,8 +146,8 @@ def squares_by_hand(F, y, counts, settings, share=1e-3):
         trust = trust * np.exp(-np.minimum(8, 0.5 * counts[t] * (y[t] - f) ** 2 / size))
         trust = (1 - share) * trust / trust.sum() + share / m
         square = (y[t] - found[-1]) ** 2
-        square = min(square, 16 * size) if weight > 25 else square
-        sums, weight = 0.995 * sums + counts[t] * square, 0.995 * weight + counts[t]
+        square, memory = min(square, 16 * size) if t >= 30 else square, min(0.995, 1 - 3 / (t + 6))
+        sums, weight = memory * sums + counts[t] * square, memory * weight + counts[t]
         low, high = min(low, y[t]), max(high, y[t])
     return np.array(found)
 

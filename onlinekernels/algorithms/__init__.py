@@ -1,7 +1,9 @@
 """The algorithms, one short file per family."""
 from onlinekernels.algorithms.adatron import Adatron
 from onlinekernels.algorithms.budgeted import Forgetron, Projectron
+from onlinekernels.algorithms.detector import OnlineKernelDetector
 from onlinekernels.algorithms.ensembles import Hedge, Stacking
+from onlinekernels.algorithms.frontdoor import OnlineKernelClassifier, OnlineKernelRegressor
 from onlinekernels.algorithms.implicit import ILK, SILK, PassiveAggressive
 from onlinekernels.algorithms.lasvm import LASVM
 from onlinekernels.algorithms.margin import ALMA, ROMMA, Ballseptron, VotedPerceptron
@@ -22,6 +24,9 @@ __all__ = [
     "KRLS",
     "LASVM",
     "NORMA",
+    "OnlineKernelClassifier",
+    "OnlineKernelDetector",
+    "OnlineKernelRegressor",
     "PassiveAggressive",
     "Perceptron",
     "Projection",

@@ -38,7 +38,7 @@ class EnsembleLearner(OnlineComposite):
     @learned
     def named_members_(self, state):
         """The members as they are now, {name: model}; to look at."""
-        return {name: member.model for name, member in state.composition.members.items()}
+        return {name: member.model for name, member in state.composition.members.items() if member.model is not None}
 
     @learned
     def asleep_(self, state):

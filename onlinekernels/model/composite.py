@@ -160,11 +160,11 @@ class Composition:
         y is a column of places for labels, and a matrix of numbers otherwise. All is validated.
         """
         groups = max(1, self.targets)
-        scores, deviations, before = np.zeros((len(X), outputs)), np.zeros((len(X), groups)), self.innovations
+        scores, deviations, before = np.zeros((len(y), outputs)), np.zeros((len(y), groups)), self.innovations
         fresh, done = [before], 0
         self.at_stop()  # what an error may have left
-        while done < len(X):
-            rows = slice(done, min(len(X), done + self.rows_ahead()))
+        while done < len(y):
+            rows = slice(done, min(len(y), done + self.rows_ahead()))
             scores[rows], deviations[rows], errors = self._piece(
                 X[rows], y[rows], None if weights is None else weights[rows], outputs
             )
@@ -362,7 +362,7 @@ class Parts(Learned):
     def check_learned(self):
         """ValueError unless what the members have learned can be read again."""
         for member in self.composition.members.values():
-            if member.model._state is not None:
+            if member.model is not None and member.model._state is not None:
                 member.model._state.check_learned()
 
     def to_dict(self):
@@ -473,6 +473,7 @@ class OnlineComposite(OnlineLearner):
         """Nothing: the threshold is a quantile of all scores already."""
 
     def _points(self, X, n_features=None):
+        """X as members take it, validated."""
         X = validation.check_points(X, n_features=n_features, dtype=np.dtype(float), owner=type(self).__name__)
         if np.abs(X).max() > LARGEST:
             raise ValueError(f"X is too large: the variance of a feature overflows. Expected values below {LARGEST:g}.")
@@ -613,7 +614,7 @@ class OnlineComposite(OnlineLearner):
     @learned
     def n_terms_(self, state):
         """Number of points of all members."""
-        return sum(member.model.n_terms_ for member in state.composition.members.values() if member.rows)
+        return sum(member.model.n_terms_ for member in state.composition.members.values() if member.model is not None and member.rows)
 
     @learned
     def offset_(self, state):

@@ -10,6 +10,8 @@ from threading import main_thread
 
 import numpy as np
 
+from onlinekernels import validation
+from onlinekernels._core.points.sparse import Rows
 from onlinekernels._core.run.combining import ExponentialWeights, NewtonStack, SquaresStack
 from onlinekernels._core.run.ranks import Ranks
 from onlinekernels.model.composite import RECALLED, Composition, Member
@@ -99,23 +101,26 @@ class Voice(Member):
     def learn(self, X, y, weights, outputs):
         """Scores just before each row, shape (n, outputs), which is learned."""
         known = self._known()
-        scores = self.model.progressive(X, self._answers(y), sample_weight=weights, **self._classes())
-        return self._in_place(np.reshape(scores, (len(X), -1)), outputs, known, y)
+        scores = self.model.progressive(self.mapped(X), self._answers(y), sample_weight=weights, **self._classes())
+        return self._in_place(np.reshape(scores, (len(y), -1)), outputs, known, y)
 
     def take(self, X, y, weights):
-        self.model.partial_fit(X, self._answers(y), sample_weight=weights, **self._classes())
+        self.model.partial_fit(self.mapped(X), self._answers(y), sample_weight=weights, **self._classes())
 
     def scores(self, X, outputs):
         """Scores as of now."""
-        model = self.model
+        model, n, X = self.model, len(X), self.mapped(X)
         if model._state is None:
-            return np.full((len(X), outputs), -1.0 if self.many else 0.0)
+            return np.full((n, outputs), -1.0 if self.many else 0.0)
         if not self.many:
             scores = model.score_samples(X) if self.task == "novelty" else model.predict(X)
-            return np.reshape(scores, (len(X), -1))
+            return np.reshape(scores, (n, -1))
         with model._turn.shared:
             scores = model._scores(model._state, X)
         return self._in_place(scores, outputs, self._known(), None)
+
+    def mapped(self, X):
+        return validation.as_csr(X) if isinstance(X, Rows) else X
 
     def _classes(self):
         """A loss of two classes must know both; a third one it will refuse."""
@@ -266,7 +271,7 @@ class Ensemble(Composition):
         rows = {None: X, **{name: view.advance(X) for name, view in self.views.items()}}
         start = {voice: voice.rows for voice in self.members.values()}
         try:
-            return self._learned(X, rows, y, weights, outputs)
+            return self._learned(rows, y, weights, outputs)
         except BaseException:
             self._finish(rows, y, weights, start)
             raise
@@ -276,22 +281,22 @@ class Ensemble(Composition):
         if all(voice.rows == begin for voice, begin in start.items()):
             return
         for voice, begin in start.items():
-            X = rows[voice.view][voice.rows - begin :]
-            if voice.asleep is None and len(X):
+            left = slice(voice.rows - begin, None)
+            if voice.asleep is None and left.start < len(y):
                 try:
                     with silence:
-                        voice.take(X, y[-len(X) :], None if weights is None else weights[-len(X) :])
+                        voice.take(rows[voice.view][left], self.lesson(y)[left], None if weights is None else weights[left])
                 except Exception as error:
                     voice.asleep = f"{type(error).__name__}: {error}"
         joined = max(self.joined, int(y.max()) + 1) if self.task == "classes" else self.joined
         self.__dict__.update(t=self.t + len(y), joined=joined)
 
-    def _learned(self, X, rows, y, weights, outputs):
-        voices, n = list(self.members.values()), len(X)
+    def _learned(self, rows, y, weights, outputs):
+        voices, n, told = list(self.members.values()), len(y), self.lesson(y)
 
         def hear(voice):
             with silence:
-                return self._heard(voice, rows[voice.view], y, weights, outputs)
+                return self._heard(voice, rows[voice.view], told, weights, outputs)
 
         if self.n_jobs == 1:
             heard = list(map(hear, voices))
@@ -311,7 +316,7 @@ class Ensemble(Composition):
             part = slice(begin, end)
             combined[part], deviations[part] = self._combine(
                 scores[part], y[part], None if joined is None else joined[part], counts[part], awake > begin)
-        combined, deviations, errors = self._finished(X, y, combined, deviations, joined)
+        combined, deviations, errors = self._finished(rows, y, combined, deviations, joined, counts)
         self._count_losses(scores, combined, y, joined)
         self.__dict__.update(
             t=self.t + n,
@@ -322,20 +327,20 @@ class Ensemble(Composition):
 
     def _heard(self, voice, X, y, weights, outputs):
         """(scores of a member, up to which row it takes part); it falls asleep at the first row that it cannot take."""
-        nothing = np.zeros((len(X), outputs))
+        nothing = np.zeros((len(y), outputs))
         if voice.asleep is not None:
             return nothing, 0
-        begin, until, reason = voice.rows, len(X), None
+        begin, until, reason = voice.rows, len(y), None
         try:
             nothing = voice.learn(X, y, weights, outputs)
         except Exception as error:
             reason, until = f"{type(error).__name__}: {error}", 0
-            if voice.rows == begin and len(X) > 1:  # it has refused all rows for the sake of one
+            if voice.rows == begin and len(y) > 1:  # it has refused all rows for the sake of one
                 until, reason = self._up_to_an_error(voice, X, y, weights, nothing)
         bad = np.flatnonzero(~np.isfinite(nothing[:until]).all(axis=1))
         if len(bad):
             until, reason = int(bad[0]), "its answers are not numbers"
-        state = voice.model._state
+        state = None if voice.model is None else voice.model._state
         if reason is None and state is not None and state.trouble == DIVERGED:
             reason = "learning diverges"
         voice.asleep = reason
@@ -344,13 +349,13 @@ class Ensemble(Composition):
 
     @staticmethod
     def _up_to_an_error(voice, X, y, weights, scores):
-        for i in range(len(X)):
+        for i in range(len(y)):
             row = slice(i, i + 1)
             try:
                 scores[row] = voice.learn(X[row], y[row], None if weights is None else weights[row], scores.shape[1])
             except Exception as error:
                 return i, f"{type(error).__name__}: {error}"
-        return len(X), None
+        return len(y), None
 
     def _combine(self, scores, y, joined, counts, awake):
         """(combined scores, deviations) of rows, which the combiner learns."""
@@ -370,8 +375,12 @@ class Ensemble(Composition):
             return 2.0 * combiner.advance(scores, y, joined, counts) - 1.0, 1.0
         return combiner.advance(scores, y, counts, awake)
 
-    def _finished(self, X, y, combined, deviations, joined):
-        """(scores, deviations, innovations) as they are given out."""
+    def lesson(self, y):
+        """What members are told of the targets."""
+        return y
+
+    def _finished(self, rows, y, combined, deviations, joined, counts):
+        """(scores, deviations, innovations) as they are given out; `rows` are as the views show them."""
         return combined, deviations, self._errors(combined, y, deviations)
 
     def _errors(self, combined, Y, deviations):
@@ -404,14 +413,15 @@ class Ensemble(Composition):
         """Scores of all members as of now, shape (n, members, outputs); 0 of those asleep."""
         outputs = self.targets or self.joined
         rows = {None: X, **{name: view.transform(X) for name, view in self.views.items()}}
-        return np.stack([member.scores(rows[member.view], outputs) if member.asleep is None else np.zeros((len(X), outputs))
+        n = len(X)
+        return np.stack([member.scores(rows[member.view], outputs) if member.asleep is None else np.zeros((n, outputs))
                          for member in self.members.values()], axis=1)
 
     def scores(self, X):
         scores, awake, combiner = self.members_scores(X), self.awake(), self.stack
-        ones = np.ones((len(X), max(1, self.targets)))
+        ones = np.ones((len(scores), max(1, self.targets)))
         if not awake.any():
-            return np.full((len(X), scores.shape[2]), -1.0 if self.task == "classes" else 0.0), ones
+            return np.full((len(scores), scores.shape[2]), -1.0 if self.task == "classes" else 0.0), ones
         if self.task == "novelty":
             return combiner.combined(scores, awake), ones
         if self.task == "classes" and isinstance(combiner, NewtonStack):

@@ -8,7 +8,6 @@ from onlinekernels.nouns.scaling import RunningScaler
 
 __all__ = ["Smoothing"]
 
-PIECE = 128  # rows that are learned together, or not at all
 SCORES = 2000  # that a threshold is the quantile of
 YOUNG = 500  # rows at most before scores are worth remembering: those of few rows are too low, and would stay
 
@@ -60,8 +59,10 @@ class Smoothing:
         scores, deviations, fresh, done = np.zeros((n, outputs)), np.zeros((n, groups)), [self.innovations], 0
         Y, weights = y.reshape(n, -1), np.ones(n) if weights is None else weights
         while done < n:
-            ahead = self.young - self.t if self.t < self.young else PIECE  # the sample of scores begins anew at a fixed place
-            part = slice(done, min(n, done + min(ahead, PIECE)))
+            ahead = self.rows.rows_at_once()
+            if self.t < self.young:  # where the sample of scores begins anew
+                ahead = min(ahead, self.young - self.t)
+            part = slice(done, min(n, done + ahead))
             self._piece(X[part], Y[part], weights[part], scores[part], deviations[part])
             if self.task == "regression":
                 fresh.append(np.abs(Y[part] - scores[part]) / np.maximum(deviations[part], 1e-300))

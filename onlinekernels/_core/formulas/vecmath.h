@@ -389,6 +389,42 @@ OK_STATIC void ok_scatter_pairs(const double *k, const double *coef, const int32
     }
 }
 
+/* The smallest of n numbers; infinity for none. */
+OK_STATIC OK_CLONES double ok_least(const double *x, ptrdiff_t n)
+{
+    double lane[OK_LANES], least = HUGE_VAL;
+    ptrdiff_t i, l;
+    for (l = 0; l < OK_LANES; l++) lane[l] = HUGE_VAL;
+    for (i = 0; i + OK_LANES <= n; i += OK_LANES)
+        for (l = 0; l < OK_LANES; l++) lane[l] = x[i + l] < lane[l] ? x[i + l] : lane[l];
+    for (; i < n; i++) least = x[i] < least ? x[i] : least;
+    for (l = 0; l < OK_LANES; l++) least = lane[l] < least ? lane[l] : least;
+    return least;
+}
+
+/* Places of the numbers up to a limit, in order, and rate (least - x) of each; returns how many.  Most blocks have none. */
+OK_STATIC OK_CLONES ptrdiff_t ok_nearby(const double *x, ptrdiff_t n, double limit, double least, double rate,
+                                        ptrdiff_t *OK_RESTRICT place, double *OK_RESTRICT out)
+{
+    ptrdiff_t i, l, found = 0;
+    for (i = 0; i + 16 <= n; i += 16) {
+        int some = 0;
+        for (l = 0; l < 16; l++) some |= x[i + l] <= limit;
+        if (!some) continue;
+        for (l = i; l < i + 16; l++) {
+            place[found] = l;
+            out[found] = rate * (least - x[l]);
+            found += x[l] <= limit;
+        }
+    }
+    for (; i < n; i++)
+        if (x[i] <= limit) {
+            place[found] = i;
+            out[found++] = rate * (least - x[i]);
+        }
+    return found;
+}
+
 /* ---- Kernel rows: k(x, s_j) for all j from inner products or distances ------------------------ */
 
 /* exp(-gamma |x - s|^2) with |x - s|^2 = |x|^2 + |s|^2 - 2 <x, s>, never below 0. */

@@ -41,3 +41,6 @@ cdef extern from "vecmath.h" nogil:
     void ok_multiply_row(double* into, const double* row, Py_ssize_t n) noexcept
     void ok_shift_row(double* row, double by, Py_ssize_t n) noexcept
     void ok_scale_row(double* row, double by, Py_ssize_t n) noexcept
+    double ok_least(const double* x, Py_ssize_t n) noexcept
+    Py_ssize_t ok_nearby(const double* x, Py_ssize_t n, double limit, double least, double rate, Py_ssize_t* place,
+                         double* out) noexcept

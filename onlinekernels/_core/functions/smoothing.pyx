@@ -11,17 +11,17 @@ from libc.math cimport INFINITY, log, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.formulas.lots cimport reservoir_slot
-from onlinekernels._core.formulas.vecmath cimport ok_distance_row, ok_exp_array, ok_l1_block
+from onlinekernels._core.formulas.vecmath cimport ok_distance_row, ok_exp_array, ok_l1_block, ok_least, ok_nearby
 
 cdef enum:
     NUMBERS = 0
     LABELS = 1
     DENSITY = 2
-    PIECE = 128         # examples whose distances are taken together
-    MOST = 4000000      # distances at a time
+    PIECE = 128         # examples at most whose distances are taken together,
+    MOST = 60000        # and distances, so that they stay in the cache
     NEAREST = 64        # neighbours that may be the unit of distances
 
-cdef double NEGLIGIBLE = 36.8       # weights below exp(-36.8), 1e-16, of the nearest row's do not count
+cdef double NEGLIGIBLE = 30.0       # weights below exp(-30), 1e-13, of the nearest row's do not count
 cdef double FADING = 0.99           # of the mean squared error that a lone neighbour's answer is expected to have
 
 TASKS = {"numbers": NUMBERS, "labels": LABELS, "density": DENSITY}
@@ -101,22 +101,23 @@ cdef class LocalRows:
         """Rows about the origin."""
         return np.ascontiguousarray(X - self.origin)
 
-    def distances(self, X, points, squares):
-        """Squared or city-block distances of rows to points, all about the origin."""
+    def distances(self, X, points, squares, found=None):
+        """Squared or city-block distances of rows to points, all about the origin; in the first columns of `found`, if given."""
         cdef const double[:, ::1] left = X, right
         cdef double[:, ::1] out
         cdef const double[::1] own, other
         cdef Py_ssize_t i, m = len(X), n = len(points)
+        found = np.empty((m, n)) if found is None else found
         if m == 0 or n == 0:
-            return np.zeros((m, n))
-        if self.city_block:
-            right, found = np.ascontiguousarray(points), np.empty((m, n))
-            out = found
-            with nogil:
-                ok_l1_block(&left[0, 0], m, &right[0, 0], n, self.n_features, &out[0, 0], n)
             return found
-        found = np.matmul(X, points.T)
-        out, own, other = found, np.einsum("ij,ij->i", X, X), squares
+        out = found
+        if self.city_block:
+            right = points
+            with nogil:
+                ok_l1_block(&left[0, 0], m, &right[0, 0], n, self.n_features, &out[0, 0], out.shape[1])
+            return found
+        np.matmul(X, points.T, out=found[:, :n])
+        own, other = np.einsum("ij,ij->i", X, X), squares
         with nogil:
             for i in range(m):
                 ok_distance_row(&out[i, 0], &other[0], own[i], 1.0, &out[i, 0], n)
@@ -129,12 +130,17 @@ cdef class LocalRows:
         """
         cdef Py_ssize_t done = 0, rows
         while done < len(X):
-            rows = min(len(X) - done, PIECE, max(1, MOST // max(1, self.size)))
+            rows = min(len(X) - done, self.rows_at_once())
             part = slice(done, done + rows)
             self.piece(X[part], Y[part], weights[part], scores[part], deviations[part])
             done += rows
 
+    def rows_at_once(self):
+        """How many rows a piece may have."""
+        return max(8, min(PIECE, MOST // max(1, self.n)))
+
     def piece(self, X, Y, weights, scores, deviations):
+        """Learn rows that are few enough to be learned at once."""
         cdef Py_ssize_t b = len(X), before = self.n, outputs = scores.shape[1], i, s, slot, filled = before, columns
         if self.origin is None:
             self.origin = X[0].copy()
@@ -143,7 +149,7 @@ cdef class LocalRows:
         columns = min(self.size, before + b)
         self.make_room(columns)
         found = np.empty((b, columns))
-        found[:, :before] = self.distances(X, self.points[:before], self.squares[:before])
+        self.distances(X, self.points[:before], self.squares[:before], found)
         own_squares = np.einsum("ij,ij->i", X, X)
         cdef double[:, ::1] table = found
         cdef const double[:, ::1] own = self.distances(X, X, own_squares), Xs = X, Ys = np.ascontiguousarray(Y, dtype=float)
@@ -153,7 +159,8 @@ cdef class LocalRows:
         said, counts, errors = self.values[:columns].copy(), self.weights[:columns].copy(), self.usual.copy()
         cdef double[:, ::1] values = said, out = scores, spread = deviations
         cdef double[::1] weight = counts, usual = errors
-        cdef Scratch scratch = Scratch(columns, outputs)
+        cdef Scratch scratch = Scratch(columns)
+        cdef bint plain = bool((counts[:before] == 1.0).all() and (weights == 1.0).all())
         cdef double[:, ::1] kept = self.points, kept_values = self.values
         cdef double[::1] kept_squares = self.squares, kept_weights = self.weights, kept_usual = self.usual
         with nogil:
@@ -161,7 +168,7 @@ cdef class LocalRows:
                 for s in range(i):
                     if place[s] >= 0:
                         table[i, place[s]] = own[i, s]
-                self.average(&table[i, 0], &values[0, 0], &weight[0], filled, &usual[0], scratch, &out[i, 0], outputs,
+                self.average(&table[i, 0], &values[0, 0], &weight[0], filled, plain, &usual[0], scratch, &out[i, 0], outputs,
                              &spread[i, 0])
                 if self.task == NUMBERS:
                     self.learn_errors(&out[i, 0], &Ys[i, 0], ws[i], &usual[0])
@@ -191,31 +198,33 @@ cdef class LocalRows:
         cdef double[:, ::1] out = found, spread = deviations, values = self.values, table
         cdef double[::1] weight = self.weights, usual = self.usual
         cdef Py_ssize_t i, begin, rows, n = self.n
-        cdef Scratch scratch = Scratch(max(1, n), outputs)
-        cdef double nothing = 0.0
+        cdef Scratch scratch = Scratch(max(1, n))
+        cdef bint plain = bool((self.weights[:n] == 1.0).all())
         begin = 0
         while begin < len(X):
-            rows = min(len(X) - begin, max(1, MOST // max(1, n)))
+            rows = min(len(X) - begin, self.rows_at_once())
             here = self.about(X[begin:begin + rows]) if n else np.zeros((rows, self.n_features))
             near = self.distances(here, self.points[:n], self.squares[:n])
             table = near if n else np.zeros((rows, 1))
             with nogil:
                 for i in range(rows):
-                    self.average(&table[i, 0], &values[0, 0], &weight[0], n, &usual[0], scratch, &out[begin + i, 0], outputs,
+                    self.average(&table[i, 0], &values[0, 0], &weight[0], n, plain, &usual[0], scratch, &out[begin + i, 0], outputs,
                                  &spread[begin + i, 0])
             begin += rows
         return found, deviations
 
-    cdef void average(self, const double* distance, const double* values, const double* weight, Py_ssize_t n,
+    cdef void average(self, double* distance, const double* values, const double* weight, Py_ssize_t n, bint plain,
                       const double* usual, Scratch scratch, double* out, Py_ssize_t outputs, double* spread) noexcept nogil:
-        """What rows at these distances say together."""
-        cdef Py_ssize_t i, j, chosen = 0
-        cdef double nearest = INFINITY, rate = self.rate, limit, total = 0.0, squares = 0.0, all_weights = 0.0, unit = 1.0
+        """What rows at these distances say together; distances of rows without weight are lost. `plain`: all weights are 1."""
+        cdef Py_ssize_t i, j, chosen
+        cdef double nearest, rate = self.rate, total = 0.0, squares = 0.0, all_weights = 0.0
         cdef double effective, mean, square, usual_square
         cdef Py_ssize_t* index = scratch.index
         cdef double* share = scratch.share
-        for i in range(n):
-            nearest = distance[i] if distance[i] < nearest and weight[i] > 0.0 else nearest
+        if not plain:
+            for i in range(n):
+                distance[i] = distance[i] if weight[i] > 0.0 else INFINITY
+        nearest = ok_least(distance, n)
         if nearest == INFINITY:
             for j in range(outputs):
                 out[j] = -1.0 if self.task == LABELS else 0.0
@@ -223,16 +232,12 @@ cdef class LocalRows:
                 spread[j] = 1.0
             return
         if self.neighbour:
-            unit = self.unit_of(distance, weight, n)
-            rate /= unit
-        limit = nearest + NEGLIGIBLE / rate
-        for i in range(n):
-            if distance[i] <= limit and weight[i] > 0.0:
-                index[chosen], share[chosen] = i, -rate * (distance[i] - nearest)
-                chosen += 1
+            rate /= self.unit_of(distance, n)
+        chosen = ok_nearby(distance, n, nearest + NEGLIGIBLE / rate, nearest, rate, index, share)
         ok_exp_array(share, share, chosen)
         for i in range(chosen):
-            share[i] *= weight[index[i]]
+            if not plain:
+                share[i] *= weight[index[i]]
             total += share[i]
             squares += share[i] * share[i]
         if self.task == LABELS:
@@ -266,12 +271,12 @@ cdef class LocalRows:
         """Logarithm of the kernel's height per feature: sqrt(rate / pi), or rate / 2."""
         return log(0.5 * rate) if self.city_block else 0.5 * log(rate / 3.141592653589793)
 
-    cdef double unit_of(self, const double* distance, const double* weight, Py_ssize_t n) noexcept nogil:
+    cdef double unit_of(self, const double* distance, Py_ssize_t n) noexcept nogil:
         """Distance to the row that is so near; to the farthest if there are fewer. Never 0."""
         cdef double best[NEAREST]
         cdef Py_ssize_t i, j, found = 0
         for i in range(n):
-            if weight[i] > 0.0 and (found < self.neighbour or distance[i] < best[found - 1]):
+            if distance[i] < INFINITY and (found < self.neighbour or distance[i] < best[found - 1]):
                 j = found if found < self.neighbour else found - 1
                 while j > 0 and best[j - 1] > distance[i]:
                     best[j] = best[j - 1]
@@ -279,6 +284,12 @@ cdef class LocalRows:
                 best[j] = distance[i]
                 found = found + 1 if found < self.neighbour else found
         return best[found - 1] if best[found - 1] > 1e-100 else 1e-100
+
+    def rescale(self, ratio):
+        """Multiply the features of all rows that are kept. All or nothing, but for the last assignment."""
+        points, origin = self.points * ratio, self.origin * ratio
+        squares = np.einsum("ij,ij->i", points, points)
+        self.points, self.squares, self.origin = points, squares, origin
 
     def state(self):
         """What is kept, by name."""
@@ -323,8 +334,8 @@ cdef class Scratch:
     cdef double* share
     cdef object arrays
 
-    def __init__(self, Py_ssize_t n, Py_ssize_t outputs):
-        cdef Py_ssize_t[::1] index = np.empty(n, dtype=np.intp)
-        cdef double[::1] share = np.empty(n)
+    def __init__(self, Py_ssize_t n):
+        cdef Py_ssize_t[::1] index = np.empty(n + 1, dtype=np.intp)     # one is written behind the last
+        cdef double[::1] share = np.empty(n + 1)
         self.arrays = index, share
         self.index, self.share = &index[0], &share[0]

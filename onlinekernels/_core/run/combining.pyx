@@ -263,10 +263,12 @@ cdef class Usual:
             self.low[:], self.high[:] = low, high
 
 
-cdef double usual_square(const double* sums, Py_ssize_t targets, Py_ssize_t j) noexcept nogil:
-    """The usual squared error of a target; 1 before anything is known."""
-    cdef double square = sums[j] / sums[targets + j] if sums[targets + j] > 0.0 else 1.0
-    return square if square > 1e-300 else 1e-300
+cdef double usual_square(const double* sums, Py_ssize_t targets, Py_ssize_t j, double low, double high) noexcept nogil:
+    """The usual squared error of a target: beforehand 1/16 of its squared range, which counts as one row, or 1; never nothing."""
+    cdef double reach = high - low if low < high else 0.0, most = fmax(fabs(low), fabs(high)) if low <= high else 1.0
+    if reach == 0.0:
+        return fmax(sums[j] / sums[targets + j] if sums[targets + j] > 0.0 else 1.0, fmax(1e-12 * most * most, 1e-300))
+    return fmax((sums[j] + 0.0625 * reach * reach) / (sums[targets + j] + 1.0), 1e-12 * reach * reach)
 
 
 cdef class SquaresStack:
@@ -317,7 +319,7 @@ cdef class SquaresStack:
             with nogil:
                 for t in range(F.shape[0]):
                     middle = differences(&F[t, 0, 0], n, T, j, &there[0], low[j], high[j], begin + t, &d[0])
-                    size = usual_square(&sums[0, 0], T, j)
+                    size = usual_square(&sums[0, 0], T, j, low[j], high[j])
                     deviations[t, j] = sqrt(size)
                     mixed = 0.0
                     for k in range(K):
@@ -345,7 +347,7 @@ cdef class SquaresStack:
                             error = y[t, j] - middle - d[i]
                             losses[i] = fmin(CAP, 0.5 * count[t] * error * error / size)
                         shared_out(&trust[j, 0], &losses[0], n, self.share)
-                        learn_usual(&sums[0, 0], T, j, y[t, j] - mixed, count[t])
+                        learn_usual(&sums[0, 0], T, j, y[t, j] - mixed, count[t], size, begin + t)
                         low[j], high[j] = fmin(low[j], y[t, j]), fmax(high[j], y[t, j])
         self.usual.t = begin + len(Y)
         return found, spread
@@ -372,7 +374,7 @@ cdef class SquaresStack:
                 out[t, j] = differences(&F[t, 0, 0], n, T, j, &there[0], low[j], high[j], self.usual.t, &d[0])
                 for i in range(n):
                     out[t, j] += v[j, i] * d[i]
-        deviations = [sqrt(usual_square(&sums[0, 0], T, j)) for j in range(T)]
+        deviations = [sqrt(usual_square(&sums[0, 0], T, j, low[j], high[j])) for j in range(T)]
         return found, np.repeat([deviations], len(scores), axis=0)
 
     def differences_weights(self):
@@ -423,13 +425,17 @@ cdef double differences(const double* F, Py_ssize_t n, Py_ssize_t T, Py_ssize_t 
     return middle
 
 
-cdef void learn_usual(double* sums, Py_ssize_t targets, Py_ssize_t j, double error, double count) noexcept nogil:
-    """Take in an error; what is more than 4 times the usual counts as that, once 30 rows or so have been seen."""
-    cdef double square = error * error, most = 16.0 * usual_square(sums, targets, j)
-    if sums[targets + j] > 25.0 and square > most:
-        square = most
-    sums[j] = LONG * sums[j] + count * square
-    sums[targets + j] = LONG * sums[targets + j] + count
+cdef void learn_usual(double* sums, Py_ssize_t targets, Py_ssize_t j, double error, double count, double size,
+                      long long t) noexcept nogil:
+    """Take in an error; what is more than 4 times the usual counts as that, once 30 rows have been seen.
+
+    While there are few rows, errors fall fast, and the last third of them is remembered.
+    """
+    cdef double square = error * error, memory = fmin(LONG, 1.0 - 3.0 / (t + 6.0))
+    if t >= FEW and square > 16.0 * size:
+        square = 16.0 * size
+    sums[j] = memory * sums[j] + count * square
+    sums[targets + j] = memory * sums[targets + j] + count
 
 
 cdef class ExponentialWeights:
@@ -469,7 +475,9 @@ cdef class ExponentialWeights:
         found, spread = np.zeros((len(scores), C)), np.zeros((len(scores), groups))
         cdef double[:, ::1] out = found, deviations = spread, trust = self.trust, losses = self.losses, sums = self.usual.sums
         cdef double[::1] own = self.own, ranges = self.ranges, loss = np.zeros(n), scaled = np.zeros(n)
+        cdef double[::1] low = self.usual.low, high = self.usual.high
         cdef double awake_trust, mine, least, most, size
+        cdef long long begin = self.usual.t
         with nogil:
             for t in range(F.shape[0]):
                 for j in range(groups):
@@ -482,7 +490,7 @@ cdef class ExponentialWeights:
                         for i in range(n):
                             if there[i]:
                                 out[t, c] += trust[j, i] / awake_trust * F[t, i, c]
-                    size = usual_square(&sums[0, 0], groups, j) if self.targets else 1.0
+                    size = usual_square(&sums[0, 0], groups, j, low[j], high[j]) if self.targets else 1.0
                     deviations[t, j] = sqrt(size)
                     if count[t] <= 0.0 or not self.targets and (before[t] < 2 or y[t, 0] >= before[t]):
                         continue
@@ -497,7 +505,8 @@ cdef class ExponentialWeights:
                     ranges[j] += (most - least) * (most - least)
                     shared_out(&trust[j, 0], &scaled[0], n, self.share)
                     if self.targets:
-                        learn_usual(&sums[0, 0], groups, j, y[t, j] - out[t, j], count[t])
+                        learn_usual(&sums[0, 0], groups, j, y[t, j] - out[t, j], count[t], size, begin + t)
+                        low[j], high[j] = fmin(low[j], y[t, j]), fmax(high[j], y[t, j])
         self.usual.t += len(scores)
         return found, spread
 
@@ -515,10 +524,11 @@ cdef class ExponentialWeights:
     def combined(self, scores, awake):
         """(weighted means, usual errors) as of now."""
         cdef double[:, ::1] sums = self.usual.sums
+        cdef double[::1] low = self.usual.low, high = self.usual.high
         trust = np.where(awake, self.trust, 0.0)
         trust = trust / np.maximum(trust.sum(axis=1, keepdims=True), 1e-300)
         groups = len(trust)
-        spread = [sqrt(usual_square(&sums[0, 0], groups, j)) if self.targets else 1.0 for j in range(groups)]
+        spread = [sqrt(usual_square(&sums[0, 0], groups, j, low[j], high[j])) if self.targets else 1.0 for j in range(groups)]
         means = np.einsum("gm,tmg->tg", trust, scores) if self.targets else np.einsum("m,tmc->tc", trust[0], scores)
         return means, np.repeat([spread], len(scores), axis=0)
 

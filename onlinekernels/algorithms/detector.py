@@ -1,0 +1,170 @@
+"""The front door for novelty."""
+import math
+
+import numpy as np
+
+from onlinekernels import validation
+from onlinekernels.algorithms.ensembles import EnsembleLearner
+from onlinekernels.algorithms.frontmembers import EFFORTS
+from onlinekernels.algorithms.smoother import Smoother
+from onlinekernels.model.ensemble import AveragedRanks, Ensemble, Voice
+from onlinekernels.model.views import Scores
+from onlinekernels.nouns.budgets import Reservoir
+from onlinekernels.nouns.kernels import Gaussian, Laplacian
+from onlinekernels.nouns.losses import NuNovelty
+from onlinekernels.validation.parameters import check_fraction
+
+__all__ = ["OnlineKernelDetector"]
+
+ROWS = {"low": (200, 300), "medium": (500, 1000), "high": (1000, 3000)}  # that Laplacian and Gaussian densities keep
+
+
+class Centre(Voice):
+    """How far a row is from the middle, all features together: minus the sum of their sizes. It learns nothing of its own."""
+
+    def __init__(self, view):
+        self.model, self.view, self.asleep, self.many, self.t = None, view, None, False, 0
+
+    rows = property(lambda self: self.t)
+
+    def learn(self, X, y, weights, outputs):
+        self.t += len(X)
+        return self.scores(X, outputs)
+
+    def take(self, X, y, weights):
+        self.t += len(X)
+
+    def scores(self, X, outputs):
+        return -np.abs(X).sum(axis=1, keepdims=True)
+
+    def state(self):
+        return {"t": self.t}
+
+    def restore(self, state):
+        if type(state["t"]) is not int or state["t"] < 0:
+            raise ValueError("t is not a number of rows")
+        self.t = state["t"]
+
+
+class OnlineKernelDetector(EnsembleLearner):
+    """A detector of novelty for streams that needs no tuning: densities at several widths, combined and judged by ranks.
+
+    Three log densities over uniform samples of all rows so far (`Smoother`), of z-scores with narrow and wide Laplacian kernels and of
+    arcsinh of z-scores with a Gaussian, and the distance from the middle. Each has its rank among its own past, the mean of
+    these has a rank among its past, and an alert is a rank below nu. So about a share nu of all rows alerts, whatever the units, and
+    a burst of odd rows does not become ordinary by coming often: samples of all rows have their fair share of it only.
+
+    Parameters
+    ----------
+    nu : float
+        The share of rows to alert about; in (0, 1).
+    effort : "low", "medium" or "high"
+        How many rows are kept, and so how long an example takes.
+    memory : int or None
+        After how many rows the past fades, so that what drifts becomes ordinary; at least 1. None remembers for ever.
+    {n_jobs}
+    {epochs}
+
+    {Attributes}
+
+    See Also
+    --------
+    Smoother : one density.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import OnlineKernelDetector
+    >>> X = np.random.default_rng(0).normal(size=(1500, 3))
+    >>> model = OnlineKernelDetector(nu=0.02).partial_fit(X)
+    >>> model.predict([[0.1, 0.0, -0.2], [0.0, 7.0, 0.0]])
+    array([ 1, -1])
+    >>> next(iter(model.explain([0.0, 7.0, 0.0])))
+    'x1'
+    """
+
+    def __init__(self, nu=0.02, effort="medium", *, memory=None, n_jobs=1, epochs=1):
+        self.nu = nu
+        self.effort = effort
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.epochs = epochs
+
+    def _settings(self):
+        if not isinstance(self.effort, str) or self.effort not in EFFORTS:
+            raise validation.bad_parameter(self, "effort", '"low", "medium" or "high"', self.effort)
+        validation.check_count(self, "n_jobs")
+        memory = None if self.memory is None else validation.check_count(self, "memory")
+        return {"nu": check_fraction(self, "nu"), "effort": self.effort, "memory": memory}
+
+    def _current_loss(self):
+        return self._state.loss if self._state is not None else NuNovelty(self.nu)
+
+    def _begin(self, settings, n_features, targets):
+        d, (few, many) = n_features, ROWS[settings["effort"]]
+        memory = settings["memory"]
+
+        def density(kernel, size, view, seed):
+            return Voice(Smoother(NuNovelty(settings["nu"]), kernel, budget=Reservoir(size, memory, seed)), view)
+
+        voices = {
+            "narrow": density(Laplacian(1.0 / (0.1 * d)), few, "z", 1),
+            "wide": density(Laplacian(1.0 / (0.3 * d)), few, "z", 2),
+            "smooth": density(Gaussian(0.3 * math.sqrt(d)), many, "squashed", 3),
+            "centre": Centre("squashed"),
+        }
+        fading = 1.0 if memory is None else 1.0 - 1.0 / max(2, memory)
+        views = {"z": Scores(d, fading), "squashed": Scores(d, fading, squashed=True)}
+        return Ensemble(voices, "novelty", 1, AveragedRanks(len(voices), memory or 0), views, settings["nu"])
+
+    def explain(self, x):
+        """Which features make one example odd, {name: by how much}, the oddest first.
+
+        The example is put to the middle in one feature after another, and it is how much more ordinary that makes it: the gain in the
+        mean log density of the members, in nats.
+
+        Parameters
+        ----------
+        x : 1-d array
+        """
+        with self._turn.shared:
+            state = self._fitted()
+            composition = state.composition
+            row = self._points([x], state.n_features)
+            rows = np.repeat(row, state.n_features + 1, axis=0)
+            rows[1:][np.diag_indices(state.n_features)] = composition.views["z"].scaler.mean_
+            scores = composition.members_scores(rows)[:, :-1, 0].mean(axis=1)
+            names = state.feature_names or [f"x{j}" for j in range(state.n_features)]
+        gains = scores[1:] - scores[0]
+        return {names[j]: float(gains[j]) for j in np.argsort(-gains, kind="stable")}
+
+    def report(self, path=None):
+        """One screen about what happened: how many alerts, and how each member would have ranked the latest rows.
+
+        Parameters
+        ----------
+        path : str, path or None
+            Where to write a picture of it; needs matplotlib.
+        """
+        with self._turn:
+            composition = self._attribute().composition
+            lines = [f"{type(self).__name__}: {composition.t} examples, alerts below rank {composition.nu:g}"]
+            for name, voice in composition.members.items():
+                kept = voice.model.n_terms_ if voice.model is not None and voice.rows else 0
+                lines.append(f"{name:<12}{kept:>8} rows kept" + (f"  asleep: {voice.asleep}" if voice.asleep else ""))
+        if path is not None:
+            self._picture().savefig(path)
+        return "\n".join(lines)
+
+    def _picture(self):
+        """Samples of the members' past scores, and of the mean of their ranks."""
+        from matplotlib import pyplot
+
+        composition = self._attribute().composition
+        figure, axes = pyplot.subplots(1, len(composition.members) + 1, figsize=(12, 3), layout="constrained")
+        ranks = composition.stack
+        columns = [*ranks.each.ordered[:, : ranks.each.n], ranks.mean.ordered[0, : ranks.mean.n]]
+        for axis, name, values in zip(axes, [*composition.members, "mean rank"], columns, strict=True):
+            axis.hist(values, bins=40)
+            axis.set_title(name)
+        return figure

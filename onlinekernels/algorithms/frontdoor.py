@@ -1,0 +1,273 @@
+"""The front door: a classifier and a regressor that need no tuning."""
+import numpy as np
+
+from onlinekernels import validation
+from onlinekernels.algorithms.ensembles import (
+    CLASS_PRIORS,
+    NUMBER_PRIORS,
+    SHARE,
+    SHORT,
+    EnsembleLearner,
+    fresh,
+    named,
+    stack_settings,
+)
+from onlinekernels.algorithms.frontmembers import EFFORTS, class_members, number_members, sparse_members
+from onlinekernels.model.composite import LARGEST
+from onlinekernels.model.ensemble import NewtonStack, SquaresStack, Voice, task_of
+from onlinekernels.model.frontdoor import Classifying, Predicting, tilted
+from onlinekernels.model.views import NormalScores, Relevance, Scores
+from onlinekernels.nouns.losses import MulticlassSquared, Squared
+
+__all__ = ["OnlineKernelClassifier", "OnlineKernelRegressor"]
+
+THRESHOLDS = (None, "balanced", "f1")
+
+
+class FrontDoor(EnsembleLearner):
+    """Base of the models that need no tuning.
+
+    Parameters
+    ----------
+    effort : "low", "medium" or "high"
+        How many members there are, and so how long an example takes: about 20, 100 or 200 times as long as with one `SILK`.
+    members : dict of str to model, list of models or None
+        Members of your own instead. None is for those that were chosen for this effort.
+    """
+
+    _task = None
+
+    def _settings(self):
+        if not isinstance(self.effort, str) or self.effort not in EFFORTS:
+            raise validation.bad_parameter(self, "effort", '"low", "medium" or "high"', self.effort)
+        validation.check_count(self, "n_jobs")
+        members = None if self.members is None else named(self.members, self)
+        if members is not None and task_of(next(iter(members.values()))) != self._task:
+            raise validation.bad_parameter(self, "members", f"models for {self._task}", self.members)
+        sparse = self.__dict__.get("_sparse", False) if self._state is None else self._state.settings["sparse"]
+        return {"effort": self.effort, "members": members, "sparse": sparse}
+
+    def _checked(self, state, X, *others, **keywords):
+        if state is None:
+            self.__dict__["_sparse"] = validation.is_sparse(X)
+            before, self.__dict__["_state"] = self._state, None  # of which the settings know nothing yet
+            try:
+                return super()._checked(state, X, *others, **keywords)
+            finally:
+                self.__dict__["_state"] = before
+        return super()._checked(state, X, *others, **keywords)
+
+    def _points(self, X, n_features=None):
+        sparse = self.__dict__.get("_sparse", False) if n_features is None else self._state.settings["sparse"]
+        if not sparse:
+            return super()._points(X, n_features)
+        rows = validation.check_sparse(X, n_features=n_features, owner=type(self).__name__)
+        if len(rows.data) and np.abs(rows.data).max() > LARGEST:
+            raise ValueError(f"X is too large: the variance of a feature overflows. Expected values below {LARGEST:g}.")
+        return rows
+
+    def _voices(self, settings, n_features, default):
+        """({name: Voice}, {name: view}) as they begin."""
+        if settings["members"] is not None:
+            return {name: Voice(fresh(model)) for name, model in settings["members"].items()}, {}
+        if settings["sparse"]:
+            return {name: Voice(model) for name, (model, _) in sparse_members(self._task).items()}, {}
+        voices = {name: Voice(model, view) for name, (model, view) in default(settings["effort"], n_features).items()}
+        wanted = {voice.view for voice in voices.values()}
+        views = {"ranks": NormalScores, "relevance": Relevance}
+        return voices, {name: view(n_features) for name, view in views.items() if name in wanted}
+
+    def _current_loss(self):
+        return self._state.loss if self._state is not None else MulticlassSquared() if self._task == "classes" else Squared()
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def report(self, path=None):
+        """One screen about what happened: who speaks, how good each is, what drifted when, which features matter.
+
+        Parameters
+        ----------
+        path : str, path or None
+            Where to write a picture of it, such as "report.png"; needs matplotlib.
+
+        Returns
+        -------
+        str
+        """
+        with self._turn:
+            state = self._attribute()
+            composition = state.composition
+            weights, errors = composition.stack.weights().mean(axis=0), self._errors(state)
+            word = "mistakes" if composition.task == "classes" else "mean squared error"
+            lines = [f"{type(self).__name__}, effort {self.effort!r}: {composition.t} examples, {state.n_features} features, "
+                     f"{word} {errors[1]:.4g}"]
+            if composition.task == "classes":
+                lines.append(f"classes: {', '.join(map(str, state.labels.classes[: state.joined()][:12]))}")
+            if state.settings["sparse"]:
+                lines.append("rows are sparse: lines alone")
+            lines.append(f"{'member':<22}{'weight':>9}{'error':>11}")
+            for i in np.argsort(-np.abs(weights)):
+                name = list(composition.members)[i]
+                asleep = "  asleep: " + composition.members[name].asleep if composition.members[name].asleep else ""
+                lines.append(f"{name:<22}{weights[i]:>9.2f}{errors[0][name]:>11.4g}{asleep}")
+        changes = self.changes_
+        lines.append("changes: " + (", ".join(f"at {t} ({what})" for t, what in changes[-8:]) or "none was noticed"))
+        relevance = self.relevance_
+        if relevance:
+            best = sorted(relevance.items(), key=lambda item: -item[1])[:8]
+            lines.append("features that matter: " + ", ".join(f"{name} {share:.0%}" for name, share in best))
+        if path is not None:
+            self.plot()[0].figure.savefig(path)
+        return "\n".join(lines)
+
+    @property
+    def changes_(self):
+        """What drifted when: [(t, what was noticed)], alarms of the self-tuned member, and stretches with far more errors than before."""
+        history, found = self.history_, []
+        tuned = self.named_members_.get("self-tuned")
+        if tuned is not None and tuned._state is not None:
+            seen = tuned.history_
+            found = [(int(t), "features matter in another way") for t in seen["t"][seen["alarm"]]]
+        errors, times = history["error"], history["t"]
+        for i in range(2, len(errors)):
+            usual = np.mean(errors[max(0, i - 8) : i])
+            rows = times[i] - times[i - 1]
+            chance = np.sqrt(max(usual * (1 - usual), 1.0 / rows) / rows) if self._task == "classes" else 0.5 * usual
+            if errors[i] > usual + 4.0 * chance:
+                found.append((int(times[i - 1]), "more errors"))
+        return sorted(found)
+
+    @property
+    def relevance_(self):
+        """How much each feature counts for distances, {name: share}, as the self-tuned member has learned it; empty without one."""
+        tuned = self.named_members_.get("self-tuned")
+        if tuned is None or tuned._state is None:
+            return {}
+        with self._turn:
+            names = self._state.feature_names or [f"x{j}" for j in range(self._state.n_features)]
+        return dict(zip(names, tuned.relevance_.values(), strict=True))
+
+
+class OnlineKernelClassifier(FrontDoor):
+    """A classifier for streams that needs no tuning: a dozen kernel learners, stacked and calibrated.
+
+    Two or many classes, which may join at any time. Gaussian and Laplacian posteriors with and without memory, behind plain and
+    fading scalers and running ranks, a kernel that learns itself, local averages, and lines; a combiner that forgets
+    learns whom to trust (`Stacking`). `predict_proba` is held to what happened on the stream.
+
+    For sparse rows the members are lines alone.
+
+    Parameters
+    ----------
+    {effort}
+    threshold : None, "balanced" or "f1"
+        What predictions are best for: few mistakes; few mistakes in each class, however rare; or the F1 of the rarer of two
+        classes. Probabilities are the same.
+    {members}
+    {class_weight}
+    {n_jobs}
+    {epochs}
+
+    {Attributes}
+
+    See Also
+    --------
+    Stacking : members of your own choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import OnlineKernelClassifier
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> y = np.where(np.hypot(X[:, 0], X[:, 1]) < 1.2, "inside", "outside")
+    >>> model = OnlineKernelClassifier(effort="low").partial_fit(X, y)
+    >>> model.predict([[0.0, 0.0], [2.0, 2.0]]).tolist()
+    ['inside', 'outside']
+    >>> bool(model.error_ < 0.15)
+    True
+    """
+
+    _task = "classes"
+
+    def __init__(self, effort="medium", *, threshold=None, members=None, class_weight=None, n_jobs=1, epochs=1):
+        self.effort = effort
+        self.threshold = threshold
+        self.members = members
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.epochs = epochs
+
+    def _settings(self):
+        if self.threshold is not None and (not isinstance(self.threshold, str) or self.threshold not in THRESHOLDS):
+            raise validation.bad_parameter(self, "threshold", 'None, "balanced" or "f1"', self.threshold)
+        return {**super()._settings(), "threshold": self.threshold}
+
+    def _begin(self, settings, n_features, targets):
+        voices, views = self._voices(settings, n_features, class_members)
+        return Classifying(voices, NewtonStack(len(voices), stack_settings(SHORT, CLASS_PRIORS), SHARE), views, settings["threshold"])
+
+    def predict_proba(self, X):
+        """Probabilities of the classes, shape (n, n_classes), held to how often such ones were right on the stream."""
+        if self.threshold is None:
+            return super().predict_proba(X)
+        with self._turn.shared:
+            state = self._fitted()
+            scores = self._scores(state, X)
+            likely = tilted(0.5 * (1.0 + scores), 1.0 / state.composition.tilt(scores.shape[1]))
+            return state.shown(likely.T).T
+
+
+class OnlineKernelRegressor(FrontDoor):
+    """A regressor for streams that needs no tuning: kernel posteriors, a kernel that learns itself, local averages and a line, stacked.
+
+    One or several targets. These are scaled as they come; members are told targets within fences of 3 times the distance of the
+    quartiles, so a heavy tail does no harm. `predict_interval` covers what it says on the stream: its width is the
+    error that is usual, times what errors nearby were, times what would have covered the last 500.
+
+    For sparse rows the members are lines alone.
+
+    Parameters
+    ----------
+    {effort}
+    {members}
+    {n_jobs}
+    {epochs}
+
+    {Attributes}
+
+    See Also
+    --------
+    Stacking : members of your own choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import OnlineKernelRegressor
+    >>> X = np.random.default_rng(0).uniform(-2, 2, size=(400, 2))
+    >>> y = 100 * np.sin(2 * X[:, 0]) + X[:, 1]
+    >>> model = OnlineKernelRegressor(effort="low").partial_fit(X, y)
+    >>> bool(model.error_ < 0.2 * y.var())
+    True
+    >>> low, high = model.predict_interval([[0.5, 0.0]])
+    >>> bool(low < 100 * np.sin(1.0) < high)
+    True
+    """
+
+    _task = "numbers"
+    class_weight = None
+
+    def __init__(self, effort="medium", *, members=None, n_jobs=1, epochs=1):
+        self.effort = effort
+        self.members = members
+        self.n_jobs = n_jobs
+        self.epochs = epochs
+
+    def _begin(self, settings, n_features, targets):
+        voices, views = self._voices(settings, n_features, number_members)
+        if not settings["sparse"]:
+            views["near"] = Scores(n_features)
+        stack = SquaresStack(len(voices), targets, stack_settings(SHORT, NUMBER_PRIORS), SHARE)
+        return Predicting(voices, targets, stack, views, n_features)

@@ -1,0 +1,178 @@
+"""Ensembles that are good before anything is tuned: probabilities that hold, intervals that cover, targets with heavy tails.
+
+The members are chosen in `algorithms`; here is what happens around them.
+"""
+import numpy as np
+
+from onlinekernels._core.functions.smoothing import LocalRows
+from onlinekernels._core.run.calibrating import Calibration
+from onlinekernels._core.run.ranks import Ranks
+from onlinekernels.model.ensemble import PIECE, Ensemble, unbroken
+
+__all__ = ["Classifying", "Predicting"]
+
+EARLY = (32, 64, 128, 256)  # rows after which there is a first look at what is known
+FENCE = 3.0  # times the distance of the quartiles, beyond which targets are told to members as at the fence
+SAMPLE = 1000  # targets that quartiles are taken of
+FADING = 0.998  # of the frequencies of classes, and of what thresholds are chosen by
+NEIGHBOURS, ERRORS = 30, 1000  # how near errors count for the local deviation, and how many are kept
+FIRST, LARGE = 10, 6.0  # rows whose errors say nothing yet, and what an error counts for at most, in units of the usual one
+
+
+class Front(Ensemble):
+    """An ensemble with places to stop and look, where relevance is handed on to those members that look at rows by it."""
+
+    def rows_ahead(self):
+        return min([super().rows_ahead(), *(stop - self.t for stop in EARLY if stop > self.t)])
+
+    def at_stop(self):
+        super().at_stop()
+        if self.t in EARLY or self.t and self.t % PIECE == 0:  # and not where a call happens to end
+            unbroken(self._look)
+
+    def _look(self):
+        """Take up what has been learned; twice is as good as once."""
+        source, view = self.members.get("self-tuned"), self.views.get("relevance")
+        if source is None or view is None or source.asleep is not None or source.model._state is None:
+            return
+        ratio = view.take(np.array(list(source.model.relevance_.values())) ** 2)
+        if ratio is not None:
+            for member in self.members.values():
+                if member.view == "relevance" and member.model._state is not None:
+                    member.model._state.composition.rows.rescale(ratio)
+
+
+class Classifying(Front):
+    """Classes: calibrated, and with a threshold if asked for.
+
+    `threshold` is None, "balanced" (each class counts alike, however rare) or "f1" (of the rarer of two classes: the best
+    threshold of a probability is half the F1 that it reaches).
+    """
+
+    def __init__(self, members, stack, views, threshold):
+        super().__init__(members, "classes", 0, stack, views)
+        self.calibration, self.threshold = Calibration(), threshold
+        self.seen = np.zeros(0)  # fading frequencies of the classes
+        self.found = np.zeros(3)  # fading sums of rare rows that were found, of alarms, and of rare rows
+        self.tilts = None  # of the rows of the latest piece; see `tilt`
+
+    def _finished(self, rows, y, combined, deviations, joined, counts):
+        likely = self.calibration.advance(0.5 * (1.0 + combined), y, joined, counts)
+        if self.threshold is not None:
+            likely = self._tilted_rows(likely, y, joined)
+        there = np.arange(likely.shape[1]) < joined[:, None]
+        return np.where(there, 2.0 * likely - 1.0, -1.0), deviations, np.zeros((len(y), 0))
+
+    def scores(self, X):
+        scores, deviations = super().scores(X)
+        likely = self.calibration.calibrated(0.5 * (1.0 + scores), self.joined)
+        if self.threshold is not None:
+            likely = tilted(likely, self.tilt(likely.shape[1]))
+        return 2.0 * likely - 1.0, deviations
+
+    def tilt(self, n):
+        """What probabilities of n classes are multiplied by before the largest is taken."""
+        seen = np.zeros(n)
+        seen[: min(n, len(self.seen))] = self.seen[:n]
+        if self.threshold == "balanced":
+            return 1.0 / np.maximum(seen, 1e-3 * max(seen.sum(), 1e-300) + 1e-300)
+        tilt = np.ones(n)
+        if n == 2 and seen.min() > 0.0:
+            found, alarms, rare = self.found
+            level = min(max((found + 1.0) / (alarms + rare + 2.0), 0.02), 0.5)  # half of F1, with a little prior
+            tilt[int(seen[1] > seen[0]) ^ 1] = (1.0 - level) / level
+        return tilt
+
+    def _tilted_rows(self, likely, y, joined):
+        out, n = np.array(likely), likely.shape[1]
+        self.seen = np.concatenate([self.seen, np.zeros(n - len(self.seen))]) if n > len(self.seen) else self.seen
+        tilts = np.ones(likely.shape)
+        for t, label in enumerate(y.astype(np.intp)):
+            there = joined[t]
+            if there > 1:
+                tilts[t, :there] = self.tilt(there)
+                out[t, :there] = tilted(likely[t : t + 1, :there], tilts[t, :there])[0]
+                rare = int(self.seen[:2].argmin()) if there == 2 else -1
+                alarm = out[t, :there].argmax() == rare
+                self.found = FADING * self.found + [alarm and label == rare, alarm, label == rare]
+            self.seen = FADING * self.seen
+            self.seen[label] += 1.0
+        self.tilts = tilts
+        return out
+
+    def state(self):
+        return {**super().state(), "calibration": self.calibration.state(), "seen": self.seen, "found": self.found}
+
+    def restore(self, state):
+        super().restore(state)
+        self.calibration.restore(state["calibration"])
+        seen, found = np.array(state["seen"], dtype=float), np.array(state["found"], dtype=float)
+        if seen.ndim != 1 or found.shape != (3,) or not (seen >= 0.0).all() or not (found >= 0.0).all():
+            raise ValueError("the frequencies of the classes make no sense")
+        self.seen, self.found = seen, found
+
+
+def tilted(likely, tilt):
+    """Probabilities times a factor for each class, brought to the sum 1."""
+    product = likely * tilt
+    return product / np.maximum(product.sum(axis=1, keepdims=True), 1e-300)
+
+
+class Predicting(Front):
+    """Numbers: members are told targets within fences, and deviations are local: the usual error, times what it was nearby."""
+
+    def __init__(self, members, targets, stack, views, n_features):
+        super().__init__(members, "numbers", targets, stack, views)
+        self.samples = Ranks(targets, SAMPLE)
+        self.fences = np.array([np.full(targets, -np.inf), np.full(targets, np.inf)])
+        self.nearby = None
+        if "near" in views:
+            self.nearby = LocalRows("numbers", n_features, targets, 0.5, False, ERRORS, neighbour=NEIGHBOURS)
+
+    def lesson(self, y):
+        return np.clip(y, *self.fences)
+
+    def _look(self):
+        super()._look()
+        if self.samples.n:
+            quartiles = [self.samples.ordered[:, int(level * self.samples.n)] for level in (0.25, 0.75)]
+            reach = FENCE * (quartiles[1] - quartiles[0])
+            # Of targets that are mostly one number nothing is known
+            self.fences = np.where(reach > 0.0, [quartiles[0] - reach, quartiles[1] + reach], [[-np.inf], [np.inf]])
+
+    def _finished(self, rows, y, combined, deviations, joined, counts):
+        self.samples.advance(y)
+        if self.nearby is not None:
+            local, unused = np.zeros(y.shape), np.zeros(y.shape)
+            ratio = np.minimum(np.abs(y - combined) / np.maximum(deviations, 1e-300), LARGE)
+            known = np.where(self.t + np.arange(len(y)) < FIRST, 0.0, 1.0)
+            self.nearby.learn(rows["near"], ratio, known, local, unused)
+            deviations = deviations * mixed(local)
+        return combined, deviations, self._errors(combined, y, deviations)
+
+    def scores(self, X):
+        scores, deviations = super().scores(X)
+        if self.nearby is not None:
+            deviations = deviations * mixed(self.nearby.scores(self.views["near"].transform(X), self.targets)[0])
+        return scores, deviations
+
+    def state(self):
+        found = {**super().state(), "samples": self.samples.state()}
+        finite = np.isfinite(self.fences).all()
+        found["fences"] = self.fences if finite else np.where(np.isfinite(self.fences), self.fences, np.sign(self.fences) * 1e300)
+        return found if self.nearby is None else {**found, "nearby": self.nearby.state()}
+
+    def restore(self, state):
+        super().restore(state)
+        self.samples.restore(state["samples"])
+        fences = np.array(state["fences"], dtype=float)
+        if fences.shape != self.fences.shape or not (fences[0] <= fences[1]).all():
+            raise ValueError("the fences of the targets make no sense")
+        self.fences = np.where(np.abs(fences) >= 1e300, np.sign(fences) * np.inf, fences)
+        if self.nearby is not None:
+            self.nearby.restore(state["nearby"])
+
+
+def mixed(local):
+    """Factors of deviations by what errors nearby were, in units of the usual one; nothing is said before there are rows."""
+    return np.where(local > 0.0, 0.2 + 0.8 * local, 1.0)

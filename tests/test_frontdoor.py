@@ -1,0 +1,317 @@
+"""The front door: classifier, regressor and detector with nothing set; what they promise on made streams, and on real ones."""
+import copy
+import pathlib
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+from onlinekernels import (
+    KRLS,
+    SILK,
+    OnlineKernelClassifier,
+    OnlineKernelDetector,
+    OnlineKernelRegressor,
+    PassiveAggressive,
+    Smoother,
+    load,
+)
+from onlinekernels._core.run.calibrating import Calibration
+from onlinekernels._core.run.ranks import normal_scores
+from onlinekernels.algorithms.frontmembers import class_members, number_members
+from onlinekernels.model.views import NormalScores, Relevance
+
+DATA = pathlib.Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+DATA = DATA if DATA.is_dir() else pathlib.Path(__file__).resolve().parent.parent.parent.parent / "shared" / "data"
+RNG = np.random.default_rng(0)
+N = 280
+X = RNG.normal(size=(N, 3))
+NUMBERS = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * RNG.normal(size=N)
+SEVERAL = np.column_stack([NUMBERS, 1e3 * X[:, 2] ** 2])
+LABELS = np.array(["one", "two", "three"])[np.digitize(NUMBERS, [-0.3, 0.6])]
+LABELS[:90][LABELS[:90] == "three"] = "two"
+KINDS = {
+    "low classes": (lambda: OnlineKernelClassifier("low"), LABELS),
+    "balanced classes": (lambda: OnlineKernelClassifier("low", threshold="balanced"), LABELS),
+    "medium classes": (OnlineKernelClassifier, LABELS),
+    "low numbers": (lambda: OnlineKernelRegressor("low"), NUMBERS),
+    "several numbers": (OnlineKernelRegressor, SEVERAL),
+    "novelty": (lambda: OnlineKernelDetector(0.1), None),
+    "fading novelty": (lambda: OnlineKernelDetector(0.1, "low", memory=100), None),
+}
+each_kind = pytest.mark.parametrize("make, y", KINDS.values(), ids=KINDS)
+
+
+def part(array, rows):
+    return None if array is None else array[rows]
+
+
+def in_chunks(model, size, y, rows=X):
+    found = []
+    for begin in range(0, len(rows), size):
+        chunk = slice(begin, begin + size)
+        found.append(model.progressive(rows[chunk], part(y, chunk)).reshape(len(rows[chunk]), -1))
+    width = max(scores.shape[1] for scores in found)
+    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found])
+
+
+def calibration_error(said, hit, bins=15):
+    place = np.minimum((said * bins).astype(int), bins - 1)
+    return sum(abs(hit[place == k].mean() - said[place == k].mean()) * np.mean(place == k) for k in set(place))
+
+
+# ---- Learners like all others -----------------------------------------------------------------------------------------
+
+
+@each_kind
+def test_chunks(make, y):
+    whole, *others = (in_chunks(make(), size, y) for size in (N, 37, 3))
+    scale = np.maximum(1.0, np.abs(whole).max(axis=0))
+    for scores in others:
+        if y is None:  # a rank that is a rounding error away is one place away
+            assert np.quantile(np.abs(scores - whole), 0.99) < 0.02
+        else:
+            assert (np.abs(scores - whole) < 1e-5 * scale).all()
+
+
+@each_kind
+def test_saved_models_go_on_bit_for_bit(make, y, tmp_path):
+    for begin in (0, 50, 200):
+        model = make()
+        if begin:
+            model.partial_fit(X[:begin], part(y, slice(begin)))
+        model.save(tmp_path / "model.npz")
+        others = [load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))]
+        rest = slice(begin, begin + 60)
+        expected = model.progressive(X[rest], part(y, rest))
+        for other in others:
+            assert np.array_equal(other.progressive(X[rest], part(y, rest)), expected)
+            assert np.array_equal(other.predict(X), model.predict(X))
+            other._check()
+
+
+def test_answers():
+    model = OnlineKernelClassifier("low")
+    scores, proba, labels = model.progressive(X, LABELS, return_proba=True, return_labels=True)
+    assert np.mean(np.array(labels[150:]) == LABELS[150:]) > 0.7 and np.allclose(proba[1:].sum(axis=1), 1.0)
+    assert (model.classes_[model.predict_proba(X).argmax(axis=1)] == model.predict(X)).all()
+    text = model.report()
+    assert "280 examples" in text and "near 500" in text and len(text.splitlines()) < 30
+    model = OnlineKernelRegressor().partial_fit(X, NUMBERS)
+    assert sum(model.relevance_.values()) == pytest.approx(1.0) and min(model.relevance_, key=model.relevance_.get) == "x2"
+    assert "features that matter" in model.report() and model.changes_ == []
+    low, high = model.predict_interval(X, coverage=0.8)
+    assert 0.7 < np.mean((low <= NUMBERS) & (NUMBERS <= high)) and not hasattr(model, "predict_proba")
+    own = OnlineKernelRegressor(members=[KRLS("squared", scale=True), Smoother()]).partial_fit(X, NUMBERS)
+    assert list(own.weights_) == ["krls", "smoother"]
+    detector = OnlineKernelDetector(0.05).partial_fit(np.tile(X, (3, 1)))
+    odd = np.array([0.0, 0.0, 9.0])
+    assert detector.predict([odd, X[0]]).tolist()[0] == -1 and next(iter(detector.explain(odd))) == "x2"
+    assert detector.offset_ == 0.05 and "840 examples" in detector.report()
+    assert not hasattr(detector, "error_") and not hasattr(detector, "predict_proba")
+
+
+def test_pictures(tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    rows = np.tile(X, (4, 1))
+    OnlineKernelClassifier("low").partial_fit(rows, np.tile(LABELS, 4)).report(tmp_path / "classes.png")
+    OnlineKernelDetector("low" and 0.1, "low").partial_fit(rows).report(tmp_path / "novelty.png")
+    assert (tmp_path / "classes.png").stat().st_size > 5000 and (tmp_path / "novelty.png").stat().st_size > 5000
+
+
+def test_bad_parameters_are_named():
+    for model, name in ((OnlineKernelClassifier("most"), "effort"), (OnlineKernelClassifier(threshold="best"), "threshold"),
+                        (OnlineKernelClassifier(members=[SILK("squared")]), "members"), (OnlineKernelClassifier(n_jobs=0), "n_jobs"),
+                        (OnlineKernelDetector(nu=0.0), "nu"), (OnlineKernelDetector(memory=0.5), "memory"),
+                        (OnlineKernelRegressor(effort=None), "effort")):
+        with pytest.raises(ValueError, match=f"'{name}'"):
+            model.fit(X, LABELS)
+    model = OnlineKernelRegressor("low").partial_fit(X[:60], NUMBERS[:60])
+    before = pickle.dumps(model)
+    for bad in ((X[:3], NUMBERS[:2]), (X[:3, :2], NUMBERS[:3]), (np.full((2, 3), np.nan), [1.0, 2.0])):
+        with pytest.raises(ValueError):
+            model.partial_fit(*bad)
+        assert pickle.dumps(model) == before
+
+
+def test_sparse_rows_have_lines_alone():
+    sparse = pytest.importorskip("scipy.sparse")
+    words = (np.random.default_rng(1).random(size=(600, 300)) < 0.03).astype(float)
+    y = np.where(words[:, :40].sum(axis=1) > words[:, 40:80].sum(axis=1), "a", "b")
+    model = OnlineKernelClassifier()
+    labels = model.progressive(sparse.csr_matrix(words), y, return_labels=True)[1]
+    assert np.mean(np.array(labels[300:]) == y[300:]) > 0.75 and "lines alone" in model.report()
+    assert np.array_equal(model.predict(words[:9]), model.predict(sparse.csr_matrix(words[:9])))
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict_proba(words), model.predict_proba(words))
+    numbers = OnlineKernelRegressor().partial_fit(sparse.csr_matrix(words), words @ np.arange(300.0))
+    assert np.isfinite(numbers.predict(sparse.csr_matrix(words))).all()
+
+
+@pytest.mark.parametrize("model", [OnlineKernelClassifier("low"), OnlineKernelRegressor("low"), OnlineKernelDetector(0.1, "low")], ids=str)
+def test_estimator_checks(model):
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for estimator, check in checks.estimator_checks_generator(model):
+            check(estimator)
+
+
+# ---- Parts ------------------------------------------------------------------------------------------------------------
+
+
+def test_calibration():
+    """Probabilities that are too bold become true ones, classes stay in order, and chunks do not matter."""
+    rng = np.random.default_rng(2)
+    true = rng.uniform(0.5, 1.0, size=6000)
+    y = (rng.random(6000) < true).astype(float)
+    bold = true**2 / (true**2 + (1 - true) ** 2)
+    likely, joined, counts = np.column_stack([1 - bold, bold]), np.full(6000, 2), np.ones(6000)
+    whole = Calibration().advance(likely, y, joined, counts)
+    assert calibration_error(bold, y == 1) > 0.07 > 0.02 > calibration_error(whole[:, 1], y == 1)
+    assert np.allclose(whole.sum(axis=1), 1.0) and (whole.argmax(axis=1) == likely.argmax(axis=1)).all()
+    chunked = Calibration()
+    parts = [chunked.advance(likely[i : i + 7], y[i : i + 7], joined[i : i + 7], counts[i : i + 7]) for i in range(0, 6000, 7)]
+    assert np.array_equal(np.concatenate(parts), whole)
+    again = Calibration()
+    again.restore(chunked.state())
+    assert np.array_equal(again.calibrated(likely, 2), chunked.calibrated(likely, 2))
+    sure = Calibration().calibrated(np.array([[1.0, 0.0, 0.0], [0.4, 0.3, 0.3]]), 3)
+    assert np.allclose(sure.sum(axis=1), 1.0) and (sure.argmax(axis=1) == 0).all()
+    with pytest.raises(ValueError):
+        again.restore({"sums": -np.ones((2, 21))})
+
+
+def test_views():
+    view, rows = NormalScores(2), np.column_stack([np.exp(3 * RNG.normal(size=900)), RNG.normal(size=900)])
+    found = np.concatenate([view.advance(rows[i : i + 50]) for i in range(0, 900, 50)])
+    assert np.abs(found).max() < 4 and abs(found[200:].std() - 1) < 0.15
+    assert np.all(np.diff(view.transform(rows[np.argsort(rows[:, 0])])[:, 0]) >= 0)
+    special = pytest.importorskip("scipy.special")
+    levels = np.linspace(1e-6, 1 - 1e-6, 5001)
+    assert np.abs(normal_scores(levels) - special.ndtri(levels)).max() < 1e-7
+    relevance = Relevance(2)
+    relevance.advance(rows)
+    before = relevance.transform(rows)
+    ratio = relevance.take(np.array([0.9, 0.1]))
+    assert np.allclose(relevance.transform(rows), before * ratio) and relevance.take(np.array([0.9, 0.1])) is None
+    assert np.mean(relevance.weights**2) == pytest.approx(1.0)
+
+
+def test_members_are_fresh_each_time():
+    for members in (class_members, number_members):
+        sizes = [len(members(effort, 4)) for effort in ("low", "medium", "high")]
+        assert sizes == sorted(sizes) and len(set(sizes)) == 3
+        assert members("low", 4)[next(iter(members("low", 4)))][0] is not members("low", 4)[next(iter(members("low", 4)))][0]
+    assert "self-tuned" not in class_members("medium", 400)
+
+
+# ---- What is promised, on made streams --------------------------------------------------------------------------------
+
+
+def drifting(n, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 4))
+    turn = np.arange(n) / n * 3.0
+    return rows, (rows[:, 0] * np.cos(turn) + rows[:, 1] * np.sin(turn) + rows[:, 2] * rows[:, 3] > 0).astype(int)
+
+
+def test_no_worse_than_its_best_member():
+    rows, y = drifting(2000, 3)
+    model = OnlineKernelClassifier("low").partial_fit(rows, y)
+    assert model.error_ <= max(1.03 * min(model.errors_.values()), min(model.errors_.values()) + 20 / 2000)
+
+
+def test_probabilities_hold():
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(3000, 2))
+    y = (rng.random(3000) < 1 / (1 + np.exp(-2 * rows[:, 0] * rows[:, 1]))).astype(int)
+    _, proba, labels = OnlineKernelClassifier("low").progressive(rows, y, return_proba=True, return_labels=True)
+    assert calibration_error(proba[1:].max(axis=1), labels[1:] == y[1:]) < 0.03
+
+
+def test_rare_classes():
+    """4 % positives: thresholds find more of them, and F1 and balanced error are better for it."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(4000, 3))
+    y = (rng.random(4000) < 1 / (1 + np.exp(4.5 - 2.5 * rows[:, 0] * rows[:, 1]))).astype(int)
+
+    def rates(threshold):
+        model = OnlineKernelClassifier("low", threshold=threshold)
+        _, proba, said = model.progressive(rows, y, return_proba=True, return_labels=True)
+        said, truth = np.array(said)[500:] == 1, y[500:] == 1
+        found, wrong = np.mean(said[truth]), np.mean(said[~truth])
+        return found, 2 * (said & truth).sum() / (said.sum() + truth.sum()), 0.5 * (1 - found + wrong), model.predict_proba(rows)
+
+    plain, balanced, best = rates(None), rates("balanced"), rates("f1")
+    assert balanced[0] > plain[0] + 0.2 and balanced[2] < plain[2] - 0.05
+    assert best[1] > plain[1] - 0.01 and best[0] > plain[0]
+    assert np.allclose(balanced[3], plain[3]) and np.allclose(best[3], plain[3])
+
+
+def test_heavy_tails():
+    """Errors with the tails of Cauchy's distribution: better than the median, and intervals cover."""
+    rng = np.random.default_rng(6)
+    rows = rng.normal(size=(1500, 3))
+    smooth = 2 * np.sin(2 * rows[:, 0]) + rows[:, 1]
+    y = smooth + 0.1 * rng.standard_cauchy(1500)
+    scores, interval = OnlineKernelRegressor("low").progressive(rows, y, return_interval=0.9)
+    assert np.mean(np.abs(scores - smooth)[500:]) < 0.45 * np.mean(np.abs(smooth - np.median(smooth)))
+    assert 0.86 < np.mean((interval[0] <= y) & (y <= interval[1])) < 0.94
+
+
+def test_detectors_alert_as_often_as_asked():
+    rng = np.random.default_rng(7)
+    rows = rng.normal(size=(6000, 4)) * [1.0, 1e3, 1e-3, 1.0]
+    odd = rng.random(6000) < 0.01
+    rows[odd, 0] += 6.0
+    model = OnlineKernelDetector(0.02)
+    scores, labels = model.progressive(rows, return_labels=True)
+    alerts = np.flatnonzero(labels[500:] == -1)
+    assert 0.02 / 1.5 < len(alerts) / 5500 < 0.02 * 1.5
+    gaps = np.diff(alerts)
+    assert gaps.std() / gaps.mean() > 0.8
+    assert area(scores[500:], odd[500:]) > 0.95
+    # What is ordinary drifts: with a memory it stays ordinary.
+    drift = rng.normal(size=(5000, 2)) + 8.0 * np.sin(np.arange(5000) / 800.0)[:, None]
+    odd = rng.random(5000) < 0.02
+    drift[odd, 0] += rng.choice([-5.0, 5.0], size=odd.sum())
+    long, short = (area(OnlineKernelDetector(0.02, "low", memory=memory).progressive(drift)[1000:], odd[1000:]) for memory in (None, 300))
+    assert short > long + 0.03 and short > 0.85
+
+
+def area(scores, odd):
+    """Area under the ROC curve of scores that are low for odd rows."""
+    ranks = scores.argsort().argsort()
+    return 1 - (ranks[odd].mean() - (odd.sum() - 1) / 2) / (~odd).sum()
+
+
+# ---- Real streams -----------------------------------------------------------------------------------------------------
+
+BARS = {"elec2": 4.0, "sea": 11.0, "outdoor": 5.8, "banana": 10.7, "2cht": 10.1, "moving_squares": 0.25, "phishing": 9.5}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BARS)
+def test_real_classes(name):
+    if not (DATA / f"{name}.npz").exists():
+        pytest.skip("needs ../shared/data")
+    data = np.load(DATA / f"{name}.npz")
+    rows, y = data["X"][:20000].astype(float), data["y"][:20000]
+    model = OnlineKernelClassifier()
+    parts = [model.progressive(rows[i : i + 500], y[i : i + 500], return_proba=True, return_labels=True) for i in range(0, len(y), 500)]
+    said, sure = np.concatenate([np.array(labels, dtype=object) for _, _, labels in parts]), np.concatenate([p.max(axis=1) for _, p, _ in parts])
+    assert 100 * np.mean(said != y) <= BARS[name]
+    best = min(model.errors_.values())
+    assert model.error_ <= max(1.03 * best, best + 20 / len(y))
+    if name in ("elec2", "sea", "banana"):
+        assert calibration_error(sure, said == y) <= 0.02
+
+
+def test_copies_learn_alone():
+    model = OnlineKernelClassifier("low").partial_fit(X[:60], LABELS[:60])
+    other = copy.deepcopy(model)
+    other.partial_fit(X[60:120], LABELS[60:120])
+    assert model.t_ == 60 and other.t_ == 120
+    assert isinstance(model.named_members_["line"], PassiveAggressive)
