@@ -22,6 +22,7 @@ __all__ = ["AveragedRanks", "Ensemble", "ExponentialWeights", "NewtonStack", "Sq
 PIECE = 512  # rows that all members learn before anything else happens
 ENTRIES = 256  # of a history; then every second one goes, and entries are twice as far apart
 SCORES = 2000  # that ranks are taken among
+LATEST = 100  # scores that remain then
 YOUNG = 500  # rows before scores of detectors are worth remembering
 
 
@@ -192,9 +193,9 @@ class AveragedRanks:
         return ranks(means) + 1e-6 * (means - 0.5)
 
     def begin_anew(self):
-        """Forget the scores of a time when members knew too little."""
-        self.each.clear()
-        self.mean.clear()
+        """Forget the scores of a time when members knew too little, but for the latest."""
+        self.each.keep_latest(LATEST)
+        self.mean.keep_latest(LATEST)
 
     def weights(self):
         """All count alike."""
