@@ -62,6 +62,7 @@ class OnlineKernelDetector(EnsembleLearner):
         How many rows are kept, and so how long an example takes.
     memory : int or None
         After how many rows the past fades, so that what drifts becomes ordinary; at least 1. None remembers for ever.
+    {encode}
     {n_jobs}
     {epochs}
 
@@ -83,10 +84,11 @@ class OnlineKernelDetector(EnsembleLearner):
     'x1'
     """
 
-    def __init__(self, nu=0.02, effort="medium", *, memory=None, n_jobs=1, epochs=1):
+    def __init__(self, nu=0.02, effort="medium", *, memory=None, encode=True, n_jobs=1, epochs=1):
         self.nu = nu
         self.effort = effort
         self.memory = memory
+        self.encode = encode
         self.n_jobs = n_jobs
         self.epochs = epochs
 
