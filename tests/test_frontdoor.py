@@ -129,7 +129,7 @@ def test_bad_parameters_are_named():
             model.fit(X, LABELS)
     model = OnlineKernelRegressor("low").partial_fit(X[:60], NUMBERS[:60])
     before = pickle.dumps(model)
-    for bad in ((X[:3], NUMBERS[:2]), (X[:3, :2], NUMBERS[:3]), (np.full((2, 3), np.nan), [1.0, 2.0])):
+    for bad in ((X[:3], NUMBERS[:2]), (X[:3, :2], NUMBERS[:3]), (np.full((2, 3), np.inf), [1.0, 2.0])):
         with pytest.raises(ValueError):
             model.partial_fit(*bad)
         assert pickle.dumps(model) == before
