@@ -50,7 +50,7 @@ class OnlineKernelDetector(EnsembleLearner):
     """A detector of novelty for streams that needs no tuning: densities at several widths, combined and judged by ranks.
 
     Three log densities over uniform samples of all rows so far (`Smoother`), of z-scores with narrow and wide Laplacian kernels and of
-    arcsinh of z-scores with a Gaussian, and the distance from the middle. Each has its rank among its own past, the mean of
+    arcsinh of z-scores with a Gaussian, and the distance from the middle. Each has its rank among its own past, the mean log of
     these has a rank among its past, and an alert is a rank below nu. So about a share nu of all rows alerts, whatever the units, and
     a burst of odd rows does not become ordinary by coming often: samples of all rows have their fair share of it only.
 
