@@ -1144,7 +1144,7 @@ def by_hand(model, X, y):
 
 
 def audited(rng):
-    """A model that audits take, with parameters by chance, and whether its step is fixed."""
+    """A model that audits take, with parameters by chance."""
     kernel = KERNELS[rng.integers(4)]
     lam, rho = float(rng.choice([0.001, 0.03, 0.3])), float(rng.choice([0.0, 0.3, 1.0]))
     step = float(rng.choice([0.05, 0.3, 1.0]))
@@ -1154,7 +1154,9 @@ def audited(rng):
     if kind == 0:
         return ok.Perceptron(kernel, offset=False)
     shared = dict(kernel=kernel, step=step, regularization=lam, offset=False)
-    return ok.NORMA(ok.Hinge(rho), **shared) if kind == 1 else ok.ILK(ok.Hinge(rho + 0.1), penalty=float(rng.choice([0.3, 1.0, 4.0])), **shared)
+    if kind == 1:
+        return ok.NORMA(ok.Hinge(rho), **shared)
+    return ok.ILK(ok.Hinge(rho + 0.1), penalty=float(rng.choice([0.3, 1.0, 4.0])), **shared)
 
 
 def stream_by_chance(rng, n=40):

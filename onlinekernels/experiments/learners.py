@@ -63,7 +63,7 @@ def mistakes(model, X, y, classes=None):
     --------
     >>> from onlinekernels import Perceptron
     >>> from onlinekernels.experiments.learners import mistakes
-    >>> mistakes(Perceptron("linear"), [[-1.0], [-2.0], [1.0]], [-1, -1, 1])
+    >>> mistakes(Perceptron("linear"), [[-1.0], [-2.0], [3.0]], [-1, -1, 1])
     array([ True, False, False])
     """
     scores = model.progressive(X, y, classes=classes)
