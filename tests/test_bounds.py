@@ -561,7 +561,7 @@ def test_truncation_error_with_steps_that_change():
 
 
 def test_the_noisy_bound_of_alma_is_near_its_corrections():
-    """Labels by chance beside a function: what used to be allowed was a hundred times as much."""
+    """Labels by chance beside a function: what used to be allowed was nearly forty times as much."""
     rng = np.random.default_rng(10)
     X = rng.normal(size=(1500, 2))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
