@@ -107,6 +107,11 @@ def audit(model, X, y, *, segments=1):
     Audit
         Its text is a table.
 
+    References
+    ----------
+    K
+        Kivinen, Smola and Williamson, "Online Learning with Kernels", 2004.
+
     Examples
     --------
     >>> import numpy as np

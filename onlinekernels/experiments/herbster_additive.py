@@ -79,8 +79,8 @@ def run(data, quick, seeds):
         ],
         checks=_checks(rows),
         notes=[
-            f"Table and picture are means over {len(seeds)} streams of {COORDINATES} features. The second stretch is a sensor stuck at 30, "
-            "which no function within the ball fits: there is no bound for it.",
+            f"Table and picture are means over {len(seeds)} streams of {COORDINATES} features. The second stretch is a sensor "
+            "stuck at 30, which no function within the ball fits: there is no bound for it.",
             "The ball's radius is the larger norm of both targets. The tube is 0.1, and so is the noise.",
             f"{SELFTUNED} has no bound and no setting. It does not know that the target is additive, nor of the tube.",
         ],

@@ -106,8 +106,8 @@ EXPERIMENT = Experiment(
     name="norma-fig2",
     paper="K VI-A, Fig. 2",
     title="mistakes on drifting and on switching classes",
-    claim="There are no decisive differences. NORMA works well on switching data too. A positive margin is better than none, and "
-    "regularization without a margin is better than the Perceptron.",
+    claim="There are no decisive differences. NORMA works well on switching data too. A positive margin is better than "
+    "none, and regularization without a margin is better than the Perceptron.",
     run=run,
     seeds=20,
 )

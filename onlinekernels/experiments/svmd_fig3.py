@@ -39,10 +39,10 @@ def run(data, quick, seeds):
     paper = {SCHEDULED: "about twice SVMD", SINGLE: "in between"}
     error, results = compared(models, [(X, y)], "binary", [-1, 1], paper)
     ratio = error[ADAPTED] / error[SCHEDULED]
-    early = _beginnings(X, y, 10 if quick else ORDERS)
-    results.panels.insert(
-        1, Lines(f"the beginning, mean of {10 if quick else ORDERS} orders", "examples", "average error", early, ("x",), percent=True)
-    )
+    orders = 10 if quick else ORDERS
+    early = _beginnings(X, y, orders)
+    title = f"the beginning, mean of {orders} orders"
+    results.panels.insert(1, Lines(title, "examples", "average error", early, ("x",), percent=True))
     behind = np.flatnonzero(early[ADAPTED] >= early[SCHEDULED])
     overtakes = int(behind[-1]) + 2 if len(behind) else 1
     at_start = {name: curve[START - 1] for name, curve in early.items()}
@@ -64,7 +64,7 @@ def run(data, quick, seeds):
     results.notes += [
         f"The paper does not give the first margin; it is {MARGIN:g} here. Regularization is 1, as for K's nu-trick.",
         "All margins move in logarithms: the schedule's by V (55)-(56) with the schedule (59), SVMD's by V (54)-(58).",
-        f"The beginning is the mean of {10 if quick else ORDERS} orders of the digits, as single ones differ by chance.",
+        f"The beginning is the mean of {orders} orders of the digits, as single ones differ by chance.",
     ]
     return results
 
