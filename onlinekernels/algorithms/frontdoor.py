@@ -213,6 +213,15 @@ class OnlineKernelClassifier(FrontDoor):
         voices, views = self._voices(settings, n_features, class_members)
         return Classifying(voices, NewtonStack(len(voices), stack_settings(SHORT, CLASS_PRIORS), SHARE), views, settings["threshold"])
 
+    def _progressive(self, call, wanted, coverage=None):
+        found = super()._progressive(call, wanted, coverage)
+        state = self._state
+        if state.settings["threshold"] is None or "proba" not in wanted:
+            return found
+        place = 1 + len(wanted & {"steps", "margins", "std"})
+        tilts = np.concatenate(state.composition.tilts)
+        return (*found[:place], tilted(found[place], 1.0 / state.shown(tilts.T).T), *found[place + 1 :])
+
     def predict_proba(self, X):
         """Probabilities of the classes, shape (n, n_classes), held to how often such ones were right on the stream."""
         if self.threshold is None:

@@ -101,7 +101,6 @@ def number_members(effort, d):
     found |= {
         "L 1": (posterior("L", 1.0, 0.03), None),
         "LL 2 ranks": (posterior("LL", 2.0, 0.1, scale=False), "ranks"),
-        "L 2 slow": (posterior("L", 2.0, 0.1, 0.999), None),
     }
     if d <= WIDEST:
         found["self-tuned"] = (SelfTuned("squared", budget=100 if effort == "medium" else 150), None)
@@ -110,6 +109,7 @@ def number_members(effort, d):
             "GL 1 ranks": (posterior("GL", 1.0, 0.1, scale=False), "ranks"),
             "L 0.5": (posterior("L", 0.5, 0.03), None),
             "GL 0.5": (posterior("GL", 0.5, 0.03), None),
+            "L 2 slow": (posterior("L", 2.0, 0.1, 0.999), None),
             "near ranks": (Smoother("squared", Gaussian(0.5), neighbours=3, budget=5000), "ranks"),
         }
     return found

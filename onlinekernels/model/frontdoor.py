@@ -54,7 +54,11 @@ class Classifying(Front):
         self.calibration, self.threshold = Calibration(), threshold
         self.seen = np.zeros(0)  # fading frequencies of the classes
         self.found = np.zeros(3)  # fading sums of rare rows that were found, of alarms, and of rare rows
-        self.tilts = None  # of the rows of the latest piece; see `tilt`
+        self.tilts = []  # of the rows of the latest call, piece by piece; see `tilt`
+
+    def learn(self, X, y, weights, outputs):
+        self.tilts = []
+        return super().learn(X, y, weights, outputs)
 
     def _finished(self, rows, y, combined, deviations, joined, counts):
         likely = self.calibration.advance(0.5 * (1.0 + combined), y, joined, counts)
@@ -97,7 +101,7 @@ class Classifying(Front):
                 self.found = FADING * self.found + [alarm and label == rare, alarm, label == rare]
             self.seen = FADING * self.seen
             self.seen[label] += 1.0
-        self.tilts = tilts
+        self.tilts.append(tilts)
         return out
 
     def state(self):
