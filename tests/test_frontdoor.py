@@ -317,3 +317,24 @@ def test_copies_learn_alone():
     other.partial_fit(X[60:120], LABELS[60:120])
     assert model.t_ == 60 and other.t_ == 120
     assert isinstance(model.named_members_["line"], PassiveAggressive)
+
+
+@pytest.mark.slow
+def test_an_ordinary_table():
+    """Numbers in odd units, categories, few positives, drift: as good as logistic regression, and better where features interact."""
+    linear_model = pytest.importorskip("river.linear_model")
+    preprocessing = pytest.importorskip("river.preprocessing")
+    for interacts in (False, True):
+        rng = np.random.default_rng(0)
+        z, word, turn = rng.normal(size=(6000, 5)), rng.integers(0, 6, size=6000), np.linspace(0, 1.5, 6000)
+        logit = -4 + z[:, 0] * np.cos(turn) + z[:, 1] * np.sin(turn) + np.array([-0.8, -0.4, 0, 0.3, 0.5, 0.9])[word]
+        y = (rng.random(6000) < 1 / (1 + np.exp(-logit - interacts * 1.5 * z[:, 2] * z[:, 3]))).astype(int)
+        rows = np.hstack([z * [1, 10, 100, 0.1, 1], np.eye(6)[word]])
+        proba = OnlineKernelClassifier().progressive(rows, y, classes=[0, 1], return_proba=True)[1][:, 1]
+        peer, said = preprocessing.StandardScaler() | linear_model.LogisticRegression(), []
+        for row, label in zip(rows.tolist(), y.tolist(), strict=True):
+            x = dict(enumerate(row))
+            said.append(peer.predict_proba_one(x).get(True, 0.5))
+            peer.learn_one(x, bool(label))
+        gain = area(-proba, y == 1) - area(-np.array(said), y == 1)
+        assert gain > (0.02 if interacts else -0.01)

@@ -146,7 +146,8 @@ def named(members, owner):
         raise validation.bad_parameter(owner, "members", "a dictionary whose keys are names without '/'", names)
     tasks = {task_of(model) for model in models}
     if len(tasks) > 1:
-        raise ValueError(f"The 'members' parameter of {type(owner).__name__} must have one task. Got {' and '.join(sorted(tasks))}.")
+        raise ValueError(f"The 'members' parameter of {type(owner).__name__} must have one task. "
+                         f"Got {' and '.join(sorted(tasks))}.")
     return {name: fresh(model) for name, model in zip(names, models, strict=True)}
 
 
@@ -222,8 +223,8 @@ class Stacking(_OfMembers):
     """An ensemble whose combiner learns how much to trust each member, and forgets.
 
     Members learn for themselves. Classes: their scores F, cut to [-1, 1], give p = softmax(sum_i w_i F_i), and w follows the log
-    loss by online Newton steps that leak back to equal weights. Numbers: least squares on how members differ from their mean, which leak
-    in the same way. Four settings, with this memory and one four times as long, and a weak and a strong prior, run side by side and
+    loss by online Newton steps that leak back to equal weights. Numbers: least squares on how members differ from their
+    mean, which leak in the same way. Four settings, with this memory and one four times as long, and a weak and a strong prior, run side by side and
     are mixed by Bayes' rule. Novelty: logarithms of the ranks of the members' scores, averaged.
 
     Members that fail, because they diverge or are refused a row, are put to sleep with a warning, and the ensemble goes on.
@@ -279,8 +280,8 @@ class Hedge(_OfMembers):
     """An ensemble with exponential weights: it loses little more than its best member, whatever happens.
 
     w_i <- w_i exp(-rate loss_i), then each gives up `share` of its weight to all, so that another member may take the lead
-    (Herbster and Warmuth 1998, "Tracking the best expert"). Answers are weighted means of what members say. Losses are convex: for classes 1/8 [(1 - F_label)^2 +
-    (1 + the largest other F)^2] of scores cut to [-1, 1], for numbers half the squared error in units of the usual one. Then
+    (Herbster and Warmuth 1998, "Tracking the best expert"). Answers are weighted means of what members say. Losses are
+    convex: for classes 1/8 [(1 - F_label)^2 + (1 + the largest other F)^2] of scores cut to [-1, 1], for numbers half the squared error in units of the usual one. Then
 
         loss <= loss of any member + (log m + T log 1 / (1 - share)) / rate + rate / 8 sum_t range_t^2
 

@@ -30,7 +30,7 @@ class FrontDoor(EnsembleLearner):
     Parameters
     ----------
     effort : "low", "medium" or "high"
-        How many members there are, and so how long an example takes: about 20, 100 or 200 times as long as with one `SILK`.
+        How many members there are, and so how long an example takes: about 20, 140 or 300 times as long as with one `SILK`.
     members : dict of str to model, list of models or None
         Members of your own instead. None is for those that were chosen for this effort.
     """
@@ -125,7 +125,7 @@ class FrontDoor(EnsembleLearner):
 
     @property
     def changes_(self):
-        """What drifted when: [(t, what was noticed)], alarms of the self-tuned member, and stretches with far more errors than before."""
+        """What drifted when: [(t, what was noticed)]. Alarms of the self-tuned member, and stretches with many more errors."""
         history, found = self.history_, []
         tuned = self.named_members_.get("self-tuned")
         if tuned is not None and tuned._state is not None:
@@ -211,7 +211,8 @@ class OnlineKernelClassifier(FrontDoor):
 
     def _begin(self, settings, n_features, targets):
         voices, views = self._voices(settings, n_features, class_members)
-        return Classifying(voices, NewtonStack(len(voices), stack_settings(SHORT, CLASS_PRIORS), SHARE), views, settings["threshold"])
+        stack = NewtonStack(len(voices), stack_settings(SHORT, CLASS_PRIORS), SHARE)
+        return Classifying(voices, stack, views, settings["threshold"])
 
     def _progressive(self, call, wanted, coverage=None):
         found = super()._progressive(call, wanted, coverage)
@@ -234,7 +235,7 @@ class OnlineKernelClassifier(FrontDoor):
 
 
 class OnlineKernelRegressor(FrontDoor):
-    """A regressor for streams that needs no tuning: kernel posteriors, a kernel that learns itself, local averages and a line, stacked.
+    """A regressor for streams that needs no tuning: half a dozen kernel learners and a line, stacked.
 
     One or several targets. These are scaled as they come; members are told targets within fences of 3 times the distance of the
     quartiles, so a heavy tail does no harm. `predict_interval` covers what it says on the stream: its width is the

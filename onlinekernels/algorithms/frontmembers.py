@@ -1,8 +1,8 @@
 """The members of the front door: which models, with which kernels, at which effort.
 
 Letters: G is a Gaussian of width w sqrt(d), L a Laplacian (city-block) of width w d, both + 1; GL and LL have Linear() / d beside.
-"Fading" is behind a scaler with a memory of 100 rows, "ranks" behind normal scores of running ranks, "relevance" in units of how much
-features matter. Chosen on the streams that docs/frontdoor.md names.
+"Fading" is behind a scaler with a memory of 100 rows, "ranks" behind normal scores of running ranks, "relevance" in units of how
+much features matter. Chosen on the streams that docs/frontdoor.md names.
 """
 import math
 
@@ -17,6 +17,7 @@ __all__ = ["EFFORTS", "class_members", "number_members", "sparse_members"]
 
 EFFORTS = ("low", "medium", "high")
 POINTS = {"low": 40, "medium": 75, "high": 150}
+KEPT = {"low": 500, "medium": 3000, "high": 5000}  # rows of the local average of numbers
 WIDEST = 300  # features beyond which a kernel is not learned: too many scales for a few hundred rows
 
 
@@ -94,7 +95,7 @@ def number_members(effort, d):
         "LL 1": (posterior("LL", 1.0, 0.1), None),
         "GL 1": (posterior("GL", 1.0, 0.1), None),
         "line": (line(0.999), None),
-        "near": (Smoother("squared", Gaussian(0.5), neighbours=3, budget={"low": 500, "medium": 3000, "high": 5000}[effort], scale=True), None),
+        "near": (Smoother("squared", Gaussian(0.5), neighbours=3, budget=KEPT[effort], scale=True), None),
     }
     if effort == "low":
         return found

@@ -167,7 +167,8 @@ class Voice(Member):
 class AveragedRanks:
     """Novelty: the mean over members of the log rank of a score among its like, and the rank of that mean among its like.
 
-    Logarithms, as Fisher combined tests: whoever is very sure that a row is odd is heard. Ranks are among uniform samples of the past: ranks among the latest scores would get used to a burst of odd ones. The higher,
+    Logarithms, as Fisher combined tests: whoever is very sure that a row is odd is heard. Ranks are among uniform samples of the
+    past: ranks among the latest scores would get used to a burst of odd ones. The higher,
     the more ordinary; a share nu of all has ranks below nu.
 
     Parameters

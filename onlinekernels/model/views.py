@@ -75,7 +75,7 @@ class Relevance(Scores):
         return super().transform(X) * self.weights
 
     def take(self, relevance):
-        """Weights by the relevance of the features, their mean square 1; what old ones are to be multiplied by, None for no change."""
+        """Weights by the relevance of features, their mean square 1. Returns the ratio to the old ones, None for no change."""
         weights = np.sqrt(np.maximum(relevance / relevance.mean(), LEAST))
         weights = weights * np.sqrt(len(weights) / (weights**2).sum())
         if np.array_equal(weights, self.weights):
