@@ -159,7 +159,7 @@ cdef class LocalRows:
         said, counts, errors = self.values[:columns].copy(), self.weights[:columns].copy(), self.usual.copy()
         cdef double[:, ::1] values = said, out = scores, spread = deviations
         cdef double[::1] weight = counts, usual = errors
-        cdef Scratch scratch = Scratch(columns)
+        cdef LocalScratch scratch = LocalScratch(columns)
         cdef bint plain = bool((counts[:before] == 1.0).all() and (weights == 1.0).all())
         cdef double[:, ::1] kept = self.points, kept_values = self.values
         cdef double[::1] kept_squares = self.squares, kept_weights = self.weights, kept_usual = self.usual
@@ -198,7 +198,7 @@ cdef class LocalRows:
         cdef double[:, ::1] out = found, spread = deviations, values = self.values, table
         cdef double[::1] weight = self.weights, usual = self.usual
         cdef Py_ssize_t i, begin, rows, n = self.n
-        cdef Scratch scratch = Scratch(max(1, n))
+        cdef LocalScratch scratch = LocalScratch(max(1, n))
         cdef bint plain = bool((self.weights[:n] == 1.0).all())
         begin = 0
         while begin < len(X):
@@ -214,7 +214,7 @@ cdef class LocalRows:
         return found, deviations
 
     cdef void average(self, double* distance, const double* values, const double* weight, Py_ssize_t n, bint plain,
-                      const double* usual, Scratch scratch, double* out, Py_ssize_t outputs, double* spread) noexcept nogil:
+                      const double* usual, LocalScratch scratch, double* out, Py_ssize_t outputs, double* spread) noexcept nogil:
         """What rows at these distances say together; distances of rows without weight are lost. `plain`: all weights are 1."""
         cdef Py_ssize_t i, j, chosen
         cdef double nearest, rate = self.rate, total = 0.0, squares = 0.0, all_weights = 0.0
@@ -327,7 +327,7 @@ cdef class LocalRows:
         assert np.allclose(self.squares[:self.n], np.einsum("ij,ij->i", self.points[:self.n], self.points[:self.n]))
 
 
-cdef class Scratch:
+cdef class LocalScratch:
     """Memory of one call."""
 
     cdef Py_ssize_t* index
