@@ -7,55 +7,19 @@ old coefficients and one new row of them; append that term and, if over budget, 
 Five nouns say what is learned: a kernel, a loss, a step, a budget and (for many classes) labels.  An
 algorithm is a rule plus sensible defaults for the nouns.
 
-The layers, each importing only those before it: ``_core`` (compiled: formulas, dictionaries,
-functions, rules, budgets, engine), the nouns (``kernels additive maps scaling losses steps budgets labels
-structures``), ``plan``
-(validated parameters) and ``state`` (what is learned), ``learner`` (what all algorithms share), ``composite`` (models made
-of models, which ``combining`` combines), ``algorithms`` (``selftuning`` is what one of them is made of), and what uses them (``modelfile streams bounds evaluate compat``, then ``bank``, then ``parallel video``, and ``commandline``
-on top).
+Rooms, each importing only those before it: ``_core`` (compiled: formulas, points, functions, budgets, rules, and the run
+over a stream), ``validation``, ``nouns`` (what users name), ``model`` (what all algorithms share: the plan, the state, the
+learner), ``algorithms`` (a rule and its learners in each file), and what uses them: ``files streams bounds evaluate compat``,
+``bank``, ``parallel video``, ``experiments``, ``commandline``.
 """
 import importlib
 
 from onlinekernels.nouns.additive import Additive, AdditiveExponential, AdditiveMatern, AdditiveSpline
-from onlinekernels.algorithms import (
-    ALMA,
-    ILK,
-    KRLS,
-    LASVM,
-    NORMA,
-    ROMMA,
-    SILK,
-    SVMD,
-    Adatron,
-    Ballseptron,
-    Forgetron,
-    Hedge,
-    OnlineKernelClassifier,
-    OnlineKernelDetector,
-    OnlineKernelRegressor,
-    PassiveAggressive,
-    Perceptron,
-    Projection,
-    Projectron,
-    SelfTuned,
-    Smoother,
-    Stacking,
-    VotedPerceptron,
-)
+from onlinekernels import algorithms as _algorithms
+from onlinekernels.algorithms import *  # noqa: F403
 from onlinekernels.bank import Bank
-from onlinekernels.nouns.budgets import (
-    Merging,
-    Projecting,
-    RandomRemoval,
-    Recent,
-    Redundant,
-    Reservoir,
-    Shrinking,
-    Smallest,
-    Sublinear,
-    Unlimited,
-    Window,
-)
+from onlinekernels.nouns import budgets as _budgets
+from onlinekernels.nouns.budgets import *  # noqa: F403
 from onlinekernels.nouns.encoding import RunningEncoder
 from onlinekernels.nouns.kernels import (
     Constant,
@@ -83,41 +47,9 @@ from onlinekernels.model.trouble import LearningWarning
 __version__ = "0.1.0"
 
 __all__ = [
-    "ALMA",
-    "Adatron",
-    "Ballseptron",
+    *_algorithms.__all__,
+    *_budgets.__all__[1:],  # without their base
     "Bank",
-    "Forgetron",
-    "Hedge",
-    "ILK",
-    "KRLS",
-    "LASVM",
-    "NORMA",
-    "OnlineKernelClassifier",
-    "OnlineKernelDetector",
-    "OnlineKernelRegressor",
-    "PassiveAggressive",
-    "Perceptron",
-    "Projection",
-    "Projectron",
-    "ROMMA",
-    "SILK",
-    "SVMD",
-    "SelfTuned",
-    "Smoother",
-    "Stacking",
-    "VotedPerceptron",
-    "Merging",
-    "Projecting",
-    "RandomRemoval",
-    "Recent",
-    "Redundant",
-    "Reservoir",
-    "Shrinking",
-    "Smallest",
-    "Sublinear",
-    "Unlimited",
-    "Window",
     "Additive",
     "AdditiveExponential",
     "AdditiveMatern",

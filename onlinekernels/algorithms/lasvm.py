@@ -185,7 +185,7 @@ class LASVM(TwoClasses):
                 self._learn_rows(before, state, X, y, weights, chosen, len(candidates.sequence))
                 candidates.take_in(chosen)
                 self._finish(state)
-                rule.rows_gap, chosen = candidates.look(self._decide)
+                rule.rows_gap, chosen = candidates.look(self._decision)
                 if rule.rows_gap <= self.tolerance:
                     return
                 if not len(chosen):  # all that is left is rounding

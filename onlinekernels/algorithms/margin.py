@@ -343,5 +343,5 @@ class VotedPerceptron(TwoClasses):
         check_flag(self, "vote")
         return Plan.of(self, Voted())
 
-    def _decide(self, state, examples, **how):
-        return super()._decide(state, examples, votes=1 if check_flag(self, "vote") else 2, **how)
+    def _decision(self, state, examples, **how):
+        return super()._decision(state, examples, votes=1 if check_flag(self, "vote") else 2, **how)

@@ -294,7 +294,7 @@ class KRLS(OnlineLearner):
         with self._turn.shared:
             state = self._fitted()
             examples = self._examples(state, X)
-            scores = self._decide(state, examples, trusted=True)
+            scores = self._decision(state, examples, trusted=True)
             left, right = state.function.uncertainty(examples, True)
             covariance = state.kernel(as_csr(examples) if state.sparse else examples) + left @ right.T
             scaler = state.target_scaler
@@ -330,7 +330,7 @@ class KRLS(OnlineLearner):
         """(state, rule, scores, deviations of f) for the rows of X."""
         state = self._fitted()
         examples = self._examples(state, X)
-        scores = self._decide(state, examples, trusted=True)
+        scores = self._decision(state, examples, trusted=True)
         return state, state.hypothesis.rule, scores, np.sqrt(state.function.uncertainty(examples))
 
 

@@ -130,7 +130,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
     def _place_margin(self, state, X):
         """Put the margin of a detector where a fraction nu of all rows is below it."""
         X = X if state.plan.takes_objects else state.scaled(X)
-        scores = self._decide(state, X, trusted=True)[:, 0]
+        scores = self._decision(state, X, trusted=True)[:, 0]
         state.hypothesis.set_scalar(float(np.quantile(scores, state.loss.nu)))
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None, *, initial=None):

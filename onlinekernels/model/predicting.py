@@ -30,9 +30,9 @@ class Predicting:
             if state.sparse or self._encoder is not None:
                 scores = self._scores(state, self._row(state, x))
             elif state.plan.takes_objects:
-                scores = self._decide(state, [self._checked_one(state, x)])
+                scores = self._decision(state, [self._checked_one(state, x)])
             else:
-                scores = self._decide(state, state.scaled(self._checked_one(state, x).reshape(1, -1)), trusted=True)
+                scores = self._decision(state, state.scaled(self._checked_one(state, x).reshape(1, -1)), trusted=True)
             return plain(state.answers(scores)[0])
 
     @only_if(_task_is("binary", "multiclass", "novelty"), " A regressor has predict.")
@@ -102,17 +102,18 @@ class Predicting:
         if self._encoder is not None:
             X = self._to_predict(X)
         if state.plan.takes_objects:
-            return self._decide(state, validation.check_objects(X))
+            return self._decision(state, validation.check_objects(X))
         if state.plan.scale:
-            return self._decide(state, state.scaled(self._checked_points(state, X)), trusted=True)
+            return self._decision(state, state.scaled(self._checked_points(state, X)), trusted=True)
         points = self._checked_points(state, X, finite=not state.function.notices_bad_points)
         try:
-            return self._decide(state, points)
+            return self._decision(state, points)
         except FloatingPointError:
             points = self._checked_points(state, X)  # NaN or infinity: say so
-            return self._decide(state, points, trusted=True)
+            return self._decision(state, points, trusted=True)
 
-    def _decide(self, state, examples, **how):
+    def _decision(self, state, examples, **how):
+        """Scores of examples that have been checked and scaled; columns of labels that are yet to join are left out."""
         scores = state.engine.decision(examples, **how)
         return scores if state.form == "one" or state.labels is None else scores[:, : len(state.labels.order)]
 

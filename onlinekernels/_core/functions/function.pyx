@@ -62,7 +62,7 @@ cdef class Function:
     `evaluate(scratch, i, last, out)`
         out[channel * width + y] = the channels up to `last` at (x_i, y). O(f), less what `open` has done;
     `add(scratch, term, i, t)`
-        add the term w.term, which `store` has made ready, at x_i. O(d), O(d log n) in trees;
+        add the term, which `store` has made ready, at x_i. O(d), O(d log n) in trees;
     `fold(scratch)`
         multiply the frame into what is stored and reset it. O(n), rarely;
 
@@ -125,7 +125,7 @@ cdef class Function:
         return NOBODY
 
     cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil:
-        """Give up a slot; the budget says what becomes of its coefficients. O(1), O(d log n) in trees."""
+        """Give up a slot, after the budget has handed over what others can take. O(1), O(d log n) in trees."""
         pass
 
     cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:

@@ -159,7 +159,7 @@ cdef class LocalRows:
         said, counts, errors = self.values[:columns].copy(), self.weights[:columns].copy(), self.usual.copy()
         cdef double[:, ::1] values = said, out = scores, spread = deviations
         cdef double[::1] weight = counts, usual = errors
-        cdef Scratch scratch = Scratch(columns, outputs)
+        cdef LocalScratch scratch = LocalScratch(columns, outputs)
         cdef bint plain = bool((counts[:before] == 1.0).all() and (weights == 1.0).all())
         cdef double[:, ::1] kept = self.points, kept_values = self.values
         cdef double[::1] kept_squares = self.squares, kept_weights = self.weights, kept_usual = self.usual
@@ -198,7 +198,7 @@ cdef class LocalRows:
         cdef double[:, ::1] out = found, spread = deviations, values = self.values, table
         cdef double[::1] weight = self.weights, usual = self.usual
         cdef Py_ssize_t i, begin, rows, n = self.n
-        cdef Scratch scratch = Scratch(max(1, n), outputs)
+        cdef LocalScratch scratch = LocalScratch(max(1, n), outputs)
         cdef bint plain = bool((self.weights[:n] == 1.0).all())
         begin = 0
         while begin < len(X):
@@ -214,7 +214,7 @@ cdef class LocalRows:
         return found, deviations
 
     cdef void average(self, double* distance, const double* values, const double* weight, Py_ssize_t n, bint plain,
-                      const double* usual, Scratch scratch, double* out, Py_ssize_t outputs, double* spread) noexcept nogil:
+                      const double* usual, LocalScratch scratch, double* out, Py_ssize_t outputs, double* spread) noexcept nogil:
         """What rows at these distances say together; distances of rows without weight are lost. `plain`: all weights are 1."""
         cdef Py_ssize_t i, j, chosen
         cdef double nearest, rate = self.rate, total, all_weights = 0.0
@@ -262,7 +262,7 @@ cdef class LocalRows:
             spread[0] = 1.0
 
     cdef void vote(self, const double* values, const Py_ssize_t* index, const double* share, Py_ssize_t n, double total,
-                   Scratch scratch, double* out, Py_ssize_t outputs) noexcept nogil:
+                   LocalScratch scratch, double* out, Py_ssize_t outputs) noexcept nogil:
         """2 p - 1 for the classes. Neighbouring rows often have one label, and each sum would wait for the one before: four do not."""
         cdef Py_ssize_t i, j
         cdef double* sums = scratch.sums
@@ -333,7 +333,7 @@ cdef class LocalRows:
         assert np.allclose(self.squares[:self.n], np.einsum("ij,ij->i", self.points[:self.n], self.points[:self.n]))
 
 
-cdef class Scratch:
+cdef class LocalScratch:
     """Memory of one call."""
 
     cdef Py_ssize_t* index
