@@ -379,7 +379,7 @@ def test_a_form_refuses_a_rule_that_does_not_serve_it():
     from onlinekernels._core.rules.margins import Aggressive, Ball
 
     step, outputs = (0, 1.0, 0.0, 0.0, 0.0), Outputs(3)
-    rules = (Gradient(step, regularization=0.0), Aggressive(step, penalty=1.0), Ball(step, threshold=1.0))
+    rules = (Gradient(step, regularization=0.0), Aggressive(step, penalty=1.0), Ball(step, radius=1.0))
     for rule in rules:
         for form in (OneOutput, Targets, LabelPair, AllLabels):
             if form.__name__ in rule.forms:

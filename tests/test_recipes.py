@@ -39,9 +39,9 @@ def test_a_loss_takes_two_files(tmp_path):
             "    if (code == OK_LOGISTIC) return ok_expit(z) * ok_expit(-z);":
                 "    if (code == OK_LOG_COSH) return 1.0 - tanh(z - y) * tanh(z - y);\n",
         },
-        "nouns/losses.py": {
-            '    "Hinge",\n': '    "LogCosh",\n',
-            "class Hinge(_Margin):\n": textwrap.dedent('''
+        "nouns/losses/regression.py": {
+            '    "Squared",\n': '    "LogCosh",\n',
+            "class Squared(Loss):\n": textwrap.dedent('''
                 class LogCosh(Loss):
                     """log cosh(f - y)."""
 

@@ -86,9 +86,10 @@ def numbers(name):
 def novelty(name):
     if name == "skab":
         file = np.load(DATA / "skab.npz")
-        runs = sorted({key.split("::")[0] for key in file.files})
-        return (np.concatenate([file[f"{run}::X"] for run in runs]).astype(float),
-                np.concatenate([file[f"{run}::anomaly"] for run in runs]).astype(int))
+        runs = sorted({key.split("::")[0] for key in file.files if key.endswith("::X")})
+        rows = {run: file[f"{run}::X"].astype(float) for run in runs}
+        odd = [file[f"{run}::anomaly"] if f"{run}::anomaly" in file.files else np.zeros(len(rows[run])) for run in runs]
+        return np.concatenate(list(rows.values())), np.concatenate(odd).astype(int)
     if name == "nsl_attacks":
         return nsl()
     file = np.load(DATA / f"ad_{name}.npz")

@@ -50,7 +50,7 @@ class OnlineKernelDetector(EnsembleLearner):
     """A detector of novelty for streams that needs no tuning: densities at several widths, combined and judged by ranks.
 
     Three log densities over uniform samples of all rows so far (`Smoother`), of z-scores with narrow and wide Laplacian kernels and of
-    arcsinh of z-scores with a Gaussian, and the distance from the middle. Each has its rank among its own past, the mean of
+    arcsinh of z-scores with a Gaussian, and the distance from the middle. Each has its rank among its own past, the mean log of
     these has a rank among its past, and an alert is a rank below nu. So about a share nu of all rows alerts, whatever the units, and
     a burst of odd rows does not become ordinary by coming often: samples of all rows have their fair share of it only.
 
@@ -62,6 +62,7 @@ class OnlineKernelDetector(EnsembleLearner):
         How many rows are kept, and so how long an example takes.
     memory : int or None
         After how many rows the past fades, so that what drifts becomes ordinary; at least 1. None remembers for ever.
+    {encode}
     {n_jobs}
     {epochs}
 
@@ -83,10 +84,11 @@ class OnlineKernelDetector(EnsembleLearner):
     'x1'
     """
 
-    def __init__(self, nu=0.02, effort="medium", *, memory=None, n_jobs=1, epochs=1):
+    def __init__(self, nu=0.02, effort="medium", *, memory=None, encode=True, n_jobs=1, epochs=1):
         self.nu = nu
         self.effort = effort
         self.memory = memory
+        self.encode = encode
         self.n_jobs = n_jobs
         self.epochs = epochs
 

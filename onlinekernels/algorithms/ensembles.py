@@ -224,7 +224,7 @@ class Stacking(_OfMembers):
     Members learn for themselves. Classes: their scores F, cut to [-1, 1], give p = softmax(sum_i w_i F_i), and w follows the log
     loss by online Newton steps that leak back to equal weights. Numbers: least squares on how members differ from their mean, which leak
     in the same way. Four settings, with this memory and one four times as long, and a weak and a strong prior, run side by side and
-    are mixed by Bayes' rule. Novelty: ranks of the members' scores, averaged.
+    are mixed by Bayes' rule. Novelty: logarithms of the ranks of the members' scores, averaged.
 
     Members that fail, because they diverge or are refused a row, are put to sleep with a warning, and the ensemble goes on.
     Results do not depend on how a stream is cut into calls.

@@ -147,7 +147,8 @@ class FrontDoor(EnsembleLearner):
         if tuned is None or tuned._state is None:
             return {}
         with self._turn:
-            names = self._state.feature_names or [f"x{j}" for j in range(self._state.n_features)]
+            names = self._state.feature_names if self._encoder is None else self._encoder.feature_names_out
+            names = names or [f"x{j}" for j in range(self._state.n_features)]
         return dict(zip(names, tuned.relevance_.values(), strict=True))
 
 
@@ -168,6 +169,7 @@ class OnlineKernelClassifier(FrontDoor):
         classes. Probabilities are the same.
     {members}
     {class_weight}
+    {encode}
     {n_jobs}
     {epochs}
 
@@ -192,11 +194,13 @@ class OnlineKernelClassifier(FrontDoor):
 
     _task = "classes"
 
-    def __init__(self, effort="medium", *, threshold=None, members=None, class_weight=None, n_jobs=1, epochs=1):
+    def __init__(self, effort="medium", *, threshold=None, members=None, class_weight=None, encode=True, n_jobs=1,
+                 epochs=1):
         self.effort = effort
         self.threshold = threshold
         self.members = members
         self.class_weight = class_weight
+        self.encode = encode
         self.n_jobs = n_jobs
         self.epochs = epochs
 
@@ -233,6 +237,7 @@ class OnlineKernelRegressor(FrontDoor):
     ----------
     {effort}
     {members}
+    {encode}
     {n_jobs}
     {epochs}
 
@@ -259,9 +264,10 @@ class OnlineKernelRegressor(FrontDoor):
     _task = "numbers"
     class_weight = None
 
-    def __init__(self, effort="medium", *, members=None, n_jobs=1, epochs=1):
+    def __init__(self, effort="medium", *, members=None, encode=True, n_jobs=1, epochs=1):
         self.effort = effort
         self.members = members
+        self.encode = encode
         self.n_jobs = n_jobs
         self.epochs = epochs
 

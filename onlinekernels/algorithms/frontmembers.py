@@ -16,7 +16,7 @@ from onlinekernels.nouns.scaling import RunningScaler
 __all__ = ["EFFORTS", "class_members", "number_members", "sparse_members"]
 
 EFFORTS = ("low", "medium", "high")
-POINTS = {"low": 75, "medium": 75, "high": 150}
+POINTS = {"low": 40, "medium": 75, "high": 150}
 WIDEST = 300  # features beyond which a kernel is not learned: too many scales for a few hundred rows
 
 
@@ -46,21 +46,20 @@ def class_members(effort, d):
         return Smoother("multiclass_squared", Gaussian(w * math.sqrt(d)), budget=rows, scale=scale)
 
     found = {
-        "LL 1 fast": (posterior("LL", 1.0, 0.98, fading(), 32, 0.05), None),
+        "LL 1 fast": (posterior("LL", 1.0, 0.98, fading(), 24 if effort == "low" else 32, 0.05), None),
         "G 2 fast": (posterior("G", 2.0, 0.98), None),
-        "G 1 fading": (posterior("G", 1.0, scale=fading()), None),
         "line": (line(0.01, True), None),
         "line fading": (line(1.0, fading()), None),
         "near 500": (near(0.06, 500), None),
     }
     if effort == "low":
-        return {**found, "near 1000 wide": (near(0.12, 1000), None), "near 1000": (near(0.03, 1000), None)}
+        return {**found, "near 1000 wide": (near(0.12, 1000), None)}
     found |= {
+        "G 1 fading": (posterior("G", 1.0, scale=fading()), None),
         "LL 2": (posterior("LL", 2.0, 0.999), None),
         "L 1 ranks": (posterior("L", 1.0, scale=False), "ranks"),
-        "GL 0.25": (posterior("GL", 0.25, 0.999), None),
         "near 5000": (near(0.03, 5000), None),
-        "near 5000 ranks": (near(0.03, 5000, False), "ranks"),
+        "near 5000 ranks": (near(0.06, 5000, False), "ranks"),
     }
     tuned = d <= WIDEST
     if tuned:
@@ -69,6 +68,7 @@ def class_members(effort, d):
     found["near 5000 relevance"] = (near(0.12, 5000, not tuned), "relevance" if tuned else None)
     if effort == "high":
         found |= {
+            "GL 0.25": (posterior("GL", 0.25, 0.999), None),
             "L 1": (posterior("L", 1.0), None),
             "L 0.5 fading": (posterior("L", 0.5, 0.999, fading()), None),
             "G 0.5 fast": (posterior("G", 0.5, 0.98), None),
@@ -81,7 +81,7 @@ def class_members(effort, d):
 
 def number_members(effort, d):
     """{name: (model, view)} for numbers."""
-    points = POINTS[effort]
+    points = 75 if effort == "low" else POINTS[effort]
 
     def posterior(letters, w, noise, memory=1.0, scale=True):
         return KRLS("squared", kernel(letters, w, d), noise=noise, memory=memory, budget=points, tolerance=1e-2, scale=scale,
@@ -94,22 +94,22 @@ def number_members(effort, d):
         "LL 1": (posterior("LL", 1.0, 0.1), None),
         "GL 1": (posterior("GL", 1.0, 0.1), None),
         "line": (line(0.999), None),
-        "near": (Smoother("squared", Gaussian(0.5), neighbours=3, budget=1000 if effort == "low" else 5000, scale=True), None),
+        "near": (Smoother("squared", Gaussian(0.5), neighbours=3, budget={"low": 500, "medium": 3000, "high": 5000}[effort], scale=True), None),
     }
     if effort == "low":
         return found
     found |= {
         "L 1": (posterior("L", 1.0, 0.03), None),
-        "GL 0.5": (posterior("GL", 0.5, 0.03), None),
         "LL 2 ranks": (posterior("LL", 2.0, 0.1, scale=False), "ranks"),
         "L 2 slow": (posterior("L", 2.0, 0.1, 0.999), None),
     }
     if d <= WIDEST:
-        found["self-tuned"] = (SelfTuned("squared"), None)
+        found["self-tuned"] = (SelfTuned("squared", budget=100 if effort == "medium" else 150), None)
     if effort == "high":
         found |= {
             "GL 1 ranks": (posterior("GL", 1.0, 0.1, scale=False), "ranks"),
             "L 0.5": (posterior("L", 0.5, 0.03), None),
+            "GL 0.5": (posterior("GL", 0.5, 0.03), None),
             "near ranks": (Smoother("squared", Gaussian(0.5), neighbours=3, budget=5000), "ranks"),
         }
     return found

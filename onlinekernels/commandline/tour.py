@@ -1,45 +1,33 @@
 """The tour: what ``python -m onlinekernels`` does without a command.
 
-It follows section VI-A of Kivinen, Smola and Williamson, "Online Learning with Kernels": a stream of two
-classes that drift, learned by algorithms that differ in what they remember.
+Three small real streams, each learned by the model that needs no tuning, beside a linear model and a constant.  Everything is
+predicted before it is learned.
 """
 import sys
+import warnings
 from pathlib import Path
 
-from onlinekernels.algorithms import NORMA, Perceptron
-from onlinekernels.nouns.budgets import Recent, Smallest, Sublinear, Window
-from onlinekernels.commandline.options import integer_from
-from onlinekernels.evaluate import compare
-from onlinekernels.nouns.kernels import Gaussian
-from onlinekernels.nouns.losses import Hinge
-from onlinekernels.streams import drifting_gaussians
+import numpy as np
+
+from onlinekernels.algorithms import KRLS, SILK, OnlineKernelClassifier, OnlineKernelDetector, OnlineKernelRegressor
+from onlinekernels.evaluate.progress import progress_bar
+from onlinekernels.nouns.kernels import Linear
+from onlinekernels.nouns.scaling import RunningScaler
+from onlinekernels.streams import digits, lagged, sunspots, tumours
 
 __all__ = ["add_demo"]
 
-_FEW = 200
-_TITLE = "Two classes that drift: mistakes before learning each example"
-# Rows of the table that the closing words speak of.
-_PERCEPTRON, _NORMA, _SMALL = "Perceptron", "NORMA, margin 1", "NORMA, Recent(50)"
+_LAGS = 9  # years that a prediction is made from
+_ODD = 30  # malignant tumours among the others
+_NU = 0.08  # of all rows shall alert: as many as are malignant
+_MODELS = ("front door", "linear", "constant")
+_COLOURS = {"front door": "#0072B2", "linear": "#D55E00", "constant": "#777777"}
 
 
 def add_demo(subcommands):
     """Add the command to the parser's subcommands."""
-    summary = "a ten-second tour; also what runs without a subcommand"
+    summary = "a tour of a few seconds; also what runs without a subcommand"
     demo = subcommands.add_parser("demo", help=summary, description=summary.capitalize() + ".")
-    demo.add_argument(
-        "--examples",
-        type=integer_from(1),
-        default=10_000,
-        metavar="N",
-        help="length of the stream (default: %(default)s)",
-    )
-    demo.add_argument(
-        "--seed",
-        type=integer_from(0),
-        default=0,
-        metavar="S",
-        help="seed of the stream (default: %(default)s)",
-    )
     picture = demo.add_mutually_exclusive_group()
     picture.add_argument(
         "--plot",
@@ -53,70 +41,114 @@ def add_demo(subcommands):
 
 
 def _demo(arguments):
-    print(
-        f"{arguments.examples} examples of two classes, five Gaussians each, that move every ten examples.\n"
-        "Every learner predicts each example before it learns from it.\n"
-    )
-    stream = drifting_gaussians(arguments.examples, seed=arguments.seed)
-    _warm_up(stream)
-    comparison = compare(learners(), stream)
-    print(comparison)
-    print()
-    print(_conclusion(comparison))
-    return 0 if arguments.no_plot else _picture(comparison, arguments.plot)
+    print("Three real streams. Every row is predicted before it is learned; nothing is tuned.\n")
+    panels = []
+    with progress_bar(None, 3, " streams") as done, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a linear model is no better than a constant is what we are about to see
+        for stop in (_classify, _predict, _alert):
+            text, panel = stop()
+            print(text + "\n")
+            panels.append(panel)
+            done(1)
+    print("Yours: onlinekernels learn data.csv, or docs/quickstart.")
+    return 0 if arguments.no_plot else _picture(panels, arguments.plot)
 
 
-def _warm_up(stream):
-    """Let each learner see a few examples, so that the first is not charged for what all need once."""
-    X, y = stream
-    for learner in learners().values():
-        learner.partial_fit(X[:_FEW], y[:_FEW], classes=[-1, 1])
-
-
-def learners():
-    """The learners of the tour by name.
-
-    The parameters of the Perceptron and of both NORMAs were tuned one by one, on streams of other
-    seeds than the default one. The budgets share those of NORMA without a budget.
-    """
-
-    def norma(budget=None):
-        # step * regularization = 1/15: a term loses 1/15 of its weight with every example.
-        return NORMA(Hinge(margin=1.0), Gaussian(width=0.4), step=1.0, regularization=1 / 15, budget=budget)
-
-    return {
-        _PERCEPTRON: Perceptron(Gaussian(width=0.8)),
-        "NORMA, margin 0": NORMA(Hinge(margin=0.0), Gaussian(width=0.6), step=1.0, regularization=1 / 150),
-        _NORMA: norma(),
-        _SMALL: norma(Recent(50)),
-        "NORMA, Window(200)": norma(Window(200)),
-        "NORMA, Smallest(100)": norma(Smallest(100)),
-        "NORMA, Sublinear()": norma(Sublinear()),
+def _classify():
+    X, y = digits()
+    wrong = {
+        "front door": _labels(OnlineKernelClassifier(), X, y) != y,
+        "linear": _labels(SILK("multiclass_hinge", "linear", scale=True), X, y) != y,
+        "constant": _most_frequent_before(y) != y,
     }
-
-
-def _conclusion(comparison):
-    """What the table shows. The figures are read off it, so they hold for any seed."""
-    perceptron, norma, small = (comparison[name] for name in (_PERCEPTRON, _NORMA, _SMALL))
-    return (
-        f"The Perceptron forgets nothing and made {perceptron.mistakes} mistakes; NORMA asks "
-        f"for a margin, forgets\na little with every example, and made {norma.mistakes}. "
-        f"A budget keeps it small: with {small.terms} terms instead of\n{norma.terms} it made "
-        f"{small.mistakes} mistakes. Where to go next: docs/quickstart."
+    text = f"Handwritten digits, {len(y)} rows of {X.shape[1]} pixels: mistakes\n" + _rows(
+        {name: f"{mistakes.mean():.1%}" for name, mistakes in wrong.items()}
     )
+    return text, ("digits: mistakes so far", "digits", {name: np.cumsum(mistakes) for name, mistakes in wrong.items()})
 
 
-def _picture(comparison, path):
+def _labels(model, X, y):
+    return np.asarray(model.progressive(X, y, return_labels=True)[1])
+
+
+def _most_frequent_before(y):
+    """The most frequent class before each row; at the first, one that it is not."""
+    counts, answers = np.zeros(y.max() + 1), np.full(len(y), -1)
+    for i in range(1, len(y)):
+        counts[y[i - 1]] += 1
+        answers[i] = counts.argmax()
+    return answers
+
+
+def _predict():
+    X, y = lagged(sunspots(), lags=_LAGS)
+    predictions, (low, high) = OnlineKernelRegressor().progressive(X, y, return_interval=0.9)
+    linear = KRLS("squared", Linear() + 1, noise="auto", scale=True, scale_target=True).progressive(X, y)
+    means = np.concatenate([[0.0], np.cumsum(y[:-1]) / np.arange(1, len(y))])
+    errors = {"front door": predictions - y, "linear": linear - y, "constant": means - y}
+    covered = np.mean((low <= y) & (y <= high))
+    text = f"Sunspots of {len(y)} years, each from the {_LAGS} before it: mean squared error, of their variance\n" + _rows(
+        {name: f"{np.mean(error[1:] ** 2) / y.var():.3f}" for name, error in errors.items()}
+    ) + f"\n  intervals for 90 % covered {covered:.0%}"
+    sums = {name: np.cumsum(np.concatenate([[0.0], error[1:] ** 2])) / y.var() for name, error in errors.items()}
+    return text, ("sunspots: squared errors so far", "years", sums)
+
+
+def _alert():
+    X, malignant, names = tumours()
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(np.concatenate([np.flatnonzero(~malignant), rng.choice(np.flatnonzero(malignant), _ODD, replace=False)]))
+    X, malignant = X[rows], malignant[rows]
+    detector = OnlineKernelDetector(nu=_NU)
+    alerts = {
+        "front door": np.asarray(detector.progressive(X, return_labels=True)[1]) < 0,
+        "linear": _largest_so_far(np.abs(RunningScaler().progressive(X)).mean(axis=1)),
+        "constant": rng.random(len(X)) < _NU,
+    }
+    found = {name: np.cumsum(raised & malignant) for name, raised in alerts.items()}
+    shown = {name: f"{found[name][-1]} in {raised.sum()} alerts" for name, raised in alerts.items()}
+    last = np.flatnonzero(alerts["front door"])[-1]
+    reasons = [names[int(name[1:])] for name in list(detector.explain(X[last]))[:2]]
+    text = f"Tumours, {_ODD} of {len(X)} malignant, none of them named: malignant ones found\n" + _rows(
+        shown, {"linear": "distance from the mean", "constant": "by chance"}
+    ) + f"\n  the last alert: {' and '.join(reasons)}"
+    return text, ("tumours: malignant ones found so far", "tumours", found)
+
+
+def _largest_so_far(distances):
+    """Whether each is among the largest `_NU` of those before it."""
+    return np.array([i > 0 and d > np.quantile(distances[:i], 1 - _NU) for i, d in enumerate(distances)])
+
+
+def _rows(figures, names=()):
+    """A line for each model, with its figure."""
+    shown = {name: dict(names).get(name, name) for name in figures}
+    return "\n".join(f"  {shown[name]:<24}{figures[name]:>16}" for name in figures)
+
+
+def _picture(panels, path):
     """Write the picture and say where it is; return the exit status."""
     try:
-        figure = comparison.plot()
-        figure.axes[0].set_title(_TITLE)
-        figure.savefig(path)
+        _drawn(panels).savefig(path)
     except ImportError:
         print("For a picture, install matplotlib: pip install matplotlib")
     except (OSError, ValueError) as error:  # a folder that does not exist, an unknown suffix
         print(f"The picture could not be written to {path}: {error}", file=sys.stderr)
         return 1
     else:
-        print(f"The mistakes over time are drawn in {path}.")
+        print(f"What happened over time is drawn in {path}.")
     return 0
+
+
+def _drawn(panels):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, (title, unit, curves) in zip(figure.subplots(1, len(panels)), panels, strict=True):
+        for name in _MODELS:
+            axes.plot(curves[name], label=name, color=_COLOURS[name], ls="--" if name == "constant" else "-")
+        axes.set(title=title, xlabel=unit, ylim=(0, 1.3 * max(curves["front door"][-1], curves["linear"][-1])))
+    figure.axes[0].legend(frameon=False)
+    return figure

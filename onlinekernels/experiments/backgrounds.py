@@ -91,10 +91,14 @@ def recovery(scores, masks, change, level=0.05, most=60):
     return most
 
 
-def strip(title, clip, scores, moments):
-    """Frames, their truth, and what each detector takes for foreground, one column for each moment."""
+def strip(title, clip, scores, moments, levels=None):
+    """Frames, their truth, and what each detector takes for foreground, one column for each moment.
+
+    `levels` are the thresholds of the detectors by name, if they are not the usual one.
+    """
+    levels = levels or {}
     rows = {"frame": clip.frames, "truth": clip.masks}
-    rows |= {name: found < THRESHOLD for name, found in scores.items()}
+    rows |= {name: found < levels.get(name, THRESHOLD) for name, found in scores.items()}
     images = [part[moment] for part in rows.values() for moment in moments]
     return Images(
         title, images, columns=len(moments), captions=[f"frame {moment}" for moment in moments], rows=list(rows)

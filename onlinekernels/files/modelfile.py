@@ -28,7 +28,7 @@ NOUNS = {
     name: cls
     for module in (additive, kernels, maps, losses, steps, budgets, structures, scaling, encoding)
     for name, cls in vars(module).items()
-    if isinstance(cls, type) and issubclass(cls, Parameterized) and cls.__module__ == module.__name__
+    if isinstance(cls, type) and issubclass(cls, Parameterized) and cls.__module__.startswith(module.__name__)
 }
 RULES = {rule.__name__: rule for rule in (getattr(algorithms, name)._rule for name in algorithms.__all__) if rule is not None}
 NOUNS.update(RULES)

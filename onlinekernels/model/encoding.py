@@ -56,8 +56,9 @@ class Encodes:
             self.__dict__.update(_encoder=before.advanced(table[:rows])[0] if part else after, _pending=None)
 
     def _to_predict(self, X):
-        """Rows as numbers, by what is known now."""
-        return X if self._encoder is None or validation.is_sparse(X) else self._encoder.encoded(X)
+        """Rows as numbers, by what is known now. Of a model of sparse rows the encoder has seen nothing."""
+        passes = self._encoder is None or self._encoder._state is None or validation.is_sparse(X)
+        return X if passes else self._encoder.encoded(X)
 
     def take_encoder(self, encoder):
         """Go on with an encoder from a file; ValueError if it does not make the rows that the state has learned."""

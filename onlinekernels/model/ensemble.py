@@ -19,10 +19,12 @@ from onlinekernels.model.trouble import DIVERGED, LearningWarning, level_outside
 
 __all__ = ["AveragedRanks", "Ensemble", "ExponentialWeights", "NewtonStack", "SquaresStack", "Voice", "task_of", "unbroken"]
 
-PIECE = 512  # rows that all members learn before anything else happens
+PIECE = 512  # rows at most that all members learn before anything else happens
+SPACING = 512  # rows between two looks at what has been learned, at first
 ENTRIES = 256  # of a history; then every second one goes, and entries are twice as far apart
 SCORES = 2000  # that ranks are taken among
-YOUNG = 500  # rows before scores of detectors are worth remembering
+LATEST = 100  # scores that remain when others are forgotten
+YOUNG = (500, 2000)  # rows after which the scores of detectors so far are forgotten: of few rows they are too low, and would stay
 
 
 def task_of(model):
@@ -76,6 +78,11 @@ def _taken(tickets):
     except IndexError:
         return False
     return True
+
+
+def spacing(t):
+    """How far apart the places are where an ensemble looks at itself: pieces that end there in vain cost time."""
+    return SPACING if t < 8 * SPACING else 4 * SPACING
 
 
 # ---- Members ------------------------------------------------------------------------------------
@@ -158,9 +165,9 @@ class Voice(Member):
 
 
 class AveragedRanks:
-    """Novelty: the mean over members of the rank of a score among its like, and the rank of that mean among its like.
+    """Novelty: the mean over members of the log rank of a score among its like, and the rank of that mean among its like.
 
-    Ranks are among uniform samples of the past: ranks among the latest scores would get used to a burst of odd ones. The higher,
+    Logarithms, as Fisher combined tests: whoever is very sure that a row is odd is heard. Ranks are among uniform samples of the past: ranks among the latest scores would get used to a burst of odd ones. The higher,
     the more ordinary; a share nu of all has ranks below nu.
 
     Parameters
@@ -184,17 +191,17 @@ class AveragedRanks:
 
     @staticmethod
     def _means(ranks, scores, awake):
-        return ranks(scores[:, :, 0])[:, awake].mean(axis=1, keepdims=True)
+        return np.log(ranks(scores[:, :, 0])[:, awake]).mean(axis=1, keepdims=True)
 
     @staticmethod
     def _ranks(ranks, means):
         """Ranks, told apart a little by the means themselves, also where these are beyond all that were."""
-        return ranks(means) + 1e-6 * (means - 0.5)
+        return ranks(means) + 1e-6 * means
 
     def begin_anew(self):
-        """Forget the scores of a time when members knew too little."""
-        self.each.clear()
-        self.mean.clear()
+        """Forget the scores of a time when members knew too little, but for the latest."""
+        self.each.keep_latest(LATEST)
+        self.mean.keep_latest(LATEST)
 
     def weights(self):
         """All count alike."""
@@ -240,16 +247,16 @@ class Ensemble(Composition):
         self.t = self.joined = 0
         self.innovations = np.zeros((0, targets if task == "numbers" else 0))
         self.lost = np.zeros(len(members) + 1)  # mistakes or squared errors of each member, and of all together
-        self.stride, self.history = PIECE, []  # (t, weights, what was lost so far)
+        self.stride, self.history = SPACING, []  # (t, weights, what was lost so far)
 
     # ---- On the way ---------------------------------------------------------------------------
 
     def rows_ahead(self):
-        stop = PIECE - self.t % PIECE
-        return min(stop, YOUNG - self.t) if self.task == "novelty" and self.t < YOUNG else stop
+        ahead = min(PIECE, spacing(self.t) - self.t % spacing(self.t))
+        return min([ahead, *(age - self.t for age in YOUNG if age > self.t)]) if self.task == "novelty" else ahead
 
     def at_stop(self):
-        if self.task == "novelty" and self.t == YOUNG:
+        if self.task == "novelty" and self.t in YOUNG:
             self.stack.begin_anew()
         if self.t and self.t % self.stride == 0 and (not self.history or self.history[-1][0] < self.t):
             history = [*self.history, (self.t, self.stack.weights(), self.lost.copy())]
@@ -462,7 +469,7 @@ class Ensemble(Composition):
         history = []
         if len(times):
             weights, sums = state["history"]["weights"], state["history"]["lost"]
-            if weights.shape != (len(times), groups, n) or sums.shape != (len(times), n + 1) or state["stride"] < PIECE:
+            if weights.shape != (len(times), groups, n) or sums.shape != (len(times), n + 1) or state["stride"] < SPACING:
                 raise ValueError("the history does not fit the members")
             history = [(int(t), w.copy(), s.copy()) for t, w, s in zip(times, weights, sums, strict=True)]
         self.stack.restore(state["stack"])

@@ -7,7 +7,7 @@ import numpy as np
 from onlinekernels._core.functions.smoothing import LocalRows
 from onlinekernels._core.run.calibrating import Calibration
 from onlinekernels._core.run.ranks import Ranks
-from onlinekernels.model.ensemble import PIECE, Ensemble, unbroken
+from onlinekernels.model.ensemble import Ensemble, spacing, unbroken
 
 __all__ = ["Classifying", "Predicting"]
 
@@ -15,7 +15,7 @@ EARLY = (32, 64, 128, 256)  # rows after which there is a first look at what is 
 FENCE = 3.0  # times the distance of the quartiles, beyond which targets are told to members as at the fence
 SAMPLE = 1000  # targets that quartiles are taken of
 FADING = 0.998  # of the frequencies of classes, and of what thresholds are chosen by
-NEIGHBOURS, ERRORS = 30, 1000  # how near errors count for the local deviation, and how many are kept
+NEIGHBOURS, ERRORS = 10, 500  # how near errors count for the local deviation, and how many are kept
 FIRST, LARGE = 10, 6.0  # rows whose errors say nothing yet, and what an error counts for at most, in units of the usual one
 
 
@@ -27,7 +27,7 @@ class Front(Ensemble):
 
     def at_stop(self):
         super().at_stop()
-        if self.t in EARLY or self.t and self.t % PIECE == 0:  # and not where a call happens to end
+        if self.t in EARLY or self.t and self.t % spacing(self.t) == 0:  # and not where a call happens to end
             unbroken(self._look)
 
     def _look(self):

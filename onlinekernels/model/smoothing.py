@@ -9,6 +9,7 @@ from onlinekernels.nouns.scaling import RunningScaler
 __all__ = ["Smoothing"]
 
 SCORES = 2000  # that a threshold is the quantile of
+LATEST = 100  # scores of these that the sample begins with
 YOUNG = 500  # rows at most before scores are worth remembering: those of few rows are too low, and would stay
 
 
@@ -88,7 +89,7 @@ class Smoothing:
             self.past.advance(scores[begin:], limits, self.nu)
             deviations[begin:, 0] = limits
             if self.t == self.young:
-                self.past.clear()
+                self.past.keep_latest(LATEST)
 
     def threshold(self):
         """The score below which a share nu of all has been."""

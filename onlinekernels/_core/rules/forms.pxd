@@ -27,7 +27,7 @@ cdef class Targets(Form):
     pass
 
 
-cdef class ManyLabels(Form):
+cdef class LabelForm(Form):
     cdef readonly bint structured       # whether the loss uses the labels' distances; otherwise all are 1
     cdef object rank_array
     cdef const long long* ranks         # place of each of the first labels among equals, or NULL
@@ -41,11 +41,11 @@ cdef class ManyLabels(Form):
 
 
 @cython.final
-cdef class LabelPair(ManyLabels):
+cdef class LabelPair(LabelForm):
     cdef bint look_at(self, const Standing* now, Py_ssize_t label, Py_ssize_t best, double k, Example e) noexcept nogil
 
 
 @cython.final
-cdef class AllLabels(ManyLabels):
+cdef class AllLabels(LabelForm):
     cdef bint differentiate_all(self, const Standing* now, Py_ssize_t y, Example e) noexcept nogil
     cdef bint ask_for_all(self, Py_ssize_t y, Example e) noexcept with gil

@@ -154,7 +154,7 @@ cdef double block_maximum(const double* value) noexcept nogil:
     return top[0]
 
 
-cdef class ManyLabels(Form):
+cdef class LabelForm(Form):
     """What the losses of many labels share.
 
     Parameters
@@ -228,7 +228,7 @@ cdef class ManyLabels(Form):
             e.view.compared = loss_compared(&now.loss, margin, e.distance[best])
 
 
-cdef class LabelPair(ManyLabels):
+cdef class LabelPair(LabelForm):
     """The margin of a label over its runner-up: one of them gets a coefficient, the other its negative."""
 
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
@@ -273,7 +273,7 @@ cdef class LabelPair(ManyLabels):
         return self.differentiate(now, e)
 
 
-cdef class AllLabels(ManyLabels):
+cdef class AllLabels(LabelForm):
     """A coefficient for every label: multiclass logistic and squared, exact hinges, shared mistakes, Python losses."""
 
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:

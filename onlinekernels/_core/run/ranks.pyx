@@ -85,6 +85,21 @@ cdef class Ranks:
         self.t = 0
         self.ordered, self.rows = np.zeros((self.columns, self.size)), np.zeros((self.size, self.columns))
 
+    def keep_latest(self, Py_ssize_t n):
+        """Begin anew with the latest n rows, as long as all rows are there: t is at most the size.
+
+        >>> ranks = Ranks(1, 100)
+        >>> _ = ranks.advance(np.array([[1.0], [2.0], [3.0]]))
+        >>> ranks.keep_latest(2)
+        >>> ranks.n, ranks.quantile(0.0)
+        (2, 2.0)
+        """
+        if self.t > self.size:
+            raise ValueError("the latest rows are not known any more")
+        latest = self.rows[max(0, self.t - n):self.t].copy()
+        self.clear()
+        self.advance(latest)
+
     @property
     def n(self):
         """How many rows are kept."""

@@ -1,0 +1,15 @@
+"""Losses: a file for each task, what they share in `contract`, and all of them by name.
+
+Conventions at kinks: the two-class hinges count a tie y f = margin as a margin error (K (14)); novelty
+only f < margin; the regression losses only |y - f| > width, or f other than y; the hinges of many classes
+only a positive loss (V (17)), and the runner-up is the first label in class order among equals.
+"""
+from onlinekernels.nouns.losses.binary import *  # noqa: F403
+from onlinekernels.nouns.losses.contract import Loss
+from onlinekernels.nouns.losses.multiclass import *  # noqa: F403
+from onlinekernels.nouns.losses.multiclass import Mistake  # noqa: F401
+from onlinekernels.nouns.losses.names import LOSSES, as_loss  # noqa: F401
+from onlinekernels.nouns.losses.novelty import *  # noqa: F403
+from onlinekernels.nouns.losses.regression import *  # noqa: F403
+
+__all__ = [Loss.__name__, *(cls.__name__ for cls in LOSSES.values())]

@@ -1,0 +1,194 @@
+"""Losses of regression: y is a number."""
+from onlinekernels.nouns.losses.contract import NU_VALUES, Loss, WithWidth
+from onlinekernels.validation import check_fraction, check_not_negative, check_positive
+
+__all__ = [
+    "Squared",
+    "Absolute",
+    "Quantile",
+    "Insensitive",
+    "NuInsensitive",
+    "SquaredInsensitive",
+    "Huber",
+    "NuHuber",
+]
+
+
+class Squared(Loss):
+    """1/2 (y - f)^2, K (21).
+
+    References
+    ----------
+    {K}
+
+    Examples
+    --------
+    >>> Squared().value([0.0, 2.0], 1.0).tolist()
+    [0.5, 0.5]
+    """
+
+    def __init__(self):
+        pass
+
+
+class Absolute(Loss):
+    """|y - f|.
+
+    Examples
+    --------
+    >>> Absolute().value([0.0, 3.0], 1.0).tolist()
+    [1.0, 2.0]
+    """
+
+    def __init__(self):
+        pass
+
+
+class Quantile(Loss):
+    """The pinball loss, level (y - f) below y and (1 - level) (f - y) above: f becomes that quantile of y.
+
+    The derivative is 0 where f = y. The level 0.5, the median, is half of `Absolute`.
+
+    Parameters
+    ----------
+    level : float
+        The fraction of the y that should lie below f, in (0, 1).
+
+    Examples
+    --------
+    >>> Quantile(level=0.75).value([0.0, 3.0], 1.0).tolist()
+    [0.75, 0.5]
+    >>> Quantile(level=0.75).derivative([0.0, 1.0, 3.0], 1.0).tolist()
+    [-0.75, 0.0, 0.25]
+    """
+
+    _values = {"level": check_fraction}
+
+    def __init__(self, level=0.5):
+        self.level = level
+
+    def core(self):
+        return self._code(), float(self.level), 0.0, 0.0
+
+
+class Insensitive(WithWidth):
+    """max(0, |y - f| - width).
+
+    Parameters
+    ----------
+    width : float
+        epsilon, the error that costs nothing; at least 0.
+
+    Examples
+    --------
+    >>> Insensitive(width=0.5).value([0.75, 3.0], 1.0).tolist()
+    [0.0, 1.5]
+    """
+
+    def __init__(self, width=0.1):
+        self.width = width
+
+
+class NuInsensitive(WithWidth):
+    """max(0, |y - f| - epsilon) + nu epsilon with epsilon adapted, K (22).
+
+    The default `margin_step` is not the papers' rule: epsilon then has a step of its own, relative to its distance from what is
+    held against it, and stays positive. ``margin_step=None`` is the papers': epsilon shares the step of f, and may outrun it.
+
+    A fraction nu of the examples comes to lie outside the tube.
+
+    Parameters
+    ----------
+    {nu}
+    width : float
+        Where epsilon starts; at least 0.
+    {margin_step}
+
+    References
+    ----------
+    {K}
+    """
+
+    adapts = True
+    _values = {**NU_VALUES, "width": check_not_negative}
+
+    def __init__(self, nu=0.1, width=1.0, margin_step=0.1):
+        self.nu = nu
+        self.width = width
+        self.margin_step = margin_step
+
+
+class SquaredInsensitive(WithWidth):
+    """max(0, |y - f| - width)^2, H (6), without a factor 1/2.
+
+    Parameters
+    ----------
+    width : float
+        epsilon, the error that costs nothing; at least 0.
+
+    References
+    ----------
+    {H}
+
+    Examples
+    --------
+    >>> SquaredInsensitive(width=0.5).value([0.75, 3.0], 1.0).tolist()
+    [0.0, 2.25]
+    """
+
+    def __init__(self, width=0.1):
+        self.width = width
+
+
+class Huber(WithWidth):
+    """|y - f| - width/2 outside, (y - f)^2 / (2 width) inside, K (23).
+
+    Parameters
+    ----------
+    width : float
+        sigma, the error up to which the loss is quadratic; positive.
+
+    References
+    ----------
+    {K}
+
+    Examples
+    --------
+    >>> Huber(width=1.0).value([0.5, 3.0], 1.0).tolist()
+    [0.125, 1.5]
+    """
+
+    _values = {"width": check_positive}
+
+    def __init__(self, width=1.0):
+        self.width = width
+
+
+class NuHuber(WithWidth):
+    """Huber's loss with sigma adapted so that a fraction nu lies outside (K III-C).
+
+    The default `margin_step` is not the papers' rule: sigma then has a step of its own, relative to its distance from what is
+    held against it, and stays positive. ``margin_step=None`` is the papers': sigma shares the step of f, and may outrun it.
+
+    sigma moves by +eta (1 - nu) outside and -eta nu inside, where eta is the step, and stays positive. That is a
+    quantile rule, not the gradient of a loss; `value` is Huber's loss at the current width.
+
+    Parameters
+    ----------
+    {nu}
+    width : float
+        Where sigma starts; positive.
+    {margin_step}
+
+    References
+    ----------
+    {K}
+    """
+
+    adapts = True
+    _values = {**NU_VALUES, "width": check_positive}
+
+    def __init__(self, nu=0.1, width=1.0, margin_step=0.1):
+        self.nu = nu
+        self.width = width
+        self.margin_step = margin_step
