@@ -21,19 +21,8 @@ from onlinekernels.bank import Bank
 from onlinekernels.nouns import budgets as _budgets
 from onlinekernels.nouns.budgets import *  # noqa: F403
 from onlinekernels.nouns.encoding import RunningEncoder
-from onlinekernels.nouns.kernels import (
-    Constant,
-    Gaussian,
-    Kernel,
-    Laplacian,
-    Linear,
-    Noise,
-    Normalized,
-    Polynomial,
-    Precomputed,
-    poly,
-    rbf,
-)
+from onlinekernels.nouns import kernels as _kernels
+from onlinekernels.nouns.kernels import *  # noqa: F403
 from onlinekernels.nouns import losses as _losses
 from onlinekernels.nouns.losses import *  # noqa: F403
 from onlinekernels.nouns.maps import Nystroem, RandomFourier
@@ -54,17 +43,7 @@ __all__ = [
     "AdditiveExponential",
     "AdditiveMatern",
     "AdditiveSpline",
-    "Constant",
-    "Gaussian",
-    "Kernel",
-    "Laplacian",
-    "Linear",
-    "Noise",
-    "Normalized",
-    "Polynomial",
-    "Precomputed",
-    "poly",
-    "rbf",
+    *_kernels.__all__,
     "Nystroem",
     "RandomFourier",
     "LabelGraph",

@@ -16,7 +16,14 @@ SHORT = ["demo"]
 
 
 @pytest.fixture
-def without_matplotlib(monkeypatch):
+def short(monkeypatch):
+    """A tour through the beginnings of its streams."""
+    X, y = streams.digits()
+    monkeypatch.setattr(tour, "digits", lambda: (X[:120], y[:120]))
+
+
+@pytest.fixture
+def without_matplotlib(monkeypatch, short):
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
 
@@ -62,7 +69,7 @@ def test_figures_are_those_of_plain_loops(text):
     assert 85 < float(re.search(r"covered (\d+)%", text)[1]) < 96
 
 
-def test_no_argument_means_the_tour(monkeypatch, capsys):
+def test_no_argument_means_the_tour(short, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["onlinekernels"])
     monkeypatch.setattr(tour, "_picture", lambda panels, path: 0)
     assert main() == 0
@@ -106,7 +113,7 @@ def test_no_plot_says_nothing_of_matplotlib(without_matplotlib, capsys):
     assert "matplotlib" not in capsys.readouterr().out
 
 
-def test_the_picture_is_a_png(tmp_path, capsys):
+def test_the_picture_is_a_png(short, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     path = tmp_path / "tour.png"
     assert main([*SHORT, "--plot", str(path)]) == 0
@@ -114,7 +121,7 @@ def test_the_picture_is_a_png(tmp_path, capsys):
     assert str(path) in capsys.readouterr().out
 
 
-def test_the_picture_says_what_it_shows(tmp_path, monkeypatch):
+def test_the_picture_says_what_it_shows(short, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
@@ -124,7 +131,7 @@ def test_the_picture_says_what_it_shows(tmp_path, monkeypatch):
     assert titles == ["digits: mistakes so far"]
 
 
-def test_the_picture_has_a_default_name(tmp_path, monkeypatch, capsys):
+def test_the_picture_has_a_default_name(short, tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     assert main(SHORT) == 0
@@ -133,7 +140,7 @@ def test_the_picture_has_a_default_name(tmp_path, monkeypatch, capsys):
 
 
 @each("name", ["missing/tour.png", "tour.nonsense"])
-def test_a_picture_that_cannot_be_written_is_said_so(name, tmp_path, capsys):
+def test_a_picture_that_cannot_be_written_is_said_so(short, name, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     assert main([*SHORT, "--plot", str(tmp_path / name)]) == 1
     captured = capsys.readouterr()
@@ -157,7 +164,7 @@ class Terminal:
         return True
 
 
-def test_a_bar_on_a_terminal(monkeypatch):
+def test_a_bar_on_a_terminal(short, monkeypatch):
     pytest.importorskip("tqdm")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -165,7 +172,7 @@ def test_a_bar_on_a_terminal(monkeypatch):
     assert "streams" in terminal.text
 
 
-def test_no_bar_without_a_terminal_or_without_tqdm(monkeypatch, capsys):
+def test_no_bar_without_a_terminal_or_without_tqdm(short, monkeypatch, capsys):
     main([*SHORT, "--no-plot"])
     assert capsys.readouterr().err == ""
     monkeypatch.setitem(sys.modules, "tqdm", None)
