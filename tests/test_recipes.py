@@ -76,6 +76,55 @@ def test_a_loss_takes_two_files(tmp_path):
     """)
 
 
+def test_a_kernel_takes_three_files(tmp_path):
+    follow(tmp_path / "tree", {
+        "_core/points/kernels.pxd": {"    GAUSSIAN  ": "    RATIONAL            # 1 / (1 + a |x - z|_1)\n"},
+        "_core/points/kernels.pyx": {
+            '    "gaussian": GAUSSIAN,\n': '    "rational": RATIONAL,\n',
+            "            self.needs_double |= code == PRECOMPUTED\n": "            self.needs_l1 |= code == RATIONAL\n",
+            "            elif op.code == GAUSSIAN or op.code == LAPLACIAN:\n":
+                "            elif op.code == RATIONAL:\n                stack[top] = 1.0\n",
+            "            elif op.code == LAPLACIAN:\n":
+                "            elif op.code == RATIONAL:\n                for j in range(n):\n"
+                "                    out[j] = 1.0 / (1.0 + op.a * l1[j])\n",
+        },
+        "nouns/kernels/elementary.py": {
+            '    "Gaussian",\n': '    "Rational",\n',
+            "class Gaussian(Kernel):\n": textwrap.dedent('''
+                class Rational(Kernel):
+                    """1 / (1 + rate |x - z|_1)."""
+
+                    _values = {"rate": check_positive}
+
+                    def __init__(self, rate=1.0):
+                        self.rate = rate
+
+                    def ops(self):
+                        return [{"op": "rational", "a": float(self.rate)}]
+
+
+                ''').lstrip(),
+        },
+    }, """
+        import numpy as np
+        import onlinekernels as ok
+
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(100, 3)), rng.normal(size=100)
+        gram = lambda X, Z: 1 / (1 + 2 * np.abs(X[:, None] - Z[None]).sum(axis=2))
+        kernel = ok.Rational(2.0)
+        assert np.allclose(kernel(X, X[:7]), gram(X, X[:7]), atol=1e-14)
+        assert np.allclose((3 * kernel * ok.Linear() + 1)(X), 3 * gram(X, X) * (X @ X.T) + 1, atol=1e-12)
+        own = lambda x, z: 1 / (1 + 2 * np.abs(x - z).sum())
+        for budget in (None, ok.Smallest(10)):
+            models = [ok.NORMA("squared", k, step=0.1, budget=budget) for k in (kernel, own)]
+            assert np.allclose(*(model.progressive(X, y) for model in models), atol=1e-12)
+        models[0].save("model.npz")
+        assert np.array_equal(ok.load("model.npz").predict(X), models[0].predict(X))
+        assert ok.NORMA(kernel="rational").fit(X, y > 0).kernel_.rate == 1.0
+    """)
+
+
 def test_a_budget_takes_two_files(tmp_path):
     follow(tmp_path / "tree", {
         "_core/budgets/largest.pyx": '''
