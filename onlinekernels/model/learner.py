@@ -98,6 +98,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
     class_weight = None
     scale = False
     scale_target = False
+    epochs = 1
 
     # ---- Learning -----------------------------------------------------------------------------
 

@@ -2,18 +2,19 @@
 from onlinekernels._core.formulas.additive cimport ok_additive
 
 cdef enum OpCode:
-    LINEAR = 0          # a <x, z> + b, a power of it if degree > 1
-    GAUSSIAN = 1        # exp(-a |x - z|^2)
-    LAPLACIAN = 2       # exp(-a |x - z|_1)
-    CONSTANT = 3        # a
-    NOISE = 4           # a for an example with itself, 0 otherwise
-    PRECOMPUTED = 5     # table[x, z]
-    ADDITIVE = 6        # sum_j K(x_j, z_j)
-    ADD = 7             # the two on top of the stack
-    MULTIPLY = 8
-    SHIFT = 9           # + a
-    SCALE = 10          # * a
-    NORMALIZE = 11      # k(x, z) / sqrt(k(x, x) k(z, z))
+    LINEAR              # a <x, z> + b, a power of it if degree > 1
+    GAUSSIAN            # exp(-a |x - z|^2)
+    LAPLACIAN           # exp(-a |x - z|_1)
+    CONSTANT            # a
+    NOISE               # a for an example with itself, 0 otherwise
+    PRECOMPUTED         # table[x, z]
+    ADDITIVE            # sum_j K(x_j, z_j)
+    # All before put a row on the stack, and these change what is there
+    ADD                 # the two on top of the stack
+    MULTIPLY
+    SHIFT               # + a
+    SCALE               # * a
+    NORMALIZE           # k(x, z) / sqrt(k(x, x) k(z, z))
 
 cdef enum:
     MAX_OPS = 64
