@@ -43,11 +43,11 @@ napoleon_use_rtype = False
 # ---- The table of contents ------------------------------------------------------------------------
 
 SECTIONS = {
-    "Start here": ["quickstart", "choosing", "nouns", "budgets", "labels"],
+    "Start here": ["quickstart", "frontdoor", "choosing", "nouns", "budgets", "labels"],
     "In practice": [
         "evaluate", "contributions", "streams", "data", "sparse", "novelty", "bank", "parallel", "video", "commandline", "river",
     ],
-    "Algorithms": ["norma", "implicit", "stepsize", "second_order", "additive", "maps", "projection", "bounds"],
+    "Algorithms": ["norma", "implicit", "stepsize", "second_order", "selftuned", "additive", "maps", "projection", "bounds"],
     "The papers": [
         "experiments", "experiments-norma", "experiments-implicit", "experiments-stepsize", "experiments-additive",
         "errata", "errata-norma", "errata-implicit", "errata-stepsize", "errata-additive",
