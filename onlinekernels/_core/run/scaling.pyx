@@ -266,7 +266,7 @@ cdef class Scaler:
         cdef char* out
         cdef double* divisors
         if self.sparse:
-            rows = Rows(examples.indptr, examples.indices, np.empty(len(examples.data)), self.n_features)
+            rows = Rows(examples.indptr, examples.indices, np.zeros(len(examples.data)), self.n_features)
             self.scale_values(examples, 0, len(examples.data), (<Rows> rows).value)
             return rows
         examples = np.ascontiguousarray(examples)
