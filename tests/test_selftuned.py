@@ -13,7 +13,8 @@ import onlinekernels as ok
 from onlinekernels import KRLS, SelfTuned, load
 from onlinekernels.algorithms import tuned
 from onlinekernels.model.combining import LeastSquares
-from onlinekernels.model.composite import Member, flat, grown, reach
+from onlinekernels.model.composite import flat, grown
+from onlinekernels.model.composition import Member, interval_factor
 from onlinekernels.selftuning.descent import minimize
 from onlinekernels.selftuning.evidence import Evidence, gradient_axes, whitening
 from onlinekernels.selftuning.features import Features
@@ -230,10 +231,10 @@ def test_combination_is_least_squares():
 def test_reach_covers():
     innovations = np.abs(np.random.default_rng(5).standard_t(3, size=(4000, 1)))
     for coverage in (0.5, 0.9):
-        inside = [innovations[t, 0] <= reach(innovations[t - 500 : t], coverage)[0] for t in range(500, 4000)]
+        inside = [innovations[t, 0] <= interval_factor(innovations[t - 500 : t], coverage)[0] for t in range(500, 4000)]
         assert abs(np.mean(inside) - coverage) < 0.01
-    assert reach(np.zeros((0, 2)), 0.9).round(3).tolist() == [1.645, 1.645]
-    assert reach(np.full((3, 1), 9.0), 0.99).tolist() == [9.0]
+    assert interval_factor(np.zeros((0, 2)), 0.9).round(3).tolist() == [1.645, 1.645]
+    assert interval_factor(np.full((3, 1), 9.0), 0.99).tolist() == [9.0]
 
 
 def test_trees_of_names():

@@ -99,8 +99,8 @@ class OnlineKernelDetector(EnsembleLearner):
         memory = None if self.memory is None else validation.check_count(self, "memory")
         return {"nu": check_fraction(self, "nu"), "effort": self.effort, "memory": memory}
 
-    def _current_loss(self):
-        return self._state.loss if self._state is not None else NuNovelty(self.nu)
+    def _own_loss(self):
+        return NuNovelty(self.nu)
 
     def _begin(self, settings, n_features, targets):
         d, (few, many) = n_features, ROWS[settings["effort"]]

@@ -111,13 +111,13 @@ class EnsembleLearner(OnlineComposite):
         with self._turn.shared:
             state = self._fitted()
             composition = state.composition
-            row = self._points([x], state.n_features)
+            row = self._member_row(state, x)
             scores = composition.members_scores(row)[0]
             weights = composition.stack.weights()
             if composition.task == "novelty":
-                said = composition.stack.each.ranks(composition.members_scores(row)[:, :, 0])[0] * weights[0]
+                said = composition.stack.each.ranks(scores[None, :, 0])[0] * weights[0]
             elif composition.task == "classes":
-                place = state.output(self._known(state, row)[0], label)
+                place = state.output(self._known_rows(state, row)[0], label)
                 said = weights[0] * scores[:, place]
             else:
                 said = (weights.T * scores).sum(axis=1) if state.targets == 1 else weights.T * scores
@@ -166,9 +166,7 @@ class _OfMembers(EnsembleLearner):
         begin with nothing. Their parameters say how they learn, `scale=True` for example.
     """
 
-    def _current_loss(self):
-        if self._state is not None:
-            return self._state.loss
+    def _own_loss(self):
         models = named(self.members, self)
         task = task_of(next(iter(models.values())))
         if task == "novelty":
@@ -185,7 +183,7 @@ class _OfMembers(EnsembleLearner):
 
     def _settings(self):
         validation.check_count(self, "n_jobs")
-        loss = self._current_loss()
+        loss = self._own_loss()
         nu = float(loss.nu) if loss.task == "novelty" else 0.0
         return {"members": named(self.members, self), "nu": nu, **self._own_settings()}
 
@@ -329,7 +327,7 @@ class Hedge(_OfMembers):
         self.epochs = epochs
 
     def _own_settings(self):
-        if self._current_loss().task == "novelty":
+        if self._own_loss().task == "novelty":
             raise ValueError("Hedge weighs members by their losses, and detectors are told nothing to lose by. Stacking averages "
                              "their ranks.")
         return {"rate": validation.check_positive.or_none(self, "rate"), "share": check_fraction(self, "share")}

@@ -77,8 +77,8 @@ class FrontDoor(EnsembleLearner):
         views = {"ranks": NormalScores, "relevance": Relevance}
         return voices, {name: view(n_features) for name, view in views.items() if name in wanted}
 
-    def _current_loss(self):
-        return self._state.loss if self._state is not None else MulticlassSquared() if self._task == "classes" else Squared()
+    def _own_loss(self):
+        return MulticlassSquared() if self._task == "classes" else Squared()
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -143,9 +143,9 @@ class Smoother(OnlineComposite):
         with self._turn.shared:
             state = self._fitted()
             composition = state.composition
-            row = self._points(self._to_predict([x]), state.n_features)
+            row = self._member_row(state, x)
             points, said = composition.kept()
-            scores, _ = self._known(state, [x])
+            scores, _ = self._known_rows(state, row)
             if state.labels is not None:
                 place = state.output(scores, label)
                 said = np.where(said[:, 0] == place, 1.0, -1.0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from onlinekernels.algorithms.recursive import KRLS
 from onlinekernels.model.combining import LeastSquares
-from onlinekernels.model.composite import Composition, Member, coded
+from onlinekernels.model.composition import Composition, Member, coded
 from onlinekernels.nouns.kernels import Constant, Gaussian
 from onlinekernels.nouns.scaling import RunningScaler
 from onlinekernels.selftuning.descent import minimize

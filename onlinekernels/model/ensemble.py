@@ -14,7 +14,7 @@ from onlinekernels import validation
 from onlinekernels._core.points.sparse import Rows
 from onlinekernels._core.run.combining import ExponentialWeights, NewtonStack, SquaresStack
 from onlinekernels._core.run.ranks import Ranks
-from onlinekernels.model.composite import RECALLED, Composition, Member
+from onlinekernels.model.composition import RECALLED, Composition, Member
 from onlinekernels.model.trouble import DIVERGED, LearningWarning, level_outside, silence
 
 __all__ = ["AveragedRanks", "Ensemble", "ExponentialWeights", "NewtonStack", "SquaresStack", "Voice", "task_of", "unbroken"]

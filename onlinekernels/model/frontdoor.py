@@ -140,9 +140,9 @@ class Predicting(Front):
         super()._look()
         if self.samples.n:
             quartiles = [self.samples.ordered[:, int(level * self.samples.n)] for level in (0.25, 0.75)]
-            reach = FENCE * (quartiles[1] - quartiles[0])
+            room = FENCE * (quartiles[1] - quartiles[0])
             # Of targets that are mostly one number nothing is known
-            self.fences = np.where(reach > 0.0, [quartiles[0] - reach, quartiles[1] + reach], [[-np.inf], [np.inf]])
+            self.fences = np.where(room > 0.0, [quartiles[0] - room, quartiles[1] + room], [[-np.inf], [np.inf]])
 
     def _finished(self, rows, y, combined, deviations, joined, counts):
         self.samples.advance(y)

@@ -124,11 +124,11 @@ class Learned:
         """(f, rho) of a detector."""
         return scores[:, 0], self.scalar() if rho is None else rho
 
-    def interval(self, scores, reaches, known=None):
+    def interval(self, scores, half_widths, known=None):
         """(lower, upper) ends in the units of the targets; `known` of these before each row, as of now if it is None."""
         if self.target_scaler is None:
-            return scores - reaches, scores + reaches
-        return self.target_scaler.interval(scores, reaches, *known or self.target_scaler.known())
+            return scores - half_widths, scores + half_widths
+        return self.target_scaler.interval(scores, half_widths, *known or self.target_scaler.known())
 
     def in_units(self, deviations, units):
         """Deviations of f, which all outputs share, in units (n, targets) of each; one column where that is all there is."""

@@ -3,7 +3,7 @@ import numpy as np
 
 from onlinekernels._core.functions.smoothing import LocalRows
 from onlinekernels._core.run.ranks import Ranks
-from onlinekernels.model.composite import RECALLED
+from onlinekernels.model.composition import RECALLED
 from onlinekernels.nouns.scaling import RunningScaler
 
 __all__ = ["Smoothing"]

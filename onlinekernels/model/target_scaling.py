@@ -95,10 +95,10 @@ class TargetScaler:
         values, units = self.values(scores, means, deviations, shares)
         return self.targets(values), units * np.cosh(np.clip(values, -LARGEST, LARGEST)) if self.is_log else units
 
-    def interval(self, scores, reaches, means, deviations, shares):
-        """Lower and upper ends, `reaches` from the scores, in the units of the targets."""
+    def interval(self, scores, half_widths, means, deviations, shares):
+        """Lower and upper ends, `half_widths` from the scores, in the units of the targets."""
         values, units = self.values(scores, means, deviations, shares)
-        return self.targets(values - reaches * units), self.targets(values + reaches * units)
+        return self.targets(values - half_widths * units), self.targets(values + half_widths * units)
 
     def targets(self, values):
         """Targets that `values` are what is scaled of."""
