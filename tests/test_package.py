@@ -28,7 +28,7 @@ LAYERS = [
     ["model"],
     ["algorithms"],
     ["files", "streams", "bounds", "evaluate", "compat"],
-    ["bank"],
+    ["bank", "decomposition"],
     ["parallel", "video"],
     ["experiments"],
     ["commandline"],
