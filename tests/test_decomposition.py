@@ -44,6 +44,8 @@ def plain(X, kernel, r, points, step, delay, center=True, meta=None):
             size = (eta[c] if meta is not None else step.size(t)) * delay / (delay + t)
             below = eigenvalues[c] + size * y[c] ** 2
             gain = size / below if below > 1e-20 * x @ D @ x else 0.0
+            length = np.sqrt(gradient @ D @ gradient)
+            gain = min(gain, 0.5 / length) if length > 0 else 0.0
             if meta is not None:
                 dy = V @ D @ x
                 turn = -(dy[: c + 1] @ W[: c + 1] + y[: c + 1] @ V[: c + 1])

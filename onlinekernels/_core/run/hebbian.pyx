@@ -5,6 +5,7 @@ from onlinekernels._core.formulas.vecmath cimport ok_dot
 
 cdef double FADE = 0.001            # weight of a row in an eigenvalue, once more than 1000 have come
 cdef double SLOW = 0.001            # and in the usual size of a product <gradient, trace>
+cdef double LONGEST = 0.5           # step, of components whose length tends to 1
 cdef double LEAST = 1e-300
 cdef double DUST = 1e-20            # of |x|^2: what is but rounding
 
@@ -17,7 +18,7 @@ def advance(const double[:, ::1] coordinates, const long long[::1] known, const 
 
     With y_c = <w_c, x> and the gradient g_c = y_c (x - sum_{j <= c} y_j w_j) of Sanger, w_c <- w_c + gain_c g_c. The gain is
     eta_c / (lambda_c + eta_c y_c^2), where lambda_c is the running mean of y_c^2: so steps have the same size, whatever the
-    eigenvalue, and none overshoots. eta_c is the step of c times the size of the row.
+    eigenvalue, and none overshoots; nor is any longer than 1/2. eta_c is the step of c times the size of the row.
 
     Where steps adapt, each is multiplied by 1 + mu <g_c, v_c>, relative to its usual size and in [1/2, 2], with the trace
     v <- memory (v + gain dg(v)) + gain g, which is no longer than 1.
@@ -47,7 +48,7 @@ def advance(const double[:, ::1] coordinates, const long long[::1] known, const 
     cdef double* gradient = &work[3, 0]
     cdef double* w
     cdef double* v
-    cdef double y, dy, product, eta, gain, size, dust
+    cdef double y, dy, product, eta, gain, size, length, dust
     with nogil:
         for i in range(n):
             m = known[i]
@@ -68,9 +69,10 @@ def advance(const double[:, ::1] coordinates, const long long[::1] known, const 
                 eigenvalues[c] += fmax(1.0 / t, FADE) * (y * y - eigenvalues[c])
                 for k in range(m):
                     rest[k] -= y * w[k]
-                size = y if ok_dot(rest, rest, m) > dust else 0.0
+                length = ok_dot(rest, rest, m)
+                length = fabs(y) * sqrt(length) if length > dust else 0.0
                 for k in range(m):
-                    gradient[k] = size * rest[k]
+                    gradient[k] = y * rest[k] if length > 0.0 else 0.0
                 if adapts:
                     product = ok_dot(gradient, v, m)
                     products[c] += fmax(1.0 / t, SLOW) * (fabs(product) - products[c])
@@ -79,6 +81,7 @@ def advance(const double[:, ::1] coordinates, const long long[::1] known, const 
                 eta = steps[c] * sizes[i]
                 size = eigenvalues[c] + eta * y * y
                 gain = eta / size if size > dust else 0.0
+                gain = fmin(gain, LONGEST / length) if length > 0.0 else 0.0
                 if adapts:
                     dy = ok_dot(v, x, m)
                     size = 0.0
