@@ -34,7 +34,7 @@ from onlinekernels.nouns.steps import Decaying, Fixed, InverseSqrt, MetaDescent
 from onlinekernels.nouns.structures import LabelGraph, Labels, Taxonomy
 from onlinekernels.model.trouble import LearningWarning
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [
     *_algorithms.__all__,
