@@ -18,7 +18,9 @@ author = "The onlinekernels developers"
 copyright = author
 version = release = onlinekernels.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx_design", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+html_math_renderer = "mathml"
 exclude_patterns = ["_build", "benchmarks", "images"]
 html_theme = "furo"
 html_title = f"onlinekernels {release}"
@@ -42,26 +44,27 @@ napoleon_use_rtype = False
 
 # ---- The table of contents ------------------------------------------------------------------------
 
+KINDS = ("tutorials", "howto", "explanation", "reference")  # the folders
 SECTIONS = {
-    "Start here": ["quickstart", "frontdoor", "choosing", "nouns", "budgets", "labels"],
-    "In practice": [
-        "evaluate", "contributions", "streams", "data", "sparse", "novelty", "bank", "parallel", "video", "commandline", "river",
-    ],
-    "Algorithms": ["norma", "implicit", "stepsize", "second_order", "selftuned", "additive", "maps", "projection", "bounds"],
-    "The papers": [
-        "experiments", "experiments-norma", "experiments-implicit", "experiments-stepsize", "experiments-additive",
-        "errata", "errata-norma", "errata-implicit", "errata-stepsize", "errata-additive",
-    ],
-    "Below the surface": ["glossary", "internals", "tree", "benchmarks", "contributing"],
-    "Reference": ["api/index"],
+    "Tutorials": "tutorials/quickstart tutorials/frontdoor",
+    "How to": """howto/choosing howto/data howto/sparse howto/labels howto/novelty howto/evaluate howto/contributions
+        howto/streams howto/commandline howto/bank howto/parallel howto/video howto/river""",
+    "Explanation": """explanation/norma explanation/implicit explanation/stepsize explanation/second_order
+        explanation/selftuned explanation/additive explanation/maps explanation/budgets explanation/projection
+        explanation/bounds explanation/internals explanation/tree""",
+    "Reference": """api/index reference/nouns reference/glossary reference/benchmarks
+        reference/experiments reference/experiments-norma reference/experiments-implicit reference/experiments-stepsize
+        reference/experiments-additive reference/errata reference/errata-norma reference/errata-implicit
+        reference/errata-stepsize reference/errata-additive reference/contributing""",
 }
 
 
 def contents():
     """The table as MyST directives: the pages that exist, each once."""
-    pages = {page.stem for page in HERE.glob("*.md")} | {"api/index"}
-    named = {page for section in SECTIONS.values() for page in section} | {"index"}
-    sections = {caption: [page for page in names if page in pages] for caption, names in SECTIONS.items()}
+    found = [*HERE.glob("*.md"), *(page for kind in KINDS for page in HERE.glob(f"{kind}/*.md"))]
+    pages = {page.relative_to(HERE).with_suffix("").as_posix() for page in found} | {"api/index"}
+    sections = {caption: [page for page in names.split() if page in pages] for caption, names in SECTIONS.items()}
+    named = {page for section in sections.values() for page in section} | {"index"}
     sections["More"] = sorted(pages - named)
     return "\n".join(
         "\n".join(["", "```{toctree}", ":hidden:", f":caption: {caption}", "", *names, "```", ""])
@@ -80,6 +83,22 @@ def append_contents(app, name, source):
 
 def widen(app, page, template, context, doctree):
     context["metatags"] = context.get("metatags", "") + WIDE
+
+
+def inline_formula(writer, node):
+    from docutils import nodes
+    from docutils.utils.math.latex2mathml import tex2mathml
+
+    writer.body.append(tex2mathml(node.astext(), as_block=False))
+    raise nodes.SkipNode
+
+
+def displayed_formula(writer, node):
+    from docutils import nodes
+    from docutils.utils.math.latex2mathml import tex2mathml
+
+    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
 
 
 def drop_last_blank_lines(app, doctree):
@@ -116,5 +135,6 @@ def setup(app):
     app.connect("source-read", append_contents)
     app.connect("doctree-read", drop_last_blank_lines)
     app.connect("html-page-context", widen)
+    app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))  # no script, no network
     app.connect("autodoc-process-docstring", escape, priority=600)  # after napoleon
     return {"parallel_read_safe": True}
