@@ -13,13 +13,12 @@ from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.run.hypothesis cimport Hypothesis
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.run.scaling cimport Scaler
-from onlinekernels._core.run.example cimport DERIVATIVE, MOVE, POINT, PYTHON, SCORE, Example
+from onlinekernels._core.run.example cimport LOSS, MOVE, POINT, PYTHON, SCORE, Example
 
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
            "or the step is so large that learning diverges",
     MOVE: "its coefficient would be too large: the step is, or the sample weight, or y, so that learning diverges",
-    DERIVATIVE: "the derivative that its loss gave is not finite",
     POINT: "its values are too large for the kernel, k(x, x) is not finite",
 }
 
@@ -228,7 +227,9 @@ cdef class Engine:
         if e.failure == PYTHON:
             error, e.error = e.error, None
             raise error
-        raise row_error(FloatingPointError, self.earlier + row, f"cannot be learned: {REASONS[e.failure]}.")
+        kind, reason = e.error if e.failure == LOSS else (FloatingPointError, REASONS[e.failure])
+        e.error = None
+        raise row_error(kind, self.earlier + row, f"cannot be learned: {reason}.")
 
     cdef int tidy(self) except -1:
         return self.function.tidy()
