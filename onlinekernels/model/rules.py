@@ -36,6 +36,7 @@ class Rule(Parameterized):
     knows_weights = True  # otherwise an example of weight 0 is left out altogether
     keeps_examples = False  # whether f must be terms, even where weights or trees would do
     is_posterior = False  # whether it needs to know how sure f is; it then has a budget of its own
+    moves_terms = False  # whether it moves the coefficients of other terms than the new one
     takes_outliers = False  # whether targets far from all others may reach it as they are
     has_own_offset = False  # whether it finds an offset by itself
     votes = False  # whether all hypotheses since the first predict
