@@ -42,6 +42,7 @@ class State(Learned):
         self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
         self.hypothesis = self.engine.hypothesis  # f with its offsets, the loss's scalar and the rule, as they are now
         self.function = self.hypothesis.function  # f as it is kept
+        self.takes_one = targets == 1 and not sparse and self.target_scaler is None
 
     @classmethod
     def first(cls, plan, X, labels, targets=1):
@@ -203,11 +204,6 @@ class State(Learned):
         state = copy.copy(self)
         state.plan, state.stale = plan, False
         return state
-
-    def is_special(self):
-        """Whether an example must go the long way, through `partial_fit`."""
-        is_plain = self.targets == 1 and self.target_scaler is None and self.beginning is None
-        return self.stale or self.sparse or not is_plain
 
     def scalar(self):
         """The margin or width of the loss."""
