@@ -167,6 +167,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         initial=None,
         return_steps=False,
         return_margins=False,
+        return_norms=False,
         return_labels=False,
     ):
         """Test, then train: learn like `partial_fit` and return the scores just before each update.
@@ -179,6 +180,9 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
             The step size of each example.
         margins : array of shape (n,), with return_margins=True
             The loss's margin or width when each score was taken, which a nu-loss adapts.
+        norms : array of shape (n,), with return_norms=True
+            |f_t| in the kernel's Hilbert space, before each update; of several outputs, the root of the sum of squares. From
+            one row to the next it takes O(1) where no budget drops terms, and O(terms^2) kernel values otherwise.
         labels : array of length n, with return_labels=True
             What these scores mean: the labels, targets, or +1 and -1 of a detector that `predict` would have given.
             Only classes that had joined before an example are among them; None if there were none. (An averaged
@@ -191,7 +195,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         >>> labels.tolist()
         [None, 'a', 'a', 'b']
         """
-        wanted = {"steps": return_steps, "margins": return_margins, "labels": return_labels}
+        wanted = {"steps": return_steps, "margins": return_margins, "norms": return_norms, "labels": return_labels}
         return self._progressive((X, y, classes, sample_weight, initial), {name for name in wanted if wanted[name]})
 
     def _checked_wishes(self, wishes):
@@ -216,7 +220,8 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
             state.make_ready()
             joined = state.joined()
             scores = np.zeros((len(X), state.function.width))
-            trace = {"steps": "steps" in wanted, "scalars": wanted & {"margins", "labels"}, "deviations": "std" in wanted}
+            trace = {"steps": "steps" in wanted, "scalars": wanted & {"margins", "labels"}, "norms": "norms" in wanted,
+                     "deviations": "std" in wanted}
             trace = {name: np.zeros(len(X)) for name, is_wanted in trace.items() if is_wanted}
             if coverage is not None:
                 trace["half_widths"] = np.zeros(len(X) * state.targets)
@@ -231,7 +236,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
             if known is not None:  # what was known of the targets before each row
                 scores, units = state.target_scaler.brought_back(scores, *known)
                 margins = None if margins is None else margins * units[:, 0]
-            found = {"steps": trace.get("steps"), "margins": margins}
+            found = {"steps": trace.get("steps"), "margins": margins, "norms": trace.get("norms")}
             if "std" in wanted:
                 found["std"] = state.in_units(trace["deviations"], units)
             if coverage is not None:
@@ -241,7 +246,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
                 if "proba" in wanted:
                     found["proba"] = state.probabilities_of_their_time(scores, y, joined)
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
-        others = [found[name] for name in ("steps", "margins", "std", "interval", "proba", "labels") if name in wanted]
+        others = [found[name] for name in ("steps", "margins", "norms", "std", "interval", "proba", "labels") if name in wanted]
         return (scores, *others) if others else scores
 
     def learn_one(self, x, y=None):

@@ -142,6 +142,8 @@ class State(Learned):
             if self.scales():
                 y, known = self.begin_scaling(X, y, weights)
             self.make_ready()
+            if "norms" in trace:
+                trace.update(self.representation.norm_source(self))
             self.engine.learn(X, y, weights=weights, **trace)
         finally:
             if self.under_way is not None or self.beginning_ahead is not None:
@@ -314,6 +316,14 @@ class State(Learned):
         return [
             Contribution(float(shares[i]), int(i), points[i], float(coefficients[i]), float(values[i])) for i in order
         ]
+
+    def latest_norm(self):
+        """|f| of the latest hypothesis, even if the model averages."""
+        self.hypothesis.show_latest(True)
+        try:
+            return self.norm()
+        finally:
+            self.hypothesis.show_latest(False)
 
     def norm(self, ahead=False):
         """|f| in the kernel's Hilbert space; O(terms^2) kernel values unless there are weights or trees."""
