@@ -6,6 +6,7 @@ import pytest
 
 HERE = Path(__file__).parent
 NEEDS = {
+    "howto/capymoa.md": ("capymoa",),
     "howto/river.md": ("river", "pandas"),
     "howto/scikit-learn.md": ("sklearn", "pandas"),
     "howto/sparse.md": ("scipy", "sklearn"),
