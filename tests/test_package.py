@@ -29,7 +29,7 @@ LAYERS = [
     ["model"],
     ["algorithms"],
     ["files", "streams", "bounds", "evaluate", "compat"],
-    ["bank"],
+    ["bank", "decomposition"],
     ["parallel", "video"],
     ["experiments"],
     ["commandline"],
