@@ -6,7 +6,7 @@
     python docs/benchmarks/streams.py --show --markdown page.md --picture docs/images/streams.png    # what is known, no runs
 
 The streams are those of ``real_data.py``: the first 20,000 rows in order of streams of classes (5,000 of mnist), the first 6,000 of
-numbers, all rows of detectors' (every tenth of http). The learners are those of ``stream_learners.py``, with their libraries' defaults but for
+numbers, all rows of detectors'. The learners are those of ``stream_learners.py``, with their libraries' defaults but for
 the number of trees. Peers that depend on units (neighbours, AutoVW, AutoML) get rows scaled by the rows so far, which is not timed; river's linear models
 and neighbours stand behind river's scalers; trees and ours get the rows as they are. A library that is not installed is left out, with a note.
 
@@ -34,7 +34,6 @@ from stream_learners import LEARNERS, NotForThis, prepared  # noqa: E402
 STREAMS = {"classes": real_data.CLASSES, "numbers": real_data.NUMBERS, "novelty": real_data.NOVELTY}
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "onlinekernels" / "streams.json"
 CHUNK = 500
-HTTP_EVERY = 10
 UNITS = {"classes": "mistakes in %", "numbers": "squared error / variance", "novelty": "1 - area under the ROC curve"}
 TITLES = {"classes": "Classes", "numbers": "Numbers", "novelty": "Novelty"}
 COLOURS = {"onlinekernels": "#D55E00", "CapyMOA": "#0072B2", "river": "#009E73", "scikit-learn": "#CC79A7", "FLAML": "#777777"}
@@ -46,7 +45,7 @@ MARKERS = {"onlinekernels": "o", "CapyMOA": "s", "river": "^", "scikit-learn": "
 
 def measure(task, stream, learner, limit):
     """A dict of error, microseconds and rows."""
-    X, y = real_data.load(task, stream, **({"every": HTTP_EVERY} if task == "novelty" else {}))
+    X, y = real_data.load(task, stream)
     step = prepared(learner, X, y)
     said, done, start = [], 0, time.process_time()
     while done < len(y) and time.process_time() - start < limit:
