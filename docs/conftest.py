@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-NEEDS = {"river.md": ("river", "pandas"), "sparse.md": ("scipy",), "parallel.md": ("dask", "distributed", "pandas")}
+NEEDS = {
+    "howto/river.md": ("river", "pandas"),
+    "howto/sparse.md": ("scipy",),
+    "howto/parallel.md": ("dask", "distributed", "pandas"),
+}
 
 
 def pytest_collection_modifyitems(items):

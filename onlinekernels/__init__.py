@@ -10,7 +10,7 @@ algorithm is a rule plus sensible defaults for the nouns.
 Rooms, each importing only those before it: ``_core`` (compiled: formulas, points, functions, budgets, rules, and the run
 over a stream), ``validation``, ``nouns`` (what users name), ``model`` (what all algorithms share: the plan, the state, the
 learner), ``algorithms`` (a rule and its learners in each file), and what uses them: ``files streams bounds evaluate compat``,
-``bank``, ``parallel video``, ``experiments``, ``commandline``.
+``bank decomposition``, ``parallel video``, ``experiments``, ``commandline``.
 """
 import importlib
 
@@ -18,6 +18,7 @@ from onlinekernels.nouns.additive import Additive, AdditiveExponential, Additive
 from onlinekernels import algorithms as _algorithms
 from onlinekernels.algorithms import *  # noqa: F403
 from onlinekernels.bank import Bank
+from onlinekernels.decomposition import KernelHebbian
 from onlinekernels.nouns import budgets as _budgets
 from onlinekernels.nouns.budgets import *  # noqa: F403
 from onlinekernels.nouns.encoding import RunningEncoder
@@ -33,12 +34,13 @@ from onlinekernels.nouns.steps import Decaying, Fixed, InverseSqrt, MetaDescent
 from onlinekernels.nouns.structures import LabelGraph, Labels, Taxonomy
 from onlinekernels.model.trouble import LearningWarning
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [
     *_algorithms.__all__,
     *_budgets.__all__[1:],  # without their base
     "Bank",
+    "KernelHebbian",
     "Additive",
     "AdditiveExponential",
     "AdditiveMatern",

@@ -279,14 +279,14 @@ FAULTS = [
         ("is_new and earlier + learned == 0", "False"),
         ("x = x.copy()", "pass"),
         ("self._state is not None and name != \"_state\"", "False"),
-        ("State.from_dict(initial.__getstate__()[\"_state\"])", "initial._state"),
+        ("State.from_dict(kept[\"_state\"])", "initial._state"),
         ("np.where(residual == 0, 1.0, 0.0)", "np.where(residual == 0, 0.0, 1.0)"),
     ]),
     ("modelfile.py", "modelfile", [
         ("header.get(\"digest\") != digest", "False"),
         ("type(header.get(\"version\")) is not int or header[\"version\"] != VERSION", "False"),
         ("os.unlink(temporary)", "pass"),
-        ("algorithm._needs_rule not in (None, plan[\"rule\"])", "False"),
+        ("type(plan[\"rule\"]) is not (algorithm._rule or type(None))", "False"),
     ]),
     ("archive.py", "modelfile", [
         ("zlib.crc32(data) != crc", "False"),
@@ -317,7 +317,8 @@ FAULTS = [
     ]),
     ("bounds/norma.py", "bounds", [
         ("squared_path / decay + 2 * norm * path", "squared_path / decay + norm * path"),
-        ("learner_margin + full * radius ** 2 / 2", "learner_margin"),
+        ("mistakes_at_best_scale(full, full, learner_margin + full * radius ** 2 / 2, energy, radius, margin, loss)",
+         "mistakes_at_best_scale(full, full, learner_margin, energy, radius, margin, loss)"),
     ]),
     ("scaling.py", "scaling", [
         ("validation.refuse_masked(x, \"x\")", "pass"),

@@ -12,7 +12,7 @@ from onlinekernels import evaluate
 from onlinekernels.nouns.losses import LOSSES
 from onlinekernels.streams import drifting_gaussians
 
-PAGE = pathlib.Path(__file__).parent.parent / "docs" / "evaluate.md"
+PAGE = pathlib.Path(__file__).parent.parent / "docs" / "howto" / "evaluate.md"
 KERNEL = ok.Gaussian(1.0)
 TREE = ok.Taxonomy({"a": "top", "b": "top", "c": "side", "d": "side", "top": "root", "side": "root"})
 

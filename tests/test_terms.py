@@ -93,13 +93,14 @@ def test_objects_that_are_dropped_are_released():
     def kernel(a, b):
         return float(np.exp(-(a.value - b.value) ** 2))
 
-    for budget in (ok.Recent(3), ok.Window(3), ok.Smallest(3)):
-        model = ok.NORMA(ok.Novelty(1e9), kernel, step=0.1, budget=budget)
-        alive = []
+    models = [ok.NORMA(ok.Novelty(1e9), kernel, step=0.1, budget=budget) for budget in (ok.Recent(3), ok.Window(3), ok.Smallest(3))]
+    alive = [[] for _ in models]
+    for model, refs in zip(models, alive):
         for value in range(20):
             example = Example(value)
-            alive.append(weakref.ref(example))
+            refs.append(weakref.ref(example))
             model.partial_fit([example])
             del example
-        gc.collect()
-        assert sum(ref() is not None for ref in alive) == 3
+    gc.collect()
+    for refs in alive:
+        assert sum(ref() is not None for ref in refs) == 3

@@ -20,9 +20,9 @@ PICTURES = DOCS / "images" / "reproduce"
 def put(name, text):
     """Replace the report in the page that has the marks of this experiment."""
     marks = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
-    picture = f"![{find(name).title}](images/reproduce/{name}.png)"
+    picture = f"![{find(name).title}](../images/reproduce/{name}.png)"
     block = f"\n{picture}\n\n```text\n{text}\n```\n\n"
-    for page in DOCS.glob("experiments-*.md"):
+    for page in DOCS.glob("reference/experiments-*.md"):
         old = page.read_text(encoding="utf-8")
         new = marks.sub(lambda match: match[1] + block + match[2], old)
         if new != old:

@@ -6,6 +6,7 @@ from there on there are numbers only, see `Composition`.  What its answers mean,
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core.errors import row_error
 from onlinekernels.model.composition import interval_factor, interval_factors
 from onlinekernels.model.fitted import learned, only_if
 from onlinekernels.model.labels import ManyLabels, label_column
@@ -173,8 +174,10 @@ class OnlineComposite(OnlineLearner):
     def _points(self, X, n_features=None):
         """X as members take it, validated."""
         X = validation.check_points(X, n_features=n_features, dtype=np.dtype(float), owner=type(self).__name__)
-        if np.abs(X).max() > LARGEST:
-            raise ValueError(f"X is too large: the variance of a feature overflows. Expected values below {LARGEST:g}.")
+        beyond = np.abs(X) > LARGEST
+        if beyond.any():
+            what = f"is too large: the variance of a feature overflows. Expected values below {LARGEST:g}."
+            raise row_error(ValueError, int(np.argmax(beyond.any(axis=1))), what)
         return X
 
     def _member_row(self, state, x):

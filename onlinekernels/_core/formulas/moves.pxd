@@ -22,6 +22,8 @@ cdef extern from "moves.h" nogil:
     double gradient_shrink "ok_gradient_shrink"(double eta, double regularization) noexcept
     Shift gradient_shift "ok_gradient_shift"(double shrink, double eta, double derivative) noexcept
     double implicit_shrink "ok_implicit_shrink"(double eta, double regularization) noexcept
+    double implicit_kernel "ok_implicit_kernel"(double shrink, double offsets, double k) noexcept
+    Shift implicit_shift_by "ok_implicit_shift_by"(double shrink, double alpha) noexcept
     Shift implicit_shift "ok_implicit_shift"(const Loss* loss, double shrink, double size, double offsets, double z,
                                              double y, double k) noexcept
     double scalar_step "ok_scalar_step"(const Loss* loss, double shared, double weight, double gradient, double compared,

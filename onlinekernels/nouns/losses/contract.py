@@ -14,7 +14,9 @@ class Loss(Parameterized):
 
     A subclass sets `task` ("binary": y is -1 or +1, "regression", "novelty" or "multiclass") and defines
     ``derivative(score, y)`` for two numbers ("multiclass": an array of scores and the index of the
-    label); ``value(score, y)`` where you want values. The engine calls it back for each example.
+    label); ``value(score, y)`` where you want values. The engine calls it back for each example. Implicit steps (`ILK`,
+    `SILK`, `PassiveAggressive`) solve for the coefficient, and ask several times; the loss must be convex, and at a kink its
+    derivative may be any slope between the two sides.
 
     >>> import numpy as np
     >>> class LogCosh(Loss):
@@ -57,6 +59,11 @@ class Loss(Parameterized):
         """Whether the engine knows the formula; otherwise it calls `derivative` back."""
         built_in = cls._built_in()
         return built_in is not None and cls.derivative is built_in.derivative
+
+    @property
+    def has_curvature(self):
+        """Whether a loss of one's own defines `curvature`; that of a built-in loss does not go with another derivative."""
+        return self.is_compiled() or type(self).curvature is not Loss.curvature
 
     def core(self):
         """(code, scalar, nu, the scalar's own step or 0) for the engine."""
