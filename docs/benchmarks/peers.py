@@ -2,7 +2,7 @@
 
     python docs/benchmarks/peers.py                                     # some minutes
     python docs/benchmarks/peers.py --quick                             # without 4096 supports of 784 features
-    python docs/benchmarks/peers.py --page docs/peers.md --picture docs/images/peers.png
+    python docs/benchmarks/peers.py --page docs/reference/peers.md --picture docs/images/peers.png
 
 Peers that are not installed are left out with a note: scikit-learn, river, CapyMOA and vowpalwabbit (pip), kernlab (R), dlib (its C++ headers
 and a compiler). Microseconds are of processor time, of one thread but for Java's own; contestants in this process take turns, and medians are
@@ -440,7 +440,7 @@ def page(book, picture):
            "`docs/benchmarks/peers.py` writes this page; its docstring says how. \"Times ours\" above 1 means that we are faster.")
     yield ""
     if picture:
-        yield "![Microseconds per example, ours and peers](images/peers.png)"
+        yield "![Microseconds per example, ours and peers](../images/peers.png)"
         yield ""
     for table, title in TITLES.items():
         for size in dict.fromkeys(peer.size for peer in book.peers if peer.table == table):
