@@ -55,7 +55,8 @@ cdef class Rule:
     Parameters
     ----------
     step : tuple
-        (code, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of offsets and of the margin.
+        (code, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of offsets and of the margin,
+        the first rates of both, and whether to take exponentials.
     """
     def __init__(self, step):
         self.configure(step)
