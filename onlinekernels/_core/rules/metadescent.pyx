@@ -1,7 +1,7 @@
 """Steps that adapt: stochastic meta-descent, SVMD, with explicit and with implicit steps."""
 cimport cython
 import numpy as np
-from libc.math cimport fabs, fmax
+from libc.math cimport INFINITY, fabs, fmax
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.formulas.dense cimport softmax_grip_times, softmax_hessian_times, softmax_step
@@ -118,6 +118,9 @@ cdef class MetaDescent(Rule):
 
     cdef double step_at(self, long long t) noexcept nogil:
         return self.adapted.eta
+
+    cdef double longest(self) noexcept nogil:
+        return self.penalty / self.regularization if self.regularization > 0.0 else INFINITY
 
     # ---- Decide -------------------------------------------------------------------------------
 
