@@ -3,7 +3,6 @@ import contextlib
 import copy
 import json
 import os
-import shutil
 
 import numpy as np
 
@@ -147,6 +146,8 @@ class PartitionedBank:
         The folder holds one checkpoint, the last that was completed, whoever dies on the way. Keys must be numbers or
         strings.
         """
+        import shutil
+
         folder = os.path.abspath(os.fspath(folder))
         os.makedirs(folder, exist_ok=True)
         before = read_manifest(folder)
