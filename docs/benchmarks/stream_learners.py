@@ -335,7 +335,8 @@ LEARNERS = {
         Learner("forest of 10", "CapyMOA", capymoa("classifier.AdaptiveRandomForestClassifier", ensemble_size=10)),
         Learner("forest of 30", "CapyMOA", capymoa("classifier.AdaptiveRandomForestClassifier", ensemble_size=30)),
         Learner("random patches, 10", "CapyMOA", capymoa("classifier.StreamingRandomPatches", ensemble_size=10)),
-        Learner("SAM-KNN", "CapyMOA", capymoa("classifier.SAMkNN"), scaled=True),
+        Learner("SAM-KNN", "CapyMOA", capymoa("classifier.SAMkNN")),
+        Learner("SAM-KNN, scaled", "CapyMOA", capymoa("classifier.SAMkNN"), scaled=True),
         Learner("KNN", "CapyMOA", capymoa("classifier.KNN"), scaled=True),
         Learner("leveraging bagging", "CapyMOA", capymoa("classifier.LeveragingBagging", ensemble_size=10)),
         Learner(
