@@ -186,6 +186,17 @@ def test_submodules_are_there_when_they_are_named():
     assert out == "False tune read onlinekernels.bounds False\n"
 
 
+def test_what_few_programs_need_is_imported_when_it_is_named():
+    code = (
+        "import sys, onlinekernels as ok; rooms = 'bank', 'files', 'parallel', 'model.ensemble', 'algorithms.frontdoor'; "
+        "print([room for room in rooms if f'onlinekernels.{room}' in sys.modules], set(ok.__all__) <= set(dir(ok)), "
+        "set(ok.algorithms.__all__) <= set(dir(ok.algorithms)), hasattr(ok.algorithms, 'nothing')); "
+        "from onlinekernels import *; print(Bank is ok.bank.Bank, Stacking is ok.algorithms.Stacking, load is ok.load)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == "[] True True False\nTrue True True\n"
+
+
 @pytest.mark.skipif(not (SETUP.parent / "onlinekernels" / "_core").is_dir(), reason="needs the sources")
 def test_metadata_needs_no_cython(tmp_path):
     """Neither metadata nor the sdist's list of files may translate anything: Cython runs when C is compiled."""

@@ -23,9 +23,9 @@ SERIES = {"laser": "santafe_laser", "lorenz": "lorenz", "mackey_glass": "mackey_
 HELD_OUT = {"mnist", "imclef07d", "wipo_d", "co2", "sunspots"}
 
 
-def load(task, name, **options):
+def load(task, name):
     """(X, y) of a stream: labels, numbers, or 1 where a row is odd."""
-    return {"classes": classes, "numbers": numbers, "novelty": novelty}[task](name, **options)
+    return {"classes": classes, "numbers": numbers, "novelty": novelty}[task](name)
 
 
 # ---- Classes ----------------------------------------------------------------------------------
@@ -102,8 +102,7 @@ def numbers(name):
 # ---- Novelty ----------------------------------------------------------------------------------
 
 
-def novelty(name, every=1):
-    """All rows, of http those at a distance of `every`."""
+def novelty(name):
     if name == "skab":
         file = np.load(DATA / "skab.npz")
         runs = sorted({key.split("::")[0] for key in file.files if key.endswith("::X")})
@@ -113,8 +112,7 @@ def novelty(name, every=1):
     if name == "nsl_attacks":
         return nsl()
     file = np.load(DATA / f"ad_{name}.npz")
-    thin = every if name == "http" else 1
-    return file["X"][::thin].astype(float), file["y"][::thin].astype(int)
+    return file["X"].astype(float), file["y"].astype(int)
 
 
 def area(scores, odd):

@@ -107,6 +107,15 @@ def behind_scaler(make, scaler="StandardScaler"):
     return make_both
 
 
+def target_scaled(make):
+    def make_both(many):
+        from river import preprocessing
+
+        return preprocessing.TargetStandardScaler(regressor=make(many))
+
+    return make_both
+
+
 def one_against_rest(make):
     def make_all(many):
         from river import multiclass
@@ -211,14 +220,14 @@ def refitted(path, answer="predict", before=None, **parameters):
 
         def fit(end):
             part = slice(max(0, end - WINDOW), end)
-            state["model"] = None if before and len(set(y[part].tolist())) < 2 else kind(**parameters).fit(X[part], y[part])
+            state["model"] = None if before and len(set(y[part].tolist())) < 2 else kind(**parameters).fit(X[part], y[part])  # one class
 
         def say(begin, end):
-            if state["model"] is None:
-                known = y[:begin]
-                constant = 0.0 if answer != "predict" or not begin else before(known)
-                return np.full(end - begin, constant)
-            return getattr(state["model"], answer)(X[begin:end])
+            if state["model"] is not None:
+                return getattr(state["model"], answer)(X[begin:end])
+            if before is None:
+                return np.zeros(end - begin)
+            return np.array([before(y[:t]) if t else y[0] for t in range(begin, end)])  # the first row is a present
 
         def step(rows):
             said, begin, end = [], rows.start, min(rows.stop, len(X))
@@ -332,7 +341,7 @@ LEARNERS = {
         Learner("forest of 30", "CapyMOA", capymoa("regressor.AdaptiveRandomForestRegressor", "numbers", ensemble_size=30)),
         Learner("SOKNL, 10", "CapyMOA", capymoa("regressor.SOKNL", "numbers", ensemble_size=10)),
         Learner("KNN", "CapyMOA", capymoa("regressor.KNNRegressor", "numbers"), scaled=True),
-        Learner("linear regression", "river", river(behind_scaler(of_river("linear_model.LinearRegression")))),
+        Learner("linear regression", "river", river(behind_scaler(target_scaled(of_river("linear_model.LinearRegression"))))),
         Learner("KNN", "river", river(behind_scaler(of_river("neighbors.KNNRegressor")))),
         Learner("forest of 10", "river", river(behind_scaler(of_river("forest.ARFRegressor", n_models=10, seed=1)))),
         Learner("boosting, refitted", "scikit-learn", refitted("ensemble.HistGradientBoostingRegressor", before=np.mean, random_state=0)),

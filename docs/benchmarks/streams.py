@@ -3,12 +3,13 @@
     python docs/benchmarks/streams.py                          # everything that is installed and not yet known; an hour or two
     python docs/benchmarks/streams.py --streams elec2 airfoil --libraries onlinekernels river
     python docs/benchmarks/streams.py --again onlinekernels    # measure ours anew
-    python docs/benchmarks/streams.py --show --markdown page.md --picture docs/images/streams.png    # what is known, no runs
+    python docs/benchmarks/streams.py --show --markdown docs/reference/real-streams.md --picture docs/images/streams.png
 
 The streams are those of ``real_data.py``: the first 20,000 rows in order of streams of classes (5,000 of mnist), the first 6,000 of
-numbers, all rows of detectors' (every tenth of http). The learners are those of ``stream_learners.py``, with their libraries' defaults but for
+numbers, all rows of detectors'. The learners are those of ``stream_learners.py``, with their libraries' defaults but for
 the number of trees. Peers that depend on units (neighbours, AutoVW, AutoML) get rows scaled by the rows so far, which is not timed; river's linear models
-and neighbours stand behind river's scalers; trees and ours get the rows as they are. A library that is not installed is left out, with a note.
+and neighbours stand behind river's scalers; trees and ours get the rows as they are. A library that is not installed is left out, with a note. ``--show``
+runs nothing, and shows what is known.
 
 Errors: mistakes in percent; squared error over the variance, from the second row on; one minus the area under the ROC curve. Time is
 processor time of the whole process, so threads of the Java runtime count, its compiler and its collector of garbage among them; its
@@ -34,8 +35,8 @@ from stream_learners import LEARNERS, NotForThis, prepared  # noqa: E402
 STREAMS = {"classes": real_data.CLASSES, "numbers": real_data.NUMBERS, "novelty": real_data.NOVELTY}
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "onlinekernels" / "streams.json"
 CHUNK = 500
-HTTP_EVERY = 10
-UNITS = {"classes": "mistakes in %", "numbers": "squared error / variance", "novelty": "1 - area under the ROC curve"}
+WORST = 10.0  # times the error of a constant: what diverges counts as no more
+UNITS = {"classes": "Mistakes in %", "numbers": "Squared error over the variance", "novelty": "One minus the area under the ROC curve"}
 TITLES = {"classes": "Classes", "numbers": "Numbers", "novelty": "Novelty"}
 COLOURS = {"onlinekernels": "#D55E00", "CapyMOA": "#0072B2", "river": "#009E73", "scikit-learn": "#CC79A7", "FLAML": "#777777"}
 MARKERS = {"onlinekernels": "o", "CapyMOA": "s", "river": "^", "scikit-learn": "D", "FLAML": "v"}
@@ -46,7 +47,7 @@ MARKERS = {"onlinekernels": "o", "CapyMOA": "s", "river": "^", "scikit-learn": "
 
 def measure(task, stream, learner, limit):
     """A dict of error, microseconds and rows."""
-    X, y = real_data.load(task, stream, **({"every": HTTP_EVERY} if task == "novelty" else {}))
+    X, y = real_data.load(task, stream)
     step = prepared(learner, X, y)
     said, done, start = [], 0, time.process_time()
     while done < len(y) and time.process_time() - start < limit:
@@ -121,73 +122,109 @@ def run(options):
         print(name, result, flush=True)
 
 
-# ---- Table ------------------------------------------------------------------------------------
+# ---- Tables -----------------------------------------------------------------------------------
 
 
-def relative(result):
-    """Error as a part of the best constant's."""
-    return max(result["error"], 1e-6) / result["constant"]
+def found(results, task, learner):
+    """{stream: result} where the learner has run."""
+    every = {stream: results.get(key(task, stream, learner), {}) for stream in STREAMS[task]}
+    return {stream: one for stream, one in every.items() if "error" in one}
 
 
-def summary(results, task, learner, streams):
-    """(geometric means over streams of relative error and of microseconds), None unless all streams are there."""
-    found = [results.get(key(task, stream, learner), {}) for stream in streams]
-    if not found or not all("error" in one for one in found):
-        return None
-    return tuple(float(np.exp(np.mean(np.log([of(one) for one in found])))) for of in (relative, lambda one: one["us"]))
+def shown(results, task):
+    """{learner: {stream: result}} of those that have run on at least half of the streams, and the streams that all of them have."""
+    ran = {learner: found(results, task, learner) for learner in LEARNERS[task]}
+    ran = {learner: some for learner, some in ran.items() if 2 * len(some) >= len(STREAMS[task])}
+    return ran, [stream for stream in STREAMS[task] if ran and all(stream in some for some in ran.values())]
 
 
-def common(results, task):
-    """Streams that the first of ours has."""
-    first = LEARNERS[task][0]
-    return [stream for stream in STREAMS[task] if "error" in results.get(key(task, stream, first), {})]
+def means(some, streams):
+    """Geometric means over streams of the error as a part of the best constant's, and of microseconds."""
+    return tuple(
+        float(np.exp(np.mean(np.log([of(some[stream]) for stream in streams]))))
+        for of in (lambda one: min(max(one["error"], 1e-6) / one["constant"], WORST), lambda one: one["us"])
+    )
+
+
+def titled(learner):
+    return f"`{learner.name}`" if learner.library == "onlinekernels" else f"{learner.library}: {learner.name}"
 
 
 def figure(value, task):
-    return f"{value:.2f}" if task == "classes" and value < 1 else f"{value:.1f}" if task == "classes" else f"{value:.2g}".lstrip("0")
+    if task == "classes":
+        return f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+    if value > 1000:
+        return "diverged"
+    return f"{value:.2g}" if value >= 1 else f"{value:.3f}".lstrip("0") if value >= 0.01 else f"{value:.4f}".lstrip("0")
 
 
 def cell(result, task):
-    if result is None or "skipped" in result:
-        return ""
-    if "failed" in result:
-        return "failed"
-    mark = "†" if result["rows"] < result["of"] else ""
-    return f"{figure(result['error'], task)}{mark} ({result['us']:.0f})"
+    return "" if result is None else figure(result["error"], task) + ("†" if result["rows"] < result["of"] else "")
 
 
-def table(results, task):
-    """Lines of Markdown: a row for each learner that has run, a column for each stream."""
-    streams = common(results, task)
-    yield f"### {TITLES[task]}: {UNITS[task]} (microseconds per example)"
+def rows_of(results, task, columns, content, mean):
+    """Lines of Markdown: a row for each learner, a column for each stream."""
+    names = [stream.replace("_", " ") + ("‡" if stream in real_data.HELD_OUT else "") for stream in columns]
+    yield "| | mean | " + " | ".join(names) + " |"
+    yield "| --- " * (len(names) + 2) + "|"
+    ran, streams = shown(results, task)
+    for learner, some in ran.items():
+        yield f"| {titled(learner)} | {mean(means(some, streams))} | " + " | ".join(content(some.get(stream)) for stream in columns) + " |"
+
+
+def tables(results, task):
+    ran, streams = shown(results, task)
+    if not streams:
+        return
+    columns = [stream for stream in STREAMS[task] if sum(stream in some for some in ran.values()) > 1]
+    yield f"## {TITLES[task]}"
     yield ""
-    yield "| | mean* | µs* | " + " | ".join(stream.replace("_", " ") for stream in streams) + " |"
-    yield "| --- " * (len(streams) + 3) + "|"
-    for learner in LEARNERS[task]:
-        found = {stream: results.get(key(task, stream, learner)) for stream in streams}
-        if not any(one and "error" in one for one in found.values()):
-            continue
-        best = summary(results, task, learner, streams)
-        mean, cost = ("", "") if best is None else (f"{best[0]:.3f}", f"{best[1]:.0f}")
-        name = f"`{learner.name}`" if learner.library == "onlinekernels" else f"{learner.library}: {learner.name}"
-        yield f"| {name} | {mean} | {cost} | " + " | ".join(cell(one, task) for one in found.values()) + " |"
+    yield f"{UNITS[task]}:"
     yield ""
+    yield from rows_of(results, task, columns, lambda one: cell(one, task), lambda both: f"{both[0]:.3f}")
+    yield ""
+    yield "Microseconds per example:"
+    yield ""
+    yield from rows_of(results, task, columns, lambda one: "" if one is None else f"{one['us']:.0f}", lambda both: f"{both[1]:.0f}")
+    yield ""
+    if len(streams) < len(columns):
+        yield f"Means are over {', '.join(stream.replace('_', ' ') for stream in streams)}."
+        yield ""
+
+
+def page(results, picture):
+    yield "# Real streams, beside other libraries"
+    yield ""
+    yield ("Test then train, nothing tuned: error and processor time per example of our models, of CapyMOA's, river's and FLAML's, and of scikit-learn's "
+           "boosting, fitted again every 1,000 rows to the last 5,000. `docs/benchmarks/streams.py` writes this page; its docstring says how everything is measured.")
+    yield ""
+    if picture:
+        yield "![Error against cost, a panel for each task](../images/streams.png)"
+        yield ""
+    for task in LEARNERS:
+        yield from tables(results, task)
+    yield ("*Mean* is the geometric mean over the streams that all have; of errors as a part of what the best constant would have (the most frequent class, the "
+           "mean, chance), of which no one counts for more than 10. † Stopped for its time: fewer rows. ‡ No member and no constant of ours was chosen on it; on most of the others they "
+           "were, so expect a little less elsewhere.")
+    yield ""
+    yield from notes(results)
 
 
 def notes(results):
-    yield "\\* Geometric means over the streams; errors relative to the best constant. † Fewer rows: it was stopped for its time."
-    missing = sorted({learner.library for task in LEARNERS for learner in LEARNERS[task]
-                      if all("error" not in results.get(key(task, stream, learner), {}) for stream in STREAMS[task])})
-    for library in missing:
-        yield f"Some of {library} did not run here."
-    fewer = [f"{name.split('/', 1)[1]} {one['rows']} of {one['of']}" for name, one in results.items() if one.get("rows", 0) < one.get("of", 0)]
+    fewer = {name: one for name, one in results.items() if one.get("rows", 0) < one.get("of", 0)}
     if fewer:
-        yield "Fewer rows: " + "; ".join(sorted(fewer)) + "."
+        yield "Rows of those that were stopped: " + "; ".join(
+            f"{' '.join(name.split('/')[2:])} on {name.split('/')[1]} {one['rows']}" for name, one in sorted(fewer.items())) + "."
+        yield ""
+    for word in ("failed", "skipped"):
+        those = {name: one[word] for name, one in results.items() if word in one}
+        if those:
+            yield f"{word.capitalize()}: " + "; ".join(f"{' '.join(name.split('/')[1:])} ({reason})" for name, reason in sorted(those.items())) + "."
+            yield ""
 
 
-def markdown(results):
-    lines = [line for task in LEARNERS for line in table(results, task)]
-    return "\n".join([*lines, *notes(results)]) + "\n"
+def markdown(results, picture=None):
+    return "\n".join(page(results, picture)).rstrip() + "\n"
 
 
 # ---- Picture ----------------------------------------------------------------------------------
@@ -200,43 +237,73 @@ def draw(results, path):
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, panels = plt.subplots(1, 3, figsize=(13, 4.8), dpi=110, layout="constrained")
+    picture, panels = plt.subplots(1, 3, figsize=(14, 5.2), dpi=110, layout="constrained")
     for axes, task in zip(panels, LEARNERS):
-        streams = common(results, task)
-        points = [(learner, summary(results, task, learner, streams)) for learner in LEARNERS[task]]
-        points = [(learner, point) for learner, point in points if point is not None]
-        for learner, (error, cost) in points:
-            axes.plot(cost, error, MARKERS[learner.library], color=COLOURS[learner.library], markersize=8 if learner.library == "onlinekernels" else 6)
-        own = sorted((point[1], point[0]) for learner, point in points if learner.name.startswith("OnlineKernel"))
-        axes.plot(*zip(*own), color=COLOURS["onlinekernels"], linewidth=1.2, alpha=0.5, zorder=0)
-        annotate(axes, points)
+        ran, streams = shown(results, task)
+        points = {learner: means(some, streams) for learner, some in ran.items()} if streams else {}
         axes.set(xscale="log", yscale="log", xlabel="microseconds of processor time per example")
+        for learner, (error, cost) in points.items():
+            ours = learner.library == "onlinekernels"
+            axes.plot(cost, error, MARKERS[learner.library], color=COLOURS[learner.library], markersize=8 if ours else 6, zorder=3 if ours else 2)
+        own = sorted((cost, error) for learner, (error, cost) in points.items() if learner.name.startswith("OnlineKernel"))
+        if own:
+            axes.plot(*zip(*own), color=COLOURS["onlinekernels"], linewidth=1.2, alpha=0.4, zorder=1)
         axes.set_title(f"{TITLES[task]}, {len(streams)} streams", fontsize=11)
         axes.grid(color="0.93", which="major")
         axes.spines[["top", "right"]].set_visible(False)
         plain_ticks(axes)
-    panels[0].set_ylabel("error, as a part of the best constant's")
+    panels[0].set_ylabel("error, as a part of the best constant's (geometric mean)")
     handles = [plt.Line2D([], [], linestyle="", marker=MARKERS[name], color=COLOURS[name], label=name) for name in COLOURS]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=10)
-    figure.savefig(path)
+    picture.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=10)
+    picture.draw_without_rendering()
+    for axes, task in zip(panels, LEARNERS):
+        ran, streams = shown(results, task)
+        if streams:
+            name_points(axes, {learner: means(some, streams) for learner, some in ran.items()})
+    picture.savefig(path)
 
 
 def plain_ticks(axes):
     """Numbers as people write them, a handful."""
     from matplotlib import ticker
 
-    axes.margins(x=0.18, y=0.12)
+    axes.margins(x=0.22, y=0.1)
     axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.minorticks_off()
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_locator(ticker.NullLocator())
 
 
-def annotate(axes, points):
-    """A name beside each point, moved away from names that are already there."""
-    for learner, (error, cost) in points:
-        name = learner.name.replace("OnlineKernel", "OnlineKernel\u200b")
-        axes.annotate(name, (cost, error), xytext=(5, 4), textcoords="offset points", fontsize=7.5, color=COLOURS[learner.library])
+def name_points(axes, points):
+    """A name beside each point, where it covers no other point and no other name, as far as that can be had."""
+    here = {learner: axes.transData.transform((cost, error)) for learner, (error, cost) in points.items()}
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in here.values()]
+    frame = axes.get_window_extent()
+    for learner, (x, y) in sorted(here.items(), key=lambda item: item[0].library != "onlinekernels"):
+        text = axes.text(0, 0, short(learner), fontsize=8, color=COLOURS[learner.library], transform=None)
+        box = text.get_window_extent()
+        width, height = box.width, box.height
+        spots = [(x + 7, y - height / 2), (x - 7 - width, y - height / 2), (x - width / 2, y + 7), (x - width / 2, y - 9 - height),
+                 (x + 6, y + 4), (x + 6, y - 4 - height), (x - 6 - width, y + 4), (x - 6 - width, y - 4 - height)]
+        left, bottom = min(spots, key=lambda spot: covered((*spot, spot[0] + width, spot[1] + height), taken, frame))
+        taken.append((left, bottom, left + width, bottom + height))
+        text.set_position((left, bottom))
+        text.set_transform(None)
+
+
+def covered(box, taken, frame):
+    """How much of other boxes, and of the outside, a box covers."""
+    def overlap(other):
+        return max(0.0, min(box[2], other[2]) - max(box[0], other[0])) * max(0.0, min(box[3], other[3]) - max(box[1], other[1]))
+
+    outside = max(0.0, frame.x0 - box[0]) + max(0.0, box[2] - frame.x1) + max(0.0, frame.y0 - box[1]) + max(0.0, box[3] - frame.y1)
+    return sum(map(overlap, taken)) + 100 * outside
+
+
+def short(learner):
+    if learner.name.startswith("OnlineKernel"):
+        return learner.name.split(", ")[1] if ", " in learner.name else learner.name
+    return learner.name
 
 
 # ---- Command line -----------------------------------------------------------------------------
@@ -260,7 +327,7 @@ def main():
         return child(*options.child, options.limit)
     if not options.show:
         run(options)
-    text = markdown(known(options.cache))
+    text = markdown(known(options.cache), options.picture)
     print(text)
     if options.markdown:
         options.markdown.write_text(text)

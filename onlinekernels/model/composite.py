@@ -382,8 +382,8 @@ class OnlineComposite(OnlineLearner):
         loss, n_features, targets = learned["plan"]["loss"], learned["n_features"], learned["targets"]
         if set(settings) != set(self._settings()):
             raise ValueError("the parameters in force are not those of this learner")
-        for count in (n_features, targets):
-            if type(count) is not int or not 1 <= count < 2**31:
+        for count, least in ((n_features, 0 if settings.get("lags") else 1), (targets, 1)):  # a series needs no other features
+            if type(count) is not int or not least <= count < 2**31:
                 raise ValueError("the numbers of features and targets make no sense")
         if (learned["labels"] is None) != (loss.task != "multiclass") or targets > 1 and loss.task != "regression":
             raise ValueError("the labels do not fit the loss")
