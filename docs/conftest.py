@@ -6,8 +6,10 @@ import pytest
 
 HERE = Path(__file__).parent
 NEEDS = {
+    "howto/capymoa.md": ("capymoa",),
     "howto/river.md": ("river", "pandas"),
-    "howto/sparse.md": ("scipy",),
+    "howto/scikit-learn.md": ("sklearn", "pandas"),
+    "howto/sparse.md": ("scipy", "sklearn"),
     "howto/parallel.md": ("dask", "distributed", "pandas"),
 }
 

@@ -75,7 +75,9 @@ class KernelHebbian(RunningTransformer):
     References
     ----------
     {V}
+
     K. I. Kim, M. O. Franz and B. Schoelkopf, Iterative kernel principal component analysis for image modeling, PAMI 2005.
+
     S. Guenter, N. N. Schraudolph and S. V. N. Vishwanathan, Fast iterative kernel principal component analysis, JMLR 2007.
 
     Examples

@@ -22,6 +22,7 @@ from onlinekernels.nouns.budgets import Recent, as_budget
 from onlinekernels.model.encoding import Encodes
 from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.nouns.losses import as_loss
+from onlinekernels.nouns.losses.contract import LOG
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.nouns.steps import as_step
 
@@ -118,7 +119,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
             self._make_passes(before, state, X, y, weights)
             if classes is None and state.loss.task == "multiclass" and not state.labels.fixed:
                 state.take_labels(state.labels.in_sorted_order())
-            if state.loss.task == "novelty" and state.loss.margin_step is not None:
+            if state.loss.task == "novelty" and state.loss.margin_step not in (None, LOG):
                 self._place_margin(state, X)
         return self
 

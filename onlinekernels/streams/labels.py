@@ -55,7 +55,7 @@ class Labels:
     def problem_with(self, text):
         """What is wrong with a label, or None."""
         if text == "":
-            return "expected a label. Got an empty field instead."
+            return "expected a label. Got an empty field instead. (on_error='skip' leaves such rows out.)"
         if self.kind == "string":
             try:
                 text.encode()

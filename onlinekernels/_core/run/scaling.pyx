@@ -267,7 +267,7 @@ cdef class Scaler:
         cdef double* divisors
         if self.sparse:
             rows = Rows(examples.indptr, examples.indices, np.zeros(len(examples.data)), self.n_features)
-            self.scale_values(examples, 0, len(examples.data), (<Rows> rows).value)
+            self.scale_values(examples, 0, len(examples.data), <double*> (<Rows> rows).value)
             return rows
         examples = np.ascontiguousarray(examples)
         result, numbers = np.empty_like(examples), np.empty(self.n_features)      # several threads may predict

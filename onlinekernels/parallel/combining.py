@@ -1,21 +1,16 @@
-"""Past one machine: functions learned on partitions become one, and a bank spreads over the workers of Dask."""
+"""Functions that were learned on parts of the data become one."""
 import copy
 
 import numpy as np
 
-from onlinekernels import validation
 from onlinekernels.algorithms import KRLS, LASVM, Adatron, Forgetron, Projectron, VotedPerceptron
-from onlinekernels.bank import Bank
-from onlinekernels.bank.rows import as_keys, targets
-from onlinekernels.nouns.budgets import as_budget
-from onlinekernels.model.labels import BinaryLabels
-from onlinekernels.nouns.params import same_parameters
 from onlinekernels.model.plan import Plan
 from onlinekernels.model.state import State
+from onlinekernels.nouns.budgets import as_budget
+from onlinekernels.nouns.params import same_parameters
 
-__all__ = ["combine", "PartitionedBank"]
+__all__ = ["combine"]
 
-SIGNS = BinaryLabels(np.array([-1, 1]))
 NOT_A_FUNCTION = {  # what cannot be averaged, and why
     VotedPerceptron: "it is all the hypotheses it ever had",
     (Adatron, LASVM): "it is a solution for the examples that it has seen, and an average of two is none",
@@ -25,15 +20,12 @@ NOT_A_FUNCTION = {  # what cannot be averaged, and why
 }
 
 
-# ---- One function from several ----------------------------------------------------------------
-
-
 def combine(models, weights=None, budget=None):
     """The average of functions that models of one kind have learned, each on its own part of the data.
 
-    Coefficients of all terms are multiplied by their model's weight and put together, oldest first, as the latest examples;
-    then the budget applies. Offsets and the margin or width of the loss are averaged, examples are counted together. Weights of linear
-    models are averaged as they are.
+    Coefficients of all terms are multiplied by their model's weight and put together, oldest first, as the latest
+    examples; then the budget applies. Offsets and the margin or width of the loss are averaged, examples are counted
+    together. Weights of linear models are averaged as they are.
 
     Parameters
     ----------
@@ -196,147 +188,3 @@ def put_together(parts, weights):
         objects = [x for part in parts for x in part[0]]
         return [objects[i] for i in order], alpha, pairs
     return np.concatenate([part[0] for part in parts])[order], alpha, pairs
-
-
-# ---- A bank over workers ----------------------------------------------------------------------
-
-
-class PartitionedBank:
-    """A `Bank` whose keys are spread over the workers of a Dask cluster; equal to one bank.
-
-    Each part is a bank that lives on a worker, as a Dask actor. A call sends every row to the part that has its key, and
-    all parts learn at the same time. If a worker dies, its part is lost: `collect` and save now and then. After an error or
-    Ctrl-C some parts may have learned their rows of a call, and others not.
-
-    Parameters
-    ----------
-    bank : Bank
-        With keys. What it has learned is handed over.
-    client : distributed.Client
-    parts : int or None
-        None: one for each worker.
-
-    Examples
-    --------
-    >>> from distributed import Client                              # doctest: +SKIP
-    >>> bank = PartitionedBank(Bank(3, "novelty"), Client())        # doctest: +SKIP
-    >>> scores = bank.progressive(X, keys=keys)                     # doctest: +SKIP
-    >>> bank.collect().save("sensors.npz")                          # doctest: +SKIP
-    """
-
-    def __init__(self, bank, client, parts=None):
-        if not isinstance(bank, Bank) or bank.n_models is not None:
-            raise ValueError(f"bank must be a Bank with keys. Got {bank!r} instead.")
-        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
-        if not workers:
-            raise ValueError("client has no workers. Start some, and wait for them: client.wait_for_workers(1).")
-        self.parts = len(workers) if parts is None else parts
-        validation.check_integer(self, "parts", 1)
-        # Examples are checked, and labels encoded, once and here; the parts see -1 and +1.
-        self._labels = bank._labels
-        self._plan = bank._plan or bank._checked_plan()
-        self._dtype = None if bank._models is None else bank._models.dtype
-        futures = [client.submit(Part, one, actor=True, pure=False, workers=[workers[place % len(workers)]])
-                   for place, one in enumerate(self._shares(bank))]
-        self._actors = [future.result() for future in futures]
-
-    def _shares(self, bank):
-        """A bank for each part, with the models that it gets of one that has learned."""
-        if bank._models is None:
-            return [copy.deepcopy(bank) for _ in range(self.parts)]
-        keys = [[] for _ in range(self.parts)]
-        for key in bank.keys_:
-            keys[self._place(key)].append(key)
-        shares = [bank.take(some) for some in keys]
-        for share in shares:
-            share._models.labels = None if bank._labels is None else SIGNS
-        return shares
-
-    def _place(self, key):
-        """The part that has a key."""
-        return hash(key) % self.parts
-
-    def partial_fit(self, X, y=None, keys=None, *, classes=None):
-        """As `Bank.partial_fit`; return self."""
-        self._learn("partial_fit", X, y, keys, classes)
-        return self
-
-    def progressive(self, X, y=None, keys=None, *, classes=None):
-        """As `Bank.progressive`."""
-        return self._learn("progressive", X, y, keys, classes)
-
-    def scores(self, X, keys=None):
-        """As `Bank.scores`."""
-        return self._ask("scores", *self._checked(X, keys))
-
-    def predict(self, X, keys=None):
-        """As `Bank.predict`."""
-        answers = self._ask("predict", *self._checked(X, keys))
-        return answers if self._labels is None else self._labels.decode(answers[:, None])
-
-    def collect(self):
-        """One `Bank` with copies of all models, here."""
-        bank = Bank.joined([actor.whole().result() for actor in self._actors])
-        if bank._models is not None:
-            bank._models.labels = self._labels
-        return bank
-
-    def _checked(self, X, keys):
-        X = validation.check_points(X, n_features=self._plan.n_features, dtype=self._dtype, owner="Bank")
-        if keys is None:
-            raise ValueError("This bank has a model for each key: pass keys=...")
-        keys = as_keys(keys, len(X))
-        try:
-            places = np.array([self._place(key) for key in keys], dtype=int)
-        except TypeError as error:
-            raise TypeError(f"keys must be hashable, such as numbers, strings or tuples: {error}.") from error
-        return X, keys, places
-
-    def _learn(self, method, X, y, keys, classes):
-        X, keys, places = self._checked(X, keys)
-        y, self._labels = targets(self._plan, self._labels, y, len(X), classes=classes)
-        self._dtype = X.dtype
-        return self._ask(method, X, keys, places, y)
-
-    def _ask(self, method, X, keys, places, y=None):
-        """Call every part with its rows, and put the answers together; X and y have been checked."""
-        waiting = []
-        for place, actor in enumerate(self._actors):
-            rows = np.flatnonzero(places == place)
-            if not len(rows):
-                continue
-            arguments = {"keys": [keys[row] for row in rows]}
-            if y is not None:
-                arguments["y"] = y[rows]
-                if self._plan.loss.task == "binary":
-                    arguments["classes"] = [-1, 1]
-            waiting.append((rows, actor.call(method, X[rows], arguments)))
-        answers = None
-        for rows, future in waiting:
-            part = future.result()
-            if part is not None:
-                answers = np.empty(len(X), dtype=part.dtype) if answers is None else answers
-                answers[rows] = part
-        return answers
-
-
-class Part:
-    """What a worker holds of a bank."""
-
-    def __init__(self, bank):
-        self.bank = bank
-
-    def call(self, method, X, arguments):
-        """The answer of a method of the bank; None for the bank itself, which stays here."""
-        if len(self.bank) == 0 and method in ("scores", "predict"):
-            return self._of_nothing(method, len(X))
-        answer = getattr(self.bank, method)(X, **arguments)
-        return None if answer is self.bank else answer
-
-    def _of_nothing(self, method, n):
-        """What models say that have learned nothing."""
-        novel = method == "predict" and self.bank._checked_plan().loss.task != "regression"
-        return np.full(n, -1) if novel else np.zeros(n)
-
-    def whole(self):
-        return self.bank
