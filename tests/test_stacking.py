@@ -294,7 +294,7 @@ def test_two_classes_and_detectors():
     rows = np.random.default_rng(5).normal(size=(2500, 2))
     model = Stacking(detectors)
     scores, labels = model.progressive(rows, return_labels=True)
-    assert 0.02 < np.mean(labels[800:] == -1) < 0.08 and model.offset_ == pytest.approx(0.05)
+    assert 0.02 < np.mean(labels[800:] == -1) < 0.08 and 0.05 <= model.offset_ <= 0.2
     assert model.predict([[0.0, 0.0], [6.0, 6.0]]).tolist() == [1, -1]
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.score_samples(rows), model.score_samples(rows))

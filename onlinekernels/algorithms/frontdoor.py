@@ -8,14 +8,14 @@ from onlinekernels.algorithms.ensembles import (
     SHARE,
     SHORT,
     EnsembleLearner,
-    class_settings,
+    class_stack,
     fresh,
     named,
     number_settings,
 )
 from onlinekernels.algorithms.frontmembers import EFFORTS, class_members, number_members, sparse_members
 from onlinekernels.model.composite import LARGEST
-from onlinekernels.model.ensemble import NewtonStack, SquaresStack, Voice, task_of
+from onlinekernels.model.ensemble import SquaresStack, Voice, task_of
 from onlinekernels.model.fitted import only_if
 from onlinekernels.model.frontdoor import Classifying, Predicting, tilted
 from onlinekernels.model.views import NormalScores, Relevance, Scores
@@ -219,8 +219,7 @@ class OnlineKernelClassifier(FrontDoor):
 
     def _begin(self, settings, n_features, targets):
         voices, views = self._voices(settings, n_features, class_members)
-        stack = NewtonStack(len(voices), class_settings(SHORT), SHARE)
-        return Classifying(voices, stack, views, settings["threshold"])
+        return Classifying(voices, class_stack(len(voices), SHORT), views, settings["threshold"])
 
     def _progressive(self, call, wanted, coverage=None):
         found = super()._progressive(call, wanted, coverage)
