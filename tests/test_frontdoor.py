@@ -2,6 +2,7 @@
 import copy
 import pathlib
 import pickle
+import threading
 import warnings
 
 import numpy as np
@@ -251,6 +252,28 @@ def test_rare_classes():
     assert best[1] > plain[1] - 0.01 and best[0] > plain[0]
     for part in (3, 4):  # as of now, and at the time
         assert np.allclose(balanced[part], plain[part], atol=1e-8) and np.allclose(best[part], plain[part], atol=1e-8)
+
+
+def test_probabilities_behind_a_threshold_while_others_learn():
+    """What a call gives out belongs to its own rows, whoever learns next."""
+    rng = np.random.default_rng(11)
+    rows, wrong = rng.normal(size=(400, 2)), []
+    y = (rows[:, 0] + rows[:, 1] > 1.8).astype(int)
+    model = OnlineKernelClassifier("low", threshold="balanced").partial_fit(rows[:100], y[:100])
+
+    def learn(size):
+        for i in range(100, 400, size):
+            part = slice(i, min(400, i + size))
+            proba = model.progressive(rows[part], y[part], return_proba=True)[1]
+            if proba.shape != (part.stop - part.start, 2) or not np.allclose(proba.sum(axis=1), 1.0):
+                wrong.append(proba)
+
+    threads = [threading.Thread(target=learn, args=(size,)) for size in (3, 5, 8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and model.t_ == 100 + 3 * 300
 
 
 def test_heavy_tails():
