@@ -31,6 +31,11 @@ def number_settings(memory):
     return [(kept, prior) for kept in (memory, 1.0 - 0.25 * (1.0 - memory)) for prior in (3.0, 30.0)]
 
 
+def class_stack(n, memory):
+    """The combiner of so many members for classes. Its first and last fit hear log odds, which is what rare classes need."""
+    return NewtonStack(n, class_settings(memory), SHARE, odds=[True, False, False, True])
+
+
 class EnsembleLearner(OnlineComposite):
     """Base of learners that combine members: who they are, what they said, how they did.
 
@@ -278,7 +283,7 @@ class Stacking(_OfMembers):
     def _combiner(self, settings, n, targets):
         if targets:
             return SquaresStack(n, targets, number_settings(settings["memory"]), SHARE)
-        return NewtonStack(n, class_settings(settings["memory"]), SHARE)
+        return class_stack(n, settings["memory"])
 
 
 class Hedge(_OfMembers):
