@@ -222,7 +222,8 @@ def page(results, picture):
     yield (
         "Here you can look up what to expect of a stream learner before you choose one: error and processor time per "
         "example, test then train, nothing tuned, of our models, of CapyMOA's, river's and FLAML's, and of "
-        "scikit-learn's boosting, fitted again every 1,000 rows to the last 5,000. `docs/benchmarks/streams.py` writes this page; its "
+        "scikit-learn's boosting, fitted again every 1,000 rows to the last 5,000. "
+        "`docs/benchmarks/streams.py` writes this page; its "
         "docstring says how everything is measured."
     )
     yield ""
