@@ -13,7 +13,7 @@ import pytest
 import onlinekernels as ok
 from onlinekernels import KRLS, SILK, Gaussian, Hedge, Laplacian, LearningWarning, PassiveAggressive, Smoother, Stacking, bounds, load
 from onlinekernels._core.run.combining import ExponentialWeights, NewtonStack, SquaresStack
-from onlinekernels.algorithms.ensembles import stack_settings
+from onlinekernels.algorithms.ensembles import class_settings, number_settings
 from onlinekernels.model.ensemble import unbroken
 
 RNG = np.random.default_rng(0)
@@ -96,7 +96,7 @@ def newton_by_hand(F, y, joined, counts, settings, share=1e-3, total=2.0):
 
 def test_newton_stack_is_its_formula():
     rng = np.random.default_rng(1)
-    for C, m, settings in ((2, 3, stack_settings(0.99, (0.3, 3.0))), (4, 6, [(0.998, 0.3), (0.9995, 1.0), (1.0, 10.0)])):
+    for C, m, settings in ((2, 3, class_settings(0.99)), (4, 6, [(0.998, 0.3), (0.9995, 1.0), (1.0, 10.0)])):
         y = rng.integers(0, C, size=400).astype(float)
         y[:40] = 0.0
         F = np.clip(np.where(np.arange(C) == y[:, None], 0.6, -0.4)[:, None] + rng.normal(size=(400, m, C)) * np.linspace(0.2, 2, m)[:, None], -1, 1)
@@ -154,7 +154,7 @@ def squares_by_hand(F, y, counts, settings, share=1e-3):
 
 def test_squares_stack_is_its_formula():
     rng = np.random.default_rng(2)
-    settings = stack_settings(0.99, (3.0, 30.0))
+    settings = number_settings(0.99)
     Y = rng.normal(size=(400, 2)) * [1.0, 1e4]
     F = Y[:, None] * rng.uniform(0.5, 1.5, size=(1, 4, 1)) + [0.3, 3e3] * rng.normal(size=(400, 4, 2))
     F[200, 1] = 1e9  # a member gone mad for a row
@@ -178,11 +178,11 @@ def test_weights_stay_bounded():
     same = np.full((10000, 5, 3), -1.0)
     same[:, :, 1] = 1.0
     for F in (same, same * np.array([1.0, 1.0, 1.0, -1.0, 0.1])[:, None]):
-        stack = NewtonStack(5, stack_settings(0.998, (0.3, 3.0)))
+        stack = NewtonStack(5, class_settings(0.998))
         stack.advance(F, np.ones(10000), np.full(10000, 3), np.ones(10000))
         stack._check()
         assert np.abs(stack.weights()).max() < 30 and np.abs(stack.fits.S).max() < 20
-    stack = SquaresStack(5, 1, stack_settings(0.998, (3.0, 30.0)))
+    stack = SquaresStack(5, 1, number_settings(0.998))
     stack.advance(np.full((10000, 5, 1), 2.0), np.ones((10000, 1)), np.ones(10000), np.ones(5, bool))
     stack._check()
     assert np.allclose(stack.weights(), 0.2)

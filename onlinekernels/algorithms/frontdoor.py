@@ -5,14 +5,13 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels.algorithms.ensembles import (
-    CLASS_PRIORS,
-    NUMBER_PRIORS,
     SHARE,
     SHORT,
     EnsembleLearner,
+    class_settings,
     fresh,
     named,
-    stack_settings,
+    number_settings,
 )
 from onlinekernels.algorithms.frontmembers import EFFORTS, class_members, number_members, sparse_members
 from onlinekernels.model.composite import LARGEST
@@ -220,7 +219,7 @@ class OnlineKernelClassifier(FrontDoor):
 
     def _begin(self, settings, n_features, targets):
         voices, views = self._voices(settings, n_features, class_members)
-        stack = NewtonStack(len(voices), stack_settings(SHORT, CLASS_PRIORS), SHARE)
+        stack = NewtonStack(len(voices), class_settings(SHORT), SHARE)
         return Classifying(voices, stack, views, settings["threshold"])
 
     def _progressive(self, call, wanted, coverage=None):
@@ -317,7 +316,7 @@ class OnlineKernelRegressor(FrontDoor):
         voices, views = self._voices(settings, n_features, number_members)
         if not settings["sparse"]:
             views["near"] = Scores(n_features)
-        stack = SquaresStack(len(voices), targets, stack_settings(SHORT, NUMBER_PRIORS), SHARE)
+        stack = SquaresStack(len(voices), targets, number_settings(SHORT), SHARE)
         return Predicting(voices, targets, stack, views, n_features, lags)
 
     # ---- Time series --------------------------------------------------------------------------

@@ -83,10 +83,11 @@ class Implicit(Rule):
             raise ValueError("step=MetaDescent needs exact=False here: the exact step over all labels has no trace.")
         if isinstance(loss, MulticlassSquared) or not loss.is_compiled():
             raise ValueError(f"step=MetaDescent does not adapt implicit steps of {loss!r}; it does with NORMA.")
-        if self.step.offset_meta_rate is not None or self.step.offset_memory is not None:
+        own = (self.step.offset_rate, self.step.offset_meta_rate, self.step.offset_memory)
+        if any(value is not None for value in own):
             raise ValueError(
-                "offset_meta_rate and offset_memory of MetaDescent are for explicit steps: in an implicit step, offsets "
-                "share the step of f. Leave both at None."
+                "offset_rate, offset_meta_rate and offset_memory of MetaDescent are for explicit steps: in an implicit step, "
+                "offsets share the step of f. Leave them at None."
             )
 
     @property

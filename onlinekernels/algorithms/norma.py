@@ -29,16 +29,13 @@ class Gradient(Rule):
     _values = {"step": check_step, "regularization": check_not_negative, "exact_norms": check_flag}
     forms = frozenset({"one", "pair", "dense", "targets"})
     may_change = frozenset({"step", "regularization"})
+    takes_gradient_steps = True
     advice = "a smaller step, or SILK, whose steps cannot overshoot"
 
     def __init__(self, step, regularization=0.0, exact_norms=False):
         self.step = step
         self.regularization = regularization
         self.exact_norms = exact_norms
-
-    @property
-    def is_plain(self):
-        return type(self.step) is Fixed and self.step.rate == 1 and self.regularization == 0
 
     def check(self, plan):
         loss, largest = plan.loss, self.step.size(1)
