@@ -322,7 +322,7 @@ FAULTS = [
     ]),
     ("scaling.py", "scaling", [
         ("validation.refuse_masked(x, \"x\")", "pass"),
-        ("square.copy()", "square"),
+        ("middle, fresh = (fine + too_many) // 2, scaler.copy()", "middle, fresh = (fine + too_many) // 2, scaler"),
     ]),
 ]
 NUMBERED = [(number, *fault) for number, fault in enumerate(

@@ -275,10 +275,9 @@ def test_fit_scales_by_all_rows(kind):
     plain = ok.LASVM(kernel, penalty=5.0).fit(scaled, y)
     np.testing.assert_allclose(model.decision_function(points), plain.decision_function(scaled), rtol=0, atol=1e-5)
     assert model.n_terms_ == plain.n_terms_ and model.gap_ <= model.tolerance
-    mean, square, count, _ = model._state.engine.current_scaler().learned()
-    assert count == 150
+    assert model._state.scaler.count == 150
     model.partial_fit(points[:7], y[:7])
-    assert model._state.engine.current_scaler().learned()[2] == 157
+    assert model._state.scaler.count == 157
 
 
 def test_rows_that_cannot_enter_do_not_keep_fit_from_ending():

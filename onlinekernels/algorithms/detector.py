@@ -134,7 +134,7 @@ class OnlineKernelDetector(EnsembleLearner):
             composition = state.composition
             row = self._points([x], state.n_features)
             rows = np.repeat(row, state.n_features + 1, axis=0)
-            rows[1:][np.diag_indices(state.n_features)] = composition.views["z"].scaler.mean_
+            rows[1:][np.diag_indices(state.n_features)] = composition.views["z"].scaler.means
             scores = composition.members_scores(rows)[:, :-1, 0].mean(axis=1)
             names = state.feature_names or [f"x{j}" for j in range(state.n_features)]
         gains = scores[1:] - scores[0]
