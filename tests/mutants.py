@@ -77,7 +77,7 @@ FAULTS = [
     ("frame.pxd", "interface oracle long_streams", [
         ("rest / frame.p[i][i]", "rest"),
         ("smallest < 1e-100 or largest > 1e4 * smallest", "smallest < 1e-100"),
-        ("frame.channels == 1", "False"),
+        ("entry > largest", "False"),
     ]),
     ("budgets.pyx", "terms budgets oracle", [
         ("self.oldest() if self.n >= self.most else NOBODY", "self.oldest() if self.n > self.most else NOBODY"),
@@ -93,7 +93,7 @@ FAULTS = [
     ("coefficients.pyx", "long_streams terms modelfile outputs mutated_files", [
         ("fabs(value) < TINY", "False"),
         ("term.stored[channel * n + k]", "term.stored[k]"),
-        ("sums[self.pair(slot)[self.pairs.capacity]] -= c * values[j]", "pass"),
+        ("ok_axpy(-c, values, totals + self.pair(slot)[self.pairs.capacity] * m, m)", "pass"),
         ("-term.stored[2 * channel]", "term.stored[2 * channel]"),
         ("0 <= pairs.min() and pairs.max() < labels", "True"),
         ("len(birthdays) > self.most", "False"),
@@ -109,7 +109,7 @@ FAULTS = [
         ("self.kappa(a, a) + self.kappa(b, b) - 2.0 * self.kappa(a, b)", "self.kappa(a, a) + self.kappa(b, b) - self.kappa(a, b)"),
         ("0.5 * (nodes[self.place[i]] - nodes[self.place[y]])", "nodes[self.place[i]] - nodes[self.place[y]]"),
         ("self.table[y * self.n + i]", "self.table[i * self.n + i]"),
-        ("nodes[self.place[i]] += scores[i]", "nodes[self.place[i]] = scores[i]"),
+        ("nodes[self.parent[i]] += nodes[i]", "nodes[self.parent[i]] = nodes[i]"),
         ("self.kernel[a * self.n + b]", "self.kernel[a * self.n + a]"),
     ]),
     ("scaling.pyx", "scaling target_scaling sparse", [
@@ -132,7 +132,7 @@ FAULTS = [
         ("memory ** (0.5 * k)", "memory ** k"),
         ("self.fade[s + 1] * (<PosteriorScratch> w).means[i * self.width + y]", "(<PosteriorScratch> w).means[i * self.width + y]"),
         ("self.conclude(<PosteriorScratch> w) if self.root.n == CHECKPOINT else 0", "0"),
-        ("innovation[y] if counts else 0.0", "innovation[y]"),
+        ("memset(self.K + s * CHECKPOINT, 0, CHECKPOINT * sizeof(double))", "pass"),
         ("own + late * np.sum(a * b, axis=1) - np.sum(c * c, axis=1)", "own + late * np.sum(a * b, axis=1)"),
     ]),
     ("triangles.h", "recursive recursive_answers", [
@@ -157,7 +157,7 @@ FAULTS = [
         ("fmax(0.0, own - ok_dot(self.way, self.way, n))", "own"),
         ("self.shares[i] * self.shares[i] / self.residual", "self.shares[i] / self.residual"),
         ("fmax(self.tolerance, self.floor)", "self.floor"),
-        ("loss[j] <= least * NEARLY", "loss[j] < least * NEARLY"),
+        ("least *= span.residual", "pass"),
         ("value * column[n + 1]", "value * column[n]"),
         ("self.bound[j] <= least * NEARLY and (found == n or self.born(terms, j) < self.born(terms, found))",
          "self.bound[j] <= least * NEARLY"),

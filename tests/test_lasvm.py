@@ -478,3 +478,13 @@ def test_predictions_while_it_finishes_belong_to_one_state():
     after = model.decision_function(X[:50])
     assert not np.array_equal(before, after)
     assert all(np.array_equal(scores, before) or np.array_equal(scores, after) for scores in seen)
+
+
+def test_a_row_enters_if_it_violates_by_more_than_the_tolerance():
+    """f(x) = x after the first two rows, whose gradients y - f(x) are 0; those of the next are 0.1 and -0.1."""
+    for row, label in ((0.9, 1), (-0.9, -1)):
+        for tolerance in (0.5, 0.2, 0.05):
+            model = ok.LASVM("linear", penalty=10.0, tolerance=tolerance).partial_fit([[1.0], [-1.0]], [1, -1]).finish()
+            np.testing.assert_allclose(model.decision_function([[1.0], [-1.0]]), [1.0, -1.0], atol=1e-12)
+            assert (row in model.partial_fit([[row]], [label]).support_vectors_) == (tolerance < 0.1)
+            assert model._state.function.terms.count == (2 if tolerance > 0.1 else 3)  # nor does it wait among the terms
