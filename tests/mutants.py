@@ -177,17 +177,17 @@ FAULTS = [
         ("e.term.enters and w.piece.own[i] != 0.0", "e.term.enters"),
         ("self.now.norms.square <= self.radius * self.radius", "self.now.norms.square <= self.radius"),
         ("1.0 if j == 0 else 0.0", "1.0"),
-        ("newcomers * self.now.ahead.square", "self.now.ahead.square"),
+        ("self.now.norms.square += newcomers * self.now.ahead.square", "pass"),
         ("self.now.norms = self.before_joining", "pass"),
     ]),
     ("errors.py", "errors bad_input", [
         ("error.rows_learned = rows", "error.rows_learned = rows + 1"),
     ]),
-    ("engine.pyx", "errors interface progressive_labels chunks sparse", [
+    ("engine.pyx", "errors scaling interface progressive_labels chunks sparse recursive_answers", [
         ("self.hypothesis.undo_joining(joined)", "pass"),
         ("self.scaler.go_back(learned)", "pass"),
         ("weight == 0.0 and self.leaves_out", "weight == 0.0"),
-        ("e.scores[l] if l < self.outputs.joined else 0.0", "e.scores[l]"),
+        ("trace.deviations[i] = sqrt(e.variance)", "trace.deviations[i] = e.variance"),
     ]),
     ("forms.pyx", "outputs oracle labels", [
         ("value[j] == largest and self.goes_first(l, best)", "value[j] == largest"),
@@ -198,7 +198,7 @@ FAULTS = [
     ]),
     ("dictionary.pyx", "terms chunks budgets lasvm oracle", [
         ("self.patch(piece, i, slot)", "pass"),
-        ("slot >= self.start and holders[slot] == 0", "True"),
+        ("self.n_holes += 1", "pass"),
         ("(<double*> piece.own_inner)[i * rows + row] if other < 0 else wide[row * stride + from_]", "wide[row * stride + from_]"),
         ("piece.l1[row * stride + column] = piece.own_l1[i * rows + row]", "pass"),
     ]),
@@ -207,7 +207,7 @@ FAULTS = [
         ("reached > 1.0", "False"),
         ("steps[:self.width] = self.steps", "pass"),
         ("self.map.admit(w.piece)", "pass"),
-        ("sqrt(own) if own > 1.0 else 1.0", "1.0"),
+        ("f_change[l] = v_change[l] = 0.0", "pass"),
     ]),
     ("maps.pyx", "maps", [
         ("sqrt(2.0 * scale / size)", "sqrt(scale / size)"),
