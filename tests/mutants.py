@@ -299,7 +299,7 @@ FAULTS = [
         ("np.abs(y - scores) > margins", "np.abs(y - scores) >= margins"),
         ("self.count - earlier.count", "self.count"),
     ]),
-    ("parallel.py", "parallel", [
+    ("parallel/combining.py", "parallel", [
         ("weights / weights.sum()", "weights"),
         ("np.argsort(-age, kind=\"stable\")", "np.arange(len(age))"),
         ("sum(other.hypothesis.t for other in states)", "0"),

@@ -300,9 +300,10 @@ class _Outputs:
 
     def _scalar_change(self, shared, weight, at_prediction):
         """Down the gradient at the prediction, by the step that the scalar shares with f or by its own."""
-        step = self.scalar_step.size(shared, distance_of(*at_prediction), weight)
-        moved = self.scalar - step * weight * scalar_gradient_of(*at_prediction) if self.loss[0] in NU else 0.0
-        return max(moved, lowest(*self.loss, shared)) - self.scalar if self.loss[0] in NU else 0.0
+        if self.loss[0] not in NU:
+            return 0.0
+        moved = self.scalar_step.moved(self.scalar, shared, scalar_gradient_of(*at_prediction), distance_of(*at_prediction), weight)
+        return max(moved, lowest(*self.loss, shared)) - self.scalar
 
     def _move(self, x, decay, alpha, scalar_change, offset_factor=1.0):
         """Old coefficients times `decay`, a new row, b (never decayed) by a multiple of it, the scalar, the budget."""
@@ -752,7 +753,8 @@ class ReferenceAdaptiveILK(ReferenceSVMD):
 
     def _taken(self, row, S, size, new_scores, y, reach, start):
         """g with g = size l'' (start - reach g); for a kink, along the row and such that nothing is left of `start` there."""
-        if self.loss[0] in ("Logistic", "MulticlassLogistic", "Squared", "SquaredInsensitive", "Huber", "NuHuber"):
+        if self.loss[0] in ("Logistic", "MulticlassLogistic", "Squared", "SquaredInsensitive", "Huber", "NuHuber",
+                            "ConcomitantHuber"):
             H = size * hessian_of(self.loss, self.scalar, new_scores, y, self.Delta)
             return np.linalg.solve(np.eye(len(row)) + H @ reach, H @ start)
         largest = S

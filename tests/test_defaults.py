@@ -370,7 +370,7 @@ def test_fit_on_fixed_numbers(name):
 
 @each("name, most", [("elec2", 0.095), ("sea", 0.158), ("outdoor", 0.09), ("banana", 0.14)])
 def test_the_figures_of_streams_hold(name, most):
-    """SILK() behind a running scaler, as in docs/data.md."""
+    """SILK() behind a running scaler, as in docs/howto/data.md."""
     data = load(name)
     X, y = data["X"][:20_000].astype(float), data["y"][:20_000].astype(int)
     model = ok.SILK("multiclass_hinge" if y.max() > 1 else "hinge", scale=True)

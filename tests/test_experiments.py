@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cases import each
 
-from onlinekernels import NORMA, SILK, Gaussian, Perceptron
+from onlinekernels import SILK, Gaussian, Perceptron
 from onlinekernels.__main__ import main
 from onlinekernels.experiments import (
     NAMES,
@@ -33,8 +33,7 @@ from onlinekernels.experiments.norma_fig3 import alerts_of, detector
 from onlinekernels.experiments.panels import Dots, Images, Lines, Points
 from onlinekernels.experiments.reporting import report, table, write
 from onlinekernels.experiments.svmd_fig7 import _rise
-from onlinekernels.losses import Hinge, MulticlassHinge
-from onlinekernels.steps import Decaying
+from onlinekernels.losses import NuHinge
 
 SHARED = pathlib.Path(os.environ.get("ONLINEKERNELS_SHARED", pathlib.Path(__file__).parents[2] / "shared"))
 PROMISED = (
@@ -324,20 +323,11 @@ def test_stand_ins_look_like_the_real_thing(name):
 # ---- The pieces -----------------------------------------------------------------------------------
 
 
-def test_the_control_of_the_nu_trick_is_norma_but_for_its_margin():
-    """With a margin that hardly moves the steps are NORMA's; its logarithm moves by -eta eps (1{error} - nu)."""
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(60, 3))
-    kernel = Gaussian(stepsizes.KERNEL_WIDTH)
-    for y, loss in ((np.where(X[:, 0] > 0, 1, -1), Hinge), (rng.integers(3, size=60), MulticlassHinge)):
-        model = stepsizes.ScheduledNuSVM(nu=0.2, margin=1e-3, delay=10)
-        scores, steps = model.progressive(X, y, classes=np.unique(y))
-        norma = NORMA(loss(1e-3), kernel, step=Decaying(1.0, delay=10), regularization=1.0, offset=False)
-        expected, expected_steps = norma.progressive(X, y, classes=np.unique(y), return_steps=True)
-        assert steps == pytest.approx(expected_steps)
-        assert scores == pytest.approx(expected, abs=1e-9)
-    model = stepsizes.ScheduledNuSVM(nu=0.2, margin=0.5, delay=10)
-    model.progressive(X[:1], np.array([1]), classes=[-1, 1])
+def test_the_scheduled_control_moves_the_logarithm_of_its_margin():
+    """By -eta eps (1{error} - nu), V (55)-(56); the steps are those of (59)."""
+    model = stepsizes.scheduled(NuHinge(0.2, 0.5), delay=10)
+    scores, steps = model.progressive(np.zeros((1, 3)), [1], classes=[-1, 1], return_steps=True)
+    assert steps[0] == np.sqrt(10 / 11) and (model.kernel.width, model.regularization) == (stepsizes.KERNEL_WIDTH, 1.0)
     assert np.log(model.margin_ / 0.5) == pytest.approx(-np.sqrt(10 / 11) * 0.5 * (1 - 0.2))
 
 

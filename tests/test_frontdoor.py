@@ -289,6 +289,69 @@ def area(scores, odd):
     return 1 - (ranks[odd].mean() - (odd.sum() - 1) / 2) / (~odd).sum()
 
 
+# ---- Time series ------------------------------------------------------------------------------------------------------
+
+WAVE = np.column_stack([np.sin(0.3 * np.arange(260)) + 3.0, np.cos(0.21 * np.arange(260))])
+
+
+def windows(series, lags):
+    """The last values before each of a series, which was at its first value before; the oldest first."""
+    series = np.reshape(series, (len(series), -1))
+    return np.array([np.concatenate([series[max(0, t - lag)] for lag in range(lags, 0, -1)]) for t in range(len(series))])
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("beside", [False, True])
+def test_series(several, beside, tmp_path):
+    """Lags are rows made of the past, whatever the chunks; the next values follow from those predicted."""
+    series, rows = WAVE if several else WAVE[:, 0], X[:260]
+    known = np.hstack([rows, windows(series, 5)]) if beside else windows(series, 5)
+    plain = OnlineKernelRegressor("low", encode=False)
+    expected = plain.progressive(known, series)
+    model, scores = OnlineKernelRegressor("low", lags=5), []
+    for begin, end in ((0, 1), (1, 3), (3, 150), (150, 260)):
+        part = series[begin:end]
+        scores.append(model.progressive(*((rows[begin:end], part) if beside else (part,) if end % 2 else (None, part))))
+    assert np.allclose(np.concatenate(scores), expected, atol=1e-8)
+    model.save(tmp_path / "m.npz")
+    others = [model, load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))]
+    past, ahead = list(series), []
+    for t in range(3):
+        row = np.concatenate([rows[t] if beside else [], np.ravel(past[-5:])])
+        ahead.append(plain.predict([row])[0])
+        past.append(ahead[-1])
+    for other in others:
+        assert np.allclose(other.predict(rows[:3]) if beside else other.forecast(3), ahead, atol=1e-7)
+        answers = [other.predict_one(rows[0]) if beside else other.predict_one()]
+        interval = other.predict_interval(rows[:1] if beside else None)
+        assert np.allclose(answers, ahead[:1], atol=1e-7) and (interval[0] <= answers[0]).all() and (answers[0] <= interval[1]).all()
+        other.learn_one(rows[0], 1.0) if beside and not several else other.partial_fit(*([rows[:1]] if beside else []), series[:1])
+        other._check()
+    assert np.array_equal(others[0].predict(rows[:2] if beside else None), others[1].predict(rows[:2] if beside else None))
+    assert others[1].t_ == 261
+
+
+def test_series_are_refused_as_a_whole():
+    model = OnlineKernelRegressor("low", lags=3).partial_fit(WAVE[:50, 0])
+    before = pickle.dumps(model)
+    for bad in ([1.0, np.nan], WAVE[:5], 3.0, (X[:2], [1.0, 2.0]), []):
+        with pytest.raises(ValueError):
+            model.partial_fit(*bad) if isinstance(bad, tuple) else model.partial_fit(bad)
+    with pytest.raises(ValueError, match="next value"):
+        model.predict_interval(np.zeros((2, 0)))
+    with pytest.raises(ValueError, match="steps"):
+        model.forecast(0)
+    assert pickle.dumps(model) == before and not hasattr(OnlineKernelRegressor(), "forecast")
+    assert list(OnlineKernelRegressor(lags=2).partial_fit(WAVE[:150, 0]).relevance_) == ["y-2", "y-1"]
+    for wrong in ({"lags": 0}, {"lags": 2, "epochs": 3}):
+        with pytest.raises(ValueError, match="lags"):
+            OnlineKernelRegressor(**wrong).fit(WAVE[:50, 0])
+    named = OnlineKernelRegressor("low", lags=2).partial_fit([{"day": f"2024-01-{t:02}", "kind": "ab"[t % 2]} for t in range(1, 29)], WAVE[:28, 0])
+    with pytest.raises(ValueError, match="row for each"):
+        named.predict()
+    assert named.predict([{"day": "2024-01-29", "kind": None}, {"day": None, "kind": "new"}]).shape == (2,)
+
+
 # ---- Real streams -----------------------------------------------------------------------------------------------------
 
 BARS = {"elec2": 4.0, "sea": 11.0, "outdoor": 5.8, "banana": 10.7, "2cht": 10.1, "moving_squares": 0.25, "phishing": 9.5}

@@ -40,6 +40,8 @@ class Implicit(Rule):
     _values = {"step": lambda rule, name: rule.step is None or check_step(rule, name),
                "regularization": check_not_negative.or_none, "penalty": check_positive, "exact": check_flag}
     forms = frozenset({"one", "pair", "dense", "targets"})
+    words = "implicit"
+    solves_losses = True
     may_change = frozenset({"step", "regularization", "penalty"})
 
     def __init__(self, step=None, regularization=None, penalty=1.0, exact=False):
@@ -79,7 +81,7 @@ class Implicit(Rule):
             raise ValueError("per_feature=True of MetaDescent is for explicit steps: use it with NORMA or SVMD.")
         if self.exact and loss.task == "multiclass" and not loss.over_all_labels:
             raise ValueError("step=MetaDescent needs exact=False here: the exact step over all labels has no trace.")
-        if isinstance(loss, MulticlassSquared):
+        if isinstance(loss, MulticlassSquared) or not loss.is_compiled():
             raise ValueError(f"step=MetaDescent does not adapt implicit steps of {loss!r}; it does with NORMA.")
         if self.step.offset_meta_rate is not None or self.step.offset_memory is not None:
             raise ValueError(
@@ -122,6 +124,11 @@ class Aggressive(Rule):
         self.radius = radius
 
     @property
+    def solves_losses(self):
+        """Without a cap there is nothing to solve: how far a loss of one's own reaches is not known."""
+        return self.penalty is not None
+
+    @property
     def losses(self):
         """Those with a constraint to meet. Without a cap only the tube matters, and the squared loss has the same one."""
         fine = (Hinge, Novelty, Absolute, Insensitive, MulticlassHinge, GraphHinge)
@@ -152,12 +159,12 @@ class ILK(OnlineLearner):
 
     The solution shrinks the old coefficients by 1 - tau_t = 1 / (1 + eta_t lambda) and appends one term,
     whose coefficient the loss decides: in closed form, or by a bracketed iteration for the logistic
-    losses. A step can never overshoot, so large steps are safe.
+    losses and those of your own. A step can never overshoot, so large steps are safe.
 
     Parameters
     ----------
     {loss}
-        A loss of your own has no implicit step.
+        One of your own may have any convex shape: the coefficient is found by its `derivative`, faster with a `curvature`.
     {kernel}
     step : float, Step or None
         eta_t: how far an example moves f; a number means `Fixed`, and `MetaDescent` adapts it. None is 1 on a stream, and
@@ -294,7 +301,8 @@ class PassiveAggressive(OnlineLearner):
     Parameters
     ----------
     {loss}
-        Here it is `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
+        Here it is `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`. PA-I, and PA-II if it
+        has a `value`, take a convex one of your own, too.
     {kernel}
     penalty : float
         C, the aggressiveness of PA-I and PA-II; positive.

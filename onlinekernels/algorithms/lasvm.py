@@ -39,6 +39,7 @@ class Pairwise(Rule):
     keeps_examples = True
     has_own_offset = True
     evaluates_slots = True
+    moves_terms = True
     refuses_start = "LASVM starts from 0: initial cannot say which labels its terms have."
     core_class = core.Pairwise
 

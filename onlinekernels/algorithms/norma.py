@@ -4,7 +4,7 @@ from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
 from onlinekernels.model.rules import Rule, check_step
 from onlinekernels.nouns.labelvalues import count_labels
-from onlinekernels.nouns.losses import Hinge, Loss, Mistake, MulticlassHinge
+from onlinekernels.nouns.losses import Hinge, Mistake, MulticlassHinge
 from onlinekernels.nouns.steps import Fixed, as_step
 from onlinekernels.validation import bad_parameter, check_flag, check_not_negative
 
@@ -48,7 +48,7 @@ class Gradient(Rule):
                 f"sign. Got {largest:g} * {self.regularization:g} = {largest * self.regularization:g} instead."
             )
         if self.adapts_step and not loss.is_compiled():
-            if loss.task == "multiclass" or type(loss).curvature is Loss.curvature:
+            if loss.task == "multiclass" or not loss.has_curvature:
                 raise ValueError(
                     f"{type(loss).__name__} cannot be used with MetaDescent: it needs one output and a method "
                     "curvature(score, y)."

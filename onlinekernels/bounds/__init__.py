@@ -39,6 +39,7 @@ from onlinekernels.bounds.norma import (
     norma_mistakes_untuned,
     norma_regret,
     norma_window_regret,
+    window_average_excess_risk,
     window_start,
 )
 from onlinekernels.bounds.projections import (
@@ -83,6 +84,7 @@ __all__ = [
     "norma_window_regret",
     "window_start",
     "average_excess_risk",
+    "window_average_excess_risk",
     "hinge_risk_limit",
     "ilk_mistakes",
     "ilk_mistakes_untuned",

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 
+from onlinekernels.commandline.choosing import NO_TARGET
 from onlinekernels.streams import read
 from onlinekernels.streams.labels import Labels
 from onlinekernels.streams.options import FORMATS, format_of
@@ -126,8 +127,8 @@ def add_data_options(parser):
     data.add_argument(
         "--target",
         metavar="COLUMN",
-        help="name or index of the column of labels (learn: the last, if none is named). For losses of numbers also several: "
-        "A,B,...",
+        help="name or index of the column of labels or numbers (learn: the last, if none is named; \"none\" for no target). "
+        "Of numbers also several: A,B,...",
     )
     data.add_argument(
         "--features",
@@ -167,10 +168,10 @@ def add_data_options(parser):
     return data
 
 
-def open_data(arguments, source, model=None, **others):
-    """The reader of a source that the arguments describe, for a model that has learned already or None."""
+def open_data(arguments, source, model, **others):
+    """The reader of a source that the arguments describe, for a model, or None if it is yet to be chosen."""
     options = dict(
-        target=arguments.target,
+        target=None if arguments.target == NO_TARGET else arguments.target,
         features=arguments.features,
         format=arguments.format,
         header=arguments.header,
@@ -194,7 +195,8 @@ def open_data(arguments, source, model=None, **others):
 
 def _kinds(arguments, source, model):
     """What the columns of a table hold, as far as that is known; None if a model takes numbers alone."""
-    if model is None or model.encode is False or format_of(source, arguments.format) not in ("csv", "tsv"):
+    encodes = arguments.encode is not False if model is None else model.encode is not False
+    if not encodes or format_of(source, arguments.format) not in ("csv", "tsv"):
         return None
     if hasattr(model, "encoder_"):
         return list(model.encoder_.kinds_.values())
@@ -211,7 +213,7 @@ def label_options(arguments, model, task, classes=None):
     if task == "regression":
         several = columns(arguments.target) if "," in (arguments.target or "") else None
         return {"label_type": "number", **({} if several is None else {"target": several})}
-    if model._state is not None and task in ("binary", "multiclass"):
+    if model is not None and model._state is not None and task in ("binary", "multiclass"):
         classes = model.classes_
     return {"label_type": "string"} if classes is not None and classes.dtype.kind == "U" else {}
 

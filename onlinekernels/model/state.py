@@ -42,6 +42,7 @@ class State(Learned):
         self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
         self.hypothesis = self.engine.hypothesis  # f with its offsets, the loss's scalar and the rule, as they are now
         self.function = self.hypothesis.function  # f as it is kept
+        self.takes_one = targets == 1 and not sparse and self.target_scaler is None
 
     @classmethod
     def first(cls, plan, X, labels, targets=1):
@@ -130,6 +131,8 @@ class State(Learned):
             if self.scales():
                 y, known = self.begin_scaling(X, y, weights)
             self.make_ready()
+            if "norms" in trace:
+                trace.update(self.representation.norm_source(self))
             self.engine.learn(X, y, weights=weights, **trace)
         finally:
             if self.under_way is not None or self.beginning_ahead is not None:
@@ -189,11 +192,6 @@ class State(Learned):
         state = copy.copy(self)
         state.plan, state.stale = plan, False
         return state
-
-    def is_special(self):
-        """Whether an example must go the long way, through `partial_fit`."""
-        is_plain = self.targets == 1 and self.target_scaler is None and self.beginning is None
-        return self.stale or self.sparse or not is_plain
 
     def scalar(self):
         """The margin or width of the loss."""
@@ -306,6 +304,14 @@ class State(Learned):
         return [
             Contribution(float(shares[i]), int(i), points[i], float(coefficients[i]), float(values[i])) for i in order
         ]
+
+    def latest_norm(self):
+        """|f| of the latest hypothesis, even if the model averages."""
+        self.hypothesis.show_latest(True)
+        try:
+            return self.norm()
+        finally:
+            self.hypothesis.show_latest(False)
 
     def norm(self, ahead=False):
         """|f| in the kernel's Hilbert space; O(terms^2) kernel values unless there are weights or trees."""

@@ -4,6 +4,7 @@ import threading
 import warnings
 
 from onlinekernels.model import defaults
+from onlinekernels.nouns.losses.contract import LOG
 
 __all__ = ["DIVERGED", "LearningWarning", "level_outside", "silence", "warn_once"]
 
@@ -66,7 +67,7 @@ def level_outside():
 def _ran_away(loss, scalar, trouble):
     where = "below" if trouble == SCALAR_BELOW else "above"
     whats = "scores" if loss.scalar_name == "margin" else "errors |y - f|"
-    advice = [f"give {type(loss).__name__} a margin_step such as 0.1"] if loss.margin_step is None else []
+    advice = [f"give {type(loss).__name__} a margin_step such as 0.1"] if loss.margin_step in (None, LOG) else []
     if loss.scalar_name == "margin":
         advice.append("choose a smaller regularization (f has to remember many times 1 / nu examples)")
         advice.append("a larger width of the kernel")

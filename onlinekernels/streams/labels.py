@@ -57,7 +57,8 @@ class Labels:
     def problem_with(self, text):
         """What is wrong with a label, or None."""
         if text == "":
-            return "expected a label. Got an empty field instead."
+            way_out = Argument("on_error", "'skip'")
+            return Sentence("expected a label. Got an empty field instead. (", way_out, " leaves such rows out.)")
         if self.kind == "string":
             try:
                 text.encode()

@@ -428,7 +428,7 @@ cdef class Shares:
         cdef Py_ssize_t i
         for i in range(1, self.n):
             PyThread_acquire_lock(self.of[i].done, WAIT_LOCK)
-            if PyThread_start_new_thread(work, &self.of[i]) == -1:
+            if PyThread_start_new_thread(work, &self.of[i]) == <unsigned long> -1:
                 with nogil:
                     work(&self.of[i])
         with nogil:
@@ -588,8 +588,8 @@ cdef class Models:
         cdef Shares shares = None
         examples.X = array_data(X)
         examples.n = X.shape[0]
-        examples.y = NULL if y is None or not len(y) else &y[0]
-        examples.active = NULL if active is None or not len(active) else &active[0]
+        examples.y = <const double*> NULL if y is None or not len(y) else &y[0]
+        examples.active = <const unsigned char*> NULL if active is None or not len(active) else &active[0]
         examples.failed = NULL if failed is None else &failed[0]
         examples.learning = learning
         examples.blocks = NULL

@@ -268,6 +268,7 @@ OK_STATIC OK_CLONES void ok_lanes_move(const ok_lanes_rule *OK_RESTRICT rule, ok
         OK_LANES_CASE(OK_SQUARED_INSENSITIVE);
         OK_LANES_CASE(OK_HUBER);
         OK_LANES_CASE(OK_NU_HUBER);
+        OK_LANES_CASE(OK_CONCOMITANT_HUBER);
     }
     for (l = 0; l < OK_LANES; l++) {
         moved += lanes->moved[l] != 0.0 ? 1 : 0;

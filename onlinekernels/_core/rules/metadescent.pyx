@@ -1,14 +1,14 @@
 """Steps that adapt: stochastic meta-descent, SVMD, with explicit and with implicit steps."""
 cimport cython
 import numpy as np
-from libc.math cimport exp, fabs, fmax
+from libc.math cimport fabs, fmax
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.formulas.dense cimport softmax_grip_times, softmax_hessian_times, softmax_step
-from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_square, loss_implicit, loss_moved_scalar
+from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_square, loss_implicit
 from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, adapted_step, capped, gain, implicit_grip,
                                                  implicit_shift, implicit_shrink, is_tame, meta_norms, meta_transform,
-                                                 move_scalar, moved_norms, normalized_product, shift_by, trace_transform)
+                                                 move_scalar, moved_logarithm, moved_norms, normalized_product, shift_by, trace_transform)
 from onlinekernels._core.functions.function cimport Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.rules.rule cimport Rule
@@ -136,14 +136,14 @@ cdef class AdaptiveGradient(Rule):
         cdef double memory = self.margin_memory
         cdef Adapted* next = &decided(e).adapted
         e.move.compared = e.view.compared
-        if now.loss.step > 0.0:
+        if now.loss.step != 0.0:
             move_scalar(&now.loss, &now.pace, next.eta * self.penalty, e.view.weight, e.view.scalar_gradient, e.view.compared,
                         &e.move)
         elif loss_adapts(&now.loss) and now.loss.scalar > 0.0:
             next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope)               # V (57)
             next.scalar_trace = (memory * next.scalar_trace
                                  - next.scalar_eta * slope * (1.0 + memory * next.scalar_trace))    # V (58)
-            e.move.scalar = loss_moved_scalar(&now.loss, now.loss.scalar * exp(-next.scalar_eta * slope))
+            e.move.scalar = moved_logarithm(&now.loss, next.scalar_eta * self.penalty * e.view.weight, e.view.scalar_gradient)
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef Adaptation* next = decided(e)

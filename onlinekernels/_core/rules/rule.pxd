@@ -11,6 +11,7 @@ cdef class Rule:
     cdef readonly bint has_trace        # whether the function's second channel is the gradient trace v
     cdef readonly bint per_feature      # whether each weight has a step of its own, which the function keeps
     cdef readonly bint looks_ahead      # whether it looks at the scores of the hypothesis that it will have shrunk
+    cdef readonly bint asks_loss        # whether it asks a Python loss itself, which is a rule's own way to move
     cdef readonly int trouble           # what it has noticed; see `watch`
 
     # Decide: write to the example and to nothing else

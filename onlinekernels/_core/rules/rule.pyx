@@ -48,7 +48,9 @@ cdef class Rule:
     `state`, `check_state`, `restore`, `grow`
         for a state of its own, between calls. Numbers per slot, or per pair of slots, are tables of the dictionary;
     `stand_on(function)`
-        to know the function that it will move.
+        to know the function that it will move;
+    `take_loss(loss)`
+        to know a Python loss, if it `asks_loss` itself in `move`; e.failure says if that went wrong.
 
     Parameters
     ----------
@@ -115,6 +117,9 @@ cdef class Rule:
     cdef int stand_on(self, Function function) except -1:
         """This is the function that it will move."""
         return 0
+
+    def take_loss(self, loss):
+        """This Python loss is learned."""
 
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
         """Make room for more labels than are known; those that learn ahead go on from the last one. O(width)."""

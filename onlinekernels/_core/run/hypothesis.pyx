@@ -5,7 +5,7 @@ what was decided: old terms are transformed, a new one is appended, offsets and 
 ball are kept.
 """
 import numpy as np
-from libc.math cimport isfinite, sqrt
+from libc.math cimport fmax, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY
@@ -182,6 +182,8 @@ cdef class Hypothesis:
         """
         cdef Py_ssize_t l, k, labels = self.function.outputs.n
         self.now.t += 1
+        if self.follows_norm:
+            self.follow_norm(e, w.piece.own[i])
         if self.regression:
             for l in range(labels):
                 watch_score(&self.watch, e.scores[l], e.targets[l])
@@ -290,11 +292,52 @@ cdef class Hypothesis:
         self.function.transform(w, &scaling[0][0])
         self.now.norms.square = self.radius * self.radius
 
+    # ---- |f| on the way -----------------------------------------------------------------------
+
+    def begin_to_follow(self, double square):
+        """From now on follow |f|^2, which is so much, for a function that nothing drops."""
+        self.follows_norm = True
+        self.followed.square = self.followed.peak = square
+
+    def end_following(self):
+        self.follows_norm = False
+
+    def is_worn(self):
+        """Whether |f|^2 that is followed has shrunk so much that rounding would show."""
+        return self.follows_norm and self.followed.square <= 1e-3 * self.followed.peak and self.followed.peak > 0.0
+
+    def show_latest(self, bint latest):
+        """Whether to show Python the latest hypothesis in place of the average."""
+        self.shows_latest = latest
+
+    cdef double square(self) noexcept nogil:
+        """|f|^2 where it is known. O(1)."""
+        return self.followed.square if self.follows_norm else self.now.norms.square
+
+    cdef void follow_norm(self, Example e, double k) noexcept nogil:
+        """|s f + k(x, .) a|^2 = s^2 |f|^2 + 2 s a'f(x) + k a'kappa a: H 2.5, for any term. O(outputs)."""
+        cdef Py_ssize_t l, j, n = self.function.outputs.n
+        cdef double shrink = e.move.transform[0][0], old = shrink * shrink * self.followed.square, mixed = 0.0, new = 0.0
+        cdef double* a = e.work
+        cdef double* K_a = e.work + e.width
+        for l in range(n):
+            a[l] = 0.0
+        for j in range(e.term.n if e.term.enters else 0):
+            a[e.term.labels[j]] += e.term.alpha[j]
+        for l in range(n):
+            K_a[l] = a[l]
+        self.function.outputs.apply(K_a, e.nodes)
+        for l in range(n):
+            mixed += a[l] * e.bare[l]
+            new += k * a[l] * K_a[l]
+        self.followed.square = fmax(0.0, old + 2.0 * shrink * mixed + new)
+        self.followed.peak = fmax(shrink * shrink * self.followed.peak, fmax(old, new))
+
     # ---- The function that predicts -----------------------------------------------------------
 
     cdef int channel(self) noexcept nogil:
         """The channel that `score` evaluates. O(1)."""
-        return self.function.frame.channels - 1 if self.averages and self.now.t else 0
+        return self.function.frame.channels - 1 if self.averages and self.now.t and not self.shows_latest else 0
 
     cdef averaged(self, true):
         """The sum of all hypotheses to their average, if that is what `score` evaluates."""

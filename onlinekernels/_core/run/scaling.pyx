@@ -163,7 +163,7 @@ cdef class Scaler:
         if self.sparse:
             scaled = self.new_rows(rows) if wanted else None
             self.sparse_rows, self.first = rows, 0
-            self.take_sparse(n, (<Rows> scaled).value if wanted else NULL)
+            self.take_sparse(n, <double*> (<Rows> scaled).value if wanted else NULL)
             return scaled
         rows = np.ascontiguousarray(rows, dtype=self.dtype)
         scaled = np.empty_like(rows) if wanted else None
@@ -187,7 +187,7 @@ cdef class Scaler:
         cdef double* divisors
         if self.sparse:
             result = self.new_rows(rows)
-            self.scale_values(rows, 0, len(rows.data), (<Rows> result).value)
+            self.scale_values(rows, 0, len(rows.data), <double*> (<Rows> result).value)
             return result
         rows = np.ascontiguousarray(rows, dtype=self.dtype)
         result, numbers = np.empty_like(rows), np.empty(self.n_features)          # several threads may predict
