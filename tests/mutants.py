@@ -240,7 +240,7 @@ FAULTS = [
         ("purpose != LOOK", "False"),
     ]),
     # ---- Python ----
-    ("validation/points.py", "bad_input input sparse", [
+    ("validation/points.py", "frames_and_masks bad_input input sparse sklearn", [
         ("finite and not all_finite(X)", "False"),
         ("isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part)", "False"),
         ("X.sum_duplicates()", "pass"),
