@@ -257,7 +257,7 @@ FAULTS = [
     ("labels/many.py", "labels label_values progressive_labels outputs modelfile", [
         ("np.concatenate([[known], reached[:-1]])", "reached"),
         ("answers[before == 0] = None", "pass"),
-        ("best if self._places is None else self._places[best]", "best"),
+        ("best if self._shown is None else self._shown[best]", "best"),
         ("len(distinct_labels(order)) != len(order)", "False"),
     ]),
     ("plan.py", "parameters bad_input margin normalized implicit", [
