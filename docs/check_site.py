@@ -4,7 +4,7 @@
     python docs/check_site.py --screenshots /tmp/pictures index tutorials/quickstart    # and look for yourself
 
 Links are checked in the files, to their anchors; those to other sites are not. The rest needs Chromium: every page is
-loaded, once wide and once narrow, into a frame that measures itself. Without Chromium that part is skipped, with a note.
+loaded, once wide and once narrow, into a frame that is measured. Without Chromium that is skipped, with a note.
 """
 import argparse
 import functools
@@ -66,7 +66,8 @@ function look(page, width, frame) {
     const wide = [...view.body.querySelectorAll("article *")].filter(e => e.getBoundingClientRect().right > width + 1);
     say(`the page is ${root.scrollWidth} pixels wide: ${wide.length ? wide[0].outerHTML.slice(0, 120) : "?"}`);
   }
-  for (const image of view.images) if (image.complete && !image.naturalWidth) say(`no picture: ${image.getAttribute("src")}`);
+  for (const image of view.images)
+    if (image.complete && !image.naturalWidth) say(`no picture: ${image.getAttribute("src")}`);
   if (width > 1000) for (const block of view.querySelectorAll("article pre, article .table-wrapper, article .formula"))
     if (block.scrollWidth > block.clientWidth + 1)
       say(`${block.scrollWidth - block.clientWidth} pixels do not fit: ${block.textContent.trim().slice(0, 80)}`);
@@ -80,7 +81,10 @@ function look(page, width, frame) {
     document.body.append(frame);
     for (const page of pages) {
       await new Promise(done => { frame.onload = done; frame.src = "/" + page; });
-      for (const image of frame.contentDocument.images) { image.loading = "eager"; try { await image.decode(); } catch {} }
+      for (const image of frame.contentDocument.images) {
+        image.loading = "eager";
+        try { await image.decode(); } catch {}
+      }
       await frame.contentDocument.fonts.ready;
       await wait(20);
       found = found.concat(look(page, width, frame));
@@ -155,8 +159,8 @@ def take_screenshots(site, browser, pages, folder, height=2400):
     for page in pages:
         for width in WIDTHS:
             for dark in (False, True):
-                frame = f'<body style="margin:0"><iframe style="border:0;width:{width}px;height:{height}px" src="/{page}"></iframe>'
-                server = serve(site, frame)
+                style = f"border:0; width:{width}px; height:{height}px"
+                server = serve(site, f'<body style="margin:0"><iframe style="{style}" src="/{page}"></iframe>')
                 name = f"{page.removesuffix('.html').replace('/', '-')}-{width}{'-dark' if dark else ''}.png"
                 with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
                     subprocess.run([*command(browser, profile), f"--window-size={max(width, 500)},{height}",
@@ -182,7 +186,8 @@ def main():
     if browser is None:
         print("Skipped: there is no Chromium to look at the pages with. Links were checked.")
     else:
-        faults += [f"{fault['page']} at {fault['width']} pixels: {fault['what']}" for fault in look(arguments.site, browser, pages)]
+        found = look(arguments.site, browser, pages)
+        faults += [f"{fault['page']} at {fault['width']} pixels: {fault['what']}" for fault in found]
         if arguments.screenshots:
             take_screenshots(arguments.site, browser, pages, arguments.screenshots)
     print("\n".join([*faults, f"{len(pages)} pages, {len(faults)} faults"]))

@@ -1,8 +1,8 @@
 """The documentation as a website: `sphinx-build -W -b html docs docs/_build`.
 
-The pages are plain Markdown that reads well on its own and runs as doctests. Three things are added when Sphinx reads
-them: behind `index.md` the table of contents, which is the order of the links there, by its headings; cards in the place
-of list items there that begin with a picture; and behind `gallery.md` all pictures with the code that draws them.
+The pages are plain Markdown that reads well on its own and runs as doctests. Three things are added when Sphinx
+reads them: behind `index.md` the table of contents, which is the order of the links there, by its headings; cards in
+the place of list items there that begin with a picture; and behind `gallery.md` all pictures with their code.
 """
 import ast
 import os
@@ -72,7 +72,8 @@ def cards(text):
     """List items that begin with a picture become cards, those that follow each other one grid."""
     def card(match):
         alt, picture, title, page, words = match.groups()
-        return f":::{{grid-item-card}} {title}\n:img-top: {picture}\n:img-alt: {alt}\n:link: {page}\n:link-type: doc\n\n{words}\n:::\n"
+        options = [f":img-top: {picture}", f":img-alt: {alt}", f":link: {page}", ":link-type: doc"]
+        return "\n".join([f":::{{grid-item-card}} {title}", *options, "", words, ":::", ""])
 
     def grid(run):
         columns = 2 if len(CARD.findall(run[0])) in (2, 4) else 3
@@ -98,8 +99,9 @@ def gallery():
     for name, words, pictures, script in figures:
         pictures = [picture.relative_to(HERE).as_posix() for picture in pictures if picture.exists()]
         if pictures:
+            code = [f"```{{literalinclude}} {os.path.relpath(script, HERE)}", ":language: python", "```"]
             lines += ["", f"## {name.replace('_', ' ')}", "", words, "", *(f"![{words}]({picture})\n" for picture in pictures),
-                      "````{dropdown} The code", f"```{{literalinclude}} {os.path.relpath(script, HERE)}", ":language: python", "```", "````"]
+                      "````{dropdown} The code", *code, "````"]
     return "\n".join(lines) + "\n"
 
 

@@ -163,7 +163,7 @@ FAULTS = [
          "others.bound[j] <= least * NEARLY"),
         ("share * there[j] + (1.0 - share) * here[j] - apart", "share * there[j] + (1.0 - share) * here[j]"),
         ("self.shift /= scale", "pass"),
-        ("15.0 / 32.0 * (self.mistakes + 1) - self.damage", "0.5 * (self.mistakes + 1) - self.damage"),
+        ("15.0 / 32.0 * (self.won + won_by(term)) - self.damage", "0.5 * (self.won + won_by(term)) - self.damage"),
         ("phi * (square * phi + 2.0 * sigma)", "phi * square"),
         ("looks.side[slot] * (scores[0] - gone[0] * k)", "looks.side[slot] * scores[0]"),
         ("score > best", "score < best"),

@@ -591,8 +591,10 @@ class ReferenceSVMD(_Outputs):
         self.mu_b, self.memory_b = own("offset_meta_rate"), own("offset_memory")
         self.mu_eps, self.memory_eps = own("margin_meta_rate"), own("margin_memory")
         self.exact_norms = exact_norms
-        self.eta, self.eta_eps = params["rate"], 1.0
-        self.eta_b = np.full(len(self.labels), params["rate"])
+        self.eta, self.eta_eps = params["rate"], params.get("margin_rate", 1.0)
+        self.eta_b = np.full(len(self.labels), params["rate"] if params.get("offset_rate") is None else params["offset_rate"])
+        # V (4), or its approximation
+        self.gain = (lambda u: math.exp(u)) if params.get("exponential") else (lambda u: max(0.5, 1.0 + u))
         self.v_b, self.v_eps = np.zeros(len(self.labels)), 0.0
         self.ff = self.fv = 0.0
         self.dropped = False
@@ -615,7 +617,7 @@ class ReferenceSVMD(_Outputs):
             u = (k * self.kappa + self.offset * np.eye(len(xi))) @ xi
             stiffness = float(u @ H @ u) / float(xi @ u)
         decay = self._adapt_step(float(xi[self.here] @ v[self.here]), stiffness)
-        self.eta_b = self.eta_b * np.maximum(0.5, 1.0 - self.mu_b * xi * self.v_b)  # (51)
+        self.eta_b = self.eta_b * [self.gain(u) for u in -self.mu_b * xi * self.v_b]  # (51)
         if stiffness > 0.0:
             self.eta_b = np.minimum(self.eta_b, 1.0 / stiffness)
         chi = H @ v  # (43), (44)
@@ -638,7 +640,7 @@ class ReferenceSVMD(_Outputs):
         c = self.regularization
         by_sums, by_recurrence = c * self.inner("alpha", "beta") + xi_v, c * self.fv + xi_v
         gv = by_recurrence if self.dropped and not self.exact_norms else by_sums
-        self.eta = self.eta * max(0.5, 1.0 - self.mu * gv)
+        self.eta = self.eta * self.gain(-self.mu * gv)
         if c + stiffness > 0.0:
             self.eta = min(self.eta, 1.0 / (c + stiffness))
         self.gv_history.append((by_sums, by_recurrence))
@@ -655,7 +657,7 @@ class ReferenceSVMD(_Outputs):
     def _move_scalar_in_log_space(self, slope):
         """(54)-(58), d/dlog eps = eps dl/deps: its step size, its trace (with the old eps), itself."""
         slope = self.scalar * slope
-        self.eta_eps *= max(0.5, 1.0 - self.mu_eps * self.v_eps * slope)  # (57), with the index t+1 on its right
+        self.eta_eps *= self.gain(-self.mu_eps * self.v_eps * slope)  # (57), with the index t+1 on its right
         self.v_eps = self.memory_eps * self.v_eps - self.eta_eps * slope * (1.0 + self.memory_eps * self.v_eps)  # (58)
         self.scalar *= math.exp(-self.eta_eps * slope)  # (55)
 
@@ -717,7 +719,7 @@ class ReferenceAdaptiveILK(ReferenceSVMD):
         at_prediction = (self.loss, self.scalar, scores, y, self.Delta)
         slope = float(C * weight * gradient_of(*at_prediction) @ (v + self.v_b))
         by_sums, by_recurrence = (self.regularization * fv + slope for fv in (self.inner("alpha", "beta"), self.fv))
-        self.eta *= max(0.5, 1.0 - self.mu * (by_recurrence if self.dropped else by_sums))
+        self.eta *= self.gain(-self.mu * (by_recurrence if self.dropped else by_sums))
         self.step_history.append(self.eta)
 
         eta, shrink = self.eta, 1.0 / (1.0 + self.eta * self.regularization)

@@ -173,6 +173,16 @@ def client():
             yield client
 
 
+def reader(keys, y, of_all=False):
+    """What a worker calls: three chunks of the rows of its part, or of all rows."""
+    def read(part, parts):
+        rows = np.arange(len(keys)) if of_all else np.flatnonzero(part_of(keys, parts) == part)
+        for some in np.array_split(rows, 3):
+            yield X[some], None if y is None else y[some], keys[some]
+
+    return read
+
+
 @pytest.mark.filterwarnings("ignore")  # Dask's own
 class TestPartitionedBank:
     KEYS = [f"sensor {i}" for i in RNG.integers(0, 23, size=300)]
@@ -219,12 +229,7 @@ class TestPartitionedBank:
         """The same as if the rows had come from here; keys of another part, and labels that nobody has named, are refused."""
         for loss, y, classes in (("novelty", None, None), ("squared", TARGETS, None), ("hinge", LABELS, ["other", "same"])):
             numbers = np.arange(300) % 23
-
-            def read(part, parts):
-                mine = np.flatnonzero(part_of(numbers, parts) == part)
-                for rows in np.array_split(mine, 3):
-                    yield X[rows], None if y is None else y[rows], numbers[rows]
-
+            read = reader(numbers, y)
             many = PartitionedBank(Bank(3, loss, budget=6), client, parts=3)
             if classes:
                 with pytest.raises(ValueError, match="No labels are known"):
@@ -234,7 +239,7 @@ class TestPartitionedBank:
             assert (many.predict(X, keys=numbers) == one.predict(X, keys=numbers)).all()
             assert (many.progressive(X, y, keys=numbers) == one.progressive(X, y, keys=numbers)).all()
             with pytest.raises(ValueError, match="does not belong to part"):
-                many.learn_from(lambda part, parts: [(X, y, numbers)])
+                many.learn_from(reader(numbers, y, of_all=True))
             assert many.collect().t_.sum() == 600
 
     @each("loss, y", [("novelty", None), ("hinge", LABELS)])

@@ -16,7 +16,7 @@ from onlinekernels.model.combining import LeastSquares
 from onlinekernels.model.composite import flat, grown
 from onlinekernels.model.composition import Member, interval_factor, interval_factors
 from onlinekernels.selftuning.descent import minimize
-from onlinekernels.selftuning.evidence import Evidence, gradient_axes, whitening
+from onlinekernels.selftuning.evidence import Evidence, gradient_axes
 from onlinekernels.selftuning.features import Features
 
 RNG = np.random.default_rng(0)
@@ -110,16 +110,6 @@ def test_evidence_of_a_fading_process_is_that_of_the_posterior():
     variance = deviation**2 + noise
     expected = -0.5 * np.sum((y - mean) ** 2 / variance + np.log(2 * np.pi * variance))
     assert abs(-evidence(q)[0] - expected) < 1e-7
-
-
-def test_whitening():
-    for n in (1, 5, 48, 49, 130):
-        covariance = np.cov(np.random.default_rng(n).normal(size=(n, 3 * n))).reshape(n, n) + np.eye(n)
-        R, log = whitening(covariance)
-        assert np.allclose(R @ np.linalg.cholesky(covariance), np.eye(n), atol=1e-12) and not np.triu(R, 1).any()
-        assert log == pytest.approx(0.5 * np.linalg.slogdet(covariance)[1])
-    with pytest.raises(np.linalg.LinAlgError):
-        whitening(np.eye(130) - 0.1)
 
 
 def test_gradient_axes_find_a_rotation():

@@ -5,11 +5,12 @@
     python docs/benchmarks/frontdoor.py --effort low
     python docs/benchmarks/frontdoor.py --cost                 # microseconds per example against one SILK with 512 terms
 
-Classes: the first 20,000 rows in order, mistakes in percent, test then train; ECE is the expected calibration error (15 bins).
-Numbers: squared error over the variance, from the second row on, of the first 6000 rows, shuffled but for bike_hour; the series are
-predicted one step ahead from their last 8 values; then the coverage of 90 % intervals.  Novelty: area under the ROC curve
-of the decision values, and the rate of alerts for nu = 0.02.  A * marks a figure that misses its bar.  The data is that of
-``real_data.py``, and streams without a file are left out.  ``streams.py`` runs other libraries on the same rows.
+Classes: the first 20,000 rows in order, mistakes in percent, test then train; ECE is the expected calibration error
+(15 bins). Numbers: squared error over the variance, from the second row on, of the first 6000 rows, shuffled but for
+bike_hour; the series are predicted one step ahead from their last 8 values; then the coverage of 90 % intervals.
+Novelty: area under the ROC curve of the decision values, and the rate of alerts for nu = 0.02.  A * marks a figure
+that misses its bar.  The data is that of ``real_data.py``, and streams without a file are left out.  ``streams.py``
+runs other libraries on the same rows.
 """
 import argparse
 import os

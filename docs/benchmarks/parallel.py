@@ -1,17 +1,20 @@
-"""Past one process: a bank of a million keys on the workers of Dask, and functions learned on partitions that become one.
+"""Past one process: a bank of a million keys on the workers of Dask, and functions of partitions that become one.
 
     python docs/benchmarks/parallel.py             # a minute or two; needs dask and distributed
     python docs/benchmarks/parallel.py --quick     # fewer keys
 
-The bank: 4 features, a budget of 10, novelty; chunks of 200,000 rows whose keys are drawn from all. Microseconds of processor time for each row: of
-the process that sends rows ("client"), and of all workers together. "Rows per second" is what these allow if every process has a
-processor for itself: one over the larger of the client's time and a worker's share. Wall time is that of the machine as it is. "Here" sends rows from the client;
-"there" lets each worker make its own (`learn_from`), so that nothing travels.
+The bank: 4 features, a budget of 10, novelty; chunks of 200,000 rows whose keys are drawn from all. Microseconds of
+processor time for each row: of the process that sends rows ("client"), and of all workers together. "Rows per second"
+is what these allow if every process has a processor for itself: one over the larger of the client's time and a
+worker's share. Wall time is that of the machine as it is. "Here" sends rows from the client; "there" lets each worker
+make its own (`learn_from`), so that nothing travels.
 
-Partitions: four of them with 10,000 rows each, a function of two of eight features. `combine` averages the four functions; "stacked" learns a linear
-model of their four scores on 1,000 rows more. (`Stacking` itself begins with members that have learned nothing.) Accuracy is that
-of 10,000 rows which nobody has seen, seconds are those of the longest chain: the slowest partition, then what comes after it.
+Partitions: four of them with 10,000 rows each, a function of two of eight features. `combine` averages the four
+functions; "stacked" learns a linear model of their four scores on 1,000 rows more. (`Stacking` itself begins with
+members that have learned nothing.) Accuracy is that of 10,000 rows which nobody has seen, seconds are those of the
+longest chain: the slowest partition, then what comes after it.
 """
+
 import argparse
 import os
 import time
@@ -71,6 +74,7 @@ def on_workers(keys, workers):
 
     with LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
         with Client(cluster) as client:
+
             def worker_times():
                 return np.array(list(client.run(time.process_time).values()))
 
@@ -84,14 +88,28 @@ def on_workers(keys, workers):
             spent, took = time.process_time() - start, time.perf_counter() - wall
             there = (worker_times() - before).sum()
             total = ROUNDS * ROWS
-            line(f"{workers} workers, rows from here", 1e6 * spent / total, 1e6 * there / total, 1e6 * took / total, workers)
+            line(
+                f"{workers} workers, rows from here",
+                1e6 * spent / total,
+                1e6 * there / total,
+                1e6 * took / total,
+                workers,
+            )
 
-            reading = sum(client.gather([client.submit(time_to_make, keys, part, workers, pure=False) for part in range(workers)]))
+            reading = sum(
+                client.gather([client.submit(time_to_make, keys, part, workers, pure=False) for part in range(workers)])
+            )
             before, start, wall = worker_times(), time.process_time(), time.perf_counter()
             learned = many.learn_from(lambda part, parts: rows_of(keys, part, parts))
             spent, took = time.process_time() - start, time.perf_counter() - wall
             there = (worker_times() - before).sum() - reading
-            line(f"{workers} workers, rows from there", 1e6 * spent / learned, 1e6 * there / learned, 1e6 * took / learned, workers)
+            line(
+                f"{workers} workers, rows from there",
+                1e6 * spent / learned,
+                1e6 * there / learned,
+                1e6 * took / learned,
+                workers,
+            )
             return many
 
 

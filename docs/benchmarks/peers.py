@@ -4,12 +4,15 @@
     python docs/benchmarks/peers.py --quick                             # without 4096 supports of 784 features
     python docs/benchmarks/peers.py --page docs/reference/peers.md --picture docs/images/peers.png
 
-Peers that are not installed are left out with a note: scikit-learn, river, CapyMOA and vowpalwabbit (pip), kernlab (R), dlib (its C++ headers
-and a compiler). Microseconds are of processor time, of one thread but for Java's own; contestants in this process take turns, and medians are
-compared. Rows are normal numbers with random labels, so that nearly every example becomes a support; a budget of ours is full, and every example
-makes a term and drops one. The exit status is 1 if a bar of ours is missed: those of ``learning.py`` against bare products, and, of first order, to
-be faster than every peer that is not merely linear. Second order has no bar here, and neighbours are no kernel learners: they are there for scale.
+Peers that are not installed are left out with a note: scikit-learn, river, CapyMOA and vowpalwabbit (pip), kernlab
+(R), dlib (its C++ headers and a compiler). Microseconds are of processor time, of one thread but for Java's own;
+contestants in this process take turns, and medians are compared. Rows are normal numbers with random labels, so that
+nearly every example becomes a support; a budget of ours is full, and every example makes a term and drops one. The
+exit status is 1 if a bar of ours is missed: those of ``learning.py`` against bare products, and, of first order, to
+be faster than every peer that is not merely linear. Second order has no bar here, and neighbours are no kernel
+learners: they are there for scale.
 """
+
 import argparse
 import os
 import pickle
@@ -175,9 +178,14 @@ def river_models(supports, features):
         raise Missing("river: pip install river") from error
     X, y = rows(supports, features)
     dicts = [dict(enumerate(row)) for row in X.tolist()]
-    for name, note, model in (("river linear PA", "linear only", linear_model.PAClassifier()),
-                              ("river KNN", "neighbours among as many rows",
-                               neighbors.KNNClassifier(engine=neighbors.LazySearch(window_size=supports)))):
+    for name, note, model in (
+        ("river linear PA", "linear only", linear_model.PAClassifier()),
+        (
+            "river KNN",
+            "neighbours among as many rows",
+            neighbors.KNNClassifier(engine=neighbors.LazySearch(window_size=supports)),
+        ),
+    ):
         for x, label in zip(dicts[:supports], y[:supports].tolist()):
             model.learn_one(x, label)
 
@@ -217,7 +225,10 @@ def vowpal(supports, features):
     except ImportError as error:
         raise Missing("Vowpal Wabbit: pip install vowpalwabbit") from error
     X, y = rows(supports, features, supports + 256)
-    lines = [f"{label} | " + " ".join(f"{j}:{value:.6g}" for j, value in enumerate(x)) for x, label in zip(X.tolist(), y.tolist())]
+    lines = [
+        f"{label} | " + " ".join(f"{j}:{value:.6g}" for j, value in enumerate(x))
+        for x, label in zip(X.tolist(), y.tolist())
+    ]
     model = Workspace("--ksvm --kernel rbf --bandwidth 0.5 --l2 1 --reprocess 1 --quiet")
     examples = [model.example(line) for line in lines]
     for example in examples[:supports]:
@@ -284,8 +295,12 @@ def dlib():
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder) / "krls.cpp", Path(folder) / "krls"
         source.write_text(DLIB.replace("POINTS", str(POINTS)))
-        built = [subprocess.run([compiler, "-O3", "-DNDEBUG", str(source), "-o", str(program), *libraries], capture_output=True).returncode
-                 for libraries in (["-lpthread"], ["-ldlib", "-lblas", "-llapack", "-lpthread"])]  # without BLAS, or with the system's
+        built = [
+            subprocess.run(
+                [compiler, "-O3", "-DNDEBUG", str(source), "-o", str(program), *libraries], capture_output=True
+            ).returncode
+            for libraries in (["-lpthread"], ["-ldlib", "-lblas", "-llapack", "-lpthread"])
+        ]  # without BLAS, or with the system's
         if all(built):
             raise Missing("dlib: its headers, Debian's libdlib-dev")
         us, size = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.split()
@@ -346,7 +361,9 @@ def first_order(book, size, seconds):
     for name in ("matmul", "bare"):
         book.add("chunks", size, limit[name], us[name], kind="limit", bar=bar if against == name else None)
     book.add("chunks", size, "NORMA, exact", us["chunked"], kind="ours", memory=bytes_)
-    book.add("one", size, "S @ x, exp", us["bare one"], kind="limit", bar=ONE_BAR if supports == 512 else None, more=True)
+    book.add(
+        "one", size, "S @ x, exp", us["bare one"], kind="limit", bar=ONE_BAR if supports == 512 else None, more=True
+    )
     book.add("one", size, "NORMA.learn_one", us["learn_one"], kind="ours", memory=bytes_)
     book.add("predict", size, "np.matmul, exp, dot", us["bare"], kind="limit", bar=PREDICT_BAR)
     book.add("predict", size, "NORMA", us["predict"], kind="ours", memory=bytes_)
@@ -362,14 +379,17 @@ def first_order(book, size, seconds):
     if knn:
         book.add("one", size, "CapyMOA KNN", us["CapyMOA KNN"], note="neighbours among as many rows")
     if supports <= 1024:
-        for name, note, measure in (("Vowpal Wabbit --ksvm", "LASVM, no budget", vowpal), ("R kernlab onlearn", "NORMA", kernlab)):
+        for name, note, measure in (
+            ("Vowpal Wabbit --ksvm", "LASVM, no budget", vowpal),
+            ("R kernlab onlearn", "NORMA", kernlab),
+        ):
             found = book.try_to(measure, *size)
             if found is not None:
                 book.add("one", size, name, found, note=note)
 
 
 def novelty(book, size, seconds):
-    supports, features = size
+    supports = size[0]
     X, _ = rows(*size)
     model = SILK(NuNovelty(0.05), Gaussian(1.0), budget=supports)
     model.partial_fit(X)
@@ -380,7 +400,9 @@ def novelty(book, size, seconds):
     us = turns(runs, seconds)
     book.add("novelty", size, "SILK, nu novelty", us["ours"], kind="ours", memory=len(pickle.dumps(model)))
     if peer:
-        book.add("novelty", size, "scikit-learn Nystroem + SGDOneClassSVM", us["peer"], note="approximate", memory=peer[1])
+        book.add(
+            "novelty", size, "scikit-learn Nystroem + SGDOneClassSVM", us["peer"], note="approximate", memory=peer[1]
+        )
 
 
 def second_order(book, seconds):
@@ -405,7 +427,14 @@ def second_order(book, seconds):
     book.add("posterior", size, "KRLS.learn_one", us["ours"], kind="ours", memory=bytes_)
     book.add("uncertain", size, "KRLS", us["ours predict"], kind="ours", memory=bytes_)
     if peer:
-        book.add("posterior", size, "scikit-learn GaussianProcessRegressor", us["gp"], note="fitted to the last 150 rows", memory=peer[2])
+        book.add(
+            "posterior",
+            size,
+            "scikit-learn GaussianProcessRegressor",
+            us["gp"],
+            note="fitted to the last 150 rows",
+            memory=peer[2],
+        )
         book.add("uncertain", size, "scikit-learn GaussianProcessRegressor", us["gp predict"], memory=peer[2])
     found = book.try_to(dlib)
     if found:
@@ -429,22 +458,35 @@ def missed(book):
             if found > peer.bar:
                 what = f"{found:.1f} microseconds more than" if peer.more else f"{found:.2f} times"
                 yield f"{place}: ours takes {what} {peer.name}, and the bar is {peer.bar:g}"
-        if peer.kind == "peer" and peer.us < ours and peer.note != "linear only" and peer.table not in ("posterior", "uncertain"):
+        if (
+            peer.kind == "peer"
+            and peer.us < ours
+            and peer.note != "linear only"
+            and peer.table not in ("posterior", "uncertain")
+        ):
             yield f"{place}: {peer.name} takes {peer.us:.1f}, ours {ours:.1f} microseconds"
 
 
 def page(book, picture):
     yield "# Beside other libraries"
     yield ""
-    yield ("What an example costs here and elsewhere, in microseconds of processor time of one thread, each measured in the same run. "
-           "`docs/benchmarks/peers.py` writes this page; its docstring says how. \"Times ours\" above 1 means that we are faster.")
+    yield (
+        "Here you can look up what an example costs here and elsewhere, in microseconds of processor time of one "
+        "thread, each measured in the same run. "
+        "`docs/benchmarks/peers.py` writes this page; its docstring says how. "
+        '"Times ours" above 1 means that we are faster.'
+    )
     yield ""
     if picture:
         yield "![Microseconds per example, ours and peers](../images/peers.png)"
         yield ""
     for table, title in TITLES.items():
         for size in dict.fromkeys(peer.size for peer in book.peers if peer.table == table):
-            yield f"## {title}: {size[0]} supports, {size[1]} features" if table not in ("posterior", "uncertain") else f"## {title}"
+            yield (
+                f"## {title}: {size[0]} supports, {size[1]} features"
+                if table not in ("posterior", "uncertain")
+                else f"## {title}"
+            )
             yield ""
             yield "| | microseconds | times ours | pickled | |"
             yield "| --- | --- | --- | --- | --- |"
@@ -477,21 +519,37 @@ def draw(book, path):
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    groups = list(dict.fromkeys((peer.table, peer.size) for peer in book.peers if peer.table != "uncertain" and peer.size[0] < 4096))
-    figure, panels = plt.subplots(-(-len(groups) // 2), 2, figsize=(11, 1.6 * len(groups)), dpi=100, layout="constrained", squeeze=False)
+    groups = list(
+        dict.fromkeys(
+            (peer.table, peer.size) for peer in book.peers if peer.table != "uncertain" and peer.size[0] < 4096
+        )
+    )
+    figure, panels = plt.subplots(
+        -(-len(groups) // 2), 2, figsize=(11, 1.6 * len(groups)), dpi=100, layout="constrained", squeeze=False
+    )
     colours = {"ours": "#D55E00", "limit": "0.75", "peer": "#0072B2"}
     for axes, (table, size) in zip(panels.flat, groups):
-        some = sorted((peer for peer in book.peers if (peer.table, peer.size) == (table, size)), key=lambda peer: -peer.us)
-        bars = axes.barh([peer.name for peer in some], [peer.us for peer in some], color=[colours[peer.kind] for peer in some], height=0.7)
+        some = sorted(
+            (peer for peer in book.peers if (peer.table, peer.size) == (table, size)), key=lambda peer: -peer.us
+        )
+        bars = axes.barh(
+            [peer.name for peer in some],
+            [peer.us for peer in some],
+            color=[colours[peer.kind] for peer in some],
+            height=0.7,
+        )
         axes.bar_label(bars, [rounded(peer.us) for peer in some], padding=3, fontsize=8)
         axes.set_xscale("log")
         axes.set_xlim(min(peer.us for peer in some) / 3, max(peer.us for peer in some) * 6)
-        axes.set_title(f"{TITLES[table].split(':')[-1].strip().capitalize() if table == 'posterior' else TITLES[table]}, {size[0]} x {size[1]}", fontsize=9)
+        title = "Second order, one by one" if table == "posterior" else TITLES[table]
+        axes.set_title(f"{title}, {size[0]} x {size[1]}", fontsize=9)
         axes.tick_params(labelsize=8)
         axes.spines[["top", "right"]].set_visible(False)
-    for axes in list(panels.flat)[len(groups):]:
+    for axes in list(panels.flat)[len(groups) :]:
         axes.set_visible(False)
-    figure.supxlabel("microseconds of processor time per example (log scale); grey is the limit, orange is ours", fontsize=9)
+    figure.supxlabel(
+        "microseconds of processor time per example (log scale); grey is the limit, orange is ours", fontsize=9
+    )
     figure.savefig(path)
 
 

@@ -1,8 +1,9 @@
-"""Real data for the benchmarks: streams of classes, of numbers and of oddities, and how what is said of them is measured.
+"""Real data for the benchmarks: streams of classes, of numbers and of oddities.
 
-The files are in the folder ``data`` of the folder that the environment variable ONLINEKERNELS_SHARED names, or of ``shared`` beside
-the checkout; a stream whose file is missing raises FileNotFoundError.
+The files are in the folder ``data`` of the folder that the environment variable ONLINEKERNELS_SHARED names, or of
+``shared`` beside the checkout; a stream whose file is missing raises FileNotFoundError.
 """
+
 import os
 from pathlib import Path
 
@@ -13,12 +14,44 @@ ROWS = 20_000  # of a stream of classes, in order
 MNIST_ROWS = 5_000
 LAGS = 8  # values that predict the next one of a series
 
-CLASSES = ["elec2", "sea", "outdoor", "banana", "2cht", "moving_squares", "phishing", "usps", "chessboard", "nsl_kdd", "a9a", "mnist",
-           "imclef07d", "wipo_d"]
-NUMBERS = ["airfoil", "bike_hour", "california", "concrete", "kin8nm", "power_plant", "wine_red", "laser", "lorenz", "mackey_glass", "co2",
-           "sunspots"]
+CLASSES = [
+    "elec2",
+    "sea",
+    "outdoor",
+    "banana",
+    "2cht",
+    "moving_squares",
+    "phishing",
+    "usps",
+    "chessboard",
+    "nsl_kdd",
+    "a9a",
+    "mnist",
+    "imclef07d",
+    "wipo_d",
+]
+NUMBERS = [
+    "airfoil",
+    "bike_hour",
+    "california",
+    "concrete",
+    "kin8nm",
+    "power_plant",
+    "wine_red",
+    "laser",
+    "lorenz",
+    "mackey_glass",
+    "co2",
+    "sunspots",
+]
 NOVELTY = ["shuttle", "http", "skab", "nsl_attacks"]
-SERIES = {"laser": "santafe_laser", "lorenz": "lorenz", "mackey_glass": "mackey_glass_30", "co2": "co2", "sunspots": "sunspots"}
+SERIES = {
+    "laser": "santafe_laser",
+    "lorenz": "lorenz",
+    "mackey_glass": "mackey_glass_30",
+    "co2": "co2",
+    "sunspots": "sunspots",
+}
 # Streams that no member and no constant of the front door was chosen on
 HELD_OUT = {"mnist", "imclef07d", "wipo_d", "co2", "sunspots"}
 
@@ -42,7 +75,9 @@ def classes(name):
     if name in ("usps", "imclef07d", "wipo_d"):
         X = np.concatenate([file["X_train"], file["X_test"]]).reshape(-1, file["X_train"][0].size).astype(float)
         y = np.concatenate([file["y_train"], file["y_test"]])
-        return (X / 1000.0, y) if name == "usps" else shuffled(X, np.unique(y, return_inverse=True)[1])  # those are sorted by class
+        return (
+            (X / 1000.0, y) if name == "usps" else shuffled(X, np.unique(y, return_inverse=True)[1])
+        )  # those are sorted by class
     if name == "mnist":
         return file["X_train"][:MNIST_ROWS].reshape(MNIST_ROWS, -1) / 255.0, file["y_train"][:MNIST_ROWS].astype(int)
     return file["X"][:ROWS].astype(float), file["y"][:ROWS]
@@ -57,14 +92,16 @@ def shuffled(X, y):
 
 
 def chessboard(n=ROWS, seed=0):
-    """8 x 8 fields of 8 classes, neighbours differ; 500 rows in one field at a time, every fifth 500 all over the board."""
+    """8 x 8 fields of 8 classes, neighbours differ; 500 rows in one field at a time, every fifth 500 all over."""
     rng = np.random.default_rng(seed)
     board, parts = np.zeros((8, 8), dtype=int), []
     for i, j in np.ndindex(8, 8):
         beside = {board[i - 1, j] if i else -1, board[i, j - 1] if j else -1}
         board[i, j] = rng.choice([c for c in range(8) if c not in beside])
     for block in range(n // 500):
-        parts.append(rng.uniform(0, 8, (500, 2)) if block % 5 == 4 else rng.uniform(0, 1, (500, 2)) + rng.integers(0, 8, 2))
+        parts.append(
+            rng.uniform(0, 8, (500, 2)) if block % 5 == 4 else rng.uniform(0, 1, (500, 2)) + rng.integers(0, 8, 2)
+        )
     X = np.concatenate(parts)
     return X, board[tuple(np.minimum(X.astype(int), 7).T)]
 
@@ -75,7 +112,9 @@ def nsl(n=ROWS):
     rows = np.random.default_rng(0).permutation(len(file["num_train"]))[:n]
     words = file["cat_train"]
     columns = [words[rows, j][:, None] == np.unique(words[:, j]) for j in range(words.shape[1])]
-    return np.hstack([file["num_train"][rows].astype(float), *columns]).astype(float), (file["label_train"][rows] != "normal").astype(int)
+    return np.hstack([file["num_train"][rows].astype(float), *columns]).astype(float), (
+        file["label_train"][rows] != "normal"
+    ).astype(int)
 
 
 def a9a(n=ROWS):

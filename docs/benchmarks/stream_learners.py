@@ -1,16 +1,17 @@
 """The learners of ``streams.py``: ours, river's, CapyMOA's, scikit-learn's and FLAML's.
 
-A learner is prepared with a stream (X, y), which imports its library and builds a model, and gives a function `step(rows)` of a slice of
-rows: it predicts each of them before it learns it, and returns what it said. A library that is not installed raises ImportError; a
-learner that does not take such a stream raises `NotForThis`.
+A learner is prepared with a stream (X, y), which imports its library and builds a model, and gives a function
+`step(rows)` of a slice of rows: it predicts each of them before it learns it, and returns what it said. A library
+that is not installed raises ImportError; a learner that does not take such a stream raises `NotForThis`.
 """
+
 import tempfile
 import warnings
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
 
 import numpy as np
 
@@ -175,7 +176,7 @@ def capymoa(path, task="classes", **parameters):
 
 
 def autoclass_settings():
-    """The file of settings that AutoClass wants: MOA's own, out of its archive, without comments and with full names of classes."""
+    """The file of settings that AutoClass wants: MOA's own, out of its archive, with full names and no comments."""
     import capymoa as package
 
     with zipfile.ZipFile(Path(package.__file__).parent / "jar" / "moa.jar") as jar:
@@ -196,7 +197,14 @@ def halving_candidates():
     """What successive halving chooses from."""
     from capymoa import classifier
 
-    names = "HoeffdingAdaptiveTree", "KNN", "SAMkNN", "AdaptiveRandomForestClassifier", "StreamingRandomPatches", "LeveragingBagging"
+    names = (
+        "HoeffdingAdaptiveTree",
+        "KNN",
+        "SAMkNN",
+        "AdaptiveRandomForestClassifier",
+        "StreamingRandomPatches",
+        "LeveragingBagging",
+    )
 
     def of(name):
         kind = getattr(classifier, name)
@@ -209,7 +217,7 @@ def halving_candidates():
 
 
 def refitted(path, answer="predict", before=None, **parameters):
-    """A model of scikit-learn that is fitted to the last 5000 rows, every 1000 rows, and a few times before the first 1000."""
+    """A model of scikit-learn that is fitted to the last 5000 rows, every 1000 rows and a few times before."""
 
     def prepare(X, y):
         import importlib
@@ -220,7 +228,9 @@ def refitted(path, answer="predict", before=None, **parameters):
 
         def fit(end):
             part = slice(max(0, end - WINDOW), end)
-            state["model"] = None if before and len(set(y[part].tolist())) < 2 else kind(**parameters).fit(X[part], y[part])  # one class
+            state["model"] = (
+                None if before and len(set(y[part].tolist())) < 2 else kind(**parameters).fit(X[part], y[part])
+            )  # one class
 
         def say(begin, end):
             if state["model"] is not None:
@@ -253,7 +263,7 @@ def commonest(known):
 
 
 def so_far(y):
-    """Mean and deviation of the numbers before each; those of the first ten for the first ten, which is kind to the learner."""
+    """Mean and deviation of the numbers before each; for the first ten those of all ten, which is kind."""
     counts = np.arange(1, len(y) + 1)
     mean = np.cumsum(y) / counts
     deviation = np.sqrt(np.maximum(np.cumsum(y**2) / counts - mean**2, 0.0))
@@ -280,8 +290,12 @@ def autovw(task):
             target = (y - centre) / size
         space = {"interactions": AutoVW.AUTOMATIC, "learning_rate": loguniform(lower=2e-10, upper=1.0)}
         initial = {"interactions": set(), "learning_rate": 0.5}
-        model = AutoVW(max_live_model_num=5, search_space=space, init_config=initial, random_seed=1, min_resource_lease="auto")
-        spaces = "abcdefghijklmnopqrstuvwxyz"  # a namespace for each column, as far as there are letters: what interacts
+        model = AutoVW(
+            max_live_model_num=5, search_space=space, init_config=initial, random_seed=1, min_resource_lease="auto"
+        )
+        spaces = (
+            "abcdefghijklmnopqrstuvwxyz"  # a namespace for each column, as far as there are letters: what interacts
+        )
 
         def line(x, label):
             parts = {}
@@ -309,26 +323,48 @@ def autovw(task):
 FOREST = "forest.ARFClassifier"
 LEARNERS = {
     "classes": [
-        Learner("OnlineKernelClassifier, low", "onlinekernels", ours(lambda: OnlineKernelClassifier("low"), labels=True)),
+        Learner(
+            "OnlineKernelClassifier, low", "onlinekernels", ours(lambda: OnlineKernelClassifier("low"), labels=True)
+        ),
         Learner("OnlineKernelClassifier", "onlinekernels", ours(OnlineKernelClassifier, labels=True)),
-        Learner("OnlineKernelClassifier, high", "onlinekernels", ours(lambda: OnlineKernelClassifier("high"), labels=True)),
+        Learner(
+            "OnlineKernelClassifier, high", "onlinekernels", ours(lambda: OnlineKernelClassifier("high"), labels=True)
+        ),
         Learner("SILK", "onlinekernels", ours(lambda: SILK("multiclass_hinge", scale=True), labels=True)),
         Learner("KRLS", "onlinekernels", ours(lambda: KRLS("multiclass_squared", scale=True), labels=True)),
         Learner("forest of 10", "CapyMOA", capymoa("classifier.AdaptiveRandomForestClassifier", ensemble_size=10)),
         Learner("forest of 30", "CapyMOA", capymoa("classifier.AdaptiveRandomForestClassifier", ensemble_size=30)),
         Learner("random patches, 10", "CapyMOA", capymoa("classifier.StreamingRandomPatches", ensemble_size=10)),
-        Learner("SAM-KNN", "CapyMOA", capymoa("classifier.SAMkNN"), scaled=True),
+        Learner("SAM-KNN", "CapyMOA", capymoa("classifier.SAMkNN")),
+        Learner("SAM-KNN, scaled", "CapyMOA", capymoa("classifier.SAMkNN"), scaled=True),
         Learner("KNN", "CapyMOA", capymoa("classifier.KNN"), scaled=True),
         Learner("leveraging bagging", "CapyMOA", capymoa("classifier.LeveragingBagging", ensemble_size=10)),
-        Learner("AutoClass", "CapyMOA", capymoa("automl.AutoClass", configuration_json=autoclass_settings,
-                                                    base_classifiers=autoclass_candidates), scaled=True),
-        Learner("successive halving", "CapyMOA", capymoa("automl.SuccessiveHalvingClassifier", base_classifiers=halving_candidates), scaled=True),
-        Learner("logistic regression", "river", river(behind_scaler(one_against_rest(of_river("linear_model.LogisticRegression"))))),
+        Learner(
+            "AutoClass",
+            "CapyMOA",
+            capymoa("automl.AutoClass", configuration_json=autoclass_settings, base_classifiers=autoclass_candidates),
+            scaled=True,
+        ),
+        Learner(
+            "successive halving",
+            "CapyMOA",
+            capymoa("automl.SuccessiveHalvingClassifier", base_classifiers=halving_candidates),
+            scaled=True,
+        ),
+        Learner(
+            "logistic regression",
+            "river",
+            river(behind_scaler(one_against_rest(of_river("linear_model.LogisticRegression")))),
+        ),
         Learner("linear PA", "river", river(behind_scaler(one_against_rest(of_river("linear_model.PAClassifier"))))),
         Learner("Hoeffding adaptive tree", "river", river(of_river("tree.HoeffdingAdaptiveTreeClassifier", seed=1))),
         Learner("KNN", "river", river(behind_scaler(of_river("neighbors.KNNClassifier")))),
         Learner("forest of 10", "river", river(of_river(FOREST, n_models=10, seed=1))),
-        Learner("boosting, refitted", "scikit-learn", refitted("ensemble.HistGradientBoostingClassifier", before=commonest, random_state=0)),
+        Learner(
+            "boosting, refitted",
+            "scikit-learn",
+            refitted("ensemble.HistGradientBoostingClassifier", before=commonest, random_state=0),
+        ),
         Learner("AutoVW", "FLAML", autovw("classes"), scaled=True),
     ],
     "numbers": [
@@ -337,26 +373,51 @@ LEARNERS = {
         Learner("OnlineKernelRegressor, high", "onlinekernels", ours(lambda: OnlineKernelRegressor("high"))),
         Learner("SILK", "onlinekernels", ours(lambda: SILK("squared", scale=True, scale_target=True))),
         Learner("KRLS", "onlinekernels", ours(lambda: KRLS("squared", scale=True, scale_target=True))),
-        Learner("forest of 10", "CapyMOA", capymoa("regressor.AdaptiveRandomForestRegressor", "numbers", ensemble_size=10)),
-        Learner("forest of 30", "CapyMOA", capymoa("regressor.AdaptiveRandomForestRegressor", "numbers", ensemble_size=30)),
+        Learner(
+            "forest of 10", "CapyMOA", capymoa("regressor.AdaptiveRandomForestRegressor", "numbers", ensemble_size=10)
+        ),
+        Learner(
+            "forest of 30", "CapyMOA", capymoa("regressor.AdaptiveRandomForestRegressor", "numbers", ensemble_size=30)
+        ),
         Learner("SOKNL, 10", "CapyMOA", capymoa("regressor.SOKNL", "numbers", ensemble_size=10)),
         Learner("KNN", "CapyMOA", capymoa("regressor.KNNRegressor", "numbers"), scaled=True),
-        Learner("linear regression", "river", river(behind_scaler(target_scaled(of_river("linear_model.LinearRegression"))))),
+        Learner(
+            "linear regression", "river", river(behind_scaler(target_scaled(of_river("linear_model.LinearRegression"))))
+        ),
         Learner("KNN", "river", river(behind_scaler(of_river("neighbors.KNNRegressor")))),
         Learner("forest of 10", "river", river(behind_scaler(of_river("forest.ARFRegressor", n_models=10, seed=1)))),
-        Learner("boosting, refitted", "scikit-learn", refitted("ensemble.HistGradientBoostingRegressor", before=np.mean, random_state=0)),
+        Learner(
+            "boosting, refitted",
+            "scikit-learn",
+            refitted("ensemble.HistGradientBoostingRegressor", before=np.mean, random_state=0),
+        ),
         Learner("AutoVW", "FLAML", autovw("numbers"), scaled=True),
     ],
     "novelty": [
-        Learner("OnlineKernelDetector, low", "onlinekernels", ours(lambda: OnlineKernelDetector(effort="low"), targets=False)),
+        Learner(
+            "OnlineKernelDetector, low",
+            "onlinekernels",
+            ours(lambda: OnlineKernelDetector(effort="low"), targets=False),
+        ),
         Learner("OnlineKernelDetector", "onlinekernels", ours(OnlineKernelDetector, targets=False)),
-        Learner("OnlineKernelDetector, high", "onlinekernels", ours(lambda: OnlineKernelDetector(effort="high"), targets=False)),
+        Learner(
+            "OnlineKernelDetector, high",
+            "onlinekernels",
+            ours(lambda: OnlineKernelDetector(effort="high"), targets=False),
+        ),
         Learner("SILK", "onlinekernels", ours(lambda: SILK("nunovelty", scale=True), targets=False)),
-        Learner("half-space trees", "river",
-                river(behind_scaler(of_river("anomaly.HalfSpaceTrees", seed=1), "MinMaxScaler"), "score_one", sign=-1)),
+        Learner(
+            "half-space trees",
+            "river",
+            river(behind_scaler(of_river("anomaly.HalfSpaceTrees", seed=1), "MinMaxScaler"), "score_one", sign=-1),
+        ),
         Learner("half-space trees", "CapyMOA", capymoa("anomaly.HalfSpaceTrees", "novelty")),
         Learner("LODA", "CapyMOA", capymoa("anomaly.Loda", "novelty")),
         Learner("online isolation forest", "CapyMOA", capymoa("anomaly.OnlineIsolationForest", "novelty")),
-        Learner("isolation forest, refitted", "scikit-learn", refitted("ensemble.IsolationForest", "score_samples", random_state=0)),
+        Learner(
+            "isolation forest, refitted",
+            "scikit-learn",
+            refitted("ensemble.IsolationForest", "score_samples", random_state=0),
+        ),
     ],
 }

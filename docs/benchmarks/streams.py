@@ -1,22 +1,25 @@
 """Real streams, nothing tuned, test then train: error and processor time per example, beside other libraries.
 
-    python docs/benchmarks/streams.py                          # everything that is installed and not yet known; an hour or two
+    python docs/benchmarks/streams.py                     # all that is installed and not yet known; an hour or two
     python docs/benchmarks/streams.py --streams elec2 airfoil --libraries onlinekernels river
     python docs/benchmarks/streams.py --again onlinekernels    # measure ours anew
     python docs/benchmarks/streams.py --show --markdown docs/reference/real-streams.md --picture docs/images/streams.png
 
-The streams are those of ``real_data.py``: the first 20,000 rows in order of streams of classes (5,000 of mnist), the first 6,000 of
-numbers, all rows of detectors'. The learners are those of ``stream_learners.py``, with their libraries' defaults but for
-the number of trees. Peers that depend on units (neighbours, AutoVW, AutoML) get rows scaled by the rows so far, which is not timed; river's linear models
-and neighbours stand behind river's scalers; trees and ours get the rows as they are. A library that is not installed is left out, with a note. ``--show``
-runs nothing, and shows what is known.
+The streams are those of ``real_data.py``: the first 20,000 rows in order of streams of classes (5,000 of mnist), the
+first 6,000 of numbers, all rows of detectors'. The learners are those of ``stream_learners.py``, with their
+libraries' defaults but for the number of trees. Peers that depend on units (neighbours, AutoVW, AutoML) get rows
+scaled by the rows so far, which is not timed, SAM-KNN also as they are; river's linear models and neighbours stand
+behind river's scalers; trees and ours get the rows as they are. A library that is not installed is left out, with a
+note. ``--show`` runs nothing, and shows what is known.
 
-Errors: mistakes in percent; squared error over the variance, from the second row on; one minus the area under the ROC curve. Time is
-processor time of the whole process, so threads of the Java runtime count, its compiler and its collector of garbage among them; its
-start, imports and data do not. CapyMOA runs row by row from Python, which is about 17 microseconds of each of its rows; river row by row; ours
-in chunks of 500, which is what row by row gives. Each pair of stream and learner has a process of its own, and stops after --limit
-seconds: then its figures are of fewer rows, and marked. Results are kept in a file outside of the checkout.
+Errors: mistakes in percent; squared error over the variance, from the second row on; one minus the area under the ROC
+curve. Time is processor time of the whole process, so threads of the Java runtime count, its compiler and its
+collector of garbage among them; its start, imports and data do not. CapyMOA runs row by row from Python, which is
+about 17 microseconds of each of its rows; river row by row; ours in chunks of 500, which is what row by row gives.
+Each pair of stream and learner has a process of its own, and stops after --limit seconds: then its figures are of
+fewer rows, and marked. Results are kept in a file outside of the checkout.
 """
+
 import argparse
 import json
 import os
@@ -36,9 +39,19 @@ STREAMS = {"classes": real_data.CLASSES, "numbers": real_data.NUMBERS, "novelty"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "onlinekernels" / "streams.json"
 CHUNK = 500
 WORST = 10.0  # times the error of a constant: what diverges counts as no more
-UNITS = {"classes": "Mistakes in %", "numbers": "Squared error over the variance", "novelty": "One minus the area under the ROC curve"}
+UNITS = {
+    "classes": "Mistakes in %",
+    "numbers": "Squared error over the variance",
+    "novelty": "One minus the area under the ROC curve",
+}
 TITLES = {"classes": "Classes", "numbers": "Numbers", "novelty": "Novelty"}
-COLOURS = {"onlinekernels": "#D55E00", "CapyMOA": "#0072B2", "river": "#009E73", "scikit-learn": "#CC79A7", "FLAML": "#777777"}
+COLOURS = {
+    "onlinekernels": "#D55E00",
+    "CapyMOA": "#0072B2",
+    "river": "#009E73",
+    "scikit-learn": "#CC79A7",
+    "FLAML": "#777777",
+}
 MARKERS = {"onlinekernels": "o", "CapyMOA": "s", "river": "^", "scikit-learn": "D", "FLAML": "v"}
 
 
@@ -95,7 +108,9 @@ def key(task, stream, learner):
 def pairs(options):
     for task in options.tasks:
         for learner in LEARNERS[task]:
-            if options.libraries and learner.library not in options.libraries or options.learners and learner.name not in options.learners:
+            if (options.libraries and learner.library not in options.libraries) or (
+                options.learners and learner.name not in options.learners
+            ):
                 continue
             for stream in STREAMS[task]:
                 if not options.streams or stream in options.streams:
@@ -112,8 +127,9 @@ def run(options):
         results, name = known(options.cache), key(task, stream, learner)
         if name in results and learner.library not in options.again and "skipped" not in results[name]:
             continue
-        command = [sys.executable, __file__, "--limit", str(options.limit), "--child", task, stream, learner.library, learner.name]
-        process = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        pair = [task, stream, learner.library, learner.name]
+        command = [sys.executable, __file__, "--limit", str(options.limit), "--child", *pair]
+        process = subprocess.run(command, capture_output=True, text=True, errors="replace")
         lines = process.stdout.strip().splitlines()
         result = json.loads(lines[-1]) if lines else {"failed": process.stderr.strip()[-200:]}
         results = known(options.cache) | {name: result}
@@ -132,14 +148,18 @@ def found(results, task, learner):
 
 
 def shown(results, task):
-    """{learner: {stream: result}} of those that have run on at least half of the streams, and the streams that all of them have."""
+    """{learner: {stream: result}} of those that ran, and the streams that all have who ran on most of them."""
     ran = {learner: found(results, task, learner) for learner in LEARNERS[task]}
-    ran = {learner: some for learner, some in ran.items() if 2 * len(some) >= len(STREAMS[task])}
-    return ran, [stream for stream in STREAMS[task] if ran and all(stream in some for some in ran.values())]
+    ran = {learner: some for learner, some in ran.items() if some}
+    most = max(map(len, ran.values()), default=0)
+    counted = [some for some in ran.values() if 3 * len(some) >= 2 * most]
+    return ran, [stream for stream in STREAMS[task] if counted and all(stream in some for some in counted)]
 
 
 def means(some, streams):
-    """Geometric means over streams of the error as a part of the best constant's, and of microseconds."""
+    """Geometric means over streams of error over the best constant's, and of microseconds; None if one misses."""
+    if not all(stream in some for stream in streams):
+        return None
     return tuple(
         float(np.exp(np.mean(np.log([of(some[stream]) for stream in streams]))))
         for of in (lambda one: min(max(one["error"], 1e-6) / one["constant"], WORST), lambda one: one["us"])
@@ -169,7 +189,9 @@ def rows_of(results, task, columns, content, mean):
     yield "| --- " * (len(names) + 2) + "|"
     ran, streams = shown(results, task)
     for learner, some in ran.items():
-        yield f"| {titled(learner)} | {mean(means(some, streams))} | " + " | ".join(content(some.get(stream)) for stream in columns) + " |"
+        both = means(some, streams)
+        cells = [titled(learner), "" if both is None else mean(both), *(content(some.get(name)) for name in columns)]
+        yield f"| {' | '.join(cells)} |"
 
 
 def tables(results, task):
@@ -185,7 +207,9 @@ def tables(results, task):
     yield ""
     yield "Microseconds per example:"
     yield ""
-    yield from rows_of(results, task, columns, lambda one: "" if one is None else f"{one['us']:.0f}", lambda both: f"{both[1]:.0f}")
+    yield from rows_of(
+        results, task, columns, lambda one: "" if one is None else f"{one['us']:.0f}", lambda both: f"{both[1]:.0f}"
+    )
     yield ""
     if len(streams) < len(columns):
         yield f"Means are over {', '.join(stream.replace('_', ' ') for stream in streams)}."
@@ -195,17 +219,25 @@ def tables(results, task):
 def page(results, picture):
     yield "# Real streams, beside other libraries"
     yield ""
-    yield ("Test then train, nothing tuned: error and processor time per example of our models, of CapyMOA's, river's and FLAML's, and of scikit-learn's "
-           "boosting, fitted again every 1,000 rows to the last 5,000. `docs/benchmarks/streams.py` writes this page; its docstring says how everything is measured.")
+    yield (
+        "Here you can look up what to expect of a stream learner before you choose one: error and processor time per "
+        "example, test then train, nothing tuned, of our models, of CapyMOA's, river's and FLAML's, and of "
+        "scikit-learn's boosting, fitted again every 1,000 rows to the last 5,000. "
+        "`docs/benchmarks/streams.py` writes this page; its "
+        "docstring says how everything is measured."
+    )
     yield ""
     if picture:
         yield "![Error against cost, a panel for each task](../images/streams.png)"
         yield ""
     for task in LEARNERS:
         yield from tables(results, task)
-    yield ("*Mean* is the geometric mean over the streams that all have; of errors as a part of what the best constant would have (the most frequent class, the "
-           "mean, chance), of which no one counts for more than 10. † Stopped for its time: fewer rows. ‡ No member and no constant of ours was chosen on it; on most of the others they "
-           "were, so expect a little less elsewhere.")
+    yield (
+        "*Mean* is the geometric mean over the streams that all have; of errors as a part of what the best "
+        "constant would have (the most frequent class, the mean, chance), of which no one counts for more than 10. "
+        "† Stopped for its time: fewer rows. ‡ No member and no constant of ours was chosen on it; on most of the "
+        "others they were, so expect a little less elsewhere."
+    )
     yield ""
     yield from notes(results)
 
@@ -213,13 +245,23 @@ def page(results, picture):
 def notes(results):
     fewer = {name: one for name, one in results.items() if one.get("rows", 0) < one.get("of", 0)}
     if fewer:
-        yield "Rows of those that were stopped: " + "; ".join(
-            f"{' '.join(name.split('/')[2:])} on {name.split('/')[1]} {one['rows']}" for name, one in sorted(fewer.items())) + "."
+        yield (
+            "Rows of those that were stopped: "
+            + "; ".join(
+                f"{' '.join(name.split('/')[2:])} on {name.split('/')[1]} {one['rows']}"
+                for name, one in sorted(fewer.items())
+            )
+            + "."
+        )
         yield ""
     for word in ("failed", "skipped"):
         those = {name: one[word] for name, one in results.items() if word in one}
         if those:
-            yield f"{word.capitalize()}: " + "; ".join(f"{' '.join(name.split('/')[1:])} ({reason})" for name, reason in sorted(those.items())) + "."
+            yield (
+                f"{word.capitalize()}: "
+                + "; ".join(f"{' '.join(name.split('/')[1:])} ({reason})" for name, reason in sorted(those.items()))
+                + "."
+            )
             yield ""
 
 
@@ -239,13 +281,21 @@ def draw(results, path):
 
     picture, panels = plt.subplots(1, 3, figsize=(14, 5.2), dpi=110, layout="constrained")
     for axes, task in zip(panels, LEARNERS):
-        ran, streams = shown(results, task)
-        points = {learner: means(some, streams) for learner, some in ran.items()} if streams else {}
+        points, streams = placed(results, task), shown(results, task)[1]
         axes.set(xscale="log", yscale="log", xlabel="microseconds of processor time per example")
         for learner, (error, cost) in points.items():
             ours = learner.library == "onlinekernels"
-            axes.plot(cost, error, MARKERS[learner.library], color=COLOURS[learner.library], markersize=8 if ours else 6, zorder=3 if ours else 2)
-        own = sorted((cost, error) for learner, (error, cost) in points.items() if learner.name.startswith("OnlineKernel"))
+            axes.plot(
+                cost,
+                error,
+                MARKERS[learner.library],
+                color=COLOURS[learner.library],
+                markersize=8 if ours else 6,
+                zorder=3 if ours else 2,
+            )
+        own = sorted(
+            (cost, error) for learner, (error, cost) in points.items() if learner.name.startswith("OnlineKernel")
+        )
         if own:
             axes.plot(*zip(*own), color=COLOURS["onlinekernels"], linewidth=1.2, alpha=0.4, zorder=1)
         axes.set_title(f"{TITLES[task]}, {len(streams)} streams", fontsize=11)
@@ -253,14 +303,21 @@ def draw(results, path):
         axes.spines[["top", "right"]].set_visible(False)
         plain_ticks(axes)
     panels[0].set_ylabel("error, as a part of the best constant's (geometric mean)")
-    handles = [plt.Line2D([], [], linestyle="", marker=MARKERS[name], color=COLOURS[name], label=name) for name in COLOURS]
+    handles = [
+        plt.Line2D([], [], linestyle="", marker=MARKERS[name], color=COLOURS[name], label=name) for name in COLOURS
+    ]
     picture.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=10)
     picture.draw_without_rendering()
     for axes, task in zip(panels, LEARNERS):
-        ran, streams = shown(results, task)
-        if streams:
-            name_points(axes, {learner: means(some, streams) for learner, some in ran.items()})
+        name_points(axes, placed(results, task))
     picture.savefig(path)
+
+
+def placed(results, task):
+    """{learner: (error, cost)} of those that have a mean."""
+    ran, streams = shown(results, task)
+    points = {learner: means(some, streams) for learner, some in ran.items()} if streams else {}
+    return {learner: point for learner, point in points.items() if point is not None}
 
 
 def plain_ticks(axes):
@@ -283,8 +340,16 @@ def name_points(axes, points):
         text = axes.text(0, 0, short(learner), fontsize=8, color=COLOURS[learner.library], transform=None)
         box = text.get_window_extent()
         width, height = box.width, box.height
-        spots = [(x + 7, y - height / 2), (x - 7 - width, y - height / 2), (x - width / 2, y + 7), (x - width / 2, y - 9 - height),
-                 (x + 6, y + 4), (x + 6, y - 4 - height), (x - 6 - width, y + 4), (x - 6 - width, y - 4 - height)]
+        spots = [
+            (x + 10, y - height / 2),
+            (x - 10 - width, y - height / 2),
+            (x - width / 2, y + 7),
+            (x - width / 2, y - 9 - height),
+            (x + 6, y + 4),
+            (x + 6, y - 4 - height),
+            (x - 6 - width, y + 4),
+            (x - 6 - width, y - 4 - height),
+        ]
         left, bottom = min(spots, key=lambda spot: covered((*spot, spot[0] + width, spot[1] + height), taken, frame))
         taken.append((left, bottom, left + width, bottom + height))
         text.set_position((left, bottom))
@@ -293,10 +358,18 @@ def name_points(axes, points):
 
 def covered(box, taken, frame):
     """How much of other boxes, and of the outside, a box covers."""
-    def overlap(other):
-        return max(0.0, min(box[2], other[2]) - max(box[0], other[0])) * max(0.0, min(box[3], other[3]) - max(box[1], other[1]))
 
-    outside = max(0.0, frame.x0 - box[0]) + max(0.0, box[2] - frame.x1) + max(0.0, frame.y0 - box[1]) + max(0.0, box[3] - frame.y1)
+    def overlap(other):
+        return max(0.0, min(box[2], other[2]) - max(box[0], other[0])) * max(
+            0.0, min(box[3], other[3]) - max(box[1], other[1])
+        )
+
+    outside = (
+        max(0.0, frame.x0 - box[0])
+        + max(0.0, box[2] - frame.x1)
+        + max(0.0, frame.y0 - box[1])
+        + max(0.0, box[3] - frame.y1)
+    )
     return sum(map(overlap, taken)) + 100 * outside
 
 
@@ -315,8 +388,12 @@ def main():
     parser.add_argument("--streams", nargs="+", default=[])
     parser.add_argument("--libraries", nargs="+", default=[], help=", ".join(COLOURS))
     parser.add_argument("--learners", nargs="+", default=[], help="their names in the tables")
-    parser.add_argument("--again", nargs="+", default=[], metavar="LIBRARY", help="measure what is known of these once more")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds of processor time for a stream and a learner")
+    parser.add_argument(
+        "--again", nargs="+", default=[], metavar="LIBRARY", help="measure what is known of these once more"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=60.0, help="seconds of processor time for a stream and a learner"
+    )
     parser.add_argument("--cache", type=Path, default=CACHE, help="where results are kept")
     parser.add_argument("--show", action="store_true", help="run nothing")
     parser.add_argument("--markdown", type=Path, help="write the tables there as well")

@@ -4,8 +4,8 @@
     python docs/benchmarks/tuned.py --quick         # 2,000 rows
     python docs/benchmarks/tuned.py --scaling       # ways to scale instead: by the first rows, or by all so far
 
-The data is that of ``real_data.py``.  A stream whose file is missing is left out, and so are the rows of scikit-learn where it is not
-installed.  ``streams.py`` has other libraries, and the models that need no tuning.
+The data is that of ``real_data.py``.  A stream whose file is missing is left out, and so are the rows of scikit-learn
+where it is not installed.  ``streams.py`` has other libraries, and the models that need no tuning.
 
 Everyone gets the same rows in the same order: scaled by the mean and deviation of the rows so far (`RunningScaler`,
 not timed).  Each row is predicted, then learned.  scikit-learn gets Nystroem features of the first 500 rows, and learns

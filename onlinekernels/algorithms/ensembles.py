@@ -14,13 +14,26 @@ from onlinekernels.validation.parameters import check_fraction
 __all__ = ["Hedge", "Stacking"]
 
 SHORT, SHARE = 0.998, 1e-3
-CLASS_PRIORS, NUMBER_PRIORS = (0.3, 3.0), (3.0, 30.0)
 LOSSES = {"classes": MulticlassSquared, "numbers": Squared}
 
 
-def stack_settings(memory, priors):
-    """(memory, prior) of fits that run side by side: with this memory and one four times as long, and with each prior."""
-    return [(kept, prior) for kept in (memory, 1.0 - 0.25 * (1.0 - memory)) for prior in priors]
+def class_settings(memory):
+    """(memory, prior) of fits that run side by side: with this memory, and others 4 and 20 times as long, where little changes.
+
+    The priors were chosen on the streams that docs/frontdoor.md names.
+    """
+    longer, longest = (1.0 - (1.0 - memory) / times for times in (4.0, 20.0))
+    return [(memory, 0.3), (longer, 0.3), (longer, 3.0), (longest, 30.0)]
+
+
+def number_settings(memory):
+    """The same for numbers: with this memory and one four times as long, each with a weak and a strong prior."""
+    return [(kept, prior) for kept in (memory, 1.0 - 0.25 * (1.0 - memory)) for prior in (3.0, 30.0)]
+
+
+def class_stack(n, memory):
+    """The combiner of so many members for classes. Its first and last fit hear log odds, which is what rare classes need."""
+    return NewtonStack(n, class_settings(memory), SHARE, odds=[True, False, False, True])
 
 
 class EnsembleLearner(OnlineComposite):
@@ -176,10 +189,9 @@ class _OfMembers(EnsembleLearner):
 
     def _begin(self, settings, n_features, targets):
         members = {name: Voice(fresh(model)) for name, model in settings["members"].items()}
-        loss = NuNovelty(settings["nu"]) if settings["nu"] else None
-        task = "novelty" if loss is not None else "classes" if targets == 0 else "numbers"
-        combiner = AveragedRanks(len(members)) if task == "novelty" else self._combiner(settings, len(members), targets)
-        return Ensemble(members, task, targets, combiner, nu=settings["nu"])
+        if settings["nu"]:
+            return Ensemble(members, "novelty", targets, AveragedRanks(len(members), nu=settings["nu"]))
+        return Ensemble(members, "numbers" if targets else "classes", targets, self._combiner(settings, len(members), targets))
 
     def _settings(self):
         validation.check_count(self, "n_jobs")
@@ -222,8 +234,8 @@ class Stacking(_OfMembers):
 
     Members learn for themselves. Classes: their scores F, cut to [-1, 1], give p = softmax(sum_i w_i F_i), and w follows the log
     loss by online Newton steps that leak back to equal weights. Numbers: least squares on how members differ from their
-    mean, which leak in the same way. Four settings, with this memory and one four times as long, and a weak and a strong prior, run side by side and
-    are mixed by Bayes' rule. Novelty: logarithms of the ranks of the members' scores, averaged.
+    mean, which leak in the same way. Four settings, with this memory and longer ones (4 times; for classes also 20 times) and weak and strong
+    priors, run side by side and are mixed by Bayes' rule. Novelty: logarithms of the ranks of the members' scores, averaged.
 
     Members that fail, because they diverge or are refused a row, are put to sleep with a warning, and the ensemble goes on.
     Results do not depend on how a stream is cut into calls.
@@ -270,8 +282,8 @@ class Stacking(_OfMembers):
 
     def _combiner(self, settings, n, targets):
         if targets:
-            return SquaresStack(n, targets, stack_settings(settings["memory"], NUMBER_PRIORS), SHARE)
-        return NewtonStack(n, stack_settings(settings["memory"], CLASS_PRIORS), SHARE)
+            return SquaresStack(n, targets, number_settings(settings["memory"]), SHARE)
+        return class_stack(n, settings["memory"])
 
 
 class Hedge(_OfMembers):
@@ -293,6 +305,10 @@ class Hedge(_OfMembers):
         How fast weights follow losses; positive. None is 2 for classes, 0.5 for numbers.
     share : float
         In (0, 1).
+    votes : bool
+        For classes: what counts is which label a member says, not how loudly. Losses are then mistakes, and the ensemble makes few
+        more than twice as many as its best member (Littlestone and Warmuth 1994, "The weighted majority algorithm"); see
+        `onlinekernels.bounds.majority_mistakes`.
     {class_weight}
     {encode}
     {n_jobs}
@@ -317,10 +333,11 @@ class Hedge(_OfMembers):
     True
     """
 
-    def __init__(self, members, *, rate=None, share=SHARE, class_weight=None, encode=False, n_jobs=1, epochs=1):
+    def __init__(self, members, *, rate=None, share=SHARE, votes=False, class_weight=None, encode=False, n_jobs=1, epochs=1):
         self.members = members
         self.rate = rate
         self.share = share
+        self.votes = votes
         self.class_weight = class_weight
         self.encode = encode
         self.n_jobs = n_jobs
@@ -330,13 +347,16 @@ class Hedge(_OfMembers):
         if self._own_loss().task == "novelty":
             raise ValueError("Hedge weighs members by their losses, and detectors are told nothing to lose by. Stacking averages "
                              "their ranks.")
-        return {"rate": validation.check_positive.or_none(self, "rate"), "share": check_fraction(self, "share")}
+        if validation.check_flag(self, "votes") and self._own_loss().task == "regression":
+            raise ValueError("votes=True is for members that say a class, and these say numbers.")
+        return {"rate": validation.check_positive.or_none(self, "rate"), "share": check_fraction(self, "share"),
+                "votes": bool(self.votes)}
 
     def _combiner(self, settings, n, targets):
         rate = settings["rate"]
         if rate is None:
             rate = 0.5 if targets else 2.0
-        return ExponentialWeights(n, targets, rate, settings["share"])
+        return ExponentialWeights(n, targets, rate, settings["share"], settings["votes"])
 
     @learned
     def loss_(self, state):

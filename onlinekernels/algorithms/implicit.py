@@ -1,5 +1,6 @@
 """Implicit updates: ILK and SILK (I), and the passive-aggressive family."""
 from onlinekernels._core.rules import implicit, margins, metadescent
+from onlinekernels.algorithms.doubling import RATE, self_tuned
 from onlinekernels.model import defaults
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
@@ -83,10 +84,11 @@ class Implicit(Rule):
             raise ValueError("step=MetaDescent needs exact=False here: the exact step over all labels has no trace.")
         if isinstance(loss, MulticlassSquared) or not loss.is_compiled():
             raise ValueError(f"step=MetaDescent does not adapt implicit steps of {loss!r}; it does with NORMA.")
-        if self.step.offset_meta_rate is not None or self.step.offset_memory is not None:
+        own = (self.step.offset_rate, self.step.offset_meta_rate, self.step.offset_memory)
+        if any(value is not None for value in own):
             raise ValueError(
-                "offset_meta_rate and offset_memory of MetaDescent are for explicit steps: in an implicit step, offsets "
-                "share the step of f. Leave both at None."
+                "offset_rate, offset_meta_rate and offset_memory of MetaDescent are for explicit steps: in an implicit step, "
+                "offsets share the step of f. Leave them at None."
             )
 
     @property
@@ -223,6 +225,42 @@ class ILK(OnlineLearner):
         self.scale_target = scale_target
         self.encode = encode
         self.epochs = epochs
+
+    @classmethod
+    def self_tuning(cls, kernel=None, *, radius=1.0, examples=100_000, rate=RATE, budget=None):
+        """ILK that need not be told how much the world moves: as `NORMA.self_tuning`, with the same bound.
+
+        What I's theorem 2, corrected, prescribes (`bounds.tune_ilk_mistakes`) is, but for the scale of f, the margin 1, the step 1,
+        lambda = z and the penalty (1 + z) / X^2 with z = sqrt(D2 / T) / B: then every mistake gets a full step.
+
+        Parameters
+        ----------
+        kernel : Kernel, str, callable or None
+            As for `ILK`; the theorem is about one that does not change.
+        radius : float
+            X: k(x, x) <= radius^2 for all examples.
+        examples : int
+            How long the stream may become; at least 2.
+        rate : float
+            How fast votes follow mistakes; positive.
+        budget : Budget, int or None
+            Of each learner. The theorem knows none.
+
+        Returns
+        -------
+        Hedge
+
+        Examples
+        --------
+        >>> from onlinekernels import ILK
+        >>> ILK.self_tuning("gaussian", examples=8).members["z=0.5"]
+        ILK(loss=Hinge(), kernel='gaussian', step=1.0, regularization=0.5, penalty=1.5, offset=False)
+        """
+        return self_tuned(
+            "ILK.self_tuning",
+            lambda z, square: cls(Hinge(1.0), kernel, step=1.0, regularization=z, penalty=(1.0 + z) / square, budget=budget,
+                                  offset=False),
+            radius, examples, rate)
 
     def _plan(self):
         rule = Implicit(

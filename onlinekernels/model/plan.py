@@ -14,7 +14,7 @@ from onlinekernels.model.representations import representation_of
 from onlinekernels.model.rules import Rule
 from onlinekernels.nouns.budgets import Budget, as_budget
 from onlinekernels.nouns.kernels import Gaussian, Kernel, as_kernel
-from onlinekernels.nouns.losses import Hinge, Loss, as_loss
+from onlinekernels.nouns.losses import Hinge, Loss, Novelty, as_loss
 from onlinekernels.nouns.params import same_parameters
 from onlinekernels.nouns.scaling import as_memory, as_target_scaling, in_words
 from onlinekernels.nouns.structures import LabelStructure, Taxonomy
@@ -187,10 +187,6 @@ class Plan:
         if bool(mine) != bool(its) or (mine == "log") != (its == "log"):
             raise ValueError("initial and this model must both scale their targets, in the same way, or neither.")
 
-    def is_perceptron(self):
-        """Whether f gets y k(x, .) on a mistake, y f(x) <= 0, and nothing else happens; for two classes."""
-        return type(self.loss) is Hinge and self.loss.margin == 0 and self.rule.is_plain
-
     @property
     def relates_labels(self):
         """Whether labels have a kernel of their own, not delta."""
@@ -285,6 +281,7 @@ class Plan:
             exact_norms=self.rule.exact_norms,
             regression=self.loss.task == "regression",
             against_constant=self.has_trial,
+            holds_margin=type(self.loss) in (Hinge, Novelty),
         )
         return Engine(
             hypothesis,

@@ -37,10 +37,10 @@ class Rule(Parameterized):
     keeps_examples = False  # whether f must be terms, even where weights or trees would do
     is_posterior = False  # whether it needs to know how sure f is; it then has a budget of its own
     moves_terms = False  # whether it moves the coefficients of other terms than the new one
+    takes_gradient_steps = False  # whether the new term is all that it adds, down the gradient of the loss
     takes_outliers = False  # whether targets far from all others may reach it as they are
     has_own_offset = False  # whether it finds an offset by itself
     votes = False  # whether all hypotheses since the first predict
-    is_plain = False  # whether it adds y k(x, .) where the loss has a slope, and does nothing else
     refuses_start = None  # why f cannot start from another model's
     advice = None  # what may help if learning diverges
 

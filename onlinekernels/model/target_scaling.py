@@ -119,8 +119,11 @@ class TargetScaler:
 
     def shares(self, n, weights):
         """The share of all weight that each of the next n targets will have, shape (n, 1)."""
-        weights = np.ones(n) if weights is None else np.asarray(weights)
-        counts = list(accumulate(weights.tolist(), lambda count, weight: self.memory * count + weight, initial=self.scaler.count))
+        weights, memory = np.ones(n) if weights is None else np.asarray(weights), self.memory
+        if memory == 1.0:
+            counts = np.cumsum(np.concatenate([[self.scaler.count], weights]))
+        else:
+            counts = list(accumulate(weights.tolist(), lambda count, weight: memory * count + weight, initial=self.scaler.count))
         return (weights / np.maximum(counts[1:], 1e-300))[:, None]
 
     def to_dict(self):

@@ -3,4 +3,4 @@ from onlinekernels.parallel.combining import combine
 from onlinekernels.parallel.partitioned import PartitionedBank
 from onlinekernels.parallel.places import part_of
 
-__all__ = ["combine", "PartitionedBank", "part_of"]
+__all__ = ["PartitionedBank", "combine", "part_of"]

@@ -4,10 +4,10 @@ import copy
 import numpy as np
 
 from onlinekernels.algorithms import KRLS, LASVM, Adatron, Forgetron, Projectron, VotedPerceptron
-from onlinekernels.nouns.budgets import as_budget
-from onlinekernels.nouns.params import same_parameters
 from onlinekernels.model.plan import Plan
 from onlinekernels.model.state import State
+from onlinekernels.nouns.budgets import as_budget
+from onlinekernels.nouns.params import same_parameters
 
 __all__ = ["combine"]
 
@@ -23,9 +23,9 @@ NOT_A_FUNCTION = {  # what cannot be averaged, and why
 def combine(models, weights=None, budget=None):
     """The average of functions that models of one kind have learned, each on its own part of the data.
 
-    Coefficients of all terms are multiplied by their model's weight and put together, oldest first, as the latest examples;
-    then the budget applies. Offsets and the margin or width of the loss are averaged, examples are counted together. Weights of linear
-    models are averaged as they are.
+    Coefficients of all terms are multiplied by their model's weight and put together, oldest first, as the latest
+    examples; then the budget applies. Offsets and the margin or width of the loss are averaged, examples are counted
+    together. Weights of linear models are averaged as they are.
 
     Parameters
     ----------

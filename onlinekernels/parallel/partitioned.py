@@ -3,7 +3,6 @@ import contextlib
 import copy
 import json
 import os
-import shutil
 
 import numpy as np
 
@@ -24,9 +23,10 @@ FORMAT = "onlinekernels partitioned bank"
 class PartitionedBank:
     """A `Bank` whose keys are spread over the workers of a Dask cluster; equal to one bank.
 
-    Each part is a bank that lives on a worker, as a Dask actor. A call sends every row to the part that has its key, and
-    all parts learn at the same time. Where rows lie near the workers already, `learn_from` lets each part read its own. If a worker dies, its part is
-    lost: `save` now and then, and go on from there with `load`. After an error or Ctrl-C some parts may have learned their rows of a call, and others not.
+    Each part is a bank that lives on a worker, as a Dask actor. A call sends every row to the part that has its key,
+    and all parts learn at the same time. Where rows lie near the workers already, `learn_from` lets each part read
+    its own. If a worker dies, its part is lost: `save` now and then, and go on from there with `load`. After an error
+    or Ctrl-C some parts may have learned their rows of a call, and others not.
 
     Parameters
     ----------
@@ -64,8 +64,10 @@ class PartitionedBank:
         self._plan = bank._plan or bank._checked_plan()
         self._params = bank.get_params(deep=False)
         self._dtype = None if bank._models is None else bank._models.dtype
-        futures = [client.submit(Part, one, place, self.parts, actor=True, pure=False, workers=[workers[place % len(workers)]])
-                   for place, one in enumerate(self._shares(bank))]
+        futures = [
+            client.submit(Part, one, place, self.parts, actor=True, pure=False, workers=[workers[place % len(workers)]])
+            for place, one in enumerate(self._shares(bank))
+        ]
         self._actors = [future.result() for future in futures]
 
     def _shares(self, bank):
@@ -114,8 +116,9 @@ class PartitionedBank:
         Parameters
         ----------
         read : function of (part, parts)
-            Called on the worker of each part; yields (X, y, keys) chunk by chunk, y None for novelty. Keys must belong to the part: see
-            `part_of`. Streams that are partitioned by key, or files that were written so, are read as they are.
+            Called on the worker of each part; yields (X, y, keys) chunk by chunk, y None for novelty. Keys must
+            belong to the part: see `part_of`. Streams that are partitioned by key, or files that were written so, are
+            read as they are.
         classes : both labels, needed at most once, before any other call
 
         Returns
@@ -140,8 +143,11 @@ class PartitionedBank:
     def save(self, folder):
         """Let every part write its models into a folder that this process and all workers see.
 
-        The folder holds one checkpoint, the last that was completed, whoever dies on the way. Keys must be numbers or strings.
+        The folder holds one checkpoint, the last that was completed, whoever dies on the way. Keys must be numbers or
+        strings.
         """
+        import shutil
+
         folder = os.path.abspath(os.fspath(folder))
         os.makedirs(folder, exist_ok=True)
         before = read_manifest(folder)
@@ -160,8 +166,8 @@ class PartitionedBank:
     def load(folder, client, parts=None):
         """A partitioned bank that goes on from the checkpoint in a folder, on this client's workers.
 
-        With the number of parts that was saved, which is what ``parts=None`` means, workers read their own files; with another the models
-        travel through this process.
+        With the number of parts that was saved, which is what ``parts=None`` means, workers read their own files;
+        with another the models travel through this process.
         """
         folder = os.path.abspath(os.fspath(folder))
         manifest = read_manifest(folder)
@@ -173,7 +179,9 @@ class PartitionedBank:
             for dtype, labels in bank._of_all("load", inner):
                 bank._dtype, bank._labels = bank._dtype or dtype, bank._labels or labels
         else:
-            bank = PartitionedBank(Bank.joined([Bank.load(part_path(inner, i)) for i in range(manifest["parts"])]), client, parts)
+            bank = PartitionedBank(
+                Bank.joined([Bank.load(part_path(inner, i)) for i in range(manifest["parts"])]), client, parts
+            )
         bank.n_rows_ = manifest["rows"]
         return bank
 
@@ -200,7 +208,8 @@ class PartitionedBank:
 
     def _ask(self, method, X, keys, places, y=None):
         """Call every part with its rows, and put the answers together; X and y have been checked."""
-        order = np.argsort(places.astype(np.uint16) if self.parts <= 2**16 else places, kind="stable")  # by digits if they are few
+        few = self.parts <= 2**16
+        order = np.argsort(places.astype(np.uint16) if few else places, kind="stable")  # of so short ones by digits
         ends = np.cumsum(np.bincount(places, minlength=self.parts))
         X, waiting = X[order], []
         for place, actor in enumerate(self._actors):
@@ -239,7 +248,8 @@ def saying_who_was_lost():
         if type(error) is not OSError and "Actor was lost" not in str(error):  # a file of the user's, say
             raise
         raise OSError(
-            f"A worker was lost, and what its part has learned since the last save ({error}). PartitionedBank.load goes on from there."
+            f"A worker was lost, and what its part has learned since the last save ({error}). "
+            "PartitionedBank.load goes on from there."
         ) from error
 
 
@@ -283,7 +293,9 @@ class Part:
         for X, y, keys in read(self.place, self.parts):
             foreign = np.flatnonzero(part_of(keys, self.parts) != self.place)
             if len(foreign):
-                raise ValueError(f"Key {keys[foreign[0]]!r} does not belong to part {self.place} of {self.parts}; see part_of.")
+                raise ValueError(
+                    f"Key {keys[foreign[0]]!r} does not belong to part {self.place} of {self.parts}; see part_of."
+                )
             signs, _ = targets(plan, labels, y, len(X))
             self.bank.partial_fit(X, signs, keys=keys, classes=None if labels is None else [-1, 1])
             count += len(X)

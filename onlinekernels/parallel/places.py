@@ -13,8 +13,8 @@ PLAIN = 2**61 - 1  # whole numbers below it are their own hash
 def part_of(keys, parts):
     """The part, from 0 to parts - 1, that each of some keys belongs to.
 
-    Keys that are equal have one part. For numbers, strings, bytes and tuples of them it is the same in every process and on every machine; for
-    other objects it is as stable as their ``hash``.
+    Keys that are equal have one part. For numbers, strings, bytes and tuples of them it is the same in every process
+    and on every machine; for other objects it is as stable as their ``hash``.
 
     Parameters
     ----------

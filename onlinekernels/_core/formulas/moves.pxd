@@ -114,9 +114,11 @@ cdef inline double step_size(const Step* step, long long t) noexcept nogil:
     return step.rate
 
 
-cdef inline double gain(double mu, double product) noexcept nogil:
-    """Factor of an adapted step: max(1/2, 1 - mu <g, v>)."""
+cdef inline double gain(double mu, double product, bint exponential) noexcept nogil:
+    """Factor of an adapted step, V (4): exp(-mu <g, v>), or what V puts in its place, max(1/2, 1 - mu <g, v>)."""
     cdef double factor = 1.0 - mu * product
+    if exponential:
+        return exp(-mu * product)
     return factor if factor > 0.5 else 0.5
 
 
@@ -165,12 +167,12 @@ cdef inline void gradient_move(const Loss* loss, const Pace* pace, double eta, d
     move_scalar(loss, pace, eta, view.weight, view.scalar_gradient, view.compared, move)
 
 
-cdef inline double adapted_step(double eta, double mu, double product, double stiffness) noexcept nogil:
+cdef inline double adapted_step(double eta, double mu, double product, bint exponential, double stiffness) noexcept nogil:
     """V (33), where the product is <g, v>: the step is adapted before it is used.
 
     It is capped at 1 / stiffness: past that, it would overshoot the minimum of the example's own risk.
     """
-    return capped(eta * gain(mu, product), stiffness)
+    return capped(eta * gain(mu, product, exponential), stiffness)
 
 
 cdef inline void meta_transform(double eta, double c, double memory, Move* move) noexcept nogil:

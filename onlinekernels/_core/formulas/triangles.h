@@ -116,11 +116,25 @@ OK_INLINE void ok_solve_lanes(const double *L, ptrdiff_t stride, ptrdiff_t n, do
     }
 }
 
+/* Columns from i on, at most OK_LANES, of the m rows of X, from which all that is known has been subtracted. */
+OK_INLINE void ok_solve_corner(const double *L, ptrdiff_t stride, ptrdiff_t i, ptrdiff_t width, double *X, ptrdiff_t x_stride, ptrdiff_t m)
+{
+    double x[OK_LANES * OK_LANES] = {0};
+    ptrdiff_t r, p, q;
+    for (r = 0; r < m; r += OK_LANES) {
+        const ptrdiff_t rows = m - r < OK_LANES ? m - r : OK_LANES;
+        for (p = 0; p < rows; p++)
+            for (q = 0; q < width; q++) x[q * OK_LANES + p] = X[(r + p) * x_stride + i + q];
+        ok_solve_lanes(L + i * (stride + 1), stride, width, x);
+        for (p = 0; p < rows; p++)
+            for (q = 0; q < width; q++) X[(r + p) * x_stride + i + q] = x[q * OK_LANES + p];
+    }
+}
+
 /* L x = b in place, for each of the m rows of X: OK_LANES rows of L at a time, first what is known of x, then the corner. */
 OK_STATIC OK_CLONES void ok_solve_rows(const double *L, ptrdiff_t stride, ptrdiff_t n, double *X, ptrdiff_t x_stride, ptrdiff_t m)
 {
-    double x[OK_LANES * OK_LANES] = {0};
-    ptrdiff_t i, r, p, q;
+    ptrdiff_t i, r;
     if (m < 4) {
         for (r = 0; r < m; r++) ok_solve_one(L, stride, n, X + r * x_stride);
         return;
@@ -128,15 +142,32 @@ OK_STATIC OK_CLONES void ok_solve_rows(const double *L, ptrdiff_t stride, ptrdif
     for (i = 0; i < n; i += OK_LANES) {
         const ptrdiff_t width = n - i < OK_LANES ? n - i : OK_LANES;
         ok_subtract_known(L, stride, i, width, X, x_stride, m);
-        for (r = 0; r < m; r += OK_LANES) {
-            const ptrdiff_t rows = m - r < OK_LANES ? m - r : OK_LANES;
-            for (p = 0; p < rows; p++)
-                for (q = 0; q < width; q++) x[q * OK_LANES + p] = X[(r + p) * x_stride + i + q];
-            ok_solve_lanes(L + i * (stride + 1), stride, width, x);
-            for (p = 0; p < rows; p++)
-                for (q = 0; q < width; q++) X[(r + p) * x_stride + i + q] = x[q * OK_LANES + p];
-        }
+        ok_solve_corner(L, stride, i, width, X, x_stride, m);
     }
+}
+
+/* A symmetric matrix, of which the lower triangle is read, becomes its Cholesky factor there; 0 unless it is positive definite. */
+OK_STATIC OK_CLONES int ok_decompose(double *A, ptrdiff_t stride, ptrdiff_t n)
+{
+    ptrdiff_t i, r, s, j;
+    for (i = 0; i < n; i += OK_LANES) {
+        const ptrdiff_t width = n - i < OK_LANES ? n - i : OK_LANES;
+        double *corner = A + i * (stride + 1);
+        ok_subtract_known(A, stride, i, width, A + i * stride, stride, n - i);
+        for (r = 0; r < width; r++) {
+            double *row = corner + r * stride;
+            for (s = 0; s < r; s++) {
+                double rest = row[s];
+                for (j = 0; j < s; j++) rest -= row[j] * corner[s * stride + j];
+                row[s] = rest / corner[s * (stride + 1)];
+            }
+            for (j = 0; j < r; j++) row[r] -= row[j] * row[j];
+            if (!(row[r] > 0.0)) return 0;
+            row[r] = sqrt(row[r]);
+        }
+        ok_solve_corner(A, stride, i, width, A + (i + width) * stride, stride, n - i - width);
+    }
+    return 1;
 }
 
 /* L X = B in place, for a matrix B of n rows of length m. */

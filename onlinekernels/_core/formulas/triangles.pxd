@@ -17,3 +17,4 @@ cdef extern from "triangles.h" nogil:
     void ok_leave(const double* Z, Py_ssize_t n, Py_ssize_t b, double* V, Py_ssize_t k, double* diagonal, const double* least,
                   double* alpha, Py_ssize_t labels) noexcept
     void ok_losses(const double* alpha, Py_ssize_t labels, Py_ssize_t n, const double* diagonal, double* loss) noexcept
+    int ok_decompose(double* A, Py_ssize_t stride, Py_ssize_t n) noexcept

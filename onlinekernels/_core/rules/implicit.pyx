@@ -1,5 +1,6 @@
 """Implicit updates: ILK and SILK."""
 cimport cython
+from libc.math cimport INFINITY
 from onlinekernels._core.formulas.dense cimport hinge_step, softmax_step
 from onlinekernels._core.formulas.losses cimport MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, loss_implicit
 from onlinekernels._core.formulas.moves cimport (Shift, Standing, implicit_kernel, implicit_move, implicit_shift_by,
@@ -39,6 +40,9 @@ cdef class Implicit(Rule):
 
     cdef double shrink(self, long long t, Example e) noexcept nogil:
         return implicit_shrink(step_size(&self.step, t), self.regularization)
+
+    cdef double longest(self) noexcept nogil:
+        return self.penalty / self.regularization if self.regularization > 0.0 else INFINITY
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         e.view.score += (self.shrink(now.t + 1, e) - 1.0) * e.view.bare

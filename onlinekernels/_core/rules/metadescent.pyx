@@ -1,7 +1,7 @@
 """Steps that adapt: stochastic meta-descent, SVMD, with explicit and with implicit steps."""
 cimport cython
 import numpy as np
-from libc.math cimport fabs, fmax
+from libc.math cimport INFINITY, fabs, fmax
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.formulas.dense cimport softmax_grip_times, softmax_hessian_times, softmax_step
@@ -74,6 +74,9 @@ cdef class AdaptiveGradient(Rule):
     cdef readonly double offset_memory
     cdef readonly double margin_meta_rate       # and of the margin: V (57), (58)
     cdef readonly double margin_memory
+    cdef readonly double offset_rate            # eta of both at the beginning
+    cdef readonly double margin_rate
+    cdef readonly bint exponential              # whether steps are multiplied by the exponential itself: V (4)
     cdef readonly bint normalized
     cdef Adapted adapted
     cdef readonly object offset_steps           # an `OffsetStep` for each output
@@ -83,18 +86,21 @@ cdef class AdaptiveGradient(Rule):
         self.forms = (*DIRECTIONS, "AllLabels")
         self.has_trace = True
         self.per_feature = per_feature
-        self.adapted = Adapted(step[1], 1.0, 0.0, 0.0, 0.0)
-        self.step.rate = step[1]
-        self.set_offset_steps(np.array([(step[1], 0.0, 0.0, 0.0, 0.0)], dtype=OFFSET_STEP))
+        self.set_offset_steps(np.zeros(1, dtype=OFFSET_STEP))
         self.configure(step, **settings)
 
     def configure(self, step, double regularization, bint normalized=False):
+        offset_rate, margin_rate = step[9:11]
         if step[1] != self.step.rate:               # a new eta_0 starts the adaptation anew
             self.adapted.eta = step[1]
-            self.offset_steps["eta"] = step[1]
+        if offset_rate != self.offset_rate:
+            self.offset_steps["eta"] = offset_rate
+        if margin_rate != self.margin_rate:
+            self.adapted.scalar_eta = margin_rate
         Rule.configure(self, step)
         self.regularization, self.penalty = regularization, 1.0
         self.offset_meta_rate, self.offset_memory, self.margin_meta_rate, self.margin_memory = step[5:9]
+        self.offset_rate, self.margin_rate, self.exponential = offset_rate, margin_rate, step[11]
         self.normalized = normalized
 
     cdef int set_offset_steps(self, steps) except -1:
@@ -104,7 +110,7 @@ cdef class AdaptiveGradient(Rule):
 
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
         steps = np.zeros(width, dtype=OFFSET_STEP)
-        steps["eta"] = self.step.rate
+        steps["eta"] = self.offset_rate
         steps[:known] = self.offset_steps[:known]
         if ahead:
             steps[known:] = steps[known - 1]
@@ -112,6 +118,9 @@ cdef class AdaptiveGradient(Rule):
 
     cdef double step_at(self, long long t) noexcept nogil:
         return self.adapted.eta
+
+    cdef double longest(self) noexcept nogil:
+        return self.penalty / self.regularization if self.regularization > 0.0 else INFINITY
 
     # ---- Decide -------------------------------------------------------------------------------
 
@@ -128,7 +137,8 @@ cdef class AdaptiveGradient(Rule):
         next[0] = self.adapted
         if self.normalized:
             product = normalized_product(product, &next.scale, &next.scale_weight)
-        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product, self.regularization + decided(e).stiffness)
+        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product, self.exponential,
+                                self.regularization + decided(e).stiffness)
 
     cdef void move_scalar(self, const Standing* now, Example e) noexcept nogil:
         """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum)."""
@@ -140,7 +150,7 @@ cdef class AdaptiveGradient(Rule):
             move_scalar(&now.loss, &now.pace, next.eta * self.penalty, e.view.weight, e.view.scalar_gradient, e.view.compared,
                         &e.move)
         elif loss_adapts(&now.loss) and now.loss.scalar > 0.0:
-            next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope)               # V (57)
+            next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope, self.exponential)     # V (57)
             next.scalar_trace = (memory * next.scalar_trace
                                  - next.scalar_eta * slope * (1.0 + memory * next.scalar_trace))    # V (58)
             e.move.scalar = moved_logarithm(&now.loss, next.scalar_eta * self.penalty * e.view.weight, e.view.scalar_gradient)
@@ -258,7 +268,8 @@ cdef class AdaptiveGradient(Rule):
             product, next.scale, next.weight = xi[l] * now.trace, now.scale, now.weight
             if self.normalized:
                 product = normalized_product(product, &next.scale, &next.weight)
-            next.eta = capped(now.eta * gain(self.offset_meta_rate, product), decided(e).stiffness)         # V (51)
+            next.eta = capped(now.eta * gain(self.offset_meta_rate, product, self.exponential),             # V (51)
+                              decided(e).stiffness)
             next.trace = (self.offset_memory * now.trace                                            # V (52), erratum
                           - next.eta * (xi[l] + self.offset_memory * chi[l]))
             next.offset = offset[l] - next.eta * xi[l]                                              # V (50)
@@ -377,7 +388,7 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
         next[0] = self.adapted
         if self.normalized:
             product = normalized_product(product, &next.scale, &next.scale_weight)
-        next.eta *= gain(self.step.meta_rate, product)
+        next.eta *= gain(self.step.meta_rate, product, self.exponential)
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef double shrink = self.shrink(now.t + 1, e), size = decided(e).adapted.eta * self.penalty * e.view.weight

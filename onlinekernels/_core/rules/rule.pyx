@@ -1,6 +1,6 @@
 """The contract of rules: what an example does to a function. The formulas are in ``moves`` and ``dense``."""
 import numpy as np
-from libc.math cimport NAN
+from libc.math cimport INFINITY, NAN
 from onlinekernels._core.formulas.moves cimport ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Standing, Step, step_size
 from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
@@ -55,7 +55,8 @@ cdef class Rule:
     Parameters
     ----------
     step : tuple
-        (code, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of offsets and of the margin.
+        (code, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of offsets and of the margin,
+        the first rates of both, and whether to take exponentials.
     """
     def __init__(self, step):
         self.configure(step)
@@ -109,6 +110,10 @@ cdef class Rule:
     cdef double step_at(self, long long t) noexcept nogil:
         """eta of example t, the latest one. O(1)."""
         return step_size(&self.step, t)
+
+    cdef double longest(self) noexcept nogil:
+        """What the sizes of all coefficients cannot exceed together, per weight of the examples and |l'|. O(1)."""
+        return INFINITY
 
     cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
         """Half the width of the interval of a coverage about the score that was just evaluated: see `level_of`. O(1)."""

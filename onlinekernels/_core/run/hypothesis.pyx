@@ -14,8 +14,8 @@ from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
 from onlinekernels._core.formulas.losses cimport Loss, loss_adapts, loss_value
 from onlinekernels._core.formulas.moves cimport Norms, Pace, coefficient_is_tame, is_tame
 from onlinekernels._core.run.norms cimport ExactNorms
-from onlinekernels._core.run.watch cimport (NO_BETTER, NO_TROUBLE, Trial, new_watch, watch_scalar, watch_score,
-                                        watch_step, watch_trial)
+from onlinekernels._core.run.watch cimport (ENOUGH, NO_BETTER, NO_TROUBLE, OUT_OF_REACH, Trial, new_watch, watch_margin,
+                                        watch_scalar, watch_score, watch_step, watch_trial)
 from onlinekernels._core.run.example cimport MOVE, POINT, SCORE, Example, Outcome
 
 
@@ -38,10 +38,13 @@ cdef class Hypothesis:
         Whether y are numbers to predict.
     against_constant : bool
         Whether to watch that predictions are better than a constant; see `watch`.
+    holds_margin : bool
+        Whether y f should exceed a fixed margin.
     """
 
     def __init__(self, *, Function function, Form form, loss, bint offset, bint average, double radius=0.0,
-                 bint exact_norms=False, bint regression=False, bint against_constant=False):
+                 bint exact_norms=False, bint regression=False, bint against_constant=False,
+                 bint holds_margin=False):
         code, scalar, nu, own_step = loss
         self.function, self.form, self.rule = function, form, form.rule
         self.now.loss = Loss(code, scalar, nu, own_step)
@@ -54,7 +57,7 @@ cdef class Hypothesis:
         self.regression = regression
         self.two_classes = isinstance(form, OneOutput) and not regression
         self.radius = radius
-        self.watch = new_watch(self.now.loss.nu, against_constant)
+        self.watch = new_watch(self.now.loss.nu, against_constant, holds_margin and not offset)
         self.set_offsets(np.zeros((2, function.width)))
         self.set_constants(np.zeros(max(2, function.width)))    # two classes may have one output
         self.rule.grow(function.width, 1, function.outputs.ahead)
@@ -190,6 +193,8 @@ cdef class Hypothesis:
         self.scalar_sum += self.now.loss.scalar
         if self.watch.trial.block:
             self.hold_against_constant(e)
+        if self.watch.holds_margin:
+            watch_margin(&self.watch, w.piece.own[i], e.weight)
         for l in range(labels):
             self.offset_sum[l] += self.offset[l]
         if self.now.has_offset:
@@ -269,6 +274,8 @@ cdef class Hypothesis:
         self.function.add(w, &e.term, i, self.now.t)
         if outcome.shrink != 1.0:
             self.function.multiply(w, outcome.shrink)
+            self.now.norms.square *= outcome.shrink * outcome.shrink
+            self.now.norms.product *= outcome.shrink * outcome.shrink
 
     cdef void let_expire(self, Scratch w) noexcept nogil:
         """Drop the terms that a window has left behind. O(1) for each."""
@@ -390,9 +397,15 @@ cdef class Hypothesis:
     @property
     def trouble(self):
         """What went wrong first, as a number: see `watch`. 0 for nothing."""
-        if self.watch.trouble == NO_TROUBLE and self.watch.trial.failed:
-            return NO_BETTER
-        return self.watch.trouble
+        if self.watch.trouble != NO_TROUBLE:
+            return self.watch.trouble
+        if self.watch.seen >= ENOUGH and self.now.loss.scalar > self.largest_score():
+            return OUT_OF_REACH
+        return NO_BETTER if self.watch.trial.failed else NO_TROUBLE
+
+    def largest_score(self):
+        """What |f| cannot exceed, for the examples so far: the sum of all coefficients times the largest k(x, x)."""
+        return self.rule.longest() * self.watch.largest_weight * self.watch.largest_k
 
     def averages_scalar(self):
         """Whether the margin or width that goes with the predictions is an average: a loss is convex in f and in it."""
