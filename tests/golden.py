@@ -380,7 +380,7 @@ def with_files(cases):
 def write(choose):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "ROMMA has started anew")
+        warnings.filterwarnings("ignore", "ROMMA has started anew|The margin . is out of reach")
         known = read()[0] if PATH.exists() else []
         known = [{name: value for name, value in case.items() if name != "file"} for case in known]
         others = [*LARGE, *banks()]

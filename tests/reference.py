@@ -29,7 +29,7 @@ import numpy as np
 SIGMA_FLOOR = 1e-12
 
 #: The losses whose scalar (rho, epsilon or sigma) is learned as well.
-ADAPTIVE = ("NuHinge", "NuNovelty", "NuInsensitive", "NuHuber")
+ADAPTIVE = ("NuHinge", "NuNovelty", "NuInsensitive", "NuHuber", "ConcomitantHuber")
 
 
 # Kernels ------------------------------------------------------------------------------------------------------
@@ -120,14 +120,14 @@ def loss_value(name, params, scalar, score, y):
     value = _plain_value(_plain_name(name), scalar, score, y)
     if name in ("NuHinge", "NuNovelty"):
         return value - params["nu"] * scalar
-    if name == "NuInsensitive":
+    if name in ("NuInsensitive", "ConcomitantHuber"):
         return value + params["nu"] * scalar
     return value
 
 
 def _plain_name(name):
     """The loss without its nu: NuHinge -> Hinge."""
-    return name[len("Nu"):] if name in ADAPTIVE else name
+    return name.removeprefix("Nu").removeprefix("Concomitant")
 
 
 def _plain_value(name, scalar, score, y):
@@ -200,7 +200,8 @@ def scalar_gradient(name, params, scalar, score, y):
     For rho it is dl/drho = 1{error} - nu: an error lowers the margin. Erratum: K after (19) and in (20) prints
     the opposite sign. For epsilon it is dl/depsilon = nu - 1{outside}, as K (22) has it. Erratum: the text under
     (22) exchanges nu and 1 - nu. For sigma K takes the same quantile rule as for epsilon, which holds the
-    fraction outside at nu but is not the derivative of the Huber loss.
+    fraction outside at nu but is not the derivative of the Huber loss. That of sigma phi(delta / sigma) + nu sigma is
+    phi(r) - r phi'(r) + nu, with r = delta / sigma.
     """
     if name not in ADAPTIVE:
         return 0.0
@@ -209,12 +210,15 @@ def scalar_gradient(name, params, scalar, score, y):
         return 1.0 - nu if y * score <= scalar + rounding else -nu
     if name == "NuNovelty":
         return 1.0 - nu if score < scalar - rounding else -nu
+    if name == "ConcomitantHuber":
+        r = abs(y - score) / scalar
+        return nu + (r - 0.5 - r if r > 1.0 else r**2 / 2.0 - r**2)
     return nu - 1.0 if abs(y - score) > scalar else nu  # NuInsensitive and NuHuber
 
 
 def tie(params, scalar):
     """How far from a margin a score still counts as equal: a margin with a step of its own may stand still."""
-    return 1e-12 * abs(scalar) if params.get("margin_step") is not None else 0.0
+    return 1e-12 * abs(scalar) if params.get("margin_step") not in (None, "log") else 0.0
 
 
 def compared(name, score, y):
@@ -226,9 +230,9 @@ def compared(name, score, y):
 
 def lowest(name, params, shared):
     """What the scalar of a nu-loss does not fall below."""
-    if name == "NuHuber":
+    if name in ("NuHuber", "ConcomitantHuber"):
         return SIGMA_FLOOR
-    return 0.1 * shared if name.endswith("Hinge") and params.get("margin_step") is not None else -math.inf
+    return 0.1 * shared if name.endswith("Hinge") and params.get("margin_step") not in (None, "log") else -math.inf
 
 
 class ScalarStep:
@@ -237,12 +241,19 @@ class ScalarStep:
     Its own is margin_step times the mean distance between the scalar and what it was held against, over all
     examples so far, the present one included; an example counts for its weight times 0.999^age. For a margin
     that mean is taken to be at least 0.3 times the step of f; and a margin of classes does not fall below 0.1 times it.
+    With "log" it is the logarithm that takes the step of f, V (55)-(56), where d/dlog eps = eps dl/deps.
     """
 
     def __init__(self, params):
         self.margin_step = params.get("margin_step")
         self.is_margin = "margin" in params
         self.distances, self.weights = [], []
+
+    def moved(self, scalar, shared, gradient, distance, weight):
+        """The scalar after a step down its gradient."""
+        if self.margin_step == "log":
+            return scalar * math.exp(-shared * weight * scalar * gradient)
+        return scalar - self.size(shared, distance, weight) * weight * gradient
 
     def size(self, shared, distance, weight):
         if self.margin_step is None:
@@ -404,8 +415,8 @@ class ReferenceNORMA:
         if self.offset:
             self.b += alpha  # K (16): -eta l' as well, and never decayed
         if self.loss in ADAPTIVE:
-            step = self.scalar_step.size(eta, abs(compared(self.loss, score, y) - self.scalar), weight)
-            self.scalar -= step * weight * scalar_gradient(*at_prediction)
+            distance = abs(compared(self.loss, score, y) - self.scalar)
+            self.scalar = self.scalar_step.moved(self.scalar, eta, scalar_gradient(*at_prediction), distance, weight)
             self.scalar = max(self.scalar, lowest(self.loss, self.loss_params, eta))
         self.terms = surviving(self.budget, self.terms, self.t + 1)
         return score

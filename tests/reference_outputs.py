@@ -300,9 +300,10 @@ class _Outputs:
 
     def _scalar_change(self, shared, weight, at_prediction):
         """Down the gradient at the prediction, by the step that the scalar shares with f or by its own."""
-        step = self.scalar_step.size(shared, distance_of(*at_prediction), weight)
-        moved = self.scalar - step * weight * scalar_gradient_of(*at_prediction) if self.loss[0] in NU else 0.0
-        return max(moved, lowest(*self.loss, shared)) - self.scalar if self.loss[0] in NU else 0.0
+        if self.loss[0] not in NU:
+            return 0.0
+        moved = self.scalar_step.moved(self.scalar, shared, scalar_gradient_of(*at_prediction), distance_of(*at_prediction), weight)
+        return max(moved, lowest(*self.loss, shared)) - self.scalar
 
     def _move(self, x, decay, alpha, scalar_change, offset_factor=1.0):
         """Old coefficients times `decay`, a new row, b (never decayed) by a multiple of it, the scalar, the budget."""
@@ -590,8 +591,10 @@ class ReferenceSVMD(_Outputs):
         self.mu_b, self.memory_b = own("offset_meta_rate"), own("offset_memory")
         self.mu_eps, self.memory_eps = own("margin_meta_rate"), own("margin_memory")
         self.exact_norms = exact_norms
-        self.eta, self.eta_eps = params["rate"], 1.0
-        self.eta_b = np.full(len(self.labels), params["rate"])
+        self.eta, self.eta_eps = params["rate"], params.get("margin_rate", 1.0)
+        self.eta_b = np.full(len(self.labels), params["rate"] if params.get("offset_rate") is None else params["offset_rate"])
+        # V (4), or its approximation
+        self.gain = (lambda u: math.exp(u)) if params.get("exponential") else (lambda u: max(0.5, 1.0 + u))
         self.v_b, self.v_eps = np.zeros(len(self.labels)), 0.0
         self.ff = self.fv = 0.0
         self.dropped = False
@@ -614,7 +617,7 @@ class ReferenceSVMD(_Outputs):
             u = (k * self.kappa + self.offset * np.eye(len(xi))) @ xi
             stiffness = float(u @ H @ u) / float(xi @ u)
         decay = self._adapt_step(float(xi[self.here] @ v[self.here]), stiffness)
-        self.eta_b = self.eta_b * np.maximum(0.5, 1.0 - self.mu_b * xi * self.v_b)  # (51)
+        self.eta_b = self.eta_b * [self.gain(u) for u in -self.mu_b * xi * self.v_b]  # (51)
         if stiffness > 0.0:
             self.eta_b = np.minimum(self.eta_b, 1.0 / stiffness)
         chi = H @ v  # (43), (44)
@@ -637,7 +640,7 @@ class ReferenceSVMD(_Outputs):
         c = self.regularization
         by_sums, by_recurrence = c * self.inner("alpha", "beta") + xi_v, c * self.fv + xi_v
         gv = by_recurrence if self.dropped and not self.exact_norms else by_sums
-        self.eta = self.eta * max(0.5, 1.0 - self.mu * gv)
+        self.eta = self.eta * self.gain(-self.mu * gv)
         if c + stiffness > 0.0:
             self.eta = min(self.eta, 1.0 / (c + stiffness))
         self.gv_history.append((by_sums, by_recurrence))
@@ -654,7 +657,7 @@ class ReferenceSVMD(_Outputs):
     def _move_scalar_in_log_space(self, slope):
         """(54)-(58), d/dlog eps = eps dl/deps: its step size, its trace (with the old eps), itself."""
         slope = self.scalar * slope
-        self.eta_eps *= max(0.5, 1.0 - self.mu_eps * self.v_eps * slope)  # (57), with the index t+1 on its right
+        self.eta_eps *= self.gain(-self.mu_eps * self.v_eps * slope)  # (57), with the index t+1 on its right
         self.v_eps = self.memory_eps * self.v_eps - self.eta_eps * slope * (1.0 + self.memory_eps * self.v_eps)  # (58)
         self.scalar *= math.exp(-self.eta_eps * slope)  # (55)
 
@@ -716,7 +719,7 @@ class ReferenceAdaptiveILK(ReferenceSVMD):
         at_prediction = (self.loss, self.scalar, scores, y, self.Delta)
         slope = float(C * weight * gradient_of(*at_prediction) @ (v + self.v_b))
         by_sums, by_recurrence = (self.regularization * fv + slope for fv in (self.inner("alpha", "beta"), self.fv))
-        self.eta *= max(0.5, 1.0 - self.mu * (by_recurrence if self.dropped else by_sums))
+        self.eta *= self.gain(-self.mu * (by_recurrence if self.dropped else by_sums))
         self.step_history.append(self.eta)
 
         eta, shrink = self.eta, 1.0 / (1.0 + self.eta * self.regularization)
@@ -752,7 +755,8 @@ class ReferenceAdaptiveILK(ReferenceSVMD):
 
     def _taken(self, row, S, size, new_scores, y, reach, start):
         """g with g = size l'' (start - reach g); for a kink, along the row and such that nothing is left of `start` there."""
-        if self.loss[0] in ("Logistic", "MulticlassLogistic", "Squared", "SquaredInsensitive", "Huber", "NuHuber"):
+        if self.loss[0] in ("Logistic", "MulticlassLogistic", "Squared", "SquaredInsensitive", "Huber", "NuHuber",
+                            "ConcomitantHuber"):
             H = size * hessian_of(self.loss, self.scalar, new_scores, y, self.Delta)
             return np.linalg.solve(np.eye(len(row)) + H @ reach, H @ start)
         largest = S

@@ -365,6 +365,132 @@ def test_ilk_keeps_theorem_2_with_many_classes():
         assert (own <= found.max(axis=1)).sum() <= bounds.ilk_mistakes(**against)
 
 
+STRUCTURES = [
+    ok.Taxonomy.from_paths(["a/b/1", "a/b/2", "a/c", "d/1", "d/2"]),
+    ok.LabelGraph([("S", "M", 1.0), ("M", "L", 0.5), ("L", "XL", 2.0)]),
+    ok.Labels([0, 1, 2], distance=[[0, 2, 5], [1, 0, 3], [4, 1, 0]], kernel=[[2, 1, 0], [1, 2, 0], [0, 0, 1]]),
+    ["x", "y", "z", "w"],
+]
+
+
+def of_labels(rng, kernel, structure, moves, flips, n=60):
+    """A stream of labels, a comparison for it, and the same in plain loops."""
+    is_list = isinstance(structure, list)
+    names = structure if is_list else structure.names()
+    L, X = len(names), rng.normal(size=(n, 2))
+    A = np.array([still(rng, n) for _ in range(L)])
+    if moves:
+        A = A + np.linspace(0, 1, n)[:, None, None] * np.array([still(rng, n) for _ in range(L)])
+    gram = kernel(X)
+    kappa = np.eye(L) if is_list or isinstance(structure, ok.LabelGraph) else (
+        structure.kernels() if isinstance(structure, ok.Labels) else
+        np.array([[structure.kernel(a, b) for b in names] for a in names]))
+    functions = np.broadcast_to(A, (n, L, n))
+    scores = np.array([kappa @ (functions[t] @ gram[t]) for t in range(n)])
+    y = np.where(rng.random(n) < flips, rng.integers(L, size=n), scores.argmax(axis=1))
+    margin = float(rng.choice([0.02, 0.2, 0.7]))
+    about = bounds.comparison(kernel, X, [names[place] for place in y], A, margin=margin, labels=structure)
+    return X, y, names, about, (functions, gram, kappa, scores, margin)
+
+
+def distance_of(structure, a, b):
+    if isinstance(structure, list):
+        return float(a != b)
+    if isinstance(structure, ok.Labels):
+        return structure.distances()[structure.labels.index(a), structure.labels.index(b)]
+    return structure.distance(a, b)
+
+
+@each("structure", STRUCTURES, ids=lambda structure: type(structure).__name__)
+def test_comparison_of_labels_adds_up(structure):
+    rng = np.random.default_rng(5)
+    for moves in (False, True):
+        X, y, names, about, (functions, gram, kappa, scores, margin) = of_labels(rng, ok.Gaussian(0.8), structure, moves, 0.2)
+        n, L = scores.shape
+
+        def inner(A, B):
+            return sum(kappa[a, b] * (A[a] @ gram @ B[b]) for a in range(L) for b in range(L))
+
+        losses = [max([0.0] + [margin * distance_of(structure, names[y[t]], names[l]) + scores[t, l] - scores[t, y[t]]
+                               for l in range(L) if l != y[t]]) for t in range(n)]
+        lengths = [math.sqrt(max(0.0, inner(functions[t + 1] - functions[t], functions[t + 1] - functions[t]))) for t in range(n - 1)]
+        pairs = [(a, b) for a in range(L) for b in range(L) if a != b]
+        assert about == pytest.approx({
+            "radius": math.sqrt(max(kappa[a, a] + kappa[b, b] - 2 * kappa[a, b] for a, b in pairs)),
+            "margin": margin * min(distance_of(structure, names[a], names[b]) for a, b in pairs),
+            "loss": sum(losses), "examples": n, "norm": math.sqrt(max(inner(f, f) for f in functions)),
+            "path": sum(lengths), "squared_path": sum(length**2 for length in lengths)}, rel=1e-9, abs=1e-9)
+
+
+def mistakes_among(model, X, y, names):
+    scores = model.progressive(X, [names[place] for place in y], classes=names)
+    scores = scores[:, [list(model.classes_).index(name) for name in names]]
+    own = scores[np.arange(len(y)), y].copy()
+    scores[np.arange(len(y)), y] = -np.inf
+    return int((own <= scores.max(axis=1)).sum())
+
+
+def worst_of_labels(seeds):
+    """The largest part of I Thm 2, of K Thm 3, and of the bound for any step, that runs on labels use up."""
+    worst = {}
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        structure, kernel = STRUCTURES[seed % 4], KERNELS[rng.integers(4)]
+        X, y, names, about, _ = of_labels(rng, kernel, structure, bool(seed % 3), rng.choice([0.0, 0.15]))
+        about = looser(rng, about)
+        for make, tune in ((ok.ILK, bounds.tune_ilk_mistakes), (ok.NORMA, bounds.tune_norma_mistakes)):
+            count = mistakes_among(make(kernel=kernel, **tune(**about, labels=structure)), X, y, names)
+            worst[make.__name__] = max(worst.get(make.__name__, 0.0), count / bounds.ilk_mistakes(**about))
+        free = dict(step=10 ** rng.uniform(-2, 1), regularization=rng.choice([0.0, 0.1]), penalty=10 ** rng.uniform(-1, 1))
+        margin = smallest(structure, names)
+        loss = ok.MulticlassHinge() if isinstance(structure, list) else ok.GraphHinge()
+        more = {} if isinstance(structure, list) else {"labels": structure}
+        count = mistakes_among(ok.ILK(loss, kernel, offset=False, **free, **more), X, y, names)
+        limit = bounds.ilk_mistakes_untuned(**free, learner_margin=margin, **about)
+        worst["any step"] = max(worst.get("any step", 0.0), count / limit)
+    return worst
+
+
+def smallest(structure, names):
+    return min(distance_of(structure, a, b) for a in names for b in names if a != b)
+
+
+def test_ilk_keeps_theorem_2_with_structured_labels():
+    worst = worst_of_labels(range(40))
+    assert 0.0 < min(worst.values()) and max(worst.values()) <= 1.0, worst
+
+
+@pytest.mark.slow
+def test_ilk_keeps_theorem_2_with_structured_labels_on_a_thousand_streams():
+    worst = worst_of_labels(range(1000, 2000))
+    assert max(worst.values()) <= 1.0, worst
+
+
+def test_structured_labels_meet_theorem_2_with_equality():
+    """Orthogonal examples of two labels that are d apart, which separate with margin d: as many mistakes as examples."""
+    kernel, X, _ = orthogonal(16)
+    labels = ok.Labels(["a", "b"], distance=[[0, 3], [3, 0]])
+    y = np.arange(16) % 2
+    A = np.array([np.where(y == place, 1.5, -1.5) for place in (0, 1)])
+    about = bounds.comparison(kernel, X, ["ab"[place] for place in y], A, margin=1.0, labels=labels)
+    assert (about["loss"], about["margin"]) == (0.0, 3.0) and bounds.ilk_mistakes(**about) == pytest.approx(16)
+    for make, tune in ((ok.ILK, bounds.tune_ilk_mistakes), (ok.NORMA, bounds.tune_norma_mistakes)):
+        assert mistakes_among(make(kernel=kernel, **tune(**about, labels=labels)), X, y, ["a", "b"]) == 16
+
+
+def test_comparisons_of_labels_refuse_what_makes_no_sense():
+    X = [[0.0], [1.0]]
+    with pytest.raises(ValueError, match="'y' parameter of comparison must be 2 labels, each one of"):
+        bounds.comparison("linear", X, ["a", "q"], np.zeros((2, 2)), margin=1.0, labels=["a", "b"])
+    with pytest.raises(ValueError, match=r"must have shape \(2, 2\) for one function or \(2, 2, 2\)"):
+        bounds.comparison("linear", X, ["a", "b"], np.zeros(2), margin=1.0, labels=["a", "b"])
+    with pytest.raises(ValueError, match="at distance 0"):
+        bounds.comparison("linear", X, ["a", "b"], np.zeros((2, 2)), margin=1.0,
+                          labels=ok.Labels(["a", "b"], distance=np.zeros((2, 2))))
+    with pytest.raises(ValueError, match="zero_margin=True is for two classes"):
+        bounds.tune_norma_mistakes(radius=1.0, margin=1.0, loss=0.0, norm=1.0, examples=3, zero_margin=True, labels=["a", "b"])
+
+
 # ---- Regret -------------------------------------------------------------------------------------------------
 
 
@@ -521,6 +647,7 @@ def test_what_the_window_drops_is_as_small_as_theorem_6_needs(product, growth):
     assert (coefficients <= 2 * steps[dropped] ** 2).all()
 
 
+@pytest.mark.filterwarnings("ignore:The margin .* is out of reach:onlinekernels.LearningWarning")
 @each("loss", [ok.Hinge(3.0), ok.Logistic(), ok.Absolute()], ids=repr)
 def test_truncation_error(loss):
     for seed, kernel in enumerate(KERNELS[1:4]):
@@ -576,6 +703,7 @@ def test_the_noisy_bound_of_alma_is_near_its_corrections():
     assert corrections <= allowed <= 6 * corrections
 
 
+@pytest.mark.filterwarnings("ignore:The margin .* is out of reach:onlinekernels.LearningWarning")
 def test_truncation_error_is_met_by_one_point_that_never_reaches_its_margin():
     X, y = np.zeros((400, 1)), np.ones(400, dtype=int)
     numbers = dict(step=0.5, regularization=0.1, radius=1.0)
@@ -655,6 +783,48 @@ def test_average_of_ilk(penalty):
     assert largest > 0.2 * limit  # the limit is about these functions
     tail = excess - bounds.ilk_regret(examples=m, step=step.rate, radius=1.0, **numbers) / m
     assert math.exp(-m * tail ** 2 / (2 * limit ** 2)) == pytest.approx(0.1)  # Azuma
+
+
+def window_run(seed, m, failure):
+    """(mean of the expected risks, what K Thm 6 in probability allows, largest |f| / its limit) of a run with the window."""
+    rng = np.random.default_rng(seed)
+    lam, kernel = rng.choice([0.3, 1.0, 3.0]), ok.Gaussian(0.7)
+    tuned = bounds.tune_norma_window(regularization=lam, growth=0.25, step=0.9 / lam)
+    points, chances = rng.normal(size=(6, 2)), rng.random(6)
+    drawn = rng.integers(0, 6, m)
+    X, y = points[drawn], np.where(rng.random(m) < chances[drawn], 1, -1)
+    model, risks, longest = ok.NORMA("hinge", kernel, **tuned), [], 0.0
+    for i in range(m):
+        scores, norm = (model.decision_function(points), model.norm_) if i else (np.zeros(6), 0.0)
+        risks.append(expected_risk(scores, norm, chances, lam))
+        longest = max(longest, norm * lam)
+        model.partial_fit(X[i : i + 1], y[i : i + 1], classes=[-1, 1])
+    limit = bounds.hinge_risk_limit(learner_margin=1.0, regularization=lam, radius=1.0)
+    excess = bounds.window_average_excess_risk(
+        examples=m, step=tuned["step"].rate, regularization=lam, radius=1.0, largest_risk=limit, failure=failure)
+    return np.mean(risks), minimum_risk(kernel(X), y, ok.Hinge(), lam) + excess, longest
+
+
+def test_theorem_6_in_probability():
+    """The mean risk of all f_t; and no window makes |f_t| larger than c X / lambda, whatever it drops."""
+    runs = np.array([window_run(seed, 60, 0.1) for seed in range(12)])
+    assert (runs[:, 0] <= runs[:, 1]).all() and (runs[:, 2] <= 1.0).all() and runs[:, 2].max() > 0.5
+    numbers = dict(examples=400, step=0.5, regularization=1.0, radius=1.0)
+    tail = bounds.window_average_excess_risk(**numbers, largest_risk=2.5, failure=0.1) - bounds.norma_window_regret(**numbers) / 400
+    assert math.exp(-400 * tail**2 / (2 * 2.5**2)) == pytest.approx(0.1)  # Azuma
+
+
+@pytest.mark.slow
+def test_theorem_6_in_probability_on_a_thousand_streams():
+    runs = np.array([window_run(seed, 40, 0.5) for seed in range(1000)])
+    assert (runs[:, 0] / runs[:, 1]).max() <= 1.0 and runs[:, 2].max() <= 1.0
+
+
+def test_terms_that_cancel_may_go():
+    """Without the terms that hold it down f is longer, and still within c X / lambda."""
+    X, y = np.zeros((40, 1)), np.where(np.arange(40) < 30, -1, 1)
+    full, cut = (ok.NORMA(ok.Hinge(5.0), step=0.4, regularization=0.5, budget=budget).fit(X, y) for budget in (None, ok.Window(10)))
+    assert full.norm_ < cut.norm_ <= bounds.norm_limit(regularization=0.5, radius=1.0)
 
 
 def test_printed_average_breaks_jensen():
@@ -1035,6 +1205,7 @@ GOOD = dict(
     learner_margin=1.0, lipschitz=1.0, penalty=1.0, window=5, terms=100, growth=0.3, largest_risk=1.0, failure=0.1,
     gap=1.0, complexity=1.0, ball=2.0, deviation=0.5, expected_mistakes=3.0, zero_margin=True, alpha=0.5,
     ball_radius=0.5, ball_updates=3, squared_loss=1.0, members=3, rate=1.0, share=0.01, squared_ranges=2.0, steps=[0.5, 0.25],
+    labels=None, longest=20, mistakes=3.0,
 )
 FUNCTIONS = [getattr(bounds, name) for name in bounds.__all__ if name not in ("comparison", "audit", "Audit", "Certificate")]
 CASES = [(function, name) for function in FUNCTIONS for name in inspect.signature(function).parameters]

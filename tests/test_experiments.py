@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cases import each
 
-from onlinekernels import NORMA, SILK, Gaussian, Perceptron
+from onlinekernels import SILK, Gaussian, Perceptron
 from onlinekernels.__main__ import main
 from onlinekernels.experiments import (
     NAMES,
@@ -33,10 +33,10 @@ from onlinekernels.experiments.norma_fig3 import alerts_of, detector
 from onlinekernels.experiments.panels import Dots, Images, Lines, Points
 from onlinekernels.experiments.reporting import report, table, write
 from onlinekernels.experiments.svmd_fig7 import _rise
-from onlinekernels.losses import Hinge, MulticlassHinge
-from onlinekernels.steps import Decaying
+from onlinekernels.losses import NuHinge
 
 SHARED = pathlib.Path(os.environ.get("ONLINEKERNELS_SHARED", pathlib.Path(__file__).parents[2] / "shared"))
+DOCS = pathlib.Path(__file__).parents[1] / "docs"
 PROMISED = (
     "norma-fig2 norma-fig3 norma-bounds ilk-fig1 ilk-fig2 ilk-fig3 ilk-fig4 svmd-fig3 svmd-fig4 svmd-fig6 svmd-fig7 "
     "svmd-fig8 herbster-speed herbster-additive"
@@ -74,6 +74,18 @@ def without_matplotlib(monkeypatch):
 
 def test_every_promised_experiment_is_there():
     assert sorted(NAMES) == sorted(PROMISED)
+
+
+@pytest.mark.skipif(not (DOCS / "images" / "reproduce").exists(), reason="needs the sources")
+def test_pages_have_claim_and_verdict_of_each_report():
+    """A claim that has changed wants a new run of docs/images/make_reproduce.py, which writes both."""
+    pages = " ".join(" ".join(page.read_text().split()) for page in DOCS.glob("reference/experiments-*.md"))
+    for name in NAMES:
+        said = (DOCS / "images" / "reproduce" / f"{name}.txt").read_text()
+        assert f"\nclaim: {find(name).claim}\n" in said, name
+        verdict = said.partition("\nverdict: ")[2].strip()
+        for text in (f"**Claim.** {find(name).claim}", f"**Verdict.** {verdict} [All figures](../images/reproduce/{name}.txt)"):
+            assert text in pages, name
     for name in NAMES:
         experiment = find(name)
         assert experiment.name == name
@@ -324,20 +336,11 @@ def test_stand_ins_look_like_the_real_thing(name):
 # ---- The pieces -----------------------------------------------------------------------------------
 
 
-def test_the_control_of_the_nu_trick_is_norma_but_for_its_margin():
-    """With a margin that hardly moves the steps are NORMA's; its logarithm moves by -eta eps (1{error} - nu)."""
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(60, 3))
-    kernel = Gaussian(stepsizes.KERNEL_WIDTH)
-    for y, loss in ((np.where(X[:, 0] > 0, 1, -1), Hinge), (rng.integers(3, size=60), MulticlassHinge)):
-        model = stepsizes.ScheduledNuSVM(nu=0.2, margin=1e-3, delay=10)
-        scores, steps = model.progressive(X, y, classes=np.unique(y))
-        norma = NORMA(loss(1e-3), kernel, step=Decaying(1.0, delay=10), regularization=1.0, offset=False)
-        expected, expected_steps = norma.progressive(X, y, classes=np.unique(y), return_steps=True)
-        assert steps == pytest.approx(expected_steps)
-        assert scores == pytest.approx(expected, abs=1e-9)
-    model = stepsizes.ScheduledNuSVM(nu=0.2, margin=0.5, delay=10)
-    model.progressive(X[:1], np.array([1]), classes=[-1, 1])
+def test_the_scheduled_control_moves_the_logarithm_of_its_margin():
+    """By -eta eps (1{error} - nu), V (55)-(56); the steps are those of (59)."""
+    model = stepsizes.scheduled(NuHinge(0.2, 0.5), delay=10)
+    scores, steps = model.progressive(np.zeros((1, 3)), [1], classes=[-1, 1], return_steps=True)
+    assert steps[0] == np.sqrt(10 / 11) and (model.kernel.width, model.regularization) == (stepsizes.KERNEL_WIDTH, 1.0)
     assert np.log(model.margin_ / 0.5) == pytest.approx(-np.sqrt(10 / 11) * 0.5 * (1 - 0.2))
 
 

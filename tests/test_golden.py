@@ -10,7 +10,7 @@ from cases import each
 from golden import TOLERANCES, difference, numbers_of, precision, read, title
 
 pytestmark = [pytest.mark.slow,
-              pytest.mark.filterwarnings("ignore:(ROMMA has started anew|This model is no better):onlinekernels.LearningWarning")]
+              pytest.mark.filterwarnings("ignore:(ROMMA has started anew|This model is no better|The margin . is out of reach):onlinekernels.LearningWarning")]
 CASES, ROWS, _ = read()
 STRICT = os.environ.get("ONLINEKERNELS_GOLDEN") == "strict"
 

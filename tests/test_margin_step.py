@@ -9,7 +9,7 @@ import onlinekernels as ok
 from cases import each
 from test_real_data import load
 
-NU_LOSSES = [ok.NuHinge, ok.NuNovelty, ok.NuInsensitive, ok.NuHuber, ok.NuMulticlassHinge, ok.NuGraphHinge]
+NU_LOSSES = [ok.NuHinge, ok.NuNovelty, ok.NuInsensitive, ok.NuHuber, ok.ConcomitantHuber, ok.NuMulticlassHinge, ok.NuGraphHinge]
 
 
 def rows(n=8000, seed=0):
@@ -37,7 +37,7 @@ def gaps(alerts):
 @each("cls", NU_LOSSES)
 @each("bad", [0.0, -0.1, np.nan, "fast", True])
 def test_a_step_that_is_no_positive_number_is_refused(cls, bad):
-    with pytest.raises(ValueError, match="'margin_step'.*positive number or None"):
+    with pytest.raises(ValueError, match="'margin_step'.*positive number, 'log' or None"):
         cls(margin_step=bad).validate()
 
 
@@ -231,3 +231,89 @@ def test_fit_leaves_a_fraction_nu_below_the_margin(nu):
     X = np.random.default_rng(0).normal(size=(400, 2))
     model = ok.NORMA(ok.NuNovelty(nu), ok.Gaussian(1.0)).fit(X)
     assert abs(np.mean(model.score_samples(X) < model.margin_) - nu) < 0.01
+
+
+# ---- The logarithm, V (55)-(56) -----------------------------------------------------------------------------
+
+
+def test_the_logarithm_shares_the_step_of_f():
+    """rho_T = rho_1 exp(-sum eta rho_t (1{error} - nu)), here with weights; an ordinary schedule, no meta-descent."""
+    rng = np.random.default_rng(0)
+    X, y, weights = rng.normal(size=(200, 2)), rng.choice([-1, 1], size=200), rng.choice([0.0, 1.0, 2.0], size=200)
+    for make, size in ((ok.NORMA, 1.0), (ok.ILK, 0.7)):
+        more = {"penalty": 0.7} if make is ok.ILK else {}
+        model = make(ok.NuHinge(0.3, 0.8, "log"), ok.Gaussian(1.0), step=ok.Decaying(0.9, 20), regularization=0.1, **more)
+        scores, steps, margins = model.progressive(X, y, sample_weight=weights, return_steps=True, return_margins=True)
+        moves = -steps * size * weights * margins * ((y * scores <= margins) - 0.3)
+        np.testing.assert_allclose(np.diff(np.log(np.append(margins, model.margin_))), moves, atol=1e-12)
+
+
+def test_the_logarithm_stays_positive_where_the_scalar_does_not():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(400, 2)), rng.choice([-1, 1], size=400)
+    lowest = [ok.NORMA(ok.NuHinge(0.05, 1.0, step), ok.Gaussian(1.0), step=0.5, regularization=1.0).progressive(
+        X, y, return_margins=True)[1].min() for step in (None, "log")]
+    assert lowest[0] < -0.1 and lowest[1] > 0.0
+
+
+@each("cls", NU_LOSSES)
+def test_the_logarithm_must_start_above_0(cls):
+    name = "margin" if "margin" in cls().get_params() else "width"
+    with pytest.raises(ValueError, match=f"'{name}' parameter of {cls.__name__} must be a positive number"):
+        cls(margin_step="log", **{name: 0.0}).validate()
+    cls(margin_step="log", **{name: 0.5}).validate()
+
+
+def test_the_logarithm_is_saved_and_a_bank_refuses_it(tmp_path):
+    X, _ = rows(300)
+    model = ok.SILK(ok.NuNovelty(0.1, 0.5, "log"), ok.Gaussian(2.0), budget=20).partial_fit(X[:200])
+    model.save(tmp_path / "model.ok")
+    again = ok.load(tmp_path / "model.ok")
+    for one in (model, again):
+        one.partial_fit(X[200:])
+    assert again.loss.margin_step == "log" and again.margin_ == model.margin_ > 0
+    assert model.fit(X).margin_ > 0
+    with pytest.raises(ValueError, match="A Bank has no margin_step='log'"):
+        ok.Bank(5, ok.NuNovelty(0.1, 0.5, "log"), n_models=2).progressive(X[:2], keys=[0, 1])
+
+
+# ---- A scale beside f: ConcomitantHuber ---------------------------------------------------------------------
+
+
+def test_the_concomitant_loss_is_convex_in_f_and_sigma():
+    rng = np.random.default_rng(2)
+    f, sigma = rng.normal(size=(2, 4000)) * 3, rng.uniform(0.05, 4.0, size=(2, 4000))
+    share = rng.random(4000)
+    loss = ok.ConcomitantHuber(0.2)
+    ends = [loss.value(f[i], 0.0, scalar=sigma[i]) for i in (0, 1)]
+    middle = loss.value(share * f[0] + (1 - share) * f[1], 0.0, scalar=share * sigma[0] + (1 - share) * sigma[1])
+    assert (middle <= share * ends[0] + (1 - share) * ends[1] + 1e-12).all()
+    huber = ok.Huber(1.3)  # K's own rule is about the same loss, without nu sigma
+    np.testing.assert_allclose(ok.ConcomitantHuber(0.2, 1.3).value(f[0], 0.0), huber.value(f[0], 0.0) + 0.2 * 1.3)
+    np.testing.assert_array_equal(ok.ConcomitantHuber(0.2, 1.3).derivative(f[0], 0.0), huber.derivative(f[0], 0.0))
+
+
+@each("margin_step", [None, "log", 0.1])
+def test_sigma_finds_the_scale_of_the_errors(margin_step):
+    """The mean of min(1, r^2) becomes 2 nu; of normal errors sigma becomes 1.33 deviations with nu = 0.2."""
+    rng = np.random.default_rng(3)
+    for unit in (0.7, 2.0):
+        step = 0.02 / unit if margin_step == "log" else 0.02 * unit  # sigma moves by step sigma^2 there
+        x = rng.normal(size=(6000, 1))
+        y = unit * (rng.normal(size=6000) + 2.0 * x[:, 0])
+        model = ok.NORMA(ok.ConcomitantHuber(0.2, unit, margin_step), "linear", step=step, regularization=0.0)
+        scores, widths = model.progressive(x, y, return_margins=True)
+        late = slice(2000, None)
+        assert np.mean(np.minimum(1.0, ((y - scores) / widths)[late] ** 2)) == pytest.approx(0.4, abs=0.02)
+        assert widths[late].mean() == pytest.approx(1.33 * unit, rel=0.06)
+
+
+def test_a_bank_learns_the_scale_as_single_models_do():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(80, 3)), rng.normal(size=80)
+    loss = ok.ConcomitantHuber(0.2, 0.5)
+    bank = ok.Bank(3, loss, ok.Gaussian(1.0), n_models=1, rule="norma", budget=9, step=0.3, regularization=0.1)
+    single = ok.NORMA(loss, ok.Gaussian(1.0), budget=9, step=0.3, regularization=0.1)
+    for row, target in zip(X, y):
+        found = bank.progressive(row[None], [target])
+        assert found[0] == pytest.approx(single.progressive(row[None], [target])[0], abs=1e-5)

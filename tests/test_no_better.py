@@ -3,8 +3,10 @@ import re
 import warnings
 
 import numpy as np
+import pytest
 
 import onlinekernels as ok
+from cases import each
 
 MESSAGE = "This model is no better than"
 
@@ -91,3 +93,49 @@ def test_weights_count():
     flipped = np.arange(1600) % 3 > 0  # two thirds of the labels are wrong, and weigh next to nothing
     weights = np.where(flipped, 1e-3, 1.0)
     assert not warned(ok.SILK().partial_fit, X, np.where(flipped, -y, y), sample_weight=weights)
+
+
+# ---- A margin out of reach, K before (17) ---------------------------------------------------------------------
+
+
+def noisy(n, scale=1.0):
+    rng = np.random.default_rng(0)
+    X = scale * rng.normal(size=(n, 2))
+    return X, np.where(X[:, 0] + 0.1 * scale * rng.normal(size=n) > 0, 1, -1)
+
+
+@each("model, largest", [
+    (lambda: ok.NORMA(ok.Hinge(3.0), ok.Gaussian(1.0), step=0.5, regularization=0.5), 2.0),
+    (lambda: ok.NORMA(ok.Novelty(3.0), ok.Gaussian(1.0), step=0.5, regularization=0.5), 2.0),
+    (lambda: ok.SVMD(ok.Hinge(3.0), ok.Gaussian(1.0), regularization=0.5), 2.0),
+    (lambda: ok.ILK(ok.Hinge(3.0), ok.Gaussian(1.0), regularization=0.5, penalty=1.2), 2.4),
+])
+def test_a_margin_out_of_reach_is_a_warning(model, largest):
+    """rho > X^2 / lambda: no f(x) can be so large, all examples are margin errors, and all are kept."""
+    X, y = noisy(150)
+    model = model()
+    y = None if isinstance(model.loss, ok.Novelty) else y
+    with pytest.warns(ok.LearningWarning, match=f"The margin 3 is out of reach: .* no f.x. exceeds {largest:g},"):
+        scores = model.progressive(X, y)
+    assert (scores * (1 if y is None else y) < 3.0).all() and model.n_terms_ == 150
+    assert np.abs(scores).max() <= largest
+
+
+def test_the_largest_score_is_that_of_one_place():
+    """The limit is met, and what is said to help does."""
+    X, y = np.zeros((400, 1)), np.ones(400, dtype=int)
+    with pytest.warns(ok.LearningWarning, match="a regularization below 0.333"):
+        scores = ok.NORMA(ok.Hinge(1.5), step=0.5, regularization=0.5, kernel=0.5 * ok.Gaussian(1.0)).progressive(X, y, classes=[-1, 1])
+    assert scores[-1] == pytest.approx(1.0, rel=1e-9)
+    ok.NORMA(ok.Hinge(1.5), step=0.5, regularization=0.333, kernel=0.5 * ok.Gaussian(1.0)).progressive(X, y, classes=[-1, 1])
+    ok.NORMA(ok.Hinge(0.99), step=0.5, regularization=0.5, kernel=0.5 * ok.Gaussian(1.0)).progressive(X, y, classes=[-1, 1])
+
+
+def test_who_can_reach_the_margin_is_left_alone():
+    X, y = noisy(150)
+    shared = dict(step=0.5, regularization=0.5)
+    ok.NORMA(ok.Hinge(3.0), ok.Gaussian(1.0), offset=True, **shared).progressive(X, y)
+    ok.NORMA(ok.NuHinge(0.3, 3.0), ok.Gaussian(1.0), **shared).progressive(X, y)
+    ok.NORMA(ok.Hinge(3.0), ok.Gaussian(1.0), **shared).progressive(X, y, sample_weight=np.full(150, 2.0))
+    ok.NORMA(ok.Hinge(3.0), ok.Gaussian(1.0), **shared).progressive(X[:99], y[:99])  # k(x, x) may yet be larger
+    ok.NORMA(ok.Hinge(3.0), ok.Gaussian(1.0), step=0.5, regularization=0.0).progressive(X, y)

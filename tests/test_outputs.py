@@ -46,7 +46,8 @@ MULTI = [
 STEPS = [ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5)]
 META = [ok.MetaDescent(0.2, 0.3, 0.9), ok.MetaDescent(0.3, 0.1, 0.0), ok.MetaDescent(0.1, 0.5, 1.0)]
 OWN_META = [ok.MetaDescent(0.2, 0.3, 0.9, offset_meta_rate=0.05, offset_memory=0.5, margin_meta_rate=0.7, margin_memory=0.2),
-            ok.MetaDescent(0.2, 0.3, 0.9, offset_memory=0.0, margin_meta_rate=0.0)]
+            ok.MetaDescent(0.2, 0.3, 0.9, offset_memory=0.0, margin_meta_rate=0.0),
+            ok.MetaDescent(0.2, 0.3, 0.9, offset_rate=0.05, margin_rate=0.4, exponential=True)]
 
 
 def data(loss, seed, n=N):
@@ -225,7 +226,8 @@ def test_exact_norms_stay_exact_when_terms_are_dropped(loss, structure, kernel, 
                                (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")), rtol=1e-8, atol=1e-9)
 
 
-ADAPTED = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_meta_rate=0.7, margin_memory=0.2)]
+ADAPTED = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_meta_rate=0.7, margin_memory=0.2),
+           ok.MetaDescent(0.2, 0.3, 0.9, margin_rate=0.4, exponential=True)]
 ADAPTIVE = [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, (ok.NuHuber, ok.MulticlassSquared))]
 
 
@@ -388,3 +390,51 @@ def test_a_form_refuses_a_rule_that_does_not_serve_it():
                 with pytest.raises(ValueError, match=f"{type(rule).__name__} knows no moves of the kind {form.__name__}"):
                     form(rule, outputs)
     assert [len(rule.forms) for rule in rules] == [4, 3, 1]
+
+
+# ---- The knobs of SVMD --------------------------------------------------------------------------------------
+
+
+@each("loss", [ok.NuHinge(0.3, 0.5, None), ok.NuMulticlassHinge(0.3, 0.5, None)], ids=repr)
+def test_svmd_has_all_knobs_of_its_steps(loss):
+    """eta, mu and lambda of f, of the offsets and of the margin, and the exponential of V (4)."""
+    X, y, *_ = data(loss, 3)
+    knobs = dict(step=0.2, meta_step=0.3, memory=0.9, exponential=True, offset_step=0.05, offset_meta_step=0.1, offset_memory=0.5,
+                 margin_step=0.4, margin_meta_step=0.7, margin_memory=0.2)
+    names = dict(step="rate", meta_step="meta_rate", offset_step="offset_rate", offset_meta_step="offset_meta_rate",
+                 margin_step="margin_rate", margin_meta_step="margin_meta_rate")
+    step = ok.MetaDescent(**{names.get(name, name): value for name, value in knobs.items()})
+    shared = dict(regularization=0.2, offset=True, budget=None)
+    one, other = ok.SVMD(loss, ok.Gaussian(1.2), **knobs, **shared), ok.NORMA(loss, ok.Gaussian(1.2), step=step, **shared)
+    np.testing.assert_array_equal(one.progressive(X, y), other.progressive(X, y))
+    for name in knobs:  # and each of them matters
+        changed = ok.SVMD(loss, ok.Gaussian(1.2), **{**knobs, name: not knobs[name] if name == "exponential" else 0.77}, **shared)
+        changed.progressive(X, y)
+        assert (changed.step_, *changed.intercept_, changed.margin_) != (one.step_, *one.intercept_, one.margin_), name
+
+
+def test_rates_of_offset_and_margin_start_anew_if_they_change(tmp_path):
+    loss = ok.NuHinge(0.3, 0.5, None)
+    X, y, *_ = data(loss, 5)
+    model = ok.SVMD(loss, ok.Gaussian(1.2), offset=True, offset_step=0.05, margin_step=0.4).partial_fit(X[:30], y[:30])
+    model.save(tmp_path / "model.ok")
+    again = ok.load(tmp_path / "model.ok")
+    for one in (model, again):
+        one.partial_fit(X[30:], y[30:])
+    np.testing.assert_array_equal(model.dual_coef_, again.dual_coef_)
+    before = model._state.hypothesis.state()
+    model.set_params(offset_step=0.2, margin_step=0.6, meta_step=0.0).partial_fit(X[:1], y[:1])
+    after = model._state.hypothesis.state()
+    assert after["eta"] == before["eta"] and after["offset_eta"] == [0.2] and after["scalar_eta"] == 0.6
+
+
+@each("step, words", [
+    (ok.MetaDescent(offset_rate=0.0), "'offset_rate'"), (ok.MetaDescent(margin_rate=None), "'margin_rate'"),
+    (ok.MetaDescent(exponential=1), "'exponential'"),
+    (ok.MetaDescent(exponential=True, per_feature=True), "exponential=True of MetaDescent is for one step"),
+])
+def test_rates_that_make_no_sense(step, words):
+    with pytest.raises(ValueError, match=words):
+        ok.NORMA("hinge", "linear", step=step).fit([[0.0], [1.0]], [1, -1])
+    with pytest.raises(ValueError, match="offset_rate, offset_meta_rate and offset_memory"):
+        ok.ILK("hinge", step=ok.MetaDescent(offset_rate=0.1)).fit([[0.0], [1.0]], [1, -1])

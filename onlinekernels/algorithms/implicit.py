@@ -1,5 +1,6 @@
 """Implicit updates: ILK and SILK (I), and the passive-aggressive family."""
 from onlinekernels._core.rules import implicit, margins, metadescent
+from onlinekernels.algorithms.doubling import RATE, self_tuned
 from onlinekernels.model import defaults
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
@@ -40,6 +41,8 @@ class Implicit(Rule):
     _values = {"step": lambda rule, name: rule.step is None or check_step(rule, name),
                "regularization": check_not_negative.or_none, "penalty": check_positive, "exact": check_flag}
     forms = frozenset({"one", "pair", "dense", "targets"})
+    words = "implicit"
+    solves_losses = True
     may_change = frozenset({"step", "regularization", "penalty"})
 
     def __init__(self, step=None, regularization=None, penalty=1.0, exact=False):
@@ -79,18 +82,19 @@ class Implicit(Rule):
             raise ValueError("per_feature=True of MetaDescent is for explicit steps: use it with NORMA or SVMD.")
         if self.exact and loss.task == "multiclass" and not loss.over_all_labels:
             raise ValueError("step=MetaDescent needs exact=False here: the exact step over all labels has no trace.")
-        if isinstance(loss, MulticlassSquared):
+        if isinstance(loss, MulticlassSquared) or not loss.is_compiled():
             raise ValueError(f"step=MetaDescent does not adapt implicit steps of {loss!r}; it does with NORMA.")
-        if self.step.offset_meta_rate is not None or self.step.offset_memory is not None:
+        own = (self.step.offset_rate, self.step.offset_meta_rate, self.step.offset_memory)
+        if any(value is not None for value in own):
             raise ValueError(
-                "offset_meta_rate and offset_memory of MetaDescent are for explicit steps: in an implicit step, offsets "
-                "share the step of f. Leave both at None."
+                "offset_rate, offset_meta_rate and offset_memory of MetaDescent are for explicit steps: in an implicit step, "
+                "offsets share the step of f. Leave them at None."
             )
 
     @property
     def core_class(self):
         """Another rule if the step adapts."""
-        return metadescent.ImplicitMetaDescent if self.adapts_step else implicit.Implicit
+        return metadescent.AdaptiveImplicit if self.adapts_step else implicit.Implicit
 
     def settings(self):
         settings = {**super().settings(), "regularization": self.regularization, "penalty": self.penalty}
@@ -120,6 +124,11 @@ class Aggressive(Rule):
         self.penalty = penalty
         self.squared = squared
         self.radius = radius
+
+    @property
+    def solves_losses(self):
+        """Without a cap there is nothing to solve: how far a loss of one's own reaches is not known."""
+        return self.penalty is not None
 
     @property
     def losses(self):
@@ -152,12 +161,12 @@ class ILK(OnlineLearner):
 
     The solution shrinks the old coefficients by 1 - tau_t = 1 / (1 + eta_t lambda) and appends one term,
     whose coefficient the loss decides: in closed form, or by a bracketed iteration for the logistic
-    losses. A step can never overshoot, so large steps are safe.
+    losses and those of your own. A step can never overshoot, so large steps are safe.
 
     Parameters
     ----------
     {loss}
-        A loss of your own has no implicit step.
+        One of your own may have any convex shape: the coefficient is found by its `derivative`, faster with a `curvature`.
     {kernel}
     step : float, Step or None
         eta_t: how far an example moves f; a number means `Fixed`, and `MetaDescent` adapts it. None is 1 on a stream, and
@@ -216,6 +225,42 @@ class ILK(OnlineLearner):
         self.scale_target = scale_target
         self.encode = encode
         self.epochs = epochs
+
+    @classmethod
+    def self_tuning(cls, kernel=None, *, radius=1.0, examples=100_000, rate=RATE, budget=None):
+        """ILK that need not be told how much the world moves: as `NORMA.self_tuning`, with the same bound.
+
+        What I's theorem 2, corrected, prescribes (`bounds.tune_ilk_mistakes`) is, but for the scale of f, the margin 1, the step 1,
+        lambda = z and the penalty (1 + z) / X^2 with z = sqrt(D2 / T) / B: then every mistake gets a full step.
+
+        Parameters
+        ----------
+        kernel : Kernel, str, callable or None
+            As for `ILK`; the theorem is about one that does not change.
+        radius : float
+            X: k(x, x) <= radius^2 for all examples.
+        examples : int
+            How long the stream may become; at least 2.
+        rate : float
+            How fast votes follow mistakes; positive.
+        budget : Budget, int or None
+            Of each learner. The theorem knows none.
+
+        Returns
+        -------
+        Hedge
+
+        Examples
+        --------
+        >>> from onlinekernels import ILK
+        >>> ILK.self_tuning("gaussian", examples=8).members["z=0.5"]
+        ILK(loss=Hinge(), kernel='gaussian', step=1.0, regularization=0.5, penalty=1.5, offset=False)
+        """
+        return self_tuned(
+            "ILK.self_tuning",
+            lambda z, square: cls(Hinge(1.0), kernel, step=1.0, regularization=z, penalty=(1.0 + z) / square, budget=budget,
+                                  offset=False),
+            radius, examples, rate)
 
     def _plan(self):
         rule = Implicit(
@@ -294,7 +339,8 @@ class PassiveAggressive(OnlineLearner):
     Parameters
     ----------
     {loss}
-        Here it is `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
+        Here it is `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`. PA-I, and PA-II if it
+        has a `value`, take a convex one of your own, too.
     {kernel}
     penalty : float
         C, the aggressiveness of PA-I and PA-II; positive.

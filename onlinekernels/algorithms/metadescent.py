@@ -30,6 +30,13 @@ class SVMD(OnlineLearner):
     normalized : bool
         False is the paper. True takes the products that the step follows relative to their running mean: a step for targets of
         any size.
+    exponential : bool
+        False is the paper's update of steps, max(1/2, 1 - mu <g, v>). True is what that stands for, exp(-mu <g, v>), V (4).
+    offset_step, offset_meta_step, offset_memory : float or None
+        eta_b at the beginning, mu_b and lambda_b: the offsets' own, V (50)-(52). None is that of f.
+    margin_step, margin_meta_step, margin_memory : float or None
+        eta_eps at the beginning, mu_eps and lambda_eps: those of the margin's or width's logarithm, V (55)-(58), for nu-losses
+        without a `margin_step`. None is that of f, but 1 for the step, as in V.
     regularization : float
         c of V, lambda elsewhere: how fast old coefficients decay; at least 0. step * regularization must not exceed 1;
         an adapted step is capped there.
@@ -68,7 +75,8 @@ class SVMD(OnlineLearner):
     _rule = Gradient
 
     def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, per_feature=False, normalized=False,
-                 regularization=1e-3, exact_norms=False, budget="auto", offset=None, labels=None, class_weight=None, scale=False,
+                 exponential=False, offset_step=None, offset_meta_step=None, offset_memory=None, margin_step=None,
+                 margin_meta_step=None, margin_memory=None, regularization=1e-3, exact_norms=False, budget="auto", offset=None, labels=None, class_weight=None, scale=False,
                  scale_target=False, encode=False, epochs=1):
         self.loss = loss
         self.kernel = kernel
@@ -77,6 +85,13 @@ class SVMD(OnlineLearner):
         self.memory = memory
         self.per_feature = per_feature
         self.normalized = normalized
+        self.exponential = exponential
+        self.offset_step = offset_step
+        self.offset_meta_step = offset_meta_step
+        self.offset_memory = offset_memory
+        self.margin_step = margin_step
+        self.margin_meta_step = margin_meta_step
+        self.margin_memory = margin_memory
         self.regularization = regularization
         self.exact_norms = exact_norms
         self.budget = budget
@@ -91,7 +106,13 @@ class SVMD(OnlineLearner):
     def _plan(self):
         step = MetaDescent(
             check_positive(self, "step"), check_not_negative(self, "meta_step"), check_memory(self, "memory"),
-            check_flag(self, "per_feature"), check_flag(self, "normalized"),
+            check_flag(self, "per_feature"), check_flag(self, "normalized"), exponential=check_flag(self, "exponential"),
+            offset_rate=check_positive.or_none(self, "offset_step"),
+            offset_meta_rate=check_not_negative.or_none(self, "offset_meta_step"),
+            offset_memory=check_memory.or_none(self, "offset_memory"),
+            margin_rate=1.0 if self.margin_step is None else check_positive(self, "margin_step"),
+            margin_meta_rate=check_not_negative.or_none(self, "margin_meta_step"),
+            margin_memory=check_memory.or_none(self, "margin_memory"),
         )
         rule = Gradient(step, check_not_negative(self, "regularization"), check_flag(self, "exact_norms"))
         return Plan.of(self, rule)

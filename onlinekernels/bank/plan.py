@@ -7,6 +7,7 @@ from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.algorithms.implicit import Implicit
 from onlinekernels.nouns.budgets import Recent, Smallest
 from onlinekernels.nouns.kernels import Gaussian, Linear
+from onlinekernels.nouns.losses.contract import LOG
 from onlinekernels.nouns.params import same_parameters
 from onlinekernels.validation import bad_parameter
 
@@ -27,6 +28,8 @@ class BankPlan:
         self.loss = plan.loss
         if plan.loss.task == "multiclass" or not plan.loss.is_compiled():
             raise ValueError(f"A Bank takes a built-in loss of two classes, of regression or of novelty. Got {plan.loss!r}.")
+        if plan.loss.margin_step == LOG:
+            raise ValueError("A Bank has no margin_step='log'. Use a number or None.")
         if type(plan.kernel) not in (Gaussian, Linear):
             raise ValueError(f"A Bank takes a Gaussian or a Linear kernel. Got {plan.kernel!r}.")
         if type(plan.budget) not in (Recent, Smallest) or plan.budget.size > MOST_TERMS:

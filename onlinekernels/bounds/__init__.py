@@ -19,7 +19,7 @@ algorithm that starts at f = 0, has no offset and sees no sample weights.
 """
 from onlinekernels.bounds.audits import Audit, Certificate, audit
 from onlinekernels.bounds.comparisons import best_gap, comparison, complexity
-from onlinekernels.bounds.ensembles import hedge_regret
+from onlinekernels.bounds.ensembles import hedge_regret, majority_mistakes, self_tuned_mistakes
 from onlinekernels.bounds.implicit import ilk_average_excess_risk, ilk_mistakes, ilk_mistakes_untuned, ilk_regret
 from onlinekernels.bounds.margins import (
     alma_corrections,
@@ -39,6 +39,7 @@ from onlinekernels.bounds.norma import (
     norma_mistakes_untuned,
     norma_regret,
     norma_window_regret,
+    window_average_excess_risk,
     window_start,
 )
 from onlinekernels.bounds.projections import (
@@ -83,6 +84,7 @@ __all__ = [
     "norma_window_regret",
     "window_start",
     "average_excess_risk",
+    "window_average_excess_risk",
     "hinge_risk_limit",
     "ilk_mistakes",
     "ilk_mistakes_untuned",
@@ -96,6 +98,8 @@ __all__ = [
     "ballseptron_mistakes",
     "forgetron_mistakes",
     "hedge_regret",
+    "majority_mistakes",
+    "self_tuned_mistakes",
     "norma_squared_loss",
     "tune_norma_squared_loss",
     "tune_norma_margin_errors",

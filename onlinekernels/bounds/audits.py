@@ -151,17 +151,11 @@ class _Run:
         if len(classes) != 2:
             raise ValueError(f"audit needs labels of two kinds. Got {len(classes)} of them instead.")
         self.signs = np.where(np.asarray(y) == classes[1], 1.0, -1.0)
-        self.scores, self.norms, square = np.zeros(len(X)), np.zeros(len(X)), 0.0
-        for t, x in enumerate(X[:, None]):
-            scores, steps = model.progressive(x, y[t : t + 1], classes=classes, return_steps=True)
-            state = model._state
-            plan = state.plan
-            decay = steps[0] * plan.rule.regularization
-            shrink = 1 / (1 + decay) if isinstance(model, ILK) else 1 - decay
-            size = state.kernel.diagonal(x)[0]
-            gained = (model.decision_function(x)[0] - shrink * scores[0]) / size  # f becomes shrink f + gained k(x, .)
-            self.scores[t], self.norms[t] = scores[0], math.sqrt(square)
-            square = max(0.0, shrink**2 * square + 2 * shrink * gained * scores[0] + gained**2 * size)
+        self.scores, self.norms = model.progressive(X, y, classes=classes, return_norms=True)
+        state = model._state
+        plan = state.plan
+        if plan.offset:
+            raise ValueError("No theorem knows the offset that a linear kernel has by default: audit needs offset=False.")
         self.model, self.gram = model, state.kernel(X)
         self.step, self.regularization = plan.rule.step, float(plan.rule.regularization)
         self.penalty = float(model.penalty) if isinstance(model, ILK) else 1.0

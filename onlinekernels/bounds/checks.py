@@ -11,6 +11,7 @@ import numpy as np
 
 from onlinekernels.nouns import docstrings
 from onlinekernels.nouns.params import Parameterized
+from onlinekernels.nouns.structures import LabelStructure
 from onlinekernels.validation import Real, as_number, bad_parameter, check_not_negative, check_positive, check_share
 
 LARGEST_LOG = 709.0  # the exponential of more is no float
@@ -46,6 +47,10 @@ def _are_steps(value):
     return value.ndim == 1 and value.size > 0 and bool((np.isfinite(value) & (value > 0)).all())
 
 
+LABELS = Rule(
+    "a Taxonomy, a LabelGraph, Labels or a list of at least two labels",
+    lambda value: isinstance(value, LabelStructure) or isinstance(value, (list, tuple, np.ndarray)) and len(value) > 1,
+)
 STEPS = Rule("a sequence of positive numbers", _are_steps)
 
 ARGUMENTS = {
@@ -80,6 +85,9 @@ ARGUMENTS = {
     "ball_radius": (POSITIVE, "r, the radius of the `Ballseptron`'s balls."),
     "ball_updates": (NUMBER, "N, how many updates were made for right predictions; None is not to know."),
     "squared_loss": (NOT_NEGATIVE, "L, the comparison's cumulative squared loss: sum_t (y_t - u(x_t))^2."),
+    "labels": (LABELS, "Many classes, as `comparison` took them; None is two."),
+    "longest": (COUNT, "The `examples` of `self_tuning`, at least those of the stream."),
+    "mistakes": (NOT_NEGATIVE, "Those of the best member."),
     "zero_margin": (FLAG, "Whether the algorithm's own margin is to be 0."),
 }
 

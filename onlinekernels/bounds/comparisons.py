@@ -5,24 +5,35 @@ import numpy as np
 
 from onlinekernels.bounds.checks import POSITIVE, check, checked
 from onlinekernels.nouns.kernels import as_kernel
+from onlinekernels.nouns.labelvalues import plain, shown_list
+from onlinekernels.nouns.structures import Labels, LabelStructure
 from onlinekernels.validation import bad_parameter, refuse_masked
 
 
-def comparison(kernel, X, y, coefficients, *, margin, points=None):
+def comparison(kernel, X, y, coefficients, *, margin, points=None, labels=None):
     """Describe comparison functions g_t = sum_j coefficients[t, j] k(points[j], .) on a stream.
+
+    With many labels, g_t(x, l) = sum_j k(points[j], x) (kappa coefficients[t])[l, j], and a right label should beat every
+    other one by mu Delta. The answer has the margin mu d, where d is the smallest distance of two labels: it fits the bounds
+    on mistakes of NORMA and ILK with `GraphHinge`, where `learner_margin` is d, and with `MulticlassHinge`, where it is that
+    loss's own. A mistake is then f(x, y) <= f(x, l) for some l.
 
     Parameters
     ----------
     kernel : Kernel, str or callable
         That of the model.
-    X, y : array of shape (n_examples, n_features), and n_examples signs
-        The stream; y holds -1 and +1.
+    X, y : array of shape (n_examples, n_features), and n_examples signs or labels
+        The stream; y holds -1 and +1, or the `labels`.
     coefficients : array of shape (n_points,) or (n_examples, n_points)
-        Those of one function g, or of one function g_t per example.
+        Those of one function g, or of one function g_t per example; with labels of shape (n_labels, n_points), or
+        (n_examples, n_labels, n_points), in the order of the structure's `names()`.
     margin : float
         mu. The bounds depend on g / mu only: 2 g at the margin 2 mu is the same comparison.
     points : array of shape (n_points, n_features) or None
         Where the functions have their terms; None means X itself.
+    labels : Taxonomy, LabelGraph, Labels, list of labels or None
+        The labels, with their distance Delta and kernel kappa; a list means distances of 1 and the delta kernel. None is two
+        classes with one function.
 
     Returns
     -------
@@ -42,25 +53,85 @@ def comparison(kernel, X, y, coefficients, *, margin, points=None):
     >>> about = comparison("linear", [[1.0], [-0.25]], [1, -1], [[2.0], [5.0]], margin=1.0, points=[[1.0]])
     >>> about["loss"], about["norm"], about["path"], about["squared_path"]
     (0.0, 5.0, 3.0, 9.0)
+
+    Three labels, each with its weight. The last example is right, and 1 short of the margin over "b", which is 2 away:
+
+    >>> from onlinekernels import Labels
+    >>> sizes = Labels(["a", "b", "c"], distance=[[0, 1, 3], [1, 0, 2], [3, 2, 0]])
+    >>> about = comparison("linear", [[1.0], [1.0]], ["c", "c"], [[0.0], [2.0], [3.0]], margin=1.0, points=[[1.0]], labels=sizes)
+    >>> about["loss"], about["margin"], round(about["radius"] ** 2, 9), round(about["norm"] ** 2, 9)
+    (2.0, 1.0, 2.0, 13.0)
     """
     check("comparison", "margin", margin, POSITIVE)
     kernel = as_kernel(kernel, "comparison")
     rows = kernel(X) if points is None else kernel(X, points)
     gram = rows if points is None else kernel(points)
-    y = _signs(y, len(rows))
-    functions = _functions(coefficients, rows.shape)
-    scores = (rows * functions).sum(axis=1)
-    moves = np.diff(functions, axis=0)
-    lengths = norms(moves, gram)
+    radius = float(np.sqrt(np.max(kernel.diagonal(X))))
+    if labels is None:
+        y = _signs(y, len(rows))
+        functions = _functions(coefficients, rows.shape)
+        missing = margin - y * (rows * functions).sum(axis=1)
+    else:
+        _, order, kappa, Delta = _labels(labels)
+        places = _places(y, len(rows), order)
+        functions = _functions(coefficients, (len(rows), len(order), rows.shape[1]))
+        scores = np.einsum("tlj,tj->tl", functions, rows) @ kappa
+        missing = margin * Delta[places] + scores - scores[np.arange(len(rows)), places][:, None]
+        missing[np.arange(len(rows)), places] = 0.0
+        missing = missing.max(axis=1)
+        different = ~np.eye(len(order), dtype=bool)
+        radius *= float(np.sqrt(_square_distances(kappa)[different].max()))
+        margin *= smallest_distance(labels)
+        gram = np.kron(kappa, gram)
+        functions = functions.reshape(len(functions), -1)
+    lengths = norms(np.diff(functions, axis=0), gram)
     return {
-        "radius": float(np.sqrt(np.max(kernel.diagonal(X)))),
+        "radius": radius,
         "margin": float(margin),
-        "loss": float(np.maximum(0.0, margin - y * scores).sum()),
+        "loss": float(np.maximum(0.0, missing).sum()),
         "norm": float(norms(functions, gram).max()),
         "path": float(lengths.sum()),
         "squared_path": float((lengths ** 2).sum()),
-        "examples": len(y),
+        "examples": len(rows),
     }
+
+
+def _labels(labels):
+    """(structure, labels in order, kappa, Delta)."""
+    structure = labels if isinstance(labels, LabelStructure) else Labels(labels)
+    structure.validate()
+    order = structure.names()
+    outputs = structure.outputs(order)
+    kappa = np.array([outputs.kappa_times(one) for one in np.eye(len(order))])
+    return structure, order, kappa, np.array([outputs.distances_from(place) for place in range(len(order))])
+
+
+def _square_distances(kappa):
+    """|Phi(a) - Phi(b)|^2 of labels."""
+    own = np.diag(kappa)
+    return own[:, None] + own - 2.0 * kappa
+
+
+def smallest_distance(labels):
+    """The smallest distance Delta of two labels, which must be positive.
+
+    >>> smallest_distance(["a", "b", "c"])
+    1.0
+    """
+    Delta = _labels(labels)[3]
+    smallest = float(Delta[~np.eye(len(Delta), dtype=bool)].min())
+    if smallest <= 0:
+        raise ValueError("Two of the labels are at distance 0: no margin tells them apart, and no theorem is about them.")
+    return smallest
+
+
+def _places(y, n, order):
+    refuse_masked(y, "y")
+    places = {label: place for place, label in enumerate(order)}
+    y = [plain(label) for label in y]
+    if len(y) != n or not all(label in places for label in y):
+        raise bad_parameter("comparison", "y", f"{n} labels, each one of {shown_list(order)}", y)
+    return np.array([places[label] for label in y])
 
 
 def _signs(y, n):

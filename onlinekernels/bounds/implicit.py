@@ -11,8 +11,13 @@ def ilk_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, exam
     rho = eta C X^2/(1 + eta lambda) every mistake makes a full step and K's proof goes through. The loss of the
     comparison is the hinge loss at the margin mu, without C. (I's own mu is 0 whenever Delta is constant.)
 
-    For `MulticlassHinge`, radius^2 bounds k((x,y),(x,y)) - 2 k((x,y),(x,l)) + k((x,l),(x,l)) for all labels
-    l: that is 2 k(x, x). A mistake is then f(x, y) <= f(x, l) for some l.
+    For many labels, radius^2 bounds k((x,y),(x,y)) - 2 k((x,y),(x,l)) + k((x,l),(x,l)) for all labels l; with the delta
+    kernel that is 2 k(x, x). A mistake is then f(x, y) <= f(x, l) for some l. With a graph hinge, whose margin over l is
+    rho Delta(y, l) (`GraphHinge` has rho = 1), let d be the smallest distance of two labels, K the comparison's graph hinge
+    loss at mu, and put mu d and rho d in the place of both margins: `comparison` and `tune_ilk_mistakes` do so if they are told the `labels`. (The proof
+    goes on as for two classes, since whichever label r the step is taken against, a step that is not after a mistake ends at
+    rho Delta(y, r) <= mu Delta(y, r) at most, and after a mistake against l it has (1 + eta lambda) rho Delta(y, l), or more,
+    to make good for. I's step against a single runner-up is meant, exact=False.)
 
     >>> ilk_mistakes(radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=100)
     9.0

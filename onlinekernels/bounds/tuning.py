@@ -2,11 +2,12 @@
 import math
 
 from onlinekernels.bounds.checks import checked
-from onlinekernels.bounds.comparisons import best_gap, complexity_of
+from onlinekernels.bounds.comparisons import best_gap, complexity_of, smallest_distance
 from onlinekernels.bounds.norma import gap_of, window_start
 from onlinekernels.nouns.budgets import Sublinear
-from onlinekernels.nouns.losses import Hinge
+from onlinekernels.nouns.losses import GraphHinge, Hinge, MulticlassHinge
 from onlinekernels.nouns.steps import InverseSqrt
+from onlinekernels.nouns.structures import LabelStructure
 
 NO_OFFSET = {"offset": False}  # which a linear kernel would choose, and no theorem knows
 
@@ -41,7 +42,7 @@ def _best_regularization(step, norm, squared_path, examples):
 
 
 @checked
-def tune_norma_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples, zero_margin=False):
+def tune_norma_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples, zero_margin=False, labels=None):
     """Parameters of NORMA for `norma_mistakes`, K Thm 3.
 
     eta' = 2 r/X^2 with r = h(mu, K, C), lambda and eta as in `tune_norma_margin_errors`, and the margin
@@ -52,8 +53,27 @@ def tune_norma_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.
     {'loss': Hinge(margin=0.5), 'step': 1.0, 'regularization': 0.0, 'offset': False}
     """
     share = best_gap(margin, loss, complexity_of(radius, norm, path, squared_path, examples))
+    if zero_margin and labels is not None:
+        raise ValueError("zero_margin=True is for two classes: hinges of many labels do not move at a tie.")
     learner_margin = 0.0 if zero_margin else margin - share
-    return _explicit(learner_margin, 2 * share / radius ** 2, norm, squared_path, examples)
+    return _among(labels, _explicit(learner_margin, 2 * share / radius ** 2, norm, squared_path, examples))
+
+
+def _among(labels, tuned):
+    """The same for many labels: their hinge asks for its margin rho times the distance of labels.
+
+    `GraphHinge` has rho = 1. f / rho learns there as f does with rho: its steps are smaller by rho, and nothing decays faster.
+    """
+    if labels is None:
+        return tuned
+    rho = tuned["loss"].margin / smallest_distance(labels)
+    if not isinstance(labels, LabelStructure):
+        return {**tuned, "loss": MulticlassHinge(rho)}
+    if "penalty" in tuned:
+        smaller = {"penalty": tuned["penalty"] / rho}
+    else:
+        smaller = {"step": tuned["step"] / rho, "regularization": tuned["regularization"] * rho}
+    return {**tuned, "loss": GraphHinge(), "labels": labels, **smaller}
 
 
 @checked
@@ -90,7 +110,7 @@ def tune_norma_window(*, regularization, growth=0.4, step=None):
 
 
 @checked
-def tune_ilk_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples, penalty=1.0):
+def tune_ilk_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples, penalty=1.0, labels=None):
     """Parameters of ILK for `ilk_mistakes`, I Thm 2 as corrected.
 
     eta = 2 h(mu, K, S)/(C X^2), lambda = sqrt(D2/T)/(B eta), rho = eta C X^2/(1 + eta lambda). With K = 0 and a
@@ -98,17 +118,20 @@ def tune_ilk_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0,
 
     >>> tune_ilk_mistakes(radius=1.0, margin=2.0, loss=0.0, norm=6.0, examples=100, penalty=4.0)
     {'loss': Hinge(margin=2.0), 'step': 0.5, 'regularization': 0.0, 'offset': False, 'penalty': 4.0}
+    >>> tuned = tune_ilk_mistakes(radius=1.0, margin=2.0, loss=0.0, norm=6.0, examples=100, labels=["a", "b", "c"])
+    >>> tuned["loss"]
+    MulticlassHinge(margin=2.0)
     """
     share = best_gap(margin, loss, complexity_of(radius, norm, path, squared_path, examples))
     step = 2 * share / (penalty * radius ** 2)
     regularization = _best_regularization(step, norm, squared_path, examples)
-    return {
+    return _among(labels, {
         "loss": Hinge(2 * share / (1 + step * regularization)),
         "step": step,
         "regularization": regularization,
         **NO_OFFSET,
         "penalty": float(penalty),
-    }
+    })
 
 
 @checked

@@ -2,11 +2,14 @@
 
 import numpy as np
 
+from onlinekernels.algorithms import NORMA
 from onlinekernels.experiments.experiment import Check, Results
 from onlinekernels.experiments.learners import UNTUNED, mistaken, untuned, watch
 from onlinekernels.experiments.panels import Lines, averages
+from onlinekernels.nouns.kernels import Gaussian
+from onlinekernels.nouns.steps import Decaying
 
-__all__ = ["ADAPTED", "KERNEL_WIDTH", "SCHEDULED", "SINGLE", "ScheduledNuSVM", "compared", "rate"]
+__all__ = ["ADAPTED", "KERNEL_WIDTH", "SCHEDULED", "SINGLE", "TERMS", "compared", "rate", "scheduled"]
 
 ADAPTED, SINGLE, SCHEDULED = "SVMD", "SVMD, memory 0", "scheduled step"
 KERNEL_WIDTH = 8.0  # V 6.1
@@ -18,56 +21,14 @@ def rate(wrong):
     return f"{100 * np.mean(wrong):.1f}%"
 
 
-class ScheduledNuSVM:
-    """V's control for the nu-trick: the online SVM whose steps, that of the margin too, follow the schedule (59).
+def scheduled(loss, delay):
+    """V's control for the nu-trick: the online SVM whose steps follow the schedule (59), with a first step of 1.
 
-    It is `NORMA` with regularization 1 but for the margin epsilon, whose logarithm moves as V (55)-(56) say, with
-    dl/deps = 1{margin error} - nu for the printed sign. By K's rule, which is NORMA's, it may become negative.
-
-    Parameters
-    ----------
-    nu, margin : float
-        The fraction of margin errors, and the first margin.
-    delay : float
-        tau of (59). The first step is 1.
+    The margin moves as V (55)-(56) say, with dl/deps = 1{margin error} - nu for the printed sign. By K's rule it may
+    become negative.
     """
-
-    def __init__(self, nu, margin, delay):
-        self.nu, self.margin, self.delay = nu, margin, delay
-
-    def progressive(self, X, y, classes, return_steps=True):
-        """Scores just before each update, and the steps; for two classes one score, that of the second."""
-        self.classes_ = np.asarray(list(classes))
-        places = np.searchsorted(self.classes_, y)
-        binary = len(self.classes_) == 2
-        scores = np.zeros((len(X), 1 if binary else len(self.classes_)))
-        points = np.zeros((TERMS, X.shape[1]))
-        coefficients = np.zeros((TERMS, scores.shape[1]))
-        squares, used = np.zeros(TERMS), 0
-        steps = np.sqrt(self.delay / (self.delay + np.arange(1, len(X) + 1)))
-        margin = self.margin
-        for t, (x, place, step) in enumerate(zip(X, places, steps, strict=True)):
-            square = x @ x
-            distances = np.maximum(0.0, squares + square - 2 * (points @ x))
-            scores[t] = np.exp(-distances / (2 * KERNEL_WIDTH**2)) @ coefficients
-            gradient = np.zeros(scores.shape[1])
-            if binary:
-                sign = 2 * place - 1
-                if sign * scores[t, 0] <= margin:
-                    gradient[0] = -sign
-            else:
-                others = np.where(np.arange(len(gradient)) == place, -np.inf, scores[t])
-                other = others.argmax()
-                if margin + scores[t, other] - scores[t, place] > 0:
-                    gradient[place], gradient[other] = -1.0, 1.0
-            coefficients *= 1 - step
-            if gradient.any():  # a circular buffer of the latest non-zero terms, V 5.5
-                points[used % TERMS], squares[used % TERMS] = x, square
-                coefficients[used % TERMS] = -step * gradient
-                used += 1
-            margin *= np.exp(-step * margin * (float(gradient.any()) - self.nu))  # (55), (56)
-        self.margin_ = margin
-        return scores[:, 0] if binary else scores, steps
+    return NORMA(loss.set_params(margin_step="log"), Gaussian(KERNEL_WIDTH), step=Decaying(1.0, delay), regularization=1.0,
+                 budget=TERMS)
 
 
 def compared(models, streams, task, classes, paper):

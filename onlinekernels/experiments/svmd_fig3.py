@@ -12,8 +12,8 @@ from onlinekernels.experiments.stepsizes import (
     SCHEDULED,
     SINGLE,
     TERMS,
-    ScheduledNuSVM,
     compared,
+    scheduled,
 )
 from onlinekernels.nouns.kernels import Gaussian
 from onlinekernels.nouns.losses import NuHinge
@@ -29,7 +29,7 @@ def models(n):
     return {
         ADAPTED: SVMD(step=1.0, meta_step=1.0, memory=0.95, **shared),
         SINGLE: SVMD(step=1.0, meta_step=1.0, memory=0.0, **shared),
-        SCHEDULED: ScheduledNuSVM(nu=0.05, margin=MARGIN, delay=10),
+        SCHEDULED: scheduled(NuHinge(nu=0.05, margin=MARGIN), delay=10),
     }
 
 

@@ -9,9 +9,9 @@ from onlinekernels.experiments.stepsizes import (
     SCHEDULED,
     SINGLE,
     TERMS,
-    ScheduledNuSVM,
     compared,
     rate,
+    scheduled,
 )
 from onlinekernels.nouns.kernels import Gaussian
 from onlinekernels.nouns.losses import MulticlassHinge, NuMulticlassHinge
@@ -27,7 +27,7 @@ def models(n):
     return {
         ADAPTED: SVMD(step=1.0, meta_step=1.0, memory=0.95, **shared),
         SINGLE: SVMD(step=1.0, meta_step=1.0, memory=0.0, **shared),
-        SCHEDULED: ScheduledNuSVM(nu=0.05, margin=MARGIN, delay=100),
+        SCHEDULED: scheduled(NuMulticlassHinge(nu=0.05, margin=MARGIN), delay=100),
         # Not in the paper: a plain hinge that forgets nothing by itself. Width chosen on the seeds 100 to 102.
         BEST: SILK(MulticlassHinge(), Gaussian(5.0), regularization=0.0, budget=TERMS),
     }

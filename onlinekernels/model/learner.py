@@ -8,7 +8,6 @@ import copyreg
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.formulas.vecmath import all_finite
 from onlinekernels._core.points.sparse import Rows
 from onlinekernels._core.rules.recursive import level_of
 from onlinekernels._core.run.turns import TakesTurns
@@ -23,6 +22,7 @@ from onlinekernels.nouns.budgets import Recent, as_budget
 from onlinekernels.model.encoding import Encodes
 from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.nouns.losses import as_loss
+from onlinekernels.nouns.losses.contract import LOG
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.nouns.steps import as_step
 
@@ -119,7 +119,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
             self._make_passes(before, state, X, y, weights)
             if classes is None and state.loss.task == "multiclass" and not state.labels.fixed:
                 state.take_labels(state.labels.in_sorted_order())
-            if state.loss.task == "novelty" and state.loss.margin_step is not None:
+            if state.loss.task == "novelty" and state.loss.margin_step not in (None, LOG):
                 self._place_margin(state, X)
         return self
 
@@ -148,7 +148,9 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         """
         start = _start(initial)
         with self._turn.alone:
-            self._partial_fit(X, y, classes, sample_weight, start)
+            is_plain = start is classes is sample_weight is None
+            if not (is_plain and type(X) is np.ndarray and len(X.shape) == 2 and len(X) == 1 and self._learn_row(X[0], y)):
+                self._partial_fit(X, y, classes, sample_weight, start)
         return self
 
     def _partial_fit(self, X, y, classes=None, sample_weight=None, start=None):
@@ -166,6 +168,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         initial=None,
         return_steps=False,
         return_margins=False,
+        return_norms=False,
         return_labels=False,
     ):
         """Test, then train: learn like `partial_fit` and return the scores just before each update.
@@ -178,6 +181,9 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
             The step size of each example.
         margins : array of shape (n,), with return_margins=True
             The loss's margin or width when each score was taken, which a nu-loss adapts.
+        norms : array of shape (n,), with return_norms=True
+            |f_t| in the kernel's Hilbert space, before each update; of several outputs, the root of the sum of squares. From
+            one row to the next it takes O(1) where no budget drops terms, and O(terms^2) kernel values otherwise.
         labels : array of length n, with return_labels=True
             What these scores mean: the labels, targets, or +1 and -1 of a detector that `predict` would have given.
             Only classes that had joined before an example are among them; None if there were none. (An averaged
@@ -190,7 +196,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         >>> labels.tolist()
         [None, 'a', 'a', 'b']
         """
-        wanted = {"steps": return_steps, "margins": return_margins, "labels": return_labels}
+        wanted = {"steps": return_steps, "margins": return_margins, "norms": return_norms, "labels": return_labels}
         return self._progressive((X, y, classes, sample_weight, initial), {name for name in wanted if wanted[name]})
 
     def _checked_wishes(self, wishes):
@@ -215,7 +221,8 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
             state.make_ready()
             joined = state.joined()
             scores = np.zeros((len(X), state.function.width))
-            trace = {"steps": "steps" in wanted, "scalars": wanted & {"margins", "labels"}, "deviations": "std" in wanted}
+            trace = {"steps": "steps" in wanted, "scalars": wanted & {"margins", "labels"}, "norms": "norms" in wanted,
+                     "deviations": "std" in wanted}
             trace = {name: np.zeros(len(X)) for name, is_wanted in trace.items() if is_wanted}
             if coverage is not None:
                 trace["half_widths"] = np.zeros(len(X) * state.targets)
@@ -230,7 +237,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
             if known is not None:  # what was known of the targets before each row
                 scores, units = state.target_scaler.brought_back(scores, *known)
                 margins = None if margins is None else margins * units[:, 0]
-            found = {"steps": trace.get("steps"), "margins": margins}
+            found = {"steps": trace.get("steps"), "margins": margins, "norms": trace.get("norms")}
             if "std" in wanted:
                 found["std"] = state.in_units(trace["deviations"], units)
             if coverage is not None:
@@ -240,7 +247,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
                 if "proba" in wanted:
                     found["proba"] = state.probabilities_of_their_time(scores, y, joined)
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
-        others = [found[name] for name in ("steps", "margins", "std", "interval", "proba", "labels") if name in wanted]
+        others = [found[name] for name in ("steps", "margins", "norms", "std", "interval", "proba", "labels") if name in wanted]
         return (scores, *others) if others else scores
 
     def learn_one(self, x, y=None):
@@ -251,28 +258,53 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
                 several = self._current_loss().task == "regression" and np.size(y) > 1
                 if not several or state is not None and state.targets == 1:
                     raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
-            if state is None or state.is_special() or self.class_weight is not None or self.encode is not False:
+            if not self._takes_one(state):
                 self._partial_fit(self._row(state, x), None if y is None else [y])
                 return self
             x = self._checked_one(state, x)
             if state.plan.scale and not state.takes_without_check(x):
                 self._partial_fit(x[None], None if y is None else [y])
                 return self
-            before, (state, target) = state, self._checked_target(state, y)
-            engine = state.engine
-            engine.done = 0
-            try:
-                if state is not before:
-                    self._state = state
-                    state.make_ready()
-                engine.learn_one(x, target)
-            except BaseException as error:
-                state.keep_learned(before, np.array([target][: engine.done]))
-                validation.tell(error, engine.done)
-                raise
-            if state.hypothesis.trouble:
-                warn_once(self._state, self)
+            self._learn_one(state, x, *self._checked_target(state, y))
         return self
+
+    def _takes_one(self, state):
+        """Whether one example can be learned without the ado that many need."""
+        is_plain = state is not None and state.takes_one and not state.stale and state.beginning is None
+        return is_plain and self.class_weight is None and self.encode is False
+
+    def _learn_row(self, x, y):
+        """Learn a row of an array as `learn_one` does, with y a list or array, unless they need a longer look: whether it did."""
+        state = self._state
+        if not self._takes_one(state) or state.plan.restricts or not state.function.is_row(x):
+            return False
+        if type(y) is np.ndarray and y.shape == (1,) and y.dtype.kind in "biufU":
+            y = y.item()
+        elif type(y) is list and len(y) == 1:
+            y = y[0]
+        elif y is not None:
+            return False
+        target = state.target_of(y)
+        if target is None or state.plan.scale and not state.takes_without_check(x):
+            return False
+        self._learn_one(state, x.copy() if state.plan.copies_one else x, state, target)
+        return True
+
+    def _learn_one(self, before, x, state, target):
+        """Learn one example that has been checked, in a state that may have a label more than the one before."""
+        engine = state.engine
+        engine.done = 0
+        try:
+            if state is not before:
+                self._state = state
+                state.make_ready()
+            engine.learn_one(x, target)
+        except BaseException as error:
+            state.keep_learned(before, np.array([target][: engine.done]))
+            validation.tell(error, engine.done)
+            raise
+        if state.hypothesis.trouble:
+            warn_once(state, self)
 
     def _row(self, state, x):
         """One example as rows of one."""
@@ -346,14 +378,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         function = state.function
         if function.takes_objects:
             return validation.check_objects([x])[0]
-        if not (
-            type(x) is np.ndarray
-            and x.dtype == function.dtype
-            and x.shape == (function.n_features,)
-            and x.flags.c_contiguous
-            and x.flags.aligned
-            and all_finite(x)
-        ):
+        if not function.is_row(x):
             x = validation.check_point(x, n_features=state.n_features, dtype=function.dtype, owner=type(self).__name__)
         if state.plan.copies_one:
             x = x.copy()
@@ -363,12 +388,9 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
 
     def _checked_target(self, state, y):
         """(state to learn in, y as its engine takes it); changes nothing."""
-        if state.labels is not None:
-            target = state.labels.encode_one(y)
-            if target is not None:
-                return state, target
-        elif type(y) is float and y - y == 0:
-            return state, y
+        target = state.target_of(y)
+        if target is not None:
+            return state, target
         state, y = state.with_targets(1, None if y is None else [y], None)
         return state, y[0]
 

@@ -24,6 +24,7 @@ class Rule(Parameterized):
     core_class = None
     forms = frozenset({"one"})  # of coefficients: "one" output, a "pair" of labels, "dense" over all, "targets"
     losses = None  # classes of losses that it is for; None for all that are compiled
+    solves_losses = False  # whether it finds the steps of a loss of one's own
     words = None  # what its steps are called
     may_change = frozenset()  # parameters that may change between calls
 
@@ -35,10 +36,11 @@ class Rule(Parameterized):
     knows_weights = True  # otherwise an example of weight 0 is left out altogether
     keeps_examples = False  # whether f must be terms, even where weights or trees would do
     is_posterior = False  # whether it needs to know how sure f is; it then has a budget of its own
+    moves_terms = False  # whether it moves the coefficients of other terms than the new one
+    takes_gradient_steps = False  # whether the new term is all that it adds, down the gradient of the loss
     takes_outliers = False  # whether targets far from all others may reach it as they are
     has_own_offset = False  # whether it finds an offset by itself
     votes = False  # whether all hypotheses since the first predict
-    is_plain = False  # whether it adds y k(x, .) where the loss has a slope, and does nothing else
     refuses_start = None  # why f cannot start from another model's
     advice = None  # what may help if learning diverges
 
@@ -86,8 +88,14 @@ class Rule(Parameterized):
     def check_loss(self, loss):
         """Raise ValueError for a loss that it has no step for."""
         if not loss.is_compiled():
-            raise ValueError(f"{type(loss).__name__} has no implicit step: a loss of your own works with NORMA only.")
-        if self.losses is not None and type(loss) not in self.losses:
+            if not self.solves_losses:
+                raise ValueError(
+                    f"{type(loss).__name__} has no {self.words or 'such'} step: a loss of your own works with NORMA, SVMD, ILK, "
+                    "SILK, and PassiveAggressive's PA-I and PA-II."
+                )
+            if loss.task == "multiclass":
+                raise ValueError(f"{type(loss).__name__} has no {self.words} step over all labels; it works with NORMA.")
+        elif self.losses is not None and type(loss) not in self.losses:
             names = ", ".join(sorted(kind.__name__ for kind in self.losses))
             raise ValueError(f"{loss!r} has no {self.words} step. Use one of {names}.")
 

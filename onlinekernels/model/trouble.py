@@ -4,15 +4,16 @@ import threading
 import warnings
 
 from onlinekernels.model import defaults
+from onlinekernels.nouns.losses.contract import LOG
 
 __all__ = ["DIVERGED", "LearningWarning", "level_outside", "silence", "warn_once"]
 
-SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER = 1, 2, 3, 4, 5, 6  # as in _core/run/watch.pxd
+SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER, OUT_OF_REACH = 1, 2, 3, 4, 5, 6, 7  # as in _core/run/watch.pxd
 
 
 class LearningWarning(RuntimeWarning):
     """Learning goes on, but has gone wrong: a margin that tells nothing apart any more, a loss that explodes, a step that has fallen to nothing,
-    a length that has no end, predictions that are no better than a constant.
+    a length that has no end, predictions that are no better than a constant, a margin that no f can have.
 
     Each model warns once. The message says what to change. To have an error instead::
 
@@ -48,6 +49,8 @@ def warn_once(state, model):
         )
     elif trouble == NO_BETTER:
         message = _no_better(state, model.get_params(deep=False))
+    elif trouble == OUT_OF_REACH:
+        message = _out_of_reach(state)
     elif trouble in (DIVERGED, STALLED):
         message = _exploded(state, trouble)
     else:
@@ -66,7 +69,7 @@ def level_outside():
 def _ran_away(loss, scalar, trouble):
     where = "below" if trouble == SCALAR_BELOW else "above"
     whats = "scores" if loss.scalar_name == "margin" else "errors |y - f|"
-    advice = [f"give {type(loss).__name__} a margin_step such as 0.1"] if loss.margin_step is None else []
+    advice = [f"give {type(loss).__name__} a margin_step such as 0.1"] if loss.margin_step in (None, LOG) else []
     if loss.scalar_name == "margin":
         advice.append("choose a smaller regularization (f has to remember many times 1 / nu examples)")
         advice.append("a larger width of the kernel")
@@ -75,6 +78,15 @@ def _ran_away(loss, scalar, trouble):
     return (
         f"The {loss.scalar_name} of {loss!r} has run away: it is {scalar:.3g}, and has been {where} all {whats} for "
         f"a long time, so it tells no examples apart. What may help: {'; '.join(advice)}."
+    )
+
+
+def _out_of_reach(state):
+    reached, regularization = state.hypothesis.largest_score(), state.plan.rule.regularization
+    return (
+        f"The margin {state.loss.margin:g} is out of reach: with regularization={regularization:g} no f(x) exceeds {reached:.3g}, so "
+        f"that every example is a margin error, and is kept. What may help: a margin below {reached:.3g}, or a regularization "
+        f"below {regularization * reached / state.loss.margin:.3g}."
     )
 
 

@@ -411,7 +411,9 @@ class Projecting(Budget):
 class Shrinking(Budget):
     """The oldest term goes, and all of f is shrunk before, so that little is lost: what `Forgetron` does.
 
-    How much it shrinks is tuned on the way, for updates of a Perceptron and kernels with k(x, x) <= 1. Two classes.
+    How much it shrinks is tuned on the way, for gradient steps of at most 1 and kernels with k(x, x) <= 1. Two classes. The
+    Forgetron's theorem is about updates of a Perceptron; of smaller ones, as of `SVMD`, each counts for what it wins. The
+    trace v of `SVMD` shrinks with f.
 
     Parameters
     ----------
@@ -426,8 +428,10 @@ class Shrinking(Budget):
         self.size = size
 
     def check_use(self, plan):
-        if not plan.is_perceptron():
-            raise ValueError(f"budget={self!r} is for mistakes of two classes: use it with Perceptron, or Forgetron.")
+        if plan.loss.task != "binary" or not plan.rule.takes_gradient_steps:
+            raise ValueError(
+                f"budget={self!r} is for gradient steps of two classes: use it with Perceptron, or Forgetron, NORMA or SVMD."
+            )
 
     def core(self):
         return ShrinkingBudget(int(self.size))

@@ -136,6 +136,13 @@ class MetaDescent(Step):
         mu of the margin's or width's own step, V (57), for nu-losses without a `margin_step`; at least 0. None is `meta_rate`.
     margin_memory : float or None
         lambda of its trace, V (58), in [0, 1]. None is `memory`.
+    offset_rate : float or None
+        eta_b, the first step of the offsets; positive. None is `rate`. Not for implicit steps.
+    margin_rate : float
+        eta_eps, the first step of the margin's or width's logarithm, for nu-losses without a `margin_step`; positive. V has 1.
+    exponential : bool
+        False is V's update. True multiplies steps by exp(-mu <g, v>) itself, which V (4) approximates by max(1/2, 1 - mu <g, v>):
+        a large product may then shrink a step by more than half, or let it explode. Not with per_feature=True.
 
     References
     ----------
@@ -153,10 +160,11 @@ class MetaDescent(Step):
     _values = {"rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory, "per_feature": check_flag,
                "normalized": check_flag,
                "offset_meta_rate": check_not_negative.or_none, "offset_memory": check_memory.or_none,
-               "margin_meta_rate": check_not_negative.or_none, "margin_memory": check_memory.or_none}
+               "margin_meta_rate": check_not_negative.or_none, "margin_memory": check_memory.or_none,
+               "offset_rate": check_positive.or_none, "margin_rate": check_positive, "exponential": check_flag}
 
     def __init__(self, rate=0.1, meta_rate=0.1, memory=0.99, per_feature=False, normalized=False, offset_meta_rate=None,
-                 offset_memory=None, margin_meta_rate=None, margin_memory=None):
+                 offset_memory=None, margin_meta_rate=None, margin_memory=None, offset_rate=None, margin_rate=1.0, exponential=False):
         self.rate = rate
         self.meta_rate = meta_rate
         self.memory = memory
@@ -166,12 +174,22 @@ class MetaDescent(Step):
         self.offset_memory = offset_memory
         self.margin_meta_rate = margin_meta_rate
         self.margin_memory = margin_memory
+        self.offset_rate = offset_rate
+        self.margin_rate = margin_rate
+        self.exponential = exponential
+
+    def validate(self):
+        super().validate()
+        if self.per_feature and self.exponential:
+            raise ValueError("exponential=True of MetaDescent is for one step of f, and per_feature=True has a step for each weight.")
 
     def core(self):
-        """Also meta_rate and memory of the offsets, and of the margin."""
+        """Also meta_rate and memory of the offsets and of the margin, the first rates of both, and whether to take exponentials."""
         own = [(self.offset_meta_rate, self.meta_rate), (self.offset_memory, self.memory),
-               (self.margin_meta_rate, self.meta_rate), (self.margin_memory, self.memory)]
-        return *super().core(), *(float(shared if value is None else value) for value, shared in own)
+               (self.margin_meta_rate, self.meta_rate), (self.margin_memory, self.memory),
+               (self.offset_rate, self.rate), (self.margin_rate, 1.0)]
+        numbers = (float(shared if value is None else value) for value, shared in own)
+        return *super().core(), *numbers, bool(self.exponential)
 
     def size(self, t):
         """eta_0: the steps after it depend on the stream."""

@@ -5,5 +5,5 @@ from onlinekernels._core.budgets.pairs cimport PairBudget
 
 @cython.final
 cdef class ShrinkingBudget(PairBudget):
-    cdef readonly long long mistakes    # M: terms that have entered
+    cdef readonly double won            # by the updates so far: M, their number, for a Perceptron
     cdef readonly double damage         # Q: what removals have cost so far, at most

@@ -32,7 +32,8 @@ enum {
     OK_UNIFORM_MISTAKE = 16,
     OK_PROPORTIONAL_MISTAKE = 17,
     OK_MULTICLASS_SQUARED = 18, /* for each label the squared loss, with the target +1 or -1 */
-    OK_QUANTILE = 19            /* the scalar is its level */
+    OK_QUANTILE = 19,           /* the scalar is its level */
+    OK_CONCOMITANT_HUBER = 20   /* Huber + nu sigma, whose gradient adapts sigma */
 };
 
 /* What Python calls them: classes of losses, and updates of the Perceptron of many classes. */
@@ -54,6 +55,7 @@ static const ok_loss_name ok_loss_names[] = {
     {"SquaredInsensitive", OK_SQUARED_INSENSITIVE},
     {"Huber", OK_HUBER},
     {"NuHuber", OK_NU_HUBER},
+    {"ConcomitantHuber", OK_CONCOMITANT_HUBER},
     {"MulticlassHinge", OK_PAIR_HINGE},
     {"NuMulticlassHinge", OK_NU_PAIR_HINGE},
     {"GraphHinge", OK_PAIR_HINGE},
@@ -70,7 +72,8 @@ typedef struct {
     int code;
     double scalar; /* margin rho, tube width epsilon or Huber's sigma: the current value; a quantile's level */
     double nu;     /* fraction of margin errors or outliers that an adapted scalar aims at */
-    double step;   /* of the adapted scalar, relative to how far scores are from it; 0: it shares f's step */
+    double step;   /* of the adapted scalar, relative to how far scores are from it; 0: it shares f's step, and if
+                    * negative, its logarithm does */
 } ok_loss;
 
 OK_INLINE double ok_sign(double x)
@@ -125,8 +128,8 @@ OK_INLINE double ok_loss_value(const ok_loss *loss, double z, double y)
     if (code == OK_SQUARED_INSENSITIVE) /* H (6) */
         return delta > s ? (delta - s) * (delta - s) : 0.0;
     /* K (23).  The nu-form moves sigma by a quantile rule that is not the gradient of a loss, so its
-     * value is plain Huber at the current sigma. */
-    return delta >= s ? delta - 0.5 * s : 0.5 * delta * delta / s;
+     * value is plain Huber at the current sigma.  With nu sigma it is convex in f and sigma. */
+    return (delta >= s ? delta - 0.5 * s : 0.5 * delta * delta / s) + (code == OK_CONCOMITANT_HUBER ? loss->nu * s : 0.0);
 }
 
 /* dl/dz, with the library's convention at kinks. */
@@ -165,7 +168,8 @@ OK_INLINE int ok_loss_grows_like_square(const ok_loss *loss)
 OK_INLINE int ok_loss_is_smooth(const ok_loss *loss)
 {
     return loss->code == OK_LOGISTIC || loss->code == OK_SQUARED || loss->code == OK_MULTICLASS_SQUARED ||
-           loss->code == OK_SQUARED_INSENSITIVE || loss->code == OK_HUBER || loss->code == OK_NU_HUBER;
+           loss->code == OK_SQUARED_INSENSITIVE || loss->code == OK_HUBER || loss->code == OK_NU_HUBER ||
+           loss->code == OK_CONCOMITANT_HUBER;
 }
 
 /* The largest |l'| of a loss with kinks, where an implicit step goes up (side > 0) or down: it caps the step. */
@@ -182,7 +186,7 @@ OK_INLINE double ok_loss_curvature(const ok_loss *loss, double z, double y)
     if (code == OK_LOGISTIC) return ok_expit(z) * ok_expit(-z); /* never the printed quotient: nan for large |z| */
     if (code == OK_SQUARED || code == OK_MULTICLASS_SQUARED) return 1.0;
     if (code == OK_SQUARED_INSENSITIVE) return fabs(y - z) > loss->scalar ? 2.0 : 0.0;
-    if (code == OK_HUBER || code == OK_NU_HUBER)
+    if (code == OK_HUBER || code == OK_NU_HUBER || code == OK_CONCOMITANT_HUBER)
         return fabs(y - z) <= loss->scalar ? 1.0 / loss->scalar : 0.0;
     return 0.0;
 }
@@ -203,6 +207,10 @@ OK_INLINE double ok_loss_scalar_gradient(const ok_loss *loss, double z, double y
     if (code == OK_NU_PAIR_HINGE) return (z < (s - rounding) * y ? y : 0.0) - loss->nu;
     if (code == OK_NU_INSENSITIVE || code == OK_NU_HUBER)
         return loss->nu - (fabs(y - z) > s ? 1.0 : 0.0);
+    if (code == OK_CONCOMITANT_HUBER) {
+        const double away = fabs(y - z) / s;
+        return loss->nu - 0.5 * (away < 1.0 ? away * away : 1.0);
+    }
     return 0.0;
 }
 
@@ -210,13 +218,13 @@ OK_INLINE double ok_loss_scalar_gradient(const ok_loss *loss, double z, double y
 OK_INLINE int ok_loss_adapts(const ok_loss *loss)
 {
     return loss->code == OK_NU_HINGE || loss->code == OK_NU_NOVELTY || loss->code == OK_NU_PAIR_HINGE ||
-           loss->code == OK_NU_INSENSITIVE || loss->code == OK_NU_HUBER;
+           loss->code == OK_NU_INSENSITIVE || loss->code == OK_NU_HUBER || loss->code == OK_CONCOMITANT_HUBER;
 }
 
 /* Whether the scalar of a nu-loss is a width, which y gives its size, and not a margin, which f gives it. */
 OK_INLINE int ok_loss_has_width(const ok_loss *loss)
 {
-    return loss->code == OK_NU_INSENSITIVE || loss->code == OK_NU_HUBER;
+    return loss->code == OK_NU_INSENSITIVE || loss->code == OK_NU_HUBER || loss->code == OK_CONCOMITANT_HUBER;
 }
 
 /* What a nu-loss holds its scalar against, in the scalar's units: y f, f, the margin per Delta, or |y - f|. */
@@ -232,7 +240,8 @@ OK_INLINE double ok_loss_compared(const ok_loss *loss, double z, double y)
 /* A new value of the scalar brought back into its domain: Huber's sigma divides. */
 OK_INLINE double ok_loss_moved_scalar(const ok_loss *loss, double scalar)
 {
-    return loss->code == OK_NU_HUBER && scalar < 1e-12 ? 1e-12 : scalar;
+    const int divides = loss->code == OK_NU_HUBER || loss->code == OK_CONCOMITANT_HUBER;
+    return divides && scalar < 1e-12 ? 1e-12 : scalar;
 }
 
 /* ---- Implicit steps, I (8)-(16): alpha = -size l'(score + alpha k) ------------------------------ */

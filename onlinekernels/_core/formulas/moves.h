@@ -34,20 +34,32 @@ OK_INLINE double ok_implicit_shrink(double eta, double regularization)
     return 1.0 / (1.0 + eta * regularization);
 }
 
-/* f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)), I (8)-(12).
+/* k(x, x) as an implicit step sees it.
  *
  * An offset is one more coordinate without regularization, so the same arg-min is over (f, b): along
- * the direction it adds its squared length, `offsets`, to the kernel; 0: there is none.  `size` is
- * eta C times the example's weight, and z the score that the shrunk hypothesis gives. */
-OK_INLINE ok_shift ok_implicit_shift(const ok_loss *loss, double shrink, double size, double offsets, double z,
-                                     double y, double k)
+ * the direction it adds its squared length, `offsets`, to the kernel; 0: there is none. */
+OK_INLINE double ok_implicit_kernel(double shrink, double offsets, double k)
+{
+    return offsets > 0.0 ? k + offsets / shrink : k;
+}
+
+OK_INLINE ok_shift ok_implicit_shift_by(double shrink, double alpha)
 {
     ok_shift shift;
     shift.shrink = shrink; /* (11) */
-    k = offsets > 0.0 ? k + offsets / shrink : k;
-    shift.alpha = k > 0.0 ? ok_loss_implicit(loss, z, y, k, shrink * size) : 0.0;
-    shift.offset = shift.alpha / shrink;
+    shift.alpha = alpha;
+    shift.offset = alpha / shrink;
     return shift;
+}
+
+/* f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)), I (8)-(12).
+ *
+ * `size` is eta C times the example's weight, and z the score that the shrunk hypothesis gives. */
+OK_INLINE ok_shift ok_implicit_shift(const ok_loss *loss, double shrink, double size, double offsets, double z,
+                                     double y, double k)
+{
+    k = ok_implicit_kernel(shrink, offsets, k);
+    return ok_implicit_shift_by(shrink, k > 0.0 ? ok_loss_implicit(loss, z, y, k, shrink * size) : 0.0);
 }
 
 /* The scalar of a nu-loss goes down its gradient: by f's step, `shared`, or by a step of its own.

@@ -8,10 +8,10 @@ The formulas see one dimension.  With one output that is the output itself.  Wit
 outputs it is the direction e_y - e_r from the runner-up r to the label y: the score is the margin
 f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas are the same.
 """
-from libc.math cimport fabs, fmax, sqrt
+from libc.math cimport exp, fabs, fmax, sqrt
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
 from onlinekernels._core.formulas.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_cap, loss_curvature, loss_implicit,
-                                         loss_is_smooth)
+                                         loss_is_smooth, loss_moved_scalar)
 
 cdef extern from "moves.h" nogil:
     ctypedef struct Shift "ok_shift":
@@ -22,6 +22,8 @@ cdef extern from "moves.h" nogil:
     double gradient_shrink "ok_gradient_shrink"(double eta, double regularization) noexcept
     Shift gradient_shift "ok_gradient_shift"(double shrink, double eta, double derivative) noexcept
     double implicit_shrink "ok_implicit_shrink"(double eta, double regularization) noexcept
+    double implicit_kernel "ok_implicit_kernel"(double shrink, double offsets, double k) noexcept
+    Shift implicit_shift_by "ok_implicit_shift_by"(double shrink, double alpha) noexcept
     Shift implicit_shift "ok_implicit_shift"(const Loss* loss, double shrink, double size, double offsets, double z,
                                              double y, double k) noexcept
     double scalar_step "ok_scalar_step"(const Loss* loss, double shared, double weight, double gradient, double compared,
@@ -112,9 +114,11 @@ cdef inline double step_size(const Step* step, long long t) noexcept nogil:
     return step.rate
 
 
-cdef inline double gain(double mu, double product) noexcept nogil:
-    """Factor of an adapted step: max(1/2, 1 - mu <g, v>)."""
+cdef inline double gain(double mu, double product, bint exponential) noexcept nogil:
+    """Factor of an adapted step, V (4): exp(-mu <g, v>), or what V puts in its place, max(1/2, 1 - mu <g, v>)."""
     cdef double factor = 1.0 - mu * product
+    if exponential:
+        return exp(-mu * product)
     return factor if factor > 0.5 else 0.5
 
 
@@ -135,10 +139,18 @@ cdef inline double capped(double eta, double stiffness) noexcept nogil:
     return 1.0 / stiffness if eta * stiffness > 1.0 else eta
 
 
+cdef inline double moved_logarithm(const Loss* loss, double size, double gradient) noexcept nogil:
+    """The scalar after a step of its logarithm, so that it stays positive: V (55), (56), with dl/deps for the printed sign."""
+    return loss_moved_scalar(loss, loss.scalar * exp(-size * loss.scalar * gradient))
+
+
 cdef inline void move_scalar(const Loss* loss, const Pace* pace, double shared, double weight, double gradient,
                              double compared, Move* move) noexcept nogil:
     move.compared = compared
     move.pace = pace[0]
+    if loss.step < 0.0:
+        move.scalar = moved_logarithm(loss, shared * weight, gradient)
+        return
     move.scalar = scalar_step(loss, shared, weight, gradient, compared, &move.pace.gap, &move.pace.weight)
 
 
@@ -155,12 +167,12 @@ cdef inline void gradient_move(const Loss* loss, const Pace* pace, double eta, d
     move_scalar(loss, pace, eta, view.weight, view.scalar_gradient, view.compared, move)
 
 
-cdef inline double adapted_step(double eta, double mu, double product, double stiffness) noexcept nogil:
+cdef inline double adapted_step(double eta, double mu, double product, bint exponential, double stiffness) noexcept nogil:
     """V (33), where the product is <g, v>: the step is adapted before it is used.
 
     It is capped at 1 / stiffness: past that, it would overshoot the minimum of the example's own risk.
     """
-    return capped(eta * gain(mu, product), stiffness)
+    return capped(eta * gain(mu, product, exponential), stiffness)
 
 
 cdef inline void meta_transform(double eta, double c, double memory, Move* move) noexcept nogil:

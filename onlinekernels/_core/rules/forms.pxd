@@ -15,6 +15,7 @@ cdef class Form:
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil
     cdef bint differentiate(self, const Standing* now, Example e) noexcept nogil
     cdef bint ask_custom_loss(self, Example e) noexcept with gil
+    cdef int refuse_loss(self, what, Example e) except -1
 
 
 @cython.final

@@ -15,7 +15,7 @@ from onlinekernels._core.formulas.losses cimport (MULTICLASS_LOGISTIC, MULTICLAS
 from onlinekernels._core.formulas.moves cimport Standing, View, coefficient_is_tame
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.rules.rule cimport Rule
-from onlinekernels._core.run.example cimport DERIVATIVE, MOVE, PYTHON, Example
+from onlinekernels._core.run.example cimport LOSS, MOVE, PYTHON, Example
 
 cdef enum:
     BLOCK = 16                          # labels that are compared at a time
@@ -44,6 +44,8 @@ cdef class Form:
         self.outputs = outputs
         self.custom_loss = custom_loss
         self.targets = targets
+        if custom_loss is not None:
+            rule.take_loss(custom_loss)
 
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
         return False
@@ -53,7 +55,8 @@ cdef class Form:
         cdef View* view = &e.view
         view.scalar_gradient = view.curvature = view.compared = 0.0
         if self.custom_loss is not None:
-            return self.ask_custom_loss(e)
+            view.derivative = 0.0
+            return self.rule.asks_loss or self.ask_custom_loss(e)
         view.derivative = view.weight * loss_derivative(&now.loss, view.score, view.target)
         view.scalar_gradient = loss_scalar_gradient(&now.loss, view.score, view.target)
         view.compared = loss_compared(&now.loss, view.score, view.target)
@@ -72,9 +75,14 @@ cdef class Form:
             e.error, e.failure = error, PYTHON
             return False
         if not (isfinite(view.derivative) and isfinite(view.curvature)):
-            e.failure = DERIVATIVE
+            name = "derivative" if isfinite(view.curvature) else "curvature"
+            self.refuse_loss(f"{name}({view.score:.6g}, {view.target:.6g})", e)
             return False
         return True
+
+    cdef int refuse_loss(self, what, Example e) except -1:
+        e.error, e.failure = (FloatingPointError, f"{what} of {type(self.custom_loss).__name__} is not finite"), LOSS
+        return 0
 
     def set_order(self, display):
         """Say which of equal labels comes first: display lists them; None and those behind it go by their number."""
@@ -94,6 +102,8 @@ cdef class OneOutput(Form):
         if self.rule.looks_ahead and self.rule.has_trace:
             self.rule.look_back(now, e)
         self.rule.move(now, e)
+        if e.failure:
+            return False
         e.term.alpha[0], e.term.alpha[1], e.term.alpha[2] = e.move.alpha[0], e.move.alpha[1], 0.0
         e.term.offset[0] = e.move.offset
         e.term.enters = e.move.alpha[0] != 0.0 or self.rule.has_trace and e.move.alpha[1] != 0.0
@@ -118,6 +128,8 @@ cdef class Targets(Form):
             e.derivative[l], e.curvature[l] = view.derivative, view.curvature
             if not self.rule.has_trace:
                 self.rule.move(now, e)
+                if e.failure:
+                    return False
                 e.term.alpha[l] = e.move.alpha[0]
                 e.term.offset[l] = e.move.offset
         if self.rule.has_trace:
@@ -330,6 +342,6 @@ cdef class AllLabels(LabelForm):
             return False
         for l in range(n):
             if not isfinite(e.derivative[l]):
-                e.failure = DERIVATIVE
+                self.refuse_loss(f"derivative({scores.tolist()}, {y})", e)
                 return False
         return True

@@ -1,5 +1,6 @@
 """Gradient descent: NORMA."""
 cimport cython
+from libc.math cimport INFINITY
 from onlinekernels._core.formulas.moves cimport Standing, gradient_move, moved_square, step_size
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.rules.rule cimport Rule
@@ -26,6 +27,9 @@ cdef class Gradient(Rule):
     def configure(self, step, double regularization):
         Rule.configure(self, step)
         self.regularization = regularization
+
+    cdef double longest(self) noexcept nogil:
+        return 1.0 / self.regularization if self.regularization > 0.0 else INFINITY
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         gradient_move(&now.loss, &now.pace, step_size(&self.step, now.t + 1), self.regularization, &e.view, &e.move)

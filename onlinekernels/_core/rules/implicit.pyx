@@ -1,10 +1,12 @@
 """Implicit updates: ILK and SILK."""
 cimport cython
+from libc.math cimport INFINITY
 from onlinekernels._core.formulas.dense cimport hinge_step, softmax_step
 from onlinekernels._core.formulas.losses cimport MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, loss_implicit
-from onlinekernels._core.formulas.moves cimport (Standing, implicit_move, implicit_shrink, move_scalar, moved_square,
-                                                 step_size)
+from onlinekernels._core.formulas.moves cimport (Shift, Standing, implicit_kernel, implicit_move, implicit_shift_by,
+                                                 implicit_shrink, move_scalar, moved_square, shift_by, step_size)
 from onlinekernels._core.functions.outputs cimport Outputs
+from onlinekernels._core.rules.convex cimport ConvexStep
 from onlinekernels._core.rules.rule cimport Rule
 from onlinekernels._core.rules.rule import DIRECTIONS
 from onlinekernels._core.run.example cimport Example
@@ -22,6 +24,7 @@ cdef class Implicit(Rule):
     """
     cdef readonly double regularization
     cdef readonly double penalty
+    cdef ConvexStep own                 # of a Python loss, or None
 
     def __init__(self, step, **settings):
         self.forms = (*DIRECTIONS, "AllLabels")
@@ -32,15 +35,34 @@ cdef class Implicit(Rule):
         Rule.configure(self, step)
         self.regularization, self.penalty = regularization, penalty
 
+    def take_loss(self, loss):
+        self.own, self.asks_loss = ConvexStep(loss), True
+
     cdef double shrink(self, long long t, Example e) noexcept nogil:
         return implicit_shrink(step_size(&self.step, t), self.regularization)
 
+    cdef double longest(self) noexcept nogil:
+        return self.penalty / self.regularization if self.regularization > 0.0 else INFINITY
+
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         e.view.score += (self.shrink(now.t + 1, e) - 1.0) * e.view.bare
-        implicit_move(&now.loss, &now.pace, step_size(&self.step, now.t + 1), self.regularization, self.penalty,
-                      now.has_offset, &e.view, &e.move)
+        if self.asks_loss:
+            self.move_by_asking(now, e)
+        else:
+            implicit_move(&now.loss, &now.pace, step_size(&self.step, now.t + 1), self.regularization, self.penalty,
+                          now.has_offset, &e.view, &e.move)
         if now.keeps_square:
             moved_square(&now.norms, &e.view, &e.move)
+
+    cdef void move_by_asking(self, const Standing* now, Example e) noexcept nogil:
+        """The same of a Python loss."""
+        cdef double eta = step_size(&self.step, now.t + 1), shrink = implicit_shrink(eta, self.regularization)
+        cdef double k = implicit_kernel(shrink, e.view.offsets if now.has_offset else 0.0, e.view.k), alpha = 0.0
+        cdef Shift shift
+        if k > 0.0:
+            alpha = self.own.alpha(e.view.score, e.view.target, k, shrink * eta * self.penalty * e.view.weight, e)
+        shift = implicit_shift_by(shrink, alpha)
+        shift_by(&shift, &e.move)
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         cdef double eta = step_size(&self.step, now.t + 1), shrink = self.shrink(now.t + 1, e)

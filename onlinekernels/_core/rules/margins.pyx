@@ -7,6 +7,7 @@ from onlinekernels._core.formulas.moves cimport (Standing, aggressive_move, ball
                                                  stand_still)
 from onlinekernels._core.functions.coefficients cimport Coefficients
 from onlinekernels._core.functions.function cimport Function
+from onlinekernels._core.rules.convex cimport ConvexStep
 from onlinekernels._core.rules.rule cimport Rule
 from onlinekernels._core.rules.rule import DIRECTIONS
 from onlinekernels._core.run.example cimport Example
@@ -29,6 +30,7 @@ cdef class Aggressive(Rule):
     """
     cdef readonly double penalty
     cdef readonly bint squared
+    cdef ConvexStep own                 # of a Python loss, or None
 
     def __init__(self, step, bint squared=False, **settings):
         self.forms = DIRECTIONS
@@ -39,8 +41,17 @@ cdef class Aggressive(Rule):
         Rule.configure(self, step)
         self.penalty = NO_CAP if penalty is None else penalty
 
+    def take_loss(self, loss):
+        self.own, self.asks_loss = ConvexStep(loss, self.squared), True
+
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        aggressive_move(&now.loss, self.penalty, self.squared, now.has_offset, &e.view, &e.move)
+        cdef double k = e.view.k + (e.view.offsets if now.has_offset else 0.0)
+        if self.asks_loss:
+            stand_still(&e.move)
+            if k > 0.0:
+                e.move.alpha[0] = e.move.offset = self.own.alpha(e.view.score, e.view.target, k, self.penalty * e.view.weight, e)
+        else:
+            aggressive_move(&now.loss, self.penalty, self.squared, now.has_offset, &e.view, &e.move)
         if now.keeps_square:
             moved_square(&now.norms, &e.view, &e.move)
 
@@ -202,7 +213,7 @@ cdef class Projected(Rule):
         # Of a pair of labels, view.k is that of both.
         part, e.term.looked_at = 1.0, self.tolerance > 0.0
         if e.term.looked_at:
-            part = self.budget.look(self.terms, e.values, e.view.k / e.view.offsets)
+            part = self.budget.look(self.terms, e.values, e.view.k / e.view.offsets, e.for_budget)
         reached = e.view.k * (1.0 - part)
         if reached > 0.0 and loss > e.view.k * part / self.tolerance:
             tau = fmin(1.0, fmin(loss, 2.0 * (loss - e.view.k * part / self.tolerance)) / reached)

@@ -1,14 +1,14 @@
 """Steps that adapt: stochastic meta-descent, SVMD, with explicit and with implicit steps."""
 cimport cython
 import numpy as np
-from libc.math cimport exp, fabs, fmax
+from libc.math cimport INFINITY, fabs, fmax
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.formulas.dense cimport softmax_grip_times, softmax_hessian_times, softmax_step
-from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_square, loss_implicit, loss_moved_scalar
+from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_square, loss_implicit
 from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, adapted_step, capped, gain, implicit_grip,
                                                  implicit_shift, implicit_shrink, is_tame, meta_norms, meta_transform,
-                                                 move_scalar, moved_norms, normalized_product, shift_by, trace_transform)
+                                                 move_scalar, moved_logarithm, moved_norms, normalized_product, shift_by, trace_transform)
 from onlinekernels._core.functions.function cimport Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.rules.rule cimport Rule
@@ -54,7 +54,7 @@ cdef inline OffsetStep* decided_offsets(Example e) noexcept nogil:
 OFFSET_STEP = np.dtype([(name, np.float64) for name in ("eta", "trace", "scale", "weight", "offset")])      # `OffsetStep`
 
 
-cdef class MetaDescent(Rule):
+cdef class AdaptiveGradient(Rule):
     """SVMD, V Algorithm 2: gradient steps whose size adapts; the gradient trace v is the second channel.
 
     Parameters
@@ -74,6 +74,9 @@ cdef class MetaDescent(Rule):
     cdef readonly double offset_memory
     cdef readonly double margin_meta_rate       # and of the margin: V (57), (58)
     cdef readonly double margin_memory
+    cdef readonly double offset_rate            # eta of both at the beginning
+    cdef readonly double margin_rate
+    cdef readonly bint exponential              # whether steps are multiplied by the exponential itself: V (4)
     cdef readonly bint normalized
     cdef Adapted adapted
     cdef readonly object offset_steps           # an `OffsetStep` for each output
@@ -83,18 +86,21 @@ cdef class MetaDescent(Rule):
         self.forms = (*DIRECTIONS, "AllLabels")
         self.has_trace = True
         self.per_feature = per_feature
-        self.adapted = Adapted(step[1], 1.0, 0.0, 0.0, 0.0)
-        self.step.rate = step[1]
-        self.set_offset_steps(np.array([(step[1], 0.0, 0.0, 0.0, 0.0)], dtype=OFFSET_STEP))
+        self.set_offset_steps(np.zeros(1, dtype=OFFSET_STEP))
         self.configure(step, **settings)
 
     def configure(self, step, double regularization, bint normalized=False):
+        offset_rate, margin_rate = step[9:11]
         if step[1] != self.step.rate:               # a new eta_0 starts the adaptation anew
             self.adapted.eta = step[1]
-            self.offset_steps["eta"] = step[1]
+        if offset_rate != self.offset_rate:
+            self.offset_steps["eta"] = offset_rate
+        if margin_rate != self.margin_rate:
+            self.adapted.scalar_eta = margin_rate
         Rule.configure(self, step)
         self.regularization, self.penalty = regularization, 1.0
         self.offset_meta_rate, self.offset_memory, self.margin_meta_rate, self.margin_memory = step[5:9]
+        self.offset_rate, self.margin_rate, self.exponential = offset_rate, margin_rate, step[11]
         self.normalized = normalized
 
     cdef int set_offset_steps(self, steps) except -1:
@@ -104,7 +110,7 @@ cdef class MetaDescent(Rule):
 
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
         steps = np.zeros(width, dtype=OFFSET_STEP)
-        steps["eta"] = self.step.rate
+        steps["eta"] = self.offset_rate
         steps[:known] = self.offset_steps[:known]
         if ahead:
             steps[known:] = steps[known - 1]
@@ -112,6 +118,9 @@ cdef class MetaDescent(Rule):
 
     cdef double step_at(self, long long t) noexcept nogil:
         return self.adapted.eta
+
+    cdef double longest(self) noexcept nogil:
+        return self.penalty / self.regularization if self.regularization > 0.0 else INFINITY
 
     # ---- Decide -------------------------------------------------------------------------------
 
@@ -128,7 +137,8 @@ cdef class MetaDescent(Rule):
         next[0] = self.adapted
         if self.normalized:
             product = normalized_product(product, &next.scale, &next.scale_weight)
-        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product, self.regularization + decided(e).stiffness)
+        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product, self.exponential,
+                                self.regularization + decided(e).stiffness)
 
     cdef void move_scalar(self, const Standing* now, Example e) noexcept nogil:
         """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum)."""
@@ -136,14 +146,14 @@ cdef class MetaDescent(Rule):
         cdef double memory = self.margin_memory
         cdef Adapted* next = &decided(e).adapted
         e.move.compared = e.view.compared
-        if now.loss.step > 0.0:
+        if now.loss.step != 0.0:
             move_scalar(&now.loss, &now.pace, next.eta * self.penalty, e.view.weight, e.view.scalar_gradient, e.view.compared,
                         &e.move)
         elif loss_adapts(&now.loss) and now.loss.scalar > 0.0:
-            next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope)               # V (57)
+            next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope, self.exponential)     # V (57)
             next.scalar_trace = (memory * next.scalar_trace
                                  - next.scalar_eta * slope * (1.0 + memory * next.scalar_trace))    # V (58)
-            e.move.scalar = loss_moved_scalar(&now.loss, now.loss.scalar * exp(-next.scalar_eta * slope))
+            e.move.scalar = moved_logarithm(&now.loss, next.scalar_eta * self.penalty * e.view.weight, e.view.scalar_gradient)
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef Adaptation* next = decided(e)
@@ -258,7 +268,8 @@ cdef class MetaDescent(Rule):
             product, next.scale, next.weight = xi[l] * now.trace, now.scale, now.weight
             if self.normalized:
                 product = normalized_product(product, &next.scale, &next.weight)
-            next.eta = capped(now.eta * gain(self.offset_meta_rate, product), decided(e).stiffness)         # V (51)
+            next.eta = capped(now.eta * gain(self.offset_meta_rate, product, self.exponential),             # V (51)
+                              decided(e).stiffness)
             next.trace = (self.offset_memory * now.trace                                            # V (52), erratum
                           - next.eta * (xi[l] + self.offset_memory * chi[l]))
             next.offset = offset[l] - next.eta * xi[l]                                              # V (50)
@@ -339,7 +350,7 @@ cdef double stiffness_along(Example e, const double* K_xi, Outputs outputs, doub
 
 
 @cython.final
-cdef class ImplicitMetaDescent(MetaDescent):
+cdef class AdaptiveImplicit(AdaptiveGradient):
     """Implicit steps whose size adapts: eta <- eta max(1/2, 1 - mu <g(f_t), v_t>), then the step of `Implicit`.
 
     v_t is the derivative of f_t with respect to log eta, see `trace_transform`; offsets are coordinates of the same arg-min,
@@ -353,10 +364,10 @@ cdef class ImplicitMetaDescent(MetaDescent):
 
     def __init__(self, step, **settings):
         self.looks_ahead = True
-        MetaDescent.__init__(self, step, **settings)
+        AdaptiveGradient.__init__(self, step, **settings)
 
     def configure(self, step, double regularization, double penalty, bint normalized=False):
-        MetaDescent.configure(self, step, regularization, normalized)
+        AdaptiveGradient.configure(self, step, regularization, normalized)
         self.penalty = penalty
 
     cdef double shrink(self, long long t, Example e) noexcept nogil:
@@ -377,7 +388,7 @@ cdef class ImplicitMetaDescent(MetaDescent):
         next[0] = self.adapted
         if self.normalized:
             product = normalized_product(product, &next.scale, &next.scale_weight)
-        next.eta *= gain(self.step.meta_rate, product)
+        next.eta *= gain(self.step.meta_rate, product, self.exponential)
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef double shrink = self.shrink(now.t + 1, e), size = decided(e).adapted.eta * self.penalty * e.view.weight

@@ -11,6 +11,7 @@ cdef class Rule:
     cdef readonly bint has_trace        # whether the function's second channel is the gradient trace v
     cdef readonly bint per_feature      # whether each weight has a step of its own, which the function keeps
     cdef readonly bint looks_ahead      # whether it looks at the scores of the hypothesis that it will have shrunk
+    cdef readonly bint asks_loss        # whether it asks a Python loss itself, which is a rule's own way to move
     cdef readonly int trouble           # what it has noticed; see `watch`
 
     # Decide: write to the example and to nothing else
@@ -26,5 +27,6 @@ cdef class Rule:
     cdef void follow(self, Scratch w, Example e) noexcept nogil
     # Tell
     cdef double step_at(self, long long t) noexcept nogil
+    cdef double longest(self) noexcept nogil
     cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil
     cdef int stand_on(self, Function function) except -1

@@ -1,6 +1,6 @@
 """The contract of rules: what an example does to a function. The formulas are in ``moves`` and ``dense``."""
 import numpy as np
-from libc.math cimport NAN
+from libc.math cimport INFINITY, NAN
 from onlinekernels._core.formulas.moves cimport ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Standing, Step, step_size
 from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
@@ -48,12 +48,15 @@ cdef class Rule:
     `state`, `check_state`, `restore`, `grow`
         for a state of its own, between calls. Numbers per slot, or per pair of slots, are tables of the dictionary;
     `stand_on(function)`
-        to know the function that it will move.
+        to know the function that it will move;
+    `take_loss(loss)`
+        to know a Python loss, if it `asks_loss` itself in `move`; e.failure says if that went wrong.
 
     Parameters
     ----------
     step : tuple
-        (code, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of offsets and of the margin.
+        (code, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of offsets and of the margin,
+        the first rates of both, and whether to take exponentials.
     """
     def __init__(self, step):
         self.configure(step)
@@ -108,6 +111,10 @@ cdef class Rule:
         """eta of example t, the latest one. O(1)."""
         return step_size(&self.step, t)
 
+    cdef double longest(self) noexcept nogil:
+        """What the sizes of all coefficients cannot exceed together, per weight of the examples and |l'|. O(1)."""
+        return INFINITY
+
     cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
         """Half the width of the interval of a coverage about the score that was just evaluated: see `level_of`. O(1)."""
         return NAN
@@ -115,6 +122,9 @@ cdef class Rule:
     cdef int stand_on(self, Function function) except -1:
         """This is the function that it will move."""
         return 0
+
+    def take_loss(self, loss):
+        """This Python loss is learned."""
 
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
         """Make room for more labels than are known; those that learn ahead go on from the last one. O(width)."""

@@ -475,15 +475,19 @@ cdef class ExponentialWeights:
     n, targets : int
         targets is 0 for labels.
     rate, share : float
+    votes : bool
+        Labels: each member gives 1 to the label that it says, the first of the best ones, and -1 to all others. So its loss is 1
+        for a mistake and otherwise 0, and where the weighted means lead to a mistake, so do half of the weights at least.
     """
 
     cdef readonly Py_ssize_t n, targets
     cdef readonly double rate, share
+    cdef readonly bint votes
     cdef readonly object trust, losses, own, ranges
     cdef readonly Usual usual
 
-    def __init__(self, Py_ssize_t n, Py_ssize_t targets, double rate, double share):
-        self.n, self.targets, self.rate, self.share = n, targets, rate, share
+    def __init__(self, Py_ssize_t n, Py_ssize_t targets, double rate, double share, bint votes=False):
+        self.n, self.targets, self.rate, self.share, self.votes = n, targets, rate, share, votes
         groups = max(1, targets)
         self.trust = np.full((groups, n), 1.0 / n)
         self.losses, self.own, self.ranges = np.zeros((groups, n)), np.zeros(groups), np.zeros(groups)
@@ -491,7 +495,7 @@ cdef class ExponentialWeights:
 
     def advance(self, scores, Y, joined, counts, awake):
         """(weighted means, usual errors) just before each row; the rows are learned. Y are places of labels, or numbers (n, targets)."""
-        cdef const double[:, :, ::1] F = np.ascontiguousarray(scores)
+        cdef const double[:, :, ::1] F = np.ascontiguousarray(self.heard(scores))
         cdef const double[:, ::1] y = np.ascontiguousarray(Y, dtype=float).reshape(len(scores), -1)
         cdef const double[::1] count = np.ascontiguousarray(counts, dtype=float)
         cdef const Py_ssize_t[::1] before = np.ascontiguousarray(joined, dtype=np.intp)
@@ -546,10 +550,17 @@ cdef class ExponentialWeights:
                 rival = fmax(rival, F[c])
         return 0.125 * ((1.0 - F[label]) ** 2 + (1.0 + rival) ** 2)
 
+    def heard(self, scores):
+        """What members say, shape (n, members, outputs): their scores, or votes."""
+        if not self.votes or self.targets:
+            return scores
+        return np.where(np.arange(scores.shape[2]) == scores.argmax(axis=2)[:, :, None], 1.0, -1.0)
+
     def combined(self, scores, awake):
         """(weighted means, usual errors) as of now."""
         cdef double[:, ::1] sums = self.usual.sums
         cdef double[::1] low = self.usual.low, high = self.usual.high
+        scores = self.heard(scores)
         trust = np.where(awake, self.trust, 0.0)
         trust = trust / np.maximum(trust.sum(axis=1, keepdims=True), 1e-300)
         groups = len(trust)

@@ -13,13 +13,12 @@ from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.run.hypothesis cimport Hypothesis
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.run.scaling cimport Scaler
-from onlinekernels._core.run.example cimport DERIVATIVE, MOVE, POINT, PYTHON, SCORE, Example
+from onlinekernels._core.run.example cimport LOSS, MOVE, POINT, PYTHON, SCORE, Example
 
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
            "or the step is so large that learning diverges",
     MOVE: "its coefficient would be too large: the step is, or the sample weight, or y, so that learning diverges",
-    DERIVATIVE: "the derivative that its loss gave is not finite",
     POINT: "its values are too large for the kernel, k(x, x) is not finite",
 }
 
@@ -31,6 +30,7 @@ cdef struct Trace:
     # Where to write what was in force at each example, before it was learned; NULL for what nobody wants.
     double* scores          # `width` numbers for each example
     double* steps
+    double* norms           # |f|
     double* scalars         # the loss's margin or width
     double* deviations      # of f
     double* half_widths     # of intervals, of each target,
@@ -99,6 +99,8 @@ cdef class Engine:
             if trace.scores != NULL:
                 for l in range(width):
                     trace.scores[i * width + l] = e.scores[l] if l < self.outputs.joined else 0.0
+            if trace.norms != NULL:
+                trace.norms[i] = sqrt(self.hypothesis.square())
             if trace.scalars != NULL:
                 trace.scalars[i] = self.hypothesis.now.loss.scalar
             if trace.deviations != NULL:
@@ -148,14 +150,17 @@ cdef class Engine:
 
     def learn(self, examples, const double[::1] y, *, const double[::1] weights=None, double[::1] scores=None,
               double[::1] steps=None, double[::1] scalars=None, double[::1] deviations=None, double[::1] half_widths=None,
-              coverage=(0, 0.0, 0.0), Py_ssize_t earlier=0):
+              coverage=(0, 0.0, 0.0), double[::1] norms=None, norm=None, bint follow=False,
+              Py_ssize_t earlier=0):
         """Learn all rows of an array (C-contiguous, the points' precision), sparse rows, or all objects of a list.
 
         `scores` takes one row of `width` numbers per example, `steps`, `scalars` and `deviations` take one, and `half_widths`,
-        for the `coverage` that `level_of` has found, one for each target.  In words to the user the first row is number
+        for the `coverage` that `level_of` has found, one for each target. `norms` takes |f|: as the hypothesis knows
+        it, or as `norm()` says, if that is given. It is asked before every row, or to `follow` |f| from there, at the
+        beginning.  In words to the user the first row is number
         `earlier`.  An error, or Ctrl-C, stops after the last complete row; `done` says how many rows that were.
         """
-        cdef Py_ssize_t n = y.shape[0] // self.targets, width = self.function.width, first
+        cdef Py_ssize_t n = y.shape[0] // self.targets, width = self.function.width, first, rows
         cdef const double* weight_data
         cdef Trace trace
         cdef tuple lent = self.lend()
@@ -165,20 +170,35 @@ cdef class Engine:
         self.done, self.earlier = 0, earlier
         try:
             self.attach(w, e, examples)
+            if follow:
+                self.hypothesis.begin_to_follow(norm() ** 2)
             while self.done < n:
-                first = self.done
-                weight_data = NULL if weights is None else &weights[first]
+                first, rows = self.done, self.function.piece_rows()
+                if norm is not None:
+                    rows = self.measure(norm, &norms[first], rows)
+                trace.norms = NULL if norms is None or norm is not None and not self.hypothesis.follows_norm else &norms[first]
+                weight_data = <const double*> NULL if weights is None else &weights[first]
                 trace.scores = NULL if scores is None else &scores[first * width]
                 trace.steps = NULL if steps is None else &steps[first]
                 trace.scalars = NULL if scalars is None else &scalars[first]
                 trace.deviations = NULL if deviations is None else &deviations[first]
                 trace.half_widths = NULL if half_widths is None else &half_widths[first * self.targets]
-                self.learn_piece(w, e, first, min(n - first, self.function.piece_rows()), &y[first * self.targets],
+                self.learn_piece(w, e, first, min(n - first, rows), &y[first * self.targets],
                                  weight_data, trace)
                 PyErr_CheckSignals()
         finally:
+            self.hypothesis.end_following()
             self.tidy()
         self.take_back(lent)
+
+    cdef Py_ssize_t measure(self, norm, double* out, Py_ssize_t rows) except -1:
+        """|f| before the next rows, where it must be computed anew; how many rows it is good for."""
+        if self.hypothesis.follows_norm:
+            if self.hypothesis.is_worn():
+                self.hypothesis.begin_to_follow(norm() ** 2)
+            return rows
+        out[0] = norm()
+        return 1
 
     def learn_one(self, x, double y):
         """Learn one row (1-d, C-contiguous, the points' precision) or object."""
@@ -188,7 +208,7 @@ cdef class Engine:
         self.done = self.earlier = 0
         try:
             self.attach(w, e, [x] if self.function.takes_objects else x)
-            self.learn_piece(w, e, 0, 1, &y, NULL, Trace(NULL, NULL, NULL, NULL, NULL, 0, 0.0, 0.0))
+            self.learn_piece(w, e, 0, 1, &y, NULL, Trace(NULL, NULL, NULL, NULL, NULL, NULL, 0, 0.0, 0.0))
         finally:
             self.tidy()
         self.take_back(lent)
@@ -228,7 +248,9 @@ cdef class Engine:
         if e.failure == PYTHON:
             error, e.error = e.error, None
             raise error
-        raise row_error(FloatingPointError, self.earlier + row, f"cannot be learned: {REASONS[e.failure]}.")
+        kind, reason = e.error if e.failure == LOSS else (FloatingPointError, REASONS[e.failure])
+        e.error = None
+        raise row_error(kind, self.earlier + row, f"cannot be learned: {reason}.")
 
     cdef int tidy(self) except -1:
         return self.function.tidy()

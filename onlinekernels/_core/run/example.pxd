@@ -9,7 +9,7 @@ cdef enum Failure:
     SCORE = 1           # f(x) is not finite
     MOVE = 2            # the new coefficient, offset or scalar is not finite
     PYTHON = 3          # a user's loss raised
-    DERIVATIVE = 4      # a user's loss gave no number
+    LOSS = 4            # a user's loss gave no number, or none that makes sense: e.error is (exception, words)
     POINT = 5           # k(x, x) is not finite
 
 cdef enum:
@@ -45,6 +45,7 @@ cdef class Example(Memory):
     cdef double* scores                 # f(x, .) + b
     cdef double variance                # of f(x, .), where that is known
     cdef const double* values           # kernel values with all slots in use, where f is a sum over terms
+    cdef double* for_budget             # where a budget that is asked to look at it writes
     # Its y, and what its loss is multiplied by
     cdef const double* targets
     cdef double weight
@@ -72,6 +73,6 @@ cdef class Example(Memory):
     cdef double* nodes                  # taxonomies: a number for each node
     # What went wrong
     cdef int failure
-    cdef object error                   # the exception behind it
+    cdef object error                   # the exception behind it, or its class and words
 
     cdef int make_room(self, Py_ssize_t width, int channels, Py_ssize_t nodes, Py_ssize_t decision) except -1

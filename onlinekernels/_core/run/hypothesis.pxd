@@ -22,6 +22,9 @@ cdef class Hypothesis:
     cdef bint two_classes               # with one score, -1 and +1
     cdef readonly double radius         # |f| stays within this; 0 for no bound
     cdef Watch watch                    # signs that learning goes wrong
+    cdef bint follows_norm              # whether `followed` is |f|^2 after every move, for a call that asks for it
+    cdef Norms followed
+    cdef bint shows_latest              # whether Python sees the latest hypothesis, and not the average
     cdef Norms before_joining           # the norms before the latest label joined
     cdef readonly object offsets        # rows: b, its sum over time
     cdef double* offset
@@ -47,6 +50,8 @@ cdef class Hypothesis:
     cdef void append(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil
     cdef void let_expire(self, Scratch w) noexcept nogil
     cdef void stay_in_ball(self, Scratch w) noexcept nogil
+    cdef double square(self) noexcept nogil
+    cdef void follow_norm(self, Example e, double k) noexcept nogil
     # The function that predicts
     cdef int channel(self) noexcept nogil
     cdef averaged(self, true)

@@ -5,7 +5,7 @@ what was decided: old terms are transformed, a new one is appended, offsets and 
 ball are kept.
 """
 import numpy as np
-from libc.math cimport isfinite, sqrt
+from libc.math cimport fmax, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY
@@ -14,8 +14,8 @@ from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
 from onlinekernels._core.formulas.losses cimport Loss, loss_adapts, loss_value
 from onlinekernels._core.formulas.moves cimport Norms, Pace, coefficient_is_tame, is_tame
 from onlinekernels._core.run.norms cimport ExactNorms
-from onlinekernels._core.run.watch cimport (NO_BETTER, NO_TROUBLE, Trial, new_watch, watch_scalar, watch_score,
-                                        watch_step, watch_trial)
+from onlinekernels._core.run.watch cimport (ENOUGH, NO_BETTER, NO_TROUBLE, OUT_OF_REACH, Trial, new_watch, watch_margin,
+                                        watch_scalar, watch_score, watch_step, watch_trial)
 from onlinekernels._core.run.example cimport MOVE, POINT, SCORE, Example, Outcome
 
 
@@ -38,10 +38,13 @@ cdef class Hypothesis:
         Whether y are numbers to predict.
     against_constant : bool
         Whether to watch that predictions are better than a constant; see `watch`.
+    holds_margin : bool
+        Whether y f should exceed a fixed margin.
     """
 
     def __init__(self, *, Function function, Form form, loss, bint offset, bint average, double radius=0.0,
-                 bint exact_norms=False, bint regression=False, bint against_constant=False):
+                 bint exact_norms=False, bint regression=False, bint against_constant=False,
+                 bint holds_margin=False):
         code, scalar, nu, own_step = loss
         self.function, self.form, self.rule = function, form, form.rule
         self.now.loss = Loss(code, scalar, nu, own_step)
@@ -54,7 +57,7 @@ cdef class Hypothesis:
         self.regression = regression
         self.two_classes = isinstance(form, OneOutput) and not regression
         self.radius = radius
-        self.watch = new_watch(self.now.loss.nu, against_constant)
+        self.watch = new_watch(self.now.loss.nu, against_constant, holds_margin and not offset)
         self.set_offsets(np.zeros((2, function.width)))
         self.set_constants(np.zeros(max(2, function.width)))    # two classes may have one output
         self.rule.grow(function.width, 1, function.outputs.ahead)
@@ -121,7 +124,7 @@ cdef class Hypothesis:
             e.failure = POINT
             return False
         self.function.evaluate(w, i, self.rule.has_trace, e.bare)
-        e.variance, e.values = w.variance, w.piece.values
+        e.variance, e.values, e.for_budget = w.variance, w.piece.values, w.for_budget
         for l in range(self.function.outputs.n):
             e.scores[l] = e.bare[l] + self.offset[l]
             if not isfinite(e.scores[l]):
@@ -182,12 +185,16 @@ cdef class Hypothesis:
         """
         cdef Py_ssize_t l, k, labels = self.function.outputs.n
         self.now.t += 1
+        if self.follows_norm:
+            self.follow_norm(e, w.piece.own[i])
         if self.regression:
             for l in range(labels):
                 watch_score(&self.watch, e.scores[l], e.targets[l])
         self.scalar_sum += self.now.loss.scalar
         if self.watch.trial.block:
             self.hold_against_constant(e)
+        if self.watch.holds_margin:
+            watch_margin(&self.watch, w.piece.own[i], e.weight)
         for l in range(labels):
             self.offset_sum[l] += self.offset[l]
         if self.now.has_offset:
@@ -267,6 +274,8 @@ cdef class Hypothesis:
         self.function.add(w, &e.term, i, self.now.t)
         if outcome.shrink != 1.0:
             self.function.multiply(w, outcome.shrink)
+            self.now.norms.square *= outcome.shrink * outcome.shrink
+            self.now.norms.product *= outcome.shrink * outcome.shrink
 
     cdef void let_expire(self, Scratch w) noexcept nogil:
         """Drop the terms that a window has left behind. O(1) for each."""
@@ -290,11 +299,52 @@ cdef class Hypothesis:
         self.function.transform(w, &scaling[0][0])
         self.now.norms.square = self.radius * self.radius
 
+    # ---- |f| on the way -----------------------------------------------------------------------
+
+    def begin_to_follow(self, double square):
+        """From now on follow |f|^2, which is so much, for a function that nothing drops."""
+        self.follows_norm = True
+        self.followed.square = self.followed.peak = square
+
+    def end_following(self):
+        self.follows_norm = False
+
+    def is_worn(self):
+        """Whether |f|^2 that is followed has shrunk so much that rounding would show."""
+        return self.follows_norm and self.followed.square <= 1e-3 * self.followed.peak and self.followed.peak > 0.0
+
+    def show_latest(self, bint latest):
+        """Whether to show Python the latest hypothesis in place of the average."""
+        self.shows_latest = latest
+
+    cdef double square(self) noexcept nogil:
+        """|f|^2 where it is known. O(1)."""
+        return self.followed.square if self.follows_norm else self.now.norms.square
+
+    cdef void follow_norm(self, Example e, double k) noexcept nogil:
+        """|s f + k(x, .) a|^2 = s^2 |f|^2 + 2 s a'f(x) + k a'kappa a: H 2.5, for any term. O(outputs)."""
+        cdef Py_ssize_t l, j, n = self.function.outputs.n
+        cdef double shrink = e.move.transform[0][0], old = shrink * shrink * self.followed.square, mixed = 0.0, new = 0.0
+        cdef double* a = e.work
+        cdef double* K_a = e.work + e.width
+        for l in range(n):
+            a[l] = 0.0
+        for j in range(e.term.n if e.term.enters else 0):
+            a[e.term.labels[j]] += e.term.alpha[j]
+        for l in range(n):
+            K_a[l] = a[l]
+        self.function.outputs.apply(K_a, e.nodes)
+        for l in range(n):
+            mixed += a[l] * e.bare[l]
+            new += k * a[l] * K_a[l]
+        self.followed.square = fmax(0.0, old + 2.0 * shrink * mixed + new)
+        self.followed.peak = fmax(shrink * shrink * self.followed.peak, fmax(old, new))
+
     # ---- The function that predicts -----------------------------------------------------------
 
     cdef int channel(self) noexcept nogil:
         """The channel that `score` evaluates. O(1)."""
-        return self.function.frame.channels - 1 if self.averages and self.now.t else 0
+        return self.function.frame.channels - 1 if self.averages and self.now.t and not self.shows_latest else 0
 
     cdef averaged(self, true):
         """The sum of all hypotheses to their average, if that is what `score` evaluates."""
@@ -347,9 +397,15 @@ cdef class Hypothesis:
     @property
     def trouble(self):
         """What went wrong first, as a number: see `watch`. 0 for nothing."""
-        if self.watch.trouble == NO_TROUBLE and self.watch.trial.failed:
-            return NO_BETTER
-        return self.watch.trouble
+        if self.watch.trouble != NO_TROUBLE:
+            return self.watch.trouble
+        if self.watch.seen >= ENOUGH and self.now.loss.scalar > self.largest_score():
+            return OUT_OF_REACH
+        return NO_BETTER if self.watch.trial.failed else NO_TROUBLE
+
+    def largest_score(self):
+        """What |f| cannot exceed, for the examples so far: the sum of all coefficients times the largest k(x, x)."""
+        return self.rule.longest() * self.watch.largest_weight * self.watch.largest_k
 
     def averages_scalar(self):
         """Whether the margin or width that goes with the predictions is an average: a loss is convex in f and in it."""

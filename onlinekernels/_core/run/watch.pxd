@@ -2,7 +2,7 @@
 
 A *runaway* scalar lies below, or above, everything that it was held against for a long time: it tells nothing apart.
 Learning *diverges* when scores of a regression are far beyond every target that was ever seen. It has *stalled* when
-an adapted step has fallen to nothing. A rule notices by itself that it had to start anew.
+an adapted step has fallen to nothing. A margin is *out of reach* if regularization keeps f below it. A rule notices by itself that it had to start anew.
 
 A *trial* holds each prediction, made before its example was learned, against a constant: the most frequent class so far,
 the mean of the targets so far. G is what the model has gained on it in a block of examples, in mistakes or in the loss, and
@@ -21,10 +21,12 @@ cdef enum Trouble:
     STALLED = 4
     RESTARTED = 5       # f would have grown beyond what numbers can hold
     NO_BETTER = 6       # than a constant
+    OUT_OF_REACH = 7    # a margin that no f can have
 
 cdef enum:
     LONG = 5            # blocks after which a scalar has run away
     MANY = 10           # wild scores after which learning has diverged
+    ENOUGH = 100        # examples after which it is known how large k(x, x) is
     STILL = 100         # examples without a step after which it has stalled
     FIRST_BLOCK = 500   # examples of a trial before its first verdict,
     LAST_BLOCK = 16000  # and before its last one
@@ -56,11 +58,15 @@ cdef struct Watch:
     double largest      # |y| of a regression so far
     int wild            # scores so far that were more than ten times that
     int still           # examples so far whose adapted step was less than a millionth of the first
+    bint holds_margin   # whether a fixed margin is watched
+    long long seen      # examples so far, if it is
+    double largest_k    # k(x, x) of them
+    double largest_weight
     int trouble         # what has been seen first
     Trial trial
 
 
-cdef inline Watch new_watch(double nu, bint against_constant) noexcept nogil:
+cdef inline Watch new_watch(double nu, bint against_constant, bint holds_margin) noexcept nogil:
     """Blocks are so long that about ten errors are due in each, but not in step with a scalar that swings by 1 / nu."""
     cdef Watch watch
     watch.block = 0 if nu <= 0.0 else <long long> fmax(200.0, 10.38 / nu)
@@ -68,7 +74,8 @@ cdef inline Watch new_watch(double nu, bint against_constant) noexcept nogil:
     watch.low = watch.last_low = INFINITY
     watch.high = watch.last_high = -INFINITY
     watch.side = watch.wild = watch.still = 0
-    watch.largest = 0.0
+    watch.largest = watch.largest_k = watch.largest_weight = 0.0
+    watch.holds_margin, watch.seen = holds_margin, 0
     watch.trouble = NO_TROUBLE
     watch.trial = Trial(False, FIRST_BLOCK if against_constant else 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0, 0.0)
     return watch
@@ -101,6 +108,12 @@ cdef inline void watch_score(Watch* watch, double score, double y) noexcept nogi
         watch.wild += 1
         if watch.trouble == NO_TROUBLE and watch.wild >= MANY:
             watch.trouble = DIVERGED
+
+
+cdef inline void watch_margin(Watch* watch, double k, double weight) noexcept nogil:
+    """Take in an example whose score should exceed a fixed margin."""
+    watch.seen += 1
+    watch.largest_k, watch.largest_weight = fmax(watch.largest_k, k), fmax(watch.largest_weight, weight)
 
 
 cdef inline void watch_step(Watch* watch, double eta, double first) noexcept nogil:

@@ -1,6 +1,8 @@
 """What a representation of f must be able to do."""
 import numpy as np
 
+from onlinekernels.nouns.budgets import Unlimited
+
 __all__ = ["Places", "Representation"]
 
 
@@ -19,6 +21,7 @@ class Representation:
     keeps = None  # what f is, in a word
     double = False  # whether examples must be of double precision
     takes_objects = False  # whether the kernel's callable sees examples as they came
+    features_change = False  # whether a feature map may learn its features on the way
     advice = None  # what may help if learning is no better than a constant
 
     def __init__(self, plan):
@@ -83,6 +86,17 @@ class Representation:
         raise NotImplementedError
 
     # ---- How it starts from another ----
+
+    def norm_source(self, state):
+        """How the engine knows |f| before each row: the hypothesis keeps it, or follows it, or it is computed anew.
+
+        It can be followed where f changes by its shrinking and the new term alone, and all its labels have joined.
+        """
+        if self.rule.exact_norms:
+            return {}
+        others_change = self.rule.moves_terms or self.rule.per_feature or self.features_change
+        follow = type(self.budget) is Unlimited and not others_change and not state.function.outputs.ahead
+        return {"norm": state.latest_norm, "follow": follow}
 
     def has_points(self, state):
         """Whether it holds rows, so that only a model for the same kind of rows, sparse or dense, can start from it."""

@@ -70,6 +70,7 @@ class MappedWeights(Weights):
     """f = <w, phi(x)>, where <phi(x), phi(z)> is the kernel; whatever the budget."""
 
     double = False
+    features_change = True
 
     def __init__(self, plan):
         super().__init__(plan)

@@ -6,7 +6,9 @@ from onlinekernels._core.formulas.dense import probabilities
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.validation import bad_parameter, check_fraction, check_not_negative, check_positive
 
-__all__ = ["Loss", "WithMargin", "WithWidth", "NU_VALUES"]
+__all__ = ["Loss", "WithMargin", "WithWidth", "LOG", "NU_VALUES"]
+
+LOG = "log"  # a `margin_step`: that of f, taken by the scalar's logarithm
 
 
 class Loss(Parameterized):
@@ -14,7 +16,9 @@ class Loss(Parameterized):
 
     A subclass sets `task` ("binary": y is -1 or +1, "regression", "novelty" or "multiclass") and defines
     ``derivative(score, y)`` for two numbers ("multiclass": an array of scores and the index of the
-    label); ``value(score, y)`` where you want values. The engine calls it back for each example.
+    label); ``value(score, y)`` where you want values. The engine calls it back for each example. Implicit steps (`ILK`,
+    `SILK`, `PassiveAggressive`) solve for the coefficient, and ask several times; the loss must be convex, and at a kink its
+    derivative may be any slope between the two sides.
 
     >>> import numpy as np
     >>> class LogCosh(Loss):
@@ -36,32 +40,37 @@ class Loss(Parameterized):
     starts_as_wrong = False  # whether a label that joins has been a wrong label before
     scalar_name = None  # the margin or width, if the loss has one
     nu = 0.0
-    margin_step = None  # the scalar's own step; None shares f's
+    margin_step = None  # the scalar's own step; None shares f's, and so does LOG, for its logarithm
 
     adapts = False  # whether the scalar moves while learning
 
-    @classmethod
-    def _built_in(cls):
-        """The class itself or its nearest ancestor whose formula the compiled core has; None if there is none."""
+    _built_in = None  # the class itself or its nearest ancestor whose formula the compiled core has
+
+    def __init_subclass__(cls, **keywords):
+        super().__init_subclass__(**keywords)
         ours = (c for c in cls.__mro__ if c.__module__.startswith(f"{__package__}."))
-        return next((c for c in ours if c.__name__ in _core.CODES), None)
+        cls._built_in = next((c for c in ours if c.__name__ in _core.CODES), None)
 
     @classmethod
     def _code(cls):
         """Number of that formula; 0 if there is none."""
-        built_in = cls._built_in()
-        return 0 if built_in is None else _core.CODES[built_in.__name__]
+        return 0 if cls._built_in is None else _core.CODES[cls._built_in.__name__]
 
     @classmethod
     def is_compiled(cls):
         """Whether the engine knows the formula; otherwise it calls `derivative` back."""
-        built_in = cls._built_in()
-        return built_in is not None and cls.derivative is built_in.derivative
+        return cls._built_in is not None and cls.derivative is cls._built_in.derivative
+
+    @property
+    def has_curvature(self):
+        """Whether a loss of one's own defines `curvature`; that of a built-in loss does not go with another derivative."""
+        return self.is_compiled() or type(self).curvature is not Loss.curvature
 
     def core(self):
-        """(code, scalar, nu, the scalar's own step or 0) for the engine."""
+        """(code, scalar, nu, the scalar's own step, 0 for that of f, -1 if its logarithm takes that) for the engine."""
         scalar = 0.0 if self.scalar_name is None else float(getattr(self, self.scalar_name))
-        return self._code(), scalar, float(self.nu), float(self.margin_step or 0.0)
+        step = -1.0 if self.margin_step == LOG else float(self.margin_step or 0.0)
+        return self._code(), scalar, float(self.nu), step
 
     def validate(self):
         """Raise ValueError for a parameter out of range."""
@@ -119,10 +128,11 @@ class _WithScalar(Loss):
     ----------
     nu : float
         The fraction of the examples that the adapted scalar leaves outside, in (0, 1).
-    margin_step : float or None
+    margin_step : float, "log" or None
         The step of the adapted scalar, relative to a running mean of the distance between it and what is held against
-        it; positive, and then the scalar stays above 0. None is the papers': it shares the step of f. That can be as
-        large as f itself, and then the errors come like a clock.
+        it; positive, and then the scalar stays above 0. None is K's: it shares the step of f. That can be as
+        large as f itself, and then the errors come like a clock. "log" is V's, (55)-(56): the logarithm shares the step of f,
+        so the scalar stays above 0, where it has to start.
     """
 
 
@@ -146,4 +156,14 @@ class WithWidth(_WithScalar):
     _values = {"width": check_not_negative}
 
 
-NU_VALUES = {"nu": check_fraction, "margin_step": check_positive.or_none}
+def check_margin_step(loss, name):
+    """A positive number, "log" or None; the logarithm needs a scalar above 0."""
+    value = getattr(loss, name)
+    if isinstance(value, str) and value == LOG:
+        return check_positive(loss, loss.scalar_name)
+    if value is not None and not check_positive.accepts(value):
+        raise bad_parameter(loss, name, "a positive number, 'log' or None", value)
+    return value
+
+
+NU_VALUES = {"nu": check_fraction, "margin_step": check_margin_step}
