@@ -1,9 +1,13 @@
 """The pool of terms under random operations, against naive structures."""
 import numpy as np
+import pytest
 from sortedcontainers import SortedList
 from cases import each
 
 import onlinekernels as ok
+
+# A margin out of reach makes a term of every example.
+pytestmark = pytest.mark.filterwarnings("ignore:The margin .* is out of reach:onlinekernels.LearningWarning")
 
 
 def entering(budget, weights, decay=0.0, chunk=None):
