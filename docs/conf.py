@@ -1,9 +1,11 @@
 """The documentation as a website: `sphinx-build -W -b html docs docs/_build`.
 
-The pages are plain Markdown that reads well on its own and runs as doctests. Nothing is added to them here but the
-table of contents, which is put behind `index.md` when Sphinx reads it. So this file is the only place that knows
-the order of the pages. A page that is not named in SECTIONS still gets in, under "More".
+The pages are plain Markdown that reads well on its own and runs as doctests. Three things are added when Sphinx
+reads them: behind `index.md` the table of contents, which is the order of the links there, by its headings; cards in
+the place of list items there that begin with a picture; and behind `gallery.md` all pictures with their code.
 """
+import ast
+import os
 import re
 from pathlib import Path
 
@@ -18,13 +20,16 @@ author = "The onlinekernels developers"
 copyright = author
 version = release = onlinekernels.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx_design", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+html_math_renderer = "mathml"
 exclude_patterns = ["_build", "benchmarks", "images"]
 html_theme = "furo"
 html_title = f"onlinekernels {release}"
 html_copy_source = False
 html_theme_options = {"light_css_variables": {"code-font-size": "78%"}}
-WIDE = "<style>@media (min-width: 97em) { .main .content { width: 53em } }</style>"  # code of 100 columns fits
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 smartquotes_action = "D"  # dashes only: quotes stay as they are typed
 highlight_language = "none"  # formulas are no Python; examples say what they are
 toc_object_entries_show_parents = "hide"
@@ -42,27 +47,20 @@ napoleon_use_rtype = False
 
 # ---- The table of contents ------------------------------------------------------------------------
 
-SECTIONS = {
-    "Start here": ["quickstart", "frontdoor", "choosing", "nouns", "budgets", "labels"],
-    "In practice": [
-        "evaluate", "contributions", "streams", "data", "sparse", "novelty", "bank", "parallel", "video", "commandline", "river",
-    ],
-    "Algorithms": ["norma", "implicit", "stepsize", "second_order", "selftuned", "additive", "maps", "projection", "bounds"],
-    "The papers": [
-        "experiments", "experiments-norma", "experiments-implicit", "experiments-stepsize", "experiments-additive",
-        "errata", "errata-norma", "errata-implicit", "errata-stepsize", "errata-additive",
-    ],
-    "Below the surface": ["glossary", "internals", "tree", "benchmarks", "contributing"],
-    "Reference": ["api/index"],
-}
+LINK = re.compile(r"\[[^]]*\]\(([\w/-]+)\.md\)")
+CARD = re.compile(r"- !\[([^]]*)\]\(([^)]+)\)\s+\[([^]]*)\]\(([^)]+)\.md\):\s+((?:.|\n  )*)\n")
 
 
-def contents():
-    """The table as MyST directives: the pages that exist, each once."""
-    pages = {page.stem for page in HERE.glob("*.md")} | {"api/index"}
-    named = {page for section in SECTIONS.values() for page in section} | {"index"}
-    sections = {caption: [page for page in names if page in pages] for caption, names in SECTIONS.items()}
-    sections["More"] = sorted(pages - named)
+def contents(index):
+    """The table as MyST directives: the pages that `index` links to, by its headings, each once; then the others."""
+    found = [page.relative_to(HERE).with_suffix("").as_posix() for page in HERE.glob("**/*.md")]
+    pages = [page for page in sorted(found) if not page.startswith(("_build/", "api/"))] + ["api/index"]
+    sections, named = {}, {"index"}
+    for part in index.split("\n## ")[1:]:
+        caption, _, text = part.partition("\n")
+        sections[caption] = [page for page in dict.fromkeys(LINK.findall(text)) if page in pages and page not in named]
+        named.update(sections[caption])
+    sections["More"] = [page for page in pages if page not in named]
     return "\n".join(
         "\n".join(["", "```{toctree}", ":hidden:", f":caption: {caption}", "", *names, "```", ""])
         for caption, names in sections.items()
@@ -70,16 +68,67 @@ def contents():
     )
 
 
-def append_contents(app, name, source):
+def cards(text):
+    """List items that begin with a picture become cards, those that follow each other one grid."""
+    def card(match):
+        alt, picture, title, page, words = match.groups()
+        options = [f":img-top: {picture}", f":img-alt: {alt}", f":link: {page}", ":link-type: doc"]
+        return "\n".join([f":::{{grid-item-card}} {title}", *options, "", words, ":::", ""])
+
+    def grid(run):
+        columns = 2 if len(CARD.findall(run[0])) in (2, 4) else 3
+        return f"::::{{grid}} 1 2 2 {columns}\n:gutter: 2\n\n{CARD.sub(card, run[0])}::::\n"
+
+    return re.sub(rf"(?:{CARD.pattern})+", grid, text)
+
+
+def gallery():
+    """Every picture, with what it shows and, below it, the code that draws it."""
+    from onlinekernels.experiments import NAMES, find
+
+    figures = []
+    for script in sorted(HERE.glob("images/make_*.py")):
+        words = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).partition("\n\n")[0].replace("\n", " ")
+        words = re.sub(r"^Draw \S+(?: and \S+)?[:,] (.)", lambda match: match[1].upper(), words)
+        pictures = sorted(HERE.glob(f"images/{script.stem.removeprefix('make_')}.*"))
+        figures.append((script.stem.removeprefix("make_"), words, pictures, script))
+    for name in NAMES:
+        script = HERE.parent / "onlinekernels" / "experiments" / f"{name.replace('-', '_')}.py"
+        figures.append((name, find(name).title, [HERE / "images" / "reproduce" / f"{name}.png"], script))
+    lines = []
+    for name, words, pictures, script in figures:
+        pictures = [picture.relative_to(HERE).as_posix() for picture in pictures if picture.exists()]
+        if pictures:
+            code = [f"```{{literalinclude}} {os.path.relpath(script, HERE)}", ":language: python", "```"]
+            lines += ["", f"## {name.replace('_', ' ')}", "", words, "", *(f"![{words}]({picture})\n" for picture in pictures),
+                      "````{dropdown} The code", *code, "````"]
+    return "\n".join(lines) + "\n"
+
+
+def complete(app, name, source):
     if name == "index":
-        source[0] += contents()
+        source[0] = cards(source[0]) + contents(source[0])
+    elif name == "gallery":
+        source[0] += gallery()
 
 
 # ---- Looks ----------------------------------------------------------------------------------------
 
 
-def widen(app, page, template, context, doctree):
-    context["metatags"] = context.get("metatags", "") + WIDE
+def inline_formula(writer, node):
+    from docutils import nodes
+    from docutils.utils.math.latex2mathml import tex2mathml
+
+    writer.body.append(tex2mathml(node.astext(), as_block=False))
+    raise nodes.SkipNode
+
+
+def displayed_formula(writer, node):
+    from docutils import nodes
+    from docutils.utils.math.latex2mathml import tex2mathml
+
+    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
 
 
 def drop_last_blank_lines(app, doctree):
@@ -113,8 +162,8 @@ def escape(app, what, name, obj, options, lines):
 
 
 def setup(app):
-    app.connect("source-read", append_contents)
+    app.connect("source-read", complete)
     app.connect("doctree-read", drop_last_blank_lines)
-    app.connect("html-page-context", widen)
+    app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))  # no script, no network
     app.connect("autodoc-process-docstring", escape, priority=600)  # after napoleon
     return {"parallel_read_safe": True}

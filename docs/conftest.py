@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-NEEDS = {"river.md": ("river", "pandas"), "sparse.md": ("scipy",), "parallel.md": ("dask", "distributed", "pandas")}
+NEEDS = {
+    "howto/capymoa.md": ("capymoa",),
+    "howto/river.md": ("river", "pandas"),
+    "howto/scikit-learn.md": ("sklearn", "pandas"),
+    "howto/sparse.md": ("scipy", "sklearn"),
+    "howto/parallel.md": ("dask", "distributed", "pandas"),
+}
 
 
 def pytest_collection_modifyitems(items):

@@ -10,14 +10,13 @@ algorithm is a rule plus sensible defaults for the nouns.
 Rooms, each importing only those before it: ``_core`` (compiled: formulas, points, functions, budgets, rules, and the run
 over a stream), ``validation``, ``nouns`` (what users name), ``model`` (what all algorithms share: the plan, the state, the
 learner), ``algorithms`` (a rule and its learners in each file), and what uses them: ``files streams bounds evaluate compat``,
-``bank``, ``parallel video``, ``experiments``, ``commandline``.
+``bank decomposition``, ``parallel video``, ``experiments``, ``commandline``.
 """
 import importlib
+from typing import TYPE_CHECKING
 
 from onlinekernels.nouns.additive import Additive, AdditiveExponential, AdditiveMatern, AdditiveSpline
 from onlinekernels import algorithms as _algorithms
-from onlinekernels.algorithms import *  # noqa: F403
-from onlinekernels.bank import Bank
 from onlinekernels.nouns import budgets as _budgets
 from onlinekernels.nouns.budgets import *  # noqa: F403
 from onlinekernels.nouns.encoding import RunningEncoder
@@ -26,19 +25,25 @@ from onlinekernels.nouns.kernels import *  # noqa: F403
 from onlinekernels.nouns import losses as _losses
 from onlinekernels.nouns.losses import *  # noqa: F403
 from onlinekernels.nouns.maps import Nystroem, RandomFourier
-from onlinekernels.files.modelfile import load
-from onlinekernels.parallel import combine
 from onlinekernels.nouns.scaling import RunningScaler
 from onlinekernels.nouns.steps import Decaying, Fixed, InverseSqrt, MetaDescent
 from onlinekernels.nouns.structures import LabelGraph, Labels, Taxonomy
 from onlinekernels.model.trouble import LearningWarning
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from onlinekernels.algorithms import *  # noqa: F403
+    from onlinekernels.bank import Bank
+    from onlinekernels.decomposition import KernelHebbian
+    from onlinekernels.files.modelfile import load
+    from onlinekernels.parallel import combine
+
+__version__ = "1.0.0"
 
 __all__ = [
     *_algorithms.__all__,
     *_budgets.__all__[1:],  # without their base
     "Bank",
+    "KernelHebbian",
     "Additive",
     "AdditiveExponential",
     "AdditiveMatern",
@@ -61,9 +66,26 @@ __all__ = [
     "load",
 ]
 
+# Modules and names that are imported when they are first named
+MODULES = ("bank", "bounds", "decomposition", "evaluate", "files", "parallel", "selftuning", "streams", "video")
+LATER = {
+    **dict.fromkeys(_algorithms.__all__, "algorithms"),
+    "Bank": "bank",
+    "KernelHebbian": "decomposition",
+    "combine": "parallel",
+    "load": "files.modelfile",
+}
+
 
 def __getattr__(name):
-    """`bounds`, `evaluate`, `streams` and `video` are imported when they are first named."""
-    if name in ("bounds", "evaluate", "streams", "video"):
+    """What is in `MODULES` and `LATER`."""
+    if name in MODULES:
         return importlib.import_module(f"onlinekernels.{name}")
-    raise AttributeError(f"module 'onlinekernels' has no attribute {name!r}")
+    if name not in LATER:
+        raise AttributeError(f"module 'onlinekernels' has no attribute {name!r}")
+    globals()[name] = value = getattr(importlib.import_module(f"onlinekernels.{LATER[name]}"), name)
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *MODULES, *LATER})

@@ -107,7 +107,7 @@ class Background:
         return frame.reshape(-1, self.channels).astype(np.float32)
 
 
-# Chosen with a look at the clips of docs/video.md: a colour is known after ten to twenty frames, and what passes
+# Chosen with a look at the clips of docs/howto/video.md: a colour is known after ten to twenty frames, and what passes
 # within fewer stays novel.
 DEFAULTS = {
     "silk": {"step": 1.0, "regularization": 0.0, "penalty": 0.07},

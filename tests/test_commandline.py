@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from cases import each
-from command_line import CORNERS, WAVE, WORDS, X, Y, learn, reports, write_table
+from command_line import CORNERS, SINGLE, WAVE, WORDS, X, Y, learn, reports, write_table
 
 from onlinekernels import KRLS, NORMA, SILK, Gaussian, Hinge, load
 from onlinekernels.__main__ import main
@@ -126,7 +126,7 @@ def test_other_formats(tmp_path, suffix, capsys):
         with gzip.open(path, "wt") as file:
             file.writelines(f"{a!r},{b!r},{t}\n" for (a, b), t in zip(X.tolist(), Y.tolist(), strict=True))
         options = ["--target", "-1"]
-    assert main(["learn", str(path), *options, "--save", str(tmp_path / "m")]) == 0
+    assert main(["learn", str(path), *options, *SINGLE, "--save", str(tmp_path / "m")]) == 0
     expected = SILK()
     for i in range(0, 3000, 1024):
         expected.partial_fit(X[i : i + 1024], Y[i : i + 1024])
@@ -244,8 +244,8 @@ def test_columns_go_by_their_names(data, tmp_path, capsys):
         model.partial_fit(X[begin : begin + 500], Y[begin : begin + 500])
     assert (load(tmp_path / "n.npz").dual_coef_ == model.dual_coef_).all()
     first = reordered(tmp_path / "f.csv", {"x": "x", "y": "y", "sign": "sign"}, slice(0, 1000))
-    assert main(["learn", str(first), *going_on, "--save", str(tmp_path / "r")]) == 0
-    assert main(["learn", str(later), *going_on, "--resume", "--save", str(tmp_path / "r")]) == 0
+    assert main(["learn", str(first), *going_on, *SINGLE, "--save", str(tmp_path / "r")]) == 0
+    assert main(["learn", str(later), *going_on, *SINGLE, "--resume", "--save", str(tmp_path / "r")]) == 0
     assert (load(tmp_path / "r.npz").dual_coef_ == model.dual_coef_).all()
 
 
@@ -404,7 +404,7 @@ def test_second_order_goes_on_bit_for_bit(data, tmp_path):
 
 def test_libsvm_data_have_as_many_features_as_the_model(tmp_path, capsys):
     (tmp_path / "a.libsvm").write_text("1 1:0.5 3:1\n-1 2:1\n")
-    assert main(["learn", str(tmp_path / "a.libsvm"), "--n-features", "5", "--save", str(tmp_path / "m")]) == 0
+    assert main(["learn", str(tmp_path / "a.libsvm"), "--n-features", "5", *SINGLE, "--save", str(tmp_path / "m")]) == 0
     assert main(["predict", str(tmp_path / "m"), str(tmp_path / "a.libsvm")]) == 0
     assert "2 examples, 0.00% mistakes" in capsys.readouterr().err
     assert main(["learn", str(tmp_path / "a.libsvm"), "--model", str(tmp_path / "m.npz")]) == 0
@@ -412,7 +412,7 @@ def test_libsvm_data_have_as_many_features_as_the_model(tmp_path, capsys):
 
 def test_other_delimiters(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("a;b\n1;1\n2;-1\n")
-    arguments = ["learn", str(tmp_path / "a.csv"), "--target", "b"]
+    arguments = ["learn", str(tmp_path / "a.csv"), "--target", "b", *SINGLE]
     assert main([*arguments, "--delimiter", ","]) == 1
     assert "is --delimiter ';' meant?" in capsys.readouterr().err
     assert main([*arguments, "--delimiter", ";"]) == main(arguments) == 0
@@ -435,7 +435,7 @@ def test_very_many_columns(tmp_path, capsys):
         file.write(",".join([*names, "label"]) + "\n")
         for sign in (1, -1, 1):
             file.write(",".join(["0.5"] * 4000) + f",{sign}\n")
-    arguments = ["learn", str(tmp_path / "wide.csv"), "--target", "label", "--features", ",".join(names)]
+    arguments = ["learn", str(tmp_path / "wide.csv"), "--target", "label", *SINGLE, "--features", ",".join(names)]
     assert main([*arguments, "--chunk", "1", "--limit", "2", "--save", str(tmp_path / "m")]) == 0
     assert main([*arguments, "--chunk", "1", "--resume", "--save", str(tmp_path / "m")]) == 0
     assert load(tmp_path / "m.npz").t_ == 3
@@ -481,8 +481,8 @@ def test_show_a_model_of_another_origin(tmp_path, capsys):
         (["learn", "{data}", "--target", "sign", "--no-encode"], "data.csv, line 2, column 'word': expected a number. Got"),
         (["learn", "{data}", "--target", "sign", "--no-encode"],
          "(--features A,B,... leaves columns out, --on-error skip such rows.)"),
-        (["learn", "{data}", "--target", "corner", "--features", "x,y"], "Use --loss multiclasshinge for many classes"),
-        (["learn", "{data}", "--target", "wave", "--features", "x,y"], "is a number, and --loss hinge learns classes."),
+        (["learn", "{data}", "--target", "corner", *SINGLE, "--features", "x,y"], "Use --loss multiclasshinge for many classes"),
+        (["learn", "{data}", "--target", "wave", *SINGLE, "--features", "x,y"], "is a number, and --loss hinge learns classes."),
         (["learn", "{data}", "--target", "sign", "--features", "x", "--save", "no/m"], "no: there is no such folder"),
         (["learn", "{data}", "--features", "x", "--target", "sign", "--limit", "0"], "no examples to learn from"),
         (["predict", "missing.npz", "{data}"], "missing.npz: No such file"),
@@ -557,7 +557,7 @@ def test_a_bad_row_leaves_the_rest_saved(tmp_path, capsys):
     rows[1500] = "oops"
     path, model = tmp_path / "a.csv", str(tmp_path / "m.npz")
     path.write_text("\n".join(rows))
-    arguments = ["learn", str(path), "--target", "2", "--chunk", "100", "--save", model]
+    arguments = ["learn", str(path), "--target", "2", *SINGLE, "--chunk", "100", "--save", model]
     assert main(arguments) == 1
     err = capsys.readouterr().err
     assert "a.csv, line 1501: expected 3 fields. Got 1 instead. The 1500 examples before it are saved" in err

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cases import each
-from command_line import X, Y, learn, needs_posix, reports, same_model, start, write_table
+from command_line import SINGLE, X, Y, learn, needs_posix, reports, same_model, start, write_table
 
 from onlinekernels import SILK, load
 from onlinekernels.__main__ import main
@@ -27,7 +27,7 @@ def data(tmp_path):
 @needs_posix
 def test_learning_from_a_pipe_line_by_line(tmp_path):
     model = tmp_path / "m.npz"
-    options = ("--target", -1, "--chunk", 1, "--report", 1, "--save", model, "--checkpoint", 1)
+    options = ("--target", -1, *SINGLE, "--chunk", 1, "--report", 1, "--save", model, "--checkpoint", 1)
     with start("learn", "-", *options, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         for i in range(4):
             process.stdin.write(f"{i},{i},{i % 2}\n")
@@ -55,7 +55,7 @@ def data_lines(n):
 @each("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_control_c_saves(tmp_path, number, status):
     model = tmp_path / "m.npz"
-    options = ("--target", -1, "--report", 1, "--save", model)
+    options = ("--target", -1, *SINGLE, "--report", 1, "--save", model)
     pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
     with start("learn", "-", *options, **pipes) as process:
         process.stdin.write("1,2,0\n2,1,1\n")
@@ -204,7 +204,7 @@ def survive(data, folder, kills, patience=0.15):
     options = "--kernel gaussian:0.4 --budget 50 --chunk 8 --save".split()
     whole, model = folder / "whole.npz", folder / "m.npz"
     learn(data, "sign", *options, whole)
-    data_options = ["learn", data, "--features", "x,y", "--target", "sign"]
+    data_options = ["learn", data, "--features", "x,y", "--target", "sign", *SINGLE]
     arguments = [*data_options, *options, model, "--checkpoint", 8, "--resume"]
     reached = [kill_in_the_middle(arguments, model, patience) for _ in range(kills)]
     assert main([*map(str, arguments)]) == 0

@@ -7,10 +7,11 @@ import shutil
 import numpy as np
 import pytest
 from cases import each
-from command_line import CORNERS, WORDS, X, Y, learn, write_table
+from command_line import CORNERS, SINGLE, WORDS, X, Y, learn, write_table
 
 from onlinekernels import SILK, load
 from onlinekernels.__main__ import main
+from onlinekernels.streams import lines
 
 STEADY = ["--features", "x,y", "--target", "sign", "--chunk", "100"]
 
@@ -22,7 +23,7 @@ def parts(tmp_path):
 
 
 def run(*arguments):
-    return main(["learn", *map(str, arguments), *STEADY])
+    return main(["learn", *map(str, arguments), *STEADY, *([] if "--model" in arguments else SINGLE)])
 
 
 def model_of(rows):
@@ -57,7 +58,7 @@ def test_names_are_kept_beyond_a_file_without_any(parts, tmp_path, capsys):
     plain = tmp_path / "plain.csv"
     plain.write_text("".join(f"{a!r},{b!r},{t}\n" for (a, b), t in zip(X[:50].tolist(), Y[:50].tolist(), strict=True)))
     (tmp_path / "named.csv").write_text("x,y,sign\n" + plain.read_text())
-    arguments = ["learn", str(tmp_path / "named.csv"), str(plain), "--target", "2", "--save", str(tmp_path / "m")]
+    arguments = ["learn", str(tmp_path / "named.csv"), str(plain), "--target", "2", *SINGLE, "--save", str(tmp_path / "m")]
     assert main(arguments) == 0
     (tmp_path / "new.csv").write_text("y,x\n2.5,0.5\n")
     capsys.readouterr()
@@ -150,7 +151,7 @@ def test_files_that_are_no_plain_text_are_known_again(tmp_path, suffix, capsys):
                 file.writelines(f"{a!r},{b!r},{t}\n" for (a, b), t in table)
         return path
 
-    options = [] if suffix == "npz" else ["--target", "2"]
+    options = SINGLE if suffix == "npz" else ["--target", "2", *SINGLE]
     save("first", slice(0, 1000))
     steps = [("first", slice(0, 1500), "goes on after"), ("second", slice(1500, 3000), "not read before")]
     arguments = ["--chunk", "100", "--save", str(tmp_path / "m"), "--resume", *options]
@@ -182,7 +183,7 @@ def test_going_on_with_a_model_learns_again_and_remembers_all(parts, tmp_path, c
     run(*parts[:2], "--save", tmp_path / "a")
     assert run(parts[1], "--model", tmp_path / "a.npz", "--save", tmp_path / "b") == 0
     assert load(tmp_path / "b.npz").t_ == 3000
-    assert run(*parts, "--save", tmp_path / "b", "--resume") == 0
+    assert main(["learn", *map(str, parts), *STEADY, "--save", str(tmp_path / "b"), "--resume"]) == 0
     assert load(tmp_path / "b.npz").t_ == 4000
 
 
@@ -256,7 +257,7 @@ def test_labels_beyond_doubles_stay_distinct(tmp_path, capsys):
     with open(tmp_path / "a.csv", "w") as file:
         file.writelines(f"{a!r},{b!r},{t}\n" for (a, b), t in zip(X.tolist(), labels.tolist(), strict=True))
     for options in ([], ["--classes", "9007199254740993,9007199254740992"], ["--loss", "multiclasshinge"]):
-        arguments = ["learn", str(tmp_path / "a.csv"), "--target", "2", *options, "--save", str(tmp_path / "m")]
+        arguments = ["learn", str(tmp_path / "a.csv"), "--target", "2", *SINGLE, *options, "--save", str(tmp_path / "m")]
         assert main([*arguments, "--chunk", "1500"]) == 0
         model = load(tmp_path / "m.npz")
         assert sorted(model.classes_.tolist()) == [9007199254740992, 9007199254740993]
@@ -312,3 +313,20 @@ def test_weights_of_classes(tmp_path, capsys):
     with pytest.raises(SystemExit):
         learn(data, "wave", "--loss", "squared", "--class-weight", "balanced")
     assert "--class-weight needs a loss of classes. Got Squared()" in capsys.readouterr().err
+
+
+def test_a_file_is_opened_once(tmp_path, monkeypatch):
+    """For each pass, whatever was learned of it before; a file that was moved is looked into first."""
+    opened, open_text = [], lines._open_text
+    monkeypatch.setattr(lines, "_open_text", lambda path: opened.append(path) or open_text(path))
+    data, model = write_table(tmp_path / "a.csv", slice(0, 300)), tmp_path / "m.npz"
+    learn(data, "sign", "--algorithm", "silk", "--epochs", 2, "--save", model)
+    assert len(opened) == 2
+    assert main(["predict", str(model), str(data), "--target", "sign", "--features", "x,y"]) == 0
+    assert len(opened) == 3
+    shutil.copy(data, tmp_path / "b.csv")
+    data.unlink()
+    with open(tmp_path / "b.csv", "a") as file:
+        file.write((tmp_path / "b.csv").read_text().splitlines()[-1] + "\n")
+    learn(tmp_path / "b.csv", "sign", "--algorithm", "silk", "--epochs", 2, "--save", model, "--resume")
+    assert load(model).t_ == 601 and len(opened) == 5

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 from cases import each
-from command_line import X, Y, needs_posix, start, write_table
+from command_line import SINGLE, X, Y, needs_posix, start, write_table
 
 from onlinekernels import SILK, load
 from onlinekernels.__main__ import main
@@ -53,7 +53,7 @@ def test_every_line_of_a_steady_pipe_is_answered_soon(tmp_path):
         listener = threading.Thread(target=listen)
         listener.start()
         asked = []
-        for a, b in X[:60].tolist():
+        for a, b in X[:20].tolist():
             asked.append(time.monotonic())
             process.stdin.write(f"{a},{b}\n")
             process.stdin.flush()
@@ -62,7 +62,7 @@ def test_every_line_of_a_steady_pipe_is_answered_soon(tmp_path):
             time.sleep(0.05)
         process.stdin.close()
         listener.join(20)
-    assert len(answered) == 60
+    assert len(answered) == 20
     assert (np.array(answered) - asked)[1:].max() < 0.5
 
 
@@ -71,7 +71,7 @@ def test_control_c_on_a_steady_pipe_saves_what_was_read(tmp_path, number):
     """The last lines are younger than 0.1 s, so they wait for others; they are learned before the end."""
     model = tmp_path / "m.npz"
     pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
-    with start("learn", "-", "--target", -1, "--report", 1, "--save", model, **pipes) as process:
+    with start("learn", "-", "--target", -1, *SINGLE, "--report", 1, "--save", model, **pipes) as process:
         say(process, rows_of(2))
         process.stdout.readline()
         process.stdout.readline()  # it has started
@@ -133,12 +133,12 @@ def test_a_signal_at_any_moment_of_a_file(tmp_path, number, capsys):
     data = write_table(tmp_path / "data.csv", slice(0, 200))
     other = write_table(tmp_path / "other.csv", slice(200, 300))
     whole, model = tmp_path / "whole.npz", tmp_path / "m.npz"
-    options = "--features x,y --target word --classes no,yes --class-weight balanced --epochs 2 --chunk 32".split()
+    options = "--features x,y --target word --classes no,yes --class-weight balanced --epochs 2 --chunk 32 --algorithm silk".split()
     arguments = ["learn", data, other, *options, "--checkpoint", 150, "--report", 100, "--resume", "--save"]
     _, total = run_with_signal([*arguments, whole], 0, number)
     choose = random.Random(int(number))
     reached, statuses = [], set()
-    for moment in sorted(choose.randrange(1, total) for _ in range(24)):
+    for moment in sorted(choose.randrange(1, total) for _ in range(16)):
         model.unlink(missing_ok=True)
         status, _ = run_with_signal([*arguments, model], moment, number)
         statuses.add(status)
@@ -155,7 +155,7 @@ def test_a_signal_at_any_moment_of_a_pipe(tmp_path, monkeypatch, number, capsys)
     monkeypatch.setattr(lines, "_BYTES_AT_A_TIME", 150)
     content = rows_of(150).encode()
     model = tmp_path / "m.npz"
-    arguments = ["learn", "-", "--target", "-1", "--chunk", "4", "--save", model]
+    arguments = ["learn", "-", "--target", "-1", *SINGLE, "--chunk", "4", "--save", model]
     choose = random.Random(int(number))
     total, learned = 0, []
     while len(learned) < 26:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import each
-from command_line import WAVE, X, Y, learn, reports, write_table
+from command_line import SINGLE, WAVE, X, Y, learn, reports, write_table
 
 import onlinekernels
 from onlinekernels import (
@@ -24,6 +24,7 @@ from onlinekernels import (
     Nystroem,
     Polynomial,
     RandomFourier,
+    OnlineKernelClassifier,
     RunningEncoder,
     evaluate,
     load,
@@ -247,7 +248,7 @@ def test_probabilities(data, tmp_path, capsys):
 def test_deviations_need_second_order(data, tmp_path, capsys):
     learn(data, "wave", "--loss", "squared", "--limit", 100, "--save", tmp_path / "m")
     for option in (["--std"], ["--interval", "0.9"]):
-        assert "learn with --algorithm krls" in refused(["predict", tmp_path / "m", data, *option], capsys)
+        assert "with --algorithm krls" in refused(["predict", tmp_path / "m", data, *option], capsys)
     learn(data, "word", "--algorithm", "krls", "--loss", "multiclasssquared", "--limit", 100, "--save", tmp_path / "m")
     assert "MulticlassSquared()" in refused(["predict", tmp_path / "m", data, "--interval", "0.9"], capsys)
     assert "must be a number in (0, 1). Got 1.5" in refused(["predict", tmp_path / "m", data, "--interval", "1.5"], capsys)
@@ -274,7 +275,7 @@ def test_words_in_a_column(data, tmp_path, capsys):
         "data.csv, line 2, column 'word': expected a number. Got 'no' instead. "
         "(--features A,B,... leaves columns out, --on-error skip such rows.)"
     ) in capsys.readouterr().err
-    assert main(["learn", str(data), "--target", "sign"]) == 0
+    assert main(["learn", str(data), "--target", "sign", *SINGLE]) == 0
 
 
 RETURNS = Path(__file__).parent.parent / "docs" / "examples" / "returns.csv"
@@ -315,24 +316,24 @@ def test_a_table_as_it_comes(tmp_path, capsys):
 def test_a_word_among_numbers_is_an_error_that_names_the_place(tmp_path, capsys):
     path = tmp_path / "a.csv"
     path.write_text("code;when;kind\n1;2024-01-01;a\n2;;b\nB3;2024-01-02;a\n4;today;b\n")
-    assert main(["learn", str(path)]) == 1
+    assert main(["learn", str(path), *SINGLE]) == 1
     assert "a.csv, line 4, column 'code': expected a number, as in rows before. Got 'B3' instead. (--words COLUMN" in (
         capsys.readouterr().err)
-    assert main(["learn", str(path), "--words", "code"]) == 1
+    assert main(["learn", str(path), *SINGLE, "--words", "code"]) == 1
     assert "a.csv, line 5, column 'when': expected a date, as in rows before. Got 'today' instead." in capsys.readouterr().err
-    assert main(["learn", str(path), "--words", "code,when", "--save", str(tmp_path / "m")]) == 0
+    assert main(["learn", str(path), *SINGLE, "--words", "code,when", "--save", str(tmp_path / "m")]) == 0
     assert load(tmp_path / "m.npz").encoder_.words_ == {"code": ["1", "2", "B3", "4"],
                                                         "when": ["2024-01-01", "2024-01-02", "today"]}
-    assert main(["learn", str(path), "--on-error", "skip"]) == 0
+    assert main(["learn", str(path), *SINGLE, "--on-error", "skip"]) == 0
     assert "Skipped bad rows: 2." in capsys.readouterr().err
 
 
 def test_numbers_as_labels(data, capsys):
     for options in ([], ["--loss", "multiclasshinge"]):
         assert learn(data, "wave", *options) == 1
-        assert "data.csv, line 2: the target -" in (err := capsys.readouterr().err) and "Use --loss squared" in err
+        assert "data.csv, line 2: the target -" in (err := capsys.readouterr().err) and "or --loss squared" in err
     assert learn(data, "corner") == 1
-    assert "--loss hinge is for two. Use --loss multiclasshinge for many classes, --loss squared for numbers." in (
+    assert "--loss hinge is for two. Use --loss multiclasshinge for many classes, --loss squared for numbers, or neither" in (
         capsys.readouterr().err
     )
 
@@ -341,7 +342,7 @@ def test_labels_that_begin_with_one(tmp_path):
     """The label 1 alone leaves open whether its counterpart is 0 or -1."""
     for other in (0, -1):
         (tmp_path / "a.csv").write_text(f"1,1\n2,1\n3,1\n4,{other}\n5,1\n")
-        arguments = ["learn", str(tmp_path / "a.csv"), "--target", "1", "--chunk", "2"]
+        arguments = ["learn", str(tmp_path / "a.csv"), "--target", "1", *SINGLE, "--chunk", "2"]
         assert main([*arguments, "--save", str(tmp_path / "m")]) == 0
         assert load(tmp_path / "m.npz").classes_.tolist() == [other, 1]
     (tmp_path / "a.csv").write_text("1,1\n2,1\n3,2\n")
@@ -354,7 +355,7 @@ def test_utf_16_files(tmp_path, capsys):
     assert "a.csv is not UTF-8 text: it looks like UTF-16" in capsys.readouterr().err
 
 
-@each("options", [[], ["--scale"], ["--chunk", "2"], ["--chunk", "1"]])
+@each("options", [SINGLE, ["--scale"], [*SINGLE, "--chunk", "2"], [*SINGLE, "--chunk", "1"], ["--effort", "low"]])
 def test_a_value_that_is_too_large_is_blamed_on_its_line(tmp_path, options, capsys):
     for row in (0, 3, 5):
         lines = [f"{i},{i},{i % 2}" for i in range(8)]
@@ -362,7 +363,7 @@ def test_a_value_that_is_too_large_is_blamed_on_its_line(tmp_path, options, caps
         (tmp_path / "a.csv").write_text("a,b,c\n\n" + "\n".join(lines) + "\n")
         assert main(["learn", str(tmp_path / "a.csv"), "--target", "c", *options]) == 1
         err = capsys.readouterr().err
-        assert f"a.csv, line {row + 3}, " in err and "too large" in err and err.count("\n") == 1
+        assert f"a.csv, line {row + 3}, " in err and "too large" in err and err.count("\n") == 1 + ("--effort" in options)
 
 
 def test_unknown_options_print_the_usage_of_their_command(data, capsys):
@@ -407,3 +408,79 @@ def test_hints_to_install_name_packages_that_exist():
     """From a checkout or an sdist, `pip install "onlinekernels[plot]"` would look for a package of that name."""
     for path in Path(onlinekernels.__file__).parent.rglob("*.py"):
         assert "onlinekernels[" not in path.read_text(), path
+
+
+# ---- The front door ------------------------------------------------------------------------------
+
+
+def test_the_target_says_who_learns(data, tmp_path, capsys):
+    """Words and few whole numbers are classes, other numbers are numbers, and nothing is for the detector."""
+    def learned(*options):
+        model = str(tmp_path / "m.npz")
+        assert main(["learn", str(data), "--effort", "low", "--features", "x,y", "--limit", "120", "--save", model, *options]) == 0
+        return type(load(model)).__name__, capsys.readouterr().err
+
+    for target, kind, words in (("word", "Classifier", "words: classes"), ("corner", "Classifier", "words: classes"),
+                                ("sign", "Classifier", "2 different whole numbers in 120 rows: classes"),
+                                ("wave", "Regressor", "numbers"), ("none", "Detector", "no target"),
+                                ("wave,sign", "Regressor", "several targets")):
+        name, said = learned("--target", target)
+        assert name == "OnlineKernel" + kind and said.startswith(name + " learns ") and words in said and said.count("\n") == 1
+        assert "--target COLUMN (or none), --effort and --algorithm choose otherwise." in said
+    assert learned() == ("OnlineKernelRegressor", "OnlineKernelRegressor learns the last column, whose values are numbers. --target "
+                         "COLUMN (or none), --effort and --algorithm choose otherwise.\n")
+    assert learned("--target", "sign", "--algorithm", "onlinekernelregressor") == ("OnlineKernelRegressor", "")
+    assert learned("--target", "wave", "--label-type", "string")[0] == "OnlineKernelClassifier"
+    np.savez(tmp_path / "a.npz", X=X[:200])
+    assert main(["learn", str(tmp_path / "a.npz"), "--effort", "low"]) == 0
+    assert capsys.readouterr().err.startswith("OnlineKernelDetector learns all columns")
+    assert "'effort' parameter" in refused(["learn", data, "--set", "effort=most"], capsys)
+    assert "SILK has no parameter 'effort'" in refused(["learn", data, "--kernel", "linear", "--effort", "low"], capsys)
+    assert "--effort cannot be given with --model" in refused(["learn", data, "--model", tmp_path / "m.npz", "--effort", "low"], capsys)
+
+
+def test_a_table_without_any_option(tmp_path, capsys):
+    """Words, dates and empty fields; then as of now, by intervals, and on with it."""
+    model = tmp_path / "m.npz"
+    assert main(["learn", str(RETURNS), "--json", "--effort", "low", "--save", str(model)]) == 0
+    said = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert said["examples"] == 600 and said["auc"] > 0.75 and said["mistakes"] < said["constant_mistakes"] and 0 < said["f1"] < 1
+    with open(RETURNS, encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    y = [row.pop("returned") for row in table]
+    expected = OnlineKernelClassifier("low", encode=RunningEncoder(columns=list(table[0]))).partial_fit(table, y)
+    np.testing.assert_allclose(load(model).predict_proba(table), expected.predict_proba(table), atol=1e-9)
+    assert main(["predict", str(model), str(RETURNS), "--target", "returned", "--probabilities"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("prediction,probability no,probability yes\n") and "600 examples, " in said.err
+    assert main(["show", str(model)]) == 0
+    assert "OnlineKernelClassifier" in (said := capsys.readouterr().out) and "near 500" in said
+    for part in (["--limit", "300"], ["--resume"]):  # the choice is taken up again, and the figures go on
+        assert main(["learn", str(RETURNS), "--effort", "low", "--save", str(tmp_path / "n"), "--chunk", "100", *part]) == 0
+    np.testing.assert_allclose(load(tmp_path / "n.npz").predict_proba(table), expected.predict_proba(table), atol=1e-9)
+    assert reports(capsys.readouterr().out)[-1][0] == "600"
+    numbers = ["learn", str(RETURNS), "--target", "price", "--on-error", "skip", "--effort", "low", "--save", str(model)]
+    assert main(numbers[:4]) == 1 and "Got an empty field instead. (--on-error skip leaves such rows out.)" in capsys.readouterr().err
+    assert main(numbers) == 0 and main(["predict", str(model), str(RETURNS), "--std", "--interval", "0.9"]) == 0
+    assert "prediction,std,lower,upper\n" in capsys.readouterr().out
+
+
+def test_live_input_says_who_learns(tmp_path, monkeypatch, capsys):
+    """Words and fractions say it at once; whole numbers are waited for, and learned in one."""
+    def learned(labels, pieces):
+        out, into = os.pipe()
+        with os.fdopen(out) as stdin, os.fdopen(into, "w") as pipe:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            pipe.writelines(f"{a!r},{b!r},{label}\n" for (a, b), label in zip(X.tolist(), labels))
+            pipe.close()
+            arguments = ["learn", "-", "--effort", "low", "--chunk", "10", "--report", "1", "--save", str(tmp_path / "m")]
+            assert main(arguments) == 0
+        said = capsys.readouterr()
+        assert [int(row[0]) for row in reports(said.out)][:2] == pieces
+        return type(load(tmp_path / "m.npz")).__name__ if said.err.count("\n") == 1 else said.err
+
+    assert learned(["a", "b"] * 60, [10, 20]) == "OnlineKernelClassifier"
+    assert learned([1.5, 2, 3] * 20, [10, 20]) == "OnlineKernelRegressor"
+    assert learned([1, 2, 3] * 50, [100, 110]) == "OnlineKernelClassifier"
+    assert learned([1, 0] * 15, [30]) == "OnlineKernelClassifier"
+    assert learned(range(130), [100, 110]) == "OnlineKernelRegressor"

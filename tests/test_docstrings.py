@@ -82,7 +82,7 @@ def fit(cls, **params):
             kernel = {"kernel": "linear"} if params.get("per_feature") is True else {}
             loss, y = ("hinge", SIGNS) if isinstance(thing, ok.Redundant) else ("squared", NUMBERS)
             return ok.NORMA(loss, **kernel, **{name: thing}).fit(X, y)
-    if isinstance(thing, ok.RunningEncoder):
+    if isinstance(thing, (ok.RunningEncoder, ok.KernelHebbian)):
         return thing.fit(X)
     raise AssertionError(f"no way to fit {cls}")
 

@@ -1,7 +1,6 @@
 """Progressive validation against plain loops; comparison, tuning on executors, plots, the page's recipes."""
 import copy
 import multiprocessing
-import pathlib
 import re
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -16,7 +15,6 @@ from onlinekernels.evaluate import measures
 from onlinekernels.nouns.losses import LOSSES, Loss
 from onlinekernels.streams import drifting_gaussians
 
-PAGE = pathlib.Path(__file__).parent.parent / "docs" / "evaluate.md"
 KERNEL = ok.Gaussian(1.0)
 TREE = ok.Taxonomy({"a": "top", "b": "top", "c": "side", "d": "side", "top": "root", "side": "root"})
 
@@ -685,21 +683,6 @@ def test_tuning_on_dask(client, stream):
     check_tuning(evaluate.tune(BASE, GRID, stream, executor=executor), stream)
     check_tuning(evaluate.tune(BASE, GRID, client.scatter(stream, broadcast=True), executor=executor), stream)
     check_tuning(evaluate.tune(BASE, GRID, lambda: drifting_gaussians(600), executor=executor), stream)
-
-
-@pytest.mark.filterwarnings("default")
-def test_the_recipe_for_keyed_models(client, stream):
-    recipe = re.search(r"<!-- recipe: keyed models -->\n```text\n(.*?)```", PAGE.read_text(), re.DOTALL)[1]
-    names = {}
-    exec(recipe, names)
-    X, y = stream
-    chunks = [(f"sensor {i % 3}", X[i * 50 : i * 50 + 50], y[i * 50 : i * 50 + 50]) for i in range(12)]
-    states = names["learn_keyed"](client, chunks, BASE, ahead=5)
-    assert not hasattr(BASE, "t_")
-    for key, (model, mistakes) in states.items():
-        own = [(X, y) for name, X, y in chunks if name == key]
-        assert model.t_ == 200
-        assert mistakes == evaluate.progressive(evaluate.fresh_copy(BASE), own).mistakes
 
 
 # ---- Plots and bars ----

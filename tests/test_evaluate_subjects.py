@@ -1,7 +1,5 @@
 """Late labels against a plain loop; pipelines and estimators of scikit-learn against test-then-train by hand."""
 import copy
-import pathlib
-import re
 
 import numpy as np
 import pytest
@@ -10,9 +8,7 @@ from cases import covering, each
 import onlinekernels as ok
 from onlinekernels import evaluate
 from onlinekernels.nouns.losses import LOSSES
-from onlinekernels.streams import drifting_gaussians
 
-PAGE = pathlib.Path(__file__).parent.parent / "docs" / "evaluate.md"
 KERNEL = ok.Gaussian(1.0)
 TREE = ok.Taxonomy({"a": "top", "b": "top", "c": "side", "d": "side", "top": "root", "side": "root"})
 
@@ -256,15 +252,6 @@ def test_steps_that_cannot_learn_in_parts():
     shared = ok.RunningScaler()
     with pytest.raises(ValueError, match="'a' and 'b' are one, or share a step"):
         evaluate.compare({"a": make_pipeline(shared, ok.NORMA()), "b": make_pipeline(shared, ok.NORMA())}, (X, y))
-
-
-def test_the_recipe_for_pipelines():
-    pytest.importorskip("sklearn")
-    recipe = re.search(r"<!-- recipe: pipelines -->\n```text\n(.*?)```", PAGE.read_text(), re.DOTALL)[1]
-    X, y = drifting_gaussians(400, seed=1)
-    names = {"X": X, "y": y, "evaluate": evaluate, "SILK": ok.SILK, "Gaussian": ok.Gaussian}
-    exec(recipe, names)
-    assert names["comparison"].best == "SILK"
 
 
 def test_tuning_behind_steps_that_are_fitted_before():

@@ -7,13 +7,13 @@ RNG = np.random.default_rng(11)
 
 
 def test_its_solves_are_numpys():
-    for n in range(12):
-        lower = np.tril(RNG.normal(size=(n, n)), -1) + np.diag(RNG.uniform(1, 3, n))
+    for n in (*range(12), 15, 16, 17, 35, 300):
+        lower = np.tril(RNG.normal(size=(n, n)), -1) / max(1.0, n / 12) + np.diag(RNG.uniform(1, 3, n))
         factor = Factor(n + n % 3)
         factor.load(lower)
         np.testing.assert_allclose(factor.gram(), lower @ lower.T, rtol=1e-13)
         np.testing.assert_allclose(factor.inverse(), np.linalg.inv(lower), atol=1e-13)
-        for m in (0, 1, 3, 4, 9):
+        for m in (0, 1, 3, 4, 9, 16, 21):
             rows, columns = RNG.normal(size=(m, n)), RNG.normal(size=(n, m))
             solved, below, above = rows.copy(), columns.copy(), columns.copy()
             factor.solve_into(solved)
@@ -23,6 +23,18 @@ def test_its_solves_are_numpys():
             np.testing.assert_allclose(below, np.linalg.solve(lower, columns), atol=1e-13)
             np.testing.assert_allclose(above, np.linalg.solve(lower.T, columns), atol=1e-13)
         factor._check()
+
+
+def test_it_is_that_of_a_matrix():
+    for n in (0, 1, 5, 16, 17, 49, 130, 300):
+        gram = (np.cov(RNG.normal(size=(n, 3 * n))).reshape(n, n) if n else np.zeros((0, 0))) + np.eye(n)
+        factor = Factor(n + 3)
+        factor.decompose(gram)
+        np.testing.assert_allclose(factor.lower(), np.linalg.cholesky(gram), atol=1e-12)
+        factor._check()
+    with pytest.raises(np.linalg.LinAlgError):
+        factor.decompose(np.eye(130) - 0.1)
+    assert factor.n == 300
 
 
 def test_what_cannot_be_a_factor_is_refused():

@@ -2,9 +2,11 @@
 import copy
 import pathlib
 import pickle
+import threading
 import warnings
 
 import numpy as np
+import ordinary_table
 import pytest
 
 from onlinekernels import (
@@ -108,7 +110,7 @@ def test_answers():
     detector = OnlineKernelDetector(0.05).partial_fit(np.tile(X, (3, 1)))
     odd = np.array([0.0, 0.0, 9.0])
     assert detector.predict([odd, X[0]]).tolist()[0] == -1 and next(iter(detector.explain(odd))) == "x2"
-    assert detector.offset_ == 0.05 and "840 examples" in detector.report()
+    assert 0.05 <= detector.offset_ <= 0.2 and "840 examples" in detector.report()
     assert not hasattr(detector, "error_") and not hasattr(detector, "predict_proba")
 
 
@@ -252,6 +254,28 @@ def test_rare_classes():
         assert np.allclose(balanced[part], plain[part], atol=1e-8) and np.allclose(best[part], plain[part], atol=1e-8)
 
 
+def test_probabilities_behind_a_threshold_while_others_learn():
+    """What a call gives out belongs to its own rows, whoever learns next."""
+    rng = np.random.default_rng(11)
+    rows, wrong = rng.normal(size=(400, 2)), []
+    y = (rows[:, 0] + rows[:, 1] > 1.8).astype(int)
+    model = OnlineKernelClassifier("low", threshold="balanced").partial_fit(rows[:100], y[:100])
+
+    def learn(size):
+        for i in range(100, 400, size):
+            part = slice(i, min(400, i + size))
+            proba = model.progressive(rows[part], y[part], return_proba=True)[1]
+            if proba.shape != (part.stop - part.start, 2) or not np.allclose(proba.sum(axis=1), 1.0):
+                wrong.append(proba)
+
+    threads = [threading.Thread(target=learn, args=(size,)) for size in (3, 5, 8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and model.t_ == 100 + 3 * 300
+
+
 def test_heavy_tails():
     """Errors with the tails of Cauchy's distribution: better than the median, and intervals cover."""
     rng = np.random.default_rng(6)
@@ -283,10 +307,144 @@ def test_detectors_alert_as_often_as_asked():
     assert short > long + 0.03 and short > 0.85
 
 
+def drifting_rows(n, seed):
+    """{name: (rows whose ordinary ones drift, which of them are odd)}."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(n)
+    odd = {name: rng.random(n) < 0.02 for name in ("waves", "walk", "line", "scales", "regimes")}
+    waves = rng.normal(size=(n, 4)) + 6.0 * np.sin(t / 900.0 + np.arange(4)[:, None]).T
+    waves[odd["waves"]] += 5.0 * rng.normal(size=(odd["waves"].sum(), 4))
+    walk = rng.normal(size=(n, 5)) + np.cumsum(0.05 * rng.normal(size=(n, 5)), axis=0)
+    walk[odd["walk"]] += 5.0 * rng.integers(-1, 2, size=(odd["walk"].sum(), 5))
+    along, across, turn = rng.normal(size=n), 0.15 * rng.normal(size=n), t / 1200.0
+    across[odd["line"]] += 1.2 * rng.choice([-1.0, 1.0], size=odd["line"].sum())
+    line = np.column_stack([along * np.cos(turn) - across * np.sin(turn), along * np.sin(turn) + across * np.cos(turn) + t / 1500.0])
+    scales = rng.normal(size=(n, 4))
+    scales[odd["scales"]] *= 4.0
+    scales = scales * np.exp(1.5 * np.sin(t / 1000.0))[:, None] + 10.0 * (t // 1500)[:, None] * [1, 0, -1, 0]
+    centres = np.array([[0.0, 0.0, 0.0], [6.0, 0.0, 3.0], [0.0, 6.0, -3.0]])
+    regimes = 0.7 * rng.normal(size=(n, 3)) + centres[t // 60 % 3]
+    regimes[odd["regimes"]] = rng.uniform(-3.0, 9.0, size=(odd["regimes"].sum(), 3))
+    found = {"waves": waves, "walk": walk, "line": line, "scales": scales, "regimes": regimes + (t / 1500.0)[:, None]}
+    return {name: (rows, odd[name]) for name, rows in found.items()}
+
+
+@pytest.mark.slow
+def test_what_drifts_becomes_ordinary():
+    """With a memory, above half-space trees wherever ordinary rows drift; alerts as often as asked for."""
+    anomaly, preprocessing = pytest.importorskip("river.anomaly"), pytest.importorskip("river.preprocessing")
+    for seed in (0, 1):
+        for name, (rows, odd) in drifting_rows(6000, seed).items():
+            trees, said = preprocessing.MinMaxScaler() | anomaly.HalfSpaceTrees(seed=1), []
+            for row in rows.tolist():
+                x = dict(enumerate(row))
+                said.append(-trees.score_one(x))
+                trees.learn_one(x)
+            scores, labels = OnlineKernelDetector(0.02, memory=300).progressive(rows, return_labels=True)
+            assert area(scores[500:], odd[500:]) > area(np.array(said)[500:], odd[500:]), name
+            assert 0.02 / 1.5 < np.mean(labels[500:] == -1) < 0.02 * 1.5, name
+
+
+def test_alerts_go_on_where_rows_become_ordinary():
+    """Rows that come ever nearer to the middle alert nearly as often as asked for; a burst of odd ones silences no others."""
+    rng = np.random.default_rng(8)
+    rows = rng.normal(size=(8000, 3)) * np.exp(-np.arange(8000) / 8000.0)[:, None]
+    model = OnlineKernelDetector(0.05, "low")
+    labels = model.progressive(rows, return_labels=True)[1]
+    assert np.mean(labels[-2000:] == -1) > 0.05 / 1.5 and 0.05 < model.offset_ <= 0.2
+    model = OnlineKernelDetector(0.05, "low").partial_fit(rng.normal(size=(2500, 3)))
+    burst = model.progressive(rng.normal(size=(100, 3)) + 9.0, return_labels=True)[1]
+    assert (burst[:10] == -1).all() and model.offset_ < 0.06
+
+
+def test_why_a_row_is_odd():
+    """Columns by name, and categories as one: which of them is odd, not which of the numbers they became."""
+    rng = np.random.default_rng(9)
+    rows = [{"volts": v, "kind": k, "amps": a} for v, k, a in zip(rng.normal(230, 1, 900), rng.choice(["a", "b"], 900), rng.normal(10, 1, 900))]
+    model = OnlineKernelDetector(0.05, "low").partial_fit(rows)
+    for odd, name in (({"volts": 260.0, "kind": "a", "amps": 10.0}, "volts"), ({"kind": "a", "amps": 30.0, "volts": 230.0}, "amps"),
+                      ({"volts": 230.0, "kind": "never seen", "amps": 10.0}, "kind")):
+        found = model.explain(odd)
+        assert next(iter(found)) == name and set(found) == {"volts", "kind", "amps"}
+        assert next(iter(load_again(model).explain(odd))) == name
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(rows)
+    model = OnlineKernelDetector(0.05, "low").partial_fit(frame)
+    assert next(iter(model.explain(pandas.Series({"volts": 230.0, "kind": "a", "amps": 40.0})))) == "amps"
+    assert next(iter(OnlineKernelDetector(0.05, "low", encode=False).partial_fit(X).explain([0.0, 0.0, 9.0]))) == "x2"
+
+
+def load_again(model):
+    return pickle.loads(pickle.dumps(model))
+
+
 def area(scores, odd):
     """Area under the ROC curve of scores that are low for odd rows."""
     ranks = scores.argsort().argsort()
     return 1 - (ranks[odd].mean() - (odd.sum() - 1) / 2) / (~odd).sum()
+
+
+# ---- Time series ------------------------------------------------------------------------------------------------------
+
+WAVE = np.column_stack([np.sin(0.3 * np.arange(260)) + 3.0, np.cos(0.21 * np.arange(260))])
+
+
+def windows(series, lags):
+    """The last values before each of a series, which was at its first value before; the oldest first."""
+    series = np.reshape(series, (len(series), -1))
+    return np.array([np.concatenate([series[max(0, t - lag)] for lag in range(lags, 0, -1)]) for t in range(len(series))])
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("beside", [False, True])
+def test_series(several, beside, tmp_path):
+    """Lags are rows made of the past, whatever the chunks; the next values follow from those predicted."""
+    series, rows = WAVE if several else WAVE[:, 0], X[:260]
+    known = np.hstack([rows, windows(series, 5)]) if beside else windows(series, 5)
+    plain = OnlineKernelRegressor("low", encode=False)
+    expected = plain.progressive(known, series)
+    model, scores = OnlineKernelRegressor("low", lags=5), []
+    for begin, end in ((0, 1), (1, 3), (3, 150), (150, 260)):
+        part = series[begin:end]
+        scores.append(model.progressive(*((rows[begin:end], part) if beside else (part,) if end % 2 else (None, part))))
+    assert np.allclose(np.concatenate(scores), expected, atol=1e-8)
+    model.save(tmp_path / "m.npz")
+    others = [model, load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))]
+    past, ahead = list(series), []
+    for t in range(3):
+        row = np.concatenate([rows[t] if beside else [], np.ravel(past[-5:])])
+        ahead.append(plain.predict([row])[0])
+        past.append(ahead[-1])
+    for other in others:
+        assert np.allclose(other.predict(rows[:3]) if beside else other.forecast(3), ahead, atol=1e-7)
+        answers = [other.predict_one(rows[0]) if beside else other.predict_one()]
+        interval = other.predict_interval(rows[:1] if beside else None)
+        assert np.allclose(answers, ahead[:1], atol=1e-7) and (interval[0] <= answers[0]).all() and (answers[0] <= interval[1]).all()
+        other.learn_one(rows[0], 1.0) if beside and not several else other.partial_fit(*([rows[:1]] if beside else []), series[:1])
+        other._check()
+    assert np.array_equal(others[0].predict(rows[:2] if beside else None), others[1].predict(rows[:2] if beside else None))
+    assert others[1].t_ == 261
+
+
+def test_series_are_refused_as_a_whole():
+    model = OnlineKernelRegressor("low", lags=3).partial_fit(WAVE[:50, 0])
+    before = pickle.dumps(model)
+    for bad in ([1.0, np.nan], WAVE[:5], 3.0, (X[:2], [1.0, 2.0]), []):
+        with pytest.raises(ValueError):
+            model.partial_fit(*bad) if isinstance(bad, tuple) else model.partial_fit(bad)
+    with pytest.raises(ValueError, match="next value"):
+        model.predict_interval(np.zeros((2, 0)))
+    with pytest.raises(ValueError, match="steps"):
+        model.forecast(0)
+    assert pickle.dumps(model) == before and not hasattr(OnlineKernelRegressor(), "forecast")
+    assert list(OnlineKernelRegressor(lags=2).partial_fit(WAVE[:150, 0]).relevance_) == ["y-2", "y-1"]
+    for wrong in ({"lags": 0}, {"lags": 2, "epochs": 3}):
+        with pytest.raises(ValueError, match="lags"):
+            OnlineKernelRegressor(**wrong).fit(WAVE[:50, 0])
+    named = OnlineKernelRegressor("low", lags=2).partial_fit([{"day": f"2024-01-{t:02}", "kind": "ab"[t % 2]} for t in range(1, 29)], WAVE[:28, 0])
+    with pytest.raises(ValueError, match="row for each"):
+        named.predict()
+    assert named.predict([{"day": "2024-01-29", "kind": None}, {"day": None, "kind": "new"}]).shape == (2,)
 
 
 # ---- Real streams -----------------------------------------------------------------------------------------------------
@@ -306,7 +464,7 @@ def test_real_classes(name):
     said, sure = np.concatenate([np.array(labels, dtype=object) for _, _, labels in parts]), np.concatenate([p.max(axis=1) for _, p, _ in parts])
     assert 100 * np.mean(said != y) <= BARS[name]
     best = min(model.errors_.values())
-    assert model.error_ <= max(1.03 * best, best + (26 if name == "banana" else 20) / len(y))  # on banana it loses a little more
+    assert model.error_ <= max(1.03 * best, best + 20 / len(y))
     if name in ("elec2", "sea", "banana"):
         assert calibration_error(sure, said == y) <= 0.02
 
@@ -320,21 +478,15 @@ def test_copies_learn_alone():
 
 
 @pytest.mark.slow
-def test_an_ordinary_table():
-    """Numbers in odd units, categories, few positives, drift: as good as logistic regression, and better where features interact."""
-    linear_model = pytest.importorskip("river.linear_model")
-    preprocessing = pytest.importorskip("river.preprocessing")
-    for interacts in (False, True):
-        rng = np.random.default_rng(0)
-        z, word, turn = rng.normal(size=(6000, 5)), rng.integers(0, 6, size=6000), np.linspace(0, 1.5, 6000)
-        logit = -4 + z[:, 0] * np.cos(turn) + z[:, 1] * np.sin(turn) + np.array([-0.8, -0.4, 0, 0.3, 0.5, 0.9])[word]
-        y = (rng.random(6000) < 1 / (1 + np.exp(-logit - interacts * 1.5 * z[:, 2] * z[:, 3]))).astype(int)
-        rows = np.hstack([z * [1, 10, 100, 0.1, 1], np.eye(6)[word]])
-        proba = OnlineKernelClassifier().progressive(rows, y, classes=[0, 1], return_proba=True)[1][:, 1]
-        peer, said = preprocessing.StandardScaler() | linear_model.LogisticRegression(), []
-        for row, label in zip(rows.tolist(), y.tolist(), strict=True):
-            x = dict(enumerate(row))
-            said.append(peer.predict_proba_one(x).get(True, 0.5))
-            peer.learn_one(x, bool(label))
-        gain = area(-proba, y == 1) - area(-np.array(said), y == 1)
-        assert gain > (0.02 if interacts else -0.01)
+@pytest.mark.parametrize("interaction", [False, True])
+def test_an_ordinary_table(interaction):
+    """Numbers in odd units, words, few positives, drift: as good as logistic regression, and better where features interact."""
+    pytest.importorskip("river")
+    gains = []
+    for seed in range(4):
+        rows, y = ordinary_table.ordinary_table(8000, seed, interaction)
+        model, found = OnlineKernelClassifier(), []
+        for i in range(0, len(y), 500):
+            found.append(model.progressive(rows[i : i + 500], y[i : i + 500], classes=[False, True] if i == 0 else None, return_proba=True)[1])
+        gains.append(ordinary_table.area(np.concatenate(found)[:, 1], y) - ordinary_table.area(ordinary_table.linear_scores(rows, y), y))
+    assert min(gains) >= (0.012 if interaction else 0.0) and np.mean(gains) >= 0.02  # with an interaction .015 to .07

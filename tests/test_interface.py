@@ -310,6 +310,23 @@ def test_a_users_novelty_loss_without_a_margin_has_a_decision_function():
     assert (model.predict(X) == 1).all()
 
 
+def test_a_users_novelty_loss_never_sees_y():
+    seen = []
+
+    class Spy(ok.Loss):
+        task = "novelty"
+
+        def __init__(self):
+            pass
+
+        def derivative(self, score, y):
+            seen.append(y)
+            return -1.0
+
+    ok.NORMA(Spy(), ok.Gaussian(1.0)).partial_fit(X[:2], [7.0, 7.0]).learn_one(X[2], 7.0).partial_fit(X[3:4], [7.0])
+    assert seen == [0.0] * 4
+
+
 def test_probabilities_are_of_the_two_classes_and_never_overflow():
     model = ok.NORMA("logistic", "linear", step=1.0).partial_fit(X, LABELS)
     points = np.r_[NEW, 1e6 * NEW]
@@ -369,6 +386,24 @@ class TestLearning:
             twin.partial_fit(X[i:i + 1], part(y, slice(i, i + 1)))
             assert model.predict_one(NEW[0]) == twin.predict(NEW[:1])[0]
         assert pickle.dumps(model) == pickle.dumps(twin)
+
+    @each_model
+    def test_one_row_learns_the_same_by_either_way(self, model):
+        """A row of an array goes the way of `learn_one`; with a weight it goes the way of chunks."""
+        rows, weighted, y = model, copy.deepcopy(model), y_of(model)
+        for i in range(12):
+            rows.partial_fit(X[i:i + 1], part(y, slice(i, i + 1)))
+            weighted.partial_fit(X[i:i + 1], part(y, slice(i, i + 1)), sample_weight=[1.0])
+        before = pickle.dumps(rows)
+        assert before == pickle.dumps(weighted)
+        for bad in () if model.kernel is dot else (X[:1, :2], np.array([[np.nan, 0.0, 0.0]]), X[0]):
+            with pytest.raises(ValueError, match="X"):
+                rows.partial_fit(bad, part(y, slice(0, 1)))
+        if y is not None:
+            for odd in ([], [None], np.zeros((1, 2)), y[:2], "word"):
+                with pytest.raises((ValueError, TypeError)):
+                    rows.partial_fit(X[:1], odd)
+        assert pickle.dumps(rows) == before
 
     @each_fitted
     def test_learn_one_and_predict_one_take_lists_integers_and_views(self, fitted):

@@ -379,18 +379,19 @@ def test_duplicates_add_no_dust(loss, y):
 ALMAS = [{}, {"alpha": 0.5}, {"alpha": 1.0}, {"alpha": 0.7, "B": 1.2, "C": 0.4}]
 
 
+@covering(2)
 @each("kernel", KERNELS, ids=repr)
 @each("params", ALMAS, ids=str)
-def test_alma_equals_the_oracle(kernel, params):
-    for seed, budget in enumerate([*BUDGETS, ok.Recent(1), ok.Window(1)]):
-        X, y, rng = stream("binary", seed, duplicates=0.05)
-        model = ok.ALMA(kernel, budget=budget, **params)
-        oracle = ReferenceALMA(kernel=describe(kernel), budget=describe(budget), **params)
-        np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), oracle.run(X, y), **CLOSE)
-        np.testing.assert_allclose(model.decision_function(X[:6]), [oracle.f(x)[0] for x in X[:6]], **CLOSE)
-        np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-9, atol=1e-9)
-        if not isinstance(kernel, ok.Linear):
-            assert model.n_terms_ == len(oracle.rows)
+@each("seed, budget", list(enumerate([*BUDGETS, ok.Recent(1), ok.Window(1)])))
+def test_alma_equals_the_oracle(kernel, params, seed, budget):
+    X, y, rng = stream("binary", seed, duplicates=0.05)
+    model = ok.ALMA(kernel, budget=budget, **params)
+    oracle = ReferenceALMA(kernel=describe(kernel), budget=describe(budget), **params)
+    np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), oracle.run(X, y), **CLOSE)
+    np.testing.assert_allclose(model.decision_function(X[:6]), [oracle.f(x)[0] for x in X[:6]], **CLOSE)
+    np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-9, atol=1e-9)
+    if not isinstance(kernel, ok.Linear):
+        assert model.n_terms_ == len(oracle.rows)
 
 
 @each("params", ALMAS, ids=str)
@@ -435,19 +436,21 @@ def test_alma_reaches_its_margin_with_no_more_corrections_than_its_theorem_allow
 # ---- The Ballseptron ----------------------------------------------------------------------------------
 
 
+@covering(2)
 @each("kernel", CURVED, ids=repr)
 @each("radius", [0.05, 0.4, 0.8])        # longer than w, it would be chaos
-def test_ballseptron_equals_the_oracle(kernel, radius):
-    for seed, budget in itertools.product(range(3), [*BUDGETS, ok.Recent(1), ok.Window(3)]):
-        X, y, rng = stream("binary", 20 + seed)
-        model = ok.Ballseptron(kernel, radius=radius, budget=budget)
-        oracle = ReferenceBallseptron(kernel=describe(kernel), radius=radius, budget=describe(budget))
-        expected = oracle.run(X, y)
-        close = {"rtol": 1e-9, "atol": 1e-9 * max(1.0, np.max(np.abs(expected)))}
-        np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), expected, **close)
-        np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-8, atol=10 * close["atol"])
-        same_terms(model, oracle, **close)
-        model._state.engine._check()
+@each("seed", range(3))
+@each("budget", [*BUDGETS, ok.Recent(1), ok.Window(3)], ids=repr)
+def test_ballseptron_equals_the_oracle(kernel, radius, seed, budget):
+    X, y, rng = stream("binary", 20 + seed)
+    model = ok.Ballseptron(kernel, radius=radius, budget=budget)
+    oracle = ReferenceBallseptron(kernel=describe(kernel), radius=radius, budget=describe(budget))
+    expected = oracle.run(X, y)
+    close = {"rtol": 1e-9, "atol": 1e-9 * max(1.0, np.max(np.abs(expected)))}
+    np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), expected, **close)
+    np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-8, atol=10 * close["atol"])
+    same_terms(model, oracle, **close)
+    model._state.engine._check()
 
 
 def test_ballseptron_with_a_linear_kernel_works_on_weights():
@@ -503,17 +506,19 @@ def test_a_ball_as_long_as_w_leaves_nothing_of_it():
 # ---- ROMMA --------------------------------------------------------------------------------------------
 
 
+@covering(2)
 @each("kernel", CURVED, ids=repr)
 @each("aggressive", [False, True])
 @each("cap", [0.5, 2.0, 20.0])
-def test_romma_with_a_cap_equals_the_oracle(kernel, aggressive, cap):
-    for seed, budget in itertools.product(range(2), [ok.Unlimited(), ok.Recent(7)]):
-        X, y, rng = stream("binary", 30 + seed, n=60, duplicates=0.2)
-        model = ok.ROMMA(kernel, aggressive=aggressive, cap=cap, budget=budget)
-        oracle = ReferenceROMMA(kernel=describe(kernel), aggressive=aggressive, cap=cap, budget=describe(budget))
-        expected = oracle.run(X, y)
-        np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), expected, rtol=1e-8, atol=1e-8 * cap)
-        assert model.norm_ <= cap * (1 + 1e-9)
+@each("seed", range(2))
+@each("budget", [ok.Unlimited(), ok.Recent(7)], ids=repr)
+def test_romma_with_a_cap_equals_the_oracle(kernel, aggressive, cap, seed, budget):
+    X, y, rng = stream("binary", 30 + seed, n=60, duplicates=0.2)
+    model = ok.ROMMA(kernel, aggressive=aggressive, cap=cap, budget=budget)
+    oracle = ReferenceROMMA(kernel=describe(kernel), aggressive=aggressive, cap=cap, budget=describe(budget))
+    expected = oracle.run(X, y)
+    np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), expected, rtol=1e-8, atol=1e-8 * cap)
+    assert model.norm_ <= cap * (1 + 1e-9)
 
 
 def test_romma_warns_once_when_it_has_to_start_anew_and_never_with_a_cap():
@@ -532,20 +537,22 @@ def test_romma_warns_once_when_it_has_to_start_anew_and_never_with_a_cap():
 
 
 @pytest.mark.filterwarnings("ignore:ROMMA has started anew:onlinekernels.LearningWarning")  # random labels
+@covering(2)
 @each("kernel", CURVED, ids=repr)
 @each("aggressive", [False, True])
-def test_romma_equals_the_oracle(kernel, aggressive):
-    for seed, budget in itertools.product(range(3), [*BUDGETS, ok.Recent(1), ok.Recent(2), ok.Window(3)]):
-        X, y, rng = stream("binary", 10 + seed, duplicates=0.0)
-        model = ok.ROMMA(kernel, aggressive=aggressive, budget=budget)
-        oracle = ReferenceROMMA(kernel=describe(kernel), aggressive=aggressive, budget=describe(budget))
-        expected = oracle.run(X, y)
-        close = {"rtol": 1e-10, "atol": 1e-10 * max(1.0, np.max(np.abs(expected)))}    # w can grow long and turn back
-        np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), expected, **close)
-        np.testing.assert_allclose(model.decision_function(X[:6]), [oracle.f(x)[0] for x in X[:6]], **close)
-        np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-9, atol=10 * close["atol"])
-        same_terms(model, oracle, **close)
-        model._state.engine._check()
+@each("seed", range(3))
+@each("budget", [*BUDGETS, ok.Recent(1), ok.Recent(2), ok.Window(3)], ids=repr)
+def test_romma_equals_the_oracle(kernel, aggressive, seed, budget):
+    X, y, rng = stream("binary", 10 + seed, duplicates=0.0)
+    model = ok.ROMMA(kernel, aggressive=aggressive, budget=budget)
+    oracle = ReferenceROMMA(kernel=describe(kernel), aggressive=aggressive, budget=describe(budget))
+    expected = oracle.run(X, y)
+    close = {"rtol": 1e-10, "atol": 1e-10 * max(1.0, np.max(np.abs(expected)))}    # w can grow long and turn back
+    np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), expected, **close)
+    np.testing.assert_allclose(model.decision_function(X[:6]), [oracle.f(x)[0] for x in X[:6]], **close)
+    np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-9, atol=10 * close["atol"])
+    same_terms(model, oracle, **close)
+    model._state.engine._check()
 
 
 @each("budget", [ok.Recent(1), ok.Recent(3), ok.Window(2)], ids=repr)
@@ -1029,3 +1036,26 @@ def test_an_object_of_weight_zero_is_left_out(algorithm):
     same = algorithm(ok.Gaussian(1.0)).partial_fit(X, y, sample_weight=weights)
     np.testing.assert_allclose(model.decision_function(objects), same.decision_function(X), rtol=1e-10, atol=1e-12)
     assert model.n_terms_ == same.n_terms_ and model.t_ == same.t_
+
+
+def test_passive_aggressive_steps_by_their_definition():
+    """With the loss l, k = k(x, x) and the penalty C: l / k, min(C, l / k) and l / (k + 1 / (2 C)); Crammer et al. (2006)."""
+    for C, weight in itertools.product((0.1, 0.4, 3.0), (1.0, 0.5)):
+        for variant, step in (("PA", 0.5), ("PA-I", min(C * weight, 0.5)), ("PA-II", 1.0 / (2.0 + 0.5 / (C * weight)))):
+            model = ok.PassiveAggressive("hinge", 2.0 * ok.Gaussian(), penalty=C, variant=variant)
+            model.partial_fit([[0.0]], [1], classes=[-1, 1], sample_weight=[weight])
+            np.testing.assert_allclose(model.dual_coef_, [[step]], rtol=1e-14)
+
+
+@each("variant", ["PA", "PA-I", "PA-II"])
+def test_rounding_makes_no_terms(variant):
+    """A row that comes again is met already, up to rounding, and that is no reason for a term."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
+    model = ok.PassiveAggressive(ok.Insensitive(0.0), ok.Gaussian(1.0), variant=variant, penalty=1e3)
+    if variant == "PA-II":  # its steps end short of the target
+        model.set_params(loss=ok.Hinge(0.0)).partial_fit(X, np.sign(y))
+        assert model.n_terms_ < 200
+        return
+    model.partial_fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+    assert model.n_terms_ == 200

@@ -19,6 +19,7 @@ import onlinekernels
 PACKAGE = pathlib.Path(onlinekernels.__file__).parent
 SETUP = pathlib.Path(__file__).parent.parent / "setup.py"
 DOCS = SETUP.with_name("docs")
+CONTRIBUTING = DOCS / "reference" / "contributing.md"
 # Each room may import the ones before it, at the top of a file and inside functions.
 LAYERS = [
     ["_core"],
@@ -28,7 +29,7 @@ LAYERS = [
     ["model"],
     ["algorithms"],
     ["files", "streams", "bounds", "evaluate", "compat"],
-    ["bank"],
+    ["bank", "decomposition"],
     ["parallel", "video"],
     ["experiments"],
     ["commandline"],
@@ -105,20 +106,20 @@ def test_dependencies_point_one_way():
     assert went_up == GOES_UP
 
 
-@pytest.mark.skipif(not (DOCS / "contributing.md").exists(), reason="needs the sources")
+@pytest.mark.skipif(not CONTRIBUTING.exists(), reason="needs the sources")
 def test_the_page_names_the_layers():
-    table = (DOCS / "contributing.md").read_text().partition("| layer |")[2].partition("\n\n")[0]
+    table = CONTRIBUTING.read_text().partition("| layer |")[2].partition("\n\n")[0]
     assert [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table.splitlines()[2:]] == LAYERS
 
 
-@pytest.mark.skipif(not ((DOCS / "contributing.md").exists() and (PACKAGE / "_core" / "run" / "engine.pyx").exists()),
+@pytest.mark.skipif(not (CONTRIBUTING.exists() and (PACKAGE / "_core" / "run" / "engine.pyx").exists()),
                     reason="needs the sources")
 def test_pages_name_files_that_are_there():
     """Paths in code style, from the root or from the package; a module may be named without its ending."""
-    for page in ("internals.md", "contributing.md"):
-        for path in re.findall(r"`([\w./]+/[\w.]*|\w+\.(?:py|pyx|pxd|h))`", (DOCS / page).read_text()):
+    for page in (DOCS / "explanation" / "internals.md", CONTRIBUTING):
+        for path in re.findall(r"`([\w./]+/[\w.]*|\w+\.(?:py|pyx|pxd|h))`", page.read_text()):
             places = [root / path for root in (PACKAGE, DOCS.parent)]
-            assert any(place.exists() or [*place.parent.glob(f"{place.name}.*")] for place in places), f"{page} names {path}"
+            assert any(place.exists() or [*place.parent.glob(f"{place.name}.*")] for place in places), f"{page.name} names {path}"
 
 
 def test_no_module_imports_itself_by_way_of_others():
@@ -183,6 +184,17 @@ def test_submodules_are_there_when_they_are_named():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out == "False tune read onlinekernels.bounds False\n"
+
+
+def test_what_few_programs_need_is_imported_when_it_is_named():
+    code = (
+        "import sys, onlinekernels as ok; rooms = 'bank', 'files', 'parallel', 'model.ensemble', 'algorithms.frontdoor'; "
+        "print([room for room in rooms if f'onlinekernels.{room}' in sys.modules], set(ok.__all__) <= set(dir(ok)), "
+        "set(ok.algorithms.__all__) <= set(dir(ok.algorithms)), hasattr(ok.algorithms, 'nothing')); "
+        "from onlinekernels import *; print(Bank is ok.bank.Bank, Stacking is ok.algorithms.Stacking, load is ok.load)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == "[] True True False\nTrue True True\n"
 
 
 @pytest.mark.skipif(not (SETUP.parent / "onlinekernels" / "_core").is_dir(), reason="needs the sources")

@@ -8,7 +8,7 @@ from cases import each
 
 import onlinekernels as ok
 from onlinekernels import Bank, combine
-from onlinekernels.parallel import PartitionedBank
+from onlinekernels.parallel import PartitionedBank, part_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
@@ -173,6 +173,16 @@ def client():
             yield client
 
 
+def reader(keys, y, of_all=False):
+    """What a worker calls: three chunks of the rows of its part, or of all rows."""
+    def read(part, parts):
+        rows = np.arange(len(keys)) if of_all else np.flatnonzero(part_of(keys, parts) == part)
+        for some in np.array_split(rows, 3):
+            yield X[some], None if y is None else y[some], keys[some]
+
+    return read
+
+
 @pytest.mark.filterwarnings("ignore")  # Dask's own
 class TestPartitionedBank:
     KEYS = [f"sensor {i}" for i in RNG.integers(0, 23, size=300)]
@@ -214,3 +224,110 @@ class TestPartitionedBank:
     def test_only_banks_with_keys(self, client):
         with pytest.raises(ValueError, match="Bank with keys"):
             PartitionedBank(Bank(3, n_models=4), client)
+
+    def test_parts_read_their_own_rows(self, client):
+        """The same as if the rows had come from here; keys of another part, and labels that nobody has named, are refused."""
+        for loss, y, classes in (("novelty", None, None), ("squared", TARGETS, None), ("hinge", LABELS, ["other", "same"])):
+            numbers = np.arange(300) % 23
+            read = reader(numbers, y)
+            many = PartitionedBank(Bank(3, loss, budget=6), client, parts=3)
+            if classes:
+                with pytest.raises(ValueError, match="No labels are known"):
+                    many.learn_from(read)
+            assert many.learn_from(read, classes) == 300 == many.n_rows_
+            one = Bank(3, loss, budget=6).partial_fit(X, y, keys=numbers, classes=classes)
+            assert (many.predict(X, keys=numbers) == one.predict(X, keys=numbers)).all()
+            assert (many.progressive(X, y, keys=numbers) == one.progressive(X, y, keys=numbers)).all()
+            with pytest.raises(ValueError, match="does not belong to part"):
+                many.learn_from(reader(numbers, y, of_all=True))
+            assert many.collect().t_.sum() == 600
+
+    @each("loss, y", [("novelty", None), ("hinge", LABELS)])
+    def test_a_checkpoint_goes_on_with_any_number_of_parts(self, client, tmp_path, loss, y):
+        one, many = Bank(3, loss, budget=6), PartitionedBank(Bank(3, loss, budget=6), client)
+        many.save(tmp_path / loss)  # of nothing
+        assert PartitionedBank.load(tmp_path / loss, client).n_rows_ == 0
+        for end in (100, 200):
+            rows = slice(end - 100, end)
+            for bank in (one, many):
+                bank.partial_fit(X[rows], None if y is None else y[rows], keys=self.KEYS[rows])
+            many.save(tmp_path / loss)
+        assert len(list((tmp_path / loss).iterdir())) == 2  # the last one, and its name
+        many.partial_fit(X[:9], None if y is None else y[:9], keys=self.KEYS[:9])
+        rows = slice(200, 300)
+        expected = one.progressive(X[rows], None if y is None else y[rows], keys=self.KEYS[rows])
+        for parts in (None, 3):
+            again = PartitionedBank.load(tmp_path / loss, client, parts)
+            assert (again.n_rows_, again.parts) == (200, parts or 2)
+            assert (again.progressive(X[rows], None if y is None else y[rows], keys=self.KEYS[rows]) == expected).all()
+            assert (again.predict(X, keys=self.KEYS) == one.predict(X, keys=self.KEYS)).all()
+
+    def test_a_save_that_fails_leaves_the_last_one(self, client, tmp_path, monkeypatch):
+        many = PartitionedBank(Bank(3, "novelty", budget=6), client).partial_fit(X[:100], keys=self.KEYS[:100])
+        many.save(tmp_path)
+        many.partial_fit(X[100:], keys=self.KEYS[100:])
+        monkeypatch.setattr(Bank, "save", lambda bank, path: (_ for _ in ()).throw(MemoryError("full")))
+        with pytest.raises(MemoryError):
+            many.save(tmp_path)
+        monkeypatch.undo()
+        assert PartitionedBank.load(tmp_path, client).collect().t_.sum() == 100
+        many.save(tmp_path)
+        assert PartitionedBank.load(tmp_path, client).collect().t_.sum() == 300
+
+    def test_folders_that_hold_no_checkpoint(self, client, tmp_path):
+        with pytest.raises(ValueError, match="holds no checkpoint"):
+            PartitionedBank.load(tmp_path, client)
+        (tmp_path / "checkpoint.json").write_text("{}")
+        with pytest.raises(ValueError, match="was not written by"):
+            PartitionedBank.load(tmp_path, client)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_that_dies_loses_nothing_that_was_saved(tmp_path):
+    """Processes, one of which is killed; the scheduler starts another, and the bank goes on from the checkpoint, to the bit."""
+    distributed = pytest.importorskip("distributed")
+    import os
+    import signal
+
+    keys = np.arange(300) % 23
+    one = Bank(3, "novelty", budget=6).partial_fit(X, keys=keys)
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            many = PartitionedBank(Bank(3, "novelty", budget=6), client)
+            many.partial_fit(X[:100], keys=keys[:100]).save(tmp_path)
+            many.partial_fit(X[100:200], keys=keys[100:200])
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+            with pytest.raises(OSError, match="A worker was lost"):
+                for _ in range(100):  # until the kill has arrived
+                    many.partial_fit(X[200:], keys=keys[200:])
+            client.wait_for_workers(2)
+            again = PartitionedBank.load(tmp_path, client)
+            again.partial_fit(X[again.n_rows_ :], keys=keys[again.n_rows_ :])
+            assert (again.scores(X, keys=keys) == one.scores(X, keys=keys)).all()
+            assert again.collect().t_.sum() == 300
+
+
+class TestPartOf:
+    def test_equal_keys_have_one_part_in_every_form(self):
+        for parts in (1, 2, 3, 7, 70_000):
+            numbers = np.array([0, 1, -1, -2, 5, 2**40, -(2**40), 2**62, -(2**62)])
+            expected = part_of(numbers.tolist(), parts)
+            assert (part_of(numbers, parts) == expected).all()
+            assert (part_of(numbers[:-2].astype(float).tolist(), parts) == expected[:-2]).all()
+            assert part_of([True, 1, 1.0], parts).tolist() == part_of(np.array([1, 1, 1], dtype=np.uint8), parts).tolist()
+
+    def test_it_is_the_same_in_another_process(self):
+        import subprocess
+        import sys
+
+        keys = ["hall", b"hall", ("a", 1, ("b", None)), None, 2.5, -1, 10**30, "\ud800"]
+        code = f"from onlinekernels.parallel import part_of; print(part_of({keys!r}, 1000).tolist())"
+        for seed in ("1", "2"):
+            said = subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PATH": ""}, capture_output=True, text=True)
+            assert said.stdout.strip() == str(part_of(keys, 1000).tolist())
+
+    def test_parts_are_of_about_one_size(self):
+        """Whatever numbers have in common: with the remainder alone, multiples of four would all go to one part of four."""
+        for keys in (np.arange(8000), 4 * np.arange(8000), 2**20 * np.arange(8000), [f"sensor {i}" for i in range(8000)]):
+            counts = np.bincount(part_of(keys, 8), minlength=8)
+            assert counts.min() > 800 and counts.max() < 1200

@@ -375,7 +375,7 @@ BAD_LINES = {
     "1,1e999,x": ("b", f"expected a finite number. Got '1e999' instead. {WAY_OUT}"),
     "1_0,1,x": ("a", f"expected a number. Got '1_0' instead. {WAY_OUT}"),
     ",1,x": ("a", f"expected a number. Got an empty field instead. {WAY_OUT}"),
-    "1,1,": ("label", "expected a label. Got an empty field instead."),
+    "1,1,": ("label", "expected a label. Got an empty field instead. (on_error='skip' leaves such rows out.)"),
     '1,1,"x': (None, "expected quotes that match. Got '1,1,\"x' instead."),
     "1,1,\udcff": ("label", "expected a label in UTF-8. Got '\\udcff' instead."),
 }

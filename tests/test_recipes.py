@@ -1,4 +1,4 @@
-"""The recipes of docs/contributing.md, followed in a copy of the tree: so many files, and it works."""
+"""The recipes of docs/reference/contributing.md, followed in a copy of the tree: so many files, and it works."""
 import os
 import pathlib
 import shutil

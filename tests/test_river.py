@@ -97,7 +97,7 @@ class Anomalies:
 
 
 @pytest.mark.parametrize("model", [
-    pytest.param(algorithm(loss, budget=20), marks=pytest.mark.slow if loss is not losses[0] else ())
+    pytest.param(algorithm(loss, budget=20), marks=pytest.mark.slow if loss != losses[0] or algorithm is PassiveAggressive else ())
     for algorithm, losses in CHECKED.items() for loss in losses], ids=repr)
 # Features and targets are taken as they are.
 @pytest.mark.filterwarnings("ignore:(Learning has stalled|This model is no better):onlinekernels.LearningWarning")

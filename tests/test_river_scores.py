@@ -109,7 +109,8 @@ def test_classifiers_without_probabilities(model):
 # ---- Several targets ----
 
 
-@each("model", [NORMA("squared", step=0.1, budget=50), SILK("insensitive", budget=50)], ids=repr)
+@pytest.mark.parametrize("model", [NORMA("squared", step=0.1, budget=50),
+                                   pytest.param(SILK("insensitive", budget=50), marks=pytest.mark.slow)], ids=repr)
 def test_rivers_checks_of_several_targets(model):
     pytest.importorskip("sklearn")
     checks.check_estimator(as_river(model, targets=None))

@@ -48,6 +48,7 @@ MODELS = [
     *[algorithm(scale=True) for algorithm in (ok.Perceptron, ok.ALMA, ok.ROMMA, ok.VotedPerceptron, ok.LASVM, ok.Ballseptron)],
     ok.RunningScaler(),
     ok.RunningEncoder(),
+    ok.KernelHebbian(),
     ok.SILK("hinge", scale=True, encode=True),
     ok.Perceptron(),
     ok.ALMA(),

@@ -5,6 +5,7 @@ from sortedcontainers import SortedList
 from cases import each
 
 import onlinekernels as ok
+from onlinekernels._core.run.memory import Memory
 
 # A margin out of reach makes a term of every example.
 pytestmark = pytest.mark.filterwarnings("ignore:The margin .* is out of reach:onlinekernels.LearningWarning")
@@ -97,13 +98,22 @@ def test_objects_that_are_dropped_are_released():
     def kernel(a, b):
         return float(np.exp(-(a.value - b.value) ** 2))
 
-    for budget in (ok.Recent(3), ok.Window(3), ok.Smallest(3)):
-        model = ok.NORMA(ok.Novelty(1e9), kernel, step=0.1, budget=budget)
-        alive = []
+    models = [ok.NORMA(ok.Novelty(1e9), kernel, step=0.1, budget=budget) for budget in (ok.Recent(3), ok.Window(3), ok.Smallest(3))]
+    alive = [[] for _ in models]
+    for model, refs in zip(models, alive):
         for value in range(20):
             example = Example(value)
-            alive.append(weakref.ref(example))
+            refs.append(weakref.ref(example))
             model.partial_fit([example])
             del example
-        gc.collect()
-        assert sum(ref() is not None for ref in alive) == 3
+    gc.collect()
+    for refs in alive:
+        assert sum(ref() is not None for ref in refs) == 3
+
+
+def test_memory_has_no_more_buffers_than_it_has_room_for():
+    memory = Memory()
+    assert memory.reserve(0, 100) == 100 and memory.reserve(0, 10) == 100 and memory.reserve(23, 1) == 1
+    for which in (-1, 24, 1000):
+        with pytest.raises(IndexError, match="MOST_BUFFERS is 24"):
+            memory.reserve(which, 1)

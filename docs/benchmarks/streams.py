@@ -1,261 +1,416 @@
-"""Four real streams, test then train: errors and microseconds per example, beside river and scikit-learn.
+"""Real streams, nothing tuned, test then train: error and processor time per example, beside other libraries.
 
-    python docs/benchmarks/streams.py                 # up to 20,000 rows per stream; some minutes
-    python docs/benchmarks/streams.py --quick         # 2,000 rows
-    python docs/benchmarks/streams.py --scaling       # ways to scale instead: by the first rows, or by all so far
+    python docs/benchmarks/streams.py                     # all that is installed and not yet known; an hour or two
+    python docs/benchmarks/streams.py --streams elec2 airfoil --libraries onlinekernels river
+    python docs/benchmarks/streams.py --again onlinekernels    # measure ours anew
+    python docs/benchmarks/streams.py --show --markdown docs/reference/real-streams.md --picture docs/images/streams.png
 
-It needs ``elec2.npz``, ``sea.npz``, ``outdoor.npz`` and ``banana.npz``, with X and y, in the folder ``data`` of the
-folder that the environment variable ONLINEKERNELS_SHARED names, or of ``shared`` beside the checkout.  A stream whose
-file is missing is left out, and so are the rows of river and of scikit-learn where they are not installed.
+The streams are those of ``real_data.py``: the first 20,000 rows in order of streams of classes (5,000 of mnist), the
+first 6,000 of numbers, all rows of detectors'. The learners are those of ``stream_learners.py``, with their
+libraries' defaults but for the number of trees. Peers that depend on units (neighbours, AutoVW, AutoML) get rows
+scaled by the rows so far, which is not timed, SAM-KNN also as they are; river's linear models and neighbours stand
+behind river's scalers; trees and ours get the rows as they are. A library that is not installed is left out, with a
+note. ``--show`` runs nothing, and shows what is known.
 
-Everyone gets the same rows in the same order: scaled by the mean and deviation of the rows so far (`RunningScaler`,
-not timed).  Each row is predicted, then learned.  scikit-learn gets Nystroem features of the first 500 rows, and learns
-in chunks of ten rows and then once more row by row: where a label comes several times in a row, as in elec2 and
-outdoor, a chunk comes too late.  river runs with its defaults, row by row, in Python.  Ours run in one call of
-`progressive`, which gives what row by row gives, but faster.  "us" is microseconds of processor time per example.
-
-"Tuned" means: the setting with the fewest mistakes on the first 2,000 rows (500 with --quick) in a small grid, run
-again from the start.  "Rest" is the error without those rows, which the tuned ones have seen before.  "One setting" was
-chosen by hand in larger grids on these same four streams, to be not far from the best on each.
+Errors: mistakes in percent; squared error over the variance, from the second row on; one minus the area under the ROC
+curve. Time is processor time of the whole process, so threads of the Java runtime count, its compiler and its
+collector of garbage among them; its start, imports and data do not. CapyMOA runs row by row from Python, which is
+about 17 microseconds of each of its rows; river row by row; ours in chunks of 500, which is what row by row gives.
+Each pair of stream and learner has a process of its own, and stops after --limit seconds: then its figures are of
+fewer rows, and marked. Results are kept in a file outside of the checkout.
 """
+
 import argparse
-import itertools
+import json
 import os
+import subprocess
 import sys
 import time
-import warnings
-from functools import partial
 from pathlib import Path
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"  # before numpy is imported
 
 import numpy as np  # noqa: E402
+import real_data  # noqa: E402
+from stream_learners import LEARNERS, NotForThis, prepared  # noqa: E402
 
-from onlinekernels import (  # noqa: E402
-    NORMA,
-    SILK,
-    SVMD,
-    Constant,
-    Gaussian,
-    Linear,
-    PassiveAggressive,
-    RunningScaler,
-)
-
-SHARED = Path(os.environ.get("ONLINEKERNELS_SHARED", Path(__file__).resolve().parents[3] / "shared"))
-STREAMS = ["elec2", "sea", "outdoor", "banana"]
-
-ALGORITHMS = {"NORMA": NORMA, "SILK": SILK, "SVMD": SVMD}
-KERNELS = {"width": [0.5, 1.0, 2.0], "constant": [0.0, 1.0], "linear": [0.0, 0.1]}
-GRIDS = {
-    "NORMA": {"step": [0.1, 0.3, 1.0], "regularization": [1e-4, 1e-3, 1e-2]},
-    "SILK": {"penalty": [0.1, 0.3, 1.0], "regularization": [1e-4, 1e-3, 1e-2]},
-    "SVMD": {"step": [0.1, 1.0], "meta_step": [0.01, 0.03], "regularization": [1e-4, 1e-3, 1e-2]},
+STREAMS = {"classes": real_data.CLASSES, "numbers": real_data.NUMBERS, "novelty": real_data.NOVELTY}
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "onlinekernels" / "streams.json"
+CHUNK = 500
+WORST = 10.0  # times the error of a constant: what diverges counts as no more
+UNITS = {
+    "classes": "Mistakes in %",
+    "numbers": "Squared error over the variance",
+    "novelty": "One minus the area under the ROC curve",
 }
-# One setting for all streams: the defaults.
-FIXED = {
-    "SILK": {"width": 0.7, "penalty": 1.0, "regularization": 3e-3},
-    "SVMD": {"width": 0.7, "step": 0.1, "meta_step": 0.1, "regularization": 1e-3},
+TITLES = {"classes": "Classes", "numbers": "Numbers", "novelty": "Novelty"}
+COLOURS = {
+    "onlinekernels": "#D55E00",
+    "CapyMOA": "#0072B2",
+    "river": "#009E73",
+    "scikit-learn": "#CC79A7",
+    "FLAML": "#777777",
 }
-CHUNK = 10  # rows that scikit-learn predicts, then learns, when in chunks
-LANDMARKS = 300
+MARKERS = {"onlinekernels": "o", "CapyMOA": "s", "river": "^", "scikit-learn": "D", "FLAML": "v"}
 
 
-def load(name, n):
-    """The first n rows of a stream and labels 0, 1, ...; None without the file."""
-    path = SHARED / "data" / f"{name}.npz"
-    if not path.exists():
-        print(f"\n{name}: left out, there is no {path}. Set ONLINEKERNELS_SHARED to the folder that holds data/.")
+# ---- One stream, one learner ------------------------------------------------------------------
+
+
+def measure(task, stream, learner, limit):
+    """A dict of error, microseconds and rows."""
+    X, y = real_data.load(task, stream)
+    step = prepared(learner, X, y)
+    said, done, start = [], 0, time.process_time()
+    while done < len(y) and time.process_time() - start < limit:
+        said.append(np.asarray(step(slice(done, done + CHUNK))))
+        done = min(done + CHUNK, len(y))
+    spent = time.process_time() - start
+    error, constant = errors(task, np.concatenate(said), y[:done])
+    return {"error": error, "constant": constant, "us": 1e6 * spent / done, "rows": done, "of": len(y)}
+
+
+def errors(task, said, y):
+    """What was said is wrong by this much, and what would be the best constant."""
+    if task == "classes":
+        return 100 * float(np.mean(said != y)), 100 * float(1 - np.unique(y, return_counts=True)[1].max() / len(y))
+    if task == "numbers":
+        said = np.where(np.isfinite(said.astype(float)), said.astype(float), 0.0)
+        return float(np.mean((said - y)[1:] ** 2) / y.var()), 1.0
+    if not 0 < y.sum() < len(y):
+        raise NotForThis("no odd rows in the time there was")
+    return float(1 - real_data.area(said.astype(float), y)), 0.5
+
+
+def find(task, library, name):
+    return next(learner for learner in LEARNERS[task] if (learner.library, learner.name) == (library, name))
+
+
+def child(task, stream, library, name, limit):
+    """What `main` reads: a line of JSON."""
+    try:
+        result = measure(task, stream, find(task, library, name), limit)
+    except (ImportError, FileNotFoundError, NotForThis) as error:
+        result = {"skipped": f"{type(error).__name__}: {error}"}
+    except Exception as error:  # a peer that fails on a stream is a result
+        result = {"failed": f"{type(error).__name__}: {str(error)[:200]}"}
+    print("\n" + json.dumps(result))
+
+
+# ---- All of them ------------------------------------------------------------------------------
+
+
+def key(task, stream, learner):
+    return f"{task}/{stream}/{learner.library}/{learner.name}"
+
+
+def pairs(options):
+    for task in options.tasks:
+        for learner in LEARNERS[task]:
+            if (options.libraries and learner.library not in options.libraries) or (
+                options.learners and learner.name not in options.learners
+            ):
+                continue
+            for stream in STREAMS[task]:
+                if not options.streams or stream in options.streams:
+                    yield task, stream, learner
+
+
+def known(path):
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def run(options):
+    """Measure what is not known, each in a process, and keep it at once."""
+    for task, stream, learner in pairs(options):
+        results, name = known(options.cache), key(task, stream, learner)
+        if name in results and learner.library not in options.again and "skipped" not in results[name]:
+            continue
+        pair = [task, stream, learner.library, learner.name]
+        command = [sys.executable, __file__, "--limit", str(options.limit), "--child", *pair]
+        process = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        lines = process.stdout.strip().splitlines()
+        result = json.loads(lines[-1]) if lines else {"failed": process.stderr.strip()[-200:]}
+        results = known(options.cache) | {name: result}
+        options.cache.parent.mkdir(parents=True, exist_ok=True)
+        options.cache.write_text(json.dumps(results, indent=1))
+        print(name, result, flush=True)
+
+
+# ---- Tables -----------------------------------------------------------------------------------
+
+
+def found(results, task, learner):
+    """{stream: result} where the learner has run."""
+    every = {stream: results.get(key(task, stream, learner), {}) for stream in STREAMS[task]}
+    return {stream: one for stream, one in every.items() if "error" in one}
+
+
+def shown(results, task):
+    """{learner: {stream: result}} of those that ran, and the streams that all have who ran on most of them."""
+    ran = {learner: found(results, task, learner) for learner in LEARNERS[task]}
+    ran = {learner: some for learner, some in ran.items() if some}
+    most = max(map(len, ran.values()), default=0)
+    counted = [some for some in ran.values() if 3 * len(some) >= 2 * most]
+    return ran, [stream for stream in STREAMS[task] if counted and all(stream in some for some in counted)]
+
+
+def means(some, streams):
+    """Geometric means over streams of error over the best constant's, and of microseconds; None if one misses."""
+    if not all(stream in some for stream in streams):
         return None
-    with np.load(path, allow_pickle=False) as file:
-        X, y = file["X"][:n].astype(float), file["y"][:n].astype(int)
-    return X, y
+    return tuple(
+        float(np.exp(np.mean(np.log([of(some[stream]) for stream in streams]))))
+        for of in (lambda one: min(max(one["error"], 1e-6) / one["constant"], WORST), lambda one: one["us"])
+    )
 
 
-# ---- Ours -------------------------------------------------------------------------------------
+def titled(learner):
+    return f"`{learner.name}`" if learner.library == "onlinekernels" else f"{learner.library}: {learner.name}"
 
 
-def kernel(width, constant=0.0, linear=0.0):
-    k = Gaussian(width)
-    if constant:
-        k = k + Constant(constant)
-    return k + linear * Linear() if linear else k
+def figure(value, task):
+    if task == "classes":
+        return f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+    if value > 1000:
+        return "diverged"
+    return f"{value:.2g}" if value >= 1 else f"{value:.3f}".lstrip("0") if value >= 0.01 else f"{value:.4f}".lstrip("0")
 
 
-def ours(name, X, y, *, width, constant=0.0, linear=0.0, **parameters):
-    """Predictions of an algorithm of the library with at most 512 terms."""
-    return guesses(ALGORITHMS[name](loss_for(y), kernel(width, constant, linear), budget=512, **parameters), X, y)
+def cell(result, task):
+    return "" if result is None else figure(result["error"], task) + ("†" if result["rows"] < result["of"] else "")
 
 
-def linear_aggressive(X, y):
-    """The linear algorithm that river has as well."""
-    return guesses(PassiveAggressive(loss_for(y), Linear(), offset=True), X, y)
+def rows_of(results, task, columns, content, mean):
+    """Lines of Markdown: a row for each learner, a column for each stream."""
+    names = [stream.replace("_", " ") + ("‡" if stream in real_data.HELD_OUT else "") for stream in columns]
+    yield "| | mean | " + " | ".join(names) + " |"
+    yield "| --- " * (len(names) + 2) + "|"
+    ran, streams = shown(results, task)
+    for learner, some in ran.items():
+        both = means(some, streams)
+        cells = [titled(learner), "" if both is None else mean(both), *(content(some.get(name)) for name in columns)]
+        yield f"| {' | '.join(cells)} |"
 
 
-def loss_for(y):
-    return "multiclass_hinge" if y.max() > 1 else "hinge"
-
-
-def guesses(model, X, y):
-    """Labels that a model predicts, each before it learns the row."""
-    scores = model.progressive(X, y)
-    return model.classes_[scores.argmax(axis=1)] if scores.ndim == 2 else (scores > 0).astype(int)
-
-
-def combinations(grid):
-    for values in itertools.product(*grid.values()):
-        yield dict(zip(grid, values))
-
-
-def mistakes(run, X, y, setting):
-    try:
-        return np.sum(run(X, y, **setting) != y)
-    except FloatingPointError:  # diverged
-        return len(y)
-
-
-def tuned(run, grid, X, y):
-    """The fewest mistakes in the grid, and the first setting that has them."""
-    settings = list(combinations(grid))
-    counts = [mistakes(run, X, y, setting) for setting in settings]
-    return min(counts), settings[int(np.argmin(counts))]
-
-
-# ---- Others -----------------------------------------------------------------------------------
-
-
-def river_models(many):
-    """Names and models with river's defaults; those for two classes learn one class against the rest."""
-    try:
-        from river import forest, linear_model, multiclass, tree
-    except ImportError:
+def tables(results, task):
+    ran, streams = shown(results, task)
+    if not streams:
         return
-    wrap = multiclass.OneVsRestClassifier if many else lambda model: model
-    yield "river logistic regression", wrap(linear_model.LogisticRegression())
-    yield "river linear PA", wrap(linear_model.PAClassifier())
-    yield "river Hoeffding adaptive tree", tree.HoeffdingAdaptiveTreeClassifier(seed=1)
-    yield "river adaptive forest, 10 trees", forest.ARFClassifier(n_models=10, seed=1)
+    columns = [stream for stream in STREAMS[task] if sum(stream in some for some in ran.values()) > 1]
+    yield f"## {TITLES[task]}"
+    yield ""
+    yield f"{UNITS[task]}:"
+    yield ""
+    yield from rows_of(results, task, columns, lambda one: cell(one, task), lambda both: f"{both[0]:.3f}")
+    yield ""
+    yield "Microseconds per example:"
+    yield ""
+    yield from rows_of(
+        results, task, columns, lambda one: "" if one is None else f"{one['us']:.0f}", lambda both: f"{both[1]:.0f}"
+    )
+    yield ""
+    if len(streams) < len(columns):
+        yield f"Means are over {', '.join(stream.replace('_', ' ') for stream in streams)}."
+        yield ""
 
 
-def of_river(model, rows, labels):
-    answers = []
-    for x, label in zip(rows, labels):
-        answers.append(model.predict_one(x))
-        model.learn_one(x, label)
-    return np.array([-1 if answer is None else int(answer) for answer in answers])
+def page(results, picture):
+    yield "# Real streams, beside other libraries"
+    yield ""
+    yield (
+        "Here you can look up what to expect of a stream learner before you choose one: error and processor time per "
+        "example, test then train, nothing tuned, of our models, of CapyMOA's, river's and FLAML's, and of "
+        "scikit-learn's boosting, fitted again every 1,000 rows to the last 5,000. "
+        "`docs/benchmarks/streams.py` writes this page; its "
+        "docstring says how everything is measured."
+    )
+    yield ""
+    if picture:
+        yield "![Error against cost, a panel for each task](../images/streams.png)"
+        yield ""
+    for task in LEARNERS:
+        yield from tables(results, task)
+    yield (
+        "*Mean* is the geometric mean over the streams that all have; of errors as a part of what the best "
+        "constant would have (the most frequent class, the mean, chance), of which no one counts for more than 10. "
+        "† Stopped for its time: fewer rows. ‡ No member and no constant of ours was chosen on it; on most of the "
+        "others they were, so expect a little less elsewhere."
+    )
+    yield ""
+    yield from notes(results)
 
 
-def of_sklearn(X, y, *, width, alpha, chunk=CHUNK):
-    """Nystroem features of the first 500 rows, then SGD; the first chunk is predicted to be the first class."""
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.linear_model import SGDClassifier
-
-    features = Nystroem(gamma=0.5 / width**2, n_components=LANDMARKS, random_state=0).fit(X[:500])
-    model, classes = SGDClassifier(alpha=alpha, random_state=0), np.unique(y)
-    answers = np.full(len(y), classes[0])
-    for begin in range(0, len(y), chunk):
-        part = slice(begin, begin + chunk)
-        mapped = features.transform(X[part])
-        if begin:
-            answers[part] = model.predict(mapped)
-        model.partial_fit(mapped, y[part], classes=classes)
-    return answers
-
-
-def has_sklearn():
-    try:
-        import sklearn  # noqa: F401
-    except ImportError:
-        return False
-    warnings.filterwarnings("ignore", module="sklearn")
-    return True
+def notes(results):
+    fewer = {name: one for name, one in results.items() if one.get("rows", 0) < one.get("of", 0)}
+    if fewer:
+        yield (
+            "Rows of those that were stopped: "
+            + "; ".join(
+                f"{' '.join(name.split('/')[2:])} on {name.split('/')[1]} {one['rows']}"
+                for name, one in sorted(fewer.items())
+            )
+            + "."
+        )
+        yield ""
+    for word in ("failed", "skipped"):
+        those = {name: one[word] for name, one in results.items() if word in one}
+        if those:
+            yield (
+                f"{word.capitalize()}: "
+                + "; ".join(f"{' '.join(name.split('/')[1:])} ({reason})" for name, reason in sorted(those.items()))
+                + "."
+            )
+            yield ""
 
 
-# ---- The tables -------------------------------------------------------------------------------
+def markdown(results, picture=None):
+    return "\n".join(page(results, picture)).rstrip() + "\n"
 
 
-def timed(function, *arguments, **keywords):
-    """What a function returns, and the seconds of processor time that it took."""
-    start = time.process_time()
-    result = function(*arguments, **keywords)
-    return result, time.process_time() - start
+# ---- Picture ----------------------------------------------------------------------------------
 
 
-def shown(setting):
-    return ", ".join(f"{key}={value:g}" for key, value in setting.items())
+def draw(results, path):
+    """Error against cost, a panel for each task."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    picture, panels = plt.subplots(1, 3, figsize=(14, 5.2), dpi=110, layout="constrained")
+    for axes, task in zip(panels, LEARNERS):
+        points, streams = placed(results, task), shown(results, task)[1]
+        axes.set(xscale="log", yscale="log", xlabel="microseconds of processor time per example")
+        for learner, (error, cost) in points.items():
+            ours = learner.library == "onlinekernels"
+            axes.plot(
+                cost,
+                error,
+                MARKERS[learner.library],
+                color=COLOURS[learner.library],
+                markersize=8 if ours else 6,
+                zorder=3 if ours else 2,
+            )
+        own = sorted(
+            (cost, error) for learner, (error, cost) in points.items() if learner.name.startswith("OnlineKernel")
+        )
+        if own:
+            axes.plot(*zip(*own), color=COLOURS["onlinekernels"], linewidth=1.2, alpha=0.4, zorder=1)
+        axes.set_title(f"{TITLES[task]}, {len(streams)} streams", fontsize=11)
+        axes.grid(color="0.93", which="major")
+        axes.spines[["top", "right"]].set_visible(False)
+        plain_ticks(axes)
+    panels[0].set_ylabel("error, as a part of the best constant's (geometric mean)")
+    handles = [
+        plt.Line2D([], [], linestyle="", marker=MARKERS[name], color=COLOURS[name], label=name) for name in COLOURS
+    ]
+    picture.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=10)
+    picture.draw_without_rendering()
+    for axes, task in zip(panels, LEARNERS):
+        name_points(axes, placed(results, task))
+    picture.savefig(path)
 
 
-def contestants(X, y, first, slow):
-    """(name, (answers, seconds), remark) for each row of a table."""
-    yield "repeat the last label", (np.r_[-1, y[:-1]], None), ""
-    for name, setting in FIXED.items():
-        yield f"{name}, one setting for all", timed(ours, name, X, y, **setting), shown(setting)
-    best = []
-    for name, grid in GRIDS.items():
-        count, setting = tuned(partial(ours, name), {**KERNELS, **grid}, X[:first], y[:first])
-        best.append((count, name, setting))
-    _, chosen, _ = min(best, key=lambda entry: entry[0])
-    for _, name, setting in best:
-        mark = "   <- fewest mistakes while tuning" if name == chosen else ""
-        yield f"{name}, tuned", timed(ours, name, X, y, **setting), shown(setting) + mark
-    yield "PassiveAggressive, linear", timed(linear_aggressive, X, y), "two classes or many at once, with an offset"
-    if has_sklearn():
-        grid = {"width": KERNELS["width"], "alpha": [1e-5, 1e-4, 1e-3]}
-        _, setting = tuned(of_sklearn, grid, X[:first], y[:first])
-        yield "Nystroem + SGD, tuned", timed(of_sklearn, X, y, **setting), shown(setting) + f", chunks of {CHUNK}"
-        yield "  the same setting, row by row", timed(of_sklearn, X, y, chunk=1, **setting), ""
-    rows, labels = [dict(enumerate(row)) for row in X.tolist()], y.tolist()
-    for name, model in river_models(y.max() > 1):
-        if slow or "forest" not in name:
-            yield name, timed(of_river, model, rows, labels), ""
+def placed(results, task):
+    """{learner: (error, cost)} of those that have a mean."""
+    ran, streams = shown(results, task)
+    points = {learner: means(some, streams) for learner, some in ran.items()} if streams else {}
+    return {learner: point for learner, point in points.items() if point is not None}
 
 
-def table(name, X, y, first, slow):
-    print(f"\n{name}: {len(y)} rows, {X.shape[1]} features, {len(np.unique(y))} classes")
-    print(f"  {'':32} {'error':>6} {'rest':>6} {'us':>8}")
-    for row, (answers, seconds), remark in contestants(X, y, first, slow):
-        wrong = answers != y
-        speed = "" if seconds is None else f"{1e6 * seconds / len(y):.1f}"
-        print(f"  {row:32} {wrong.mean():6.1%} {wrong[first:].mean():6.1%} {speed:>8}   {remark}".rstrip(), flush=True)
+def plain_ticks(axes):
+    """Numbers as people write them, a handful."""
+    from matplotlib import ticker
+
+    axes.margins(x=0.22, y=0.1)
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_locator(ticker.NullLocator())
 
 
-def by_the_first(X, count):
-    """X scaled by the mean and deviation of its first rows."""
-    deviation = X[:count].std(axis=0)
-    return (X - X[:count].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+def name_points(axes, points):
+    """A name beside each point, where it covers no other point and no other name, as far as that can be had."""
+    here = {learner: axes.transData.transform((cost, error)) for learner, (error, cost) in points.items()}
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in here.values()]
+    frame = axes.get_window_extent()
+    for learner, (x, y) in sorted(here.items(), key=lambda item: item[0].library != "onlinekernels"):
+        text = axes.text(0, 0, short(learner), fontsize=8, color=COLOURS[learner.library], transform=None)
+        box = text.get_window_extent()
+        width, height = box.width, box.height
+        spots = [
+            (x + 10, y - height / 2),
+            (x - 10 - width, y - height / 2),
+            (x - width / 2, y + 7),
+            (x - width / 2, y - 9 - height),
+            (x + 6, y + 4),
+            (x + 6, y - 4 - height),
+            (x - 6 - width, y + 4),
+            (x - 6 - width, y - 4 - height),
+        ]
+        left, bottom = min(spots, key=lambda spot: covered((*spot, spot[0] + width, spot[1] + height), taken, frame))
+        taken.append((left, bottom, left + width, bottom + height))
+        text.set_position((left, bottom))
+        text.set_transform(None)
 
 
-def scaling_table(name, X, y):
-    """Errors of algorithms with their defaults behind several ways to scale."""
-    ways = {f"first {count}": by_the_first(X, count) for count in (20, 100, 500)}
-    ways |= {f"memory {memory:g}": RunningScaler(memory).progressive(X) for memory in (1.0, 0.999, 0.99)}
-    print(f"\n{name}: {len(y)} rows, errors in percent\n  {'':6}" + "".join(f"{way:>14}" for way in ways))
-    for algorithm, make in ALGORITHMS.items():
-        kernel = Gaussian(0.3 * np.sqrt(X.shape[1]))  # the default of features of the size of 1
-        errors = [np.mean(guesses(make(loss_for(y), kernel), Z, y) != y) for Z in ways.values()]
-        print(f"  {algorithm:6}" + "".join(f"{100 * error:14.1f}" for error in errors), flush=True)
+def covered(box, taken, frame):
+    """How much of other boxes, and of the outside, a box covers."""
+
+    def overlap(other):
+        return max(0.0, min(box[2], other[2]) - max(box[0], other[0])) * max(
+            0.0, min(box[3], other[3]) - max(box[1], other[1])
+        )
+
+    outside = (
+        max(0.0, frame.x0 - box[0])
+        + max(0.0, box[2] - frame.x1)
+        + max(0.0, frame.y0 - box[1])
+        + max(0.0, box[3] - frame.y1)
+    )
+    return sum(map(overlap, taken)) + 100 * outside
+
+
+def short(learner):
+    if learner.name.startswith("OnlineKernel"):
+        return learner.name.split(", ")[1] if ", " in learner.name else learner.name
+    return learner.name
+
+
+# ---- Command line -----------------------------------------------------------------------------
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="2,000 rows per stream")
-    parser.add_argument("--scaling", action="store_true", help="compare ways to scale")
-    parser.add_argument("--no-forest", action="store_true", help="without the adaptive forest, which is slow")
-    parser.add_argument("streams", nargs="*", default=STREAMS, metavar="stream", help=f"of {', '.join(STREAMS)}")
+    parser.add_argument("--tasks", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
+    parser.add_argument("--streams", nargs="+", default=[])
+    parser.add_argument("--libraries", nargs="+", default=[], help=", ".join(COLOURS))
+    parser.add_argument("--learners", nargs="+", default=[], help="their names in the tables")
+    parser.add_argument(
+        "--again", nargs="+", default=[], metavar="LIBRARY", help="measure what is known of these once more"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=60.0, help="seconds of processor time for a stream and a learner"
+    )
+    parser.add_argument("--cache", type=Path, default=CACHE, help="where results are kept")
+    parser.add_argument("--show", action="store_true", help="run nothing")
+    parser.add_argument("--markdown", type=Path, help="write the tables there as well")
+    parser.add_argument("--picture", type=Path, help="draw error against cost; needs matplotlib")
+    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    n, first = (2_000, 500) if options.quick else (20_000, 2_000)
-    for name in options.streams:
-        if name not in STREAMS:
-            sys.exit(f"There is no stream {name!r}; there are {', '.join(STREAMS)}.")
-        stream = load(name, n)
-        if stream is None:
-            continue
-        X, y = stream
-        if options.scaling:
-            scaling_table(name, X, y)
-        else:
-            table(name, RunningScaler().progressive(X), y, first, slow=not options.no_forest)
+    if options.child:
+        return child(*options.child, options.limit)
+    if not options.show:
+        run(options)
+    text = markdown(known(options.cache), options.picture)
+    print(text)
+    if options.markdown:
+        options.markdown.write_text(text)
+    if options.picture:
+        draw(known(options.cache), options.picture)
+    return None
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Run experiments and put what comes out into the pages: pictures into images/reproduce, reports between marks.
+"""Run experiments and put what comes out into the pages: pictures and reports into images/reproduce, claim and verdict between marks.
 
     python docs/images/make_reproduce.py --data DIR              # all of them; some minutes
     python docs/images/make_reproduce.py --data DIR svmd-fig6
@@ -9,6 +9,7 @@ import argparse
 import re
 import shutil
 import tempfile
+import textwrap
 from pathlib import Path
 
 from onlinekernels.experiments import NAMES, Data, find, reproduce
@@ -17,12 +18,19 @@ DOCS = Path(__file__).resolve().parents[1]
 PICTURES = DOCS / "images" / "reproduce"
 
 
-def put(name, text):
-    """Replace the report in the page that has the marks of this experiment."""
+def put(name, report):
+    """Write the report beside the pictures; its claim and verdict into the page that has the marks of this experiment."""
+    (PICTURES / f"{name}.txt").write_text(report + "\n", encoding="utf-8")
+    said = dict(line.split(": ", 1) for line in report.splitlines() if line.startswith(("claim: ", "verdict: ")))
+    paragraphs = (
+        f"![{find(name).title}](../images/reproduce/{name}.png)",
+        f"**Claim.** {said['claim']}",
+        f"**Verdict.** {said['verdict']} [All figures](../images/reproduce/{name}.txt)",
+    )
+    filled = (textwrap.fill(text, 118, break_long_words=False, break_on_hyphens=False) for text in paragraphs)
+    block = "\n" + "\n\n".join(filled) + "\n\n"
     marks = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
-    picture = f"![{find(name).title}](images/reproduce/{name}.png)"
-    block = f"\n{picture}\n\n```text\n{text}\n```\n\n"
-    for page in DOCS.glob("experiments-*.md"):
+    for page in DOCS.glob("reference/experiments-*.md"):
         old = page.read_text(encoding="utf-8")
         new = marks.sub(lambda match: match[1] + block + match[2], old)
         if new != old:

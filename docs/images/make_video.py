@@ -1,4 +1,4 @@
-"""Draw docs/images/video.png and video.gif, background subtraction on a synthetic clip, and print the rates of docs/video.md.
+"""Draw docs/images/video.png and video.gif, background subtraction on a synthetic clip, and print the rates of docs/howto/video.md.
 
 Run ``python docs/images/make_video.py``. It needs Pillow. With the clips of real cameras, ``pets2001_light.npz`` and
 ``cdnet_badminton_jitter.npz``, in the folder ``data`` of the folder that the environment variable ONLINEKERNELS_SHARED names, or

@@ -51,8 +51,9 @@ class OnlineKernelDetector(EnsembleLearner):
 
     Three log densities over uniform samples of all rows so far (`Smoother`), of z-scores with narrow and wide Laplacian kernels and of
     arcsinh of z-scores with a Gaussian, and the distance from the middle. Each has its rank among its own past, the mean log of
-    these has a rank among its past, and an alert is a rank below nu. So about a share nu of all rows alerts, whatever the units, and
-    a burst of odd rows does not become ordinary by coming often: samples of all rows have their fair share of it only.
+    these has a rank among its past, and an alert is a rank below a level near nu, `offset_`, which slowly follows how many there were. So about a
+    share nu of all rows alerts, whatever the units, and a burst of odd rows does not become ordinary by coming often: samples of all
+    rows have their fair share of it only.
 
     Parameters
     ----------
@@ -117,28 +118,33 @@ class OnlineKernelDetector(EnsembleLearner):
         }
         fading = 1.0 if memory is None else 1.0 - 1.0 / max(2, memory)
         views = {"z": Scores(d, fading), "squashed": Scores(d, fading, squashed=True)}
-        return Ensemble(voices, "novelty", 1, AveragedRanks(len(voices), memory or 0), views, settings["nu"])
+        return Ensemble(voices, "novelty", 1, AveragedRanks(len(voices), memory or 0, settings["nu"]), views)
 
     def explain(self, x):
         """Which features make one example odd, {name: by how much}, the oddest first.
 
-        The example is put to the middle in one feature after another, and it is how much more ordinary that makes it: the gain in the
-        mean log density of the members, in nats.
+        The example is put to the middle in one column after another, of words to the most frequent, and it is how much more ordinary
+        that makes it: the gain in the mean log density of the members, in nats.
 
         Parameters
         ----------
-        x : 1-d array
+        x : 1-d array, dictionary, list or pandas series
+            One example, as it would be learned.
         """
         with self._turn.shared:
             state = self._fitted()
-            composition = state.composition
-            row = self._points([x], state.n_features)
-            rows = np.repeat(row, state.n_features + 1, axis=0)
-            rows[1:][np.diag_indices(state.n_features)] = composition.views["z"].scaler.mean_
+            composition, means = state.composition, state.composition.views["z"].scaler.means
+            if self._encoder is not None:
+                columns = self._encoder.columns_of(means)
+            else:
+                names = state.feature_names or [f"x{j}" for j in range(state.n_features)]
+                columns = {name: ([j], means[[j]]) for j, name in enumerate(names)}
+            rows = np.repeat(self._member_row(state, x), len(columns) + 1, axis=0)
+            for row, (places, middle) in zip(rows[1:], columns.values(), strict=True):
+                row[places] = middle
             scores = composition.members_scores(rows)[:, :-1, 0].mean(axis=1)
-            names = state.feature_names or [f"x{j}" for j in range(state.n_features)]
-        gains = scores[1:] - scores[0]
-        return {names[j]: float(gains[j]) for j in np.argsort(-gains, kind="stable")}
+        gains = dict(zip(columns, (scores[1:] - scores[0]).tolist(), strict=True))
+        return dict(sorted(gains.items(), key=lambda gain: -gain[1]))
 
     def report(self, path=None):
         """One screen about what happened: how many alerts, and how each member would have ranked the latest rows.
@@ -150,7 +156,7 @@ class OnlineKernelDetector(EnsembleLearner):
         """
         with self._turn:
             composition = self._attribute().composition
-            lines = [f"{type(self).__name__}: {composition.t} examples, alerts below rank {composition.nu:g}"]
+            lines = [f"{type(self).__name__}: {composition.t} examples, alerts below rank {composition.threshold():.3g}"]
             for name, voice in composition.members.items():
                 kept = voice.model.n_terms_ if voice.model is not None and voice.rows else 0
                 lines.append(f"{name:<12}{kept:>8} rows kept" + (f"  asleep: {voice.asleep}" if voice.asleep else ""))

@@ -14,13 +14,26 @@ from onlinekernels.validation.parameters import check_fraction
 __all__ = ["Hedge", "Stacking"]
 
 SHORT, SHARE = 0.998, 1e-3
-CLASS_PRIORS, NUMBER_PRIORS = (0.3, 3.0), (3.0, 30.0)
 LOSSES = {"classes": MulticlassSquared, "numbers": Squared}
 
 
-def stack_settings(memory, priors):
-    """(memory, prior) of fits that run side by side: with this memory and one four times as long, and with each prior."""
-    return [(kept, prior) for kept in (memory, 1.0 - 0.25 * (1.0 - memory)) for prior in priors]
+def class_settings(memory):
+    """(memory, prior) of fits that run side by side: with this memory, and others 4 and 20 times as long, where little changes.
+
+    The priors were chosen on the streams that docs/frontdoor.md names.
+    """
+    longer, longest = (1.0 - (1.0 - memory) / times for times in (4.0, 20.0))
+    return [(memory, 0.3), (longer, 0.3), (longer, 3.0), (longest, 30.0)]
+
+
+def number_settings(memory):
+    """The same for numbers: with this memory and one four times as long, each with a weak and a strong prior."""
+    return [(kept, prior) for kept in (memory, 1.0 - 0.25 * (1.0 - memory)) for prior in (3.0, 30.0)]
+
+
+def class_stack(n, memory):
+    """The combiner of so many members for classes. Its first and last fit hear log odds, which is what rare classes need."""
+    return NewtonStack(n, class_settings(memory), SHARE, odds=[True, False, False, True])
 
 
 class EnsembleLearner(OnlineComposite):
@@ -176,10 +189,9 @@ class _OfMembers(EnsembleLearner):
 
     def _begin(self, settings, n_features, targets):
         members = {name: Voice(fresh(model)) for name, model in settings["members"].items()}
-        loss = NuNovelty(settings["nu"]) if settings["nu"] else None
-        task = "novelty" if loss is not None else "classes" if targets == 0 else "numbers"
-        combiner = AveragedRanks(len(members)) if task == "novelty" else self._combiner(settings, len(members), targets)
-        return Ensemble(members, task, targets, combiner, nu=settings["nu"])
+        if settings["nu"]:
+            return Ensemble(members, "novelty", targets, AveragedRanks(len(members), nu=settings["nu"]))
+        return Ensemble(members, "numbers" if targets else "classes", targets, self._combiner(settings, len(members), targets))
 
     def _settings(self):
         validation.check_count(self, "n_jobs")
@@ -222,8 +234,8 @@ class Stacking(_OfMembers):
 
     Members learn for themselves. Classes: their scores F, cut to [-1, 1], give p = softmax(sum_i w_i F_i), and w follows the log
     loss by online Newton steps that leak back to equal weights. Numbers: least squares on how members differ from their
-    mean, which leak in the same way. Four settings, with this memory and one four times as long, and a weak and a strong prior, run side by side and
-    are mixed by Bayes' rule. Novelty: logarithms of the ranks of the members' scores, averaged.
+    mean, which leak in the same way. Four settings, with this memory and longer ones (4 times; for classes also 20 times) and weak and strong
+    priors, run side by side and are mixed by Bayes' rule. Novelty: logarithms of the ranks of the members' scores, averaged.
 
     Members that fail, because they diverge or are refused a row, are put to sleep with a warning, and the ensemble goes on.
     Results do not depend on how a stream is cut into calls.
@@ -270,8 +282,8 @@ class Stacking(_OfMembers):
 
     def _combiner(self, settings, n, targets):
         if targets:
-            return SquaresStack(n, targets, stack_settings(settings["memory"], NUMBER_PRIORS), SHARE)
-        return NewtonStack(n, stack_settings(settings["memory"], CLASS_PRIORS), SHARE)
+            return SquaresStack(n, targets, number_settings(settings["memory"]), SHARE)
+        return class_stack(n, settings["memory"])
 
 
 class Hedge(_OfMembers):

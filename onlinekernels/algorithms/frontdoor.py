@@ -1,22 +1,25 @@
 """The front door: a classifier and a regressor that need no tuning."""
+from numbers import Integral
+
 import numpy as np
 
 from onlinekernels import validation
 from onlinekernels.algorithms.ensembles import (
-    CLASS_PRIORS,
-    NUMBER_PRIORS,
     SHARE,
     SHORT,
     EnsembleLearner,
+    class_stack,
     fresh,
     named,
-    stack_settings,
+    number_settings,
 )
 from onlinekernels.algorithms.frontmembers import EFFORTS, class_members, number_members, sparse_members
 from onlinekernels.model.composite import LARGEST
-from onlinekernels.model.ensemble import NewtonStack, SquaresStack, Voice, task_of
+from onlinekernels.model.ensemble import SquaresStack, Voice, task_of
+from onlinekernels.model.fitted import only_if
 from onlinekernels.model.frontdoor import Classifying, Predicting, tilted
 from onlinekernels.model.views import NormalScores, Relevance, Scores
+from onlinekernels.nouns.labelvalues import plain
 from onlinekernels.nouns.losses import MulticlassSquared, Squared
 
 __all__ = ["OnlineKernelClassifier", "OnlineKernelRegressor"]
@@ -148,8 +151,13 @@ class FrontDoor(EnsembleLearner):
             return {}
         with self._turn:
             names = self._state.feature_names if self._encoder is None else self._encoder.feature_names_out
-            names = names or [f"x{j}" for j in range(self._state.n_features)]
+            names = [*(names if names is not None else (f"x{j}" for j in range(self._state.n_features))), *self._names_of_lags()]
         return dict(zip(names, tuned.relevance_.values(), strict=True))
+
+
+    def _names_of_lags(self):
+        """Names of the features of a time series that are its own past."""
+        return []
 
 
 class OnlineKernelClassifier(FrontDoor):
@@ -211,21 +219,19 @@ class OnlineKernelClassifier(FrontDoor):
 
     def _begin(self, settings, n_features, targets):
         voices, views = self._voices(settings, n_features, class_members)
-        stack = NewtonStack(len(voices), stack_settings(SHORT, CLASS_PRIORS), SHARE)
-        return Classifying(voices, stack, views, settings["threshold"])
+        return Classifying(voices, class_stack(len(voices), SHORT), views, settings["threshold"])
 
-    def _progressive(self, call, wanted, coverage=None):
-        found = super()._progressive(call, wanted, coverage)
-        state = self._state
-        if state.settings["threshold"] is None or "proba" not in wanted:
-            return found
-        place = 1 + len(wanted & {"steps", "margins", "std"})
-        tilts = np.concatenate(state.composition.tilts)
-        return (*found[:place], tilted(found[place], 1.0 / state.shown(tilts.T).T), *found[place + 1 :])
+    def _likely_then(self, state, scores, y, joined):
+        likely = super()._likely_then(state, scores, y, joined)
+        if state.settings["threshold"] is None:
+            return likely
+        tilts = np.concatenate([np.pad(part, ((0, 0), (0, likely.shape[1] - part.shape[1])), constant_values=1.0)
+                                for part in state.composition.tilts])
+        return tilted(likely, 1.0 / state.shown(tilts.T).T)
 
     def predict_proba(self, X):
         """Probabilities of the classes, shape (n, n_classes), held to how often such ones were right on the stream."""
-        if self.threshold is None:
+        if self._fitted().settings["threshold"] is None:
             return super().predict_proba(X)
         with self._turn.shared:
             state = self._fitted()
@@ -238,14 +244,20 @@ class OnlineKernelRegressor(FrontDoor):
     """A regressor for streams that needs no tuning: half a dozen kernel learners and a line, stacked.
 
     One or several targets. These are scaled as they come; members are told targets within fences of 3 times the distance of the
-    quartiles, so a heavy tail does no harm. `predict_interval` covers what it says on the stream: its width is the
+    quartiles, so a heavy tail does no harm; where targets are very skewed, predictions lie between their median and their mean. `predict_interval` covers what it says on the stream: its width is the
     error that is usual, times what errors nearby were, times what would have covered the last 500.
 
     For sparse rows the members are lines alone.
 
+    With `lags`, the targets are a time series and its last values are the features: ``partial_fit(y)`` and ``progressive(y)`` take
+    the series alone, ``partial_fit(X, y)`` rows beside it that are known before each value. ``predict()`` is the next value;
+    ``forecast(5)``, or ``predict(X)`` with a row for each, the next ones, each from those predicted before it.
+
     Parameters
     ----------
     {effort}
+    lags : int or None
+        How many of its last values a time series is predicted from; at least 1. None for rows that have no order.
     {members}
     {encode}
     {n_jobs}
@@ -269,21 +281,129 @@ class OnlineKernelRegressor(FrontDoor):
     >>> low, high = model.predict_interval([[0.5, 0.0]])
     >>> bool(low < 100 * np.sin(1.0) < high)
     True
+
+    A time series:
+
+    >>> series = np.sin(0.3 * np.arange(300))
+    >>> model = OnlineKernelRegressor("low", lags=8).partial_fit(series)
+    >>> bool(np.abs(model.forecast(5) - np.sin(0.3 * np.arange(300, 305))).max() < 0.1)
+    True
     """
 
     _task = "numbers"
     class_weight = None
 
-    def __init__(self, effort="medium", *, members=None, encode=True, n_jobs=1, epochs=1):
+    def __init__(self, effort="medium", *, lags=None, members=None, encode=True, n_jobs=1, epochs=1):
         self.effort = effort
+        self.lags = lags
         self.members = members
         self.encode = encode
         self.n_jobs = n_jobs
         self.epochs = epochs
 
+    def _settings(self):
+        lags = None if self.lags is None else validation.check_count(self, "lags")
+        if lags is not None and self.epochs != 1:
+            raise ValueError(f"The 'epochs' parameter of {type(self).__name__} must be 1 with lags: a series has one beginning. "
+                             f"Got {self.epochs!r} instead.")
+        return {**super()._settings(), "lags": lags}
+
     def _begin(self, settings, n_features, targets):
+        lags = settings["lags"] or 0
+        n_features += lags * targets
         voices, views = self._voices(settings, n_features, number_members)
         if not settings["sparse"]:
             views["near"] = Scores(n_features)
-        stack = SquaresStack(len(voices), targets, stack_settings(SHORT, NUMBER_PRIORS), SHARE)
-        return Predicting(voices, targets, stack, views, n_features)
+        stack = SquaresStack(len(voices), targets, number_settings(SHORT), SHARE)
+        return Predicting(voices, targets, stack, views, n_features, lags)
+
+    # ---- Time series --------------------------------------------------------------------------
+
+    def _checked(self, state, X, y, *others, **keywords):
+        if self.lags is not None:
+            if validation.is_sparse(X):
+                raise ValueError("X must be a dense array beside the lags of a series. Got a sparse matrix instead.")
+            X, y = (None, X) if y is None else (X, y)
+            y = validation.as_array_once(y)
+            if np.ndim(y) not in (1, 2):
+                raise ValueError(f"y must be a series of numbers, 1-d or with a column for each target. Got {y!r} instead.")
+            X = _nothing(len(y)) if X is None else X
+        return super()._checked(state, X, y, *others, **keywords)
+
+    def _to_learn(self, state, X, *others, **keywords):
+        if not self._stands_alone(X):
+            return super()._to_learn(state, X, *others, **keywords)
+        self.__dict__["_pending"] = None
+        return X
+
+    def _points(self, X, n_features=None):
+        return X if self._stands_alone(X) and not n_features else super()._points(X, n_features)
+
+    def _stands_alone(self, X):
+        """Whether there is a series, and no features beside it."""
+        return self.lags is not None and isinstance(X, np.ndarray) and X.shape[1:] == (0,)
+
+    def _member_row(self, state, x):
+        row = _nothing(1) if x is None and self.lags is not None else super()._member_row(state, x)
+        return state.composition.ahead(row)
+
+    def _known(self, state, X):
+        if X is None and state.settings["lags"] is not None:
+            if state.n_features:
+                raise ValueError("X must have a row for each value to predict, as beside the series when it was learned. Got None instead.")
+            X = _nothing(1)
+        return super()._known(state, X)
+
+    def learn_one(self, x, y=None):
+        """Learn one example, 1-d; return self. With `lags`, ``learn_one(y)`` is the next value of a series."""
+        return self.partial_fit(None, [y]) if x is None and self.lags is not None else super().learn_one(x, y)
+
+    def predict(self, X=None, return_std=False):
+        """Targets for the rows of X; with return_std=True also standard deviations of y, noise included.
+
+        With `lags`, the values that follow what was learned, one for each row of X, and without X the next one. Deviations are for
+        the next one alone: those of later ones would have to count the errors before them.
+        """
+        self._check_next(X, return_std)
+        return super().predict(X, return_std)
+
+    def predict_one(self, x=None):
+        """Prediction for one example, 1-d; with `lags` and without x the next value."""
+        return plain(self.predict()[0]) if x is None else super().predict_one(x)
+
+    def predict_interval(self, X=None, coverage=0.9):
+        self._check_next(X, True)
+        return super().predict_interval(X, coverage)
+
+    predict_interval.__doc__ = EnsembleLearner.predict_interval.__doc__
+
+    def _check_next(self, X, with_deviations):
+        if with_deviations and self.lags is not None and X is not None and len(X) > 1:
+            raise ValueError("deviations and intervals of a series are for its next value: X must have one row. "
+                             f"Got {len(X)} instead.")
+
+    @only_if(lambda model: model.lags is not None, " It needs lags.")
+    def forecast(self, steps=1):
+        """The next values of a series, each from those predicted before it: array of length `steps`, (steps, n_targets) for several.
+
+        Where the series was learned with rows beside it, use `predict` with the rows that come next.
+
+        Parameters
+        ----------
+        steps : int
+            How many; at least 1.
+        """
+        if isinstance(steps, bool) or not isinstance(steps, Integral) or steps < 1:
+            raise ValueError(f"steps must be an integer of at least 1. Got {steps!r} instead.")
+        if self._fitted().n_features:
+            raise ValueError("this series was learned with rows beside it: call predict(X) with a row for each step.")
+        return self.predict(_nothing(steps))
+
+    def _names_of_lags(self):
+        lags, targets = self._state.settings["lags"] or 0, self._state.targets
+        return [f"y-{lag}" if targets == 1 else f"y{target}-{lag}" for lag in range(lags, 0, -1) for target in range(targets)]
+
+
+def _nothing(n):
+    """So many rows without features, beside which a series stands alone."""
+    return np.zeros((n, 0))

@@ -94,7 +94,7 @@ class Implicit(Rule):
     @property
     def core_class(self):
         """Another rule if the step adapts."""
-        return metadescent.ImplicitMetaDescent if self.adapts_step else implicit.Implicit
+        return metadescent.AdaptiveImplicit if self.adapts_step else implicit.Implicit
 
     def settings(self):
         settings = {**super().settings(), "regularization": self.regularization, "penalty": self.penalty}

@@ -59,7 +59,7 @@ class Gradient(Rule):
     @property
     def core_class(self):
         """Another rule if the step adapts."""
-        return metadescent.MetaDescent if self.adapts_step else gradient.Gradient
+        return metadescent.AdaptiveGradient if self.adapts_step else gradient.Gradient
 
     def settings(self):
         settings = {**super().settings(), "regularization": self.regularization}

@@ -29,7 +29,8 @@ class Figures:
         self.constant_totals = Totals(**kept.get("constant_totals", {}))
         # Examples by their class (two of them) and what was predicted: nothing, the first, the second
         self.confusion = np.array(kept.get("confusion", [[0] * 3] * 2), dtype=np.int64)
-        self.ranks = CountedAUC(kept.get("ranks", ())) if task == "binary" else None
+        # Of many classes as long as there are two
+        self.ranks = CountedAUC(kept.get("ranks", ())) if task in ("binary", "multiclass") and kept.get("two", True) else None
         self.report()
 
     @property
@@ -44,6 +45,8 @@ class Figures:
             self.constant_totals.add(self.constant.judge_numbers(y))
         elif judged.truth is not None:
             self.constant_totals.add(self.constant.judge_classes(judged.truth))
+        if judged.scores is None:
+            self.ranks = None
         if self.ranks is not None:
             np.add.at(self.confusion, (judged.truth.astype(np.intp), judged.guesses.astype(np.intp) + 1), 1)
             self.ranks.add(judged.scores, judged.truth)
@@ -57,10 +60,13 @@ class Figures:
         return self.totals.since(self.reported)
 
     def beside(self):
-        """{name: value} of what tells most about two classes."""
-        if self.task != "binary":
+        """{name: value} of what tells most about two classes: F1 of the positive one, or else of the rarer; and the AUC."""
+        if self.ranks is None:
             return {}
-        (_, _, alarms), (nothing, misses, hits) = self.confusion.tolist()
+        table = self.confusion
+        if self.task == "multiclass" and table[0].sum() < table[1].sum():  # none of them is the positive one: take the rarer
+            table = table[::-1, [0, 2, 1]]
+        (_, _, alarms), (nothing, misses, hits) = table.tolist()
         doubtful = 2 * hits + alarms + misses + nothing
         return {"f1": 2 * hits / doubtful if doubtful else math.nan, "auc": self.ranks.value()}
 
@@ -68,6 +74,7 @@ class Figures:
         """Plain numbers and lists, from which a run goes on."""
         kept = {"totals": self.totals.to_dict(), "constant": self.constant.to_dict()}
         kept["constant_totals"] = self.constant_totals.to_dict()
+        kept["two"] = self.ranks is not None
         if self.ranks is not None:
             kept |= {"confusion": self.confusion.tolist(), "ranks": self.ranks.to_list()}
         return kept

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 
+from onlinekernels.algorithms.frontmembers import EFFORTS
 from onlinekernels.commandline import checkpoints, specifications
 from onlinekernels.commandline.interruptions import Interruption
 from onlinekernels.commandline.models import DEFAULT_ALGORITHM, FIXED_ON_A_MODEL
@@ -15,11 +16,13 @@ from onlinekernels.files.atomic import remove_leftovers
 __all__ = ["add_learn"]
 
 DESCRIPTION = """\
-Learn from a stream, example by example; tables may have words, dates and empty fields. Each example
-is predicted before it is learned, so the mistakes that are printed are honest. A report has the
-number of examples, the mistakes (or errors, or alerts) over all of them and since the last report,
-the terms of the model, and the microseconds that learning took per example. Several files are
-learned one after the other.
+Learn from a stream, example by example; tables may have words, dates and empty fields. Nothing has
+to be chosen: a target of words or of few whole numbers is learned by OnlineKernelClassifier, one of
+numbers by OnlineKernelRegressor, and where there is none OnlineKernelDetector looks for odd rows.
+One line says which. Each example is predicted before it is learned, so the mistakes that are printed
+are honest. A report has the number of examples, the mistakes (or errors, or alerts) over all of them
+and since the last report, the terms of the model, and the microseconds that learning took per
+example. Several files are learned one after the other.
 
 Kernels, losses, steps and budgets are written as name, name:value or name:parameter=value,...
 A sum of kernels has a + in it: gaussian:2.0+0.1*linear. normalized:polynomial:2 is normalized."""
@@ -27,6 +30,8 @@ A sum of kernels has a + in it: gaussian:2.0+0.1*linear. normalized:polynomial:2
 EXAMPLES = [
     "python -m onlinekernels learn data.csv",
     "python -m onlinekernels learn data.csv --target label --save model.npz",
+    "python -m onlinekernels learn fraud.csv --target fraud --set threshold=f1 --effort low --save model.npz",
+    "python -m onlinekernels learn sensors.csv --target none --save model.npz",
     "python -m onlinekernels learn data.csv --target label --loss multiclasshinge \\",
     "       --algorithm silk --kernel gaussian:2.0 --budget 512 --save model.npz --progress",
     "python -m onlinekernels learn prices.tsv.gz --target price --loss squared --scale --offset --report 1000",
@@ -60,8 +65,10 @@ def _add_model_options(model):
         "--algorithm",
         type=_checked(specifications.algorithm),
         metavar="NAME",
-        help=f"one of {names} (default: {DEFAULT_ALGORITHM})",
+        help=f"one of {names} (default: onlinekernelclassifier, -regressor or -detector, by what the target is; "
+        f"{DEFAULT_ALGORITHM} where an option describes a single learner: loss, kernel, budget, scale, ...)",
     )
+    model.add_argument("--effort", choices=EFFORTS, help="how many members onlinekernelclassifier and its like have (default: medium)")
     add("--loss", specifications.loss, "SPEC", "hinge, logistic, multiclasshinge, squared, nunovelty:0.01, ...")
     add("--kernel", specifications.kernel, "SPEC", "gaussian:2.0, polynomial:degree=2, linear, sums with +, ...")
     add("--step", specifications.step, "SPEC", "a number, or inversesqrt:0.5, decaying:rate=0.3,delay=200, ...")

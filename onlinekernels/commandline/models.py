@@ -7,14 +7,15 @@ from onlinekernels.nouns.encoding import RunningEncoder
 from onlinekernels.nouns.scaling import RunningScaler
 from onlinekernels.streams.options import format_of
 
-__all__ = ["DECISIVE", "DEFAULT_ALGORITHM", "FIXED_ON_A_MODEL", "made", "settled"]
+__all__ = ["DECISIVE", "DEFAULT_ALGORITHM", "FIXED_ON_A_MODEL", "made", "new_model", "settled"]
 
-DEFAULT_ALGORITHM = "silk"
-# Options that are parameters of algorithms, and those of them that a model which has learned takes.
-PARAMETERS = (
+DEFAULT_ALGORITHM = "silk"  # of single learners, whose parameters these are
+OF_ONE = (
     *("loss", "kernel", "step", "regularization", "penalty", "noise", "memory", "tolerance"),
-    *("budget", "offset", "average", "scale", "encode"),
+    *("budget", "offset", "average", "scale"),
 )
+# Options that are parameters of algorithms, and those of them that a model which has learned takes.
+PARAMETERS = (*OF_ONE, "encode", "effort")
 CHANGEABLE = ("step", "regularization", "penalty", "noise", "memory")  # as far as its algorithm lets them
 FIXED_ON_A_MODEL = (
     "algorithm",
@@ -30,9 +31,13 @@ DECISIVE = (
 
 
 def made(arguments):
-    """The model; Usage if the parameters make no sense."""
+    """The model, or None if the target has to say which; Usage if the parameters make no sense."""
     if arguments.model is None:
-        return _new_model(arguments)
+        is_open = arguments.algorithm is None and all(getattr(arguments, name) is None for name in (*OF_ONE, "scale_memory"))
+        if is_open:
+            _are_tables(arguments)  # or files of any other kind
+            return None
+        return new_model(arguments, arguments.algorithm or DEFAULT_ALGORITHM)
     model = load(arguments.model)
     changes = _assignments(arguments) | _parameters(arguments, CHANGEABLE)
     _check_names(model, changes)
@@ -45,8 +50,9 @@ def made(arguments):
     return model
 
 
-def _new_model(arguments):
-    algorithm = specifications.algorithm(arguments.algorithm or DEFAULT_ALGORITHM)
+def new_model(arguments, name):
+    """A model of the algorithm of that name, with the parameters that were given; Usage if they make no sense."""
+    algorithm = specifications.algorithm(name)
     params = _assignments(arguments) | _parameters(arguments, PARAMETERS)
     if arguments.scale_memory is not None:
         params["scale"] = RunningScaler(float(arguments.scale_memory))

@@ -2,12 +2,13 @@
 
 import argparse
 import os
-import re
 import sys
 
+from onlinekernels.commandline.choosing import NO_TARGET
 from onlinekernels.streams import read
 from onlinekernels.streams.labels import Labels
 from onlinekernels.streams.options import FORMATS, format_of
+from onlinekernels.validation import Sentence
 
 __all__ = [
     "Usage",
@@ -66,29 +67,21 @@ def told(error):
     """An error in one line."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    text = _PARAMETER_OF_READ.sub(_as_option, " ".join(str(error).split()))
-    for words, option in _ARGUMENTS_OF_READ.items():
-        text = text.replace(words, option)
-    return text or type(error).__name__
+    text = error.args[0] if error.args and isinstance(error.args[0], Sentence) else str(error)
+    text = text.told(_as_option) if isinstance(text, Sentence) else text
+    return " ".join(text.split()) or type(error).__name__
 
 
-_PARAMETER_OF_READ = re.compile(r"The '(\w+)' parameter of read")
-# How its sentences speak of arguments, and how the command line does.
-_ARGUMENTS_OF_READ = {
-    "(features= says": "(--features says",
-    "(features= leaves columns out, on_error='skip' such rows.)":
-        "(--features A,B,... leaves columns out, --on-error skip such rows.)",
-    "(kinds= takes a column for words, features= leaves it out, on_error='skip' such rows.)":
-        "(--words COLUMN takes it for words, --features A,B,... leaves it out, --on-error skip such rows.)",
-    "(is delimiter=": "(is --delimiter ",
-    "(or give format=)": "(or give --format)",
-    "label_type='string' takes": "--label-type string takes",
-    "pass classes=[...] with both labels to the first partial_fit.": "name both: --classes A,B.",
-}
+_OPTIONS = {"features": "--features A,B,...", "kinds": "--words COLUMN", "classes": "--classes A,B"}
 
 
-def _as_option(match):
-    return "data" if match[1] == "source" else "--" + match[1].replace("_", "-")
+def _as_option(argument):
+    """What the command line has for an argument of Python's."""
+    option = "--" + argument.name.replace("_", "-")
+    if argument.owner is not None:
+        return "data" if argument.name == "source" else option
+    value = argument.value.strip("'")
+    return _OPTIONS.get(argument.name) or f"{option} {value if value.isalnum() else argument.value}".strip()
 
 
 def converter(function):
@@ -134,8 +127,8 @@ def add_data_options(parser):
     data.add_argument(
         "--target",
         metavar="COLUMN",
-        help="name or index of the column of labels (learn: the last, if none is named). For losses of numbers also several: "
-        "A,B,...",
+        help="name or index of the column of labels or numbers (learn: the last, if none is named; \"none\" for no target). "
+        "Of numbers also several: A,B,...",
     )
     data.add_argument(
         "--features",
@@ -175,10 +168,10 @@ def add_data_options(parser):
     return data
 
 
-def open_data(arguments, source, model=None, **others):
-    """The reader of a source that the arguments describe, for a model that has learned already or None."""
+def open_data(arguments, source, model, **others):
+    """The reader of a source that the arguments describe, for a model, or None if it is yet to be chosen."""
     options = dict(
-        target=arguments.target,
+        target=None if arguments.target == NO_TARGET else arguments.target,
         features=arguments.features,
         format=arguments.format,
         header=arguments.header,
@@ -202,7 +195,8 @@ def open_data(arguments, source, model=None, **others):
 
 def _kinds(arguments, source, model):
     """What the columns of a table hold, as far as that is known; None if a model takes numbers alone."""
-    if model is None or model.encode is False or format_of(source, arguments.format) not in ("csv", "tsv"):
+    encodes = arguments.encode is not False if model is None else model.encode is not False
+    if not encodes or format_of(source, arguments.format) not in ("csv", "tsv"):
         return None
     if hasattr(model, "encoder_"):
         return list(model.encoder_.kinds_.values())
@@ -219,7 +213,7 @@ def label_options(arguments, model, task, classes=None):
     if task == "regression":
         several = columns(arguments.target) if "," in (arguments.target or "") else None
         return {"label_type": "number", **({} if several is None else {"target": several})}
-    if model._state is not None and task in ("binary", "multiclass"):
+    if model is not None and model._state is not None and task in ("binary", "multiclass"):
         classes = model.classes_
     return {"label_type": "string"} if classes is not None and classes.dtype.kind == "U" else {}
 

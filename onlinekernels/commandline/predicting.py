@@ -4,10 +4,10 @@ import csv
 import sys
 from collections import Counter
 from contextlib import ExitStack, contextmanager
+from inspect import signature
 
 import numpy as np
 
-from onlinekernels.algorithms import KRLS, SelfTuned
 from onlinekernels.commandline import checkpoints
 from onlinekernels.commandline.interruptions import Interruption
 from onlinekernels.commandline.options import (
@@ -24,6 +24,7 @@ from onlinekernels.commandline.options import (
 from onlinekernels.commandline.reports import key_of, print_json
 from onlinekernels.evaluate.words import headline, shown
 from onlinekernels.files.modelfile import load
+from onlinekernels.validation import WrongFeatures
 
 __all__ = ["add_predict"]
 
@@ -52,17 +53,17 @@ def add_predict(subcommands):
     parser.add_argument(
         "--scores",
         action="store_true",
-        help="add scores, for logistic losses probabilities too, with a line of headings",
+        help="add scores, and probabilities where there are some, with a line of headings",
     )
     parser.add_argument(
-        "--probabilities", action="store_true", help="add the probability of each class, for logistic losses"
+        "--probabilities", action="store_true", help="add the probability of each class, for models that have them"
     )
-    parser.add_argument("--std", action="store_true", help="add the standard deviation of f, for krls")
+    parser.add_argument("--std", action="store_true", help="add the standard deviation, for models that know it")
     parser.add_argument(
         "--interval",
         type=converter(_coverage),
         metavar="COVERAGE",
-        help="add both ends of an interval for the target that covers so large a part, such as 0.9; for krls on numbers",
+        help="add both ends of an interval for the target that covers so large a part, such as 0.9; for models of numbers that know it",
     )
     parser.add_argument("--output", metavar="FILE", help="where to write (default: standard output)")
     parser.add_argument("--json", action="store_true", help="the closing count of mistakes as a line of JSON")
@@ -103,16 +104,20 @@ def _check(arguments, model):
             "--probabilities needs a model whose loss has them (learn with --loss logistic, multiclasslogistic or "
             f"multiclasssquared). {arguments.model} has {model._current_loss()!r}."
         )
-    if arguments.std and not isinstance(model, (KRLS, SelfTuned)):
+    if arguments.std and not _knows_deviations(model):
         raise Usage(
-            "--std needs a model that knows deviations (learn with --algorithm krls). "
+            "--std needs a model that knows deviations (learn without --loss or --kernel, or with --algorithm krls). "
             f"{arguments.model} has {type(model).__name__}."
         )
     if arguments.interval is not None and not hasattr(model, "predict_interval"):
         raise Usage(
-            "--interval needs a model of numbers that knows deviations (learn with --algorithm krls --loss squared). "
-            f"{arguments.model} has {type(model).__name__} and {model._current_loss()!r}."
+            "--interval needs a model of numbers that knows deviations (learn a target of numbers without --loss or --kernel, or with "
+            f"--algorithm krls --loss squared). {arguments.model} has {type(model).__name__} and {model._current_loss()!r}."
         )
+
+
+def _knows_deviations(model):
+    return "return_std" in signature(model.predict).parameters and model._current_loss().task != "novelty"
 
 
 def _predict_file(arguments, source, model, interruption, table, tally):
@@ -239,7 +244,8 @@ def _answers(model, X, reader, lines):
     try:
         return model.predict(X)
     except (ValueError, FloatingPointError) as error:
-        hint = " (--target names a column to leave out, --features those to use.)" if "features" in str(error) else ""
+        wrong = isinstance(error, WrongFeatures)
+        hint = " (--target names a column to leave out, --features those to use.)" if wrong else ""
         raise ValueError(told(with_line(error, reader, lines)) + hint) from error
 
 

@@ -3,10 +3,13 @@
 import math
 import os
 import sys
+from itertools import chain
 
 import numpy as np
 
+from onlinekernels.algorithms import OnlineKernelClassifier
 from onlinekernels.commandline import checkpoints, models, specifications
+from onlinekernels.commandline.choosing import LOOKED_AT, choice, choice_by_options
 from onlinekernels.commandline.options import Usage, as_labels, label_options, needs_target, open_data, with_line
 from onlinekernels.commandline.figures import Figures
 from onlinekernels.commandline.places import Places
@@ -15,6 +18,8 @@ from onlinekernels.commandline.weights import Balance
 from onlinekernels.evaluate.measures import judge
 from onlinekernels.files.modelfile import load
 from onlinekernels.streams import ChangedFile
+from onlinekernels.streams.lines import can_reopen
+from onlinekernels.validation import is_sparse
 
 __all__ = ["Run"]
 
@@ -32,7 +37,7 @@ class Run:
     def __init__(self, arguments, interruption):
         self.arguments = arguments
         self.interruption = interruption
-        self.model = models.made(arguments)
+        self.model = models.made(arguments)  # None until the target has said which
         self.classes = None
         if arguments.classes is not None:
             self.classes = as_labels([word.strip() for word in arguments.classes.split(",")], arguments.label_type)
@@ -41,18 +46,35 @@ class Run:
         self.class_weights = weights if isinstance(weights, dict) else None  # by the texts of labels
         self.options = {name: checkpoints.brief(getattr(arguments, name)) for name in models.DECISIVE}
         self.columns = checkpoints.names_in(self.model) if arguments.model else None
-        self.places = Places((checkpoints.stream_of(self.model) or {"files": ()})["files"])
+        self.places = Places((checkpoints.stream_of(self.model) or {"files": ()})["files"] if self.model is not None else ())
         self.n_skipped, self.has_said_target = 0, False
         self.seconds, self.timed = 0.0, 0
         self.is_resumed = arguments.resume and os.path.exists(arguments.save)
         kept = self._resumed(arguments.save) if self.is_resumed else None
+        self.task, self.figures = None, Figures(None)
+        if self.model is not None:
+            self._begin(kept)
+        else:
+            self._choose(choice_by_options(arguments))
+
+    def _begin(self, kept=None):
+        """What depends on the model; figures go on from those that were kept."""
         self.task = self.model._current_loss().task
         self.figures = Figures(self.task, kept)
         self.saved = self.figures.count
-        if weights is not None and self.task not in ("binary", "multiclass"):
+        if self.arguments.class_weight is not None and self.task not in ("binary", "multiclass"):
             raise Usage(f"--class-weight needs a loss of classes. Got {self.model._current_loss()!r}.")
-        self.reports = Reports(self.task, arguments.json)
+        self.reports = Reports(self.task, self.arguments.json)
         self.learned = self._t()
+
+    def _choose(self, found):
+        """Let the front door learn that was found for the target, and say so; None says that more has to be seen."""
+        if found is not None:
+            self.model = models.new_model(self.arguments, found.algorithm)
+            self._begin()
+            said = found.reason.replace("the target", "the last column", 1) if self.has_said_target else found.reason
+            print(f"{type(self.model).__name__} learns {said}. --target COLUMN (or none), --effort and --algorithm choose otherwise.",
+                  file=sys.stderr)
 
     def _resumed(self, path):
         """Take up the model in a file, and return what it knows of its stream."""
@@ -74,7 +96,7 @@ class Run:
         return stream
 
     def _t(self):
-        return 0 if self.model._state is None else self.model.t_
+        return 0 if self.model is None or self.model._state is None else self.model.t_
 
     # ---- Files --------------------------------------------------------------------------------
 
@@ -86,32 +108,54 @@ class Run:
                     self._learn_file(source, epoch, advance)
 
     def _learn_file(self, source, epoch, advance):
-        reader = self._opened(source)
+        if self.model is None and can_reopen(source):
+            self._look_at(source)
         if epoch == 0 and not self.is_resumed:
             self.places.forget(source)
-        record = self.places.found(source, reader, self.arguments.data if self.is_resumed else None)
+        sources = self.arguments.data if self.is_resumed else None
+        record = self.places.found(source, lambda: self._opened(source), sources)
         is_known = record is not None
         if is_known and record["epoch"] > epoch:
             return
         start = record["position"] if is_known and record["epoch"] == epoch else None
+        reader = self.interruption.stops(self._opened(source, start=start))
         if self.is_resumed and (epoch == 0 or start is not None):
             self.reports.file(reader.name, reader.unit, start["line"] if start else 0)
         if not is_known:
             record = self.places.new(source, reader)
-        reader = self.interruption.stops(self._opened(source, start=start))
-        for X, y, lines, _ in self._chunks(reader):
+        for X, y, lines in self._chunks(reader):
             if X.shape[0]:
                 self._learn(X, y, reader, lines)
-                self.places.reach(source, record, epoch, reader.position)
+                self.places.reach(source, record, epoch, reader)
                 self.columns, self.learned = reader.feature_names or self.columns, self._t()
                 self._report_if_due()
                 self._save_if_due()
                 advance(X.shape[0])
         self.n_skipped += reader.n_skipped
 
+    def _look_at(self, source):
+        """Let the first rows of a file choose the model."""
+        limit = LOOKED_AT if self.arguments.limit is None else min(LOOKED_AT, self.arguments.limit)
+        for _, y, lines, _ in self.interruption.stops(self._opened(source, limit=limit, chunk=LOOKED_AT)).with_lines():
+            if lines:
+                self._choose(choice(y))
+                return
+
     def _chunks(self, reader):
+        """(X, y, lines) of the chunks; those of live input that are needed to choose a model come in one."""
+        first = []
         try:
-            yield from reader.with_lines()
+            for X, y, lines, _ in reader.with_lines():
+                if self.model is not None:
+                    yield X, y, lines
+                elif X.shape[0]:
+                    first.append((X, y, lines))
+                    self._choose(choice(_joined(y for _, y, _ in first), live=True))
+                    if self.model is not None:
+                        yield _together(first)
+            if self.model is None and first:
+                self._choose(choice(_joined(y for _, y, _ in first)))
+                yield _together(first)
         except ChangedFile as error:
             save = self.arguments.save
             raise ValueError(f"{error} (Without --resume, --model {save} learns it from its first row.)") from error
@@ -124,10 +168,10 @@ class Run:
         return open_data(self.arguments, source, self.model, names=self.columns, **options, **others)
 
     def _say_target(self):
-        """Say once that the last column is what is learned."""
-        if not self.has_said_target:
-            self.has_said_target = True
+        """Say once that the last column is what is learned; who is chosen for it says so, too."""
+        if not self.has_said_target and self.model is not None:
             print("The target is the last column; --target COLUMN names another.", file=sys.stderr)
+        self.has_said_target = True
 
     # ---- Learning -----------------------------------------------------------------------------
 
@@ -136,7 +180,7 @@ class Run:
         if self.task == "novelty":
             y = None
         elif y is None:
-            raise Usage(f"{reader.name} has no labels; only novelty losses need none")
+            raise Usage(f"{reader.name} has no labels; only novelty losses and --algorithm onlinekerneldetector need none")
         elif self.task != "regression":
             self._check_labels(y, reader, lines)
         classes = self.classes if self.model._state is None else None
@@ -158,7 +202,8 @@ class Run:
             row = np.flatnonzero(y != np.floor(y))[0]
             raise ValueError(
                 f"{reader.name}, {reader.unit} {lines[row]}: the target {y[row]} is a number, and {self._loss_name()} "
-                "learns classes. Use --loss squared for numbers; --label-type string takes them for names."
+                "learns classes. Use --algorithm onlinekernelregressor or --loss squared for numbers; --label-type string "
+                "takes them for names."
             )
         known = self.classes if self.model._state is None else self.model.classes_
         labels = list(dict.fromkeys([*([] if known is None else known.tolist()), *y.tolist()]))
@@ -166,10 +211,12 @@ class Run:
             some = ", ".join(map(repr, labels[:5])) + ", ..." * (len(labels) > 5)
             raise ValueError(
                 f"{reader.name} has more than two labels, {some}, and {self._loss_name()} is for two. "
-                "Use --loss multiclasshinge for many classes, --loss squared for numbers."
+                "Use --loss multiclasshinge for many classes, --loss squared for numbers, or neither: then a model is chosen."
             )
 
     def _loss_name(self):
+        if isinstance(self.model, OnlineKernelClassifier):
+            return type(self.model).__name__
         return f"--loss {type(self.model._current_loss()).__name__.lower()}"
 
     def _is_open(self, labels):
@@ -233,10 +280,28 @@ class Run:
 
     def rescue(self, who=None):
         """Save what was learned before something went wrong, and say so."""
-        if self.arguments.save is None or self._t() != self.learned:
+        if self.arguments.save is None or self.model is None or self._t() != self.learned:
             return ""
         if self.saved != self.figures.count:
             self._save()
         elif who is None or not self.saved:
             return ""
         return f" {who or f'The {self.figures.count} examples before it'} are saved in {self.arguments.save}."
+
+
+def _joined(parts):
+    """Targets, or rows, of several chunks; None where there are none."""
+    parts = list(parts)
+    if len(parts) == 1 or parts[0] is None:
+        return parts[0]
+    if is_sparse(parts[0]):
+        from scipy.sparse import vstack
+
+        return vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
+def _together(chunks):
+    """Chunks (X, y, lines) as one."""
+    X, y, lines = zip(*chunks, strict=True)
+    return _joined(X), _joined(y), [*chain.from_iterable(lines)]

@@ -61,6 +61,8 @@ def _learned(model):
     if model._state.n_features is not None:
         yield "features", model.n_features_in_
     yield "terms", model.n_terms_
+    if hasattr(model, "named_members_") and task != "novelty":
+        yield "members", {name: {"weight": model.weights_[name], "error": error} for name, error in model.errors_.items()}
     if model.n_terms_ <= _MOST_TERMS_FOR_NORM and hasattr(model, "norm_"):
         yield "norm", model.norm_
     for name in ("step_", "noise_", "margin_", "width_", "offset_"):
@@ -101,6 +103,9 @@ def _rows(facts, task):
             for file in fact:
                 place = f"line {file['line']}" if "line" in file else f"row {file['row']}"
                 yield name, f"{file['name']}, pass {file['pass']}, {place}"
+        elif name == "members":
+            for member, said in fact.items():
+                yield "member", f"{member}: weight {np.mean(said['weight']):.2f}, error {said['error']:.4g}"
         elif name == "while_learning":
             words = {key_of(word): (measure, word) for measure, word in headline(task)}
             for key, mean in fact.items():

@@ -50,7 +50,7 @@ def _demo(arguments):
             print(text + "\n")
             panels.append(panel)
             done(1)
-    print("Yours: onlinekernels learn data.csv, or docs/quickstart.")
+    print("Yours: onlinekernels learn data.csv, or docs/tutorials/quickstart.md.")
     return 0 if arguments.no_plot else _picture(panels, arguments.plot)
 
 

@@ -93,19 +93,13 @@ class LeastSquares:
             products = np.einsum("tig,tjg->tgij", weighted, apart)
             answers = np.einsum("tig,tg->tgi", weighted, missed)
             squares = counts[:, None] * missed**2
-        products, last_products = self._faded(self.products, products)
-        answers, last_answers = self._faded(self.answers, answers)
-        squares, last_squares = self._faded(self.squares, squares)
-        before, last_count = self._faded(np.array(self.count), counts)
+        fades = self.memory ** np.arange(len(Y) + 1.0)
+        products, last_products = _faded(fades, self.products, products)
+        answers, last_answers = _faded(fades, self.answers, answers)
+        squares, last_squares = _faded(fades, self.squares, squares)
+        before, last_count = _faded(fades, np.array(self.count), counts)
         combined = middle + self._sum(self._solved(products, answers, squares, before), apart)
         return combined, {"products": last_products, "answers": last_answers, "squares": last_squares, "count": float(last_count)}
-
-    def _faded(self, start, parts):
-        """(fading sums before each row, the sum after the last)."""
-        ages = np.arange(len(parts) + 1).reshape(-1, *[1] * start.ndim)
-        sums = np.concatenate([start[None], start[None] + np.cumsum(parts * self.memory ** -(ages[1:].astype(float)), axis=0)])
-        sums *= self.memory ** ages.astype(float)
-        return sums[:-1], sums[-1]
 
     def _solved(self, products, answers, squares, counts):
         """v for sums at several rows, shape (rows, groups, members)."""
@@ -138,3 +132,14 @@ class LeastSquares:
         if count < 0.0 or (found["squares"] < 0.0).any():
             raise ValueError("the sums of the combination are negative")
         self.__dict__.update(found, count=count)
+
+
+def _faded(fades, start, parts):
+    """(fading sums before each row, the sum after the last); fades are powers of the memory, from 1 on."""
+    fades = fades.reshape(-1, *[1] * start.ndim)
+    sums = np.empty((len(fades), *start.shape))
+    sums[0] = 0.0
+    np.cumsum(parts / fades[1:], axis=0, out=sums[1:])
+    sums += start
+    sums *= fades
+    return sums[:-1], sums[-1]

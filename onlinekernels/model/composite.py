@@ -6,6 +6,7 @@ from there on there are numbers only, see `Composition`.  What its answers mean,
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core.errors import row_error
 from onlinekernels.model.composition import interval_factor, interval_factors
 from onlinekernels.model.fitted import learned, only_if
 from onlinekernels.model.labels import ManyLabels, label_column
@@ -173,8 +174,10 @@ class OnlineComposite(OnlineLearner):
     def _points(self, X, n_features=None):
         """X as members take it, validated."""
         X = validation.check_points(X, n_features=n_features, dtype=np.dtype(float), owner=type(self).__name__)
-        if np.abs(X).max() > LARGEST:
-            raise ValueError(f"X is too large: the variance of a feature overflows. Expected values below {LARGEST:g}.")
+        beyond = np.abs(X) > LARGEST
+        if beyond.any():
+            what = f"is too large: the variance of a feature overflows. Expected values below {LARGEST:g}."
+            raise row_error(ValueError, int(np.argmax(beyond.any(axis=1))), what)
         return X
 
     def _member_row(self, state, x):
@@ -236,7 +239,7 @@ class OnlineComposite(OnlineLearner):
                 found["std"] = deviations[:, 0]
                 there = np.arange(scores.shape[1]) < state.labels.joined_before(y, joined)[:, None]
                 if "proba" in wanted:
-                    found["proba"] = state.probabilities_of_their_time(scores, y, joined)
+                    found["proba"] = self._likely_then(state, scores, y, joined)
                 scores = np.where(there, scores, 0.0)
             if coverage is not None:
                 half = interval_factors(innovations, len(innovations) - len(X), coverage)[:-1] * deviations
@@ -246,6 +249,10 @@ class OnlineComposite(OnlineLearner):
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
         others = [found[name] for name in ("steps", "margins", "std", "interval", "proba", "labels") if name in wanted]
         return (scores, *others) if others else scores
+
+    def _likely_then(self, state, scores, y, joined):
+        """Probabilities of the rows that were just learned, from the scores before each of them."""
+        return state.probabilities_of_their_time(scores, y, joined)
 
     def learn_one(self, x, y=None):
         """Learn one example, 1-d; return self."""
@@ -379,8 +386,8 @@ class OnlineComposite(OnlineLearner):
         loss, n_features, targets = learned["plan"]["loss"], learned["n_features"], learned["targets"]
         if set(settings) != set(self._settings()):
             raise ValueError("the parameters in force are not those of this learner")
-        for count in (n_features, targets):
-            if type(count) is not int or not 1 <= count < 2**31:
+        for count, least in ((n_features, 0 if settings.get("lags") else 1), (targets, 1)):  # a series needs no other features
+            if type(count) is not int or not least <= count < 2**31:
                 raise ValueError("the numbers of features and targets make no sense")
         if (learned["labels"] is None) != (loss.task != "multiclass") or targets > 1 and loss.task != "regression":
             raise ValueError("the labels do not fit the loss")

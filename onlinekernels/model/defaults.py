@@ -97,7 +97,7 @@ def unit(rows):
         rows = rows / largest if 0 < largest < np.inf else np.zeros((1, 1))
         gram = rows @ rows.T
     squares = np.diag(gram)
-    apart = (squares[:, None] + squares - 2.0 * gram)[np.triu_indices(len(gram), 1)]
+    apart = (squares[:, None] + squares - 2.0 * gram)[~np.tri(len(gram), dtype=bool)]
     apart = apart[apart > 1e-12 * squares.max()]  # others are the same row
     if len(apart) == 0:
         return 1.0

@@ -3,6 +3,7 @@
 A piece of rows goes to each member, in threads if asked; what they would have answered before each row is then combined in one
 compiled loop. A member that fails is put to sleep with a warning, and the others go on.
 """
+import math
 import warnings
 from _thread import allocate_lock, get_ident, start_new_thread
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ SPACING = 512  # rows between two looks at what has been learned, at first
 ENTRIES = 256  # of a history; then every second one goes, and entries are twice as far apart
 SCORES = 2000  # that ranks are taken among
 LATEST = 100  # scores that remain when others are forgotten
+GAIN, HIGHEST = 0.02, 4.0  # by which an alert lowers the level of alerts, and where it is at most, in units of nu
 YOUNG = (500, 2000)  # rows after which the scores of detectors so far are forgotten: of few rows they are too low, and would stay
 
 
@@ -169,7 +171,11 @@ class AveragedRanks:
 
     Logarithms, as Fisher combined tests: whoever is very sure that a row is odd is heard. Ranks are among uniform samples of the
     past: ranks among the latest scores would get used to a burst of odd ones. The higher,
-    the more ordinary; a share nu of all has ranks below nu.
+    the more ordinary.
+
+    A rank below `level` is an alert. Where rows are like those before them a share nu has ranks below nu. Where rows become more and
+    more ordinary there are fewer, so the level slowly rises until there are as many as asked for. It is never below nu: a burst of odd
+    rows silences none that come after it.
 
     Parameters
     ----------
@@ -177,14 +183,27 @@ class AveragedRanks:
         Members.
     memory : int
         After how many rows the past fades; 0 for never.
+    nu : float
+        The share of rows to alert about, in (0, 1).
     """
 
-    def __init__(self, n, memory=0):
+    def __init__(self, n, memory=0, nu=0.02):
         self.each, self.mean = Ranks(n, SCORES, memory, 1), Ranks(1, SCORES, memory, 2)
+        self.nu = self.level = nu
 
     def advance(self, scores, awake):
-        """Ranks of the mean just before each row, shape (n, 1)."""
-        return self._ranks(self.mean.advance, self._means(self.each.advance, scores, awake))
+        """(ranks of the mean, levels of alerts) just before each row, shapes (n, 1)."""
+        ranks = self._ranks(self.mean.advance, self._means(self.each.advance, scores, awake))
+        levels, level, highest = np.empty(ranks.shape), self.level, self._highest()
+        fall, rise = math.exp(-GAIN), math.exp(GAIN * self.nu / (1.0 - self.nu))  # in balance where a share nu alerts
+        for i, rank in enumerate(ranks[:, 0].tolist()):
+            levels[i] = level
+            level = max(self.nu, level * fall) if rank < level else min(highest, level * rise)
+        self.level = level
+        return ranks, levels
+
+    def _highest(self):
+        return min(HIGHEST * self.nu, 0.5 + 0.5 * self.nu)
 
     def combined(self, scores, awake):
         """The same as of now."""
@@ -203,6 +222,7 @@ class AveragedRanks:
         """Forget the scores of a time when members knew too little, but for the latest."""
         self.each.keep_latest(LATEST)
         self.mean.keep_latest(LATEST)
+        self.level = self.nu
 
     def weights(self):
         """All count alike."""
@@ -210,12 +230,16 @@ class AveragedRanks:
 
     def state(self):
         """What is learned, by name."""
-        return {"each": self.each.state(), "mean": self.mean.state()}
+        return {"each": self.each.state(), "mean": self.mean.state(), "level": self.level}
 
     def restore(self, state):
         """Go on from what `state` gave; ValueError if it makes no sense."""
+        level = float(state["level"])
+        if not self.nu <= level <= self._highest():
+            raise ValueError("the level of alerts makes no sense")
         self.each.restore(state["each"])
         self.mean.restore(state["mean"])
+        self.level = level
 
     def _check(self):
         self.each._check()
@@ -237,12 +261,10 @@ class Ensemble(Composition):
     combiner : NewtonStack, SquaresStack, ExponentialWeights or AveragedRanks
     views : dict of str to view
         A view has `advance(X)`, rows as they are seen with what was known at each, `transform(X)`, `state` and `restore`.
-    nu : float
-        The share of alerts of a detector.
     """
 
-    def __init__(self, members, task, targets, combiner, views=None, nu=0.0):
-        self.members, self.task, self.targets, self.stack, self.nu = members, task, targets, combiner, nu
+    def __init__(self, members, task, targets, combiner, views=None):
+        self.members, self.task, self.targets, self.stack = members, task, targets, combiner
         self.views = {} if views is None else views
         self.n_jobs = 1
         self.t = self.joined = 0
@@ -371,7 +393,7 @@ class Ensemble(Composition):
         if not awake.any():
             return (-1.0 if self.task == "classes" else 0.0), 1.0
         if self.task == "novelty":
-            return combiner.advance(scores, awake), self.nu
+            return combiner.advance(scores, awake)
         if isinstance(combiner, ExponentialWeights):
             Y = y if joined is None else y[:, None]
             combined, deviations = combiner.advance(scores, Y, np.zeros(len(y), dtype=np.intp) if joined is None else joined,
@@ -411,7 +433,7 @@ class Ensemble(Composition):
 
     def threshold(self):
         """Of a detector: ranks below it are alerts."""
-        return self.nu
+        return self.stack.level
 
     def awake(self):
         """Which members take part."""

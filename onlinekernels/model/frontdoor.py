@@ -123,10 +123,16 @@ def tilted(likely, tilt):
 
 
 class Predicting(Front):
-    """Numbers: members are told targets within fences, and deviations are local: the usual error, times what it was nearby."""
+    """Numbers: members are told targets within fences, and deviations are local: the usual error, times what it was nearby.
 
-    def __init__(self, members, targets, stack, views, n_features):
+    With `lags`, the targets are a time series: behind its own features a row has so many values that came before it. Before its
+    beginning a series is taken to have been at its first value. (Of that nothing is known at the first row; but there no member
+    knows anything, and what the row looks like does not matter.)
+    """
+
+    def __init__(self, members, targets, stack, views, n_features, lags=0):
         super().__init__(members, "numbers", targets, stack, views)
+        self.lags, self.latest = lags, np.zeros((0, targets))  # the last values of a series, at most `lags`
         self.samples = Ranks(targets, SAMPLE)
         self.fences = np.array([np.full(targets, -np.inf), np.full(targets, np.inf)])
         self.nearby = None
@@ -135,6 +141,22 @@ class Predicting(Front):
 
     def lesson(self, y):
         return np.clip(y, *self.fences)
+
+    def _whole_piece(self, X, y, weights, outputs):
+        if not self.lags:
+            return super()._whole_piece(X, y, weights, outputs)
+        before, rows = self.t, np.hstack([X, _windows(self.latest, y, self.lags)])
+        try:
+            return super()._whole_piece(rows, y, weights, outputs)
+        finally:
+            if self.t > before:  # an error may come when all have learned
+                self.latest = np.concatenate([self.latest, y])[-self.lags :]
+
+    def ahead(self, X, latest=None):
+        """The first rows that follow a series, by default its `latest` values, as members see them."""
+        past = self.latest if latest is None else latest
+        window = _windows(past, past[-1:], self.lags) if self.lags else np.zeros((1, 0))
+        return np.hstack([X, np.repeat(window, len(X), axis=0)])
 
     def _look(self):
         super()._look()
@@ -155,6 +177,16 @@ class Predicting(Front):
         return combined, deviations, self._errors(combined, y, deviations)
 
     def scores(self, X):
+        """The same as of now; of a series, each row follows the one before, with what was predicted for it as its value."""
+        if not self.lags:
+            return self._scores_now(X)
+        latest, found = self.latest, []
+        for i in range(len(X)):
+            found.append(self._scores_now(self.ahead(X[i : i + 1], latest)))
+            latest = np.concatenate([latest, found[-1][0]])[-self.lags :]
+        return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+
+    def _scores_now(self, X):
         scores, deviations = super().scores(X)
         if self.nearby is not None:
             deviations = deviations * mixed(self.nearby.scores(self.views["near"].transform(X), self.targets)[0])
@@ -164,6 +196,8 @@ class Predicting(Front):
         found = {**super().state(), "samples": self.samples.state()}
         finite = np.isfinite(self.fences).all()
         found["fences"] = self.fences if finite else np.where(np.isfinite(self.fences), self.fences, np.sign(self.fences) * 1e300)
+        if self.lags:
+            found["latest"] = self.latest
         return found if self.nearby is None else {**found, "nearby": self.nearby.state()}
 
     def restore(self, state):
@@ -173,8 +207,20 @@ class Predicting(Front):
         if fences.shape != self.fences.shape or not (fences[0] <= fences[1]).all():
             raise ValueError("the fences of the targets make no sense")
         self.fences = np.where(np.abs(fences) >= 1e300, np.sign(fences) * np.inf, fences)
+        if self.lags:
+            latest = np.array(state["latest"], dtype=float)
+            if latest.shape != (min(self.t, self.lags), self.targets) or not np.isfinite(latest).all():
+                raise ValueError("the latest values of the series make no sense")
+            self.latest = latest
         if self.nearby is not None:
             self.nearby.restore(state["nearby"])
+
+
+def _windows(latest, y, lags):
+    """The last `lags` values before each of y, which follow `latest`, side by side."""
+    whole = np.concatenate([latest, y])
+    whole = np.concatenate([np.repeat(whole[:1], lags - len(latest), axis=0), whole])
+    return whole[np.arange(len(y))[:, None] + np.arange(lags)].reshape(len(y), -1)
 
 
 def mixed(local):

@@ -28,6 +28,7 @@ class Learned:
     """
 
     trouble = 0  # what the engine of a single model has noticed; see `trouble`
+    takes_one = False  # whether an engine can have one example without the ado that many need
 
     def __init__(self, n_features, labels, targets, form):
         self.n_features = n_features
@@ -60,6 +61,14 @@ class Learned:
         state = copy.copy(self)
         state.labels = labels
         return state, y
+
+    def target_of(self, y):
+        """The number that an engine takes for one label or target; None if that takes a longer look."""
+        if self.labels is not None:
+            return self.labels.encode_one(y)
+        if self.loss.task == "novelty":
+            return 0.0
+        return y if type(y) is float and y - y == 0 else None
 
     def class_weights(self, weights, y, sample_weight, balanced, owner):
         """Weights of examples with encoded labels y: those of their classes, times their own.

@@ -8,7 +8,6 @@ import copyreg
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.formulas.vecmath import all_finite
 from onlinekernels._core.points.sparse import Rows
 from onlinekernels._core.rules.recursive import level_of
 from onlinekernels._core.run.turns import TakesTurns
@@ -149,7 +148,9 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         """
         start = _start(initial)
         with self._turn.alone:
-            self._partial_fit(X, y, classes, sample_weight, start)
+            is_plain = start is classes is sample_weight is None
+            if not (is_plain and type(X) is np.ndarray and len(X.shape) == 2 and len(X) == 1 and self._learn_row(X[0], y)):
+                self._partial_fit(X, y, classes, sample_weight, start)
         return self
 
     def _partial_fit(self, X, y, classes=None, sample_weight=None, start=None):
@@ -257,28 +258,53 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
                 several = self._current_loss().task == "regression" and np.size(y) > 1
                 if not several or state is not None and state.targets == 1:
                     raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
-            if state is None or state.is_special() or self.class_weight is not None or self.encode is not False:
+            if not self._takes_one(state):
                 self._partial_fit(self._row(state, x), None if y is None else [y])
                 return self
             x = self._checked_one(state, x)
             if state.plan.scale and not state.takes_without_check(x):
                 self._partial_fit(x[None], None if y is None else [y])
                 return self
-            before, (state, target) = state, self._checked_target(state, y)
-            engine = state.engine
-            engine.done = 0
-            try:
-                if state is not before:
-                    self._state = state
-                    state.make_ready()
-                engine.learn_one(x, target)
-            except BaseException as error:
-                state.keep_learned(before, np.array([target][: engine.done]))
-                validation.tell(error, engine.done)
-                raise
-            if state.hypothesis.trouble:
-                warn_once(self._state, self)
+            self._learn_one(state, x, *self._checked_target(state, y))
         return self
+
+    def _takes_one(self, state):
+        """Whether one example can be learned without the ado that many need."""
+        is_plain = state is not None and state.takes_one and not state.stale and state.beginning is None
+        return is_plain and self.class_weight is None and self.encode is False
+
+    def _learn_row(self, x, y):
+        """Learn a row of an array as `learn_one` does, with y a list or array, unless they need a longer look: whether it did."""
+        state = self._state
+        if not self._takes_one(state) or state.plan.restricts or not state.function.is_row(x):
+            return False
+        if type(y) is np.ndarray and y.shape == (1,) and y.dtype.kind in "biufU":
+            y = y.item()
+        elif type(y) is list and len(y) == 1:
+            y = y[0]
+        elif y is not None:
+            return False
+        target = state.target_of(y)
+        if target is None or state.plan.scale and not state.takes_without_check(x):
+            return False
+        self._learn_one(state, x.copy() if state.plan.copies_one else x, state, target)
+        return True
+
+    def _learn_one(self, before, x, state, target):
+        """Learn one example that has been checked, in a state that may have a label more than the one before."""
+        engine = state.engine
+        engine.done = 0
+        try:
+            if state is not before:
+                self._state = state
+                state.make_ready()
+            engine.learn_one(x, target)
+        except BaseException as error:
+            state.keep_learned(before, np.array([target][: engine.done]))
+            validation.tell(error, engine.done)
+            raise
+        if state.hypothesis.trouble:
+            warn_once(state, self)
 
     def _row(self, state, x):
         """One example as rows of one."""
@@ -352,14 +378,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         function = state.function
         if function.takes_objects:
             return validation.check_objects([x])[0]
-        if not (
-            type(x) is np.ndarray
-            and x.dtype == function.dtype
-            and x.shape == (function.n_features,)
-            and x.flags.c_contiguous
-            and x.flags.aligned
-            and all_finite(x)
-        ):
+        if not function.is_row(x):
             x = validation.check_point(x, n_features=state.n_features, dtype=function.dtype, owner=type(self).__name__)
         if state.plan.copies_one:
             x = x.copy()
@@ -369,12 +388,9 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
 
     def _checked_target(self, state, y):
         """(state to learn in, y as its engine takes it); changes nothing."""
-        if state.labels is not None:
-            target = state.labels.encode_one(y)
-            if target is not None:
-                return state, target
-        elif type(y) is float and y - y == 0:
-            return state, y
+        target = state.target_of(y)
+        if target is not None:
+            return state, target
         state, y = state.with_targets(1, None if y is None else [y], None)
         return state, y[0]
 

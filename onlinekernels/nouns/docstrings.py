@@ -58,7 +58,7 @@ def _fill(thing, said):
     lines = (thing.__doc__ or "").split("\n")
     whole = []
     for line in lines:
-        place = _PLACE.fullmatch(line)
+        place = _PLACE.fullmatch(line) if "{" in line else None
         found = said(place[2]) if place else None
         whole += [line] if found is None else [place[1] + part if part else part for part in found]
     if whole != lines:

@@ -283,6 +283,16 @@ class RunningEncoder(RunningTransformer):
             names[place] = f"{known.name(j)} is missing"
         return np.array(names, dtype=object)
 
+    def columns_of(self, values):
+        """{column: (places of what was made of it, values there)} of an encoded row of means; of words the most frequent alone."""
+        known = self._attribute()
+        layout, values = known.layout, np.array(values, dtype=float)
+        for begin in layout.words.values():
+            slots = slice(begin, begin + known.slots)
+            values[slots] = np.arange(known.slots) == values[slots].argmax()
+        places = (np.flatnonzero(layout.owners == j) for j in range(len(known.kinds)))
+        return {known.name(j): (found, values[found]) for j, found in enumerate(places)}
+
     @property
     def kinds_(self):
         """{column: what it holds}; None for those of which nothing has come yet."""
@@ -452,11 +462,14 @@ class Layout:
         Where the slots, and the points on circles, of a column begin.
     missing : list of int
         Where it is told that a column was missing, if it is.
+    owners : array of int
+        The column that each place belongs to.
     width : int
     """
 
     def __init__(self, layouts, slots, cycles, indicators):
         numbers, places, self.words, self.cycles, self.missing, at = [], [], {}, {}, [], 0
+        owners = []
         for j, kind in enumerate(layouts):
             if kind != "word":
                 numbers.append(j)
@@ -471,6 +484,8 @@ class Layout:
             if indicators:
                 self.missing.append(at)
                 at += 1
+            owners += [j] * (at - len(owners))
+        self.owners = np.array(owners, dtype=np.intp)
         self.numbers, self.places, self.width = np.array(numbers, dtype=np.intp), np.array(places, dtype=np.intp), at
 
     of = staticmethod(functools.lru_cache(maxsize=64)(lambda *how: Layout(*how)))

@@ -5,11 +5,13 @@ With z = u Q diag(scales), the features u in axes Q, rows t and s of the past ha
     C_ts = exp(-r |t - s| / 2) [a exp(-|z_t - z_s|^2 / 2) + 1] + noise [t = s]
 
 and log p(Y) = log N(Y | 0, C), summed over outputs, says how likely the rows are under these scales, this amplitude a, noise
-and forgetting r.  It is a function of logarithms alone; its gradient for all scales takes one n x n by n x d product.
+and forgetting r.  It is a function of logarithms alone.
 """
 import math
 
 import numpy as np
+
+from onlinekernels._core.formulas import evidence as core
 
 __all__ = ["Evidence", "Settings", "gradient_axes"]
 
@@ -78,66 +80,30 @@ class Evidence:
     """
 
     def __init__(self, X, Y, times, weights=None):
-        self.X, self.Y = X, Y
-        self.lags = 0.5 * np.abs(times[:, None] - times[None, :])
+        self.X, self.Y = np.asarray(X), np.ascontiguousarray(Y, dtype=float)
+        self.times = np.ascontiguousarray(times, dtype=float)
         self.spread = np.ones(len(X)) if weights is None else 1.0 / weights
         self.settings = Settings(X.shape[1])
 
-    def _covariance(self, q):
-        """(scaled rows, kernel part, both parts without noise), and what q stands for."""
-        scales, amplitude, noise, forgetting = values = self.settings.values(q)
-        Z = self.X * scales
-        squares = np.einsum("ij,ij->i", Z, Z)
-        kernel = Z @ Z.T
-        kernel *= 2.0
-        kernel -= squares[:, None]
-        kernel -= squares[None, :]
-        np.minimum(kernel, 0.0, out=kernel)
-        kernel *= 0.5
-        fading = self.lags * -forgetting
-        kernel += fading
-        np.exp(kernel, out=kernel)
-        kernel *= amplitude
-        both = np.exp(fading, out=fading)
-        both += kernel
-        return Z, kernel, both, values
+    def _scaled(self, scales):
+        """Rows along the axes, turned."""
+        return np.ascontiguousarray((self.X * scales).T)
 
     def value(self, q):
         """Minus the log evidence alone."""
-        return self._judged(q, with_gradient=False)[0]
+        return self._judged(q, False)[0]
 
     def __call__(self, q):
         """(minus the log evidence, its gradient by q)."""
-        return self._judged(q)
+        value, slopes = self._judged(q, True)
+        if slopes is None:
+            return value, np.full(len(q), np.nan)
+        d = self.settings.n_axes
+        return value, np.insert(slopes, d, slopes[:d].sum()) * self.settings.slopes(q)
 
-    def _judged(self, q, with_gradient=True):
-        Z, kernel, both, (scales, amplitude, noise, forgetting) = self._covariance(q)
-        n, outputs = self.Y.shape
-        both.flat[:: n + 1] += noise * self.spread
-        try:
-            inverse, log = whitening(both)
-        except np.linalg.LinAlgError:
-            return math.inf, np.full(len(q), np.nan)
-        whitened = inverse @ self.Y
-        value = 0.5 * float(np.sum(whitened**2)) + outputs * log
-        value += 0.5 * n * outputs * math.log(2.0 * math.pi)
-        if not with_gradient:
-            return value, None
-        alpha = inverse.T @ whitened
-        W = inverse.T @ inverse
-        if outputs > 1:
-            W *= outputs
-        W -= alpha * alpha.T if outputs == 1 else alpha @ alpha.T  # twice the derivative by the covariance
-        d, gradient = self.settings.n_axes, np.empty(len(q))
-        gradient[d + 2] = 0.5 * noise * float(W.diagonal() @ self.spread)
-        both *= self.lags  # which are 0 where the noise is
-        gradient[d + 3] = -0.5 * forgetting * float(np.vdot(W, both))
-        W *= kernel
-        rows = W.sum(axis=1)
-        gradient[:d] = np.einsum("ij,ij->j", Z, W @ Z) - rows @ Z**2
-        gradient[d] = gradient[:d].sum()
-        gradient[d + 1] = 0.5 * float(rows.sum())
-        return value, gradient * self.settings.slopes(q)
+    def _judged(self, q, with_slopes):
+        scales, amplitude, noise, forgetting = self.settings.values(q)
+        return core.judged(self._scaled(scales), self.Y, self.times, self.spread, amplitude, noise, forgetting, with_slopes)
 
     def with_prior(self, q):
         """(minus the log evidence and the log prior, the gradient)."""
@@ -147,7 +113,9 @@ class Evidence:
 
     def outer_products(self, q):
         """Sum over rows and outputs of g g^T, g the gradient of the mean function by the features, shape (d, d)."""
-        Z, kernel, both, (scales, _, noise, _) = self._covariance(q)
+        scales, amplitude, noise, forgetting = self.settings.values(q)
+        Z = self.X * scales
+        kernel, both = core.covariances(self._scaled(scales), self.times, amplitude, forgetting)
         both.flat[:: len(Z) + 1] += noise * self.spread
         alpha = np.linalg.solve(both, self.Y)
         total = np.zeros((len(scales), len(scales)))
@@ -155,28 +123,6 @@ class Evidence:
             slopes = ((kernel * coefficients) @ Z - (kernel @ coefficients)[:, None] * Z) * scales
             total += slopes.T @ slopes
         return total
-
-
-def whitening(covariance, smallest=48):
-    """(R, log det): R lower triangular with R C R^T = 1, the inverse of the Cholesky factor, and half the logarithm of det C.
-
-    By halves: nearly all of it is matrix products. LinAlgError if C is not positive definite.
-
-    >>> whitening(np.array([[4.0, 2.0], [2.0, 17.0]]), smallest=1)
-    (array([[ 0.5  ,  0.   ],
-           [-0.125,  0.25 ]]), 2.0794415416798357)
-    """
-    n = len(covariance)
-    if n <= smallest:
-        factor = np.linalg.cholesky(covariance)
-        return np.tril(np.linalg.inv(factor)), float(np.log(factor.diagonal()).sum())
-    half, R = n // 2, np.zeros((n, n))
-    upper, log = whitening(covariance[:half, :half], smallest)
-    shared = covariance[half:, :half] @ upper.T
-    lower, rest = whitening(covariance[half:, half:] - shared @ shared.T, smallest)
-    R[:half, :half], R[half:, half:] = upper, lower
-    np.matmul(-lower, shared @ upper, out=R[half:, :half])
-    return R, log + rest
 
 
 def gradient_axes(outer):

@@ -8,7 +8,7 @@ __all__ = ["Features"]
 LEVELS = 33  # quantiles of a column
 FARTHEST = 10.0  # deviations at which a number stops to move
 LEAST = 1e-6  # by which a constant column must change, in units of its size, to count as changed
-CELLS = 2**20  # comparisons at a time
+FEW = 8  # rows that are compared with all knots at once; with more, each column is looked up
 
 
 @functools.cache
@@ -76,18 +76,18 @@ class Features:
     def __call__(self, X):
         """Rows of X as they are compared."""
         X = np.asarray(X, dtype=float)
-        out = np.empty(X.shape)
-        step = max(1, CELLS // self.knots.size)
         columns = np.arange(X.shape[1])
-        for begin in range(0, len(X), step):
-            part = X[begin : begin + step]
-            inside = np.clip(part, self.knots[:, 0], self._last)
+        inside = np.clip(X, self.knots[:, 0], self._last)
+        if len(X) <= FEW:
             places = (inside[:, :, None] >= self.knots[None, :, 1:]).sum(axis=2)
-            scores = self.scores[columns, places] + self._rises[columns, places] * (inside - self.knots[columns, places])
-            with np.errstate(over="ignore"):
-                linear = np.clip((part - self.mean) * self.slope, -0.5 * FARTHEST, 0.5 * FARTHEST)
-            out[begin : begin + step] = linear + scores
-        return out
+        else:
+            places = np.empty(X.shape, dtype=np.intp)
+            for j in columns:
+                places[:, j] = np.searchsorted(self.knots[j, 1:], inside[:, j], side="right")
+        scores = self.scores[columns, places] + self._rises[columns, places] * (inside - self.knots[columns, places])
+        with np.errstate(over="ignore"):
+            linear = np.clip((X - self.mean) * self.slope, -0.5 * FARTHEST, 0.5 * FARTHEST)
+        return linear + scores
 
     def state(self):
         """Arrays by name, from which `restored` makes the same."""

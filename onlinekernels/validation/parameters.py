@@ -57,6 +57,8 @@ check_memory = Real("a number in [0, 1]", lambda value: 0 <= value <= 1)
 
 def as_number(value):
     """A finite real number of any kind as a float; None for anything else, truth values included."""
+    if type(value) is float:  # most are, and abstract classes take their time
+        return value if math.isfinite(value) else None
     if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
         return None
     try:

@@ -5,6 +5,7 @@ from operator import itemgetter
 import numpy as np
 
 from onlinekernels._core.errors import row_error
+from onlinekernels.validation.errors import WrongFeatures, wrong_number
 from onlinekernels.validation.points import is_sparse
 
 __all__ = ["Table"]
@@ -92,16 +93,18 @@ class Table:
     @classmethod
     def _of_rows(cls, rows, names, name):
         """Columns of a list of dictionaries, or of rows in one order."""
-        if any(hasattr(row, "to_dict") for row in rows):  # rows of a data frame
+        kinds = set(map(type, rows))
+        if any(hasattr(kind, "to_dict") for kind in kinds):  # rows of a data frame
             rows = [row.to_dict() if hasattr(row, "to_dict") else row for row in rows]
+            kinds = set(map(type, rows))
         if isinstance(rows[0], np.void) and rows[0].dtype.names:
             return cls._of_array(np.stack(rows), name)
-        if not any(isinstance(row, Mapping) for row in rows):
-            return cls._of_sequences(rows, name)
+        if not any(issubclass(kind, Mapping) for kind in kinds):
+            return cls._of_sequences(rows, kinds, name)
         names = tuple(rows[0]) if names is None else names
         known = set(names)
         for i, row in enumerate(rows):
-            if not isinstance(row, Mapping):
+            if type(row) is not dict and not isinstance(row, Mapping):
                 what = f": expected a dictionary, like others. Got {type(row).__name__} instead."
                 raise row_error(TypeError, i, what, name)
             if not row.keys() <= known:
@@ -115,18 +118,21 @@ class Table:
         return cls(columns, len(rows), tuple(names), keyed=True)
 
     @classmethod
-    def _of_sequences(cls, rows, name):
-        if all(isinstance(row, np.ndarray) and row.dtype.kind in "fiub" for row in rows):
-            if len({row.shape for row in rows}) == 1:
-                return cls._of_array(np.stack(rows), name)
-        rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in rows]
-        for i, row in enumerate(rows):
-            if not isinstance(row, (list, tuple)):
-                what = f": expected a list, a tuple, an array or a dictionary. Got {type(row).__name__} instead."
-                raise row_error(TypeError, i, what, name)
-            if len(row) != len(rows[0]):
-                what = f"has {len(row)} entries; expected {len(rows[0])}, like the rows before it."
-                raise row_error(ValueError, i, what, name)
+    def _of_sequences(cls, rows, kinds, name):
+        """Columns of a list of rows of these types, none of them a dictionary."""
+        if any(issubclass(kind, np.ndarray) for kind in kinds):
+            if all(isinstance(row, np.ndarray) and row.dtype.kind in "fiub" for row in rows):
+                if len({row.shape for row in rows}) == 1:
+                    return cls._of_array(np.stack(rows), name)
+            rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in rows]
+        if not kinds <= {list, tuple} or len(set(map(len, rows))) > 1:
+            for i, row in enumerate(rows):
+                if not isinstance(row, (list, tuple)):
+                    what = f": expected a list, a tuple, an array or a dictionary. Got {type(row).__name__} instead."
+                    raise row_error(TypeError, i, what, name)
+                if len(row) != len(rows[0]):
+                    what = f"has {len(row)} entries; expected {len(rows[0])}, like the rows before it."
+                    raise row_error(ValueError, i, what, name)
         return cls([list(column) for column in zip(*rows, strict=True)], len(rows))
 
     @classmethod
@@ -156,15 +162,13 @@ class Table:
                             "instead.")
         if self.names is None or names is None or self.names == names:
             if len(self.columns) != count:
-                raise ValueError(
-                    f"{name} has {len(self.columns)} features, but {owner} is expecting {count} features as input."
-                )
+                raise wrong_number(name, len(self.columns), owner, count)
             return self
         places = {key: j for j, key in enumerate(self.names)}
         for wrong, right, what in ((names, places, "has no column"), (places, set(names), "has the new column")):
             odd = [key for key in wrong if key not in right]
             if odd:
-                raise ValueError(f"{name} {what} {odd[0]!r}; {owner} is expecting the columns {_listed(names)}.")
+                raise WrongFeatures(f"{name} {what} {odd[0]!r}; {owner} is expecting the columns {_listed(names)}.")
         order = [places[key] for key in names]
         categories = {j for j, place in enumerate(order) if place in self.categories}
         return Table([self.columns[place] for place in order], self.length, names, categories, self.keyed)

@@ -22,9 +22,9 @@ from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.bank.lanes cimport (Lanes, LanesRule, ok_lanes_entering, ok_lanes_entering_f, ok_lanes_gaussian,
-                                        ok_lanes_gaussian_f, ok_lanes_linear, ok_lanes_linear_f, ok_lanes_move,
-                                        ok_lanes_scores, ok_lanes_scores_f, ok_lanes_smallest, ok_lanes_smallest_f,
-                                        ok_lanes_turn, ok_lanes_turn_f)
+                                        ok_lanes_gaussian_f, ok_lanes_least, ok_lanes_least_f, ok_lanes_linear, ok_lanes_linear_f,
+                                        ok_lanes_move, ok_lanes_scores, ok_lanes_scores_f, ok_lanes_turn, ok_lanes_turn_f,
+                                        ok_lanes_victims, ok_lanes_victims_f)
 from onlinekernels._core.formulas.losses cimport Loss
 from onlinekernels._core.formulas.moves cimport FIXED, Step, gradient_shrink, implicit_shrink, step_size
 from onlinekernels._core.formulas.vecmath cimport OK_LANES
@@ -264,18 +264,22 @@ cdef void append(Store* store, real* points, real* coef, Py_ssize_t block, Py_ss
     cdef Py_ssize_t i, lane, slot, j, n, d = store.d
     cdef unsigned char* born = store.born + block * store.slots * OK_LANES
     cdef const unsigned char* count = store.count + block * OK_LANES
+    cdef bint drops = not store.recent and slots == store.slots     # some models have no room
     for lane in range(OK_LANES):
         least[lane] = 0
         victims[lane] = 0
-    if not store.recent and slots == store.slots:
-        if real is float:
-            ok_lanes_smallest_f(coef, born, slots, victims, least)
-        else:
-            ok_lanes_smallest(coef, born, slots, victims, least)
     if real is float:
+        if drops:
+            ok_lanes_least_f(coef, slots, least)
         n = ok_lanes_entering_f(lanes, count, store.slots, least, entering)
+        if drops and n > 0:
+            ok_lanes_victims_f(coef, born, slots, least, victims)
     else:
+        if drops:
+            ok_lanes_least(coef, slots, least)
         n = ok_lanes_entering(lanes, count, store.slots, least, entering)
+        if drops and n > 0:
+            ok_lanes_victims(coef, born, slots, least, victims)
     for i in range(n):
         lane = entering[i]
         slot = vacate(store, born, block * OK_LANES + lane, lane, victims[lane])
@@ -428,7 +432,7 @@ cdef class Shares:
         cdef Py_ssize_t i
         for i in range(1, self.n):
             PyThread_acquire_lock(self.of[i].done, WAIT_LOCK)
-            if PyThread_start_new_thread(work, &self.of[i]) == -1:
+            if PyThread_start_new_thread(work, &self.of[i]) == <unsigned long> -1:
                 with nogil:
                     work(&self.of[i])
         with nogil:
@@ -588,8 +592,8 @@ cdef class Models:
         cdef Shares shares = None
         examples.X = array_data(X)
         examples.n = X.shape[0]
-        examples.y = NULL if y is None or not len(y) else &y[0]
-        examples.active = NULL if active is None or not len(active) else &active[0]
+        examples.y = <const double*> NULL if y is None or not len(y) else &y[0]
+        examples.active = <const unsigned char*> NULL if active is None or not len(active) else &active[0]
         examples.failed = NULL if failed is None else &failed[0]
         examples.learning = learning
         examples.blocks = NULL

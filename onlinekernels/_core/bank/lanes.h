@@ -13,7 +13,7 @@
  * coefficient 0.  Gaussian distances come from differences: they need no origin.
  *
  * While one block is at work, memory has time to bring the next, which is `ahead` coefficients ahead. */
-#define OK_DEFINE_LANES(TYPE, SUFFIX, EXP)                                                         \
+#define OK_DEFINE_LANES(TYPE, SUFFIX, EXP, SIZE)                                                   \
     OK_INLINE void ok_lanes_fetch##SUFFIX(const TYPE *row)                                         \
     {                                                                                              \
         OK_PREFETCH(row);                                                                          \
@@ -82,33 +82,45 @@
             for (j = 0; j < d; j++)                                                                \
                 for (l = 0; l < OK_LANES; l++) x[j * OK_LANES + l] = X[l * d + j];                 \
     }                                                                                              \
-    /* victim[l]: the slot with the smallest coefficient, whose size is least[l]; of equal ones the oldest. */ \
-    OK_STATIC OK_CLONES void ok_lanes_smallest##SUFFIX(                                            \
-        const TYPE *OK_RESTRICT coef, const unsigned char *OK_RESTRICT born, ptrdiff_t slots,      \
-        int32_t *OK_RESTRICT victim, TYPE *OK_RESTRICT least)                                      \
+    /* least[l]: the size of the smallest coefficient.  Two minima at a time, which need not wait for each other. */ \
+    OK_STATIC OK_CLONES void ok_lanes_least##SUFFIX(const TYPE *OK_RESTRICT coef, ptrdiff_t slots, \
+                                                    TYPE *OK_RESTRICT least)                       \
     {                                                                                              \
-        int32_t oldest[OK_LANES];                                                                  \
+        TYPE other[OK_LANES];                                                                      \
         ptrdiff_t slot, l;                                                                         \
-        for (l = 0; l < OK_LANES; l++) {                                                           \
-            least[l] = coef[l] < 0 ? -coef[l] : coef[l];                                           \
-            oldest[l] = born[l];                                                                   \
-            victim[l] = 0;                                                                         \
-        }                                                                                          \
-        for (slot = 1; slot < slots; slot++) {                                                     \
-            int32_t day[OK_LANES]; /* of the width of the rest */                                  \
-            for (l = 0; l < OK_LANES; l++) day[l] = born[slot * OK_LANES + l];                     \
+        for (l = 0; l < OK_LANES; l++) least[l] = other[l] = SIZE(coef[l]);                        \
+        for (slot = 1; slot + 2 <= slots; slot += 2)                                               \
             for (l = 0; l < OK_LANES; l++) {                                                       \
-                TYPE c = coef[slot * OK_LANES + l], size = c < 0 ? -c : c;                         \
-                int goes = (size < least[l]) | ((size == least[l]) & (day[l] < oldest[l]));        \
-                least[l] = goes ? size : least[l];                                                 \
-                oldest[l] = goes ? day[l] : oldest[l];                                             \
-                victim[l] = goes ? (int32_t)slot : victim[l];                                      \
+                TYPE one = SIZE(coef[slot * OK_LANES + l]), two = SIZE(coef[(slot + 1) * OK_LANES + l]); \
+                least[l] = one < least[l] ? one : least[l];                                        \
+                other[l] = two < other[l] ? two : other[l];                                        \
             }                                                                                      \
-        }                                                                                          \
+        for (; slot < slots; slot++)                                                               \
+            for (l = 0; l < OK_LANES; l++) {                                                       \
+                TYPE one = SIZE(coef[slot * OK_LANES + l]);                                        \
+                least[l] = one < least[l] ? one : least[l];                                        \
+            }                                                                                      \
+        for (l = 0; l < OK_LANES; l++) least[l] = other[l] < least[l] ? other[l] : least[l];       \
+    }                                                                                              \
+    /* victim[l]: the slot whose coefficient has that size, of equal ones the oldest. */           \
+    OK_STATIC OK_CLONES void ok_lanes_victims##SUFFIX(                                             \
+        const TYPE *OK_RESTRICT coef, const unsigned char *OK_RESTRICT born, ptrdiff_t slots,      \
+        const TYPE *OK_RESTRICT least, int32_t *OK_RESTRICT victim)                                \
+    {                                                                                              \
+        int32_t first[OK_LANES];                                                                   \
+        ptrdiff_t slot, l;                                                                         \
+        for (l = 0; l < OK_LANES; l++) first[l] = INT32_MAX;                                       \
+        for (slot = 0; slot < slots; slot++)                                                       \
+            for (l = 0; l < OK_LANES; l++) {                                                       \
+                int32_t age = ((int32_t)born[slot * OK_LANES + l] << 8) + (int32_t)slot;           \
+                age = SIZE(coef[slot * OK_LANES + l]) == least[l] ? age : INT32_MAX;               \
+                first[l] = age < first[l] ? age : first[l];                                        \
+            }                                                                                      \
+        for (l = 0; l < OK_LANES; l++) victim[l] = first[l] & 255;                                 \
     }
 
-OK_DEFINE_LANES(double, , ok_exp)
-OK_DEFINE_LANES(float, _f, ok_exp_f)
+OK_DEFINE_LANES(double, , ok_exp, fabs)
+OK_DEFINE_LANES(float, _f, ok_exp_f, fabsf)
 
 /* ---- Moves -------------------------------------------------------------------------------------- */
 
@@ -234,16 +246,16 @@ OK_INLINE void ok_lanes_move_by(int code, int implicit, int has_offset, const ok
     }
 }
 
-#define OK_LANES_CASE(CODE)                                                                                     \
-    case CODE:                                                                                                  \
-        if (rule->implicit && rule->has_offset)                                                                 \
-            ok_lanes_move_by(CODE, 1, 1, rule, lanes, t, frame, offset, scalar, gap, gap_weight);               \
-        else if (rule->implicit)                                                                                \
-            ok_lanes_move_by(CODE, 1, 0, rule, lanes, t, frame, offset, scalar, gap, gap_weight);               \
-        else if (rule->has_offset)                                                                              \
-            ok_lanes_move_by(CODE, 0, 1, rule, lanes, t, frame, offset, scalar, gap, gap_weight);               \
-        else                                                                                                    \
-            ok_lanes_move_by(CODE, 0, 0, rule, lanes, t, frame, offset, scalar, gap, gap_weight);               \
+#define OK_LANES_CASE(CODE)                                                                        \
+    case CODE:                                                                                     \
+        if (rule->implicit && rule->has_offset)                                                    \
+            ok_lanes_move_by(CODE, 1, 1, rule, lanes, t, frame, offset, scalar, gap, gap_weight);  \
+        else if (rule->implicit)                                                                   \
+            ok_lanes_move_by(CODE, 1, 0, rule, lanes, t, frame, offset, scalar, gap, gap_weight);  \
+        else if (rule->has_offset)                                                                 \
+            ok_lanes_move_by(CODE, 0, 1, rule, lanes, t, frame, offset, scalar, gap, gap_weight);  \
+        else                                                                                       \
+            ok_lanes_move_by(CODE, 0, 0, rule, lanes, t, frame, offset, scalar, gap, gap_weight);  \
         break
 
 /* A loop of its own for each loss and rule. */

@@ -3,7 +3,7 @@ import numpy as np
 from libc.string cimport memcpy, memmove
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import aligned_empty, check_array
-from onlinekernels._core.formulas.triangles cimport (ok_invert_lower, ok_remove_row, ok_solve_block, ok_solve_rows,
+from onlinekernels._core.formulas.triangles cimport (ok_decompose, ok_invert_lower, ok_remove_row, ok_solve_block, ok_solve_rows,
                                                      ok_solve_transposed)
 
 
@@ -126,6 +126,13 @@ cdef class Factor:
         self.n = 0
         self.array[:len(lower), :len(lower)] = lower
         self.n = len(lower)
+
+    def decompose(self, gram):
+        """Be the factor of a matrix, for which there is room; LinAlgError unless it is positive definite."""
+        lower = np.array(gram, dtype=np.float64, order="C")
+        if not ok_decompose(<double*> array_data(lower), len(lower), len(lower)):
+            raise np.linalg.LinAlgError("the matrix is not positive definite")
+        self.load(np.tril(lower))
 
     def _check(self):
         assert self.n <= self.room

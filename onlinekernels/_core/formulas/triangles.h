@@ -6,7 +6,9 @@
 #ifndef ONLINEKERNELS_TRIANGLES_H
 #define ONLINEKERNELS_TRIANGLES_H
 
-#include "vecmath.h"
+#include "tiles.h"
+
+enum { OK_PANEL = 256 }; /* columns of L that are turned at a time */
 
 /* Sum of all lanes, in a tree, so that no addition waits for all others. */
 OK_INLINE double ok_sum_of_lanes(double *lane)
@@ -83,57 +85,104 @@ OK_INLINE void ok_solve_one(const double *L, ptrdiff_t stride, ptrdiff_t n, doub
     for (; i < n; i++) x[i] = (x[i] - ok_one_dot(L + i * stride, x, i)) / L[i * stride + i];
 }
 
-/* L x = b in place, for four vectors. */
-OK_INLINE void ok_solve_four(const double *L, ptrdiff_t stride, ptrdiff_t n, double *x, double *y, double *z, double *u)
+/* Rows of L from `i` on, at most OK_LANES of them, take what is known of the m rows of X: X_i -= X L_i^T. */
+OK_INLINE void ok_subtract_known(const double *L, ptrdiff_t stride, ptrdiff_t i, ptrdiff_t width, double *X, ptrdiff_t x_stride,
+                                 ptrdiff_t m)
 {
-    ptrdiff_t i;
-    double sums[4];
-    for (i = 0; i < n; i++) {
-        const double *row = L + i * stride;
-        const double scale = 1.0 / row[i];
-        ok_four_dots(x, y, z, u, row, i, sums);
-        x[i] = (x[i] - sums[0]) * scale;
-        y[i] = (y[i] - sums[1]) * scale;
-        z[i] = (z[i] - sums[2]) * scale;
-        u[i] = (u[i] - sums[3]) * scale;
+    double turned[OK_PANEL * OK_LANES];
+    ptrdiff_t first, r, s, l;
+    if (width < OK_LANES) memset(turned, 0, sizeof turned);
+    for (first = 0; first < i; first += OK_PANEL) {
+        const ptrdiff_t count = i - first < OK_PANEL ? i - first : OK_PANEL;
+        for (l = 0; l < width; l++)
+            for (s = 0; s < count; s++) turned[s * OK_LANES + l] = L[(i + l) * stride + first + s];
+        for (r = 0; r + 4 <= m; r += 4)
+            ok_subtract_tile(X + r * x_stride + i, x_stride, 4, 0, width, X + r * x_stride + first, x_stride, 1, count, turned, OK_LANES);
+        for (; r < m; r++)
+            ok_subtract_tile(X + r * x_stride + i, x_stride, 1, 0, width, X + r * x_stride + first, x_stride, 1, count, turned, OK_LANES);
     }
 }
 
-/* L x = b in place, for each of the m rows of X. */
-OK_STATIC OK_CLONES void ok_solve_rows(const double *L, ptrdiff_t stride, ptrdiff_t n, double *X,
-                                       ptrdiff_t x_stride, ptrdiff_t m)
+/* L x = b in place, for OK_LANES vectors side by side. */
+OK_INLINE void ok_solve_lanes(const double *L, ptrdiff_t stride, ptrdiff_t n, double *x)
 {
-    ptrdiff_t r = 0;
-    for (; r + 4 <= m; r += 4) {
-        double *x = X + r * x_stride;
-        ok_solve_four(L, stride, n, x, x + x_stride, x + 2 * x_stride, x + 3 * x_stride);
+    ptrdiff_t q, s, p;
+    for (q = 0; q < n; q++) {
+        const double scale = 1.0 / L[q * (stride + 1)];
+        double sum[OK_LANES] = {0};
+        for (s = 0; s < q; s++)
+            for (p = 0; p < OK_LANES; p++) sum[p] += L[q * stride + s] * x[s * OK_LANES + p];
+        for (p = 0; p < OK_LANES; p++) x[q * OK_LANES + p] = (x[q * OK_LANES + p] - sum[p]) * scale;
     }
-    for (; r < m; r++) ok_solve_one(L, stride, n, X + r * x_stride);
 }
 
-/* row -= c times another one, four of them at a time */
-OK_INLINE void ok_subtract_rows(double *OK_RESTRICT row, const double *B, ptrdiff_t stride, const double *c,
-                                ptrdiff_t count, ptrdiff_t m)
+/* Columns from i on, at most OK_LANES, of the m rows of X, from which all that is known has been subtracted. */
+OK_INLINE void ok_solve_corner(const double *L, ptrdiff_t stride, ptrdiff_t i, ptrdiff_t width, double *X, ptrdiff_t x_stride, ptrdiff_t m)
 {
-    ptrdiff_t s = 0, j;
-    for (; s + 4 <= count; s += 4) {
-        const double *b0 = B + s * stride, *b1 = b0 + stride, *b2 = b1 + stride, *b3 = b2 + stride;
-        double c0 = c[s], c1 = c[s + 1], c2 = c[s + 2], c3 = c[s + 3];
-        for (j = 0; j < m; j++) row[j] -= c0 * b0[j] + c1 * b1[j] + c2 * b2[j] + c3 * b3[j];
+    double x[OK_LANES * OK_LANES] = {0};
+    ptrdiff_t r, p, q;
+    for (r = 0; r < m; r += OK_LANES) {
+        const ptrdiff_t rows = m - r < OK_LANES ? m - r : OK_LANES;
+        for (p = 0; p < rows; p++)
+            for (q = 0; q < width; q++) x[q * OK_LANES + p] = X[(r + p) * x_stride + i + q];
+        ok_solve_lanes(L + i * (stride + 1), stride, width, x);
+        for (p = 0; p < rows; p++)
+            for (q = 0; q < width; q++) X[(r + p) * x_stride + i + q] = x[q * OK_LANES + p];
     }
-    for (; s < count; s++)
-        for (j = 0; j < m; j++) row[j] -= c[s] * B[s * stride + j];
+}
+
+/* L x = b in place, for each of the m rows of X: OK_LANES rows of L at a time, first what is known of x, then the corner. */
+OK_STATIC OK_CLONES void ok_solve_rows(const double *L, ptrdiff_t stride, ptrdiff_t n, double *X, ptrdiff_t x_stride, ptrdiff_t m)
+{
+    ptrdiff_t i, r;
+    if (m < 4) {
+        for (r = 0; r < m; r++) ok_solve_one(L, stride, n, X + r * x_stride);
+        return;
+    }
+    for (i = 0; i < n; i += OK_LANES) {
+        const ptrdiff_t width = n - i < OK_LANES ? n - i : OK_LANES;
+        ok_subtract_known(L, stride, i, width, X, x_stride, m);
+        ok_solve_corner(L, stride, i, width, X, x_stride, m);
+    }
+}
+
+/* A symmetric matrix, of which the lower triangle is read, becomes its Cholesky factor there; 0 unless it is positive definite. */
+OK_STATIC OK_CLONES int ok_decompose(double *A, ptrdiff_t stride, ptrdiff_t n)
+{
+    ptrdiff_t i, r, s, j;
+    for (i = 0; i < n; i += OK_LANES) {
+        const ptrdiff_t width = n - i < OK_LANES ? n - i : OK_LANES;
+        double *corner = A + i * (stride + 1);
+        ok_subtract_known(A, stride, i, width, A + i * stride, stride, n - i);
+        for (r = 0; r < width; r++) {
+            double *row = corner + r * stride;
+            for (s = 0; s < r; s++) {
+                double rest = row[s];
+                for (j = 0; j < s; j++) rest -= row[j] * corner[s * stride + j];
+                row[s] = rest / corner[s * (stride + 1)];
+            }
+            for (j = 0; j < r; j++) row[r] -= row[j] * row[j];
+            if (!(row[r] > 0.0)) return 0;
+            row[r] = sqrt(row[r]);
+        }
+        ok_solve_corner(A, stride, i, width, A + (i + width) * stride, stride, n - i - width);
+    }
+    return 1;
 }
 
 /* L X = B in place, for a matrix B of n rows of length m. */
-OK_STATIC OK_CLONES void ok_solve_block(const double *L, ptrdiff_t stride, ptrdiff_t n, double *B,
-                                        ptrdiff_t b_stride, ptrdiff_t m)
+OK_STATIC OK_CLONES void ok_solve_block(const double *L, ptrdiff_t stride, ptrdiff_t n, double *B, ptrdiff_t b_stride, ptrdiff_t m)
 {
-    ptrdiff_t i, j;
-    for (i = 0; i < n; i++) {
-        double *row = B + i * b_stride, scale = 1.0 / L[i * stride + i];
-        ok_subtract_rows(row, B, b_stride, L + i * stride, i, m);
-        for (j = 0; j < m; j++) row[j] *= scale;
+    ptrdiff_t i, r, j;
+    for (i = 0; i < n; i += 4) {
+        const ptrdiff_t rows = n - i < 4 ? n - i : 4;
+        ok_subtract_product(B + i * b_stride, b_stride, rows, m, L + i * stride, stride, 1, i, B, b_stride);
+        for (r = i; r < i + rows; r++) {
+            double *row = B + r * b_stride;
+            const double scale = 1.0 / L[r * (stride + 1)];
+            ok_subtract_rows(row, B + i * b_stride, b_stride, L + r * stride + i, 1, r - i, m);
+            for (j = 0; j < m; j++) row[j] *= scale;
+        }
     }
 }
 
@@ -148,7 +197,7 @@ OK_INLINE void ok_solve_transposed_one(const double *L, ptrdiff_t stride, ptrdif
             corner[r] /= a[r * stride + n - 4 + r];
             for (j = 0; j < r; j++) corner[j] -= a[r * stride + n - 4 + j] * corner[r];
         }
-        ok_subtract_rows(x, a, stride, corner, 4, n - 4);
+        ok_subtract_rows(x, a, stride, corner, 1, 4, n - 4);
     }
     for (; n > 0; n--) {
         x[n - 1] /= L[(n - 1) * stride + n - 1];
@@ -180,19 +229,32 @@ OK_STATIC OK_CLONES void ok_solve_transposed(const double *L, ptrdiff_t stride, 
 /* Z = L^-1, of which the part above the diagonal is 0. */
 OK_STATIC OK_CLONES void ok_invert_lower(const double *L, ptrdiff_t stride, ptrdiff_t n, double *Z, ptrdiff_t z_stride)
 {
-    ptrdiff_t i, j, s;
-    for (i = 0; i < n; i++) {
-        double *row = Z + i * z_stride;
-        const double scale = 1.0 / L[i * stride + i];
-        for (j = 0; j < n; j++) row[j] = 0.0;
-        /* Rows of Z are as long as their number, so blocks of them have the length of their last. */
-        for (s = 0; s < i; s += 32) {
-            ptrdiff_t count = i - s < 32 ? i - s : 32;
-            ok_subtract_rows(row, Z + s * z_stride, z_stride, L + i * stride + s, count, s + count);
+    ptrdiff_t i, r, j;
+    for (i = 0; i < n; i += 4) {
+        const ptrdiff_t rows = n - i < 4 ? n - i : 4;
+        for (r = i; r < i + rows; r++)
+            for (j = 0; j < n; j++) Z[r * z_stride + j] = 0.0;
+        /* Rows of Z are as long as their number, so columns from j on have nothing before row j. */
+        for (j = 0; j < i; j += 2 * OK_LANES)
+            ok_subtract_product(Z + i * z_stride + j, z_stride, rows, i - j < 2 * OK_LANES ? i - j : 2 * OK_LANES, L + i * stride + j,
+                                stride, 1, i - j, Z + j * z_stride + j, z_stride);
+        for (r = i; r < i + rows; r++) {
+            double *row = Z + r * z_stride;
+            const double scale = 1.0 / L[r * (stride + 1)];
+            ok_subtract_rows(row, Z + i * z_stride, z_stride, L + r * stride + i, 1, r - i, r);
+            for (j = 0; j < r; j++) row[j] *= scale;
+            row[r] = scale;
         }
-        for (j = 0; j < i; j++) row[j] *= scale;
-        row[i] = scale;
     }
+}
+
+/* The squares of the columns of L^-1 = Z: the diagonal of (L L^T)^-1. */
+OK_STATIC OK_CLONES void ok_column_squares(const double *Z, ptrdiff_t n, double *OK_RESTRICT out)
+{
+    ptrdiff_t i, j;
+    for (j = 0; j < n; j++) out[j] = 0.0;
+    for (i = 0; i < n; i++)
+        for (j = 0; j <= i; j++) out[j] += Z[i * n + j] * Z[i * n + j];
 }
 
 /* A row of L and its column of L L^T go: rows below move up by one, and rotations bring their entries from column p on,
@@ -230,6 +292,54 @@ OK_STATIC OK_CLONES void ok_remove_row(double *L, ptrdiff_t stride, ptrdiff_t n,
             to[k] = length;
         }
     }
+}
+
+/* The next row of a pivoted factor: V_k = (R_b - sum_(r<k) V_rb V_r) / root, where row b of R is given. */
+OK_STATIC OK_CLONES void ok_eliminate(const double *OK_RESTRICT R, ptrdiff_t b, double root, double *V, ptrdiff_t stride, ptrdiff_t k,
+                                      ptrdiff_t n)
+{
+    double *row = V + k * stride;
+    ptrdiff_t j;
+    for (j = 0; j < n; j++) row[j] = R[j];
+    ok_subtract_rows(row, V, stride, V + b, stride, k, n);
+    for (j = 0; j < n; j++) row[j] /= root;
+}
+
+/* Points of a kernel matrix K leave, k of them so far; Z = L^-1, Q = K^-1 = Z^T Z of all n.  Now b leaves: row k of V, the next of a
+ * pivoted factor of Q, and what is left of the diagonal of Q (not less than `least`) and of the rows of alpha. */
+OK_STATIC OK_CLONES void ok_leave(const double *Z, ptrdiff_t n, ptrdiff_t b, double *V, ptrdiff_t k, double *OK_RESTRICT diagonal,
+                                  const double *OK_RESTRICT least, double *alpha, ptrdiff_t labels)
+{
+    double *OK_RESTRICT row = V + k * n;
+    const double root = sqrt(diagonal[b]);
+    ptrdiff_t s, j, y;
+    for (j = 0; j < n; j++) row[j] = 0.0;
+    for (s = b; s < n; s += OK_LANES) { /* rows of Z are as long as their number */
+        const ptrdiff_t count = n - s < OK_LANES ? n - s : OK_LANES;
+        ok_subtract_rows(row, Z + s * n, n, Z + s * n + b, n, count, s + count);
+    }
+    for (j = 0; j < n; j++) row[j] = -row[j];
+    ok_subtract_rows(row, V, n, V + b, n, k, n);
+    for (j = 0; j < n; j++) {
+        const double v = row[j] /= root, left = diagonal[j] - v * v;
+        diagonal[j] = left < least[j] ? least[j] : left;
+    }
+    for (y = 0; y < labels; y++) {
+        double *OK_RESTRICT a = alpha + y * n;
+        const double c = a[b] / root;
+        for (j = 0; j < n; j++) a[j] -= c * row[j];
+    }
+}
+
+/* loss_i = sum_y alpha_yi^2 / diagonal_i */
+OK_STATIC OK_CLONES void ok_losses(const double *alpha, ptrdiff_t labels, ptrdiff_t n, const double *OK_RESTRICT diagonal,
+                                   double *OK_RESTRICT loss)
+{
+    ptrdiff_t y, i;
+    for (i = 0; i < n; i++) loss[i] = 0.0;
+    for (y = 0; y < labels; y++)
+        for (i = 0; i < n; i++) loss[i] += alpha[y * n + i] * alpha[y * n + i];
+    for (i = 0; i < n; i++) loss[i] /= diagonal[i];
 }
 
 /* W <- c S + d I - W, for symmetric matrices of n rows. */

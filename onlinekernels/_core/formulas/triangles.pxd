@@ -12,3 +12,9 @@ cdef extern from "triangles.h" nogil:
     void ok_invert_lower(const double* L, Py_ssize_t stride, Py_ssize_t n, double* Z, Py_ssize_t z_stride) noexcept
     void ok_shrink_and_subtract(const double* S, Py_ssize_t stride, Py_ssize_t n, double c, double d, double* W,
                                 Py_ssize_t w_stride) noexcept
+    void ok_column_squares(const double* Z, Py_ssize_t n, double* out) noexcept
+    void ok_eliminate(const double* R, Py_ssize_t b, double root, double* V, Py_ssize_t stride, Py_ssize_t k, Py_ssize_t n) noexcept
+    void ok_leave(const double* Z, Py_ssize_t n, Py_ssize_t b, double* V, Py_ssize_t k, double* diagonal, const double* least,
+                  double* alpha, Py_ssize_t labels) noexcept
+    void ok_losses(const double* alpha, Py_ssize_t labels, Py_ssize_t n, const double* diagonal, double* loss) noexcept
+    int ok_decompose(double* A, Py_ssize_t stride, Py_ssize_t n) noexcept

@@ -122,8 +122,8 @@ OK_INLINE float ok_exp_f(float x)
     return x > 88.7228317f ? HUGE_VALF : q;
 }
 
-OK_STATIC OK_CLONES void ok_exp_array(const double *OK_RESTRICT x, double *OK_RESTRICT out,
-                                      ptrdiff_t n)
+/* out may be x. */
+OK_STATIC OK_CLONES void ok_exp_array(const double *x, double *out, ptrdiff_t n)
 {
     ptrdiff_t i;
     for (i = 0; i < n; i++) out[i] = ok_exp(x[i]);

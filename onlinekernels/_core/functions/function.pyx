@@ -4,12 +4,16 @@ f(x, y) = sum_i k(x_i, x) (A_i @ kappa)[y], and with it go other channels: the g
 hypotheses.  All are kept in the coordinates of one frame, so a transform of all coefficients costs O(1).
 """
 import numpy as np
+from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport NAN, fabs
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY
 from onlinekernels._core.run.example cimport Example, Outcome, Term
 from onlinekernels._core.formulas.frame cimport (Frame, MAX_CHANNELS, frame_advance, frame_is_bad, frame_reset, frame_row, frame_store)
+from onlinekernels._core.formulas.vecmath cimport ok_all_finite, ok_all_finite_f
+
+cdef object ndarray = np.ndarray
 
 # Stored coordinates beyond this are folded, so that sums of them stay finite.
 cdef double LARGE = 1e150
@@ -86,6 +90,22 @@ cdef class Function:
     cdef int make_ready(self, Scratch w) except -1:
         """Room in the scratch for what this function needs of one row. O(1), unless outputs have come."""
         return w.make_room(self.width, self.outputs.n_nodes)
+
+    def is_row(self, x):
+        """Whether x is one example just as the loop reads it: a row of an array, finite numbers in the right precision."""
+        cdef Py_buffer view
+        cdef bint fits
+        if self.takes_objects or type(x) is not ndarray or x.dtype != self.dtype:
+            return False
+        PyObject_GetBuffer(x, &view, PyBUF_STRIDES)
+        fits = (view.ndim == 1 and view.shape[0] == self.n_features and view.strides[0] == view.itemsize
+                and <size_t> view.buf % <size_t> view.itemsize == 0)
+        if fits and view.itemsize == sizeof(float):
+            fits = ok_all_finite_f(<const float*> view.buf, view.shape[0])
+        elif fits:
+            fits = ok_all_finite(<const double*> view.buf, view.shape[0])
+        PyBuffer_Release(&view)
+        return fits
 
     cdef int attach(self, Scratch w, examples) except -1:
         """What a call is about: an array whose rows the loop reads in place."""

@@ -30,4 +30,9 @@ cdef class PointsPosterior(Posterior):
     cdef void read_rows(self, PosteriorScratch w, Py_ssize_t m) noexcept nogil
     cdef Py_ssize_t find_newcomers(self, PosteriorScratch w, double* V, Py_ssize_t* joining, double* rounding) except -1
     cdef int choose(self, PosteriorScratch w, mean, const long long* births, double rounding, unsigned char* gone) except -1
-    cdef keep(self, mean, covariance, kept, Py_ssize_t first)
+    cdef void prepare_rows(self, const double* V, const Py_ssize_t* joining, Py_ssize_t count) noexcept
+    cdef void list_slots(self, Py_ssize_t* slots, const Py_ssize_t* joining, Py_ssize_t count) noexcept
+    cdef Py_ssize_t forget_newcomers(self, PosteriorScratch w, double* V, Py_ssize_t* joining, Py_ssize_t count,
+                                     const unsigned char* gone) except -1
+    cdef const double* bring_back(self, PosteriorScratch w, double* U, double* S, Py_ssize_t size, const Py_ssize_t* kept, Py_ssize_t n,
+                                  Py_ssize_t first) except NULL

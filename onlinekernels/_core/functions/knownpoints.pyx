@@ -13,11 +13,14 @@ from onlinekernels._core.functions.coefficients import UNBOUNDED
 from onlinekernels._core.points.dictionary cimport Dictionary, Tenant
 from onlinekernels._core.points.kernelrows cimport KernelRows
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.functions.posterior cimport (CHECKPOINT, INVERSE, JOINING, PRODUCTS, TOTALS, Posterior, PosteriorScratch,
-                                                       room_for)
+from onlinekernels._core.functions.posterior cimport (CHECKPOINT, INVERSE, JOINING, LEAVING, PRODUCTS, TOTALS, Posterior,
+                                                       PosteriorScratch, room_for)
 from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.formulas.factor import check_lower
-from onlinekernels._core.formulas.triangles cimport ok_invert_lower, ok_times_rows
+from onlinekernels._core.formulas.reflections cimport (OK_REFLECTED, ok_find_reflections, ok_reflect, ok_reflections,
+                                                       ok_reflections_size)
+from onlinekernels._core.formulas.triangles cimport (ok_column_squares, ok_eliminate, ok_invert_lower, ok_leave, ok_losses,
+                                                     ok_times_rows)
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot
 from onlinekernels._core.functions.function cimport Scratch
 
@@ -176,44 +179,62 @@ cdef class PointsPosterior(Posterior):
 
     cdef int conclude(self, PosteriorScratch w) except -1:
         """Take in the pending rows; let join who is new, and go who is least missed."""
-        cdef Py_ssize_t i, r, first = 0, n = self.n, count, size, room
+        cdef Py_ssize_t first = 0, n = self.n, count, size, stayers
         cdef Py_ssize_t joining[CHECKPOINT]
         cdef double rounding = DETERMINED
         cdef double* V = <double*> w.buffer(JOINING, CHECKPOINT * CHECKPOINT * sizeof(double))
-        cdef const Py_ssize_t* stay = NULL
-        cdef const double* corner_data = NULL
+        cdef const double* corner = NULL
         count = self.find_newcomers(w, V, joining, &rounding)
-        size = n + count
-        self.make_room(size)
-        room = self.capacity
-        slots = np.empty(size, dtype=np.intp)
+        self.make_room(n + count)
+        self.begin_to_take_in(w, count)
+        self.prepare_rows(V, joining, count)
+        mean = self.future_mean(w, V, count)
+        slots, gone = np.empty(n + count, dtype=np.intp), np.zeros(n + count, dtype=np.uint8)
         cdef Py_ssize_t* slot = <Py_ssize_t*> array_data(slots)
-        memcpy(slot, self.inducing.order, n * sizeof(Py_ssize_t))
-        for i in range(count):                  # rows of L that are not in use yet
-            slot[n + i] = self.inducing.pending[joining[i]]
-            memcpy(self.factor.row(n + i), self.a + joining[i] * room, n * sizeof(double))
-            for r in range(count):
-                self.factor.row(n + i)[n + r] = V[r * CHECKPOINT + joining[i]] if r <= i else 0.0
-        mean, covariance = self.take_in(w, V, count)
-        gone = np.zeros(size, dtype=np.uint8)
+        cdef unsigned char* leaves = <unsigned char*> array_data(gone)
+        self.list_slots(slot, joining, count)
         births = self.dictionary.birthdays.array[0, slots]
         if count == 0 or self.tolerance * BETTER >= rounding:
             rounding = 0.0                      # nobody is determined who was not before
-        if self.choose(w, mean, <const long long*> array_data(births), rounding, <unsigned char*> array_data(gone)):
-            kept, first = np.flatnonzero(gone == 0), int(np.argmax(gone))
-            slots, corner = slots[kept], self.keep(mean, covariance, kept, first)
-            slot, stay = <Py_ssize_t*> array_data(slots), <const Py_ssize_t*> array_data(kept)
-            corner_data, n = <const double*> array_data(corner), len(kept)
-        else:
-            n = size
-        cdef const double* U = <const double*> array_data(mean)
-        cdef const double* S = <const double*> array_data(covariance)
-        if n < size:                            # nothing can fail any more
-            self.factor.keep(stay, first, n, corner_data)
+        if self.choose(w, mean, <const long long*> array_data(births), rounding, leaves):
+            stayers = self.forget_newcomers(w, V, joining, count, leaves + n)
+            if stayers < count:
+                count = stayers
+                self.prepare_rows(V, joining, count)
+                self.list_slots(slot, joining, count)
+                mean = self.future_mean(w, V, count)
+        size = n + count
+        covariance = self.future_covariance(w, count)
+        cdef double* U = <double*> array_data(mean)
+        cdef double* S = <double*> array_data(covariance)
+        kept = np.append(np.flatnonzero(gone[:n] == 0), np.arange(n, size))
+        cdef const Py_ssize_t* stay = <const Py_ssize_t*> array_data(kept)
+        n = len(kept)
+        if n < size:
+            first = int(np.argmax(gone))
+            corner = self.bring_back(w, U, S, size, stay, n, first)
+            slots = slots[kept]
+            slot = <Py_ssize_t*> array_data(slots)
+            self.factor.keep(stay, first, n, corner)        # nothing can fail any more
         self.factor.n = n
         self.become(U, S, size, n)
         self.inducing.become(slot, n)
         return 0
+
+    cdef void prepare_rows(self, const double* V, const Py_ssize_t* joining, Py_ssize_t count) noexcept:
+        """Rows of L of those that join, behind those in use: O(count n)."""
+        cdef Py_ssize_t i, r, n = self.n
+        for i in range(count):
+            memcpy(self.factor.row(n + i), self.a + joining[i] * self.capacity, n * sizeof(double))
+            for r in range(count):
+                self.factor.row(n + i)[n + r] = V[r * CHECKPOINT + joining[i]] if r <= i else 0.0
+
+    cdef void list_slots(self, Py_ssize_t* slots, const Py_ssize_t* joining, Py_ssize_t count) noexcept:
+        """Slots of all points, with those that join."""
+        cdef Py_ssize_t i
+        memcpy(slots, self.inducing.order, self.n * sizeof(Py_ssize_t))
+        for i in range(count):
+            slots[self.n + i] = self.inducing.pending[joining[i]]
 
     cdef Py_ssize_t find_newcomers(self, PosteriorScratch w, double* V, Py_ssize_t* joining, double* rounding) except -1:
         """Who joins: pivoted Cholesky of what f at the points does not determine of the pending rows: O(CHECKPOINT^3).
@@ -223,7 +244,6 @@ cdef class PointsPosterior(Posterior):
         """
         cdef Py_ssize_t i, r, best, count = 0, room = self.capacity
         cdef double rest[CHECKPOINT]
-        cdef double largest
         cdef double* R
         cdef bint any_new = False
         for i in range(CHECKPOINT):
@@ -236,11 +256,12 @@ cdef class PointsPosterior(Posterior):
         np.matmul(coordinates, coordinates.T, out=w.array(<char*> R, CHECKPOINT, CHECKPOINT, DOUBLE))
         with nogil:
             for i in range(CHECKPOINT):
-                for r in range(i + 1):
+                for r in range(i):
                     R[i * CHECKPOINT + r] = self.K[i * CHECKPOINT + r] - R[i * CHECKPOINT + r]
                     if self.K[i * CHECKPOINT + i] == 0.0 or self.K[r * CHECKPOINT + r] == 0.0:    # left out
                         R[i * CHECKPOINT + r] = 0.0
                     R[r * CHECKPOINT + i] = R[i * CHECKPOINT + r]
+                R[i * CHECKPOINT + i] = rest[i]
             while count < CHECKPOINT:
                 for i in range(CHECKPOINT):
                     if rest[i] < 0.0 and rest[i] > -INFINITY and self.K[i * CHECKPOINT + i] > 0.0:
@@ -248,16 +269,8 @@ cdef class PointsPosterior(Posterior):
                 best = least_determined(rest, self.K, fmax(self.tolerance, rounding[0]))
                 if best < 0:
                     break
-                memcpy(V + count * CHECKPOINT, R + best * CHECKPOINT, CHECKPOINT * sizeof(double))
-                for r in range(count):
-                    ok_axpy(-V[r * CHECKPOINT + best], V + r * CHECKPOINT, V + count * CHECKPOINT, CHECKPOINT)
-                largest = sqrt(rest[best])
                 joining[count] = best
-                for i in range(CHECKPOINT):
-                    V[count * CHECKPOINT + i] /= largest
-                for r in range(count):
-                    V[count * CHECKPOINT + joining[r]] = 0.0
-                V[count * CHECKPOINT + best] = largest
+                join(R, V, joining, count, sqrt(rest[best]))
                 for i in range(CHECKPOINT):
                     rest[i] -= V[count * CHECKPOINT + i] * V[count * CHECKPOINT + i]
                 count += 1
@@ -265,23 +278,42 @@ cdef class PointsPosterior(Posterior):
                     rest[joining[r]] = -INFINITY
         return count
 
+    cdef Py_ssize_t forget_newcomers(self, PosteriorScratch w, double* V, Py_ssize_t* joining, Py_ssize_t count,
+                                     const unsigned char* gone) except -1:
+        """Only those join that are not gone: V and joining become theirs; return how many. O(CHECKPOINT stayers^2)."""
+        cdef const double* R = <const double*> w.buffer(PRODUCTS, CHECKPOINT * CHECKPOINT * sizeof(double))
+        cdef Py_ssize_t i, r, best, stayers = 0
+        cdef double square, least
+        for i in range(count):
+            if gone[i]:
+                continue
+            best = joining[i]
+            least = V[i * CHECKPOINT + best]    # its root, given all of those before it and not only those that stay
+            square = R[best * CHECKPOINT + best]
+            for r in range(stayers):
+                square -= V[r * CHECKPOINT + best] * V[r * CHECKPOINT + best]
+            if i > stayers:
+                joining[stayers] = best
+                join(R, V, joining, stayers, sqrt(fmax(square, least * least)))
+            stayers += 1
+        return stayers
+
     cdef int choose(self, PosteriorScratch w, mean, const long long* births, double rounding, unsigned char* gone) except -1:
         """Mark which of the points of `mean` go, one after another; return how many.
 
         First those that f at all others determines: its variance given these, 1 / Q_ii with Q = K^-1, is `rounding`. Then, as
         long as there are more than the budget allows, each time the one without which the mean changes least: without point i
         it loses sum_y alpha_yi^2 / Q_ii, where alpha = L^-T U. Both follow each removal. Among those that lose nearly the same
-        the oldest goes.
+        the oldest goes. Of Q there are only the diagonal and the columns of those that go.
         """
-        cdef Py_ssize_t i, k, r, y, victim, size = mean.shape[1], joined = self.outputs.joined
+        cdef Py_ssize_t i, k, victim, size = mean.shape[1], joined = self.outputs.joined
         cdef Py_ssize_t over = max(0, size - self.most), most = over
-        cdef double root, lowest
+        cdef double lowest
         if rounding > 0.0:
             most = min(size - 1, over + CHECKPOINT)
         if most == 0:
             return 0
         cdef double* Z = <double*> w.buffer(INVERSE, (size * size + (3 + joined + most) * size) * sizeof(double))
-        cdef double* Q = <double*> w.buffer(PRODUCTS, size * size * sizeof(double)) if over else NULL
         cdef double* diagonal = Z + size * size
         cdef double* least = diagonal + size
         cdef double* loss = least + size
@@ -290,65 +322,78 @@ cdef class PointsPosterior(Posterior):
         with nogil:
             ok_invert_lower(self.factor.L, self.capacity, size, Z, size)
         if over:
-            inverse = w.array(<char*> Z, size, size, DOUBLE)
-            np.matmul(inverse.T, inverse, out=w.array(<char*> Q, size, size, DOUBLE))
-            np.matmul(mean[:joined], inverse, out=w.array(<char*> alpha, joined, size, DOUBLE))
+            np.matmul(mean[:joined], w.array(<char*> Z, size, size, DOUBLE), out=w.array(<char*> alpha, joined, size, DOUBLE))
         with nogil:
+            ok_column_squares(Z, size, diagonal)
             for i in range(size):
-                diagonal[i] = Q[i * size + i] if over else column_square(Z, size, i)
                 least[i] = 1.0 / ok_dot(self.factor.row(i), self.factor.row(i), i + 1)
             for k in range(most):
-                victim = most_determined(diagonal, least, gone, size, rounding)
+                victim = most_determined(diagonal, least, gone, size, rounding) if rounding > 0.0 else -1
                 if victim < 0:
                     if k >= over:
                         return k
-                    memset(loss, 0, size * sizeof(double))
-                    for y in range(joined):
-                        for i in range(size):
-                            loss[i] += alpha[y * size + i] * alpha[y * size + i]
+                    ok_losses(alpha, joined, size, diagonal, loss)
                     lowest = 0.0
                     for i in range(size):
-                        loss[i] /= diagonal[i]
                         if not gone[i] and (victim < 0 or loss[i] < lowest):
                             victim, lowest = i, loss[i]
                     for i in range(size):
                         if not gone[i] and loss[i] <= (1.0 + NEAR) * lowest and births[i] < births[victim]:
                             victim = i
-                if over:
-                    memcpy(V + k * size, Q + victim * size, size * sizeof(double))
-                else:
-                    memset(V + k * size, 0, size * sizeof(double))
-                    for r in range(victim, size):
-                        ok_axpy(Z[r * size + victim], Z + r * size, V + k * size, r + 1)
-                for r in range(k):
-                    ok_axpy(-V[r * size + victim], V + r * size, V + k * size, size)
-                root = sqrt(diagonal[victim])
-                for i in range(size):
-                    V[k * size + i] /= root
-                    diagonal[i] -= V[k * size + i] * V[k * size + i]
-                    if diagonal[i] < least[i]:
-                        diagonal[i] = least[i]
-                for y in range(joined if over else 0):
-                    ok_axpy(-alpha[y * size + victim] / root, V + k * size, alpha + y * size, size)
+                ok_leave(Z, size, victim, V, k, diagonal, least, alpha, joined if over else 0)
                 gone[victim] = 1
         return most
 
-    cdef keep(self, mean, covariance, kept, Py_ssize_t first):
-        """Only some points stay, all before the first that goes: change U and S in place, return what L has from there on.
+    cdef const double* bring_back(self, PosteriorScratch w, double* U, double* S, Py_ssize_t size, const Py_ssize_t* kept, Py_ssize_t n,
+                                  Py_ssize_t first) except NULL:
+        """n of `size` points stay, all before the first that goes: change U and S in place, return what L has from there on.
 
-        One thin QR, L[kept]^T = Q L'^T, U' = Q^T U, S' = Q^T S Q.
+        With orthonormal columns of Q, L[kept] = L' Q^T, U' = Q^T U, S' = Q^T S Q. O(n^2) for each that goes.
         """
-        cdef Py_ssize_t size = len(kept), n = mean.shape[1]
-        rotation, triangle = np.linalg.qr(self.factor.array[kept[first:], first:n].T)
-        signs = np.where(np.diag(triangle) < 0.0, -1.0, 1.0)
-        rotation *= signs
-        triangle *= signs[:, None]
-        inner = rotation.T @ covariance[first:, first:] @ rotation
-        across = rotation.T @ covariance[first:, :first]
-        mean[:, first:size] = mean[:, first:] @ rotation
-        covariance[first:size, :first], covariance[:first, first:size] = across, across.T
-        covariance[first:size, first:size] = 0.5 * (inner + inner.T)
-        return np.ascontiguousarray(triangle.T)
+        cdef Py_ssize_t i, r, y, rest = size - first, stay = n - first, columns = stay + self.width
+        cdef ok_reflections h
+        h.n, h.more = stay, size - n
+        h.heads = <double*> w.buffer(LEAVING, (ok_reflections_size(stay, h.more) + OK_REFLECTED * max(size, columns)
+                                               + rest * (columns + size + stay) + stay * stay) * sizeof(double))
+        h.tails = h.heads + stay
+        h.meet = h.tails + stay * h.more
+        h.work = h.meet + stay * OK_REFLECTED
+        cdef double* X = h.work + OK_REFLECTED * max(size, columns)     # [L[kept]^T , U^T], a row for each coordinate
+        cdef double* left = X + rest * columns                          # S
+        cdef double* both = left + rest * size                          # (Q^T S)^T
+        cdef double* corner = both + rest * stay
+        cdef Py_ssize_t[::1] order = np.empty(rest, dtype=np.intp)      # coordinates, first those that stay
+        with nogil:
+            for i in range(stay):
+                order[i] = kept[first + i]
+            y = 0
+            for i in range(first, size):
+                if y < stay and order[y] == i:
+                    y += 1
+                else:
+                    order[stay + i - first - y] = i
+            for r in range(rest):
+                for i in range(stay):
+                    X[r * columns + i] = self.factor.row(kept[first + i])[order[r]] if order[r] <= kept[first + i] else 0.0
+                for y in range(self.width):
+                    X[r * columns + stay + y] = U[y * size + order[r]]
+                memcpy(left + r * size, S + order[r] * size, size * sizeof(double))
+            ok_find_reflections(&h, X, columns, columns)
+            ok_reflect(&h, left, size, size)
+            for r in range(rest):
+                for i in range(stay):
+                    both[r * stay + i] = left[i * size + order[r]]
+            ok_reflect(&h, both, stay, stay)
+            for i in range(stay):
+                for y in range(self.width):
+                    U[y * size + first + i] = X[i * columns + stay + y]
+                for r in range(first):
+                    S[(first + i) * size + r] = S[r * size + first + i] = left[i * size + r]
+                for r in range(i + 1):
+                    S[(first + i) * size + first + r] = S[(first + r) * size + first + i] = 0.5 * (both[i * stay + r] + both[r * stay + i])
+                for r in range(stay):
+                    corner[i * stay + r] = X[r * columns + i] if r <= i else 0.0
+        return corner
 
     # ---- Predicting ---------------------------------------------------------------------------
 
@@ -478,13 +523,13 @@ cdef class PointsPosterior(Posterior):
             assert slot == (self.inducing.order[role - 1] if role > 0 else self.inducing.pending[-1 - role])
 
 
-cdef double column_square(const double* Z, Py_ssize_t n, Py_ssize_t i) noexcept nogil:
-    """The square of a column of a lower triangular matrix."""
-    cdef Py_ssize_t r
-    cdef double square = 0.0
-    for r in range(i, n):
-        square += Z[r * n + i] * Z[r * n + i]
-    return square
+cdef void join(const double* R, double* V, const Py_ssize_t* joining, Py_ssize_t count, double root) noexcept nogil:
+    """The last of those that join, behind `count` others, makes the next row of V; root is what they do not determine."""
+    cdef Py_ssize_t r, last = joining[count]
+    ok_eliminate(R + last * CHECKPOINT, last, root, V, CHECKPOINT, count, CHECKPOINT)
+    for r in range(count):
+        V[count * CHECKPOINT + joining[r]] = 0.0
+    V[count * CHECKPOINT + last] = root
 
 
 cdef Py_ssize_t most_determined(const double* precision, const double* least, const unsigned char* gone, Py_ssize_t n,

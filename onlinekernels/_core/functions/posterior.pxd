@@ -17,9 +17,10 @@ cdef enum PosteriorBuffer:
     FEATURES
     TAKEN               # what is taken in at a checkpoint,
     FUTURE              # the covariance that it leads to,
-    PRODUCTS            # products,
+    PRODUCTS            # what is not determined of pending rows,
     JOINING             # what those that join have in common with the others,
-    INVERSE             # and what tells who leaves
+    INVERSE             # what tells who leaves,
+    LEAVING             # and what brings coordinates back to a triangle without them
     TOTALS
 
 
@@ -29,6 +30,8 @@ cdef class PosteriorScratch(Scratch):
     cdef double* means                  # (rows, outputs): and what was known of them at the last checkpoint
     cdef double* features               # (rows, features)
     cdef Py_ssize_t row                 # that was evaluated last
+    cdef double* taken                  # (CHECKPOINT, taken_stride): what is taken in at a checkpoint, a column for each coordinate
+    cdef Py_ssize_t taken_stride
     # While it predicts
     cdef const double* expansion        # coefficients of the mean; NULL while it learns
     cdef object expansion_array         # keeps them alive
@@ -70,7 +73,9 @@ cdef class Posterior(Function):
     cdef void relate_one(self, PosteriorScratch w) noexcept nogil
     cdef void absorb(self, PosteriorScratch w, const double* innovation, double deviation, bint counts) noexcept nogil
     cdef void doubt(self) noexcept nogil
-    cdef tuple take_in(self, PosteriorScratch w, const double* V, Py_ssize_t joining)
+    cdef int begin_to_take_in(self, PosteriorScratch w, Py_ssize_t joining) except -1
+    cdef future_mean(self, PosteriorScratch w, const double* V, Py_ssize_t joining)
+    cdef future_covariance(self, PosteriorScratch w, Py_ssize_t joining)
     cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 
 

@@ -213,39 +213,56 @@ cdef class Posterior(Function):
     cdef int conclude(self, PosteriorScratch w) except -1:
         raise NotImplementedError
 
-    cdef tuple take_in(self, PosteriorScratch w, const double* V, Py_ssize_t joining):
-        """(U, S) as they will be with the pending rows, and with so many more coordinates: O(CHECKPOINT n^2). See `become`.
-
-        V has a row for each of these: what the pending rows have in common with it, beside the others.
+    cdef int begin_to_take_in(self, PosteriorScratch w, Py_ssize_t joining) except -1:
+        """Get ready to take in the pending rows, and at most so many new coordinates: O(CHECKPOINT^2 n).
 
             W = L_C^-1 lam^((b-t)/2) [ lam^t (S - I) a_t + a_t , V_t ]      over t = 1, ..., b
             U' = lam^(b/2) U + W^T e,      S' = lam^b S + (1 - lam^b) I - W^T W
+
+        V is what the pending rows have in common with those that join, beside the others.
         """
-        cdef Py_ssize_t i, j, t, n = self.n, size = n + joining, room = self.capacity
-        cdef double* W = <double*> w.buffer(TAKEN, CHECKPOINT * size * sizeof(double))
-        cdef double* S = <double*> w.buffer(FUTURE, size * size * sizeof(double))
-        cdef double faded = self.fade[CHECKPOINT] * self.fade[CHECKPOINT]
+        cdef Py_ssize_t j, t, n = self.n, room = self.capacity
         cdef double late
+        w.taken_stride = n + joining
+        w.taken = <double*> w.buffer(TAKEN, CHECKPOINT * (n + joining) * sizeof(double))
         with nogil:
             for t in range(CHECKPOINT):
                 late = self.fade[CHECKPOINT - 1 - t]
                 for j in range(n):
-                    W[t * size + j] = late * (self.fade[t + 1] * self.fade[t + 1] * self.b[t * room + j]
-                                              + self.a[t * room + j])
-                for j in range(joining):
-                    W[t * size + n + j] = late * V[j * CHECKPOINT + t]
-            self.root.solve_columns(W, size, size)
-        taken, covariance = w.array(<char*> W, CHECKPOINT, size, DOUBLE), w.array(<char*> S, size, size, DOUBLE)
-        np.matmul(taken.T, taken, out=covariance)
-        mean = np.matmul(self.errors, taken)
-        mean[:, :n] += self.fade[CHECKPOINT] * self.mean[:, :n]
+                    w.taken[t * w.taken_stride + j] = late * (self.fade[t + 1] * self.fade[t + 1] * self.b[t * room + j]
+                                                              + self.a[t * room + j])
+            self.root.solve_columns(w.taken, w.taken_stride, n)
+        return 0
+
+    cdef future_mean(self, PosteriorScratch w, const double* V, Py_ssize_t joining):
+        """U as it will be with the coordinates of V, which has a row for each: O(CHECKPOINT^2 joining + CHECKPOINT n)."""
+        cdef Py_ssize_t j, t, n = self.n
+        cdef double* W = w.taken + n
         with nogil:
-            ok_shrink_and_subtract(self.S, room, n, faded, 1.0 - faded, S, size)
+            for t in range(CHECKPOINT):
+                for j in range(joining):
+                    W[t * w.taken_stride + j] = self.fade[CHECKPOINT - 1 - t] * V[j * CHECKPOINT + t]
+            self.root.solve_columns(W, w.taken_stride, joining)
+        taken = w.array(<char*> w.taken, CHECKPOINT, w.taken_stride, DOUBLE)
+        mean = np.matmul(self.errors, taken[:, :n + joining])
+        mean[:, :n] += self.fade[CHECKPOINT] * self.mean[:, :n]
+        return mean
+
+    cdef future_covariance(self, PosteriorScratch w, Py_ssize_t joining):
+        """S as it will be with so many coordinates more, those of the last `future_mean`: O(CHECKPOINT n^2)."""
+        cdef Py_ssize_t i, j, n = self.n, size = n + joining
+        cdef double* S = <double*> w.buffer(FUTURE, size * size * sizeof(double))
+        cdef double faded = self.fade[CHECKPOINT] * self.fade[CHECKPOINT]
+        taken = w.array(<char*> w.taken, CHECKPOINT, w.taken_stride, DOUBLE)[:, :size]
+        covariance = w.array(<char*> S, size, size, DOUBLE)
+        np.matmul(taken.T, taken, out=covariance)
+        with nogil:
+            ok_shrink_and_subtract(self.S, self.capacity, n, faded, 1.0 - faded, S, size)
             for i in range(n, size):
                 for j in range(i):
                     S[i * size + j] = S[j * size + i] = -S[i * size + j]
                 S[i * size + i] = 1.0 - S[i * size + i]
-        return mean, covariance
+        return covariance
 
     cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil:
         """U and S are these now, of n coordinates, for which there is room, and no row is pending: O(n^2)."""
@@ -453,7 +470,8 @@ cdef class WeightsPosterior(Posterior):
         self.map.admit(w.piece)
 
     cdef int conclude(self, PosteriorScratch w) except -1:
-        mean, covariance = self.take_in(w, NULL, 0)
+        self.begin_to_take_in(w, 0)
+        mean, covariance = self.future_mean(w, NULL, 0), self.future_covariance(w, 0)
         cdef const double* U = <const double*> array_data(mean)
         cdef const double* S = <const double*> array_data(covariance)
         self.become(U, S, self.n, self.n)

@@ -16,7 +16,7 @@ from onlinekernels._core.run.piece cimport DENSE_ROW, FACTS, OWN, SLOT_INNER, SL
 cdef inline const double* as_doubles(Piece piece, const char* numbers, Py_ssize_t place, Py_ssize_t n) noexcept nogil:
     """n numbers of a piece from a place on, widened if they are float32; NULL if there are none."""
     if numbers == NULL or not piece.narrow:
-        return NULL if numbers == NULL else <const double*> numbers + place
+        return <const double*> NULL if numbers == NULL else <const double*> numbers + place
     ok_widen(<const float*> numbers + place, piece.widened, n)
     return piece.widened
 
@@ -171,7 +171,7 @@ cdef class CompiledRows(KernelRows):
         cdef Py_ssize_t i, m = piece.rows, size = self.dictionary.n_features * (4 if self.program.single else 8)
         cdef const char* x
         for i in range(m):
-            x = NULL if piece.x == NULL else piece.x + i * size
+            x = <const char*> NULL if piece.x == NULL else piece.x + i * size
             piece.own[i] = self.program.facts_from(x, piece.square[i], piece.tilt[i], piece.facts + i, m)
 
     cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:

@@ -110,6 +110,7 @@ cdef class Program:
         cdef double rate = max([0.0] + [self.ops[i].a for i in range(self.n_ops) if self.ops[i].code == GAUSSIAN])
         if self.needs_double or self.needs_places:      # an index, or a place that must stay where it is
             return None
+        cdef double square = 0.0
         row = np.asarray(first_row, dtype=np.float64)
         with np.errstate(over="ignore"):
             square = float(np.dot(row, row))

@@ -177,7 +177,7 @@ cdef class Engine:
                 if norm is not None:
                     rows = self.measure(norm, &norms[first], rows)
                 trace.norms = NULL if norms is None or norm is not None and not self.hypothesis.follows_norm else &norms[first]
-                weight_data = NULL if weights is None else &weights[first]
+                weight_data = <const double*> NULL if weights is None else &weights[first]
                 trace.scores = NULL if scores is None else &scores[first * width]
                 trace.steps = NULL if steps is None else &steps[first]
                 trace.scalars = NULL if scalars is None else &scalars[first]

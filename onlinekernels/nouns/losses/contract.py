@@ -44,23 +44,22 @@ class Loss(Parameterized):
 
     adapts = False  # whether the scalar moves while learning
 
-    @classmethod
-    def _built_in(cls):
-        """The class itself or its nearest ancestor whose formula the compiled core has; None if there is none."""
+    _built_in = None  # the class itself or its nearest ancestor whose formula the compiled core has
+
+    def __init_subclass__(cls, **keywords):
+        super().__init_subclass__(**keywords)
         ours = (c for c in cls.__mro__ if c.__module__.startswith(f"{__package__}."))
-        return next((c for c in ours if c.__name__ in _core.CODES), None)
+        cls._built_in = next((c for c in ours if c.__name__ in _core.CODES), None)
 
     @classmethod
     def _code(cls):
         """Number of that formula; 0 if there is none."""
-        built_in = cls._built_in()
-        return 0 if built_in is None else _core.CODES[built_in.__name__]
+        return 0 if cls._built_in is None else _core.CODES[cls._built_in.__name__]
 
     @classmethod
     def is_compiled(cls):
         """Whether the engine knows the formula; otherwise it calls `derivative` back."""
-        built_in = cls._built_in()
-        return built_in is not None and cls.derivative is built_in.derivative
+        return cls._built_in is not None and cls.derivative is cls._built_in.derivative
 
     @property
     def has_curvature(self):

@@ -1,0 +1,190 @@
+"""Functions that were learned on parts of the data become one."""
+import copy
+
+import numpy as np
+
+from onlinekernels.algorithms import KRLS, LASVM, Adatron, Forgetron, Projectron, VotedPerceptron
+from onlinekernels.model.plan import Plan
+from onlinekernels.model.state import State
+from onlinekernels.nouns.budgets import as_budget
+from onlinekernels.nouns.params import same_parameters
+
+__all__ = ["combine"]
+
+NOT_A_FUNCTION = {  # what cannot be averaged, and why
+    VotedPerceptron: "it is all the hypotheses it ever had",
+    (Adatron, LASVM): "it is a solution for the examples that it has seen, and an average of two is none",
+    KRLS: "its posterior is more than a function",
+    Forgetron: "its budget is part of it. Perceptron(budget=Shrinking(size)) learns the same, and can be",
+    Projectron: "its budget is part of it. Perceptron(budget=Projecting(size)) projects as well, and can be",
+}
+
+
+def combine(models, weights=None, budget=None):
+    """The average of functions that models of one kind have learned, each on its own part of the data.
+
+    Coefficients of all terms are multiplied by their model's weight and put together, oldest first, as the latest
+    examples; then the budget applies. Offsets and the margin or width of the loss are averaged, examples are counted
+    together. Weights of linear models are averaged as they are.
+
+    Parameters
+    ----------
+    models : list of fitted models
+        With the same kernel, loss, offset and labels. (Models of many classes need the same ``classes=`` from the start.)
+    weights : array of shape (len(models),) or None
+        Positive numbers, brought to the sum 1. None: the number of examples that each has learned.
+    budget : Budget, int or None
+        Of the result. None: the models' own, with room for the terms of all. A smaller one drops terms that were
+        learned together with those that stay, and costs accuracy.
+
+    Returns
+    -------
+    model
+        Of the first model's class, ready to predict and to learn on. (``average=True`` has done its work: the result
+        starts from the averaged functions and averages no more.)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import SILK, combine
+    >>> X = np.random.default_rng(0).normal(size=(600, 2))
+    >>> y = np.where(X[:, 0] > 0, "right", "left")
+    >>> parts = [SILK("hinge", budget=40).fit(X[i::3], y[i::3]) for i in range(3)]
+    >>> whole = combine(parts)
+    >>> whole.n_terms_, whole.t_, bool(whole.score(X, y) > 0.9)
+    (120, 600, True)
+    """
+    models = list(models)
+    states = [checked_state(model) for model in models]
+    if not models:
+        raise ValueError("models must hold at least one fitted model. Got none.")
+    for other in states[1:]:
+        check_alike(states[0], other)
+    weights = checked_weights(weights, states)
+    result = type(models[0])(**copy.deepcopy(models[0].get_params(deep=False)))
+    result.budget = roomy(states) if budget is None else budget
+    if getattr(result, "average", False):
+        result.average = False
+    # The first model's plan, as it would go on: what it was fitted to, its labels for one, is not among its parameters.
+    parts = {**states[0].refreshed(models[0]).plan.parts(), "average": False}
+    parts["budget"] = as_budget(result.budget, result, result._budget_of_int)
+    plan = Plan(**parts)
+    plan.unit = states[0].plan.unit
+    result._state = combined(plan, states, weights)
+    return result
+
+
+def checked_state(model):
+    """The state of a model that is one function."""
+    for kind, reason in NOT_A_FUNCTION.items():
+        if isinstance(model, kind):
+            raise ValueError(f"{type(model).__name__} cannot be combined: {reason}.")
+    state = getattr(model, "_state", None)
+    if state is None:
+        raise ValueError(f"models must be fitted models of this library. Got {model!r}.")
+    if state.scales():
+        raise ValueError(
+            "Models with scale= or scale_target= have units of their own. Scale the data before, by one scaler for all parts."
+        )
+    if model._encoder is not None:
+        raise ValueError("Models with encode= have words of their own. Encode the data before, by one encoder for all parts.")
+    if state.representation.keeps == "knots":
+        raise ValueError("Models that keep knots cannot be combined; give them a budget.")
+    if state.sparse and state.representation.keeps == "terms":
+        raise ValueError("Models on sparse rows can be combined if they keep weights: a linear kernel, no budget.")
+    return state
+
+
+def check_alike(first, other):
+    """Refuse what is no function of the same kind."""
+    for name, mine, others in (
+        ("number of features", first.n_features, other.n_features),
+        ("kernel", first.kernel, other.kernel),
+        ("kind of budget", type(first.plan.budget).__name__, type(other.plan.budget).__name__),
+        ("loss", type(first.loss).__name__, type(other.loss).__name__),
+        ("number of targets", first.targets, other.targets),
+        ("offset", first.plan.offset, other.plan.offset),
+        ("form", first.form, other.form),
+        ("precision", first.function.dtype.name, other.function.dtype.name),
+        ("way to keep f", first.representation.keeps, other.representation.keeps),
+        ("classes", classes(first), classes(other)),
+        ("kernel between labels", first.plan.label_kernel, other.plan.label_kernel),
+    ):
+        if not same_parameters(mine, others):
+            raise ValueError(f"Models to be combined must have the same {name}. Got {mine!r} and {others!r}.")
+    if not first.representation.has_same_features(first, other):
+        raise ValueError(
+            "Models to be combined must have the same landmarks, and these have not. Let one model see enough rows, and "
+            "start the others with initial=."
+        )
+
+
+def classes(state):
+    """Labels in the order of the engine."""
+    if state.labels is None:
+        return None
+    return state.labels.classes.tolist() if state.form == "one" else list(state.labels.order)
+
+
+def roomy(states):
+    """A budget like the first model's that holds the terms of all."""
+    budget = copy.deepcopy(states[0].plan.budget)
+    if budget._size is not None:
+        setattr(budget, budget._size, min(sum(state.plan.budget.room(state.hypothesis.t) for state in states), 2**62))
+    return budget
+
+
+def checked_weights(weights, states):
+    if weights is None:
+        weights = [state.hypothesis.t for state in states]
+    weights = np.asarray(weights, dtype=float)
+    if weights.shape != (len(states),) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError(f"weights must hold a number of at least 0 for each of the {len(states)} models. Got {weights!r}.")
+    return weights / weights.sum()
+
+
+def combined(plan, states, weights):
+    """The state whose function is the weighted mean."""
+    first = states[0]
+    if first.sparse:
+        state = State(plan, first.n_features, np.float64, labels=first.labels, sparse=True, targets=first.targets)
+    else:
+        state = State.first(plan, a_point(states), first.labels, first.targets)
+    if state.labels is not None and state.form != "one":
+        state.make_ready()
+        outputs = state.function.outputs
+        outputs.set_kept(max(other.joined() for other in states) + outputs.ahead)
+    plan.representation.take_features(state, first)
+    state.rows = first.rows
+    parts = [state.start_of(other) for other in states]
+    if parts[0][0] is None:
+        function = None, sum(weight * part[1] for weight, part in zip(weights, parts))
+    else:
+        function = put_together(parts, weights)
+    ahead = first.ahead_of(first)
+    offset = sum(weight * other.hypothesis.intercept(ahead) for weight, other in zip(weights, states))
+    state.hypothesis.begin_from(offset, *function, t=sum(other.hypothesis.t for other in states))
+    state.hypothesis.set_scalar(float(sum(weight * other.hypothesis.scalar() for weight, other in zip(weights, states))))
+    state.begin_with_norms()
+    state.make_ready()
+    return state
+
+
+def a_point(states):
+    """A row like those of the terms, if there are any."""
+    for state in states:
+        if state.representation.keeps == "terms" and state.function.slots().size:
+            return state.function.points()[:1]
+    return None if states[0].n_features is None else np.zeros((1, states[0].n_features), dtype=states[0].function.dtype)
+
+
+def put_together(parts, weights):
+    """(points, coefficients, pairs of labels) of all terms, weighted; the latest of each part at the end."""
+    age = np.concatenate([np.arange(part[1].shape[1], 0, -1) for part in parts])
+    order = np.argsort(-age, kind="stable")
+    alpha = np.hstack([weight * part[1] for weight, part in zip(weights, parts)])[:, order]
+    pairs = None if parts[0][2] is None else np.hstack([part[2] for part in parts])[:, order]
+    if isinstance(parts[0][0], list):
+        objects = [x for part in parts for x in part[0]]
+        return [objects[i] for i in order], alpha, pairs
+    return np.concatenate([part[0] for part in parts])[order], alpha, pairs

@@ -1,0 +1,326 @@
+"""A bank over the workers of a Dask cluster."""
+import contextlib
+import copy
+import json
+import os
+
+import numpy as np
+
+from onlinekernels import validation
+from onlinekernels.bank import Bank
+from onlinekernels.bank.rows import as_keys, targets
+from onlinekernels.files import atomic
+from onlinekernels.model.labels import BinaryLabels
+from onlinekernels.parallel.places import part_of
+
+__all__ = ["PartitionedBank"]
+
+SIGNS = BinaryLabels(np.array([-1, 1]))
+MANIFEST = "checkpoint.json"
+FORMAT = "onlinekernels partitioned bank"
+
+
+class PartitionedBank:
+    """A `Bank` whose keys are spread over the workers of a Dask cluster; equal to one bank.
+
+    Each part is a bank that lives on a worker, as a Dask actor. A call sends every row to the part that has its key,
+    and all parts learn at the same time. Where rows lie near the workers already, `learn_from` lets each part read
+    its own. If a worker dies, its part is lost: `save` now and then, and go on from there with `load`. After an error
+    or Ctrl-C some parts may have learned their rows of a call, and others not.
+
+    Parameters
+    ----------
+    bank : Bank
+        With keys. What it has learned is handed over.
+    client : distributed.Client
+    parts : int or None
+        None: one for each worker.
+
+    Attributes
+    ----------
+    n_rows_ : int
+        Rows that have been learned by calls that went well, those before a checkpoint included.
+
+    Examples
+    --------
+    >>> from distributed import Client                              # doctest: +SKIP
+    >>> bank = PartitionedBank(Bank(3, "novelty"), Client())        # doctest: +SKIP
+    >>> scores = bank.progressive(X, keys=keys)                     # doctest: +SKIP
+    >>> bank.save("sensors")                                        # doctest: +SKIP
+    >>> bank = PartitionedBank.load("sensors", Client())            # doctest: +SKIP
+    """
+
+    def __init__(self, bank, client, parts=None):
+        if not isinstance(bank, Bank) or bank.n_models is not None:
+            raise ValueError(f"bank must be a Bank with keys. Got {bank!r} instead.")
+        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        if not workers:
+            raise ValueError("client has no workers. Start some, and wait for them: client.wait_for_workers(1).")
+        self.parts = len(workers) if parts is None else parts
+        validation.check_integer(self, "parts", 1)
+        self.n_rows_ = 0 if bank._models is None else int(bank.t_.sum())
+        # Examples are checked, and labels encoded, once and here; the parts see -1 and +1.
+        self._labels = bank._labels
+        self._plan = bank._plan or bank._checked_plan()
+        self._params = bank.get_params(deep=False)
+        self._dtype = None if bank._models is None else bank._models.dtype
+        futures = [
+            client.submit(Part, one, place, self.parts, actor=True, pure=False, workers=[workers[place % len(workers)]])
+            for place, one in enumerate(self._shares(bank))
+        ]
+        self._actors = [future.result() for future in futures]
+
+    def _shares(self, bank):
+        """A bank for each part, with the models that it gets of one that has learned."""
+        if bank._models is None:
+            return [copy.deepcopy(bank) for _ in range(self.parts)]
+        keys = bank.keys_
+        places = part_of(keys, self.parts)
+        shares = [bank.take([keys[i] for i in np.flatnonzero(places == place)]) for place in range(self.parts)]
+        for share in shares:
+            share._models.labels = None if bank._labels is None else SIGNS
+        return shares
+
+    # ---- As a bank ----------------------------------------------------------------------------
+
+    def partial_fit(self, X, y=None, keys=None, *, classes=None):
+        """As `Bank.partial_fit`; return self."""
+        self._learn("partial_fit", X, y, keys, classes)
+        return self
+
+    def progressive(self, X, y=None, keys=None, *, classes=None):
+        """As `Bank.progressive`."""
+        return self._learn("progressive", X, y, keys, classes)
+
+    def scores(self, X, keys=None):
+        """As `Bank.scores`."""
+        return self._ask("scores", *self._checked(X, keys))
+
+    def predict(self, X, keys=None):
+        """As `Bank.predict`."""
+        answers = self._ask("predict", *self._checked(X, keys))
+        return answers if self._labels is None else self._labels.decode(answers[:, None])
+
+    def collect(self):
+        """One `Bank` with copies of all models, here."""
+        bank = Bank.joined(self._of_all("whole"))
+        if bank._models is not None:
+            bank._models.labels = self._labels
+        return bank
+
+    # ---- Rows that the workers read themselves ------------------------------------------------
+
+    def learn_from(self, read, classes=None):
+        """Let each part learn rows that its worker reads, so that none of them travels through this process.
+
+        Parameters
+        ----------
+        read : function of (part, parts)
+            Called on the worker of each part; yields (X, y, keys) chunk by chunk, y None for novelty. Keys must
+            belong to the part: see `part_of`. Streams that are partitioned by key, or files that were written so, are
+            read as they are.
+        classes : both labels, needed at most once, before any other call
+
+        Returns
+        -------
+        int
+            The number of rows that were learned. What a part has learned before an error stays learned.
+        """
+        labels = self._labels
+        if self._plan.loss.task == "binary" and labels is None:
+            if classes is None:
+                raise ValueError("No labels are known yet: pass classes=[...] with both.")
+            labels = BinaryLabels.first_seen([], classes)
+        learned = self._of_all("learn_from", read, labels)
+        self._labels = labels
+        for dtype, _ in learned:
+            self._dtype = self._dtype or dtype
+        self.n_rows_ += sum(count for _, count in learned)
+        return sum(count for _, count in learned)
+
+    # ---- Checkpoints --------------------------------------------------------------------------
+
+    def save(self, folder):
+        """Let every part write its models into a folder that this process and all workers see.
+
+        The folder holds one checkpoint, the last that was completed, whoever dies on the way. Keys must be numbers or
+        strings.
+        """
+        import shutil
+
+        folder = os.path.abspath(os.fspath(folder))
+        os.makedirs(folder, exist_ok=True)
+        before = read_manifest(folder)
+        number = 0 if before is None else before["number"] + 1
+        inner = os.path.join(folder, f"{number:06d}")
+        shutil.rmtree(inner, ignore_errors=True)  # of a process that died here
+        os.makedirs(inner)
+        Bank(**self._params).save(os.path.join(inner, "bank.npz"))
+        self._of_all("save", inner, self._labels)
+        manifest = {"format": FORMAT, "number": number, "parts": self.parts, "rows": self.n_rows_}
+        atomic.write(os.path.join(folder, MANIFEST), lambda file: file.write(json.dumps(manifest).encode()))
+        if before is not None:
+            shutil.rmtree(os.path.join(folder, f"{before['number']:06d}"), ignore_errors=True)
+
+    @staticmethod
+    def load(folder, client, parts=None):
+        """A partitioned bank that goes on from the checkpoint in a folder, on this client's workers.
+
+        With the number of parts that was saved, which is what ``parts=None`` means, workers read their own files;
+        with another the models travel through this process.
+        """
+        folder = os.path.abspath(os.fspath(folder))
+        manifest = read_manifest(folder)
+        if manifest is None:
+            raise ValueError(f"{folder} holds no checkpoint of a partitioned bank: there is no {MANIFEST}.")
+        inner = os.path.join(folder, f"{manifest['number']:06d}")
+        if parts is None or parts == manifest["parts"]:
+            bank = PartitionedBank(Bank.load(os.path.join(inner, "bank.npz")), client, manifest["parts"])
+            for dtype, labels in bank._of_all("load", inner):
+                bank._dtype, bank._labels = bank._dtype or dtype, bank._labels or labels
+        else:
+            bank = PartitionedBank(
+                Bank.joined([Bank.load(part_path(inner, i)) for i in range(manifest["parts"])]), client, parts
+            )
+        bank.n_rows_ = manifest["rows"]
+        return bank
+
+    # ---- Calls --------------------------------------------------------------------------------
+
+    def _checked(self, X, keys):
+        X = validation.check_points(X, n_features=self._plan.n_features, dtype=self._dtype, owner="Bank")
+        if keys is None:
+            raise ValueError("This bank has a model for each key: pass keys=...")
+        if not (isinstance(keys, np.ndarray) and keys.dtype.kind in "iu" and keys.shape == (len(X),)):
+            keys = as_keys(keys, len(X))  # an array of whole numbers goes as it is
+        try:
+            return X, keys, part_of(keys, self.parts)
+        except TypeError as error:
+            raise TypeError(f"keys must be hashable, such as numbers, strings or tuples: {error}.") from error
+
+    def _learn(self, method, X, y, keys, classes):
+        X, keys, places = self._checked(X, keys)
+        y, self._labels = targets(self._plan, self._labels, y, len(X), classes=classes)
+        self._dtype = X.dtype
+        answers = self._ask(method, X, keys, places, y)
+        self.n_rows_ += len(X)
+        return answers
+
+    def _ask(self, method, X, keys, places, y=None):
+        """Call every part with its rows, and put the answers together; X and y have been checked."""
+        few = self.parts <= 2**16
+        order = np.argsort(places.astype(np.uint16) if few else places, kind="stable")  # of so short ones by digits
+        ends = np.cumsum(np.bincount(places, minlength=self.parts))
+        X, waiting = X[order], []
+        for place, actor in enumerate(self._actors):
+            part = slice(ends[place - 1] if place else 0, ends[place])
+            rows = order[part]
+            if not len(rows):
+                continue
+            arguments = {"keys": keys[rows] if isinstance(keys, np.ndarray) else [keys[row] for row in rows.tolist()]}
+            if y is not None:
+                arguments["y"] = y[rows]
+                if self._plan.loss.task == "binary":
+                    arguments["classes"] = [-1, 1]
+            with saying_who_was_lost():
+                waiting.append((rows, actor.call(method, X[part], arguments)))
+        answers = None
+        for rows, future in waiting:
+            with saying_who_was_lost():
+                part = future.result()
+            if part is not None:
+                answers = np.empty(len(X), dtype=part.dtype) if answers is None else answers
+                answers[rows] = part
+        return answers
+
+    def _of_all(self, method, *arguments):
+        """What every part answers."""
+        with saying_who_was_lost():
+            return [future.result() for future in [getattr(actor, method)(*arguments) for actor in self._actors]]
+
+
+@contextlib.contextmanager
+def saying_who_was_lost():
+    """Dask's errors about workers that died, in a sentence that says what to do; errors of the parts go through."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        if type(error) is not OSError and "Actor was lost" not in str(error):  # a file of the user's, say
+            raise
+        raise OSError(
+            f"A worker was lost, and what its part has learned since the last save ({error}). "
+            "PartitionedBank.load goes on from there."
+        ) from error
+
+
+def read_manifest(folder):
+    """The checkpoint that a folder holds, None if there is none."""
+    path = os.path.join(folder, MANIFEST)
+    if not os.path.exists(path):
+        return None
+    with open(path, "rb") as file:
+        manifest = json.loads(file.read())
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ValueError(f"{path} was not written by PartitionedBank.save.")
+    return manifest
+
+
+def part_path(folder, place):
+    return os.path.join(folder, f"part{place:05d}.npz")
+
+
+class Part:
+    """What a worker holds of a bank: its models, and where it stands among the parts."""
+
+    def __init__(self, bank, place, parts):
+        self.bank, self.place, self.parts = bank, place, parts
+
+    def call(self, method, X, arguments):
+        """The answer of a method of the bank; None for the bank itself, which stays here."""
+        if len(self.bank) == 0 and method in ("scores", "predict"):
+            return self._of_nothing(method, len(X))
+        answer = getattr(self.bank, method)(X, **arguments)
+        return None if answer is self.bank else answer
+
+    def _of_nothing(self, method, n):
+        """What models say that have learned nothing."""
+        novel = method == "predict" and self.bank._checked_plan().loss.task != "regression"
+        return np.full(n, -1) if novel else np.zeros(n)
+
+    def learn_from(self, read, labels):
+        """(type of the points, number of rows) after learning what `read` yields here."""
+        plan, count = self.bank._plan or self.bank._checked_plan(), 0
+        for X, y, keys in read(self.place, self.parts):
+            foreign = np.flatnonzero(part_of(keys, self.parts) != self.place)
+            if len(foreign):
+                raise ValueError(
+                    f"Key {keys[foreign[0]]!r} does not belong to part {self.place} of {self.parts}; see part_of."
+                )
+            signs, _ = targets(plan, labels, y, len(X))
+            self.bank.partial_fit(X, signs, keys=keys, classes=None if labels is None else [-1, 1])
+            count += len(X)
+        return None if self.bank._models is None else self.bank._models.dtype, count
+
+    def whole(self):
+        return self.bank
+
+    def save(self, folder, labels):
+        """Write the models with the labels that users know."""
+        if self.bank._models is not None:
+            self.bank._models.labels = labels
+        try:
+            self.bank.save(part_path(folder, self.place))
+        finally:
+            if self.bank._models is not None:
+                self.bank._models.labels = None if labels is None else SIGNS
+
+    def load(self, folder):
+        """Go on with what `save` wrote; (type of the points, labels)."""
+        bank = Bank.load(part_path(folder, self.place))
+        if len(bank) and (part_of(bank.keys_, self.parts) != self.place).any():
+            raise ValueError(f"{part_path(folder, self.place)} holds keys of another part.")
+        self.bank, labels = bank, bank._labels
+        if bank._models is None:
+            return None, None
+        bank._models.labels = None if labels is None else SIGNS
+        return bank._models.dtype, labels

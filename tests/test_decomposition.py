@@ -1,0 +1,168 @@
+"""KernelHebbian: against a plain loop in feature space, against eigenvectors, in chunks, and as an estimator."""
+import copy
+import os
+import pathlib
+import pickle
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from cases import each
+from onlinekernels import Gaussian, KernelHebbian
+from onlinekernels.steps import Decaying, MetaDescent
+
+SHARED = pathlib.Path(os.environ.get("ONLINEKERNELS_SHARED", pathlib.Path(__file__).parents[2] / "shared"))
+USPS = SHARED / "data" / "usps.npz"
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 3)) * [2.0, 1.0, 0.5]
+
+
+def plain(X, kernel, r, points, step, delay, center=True, meta=None):
+    """The algorithm with functions as coefficients of all points, inner products by the Gram matrix; (scores, coefficients)."""
+    K, D = kernel(X, points), kernel(points)
+    inverse = np.linalg.inv(D)
+    spans = (inverse @ K.T).T  # coefficients of each row, projected on the points
+    basis = np.linalg.inv(np.linalg.cholesky(D))  # orthonormal functions, one after another
+    W, V, mean = basis[:r].copy(), np.zeros((r, len(points))), np.zeros(len(points))
+    eta, usual, eigenvalues, scores = np.full(r, 1.0 if meta is None else meta[0]), np.zeros(r), np.zeros(r), []
+    for t, phi in enumerate(spans, start=1):
+        mean = mean + (phi - mean) / t if center else mean
+        x = phi - mean
+        y = W @ D @ x
+        scores.append(y)
+        eigenvalues += max(1 / t, 0.001) * (y**2 - eigenvalues)
+        new_W, new_V = W.copy(), V.copy()
+        for c in range(r):
+            rest = x - y[: c + 1] @ W[: c + 1]
+            gradient = y[c] * rest if rest @ D @ rest > 1e-20 * x @ D @ x else 0.0 * rest
+            if meta is not None:
+                product = gradient @ D @ V[c]
+                usual[c] += max(1 / t, 0.001) * (abs(product) - usual[c])
+                if usual[c] > 0:
+                    eta[c] = min(1.0, eta[c] * np.clip(1 + meta[1] * product / usual[c], 0.5, 2.0))
+            size = (eta[c] if meta is not None else step.size(t)) * delay / (delay + t)
+            below = eigenvalues[c] + size * y[c] ** 2
+            gain = size / below if below > 1e-20 * x @ D @ x else 0.0
+            length = np.sqrt(gradient @ D @ gradient)
+            gain = min(gain, 0.5 / length) if length > 0 else 0.0
+            if meta is not None:
+                dy = V @ D @ x
+                turn = -(dy[: c + 1] @ W[: c + 1] + y[: c + 1] @ V[: c + 1])
+                new_V[c] = meta[2] * (V[c] + gain * (dy[c] * rest + y[c] * turn)) + gain * gradient
+                new_V[c] /= max(1.0, np.sqrt(new_V[c] @ D @ new_V[c]))
+            new_W[c] = W[c] + gain * gradient
+        W, V = new_W, new_V
+    return np.array(scores), W
+
+
+def largest_angle(A, B):
+    cosines = np.linalg.svd(np.linalg.qr(A)[0].T @ np.linalg.qr(B)[0])[1]
+    return np.degrees(np.arccos(np.clip(cosines, 0, 1))).max()
+
+
+@each("step, meta", [(Decaying(0.3, 50), None), (MetaDescent(0.1, 0.05, 0.9), (0.1, 0.05, 0.9))])
+@each("center", [True, False])
+def test_it_is_the_plain_loop_over_functions(step, meta, center):
+    kernel, points = Gaussian(2.0), X[:12]
+    model = KernelHebbian(3, kernel, step=step, delay=40.0, budget=12, tolerance=1e-9, center=center)
+    model.partial_fit(points)  # all points are there from now on
+    model._state = {**model._state, "t": 0, "mean": np.zeros(12), "components": np.eye(3, 12), "traces": np.zeros((3, 12)),
+                    "eigenvalues": np.zeros(3), "products": np.zeros(3), "steps": np.full(3, meta[0] if meta else 1.0)}
+    scores = model.progressive(X[:200])
+    expected, coefficients = plain(X[:200], kernel, 3, points, step, 40.0, center, meta)
+    np.testing.assert_allclose(scores, expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(model.dual_coef_, coefficients, rtol=1e-5, atol=1e-6)
+    model._check()
+
+
+def test_the_gradient_is_that_of_the_reconstruction_error_by_differences():
+    """Of one component: its step goes along -d/dw |x - <w, x> w|^2 / 2 where |w| = 1, up to what is along x - y w alone (Oja)."""
+    x, w = RNG.normal(size=5), RNG.normal(size=5)
+    w /= np.linalg.norm(w)
+    gradient = (w @ x) * (x - (w @ x) * w)
+
+    def error(u):
+        u = u / np.linalg.norm(u)
+        return 0.5 * np.sum((x - (u @ x) * u) ** 2)
+
+    by_differences = [-(error(w + 1e-6 * e) - error(w - 1e-6 * e)) / 2e-6 for e in np.eye(5)]
+    np.testing.assert_allclose(gradient, by_differences, atol=1e-8)
+
+
+@each("budget, step", [(None, None), (40, None), (5, 0.1), (300, ok.InverseSqrt(0.5))])
+def test_chunks_are_a_loop_over_rows(budget, step):
+    whole = KernelHebbian(4, Gaussian(1.0), budget=budget, step=step, tolerance=1e-2)
+    scores = whole.progressive(X)
+    for sizes in ([1] * 300, [37] * 8 + [4], [150, 150]):
+        parts = KernelHebbian(4, Gaussian(1.0), budget=budget, step=step, tolerance=1e-2)
+        found = np.concatenate([parts.progressive(rows) for rows in np.split(X, np.cumsum(sizes)[:-1])])
+        np.testing.assert_allclose(found, scores, atol=1e-8)
+        np.testing.assert_array_equal(parts.support_vectors_, whole.support_vectors_)
+        assert parts.t_ == 300
+
+
+def test_it_finds_the_eigenvectors_of_a_linear_kernel():
+    model = KernelHebbian(3, ok.Linear(), epochs=30).fit(X)
+    values, vectors = np.linalg.eigh(np.cov(X.T, bias=True))
+    directions = model.dual_coef_ @ model.support_vectors_
+    np.testing.assert_allclose(np.abs(directions @ vectors[:, ::-1]), np.eye(3), atol=0.05)
+    np.testing.assert_allclose(model.eigenvalues_, values[::-1], rtol=0.05)
+    assert len(model.support_vectors_) == 3  # a row that others determine is no point
+
+
+@pytest.mark.skipif(not USPS.exists(), reason="needs the digits")
+def test_digits_beside_kernel_pca():
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    digits = np.load(USPS)["X_train"][np.random.default_rng(1).permutation(7291)[:2000]] / 1000.0
+    exact = decomposition.KernelPCA(4, kernel="rbf", gamma=1 / 128).fit(digits)
+    wanted = exact.transform(digits)
+    once = KernelHebbian(4, Gaussian(8.0)).fit(digits)
+    often = KernelHebbian(4, Gaussian(8.0), budget=500, epochs=5).fit(digits)
+    for r, one_pass, passes in ((1, 5, 2), (2, 10, 4), (4, 25, 12)):
+        assert largest_angle(wanted[:, :r], once.transform(digits)[:, :r]) < one_pass
+        assert largest_angle(wanted[:, :r], often.transform(digits)[:, :r]) < passes
+    np.testing.assert_allclose(often.eigenvalues_, exact.eigenvalues_ / 2000, rtol=0.15)
+
+
+def test_a_copy_and_a_pickle_go_on_alike():
+    model = KernelHebbian(2, "gaussian", budget=20).partial_fit(X[:100])
+    scores = [other.progressive(X[100:]) for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), model)]
+    np.testing.assert_array_equal(scores[0], scores[2])
+    np.testing.assert_array_equal(scores[1], scores[2])
+
+
+def test_a_refused_call_changes_nothing():
+    model = KernelHebbian(2, ok.Polynomial(9), budget=20).partial_fit(X[:50])
+    before = model.transform(X)
+    for rows, message in ((np.r_[X[:3], [[1e200, 0, 0]]], "Row 3 of X"), (X[:, :2], "2 features"), ([[np.nan] * 3], "NaN")):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(rows)
+    with pytest.raises(ValueError, match="n_components"):
+        model.set_params(n_components=3).partial_fit(X)
+    np.testing.assert_array_equal(model.set_params(n_components=2).transform(X), before)
+    assert model.t_ == 50
+
+
+@each("parameters", [{"n_components": 0}, {"delay": 0.0}, {"tolerance": 1.0}, {"budget": 0}, {"step": -1.0}, {"epochs": 0},
+                     {"kernel": lambda x, z: 1.0}, {"center": 2}])
+def test_parameters_are_checked_at_the_first_fit(parameters):
+    with pytest.raises(ValueError, match=f"The '{next(iter(parameters))}' parameter of KernelHebbian"):
+        KernelHebbian(**parameters).fit(X)
+
+
+def test_rows_that_say_nothing():
+    model = KernelHebbian(3, Gaussian(1.0)).fit(np.zeros((50, 2)))
+    assert np.isfinite(model.transform([[0.0, 1.0]])).all() and (model.transform([[0.0, 0.0]]) == 0.0).all()
+    tiny = KernelHebbian(2, ok.Linear()).fit(1e-170 * X)
+    assert np.isfinite(tiny.transform(X)).all()
+
+
+def test_without_delay_it_follows_a_change():
+    """Columns that vary swap their roles."""
+    stream = np.r_[X, X[:, ::-1], X[:, ::-1], X[:, ::-1]]
+    directions = {}
+    for delay in (10.0, None):
+        model = KernelHebbian(1, ok.Linear(), step=0.02, delay=delay, center=False).fit(stream)
+        directions[delay] = (model.dual_coef_ @ model.support_vectors_)[0]
+    assert abs(directions[None][2]) > 0.9 > abs(directions[10.0][2])
