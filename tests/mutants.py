@@ -77,7 +77,7 @@ FAULTS = [
     ("frame.pxd", "interface oracle long_streams", [
         ("rest / frame.p[i][i]", "rest"),
         ("smallest < 1e-100 or largest > 1e4 * smallest", "smallest < 1e-100"),
-        ("frame.channels == 1", "False"),
+        ("entry > largest", "False"),
     ]),
     ("budgets.pyx", "terms budgets oracle", [
         ("self.oldest() if self.n >= self.most else NOBODY", "self.oldest() if self.n > self.most else NOBODY"),
@@ -93,7 +93,7 @@ FAULTS = [
     ("coefficients.pyx", "long_streams terms modelfile outputs mutated_files", [
         ("fabs(value) < TINY", "False"),
         ("term.stored[channel * n + k]", "term.stored[k]"),
-        ("sums[self.pair(slot)[self.pairs.capacity]] -= c * values[j]", "pass"),
+        ("ok_axpy(-c, values, totals + self.pair(slot)[self.pairs.capacity] * m, m)", "pass"),
         ("-term.stored[2 * channel]", "term.stored[2 * channel]"),
         ("0 <= pairs.min() and pairs.max() < labels", "True"),
         ("len(birthdays) > self.most", "False"),
@@ -109,7 +109,7 @@ FAULTS = [
         ("self.kappa(a, a) + self.kappa(b, b) - 2.0 * self.kappa(a, b)", "self.kappa(a, a) + self.kappa(b, b) - self.kappa(a, b)"),
         ("0.5 * (nodes[self.place[i]] - nodes[self.place[y]])", "nodes[self.place[i]] - nodes[self.place[y]]"),
         ("self.table[y * self.n + i]", "self.table[i * self.n + i]"),
-        ("nodes[self.place[i]] += scores[i]", "nodes[self.place[i]] = scores[i]"),
+        ("nodes[self.parent[i]] += nodes[i]", "nodes[self.parent[i]] = nodes[i]"),
         ("self.kernel[a * self.n + b]", "self.kernel[a * self.n + a]"),
     ]),
     ("scaling.pyx", "scaling target_scaling sparse", [
@@ -132,7 +132,7 @@ FAULTS = [
         ("memory ** (0.5 * k)", "memory ** k"),
         ("self.fade[s + 1] * (<PosteriorScratch> w).means[i * self.width + y]", "(<PosteriorScratch> w).means[i * self.width + y]"),
         ("self.conclude(<PosteriorScratch> w) if self.root.n == CHECKPOINT else 0", "0"),
-        ("innovation[y] if counts else 0.0", "innovation[y]"),
+        ("memset(self.K + s * CHECKPOINT, 0, CHECKPOINT * sizeof(double))", "pass"),
         ("own + late * np.sum(a * b, axis=1) - np.sum(c * c, axis=1)", "own + late * np.sum(a * b, axis=1)"),
     ]),
     ("triangles.h", "recursive recursive_answers", [
@@ -154,18 +154,18 @@ FAULTS = [
         ("self.terms.drop(slot)", "pass"),
     ]),
     ("kernelbudgets.pyx", "budgets terms", [
-        ("fmax(0.0, own - ok_dot(self.way, self.way, n))", "own"),
-        ("self.shares[i] * self.shares[i] / self.residual", "self.shares[i] / self.residual"),
+        ("fmax(0.0, own - ok_dot(look.way, look.way, n))", "own"),
+        ("look.shares[i] * look.shares[i] / look.residual", "look.shares[i] / look.residual"),
         ("fmax(self.tolerance, self.floor)", "self.floor"),
-        ("loss[j] <= least * NEARLY", "loss[j] < least * NEARLY"),
+        ("least *= look.residual", "pass"),
         ("value * column[n + 1]", "value * column[n]"),
-        ("self.bound[j] <= least * NEARLY and (found == n or self.born(terms, j) < self.born(terms, found))",
-         "self.bound[j] <= least * NEARLY"),
+        ("others.bound[j] <= least * NEARLY and (found == n or self.born(terms, j) < self.born(terms, found))",
+         "others.bound[j] <= least * NEARLY"),
         ("share * there[j] + (1.0 - share) * here[j] - apart", "share * there[j] + (1.0 - share) * here[j]"),
         ("self.shift /= scale", "pass"),
         ("15.0 / 32.0 * (self.won + won_by(term)) - self.damage", "0.5 * (self.won + won_by(term)) - self.damage"),
         ("phi * (square * phi + 2.0 * sigma)", "phi * square"),
-        ("self.side[slot] * (scores[0] - gone[0] * k)", "self.side[slot] * scores[0]"),
+        ("looks.side[slot] * (scores[0] - gone[0] * k)", "looks.side[slot] * scores[0]"),
         ("score > best", "score < best"),
         ("self.rows.point_moved(slot)", "pass"),
     ]),
@@ -177,17 +177,17 @@ FAULTS = [
         ("e.term.enters and w.piece.own[i] != 0.0", "e.term.enters"),
         ("self.now.norms.square <= self.radius * self.radius", "self.now.norms.square <= self.radius"),
         ("1.0 if j == 0 else 0.0", "1.0"),
-        ("newcomers * self.now.ahead.square", "self.now.ahead.square"),
+        ("self.now.norms.square += newcomers * self.now.ahead.square", "pass"),
         ("self.now.norms = self.before_joining", "pass"),
     ]),
     ("errors.py", "errors bad_input", [
         ("error.rows_learned = rows", "error.rows_learned = rows + 1"),
     ]),
-    ("engine.pyx", "errors interface progressive_labels chunks sparse", [
+    ("engine.pyx", "errors scaling interface progressive_labels chunks sparse recursive_answers", [
         ("self.hypothesis.undo_joining(joined)", "pass"),
         ("self.scaler.go_back(learned)", "pass"),
         ("weight == 0.0 and self.leaves_out", "weight == 0.0"),
-        ("e.scores[l] if l < self.outputs.joined else 0.0", "e.scores[l]"),
+        ("trace.deviations[i] = sqrt(e.variance)", "trace.deviations[i] = e.variance"),
     ]),
     ("forms.pyx", "outputs oracle labels", [
         ("value[j] == largest and self.goes_first(l, best)", "value[j] == largest"),
@@ -198,7 +198,7 @@ FAULTS = [
     ]),
     ("dictionary.pyx", "terms chunks budgets lasvm oracle", [
         ("self.patch(piece, i, slot)", "pass"),
-        ("slot >= self.start and holders[slot] == 0", "True"),
+        ("self.n_holes += 1", "pass"),
         ("(<double*> piece.own_inner)[i * rows + row] if other < 0 else wide[row * stride + from_]", "wide[row * stride + from_]"),
         ("piece.l1[row * stride + column] = piece.own_l1[i * rows + row]", "pass"),
     ]),
@@ -207,7 +207,7 @@ FAULTS = [
         ("reached > 1.0", "False"),
         ("steps[:self.width] = self.steps", "pass"),
         ("self.map.admit(w.piece)", "pass"),
-        ("sqrt(own) if own > 1.0 else 1.0", "1.0"),
+        ("f_change[l] = v_change[l] = 0.0", "pass"),
     ]),
     ("maps.pyx", "maps", [
         ("sqrt(2.0 * scale / size)", "sqrt(scale / size)"),
@@ -240,7 +240,7 @@ FAULTS = [
         ("purpose != LOOK", "False"),
     ]),
     # ---- Python ----
-    ("validation/points.py", "bad_input input sparse", [
+    ("validation/points.py", "frames_and_masks bad_input input sparse sklearn", [
         ("finite and not all_finite(X)", "False"),
         ("isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part)", "False"),
         ("X.sum_duplicates()", "pass"),
@@ -322,7 +322,7 @@ FAULTS = [
     ]),
     ("scaling.py", "scaling", [
         ("validation.refuse_masked(x, \"x\")", "pass"),
-        ("square.copy()", "square"),
+        ("middle, fresh = (fine + too_many) // 2, scaler.copy()", "middle, fresh = (fine + too_many) // 2, scaler"),
     ]),
 ]
 NUMBERED = [(number, *fault) for number, fault in enumerate(

@@ -497,6 +497,13 @@ class TestRefusals:
         assert bank.t_[0] == 40 and bank.t_[1] == 1 and (bank.t_[2:] == 1).all()
         assert np.isfinite(bank.scores([[1.0]], keys=["good"])).all()
 
+    def test_of_several_that_diverge_the_first_row_is_named(self):
+        bank = Bank(1, "squared", "linear", rule="norma", step=1.0, regularization=0.0, budget=3)
+        X = np.array([1e100, 1e100, 1.0, 1e100, 1.0, 1.0, 1e100])[:, None]
+        with pytest.raises(FloatingPointError, match="Row 3 of X cannot be learned"):
+            bank.partial_fit(X, np.ones(7), keys=list("abcbcca"))
+        assert bank.t_.tolist() == [1, 1, 3]
+
     def test_what_float32_cannot_hold_is_refused(self):
         bank = Bank(1, "squared", n_models=2, rule="norma", step=1.0, regularization=0.0)
         with pytest.raises(FloatingPointError, match="Row 1 of X"):

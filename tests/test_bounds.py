@@ -647,6 +647,7 @@ def test_what_the_window_drops_is_as_small_as_theorem_6_needs(product, growth):
     assert (coefficients <= 2 * steps[dropped] ** 2).all()
 
 
+@pytest.mark.filterwarnings("ignore:The margin .* is out of reach:onlinekernels.LearningWarning")
 @each("loss", [ok.Hinge(3.0), ok.Logistic(), ok.Absolute()], ids=repr)
 def test_truncation_error(loss):
     for seed, kernel in enumerate(KERNELS[1:4]):
@@ -702,6 +703,7 @@ def test_the_noisy_bound_of_alma_is_near_its_corrections():
     assert corrections <= allowed <= 6 * corrections
 
 
+@pytest.mark.filterwarnings("ignore:The margin .* is out of reach:onlinekernels.LearningWarning")
 def test_truncation_error_is_met_by_one_point_that_never_reaches_its_margin():
     X, y = np.zeros((400, 1)), np.ones(400, dtype=int)
     numbers = dict(step=0.5, regularization=0.1, radius=1.0)
@@ -1203,7 +1205,7 @@ GOOD = dict(
     learner_margin=1.0, lipschitz=1.0, penalty=1.0, window=5, terms=100, growth=0.3, largest_risk=1.0, failure=0.1,
     gap=1.0, complexity=1.0, ball=2.0, deviation=0.5, expected_mistakes=3.0, zero_margin=True, alpha=0.5,
     ball_radius=0.5, ball_updates=3, squared_loss=1.0, members=3, rate=1.0, share=0.01, squared_ranges=2.0, steps=[0.5, 0.25],
-    labels=None,
+    labels=None, longest=20, mistakes=3.0,
 )
 FUNCTIONS = [getattr(bounds, name) for name in bounds.__all__ if name not in ("comparison", "audit", "Audit", "Certificate")]
 CASES = [(function, name) for function in FUNCTIONS for name in inspect.signature(function).parameters]

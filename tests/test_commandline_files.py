@@ -11,6 +11,7 @@ from command_line import CORNERS, SINGLE, WORDS, X, Y, learn, write_table
 
 from onlinekernels import SILK, load
 from onlinekernels.__main__ import main
+from onlinekernels.streams import lines
 
 STEADY = ["--features", "x,y", "--target", "sign", "--chunk", "100"]
 
@@ -312,3 +313,20 @@ def test_weights_of_classes(tmp_path, capsys):
     with pytest.raises(SystemExit):
         learn(data, "wave", "--loss", "squared", "--class-weight", "balanced")
     assert "--class-weight needs a loss of classes. Got Squared()" in capsys.readouterr().err
+
+
+def test_a_file_is_opened_once(tmp_path, monkeypatch):
+    """For each pass, whatever was learned of it before; a file that was moved is looked into first."""
+    opened, open_text = [], lines._open_text
+    monkeypatch.setattr(lines, "_open_text", lambda path: opened.append(path) or open_text(path))
+    data, model = write_table(tmp_path / "a.csv", slice(0, 300)), tmp_path / "m.npz"
+    learn(data, "sign", "--algorithm", "silk", "--epochs", 2, "--save", model)
+    assert len(opened) == 2
+    assert main(["predict", str(model), str(data), "--target", "sign", "--features", "x,y"]) == 0
+    assert len(opened) == 3
+    shutil.copy(data, tmp_path / "b.csv")
+    data.unlink()
+    with open(tmp_path / "b.csv", "a") as file:
+        file.write((tmp_path / "b.csv").read_text().splitlines()[-1] + "\n")
+    learn(tmp_path / "b.csv", "sign", "--algorithm", "silk", "--epochs", 2, "--save", model, "--resume")
+    assert load(model).t_ == 601 and len(opened) == 5

@@ -9,6 +9,7 @@ from small_models import scores as scores_of
 import onlinekernels as ok
 from onlinekernels.evaluate import fresh_copy
 from onlinekernels.model.defaults import width
+from onlinekernels.model.plan import Plan
 from cases import each
 from test_real_data import load
 
@@ -389,3 +390,18 @@ def test_nothing_is_warned_of():
         warnings.simplefilter("error")
         for model in (ok.SILK(), ok.NORMA(), ok.SVMD(), ok.ILK()):
             fresh_copy(model).fit(X, LABELS)
+
+
+def test_a_plan_is_made_once(monkeypatch):
+    """Parts that depend on the data are put into the plan that is there."""
+    made, begin = [], Plan.__init__
+    monkeypatch.setattr(Plan, "__init__", lambda plan, **parts: made.append(plan) or begin(plan, **parts))
+    rng = np.random.default_rng(0)
+    X = 50.0 * rng.normal(size=(300, 2))
+    for model in (ok.NORMA(offset=None), ok.SILK("squared"), ok.KRLS(), ok.NORMA("hinge", ok.Gaussian(), step=0.1)):
+        made.clear()
+        model.fit(X, np.sign(X[:, 0]))
+        assert len(made) == 1
+        made.clear()
+        type(model)(**model.get_params(deep=False)).partial_fit(X, np.sign(X[:, 0]))  # the width is chosen anew
+        assert len(made) == 1

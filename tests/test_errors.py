@@ -392,3 +392,23 @@ def test_whatever_weights_and_targets_the_model_stays_finite(loss, offset):
             assert not isinstance(value, (float, np.ndarray)) or np.isfinite(value).all(), (model, name)
         pickle.loads(pickle.dumps(model))._state.engine._check()
     assert refused
+
+
+def test_a_label_whose_first_row_is_refused_has_not_joined():
+    """Norms that are kept exactly, in which labels to come have a share, are what they were."""
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(40, 2)), np.array(list("ab"))[rng.integers(0, 2, 40)]
+    refused, other = (ok.SVMD("multiclass_squared", ok.Polynomial(2), step=0.05, exact_norms=True, budget=None) for _ in range(2))
+    for model in (refused, other):
+        model.partial_fit(rows[:20], y[:20])
+    with pytest.raises(FloatingPointError):
+        refused.partial_fit([[1e200, 0.0]], ["c"])
+    before, after = refused._state.hypothesis.state(), other._state.hypothesis.state()
+    assert all(np.array_equal(before[name], after[name]) for name in before) and "square" in before
+    np.testing.assert_array_equal(refused.progressive(rows[20:], y[20:]), other.progressive(rows[20:], y[20:]))
+
+
+@each("kernel", [ok.Linear(), ok.Polynomial(2) * ok.Linear()], ids=repr)
+def test_a_point_of_length_zero_makes_no_term(kernel):
+    model = ok.NORMA("squared", kernel, step=0.1, budget=5).partial_fit([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]], [1.0, 1.0, 2.0])
+    assert model.t_ == 3 and model.n_terms_ == model._state.function.terms.count == 1

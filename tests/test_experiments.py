@@ -36,6 +36,7 @@ from onlinekernels.experiments.svmd_fig7 import _rise
 from onlinekernels.losses import NuHinge
 
 SHARED = pathlib.Path(os.environ.get("ONLINEKERNELS_SHARED", pathlib.Path(__file__).parents[2] / "shared"))
+DOCS = pathlib.Path(__file__).parents[1] / "docs"
 PROMISED = (
     "norma-fig2 norma-fig3 norma-bounds ilk-fig1 ilk-fig2 ilk-fig3 ilk-fig4 svmd-fig3 svmd-fig4 svmd-fig6 svmd-fig7 "
     "svmd-fig8 herbster-speed herbster-additive"
@@ -73,6 +74,18 @@ def without_matplotlib(monkeypatch):
 
 def test_every_promised_experiment_is_there():
     assert sorted(NAMES) == sorted(PROMISED)
+
+
+@pytest.mark.skipif(not (DOCS / "images" / "reproduce").exists(), reason="needs the sources")
+def test_pages_have_claim_and_verdict_of_each_report():
+    """A claim that has changed wants a new run of docs/images/make_reproduce.py, which writes both."""
+    pages = " ".join(" ".join(page.read_text().split()) for page in DOCS.glob("reference/experiments-*.md"))
+    for name in NAMES:
+        said = (DOCS / "images" / "reproduce" / f"{name}.txt").read_text()
+        assert f"\nclaim: {find(name).claim}\n" in said, name
+        verdict = said.partition("\nverdict: ")[2].strip()
+        for text in (f"**Claim.** {find(name).claim}", f"**Verdict.** {verdict} [All figures](../images/reproduce/{name}.txt)"):
+            assert text in pages, name
     for name in NAMES:
         experiment = find(name)
         assert experiment.name == name

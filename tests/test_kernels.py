@@ -180,3 +180,16 @@ def test_models_far_from_the_origin_know_inner_products():
         alpha[t] = -0.1 * (expected[-1] - y[t])
     np.testing.assert_allclose(model.progressive(X, y), expected, rtol=1e-6)
     np.testing.assert_allclose(model.predict(X), K @ alpha, rtol=1e-6)
+
+
+def test_far_from_the_origin_kernels_on_inner_products_know_k_of_x_and_x():
+    """Beside a Gaussian an origin is chosen, and k(x, x) is put together from what lies about it."""
+    def plain(x, z):
+        return float(np.exp(-0.5 * np.sum((x - z) ** 2)) + 0.01 * (x @ z) + 1e-6 * (x @ z + 1.0) ** 2)
+
+    rng = np.random.default_rng(0)
+    X, y = 100.0 + rng.normal(size=(60, 2)), rng.choice([-1, 1], 60)
+    kernel = ok.Gaussian(1.0) + 0.01 * ok.Linear() + 1e-6 * ok.Polynomial(2)
+    for make in (lambda k: ok.PassiveAggressive("hinge", k, variant="PA"), lambda k: ok.SILK("squared", k, step=0.1)):
+        built_in, own = make(kernel), make(plain)
+        np.testing.assert_allclose(built_in.progressive(X, y), own.progressive(X, y), rtol=0, atol=1e-7)

@@ -275,10 +275,9 @@ def test_fit_scales_by_all_rows(kind):
     plain = ok.LASVM(kernel, penalty=5.0).fit(scaled, y)
     np.testing.assert_allclose(model.decision_function(points), plain.decision_function(scaled), rtol=0, atol=1e-5)
     assert model.n_terms_ == plain.n_terms_ and model.gap_ <= model.tolerance
-    mean, square, count, _ = model._state.engine.current_scaler().learned()
-    assert count == 150
+    assert model._state.scaler.count == 150
     model.partial_fit(points[:7], y[:7])
-    assert model._state.engine.current_scaler().learned()[2] == 157
+    assert model._state.scaler.count == 157
 
 
 def test_rows_that_cannot_enter_do_not_keep_fit_from_ending():
@@ -479,3 +478,13 @@ def test_predictions_while_it_finishes_belong_to_one_state():
     after = model.decision_function(X[:50])
     assert not np.array_equal(before, after)
     assert all(np.array_equal(scores, before) or np.array_equal(scores, after) for scores in seen)
+
+
+def test_a_row_enters_if_it_violates_by_more_than_the_tolerance():
+    """f(x) = x after the first two rows, whose gradients y - f(x) are 0; those of the next are 0.1 and -0.1."""
+    for row, label in ((0.9, 1), (-0.9, -1)):
+        for tolerance in (0.5, 0.2, 0.05):
+            model = ok.LASVM("linear", penalty=10.0, tolerance=tolerance).partial_fit([[1.0], [-1.0]], [1, -1]).finish()
+            np.testing.assert_allclose(model.decision_function([[1.0], [-1.0]]), [1.0, -1.0], atol=1e-12)
+            assert (row in model.partial_fit([[row]], [label]).support_vectors_) == (tolerance < 0.1)
+            assert tolerance < 0.1 or model._state.function.terms.count == 2  # nor does it wait among the terms

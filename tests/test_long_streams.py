@@ -125,3 +125,15 @@ def test_averaging_keeps_its_digits_over_many_folds():
         w = (1 - 0.05) * w - 0.1 * (w @ x - target) * x
     model.partial_fit(X, y)
     np.testing.assert_allclose(model.coef_[0], total / 3000, rtol=1e-11)
+
+
+def test_coefficients_below_the_smallest_normal_number_are_zero():
+    """They have lost digits: a fold ends them, and the term goes, so that the next example makes another one."""
+    model = ok.NORMA(ok.Hinge(margin=0.0), "gaussian", step=1e-10, regularization=0.5e10)  # each example halves f
+    terms = []
+    for _ in range(1040):
+        model.learn_one([0.0], 1) if terms else model.partial_fit([[0.0]], [1], classes=[-1, 1])
+        stored = np.abs(model._state.hypothesis.state()["coefficients"])
+        assert ((stored == 0.0) | (stored >= np.finfo(float).tiny)).all()
+        terms.append(model.dual_coef_.max(initial=0.0))
+    assert np.count_nonzero(np.diff(terms) > 0) == 1  # f came back once

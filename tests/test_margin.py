@@ -1036,3 +1036,26 @@ def test_an_object_of_weight_zero_is_left_out(algorithm):
     same = algorithm(ok.Gaussian(1.0)).partial_fit(X, y, sample_weight=weights)
     np.testing.assert_allclose(model.decision_function(objects), same.decision_function(X), rtol=1e-10, atol=1e-12)
     assert model.n_terms_ == same.n_terms_ and model.t_ == same.t_
+
+
+def test_passive_aggressive_steps_by_their_definition():
+    """With the loss l, k = k(x, x) and the penalty C: l / k, min(C, l / k) and l / (k + 1 / (2 C)); Crammer et al. (2006)."""
+    for C, weight in itertools.product((0.1, 0.4, 3.0), (1.0, 0.5)):
+        for variant, step in (("PA", 0.5), ("PA-I", min(C * weight, 0.5)), ("PA-II", 1.0 / (2.0 + 0.5 / (C * weight)))):
+            model = ok.PassiveAggressive("hinge", 2.0 * ok.Gaussian(), penalty=C, variant=variant)
+            model.partial_fit([[0.0]], [1], classes=[-1, 1], sample_weight=[weight])
+            np.testing.assert_allclose(model.dual_coef_, [[step]], rtol=1e-14)
+
+
+@each("variant", ["PA", "PA-I", "PA-II"])
+def test_rounding_makes_no_terms(variant):
+    """A row that comes again is met already, up to rounding, and that is no reason for a term."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
+    model = ok.PassiveAggressive(ok.Insensitive(0.0), ok.Gaussian(1.0), variant=variant, penalty=1e3)
+    if variant == "PA-II":  # its steps end short of the target
+        model.set_params(loss=ok.Hinge(0.0)).partial_fit(X, np.sign(y))
+        assert model.n_terms_ < 200
+        return
+    model.partial_fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+    assert model.n_terms_ == 200

@@ -12,6 +12,7 @@ import onlinekernels as ok
 from onlinekernels import Gaussian, Laplacian, Recent, Reservoir, RunningScaler, Smoother, load
 from onlinekernels._core.functions.smoothing import LocalRows
 from onlinekernels._core.run.ranks import Ranks
+from onlinekernels.model import smoothing
 from onlinekernels.nouns.losses import as_loss
 
 RNG = np.random.default_rng(0)
@@ -261,18 +262,18 @@ def test_interrupted_between_pieces(monkeypatch):
     """A piece is learned whole or not at all, together with the scaler; the model goes on as if nothing had been."""
     expected = Smoother("squared", scale=True)
     scores = expected.progressive(X, NUMBERS)
-    advanced, calls = RunningScaler.advanced, [0]
+    advanced, calls = smoothing.advanced, [0]
 
-    def interrupted(self, rows):
+    def interrupted(scaler, rows):
         calls[0] += 1
-        found = advanced(self, rows)
+        found = advanced(scaler, rows)
         if calls[0] == 2:
             raise KeyboardInterrupt
         return found
 
     model = Smoother("squared", scale=True)
     with monkeypatch.context() as patch:
-        patch.setattr(RunningScaler, "advanced", interrupted)
+        patch.setattr(smoothing, "advanced", interrupted)
         with pytest.raises(KeyboardInterrupt) as caught:
             model.partial_fit(X, NUMBERS)
     learned = caught.value.rows_learned

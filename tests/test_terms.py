@@ -1,9 +1,11 @@
 """The pool of terms under random operations, against naive structures."""
 import numpy as np
+import pytest
 from sortedcontainers import SortedList
 from cases import each
 
 import onlinekernels as ok
+from onlinekernels._core.run.memory import Memory
 
 
 def entering(budget, weights, decay=0.0, chunk=None):
@@ -104,3 +106,11 @@ def test_objects_that_are_dropped_are_released():
     gc.collect()
     for refs in alive:
         assert sum(ref() is not None for ref in refs) == 3
+
+
+def test_memory_has_no_more_buffers_than_it_has_room_for():
+    memory = Memory()
+    assert memory.reserve(0, 100) == 100 and memory.reserve(0, 10) == 100 and memory.reserve(23, 1) == 1
+    for which in (-1, 24, 1000):
+        with pytest.raises(IndexError, match="MOST_BUFFERS is 24"):
+            memory.reserve(which, 1)

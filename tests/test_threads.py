@@ -153,8 +153,8 @@ class TestTurns:
             def copy():
                 while not done.is_set():
                     twin = pickle.loads(pickle.dumps(model))
-                    if twin.t_ != twin._state.scaler.count_:
-                        odd.append((twin.t_, twin._state.scaler.count_))
+                    if twin.t_ != twin._state.scaler.count:
+                        odd.append((twin.t_, twin._state.scaler.count))
                     twin.predict(X[:5])
             def predict():
                 while not done.is_set():
@@ -190,7 +190,7 @@ class TestTurns:
                     model.learn_one(X[i], label) if i % 2 else model.partial_fit(X[i:i + 2], [label, "first"])
             threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
             [thread.start() for thread in threads], [thread.join() for thread in threads]
-            assert model.t_ == model._state.scaler.count_ == 1 + 4 * 150
+            assert model.t_ == model._state.scaler.count == 1 + 4 * 150
             assert len(model.classes_) == 1 + 4 * 100
             model.predict(X)
             model._state.engine._check()
@@ -320,7 +320,7 @@ class TestUserCode:
                 watching = False
                 for t, terms, norm, copy in seen:
                     twin = pickle.loads(copy)
-                    assert twin.t_ == t == twin._state.scaler.count_ and twin.n_terms_ == terms
+                    assert twin.t_ == t == twin._state.scaler.count and twin.n_terms_ == terms
                     twin.partial_fit(X[t:], X[t:, 0])
                     assert np.allclose(twin.predict(X), model.predict(X), rtol=1e-9)
         """)
@@ -366,7 +366,7 @@ class TestUserCode:
             for copy in copies[:: max(1, len(copies) // 10)]:
                 twin = pickle.loads(copy)
                 twin._state.engine._check()
-                assert twin.t_ == twin._state.scaler.count_
+                assert twin.t_ == twin._state.scaler.count
                 if twin.t_ < 20000:
                     twin.partial_fit(X[twin.t_:], y[twin.t_:])
                 if model.t_ == 20000:

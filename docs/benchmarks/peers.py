@@ -471,8 +471,8 @@ def page(book, picture):
     yield "# Beside other libraries"
     yield ""
     yield (
-        "What an example costs here and elsewhere, in microseconds of processor time of one thread, "
-        "each measured in the same run. "
+        "Here you can look up what an example costs here and elsewhere, in microseconds of processor time of one "
+        "thread, each measured in the same run. "
         "`docs/benchmarks/peers.py` writes this page; its docstring says how. "
         '"Times ours" above 1 means that we are faster.'
     )

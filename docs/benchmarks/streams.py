@@ -9,8 +9,8 @@ The streams are those of ``real_data.py``: the first 20,000 rows in order of str
 first 6,000 of numbers, all rows of detectors'. The learners are those of ``stream_learners.py``, with their
 libraries' defaults but for the number of trees. Peers that depend on units (neighbours, AutoVW, AutoML) get rows
 scaled by the rows so far, which is not timed, SAM-KNN also as they are; river's linear models and neighbours stand
-behind river's scalers; trees and ours get the rows as they are. A library that is not installed is left out, with a note. ``--show`` runs
-nothing, and shows what is known.
+behind river's scalers; trees and ours get the rows as they are. A library that is not installed is left out, with a
+note. ``--show`` runs nothing, and shows what is known.
 
 Errors: mistakes in percent; squared error over the variance, from the second row on; one minus the area under the ROC
 curve. Time is processor time of the whole process, so threads of the Java runtime count, its compiler and its
@@ -220,9 +220,11 @@ def page(results, picture):
     yield "# Real streams, beside other libraries"
     yield ""
     yield (
-        "Test then train, nothing tuned: error and processor time per example of our models, of CapyMOA's, river's and "
-        "FLAML's, and of scikit-learn's boosting, fitted again every 1,000 rows to the last 5,000. "
-        "`docs/benchmarks/streams.py` writes this page; its docstring says how everything is measured."
+        "Here you can look up what to expect of a stream learner before you choose one: error and processor time per "
+        "example, test then train, nothing tuned, of our models, of CapyMOA's, river's and FLAML's, and of "
+        "scikit-learn's boosting, fitted again every 1,000 rows to the last 5,000. "
+        "`docs/benchmarks/streams.py` writes this page; its "
+        "docstring says how everything is measured."
     )
     yield ""
     if picture:

@@ -9,6 +9,7 @@ import argparse
 import re
 import shutil
 import tempfile
+import textwrap
 from pathlib import Path
 
 from onlinekernels.experiments import NAMES, Data, find, reproduce
@@ -21,10 +22,13 @@ def put(name, report):
     """Write the report beside the pictures; its claim and verdict into the page that has the marks of this experiment."""
     (PICTURES / f"{name}.txt").write_text(report + "\n", encoding="utf-8")
     said = dict(line.split(": ", 1) for line in report.splitlines() if line.startswith(("claim: ", "verdict: ")))
-    block = (
-        f"\n![{find(name).title}](../images/reproduce/{name}.png)\n\n**Claim.** {said['claim']}\n\n"
-        f"**Verdict.** {said['verdict']} [All figures](../images/reproduce/{name}.txt)\n\n"
+    paragraphs = (
+        f"![{find(name).title}](../images/reproduce/{name}.png)",
+        f"**Claim.** {said['claim']}",
+        f"**Verdict.** {said['verdict']} [All figures](../images/reproduce/{name}.txt)",
     )
+    filled = (textwrap.fill(text, 118, break_long_words=False, break_on_hyphens=False) for text in paragraphs)
+    block = "\n" + "\n\n".join(filled) + "\n\n"
     marks = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
     for page in DOCS.glob("reference/experiments-*.md"):
         old = page.read_text(encoding="utf-8")

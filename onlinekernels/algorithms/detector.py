@@ -133,7 +133,7 @@ class OnlineKernelDetector(EnsembleLearner):
         """
         with self._turn.shared:
             state = self._fitted()
-            composition, means = state.composition, state.composition.views["z"].scaler.mean_
+            composition, means = state.composition, state.composition.views["z"].scaler.means
             if self._encoder is not None:
                 columns = self._encoder.columns_of(means)
             else:

@@ -31,6 +31,11 @@ def number_settings(memory):
     return [(kept, prior) for kept in (memory, 1.0 - 0.25 * (1.0 - memory)) for prior in (3.0, 30.0)]
 
 
+def class_stack(n, memory):
+    """The combiner of so many members for classes. Its first and last fit hear log odds, which is what rare classes need."""
+    return NewtonStack(n, class_settings(memory), SHARE, odds=[True, False, False, True])
+
+
 class EnsembleLearner(OnlineComposite):
     """Base of learners that combine members: who they are, what they said, how they did.
 
@@ -278,7 +283,7 @@ class Stacking(_OfMembers):
     def _combiner(self, settings, n, targets):
         if targets:
             return SquaresStack(n, targets, number_settings(settings["memory"]), SHARE)
-        return NewtonStack(n, class_settings(settings["memory"]), SHARE)
+        return class_stack(n, settings["memory"])
 
 
 class Hedge(_OfMembers):
@@ -300,6 +305,10 @@ class Hedge(_OfMembers):
         How fast weights follow losses; positive. None is 2 for classes, 0.5 for numbers.
     share : float
         In (0, 1).
+    votes : bool
+        For classes: what counts is which label a member says, not how loudly. Losses are then mistakes, and the ensemble makes few
+        more than twice as many as its best member (Littlestone and Warmuth 1994, "The weighted majority algorithm"); see
+        `onlinekernels.bounds.majority_mistakes`.
     {class_weight}
     {encode}
     {n_jobs}
@@ -324,10 +333,11 @@ class Hedge(_OfMembers):
     True
     """
 
-    def __init__(self, members, *, rate=None, share=SHARE, class_weight=None, encode=False, n_jobs=1, epochs=1):
+    def __init__(self, members, *, rate=None, share=SHARE, votes=False, class_weight=None, encode=False, n_jobs=1, epochs=1):
         self.members = members
         self.rate = rate
         self.share = share
+        self.votes = votes
         self.class_weight = class_weight
         self.encode = encode
         self.n_jobs = n_jobs
@@ -337,13 +347,16 @@ class Hedge(_OfMembers):
         if self._own_loss().task == "novelty":
             raise ValueError("Hedge weighs members by their losses, and detectors are told nothing to lose by. Stacking averages "
                              "their ranks.")
-        return {"rate": validation.check_positive.or_none(self, "rate"), "share": check_fraction(self, "share")}
+        if validation.check_flag(self, "votes") and self._own_loss().task == "regression":
+            raise ValueError("votes=True is for members that say a class, and these say numbers.")
+        return {"rate": validation.check_positive.or_none(self, "rate"), "share": check_fraction(self, "share"),
+                "votes": bool(self.votes)}
 
     def _combiner(self, settings, n, targets):
         rate = settings["rate"]
         if rate is None:
             rate = 0.5 if targets else 2.0
-        return ExponentialWeights(n, targets, rate, settings["share"])
+        return ExponentialWeights(n, targets, rate, settings["share"], settings["votes"])
 
     @learned
     def loss_(self, state):

@@ -8,14 +8,14 @@ from onlinekernels.algorithms.ensembles import (
     SHARE,
     SHORT,
     EnsembleLearner,
-    class_settings,
+    class_stack,
     fresh,
     named,
     number_settings,
 )
 from onlinekernels.algorithms.frontmembers import EFFORTS, class_members, number_members, sparse_members
 from onlinekernels.model.composite import LARGEST
-from onlinekernels.model.ensemble import NewtonStack, SquaresStack, Voice, task_of
+from onlinekernels.model.ensemble import SquaresStack, Voice, task_of
 from onlinekernels.model.fitted import only_if
 from onlinekernels.model.frontdoor import Classifying, Predicting, tilted
 from onlinekernels.model.views import NormalScores, Relevance, Scores
@@ -219,21 +219,19 @@ class OnlineKernelClassifier(FrontDoor):
 
     def _begin(self, settings, n_features, targets):
         voices, views = self._voices(settings, n_features, class_members)
-        stack = NewtonStack(len(voices), class_settings(SHORT), SHARE)
-        return Classifying(voices, stack, views, settings["threshold"])
+        return Classifying(voices, class_stack(len(voices), SHORT), views, settings["threshold"])
 
-    def _progressive(self, call, wanted, coverage=None):
-        found = super()._progressive(call, wanted, coverage)
-        state = self._state
-        if state.settings["threshold"] is None or "proba" not in wanted:
-            return found
-        place = 1 + len(wanted & {"steps", "margins", "std"})
-        tilts = np.concatenate(state.composition.tilts)
-        return (*found[:place], tilted(found[place], 1.0 / state.shown(tilts.T).T), *found[place + 1 :])
+    def _likely_then(self, state, scores, y, joined):
+        likely = super()._likely_then(state, scores, y, joined)
+        if state.settings["threshold"] is None:
+            return likely
+        tilts = np.concatenate([np.pad(part, ((0, 0), (0, likely.shape[1] - part.shape[1])), constant_values=1.0)
+                                for part in state.composition.tilts])
+        return tilted(likely, 1.0 / state.shown(tilts.T).T)
 
     def predict_proba(self, X):
         """Probabilities of the classes, shape (n, n_classes), held to how often such ones were right on the stream."""
-        if self.threshold is None:
+        if self._fitted().settings["threshold"] is None:
             return super().predict_proba(X)
         with self._turn.shared:
             state = self._fitted()
@@ -246,7 +244,7 @@ class OnlineKernelRegressor(FrontDoor):
     """A regressor for streams that needs no tuning: half a dozen kernel learners and a line, stacked.
 
     One or several targets. These are scaled as they come; members are told targets within fences of 3 times the distance of the
-    quartiles, so a heavy tail does no harm. `predict_interval` covers what it says on the stream: its width is the
+    quartiles, so a heavy tail does no harm; where targets are very skewed, predictions lie between their median and their mean. `predict_interval` covers what it says on the stream: its width is the
     error that is usual, times what errors nearby were, times what would have covered the last 500.
 
     For sparse rows the members are lines alone.

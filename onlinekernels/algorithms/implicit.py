@@ -1,5 +1,6 @@
 """Implicit updates: ILK and SILK (I), and the passive-aggressive family."""
 from onlinekernels._core.rules import implicit, margins, metadescent
+from onlinekernels.algorithms.doubling import RATE, self_tuned
 from onlinekernels.model import defaults
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
@@ -93,7 +94,7 @@ class Implicit(Rule):
     @property
     def core_class(self):
         """Another rule if the step adapts."""
-        return metadescent.ImplicitMetaDescent if self.adapts_step else implicit.Implicit
+        return metadescent.AdaptiveImplicit if self.adapts_step else implicit.Implicit
 
     def settings(self):
         settings = {**super().settings(), "regularization": self.regularization, "penalty": self.penalty}
@@ -224,6 +225,42 @@ class ILK(OnlineLearner):
         self.scale_target = scale_target
         self.encode = encode
         self.epochs = epochs
+
+    @classmethod
+    def self_tuning(cls, kernel=None, *, radius=1.0, examples=100_000, rate=RATE, budget=None):
+        """ILK that need not be told how much the world moves: as `NORMA.self_tuning`, with the same bound.
+
+        What I's theorem 2, corrected, prescribes (`bounds.tune_ilk_mistakes`) is, but for the scale of f, the margin 1, the step 1,
+        lambda = z and the penalty (1 + z) / X^2 with z = sqrt(D2 / T) / B: then every mistake gets a full step.
+
+        Parameters
+        ----------
+        kernel : Kernel, str, callable or None
+            As for `ILK`; the theorem is about one that does not change.
+        radius : float
+            X: k(x, x) <= radius^2 for all examples.
+        examples : int
+            How long the stream may become; at least 2.
+        rate : float
+            How fast votes follow mistakes; positive.
+        budget : Budget, int or None
+            Of each learner. The theorem knows none.
+
+        Returns
+        -------
+        Hedge
+
+        Examples
+        --------
+        >>> from onlinekernels import ILK
+        >>> ILK.self_tuning("gaussian", examples=8).members["z=0.5"]
+        ILK(loss=Hinge(), kernel='gaussian', step=1.0, regularization=0.5, penalty=1.5, offset=False)
+        """
+        return self_tuned(
+            "ILK.self_tuning",
+            lambda z, square: cls(Hinge(1.0), kernel, step=1.0, regularization=z, penalty=(1.0 + z) / square, budget=budget,
+                                  offset=False),
+            radius, examples, rate)
 
     def _plan(self):
         rule = Implicit(

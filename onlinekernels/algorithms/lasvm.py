@@ -12,6 +12,7 @@ from onlinekernels.model.plan import Plan
 from onlinekernels.model.rules import Rule
 from onlinekernels.model.trouble import LearningWarning, level_outside
 from onlinekernels.nouns.losses import Hinge
+from onlinekernels.nouns.scaling import advanced
 from onlinekernels.validation import check_integer, check_positive
 
 __all__ = ["LASVM", "Pairwise"]
@@ -177,7 +178,7 @@ class LASVM(TwoClasses):
         rule, order = state.hypothesis.rule, np.random.default_rng(self.random_state)
         scaler = state.engine.scaler
         if scaler is not None:  # all rows are there: no row is scaled by the first few
-            state.load_scaler(state.scaler.advanced(X if state.sparse else X.astype(float, copy=False))[0])
+            scaler.load(advanced(scaler, X, wanted=False)[0])
             scaler.stands = True
         try:
             candidates = Candidates(state, X, y, weights)

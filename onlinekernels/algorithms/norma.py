@@ -1,5 +1,6 @@
 """NORMA, explicit stochastic gradient descent in a Hilbert space (K), and the Perceptron."""
 from onlinekernels._core.rules import gradient, metadescent
+from onlinekernels.algorithms.doubling import RATE, self_tuned
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
 from onlinekernels.model.rules import Rule, check_step
@@ -58,7 +59,7 @@ class Gradient(Rule):
     @property
     def core_class(self):
         """Another rule if the step adapts."""
-        return metadescent.MetaDescent if self.adapts_step else gradient.Gradient
+        return metadescent.AdaptiveGradient if self.adapts_step else gradient.Gradient
 
     def settings(self):
         settings = {**super().settings(), "regularization": self.regularization}
@@ -133,6 +134,64 @@ class NORMA(OnlineLearner):
         self.scale_target = scale_target
         self.encode = encode
         self.epochs = epochs
+
+    @classmethod
+    def self_tuning(cls, kernel=None, *, radius=1.0, examples=100_000, rate=RATE, budget=None):
+        """NORMA that need not be told how much the world moves: `Hedge` of a few, one for each power of two.
+
+        What K's theorem 3 prescribes for few mistakes needs to know the best sequence of functions: its loss K, norm B and
+        movement D1, D2 (see `bounds.tune_norma_mistakes`), and K leaves open how to do without. With eta' = eta / (1 - eta lambda)
+        and the margin rho = eta' X^2 / 2, all but the scale of f depends on z = eta' lambda alone, by which f decays: 1 - eta lambda =
+        1 / (1 + z). The best z is sqrt(D2 / m) / B, and one of 0, 2, 1, 1/2, 1/4, ..., 1 / examples is within a factor of sqrt(2) of
+        it. A learner for each is run, from the start and for good, and they vote, weighed by exp(-rate mistakes).
+
+        What is proven, for any sequence g_t at the margin mu on any stream of m <= `examples`, without a budget: let
+
+            E(z) = B^2 + (D2 / z + 2 B D1 + m z B^2) / (2 + z),    C(z) = X^2 E(z) / 4
+            M(z) = K/mu + 2 C(z)/mu^2 + 2 sqrt(C(z)/mu^2 (K/mu + C(z)/mu^2))
+
+        The learner of z makes at most M(z) mistakes, K (43)-(45) (it is `bounds.norma_mistakes_untuned`, where this margin costs
+        nothing), and the vote of N of them at most
+
+            (rate M + log N + m log 1 / (1 - 1/examples)) / log(2 / (1 + exp(-rate))),    M = min M(z) over all z there are
+
+        since whenever the vote is wrong, half of the weights at least are, and lose all but exp(-rate) of theirs. With rate 0.5
+        that is 2.3 M + 4.6 (log N + 1), and M is near K's bound for the tuned algorithm: E exceeds B^2 + B (sqrt(m D2) + D1) by 7 % of
+        B sqrt(m D2) or, where sqrt(D2 / m) / B < 1 / m, by 1.5 B^2 at most. `bounds.self_tuned_mistakes` computes it.
+
+        Parameters
+        ----------
+        kernel : Kernel, str, callable or None
+            As for `NORMA`; the theorem is about one that does not change.
+        radius : float
+            X: k(x, x) <= radius^2 for all examples.
+        examples : int
+            How long the stream may become; at least 2. There are about log2(examples) + 3 learners.
+        rate : float
+            How fast votes follow mistakes; positive.
+        budget : Budget, int or None
+            Of each learner. The theorem knows none.
+
+        Returns
+        -------
+        Hedge
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlinekernels import NORMA, Gaussian
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = np.where(X[:, 0] * np.cos(np.arange(400) / 50) + X[:, 1] * np.sin(np.arange(400) / 50) > 0, 1, -1)
+        >>> model = NORMA.self_tuning(Gaussian(2.0), examples=400)
+        >>> labels = model.progressive(X, y, classes=[-1, 1], return_labels=True)[1]
+        >>> int((labels != y).sum()), {name: round(400 * error) for name, error in model.errors_.items()}["z=0"]
+        (69, 76)
+        """
+        return self_tuned(
+            "NORMA.self_tuning",
+            lambda z, square: cls(Hinge((1.0 + z) * square / 2.0), kernel, step=1.0, regularization=z / (1.0 + z), budget=budget,
+                                  offset=False),
+            radius, examples, rate)
 
     def _plan(self):
         regularization = check_not_negative(self, "regularization")

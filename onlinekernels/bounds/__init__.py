@@ -19,7 +19,7 @@ algorithm that starts at f = 0, has no offset and sees no sample weights.
 """
 from onlinekernels.bounds.audits import Audit, Certificate, audit
 from onlinekernels.bounds.comparisons import best_gap, comparison, complexity
-from onlinekernels.bounds.ensembles import hedge_regret
+from onlinekernels.bounds.ensembles import hedge_regret, majority_mistakes, self_tuned_mistakes
 from onlinekernels.bounds.implicit import ilk_average_excess_risk, ilk_mistakes, ilk_mistakes_untuned, ilk_regret
 from onlinekernels.bounds.margins import (
     alma_corrections,
@@ -98,6 +98,8 @@ __all__ = [
     "ballseptron_mistakes",
     "forgetron_mistakes",
     "hedge_regret",
+    "majority_mistakes",
+    "self_tuned_mistakes",
     "norma_squared_loss",
     "tune_norma_squared_loss",
     "tune_norma_margin_errors",

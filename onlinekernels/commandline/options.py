@@ -2,13 +2,13 @@
 
 import argparse
 import os
-import re
 import sys
 
 from onlinekernels.commandline.choosing import NO_TARGET
 from onlinekernels.streams import read
 from onlinekernels.streams.labels import Labels
 from onlinekernels.streams.options import FORMATS, format_of
+from onlinekernels.validation import Sentence
 
 __all__ = [
     "Usage",
@@ -67,30 +67,21 @@ def told(error):
     """An error in one line."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    text = _PARAMETER_OF_READ.sub(_as_option, " ".join(str(error).split()))
-    for words, option in _ARGUMENTS_OF_READ.items():
-        text = text.replace(words, option)
-    return text or type(error).__name__
+    text = error.args[0] if error.args and isinstance(error.args[0], Sentence) else str(error)
+    text = text.told(_as_option) if isinstance(text, Sentence) else text
+    return " ".join(text.split()) or type(error).__name__
 
 
-_PARAMETER_OF_READ = re.compile(r"The '(\w+)' parameter of read")
-# How its sentences speak of arguments, and how the command line does.
-_ARGUMENTS_OF_READ = {
-    "(features= says": "(--features says",
-    "(features= leaves columns out, on_error='skip' such rows.)":
-        "(--features A,B,... leaves columns out, --on-error skip such rows.)",
-    "(kinds= takes a column for words, features= leaves it out, on_error='skip' such rows.)":
-        "(--words COLUMN takes it for words, --features A,B,... leaves it out, --on-error skip such rows.)",
-    "(on_error='skip' leaves such rows out.)": "(--on-error skip leaves such rows out.)",
-    "(is delimiter=": "(is --delimiter ",
-    "(or give format=)": "(or give --format)",
-    "label_type='string' takes": "--label-type string takes",
-    "pass classes=[...] with both labels to the first partial_fit.": "name both: --classes A,B.",
-}
+_OPTIONS = {"features": "--features A,B,...", "kinds": "--words COLUMN", "classes": "--classes A,B"}
 
 
-def _as_option(match):
-    return "data" if match[1] == "source" else "--" + match[1].replace("_", "-")
+def _as_option(argument):
+    """What the command line has for an argument of Python's."""
+    option = "--" + argument.name.replace("_", "-")
+    if argument.owner is not None:
+        return "data" if argument.name == "source" else option
+    value = argument.value.strip("'")
+    return _OPTIONS.get(argument.name) or f"{option} {value if value.isalnum() else argument.value}".strip()
 
 
 def converter(function):

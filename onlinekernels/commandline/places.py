@@ -24,11 +24,11 @@ class Places:
     def __init__(self, records=()):
         self.records = [dict(record) for record in records]
 
-    def found(self, source, reader, sources=None):
+    def found(self, source, opened, sources=None):
         """The record of a source, or None if it is new or cannot be read twice.
 
         With `sources`, all that are to be read, it is also known by its beginning, unless another one of them is the
-        file that began so.
+        file that began so: `opened` gives a reader that looks.
         """
         if not can_reopen(source):
             return None
@@ -37,8 +37,8 @@ class Places:
             if record["path"] == path:
                 return record
         for record in [] if sources is None else self._without(map(_path, filter(can_reopen, sources))):
-            count, digest = record["beginning"]
-            if reader.beginning(count) == (count, digest):
+            if opened().begins(*record["beginning"]):
+                record["path"] = path
                 return record
         return None
 
@@ -56,16 +56,16 @@ class Places:
         """A record for a source, to be put into `records` when something was learned from it."""
         if not can_reopen(source):
             return None
-        return {"beginning": list(reader.beginning()), "unit": reader.unit}
+        return {"unit": reader.unit}
 
-    def reach(self, source, record, epoch, position):
-        """Note that a source, if it has a record, was learned up to a position."""
+    def reach(self, source, record, epoch, reader):
+        """Note how far a source, if it has a record, was learned."""
         if record is None:
             return
         if not any(known is record for known in self.records):
             self.records.append(record)
         record.update(name=os.path.basename(source), path=_path(source), bytes=os.path.getsize(source))
-        record.update(epoch=epoch, position=position)
+        record.update(epoch=epoch, position=reader.position, beginning=list(reader.beginning))
 
 
 def _path(source):

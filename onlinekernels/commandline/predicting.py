@@ -24,6 +24,7 @@ from onlinekernels.commandline.options import (
 from onlinekernels.commandline.reports import key_of, print_json
 from onlinekernels.evaluate.words import headline, shown
 from onlinekernels.files.modelfile import load
+from onlinekernels.validation import WrongFeatures
 
 __all__ = ["add_predict"]
 
@@ -243,7 +244,8 @@ def _answers(model, X, reader, lines):
     try:
         return model.predict(X)
     except (ValueError, FloatingPointError) as error:
-        hint = " (--target names a column to leave out, --features those to use.)" if "features" in str(error) else ""
+        wrong = isinstance(error, WrongFeatures)
+        hint = " (--target names a column to leave out, --features those to use.)" if wrong else ""
         raise ValueError(told(with_line(error, reader, lines)) + hint) from error
 
 

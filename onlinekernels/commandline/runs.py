@@ -110,23 +110,23 @@ class Run:
     def _learn_file(self, source, epoch, advance):
         if self.model is None and can_reopen(source):
             self._look_at(source)
-        reader = self._opened(source)
         if epoch == 0 and not self.is_resumed:
             self.places.forget(source)
-        record = self.places.found(source, reader, self.arguments.data if self.is_resumed else None)
+        sources = self.arguments.data if self.is_resumed else None
+        record = self.places.found(source, lambda: self._opened(source), sources)
         is_known = record is not None
         if is_known and record["epoch"] > epoch:
             return
         start = record["position"] if is_known and record["epoch"] == epoch else None
+        reader = self.interruption.stops(self._opened(source, start=start))
         if self.is_resumed and (epoch == 0 or start is not None):
             self.reports.file(reader.name, reader.unit, start["line"] if start else 0)
         if not is_known:
             record = self.places.new(source, reader)
-        reader = self.interruption.stops(self._opened(source, start=start))
         for X, y, lines in self._chunks(reader):
             if X.shape[0]:
                 self._learn(X, y, reader, lines)
-                self.places.reach(source, record, epoch, reader.position)
+                self.places.reach(source, record, epoch, reader)
                 self.columns, self.learned = reader.feature_names or self.columns, self._t()
                 self._report_if_due()
                 self._save_if_due()

@@ -239,7 +239,7 @@ class OnlineComposite(OnlineLearner):
                 found["std"] = deviations[:, 0]
                 there = np.arange(scores.shape[1]) < state.labels.joined_before(y, joined)[:, None]
                 if "proba" in wanted:
-                    found["proba"] = state.probabilities_of_their_time(scores, y, joined)
+                    found["proba"] = self._likely_then(state, scores, y, joined)
                 scores = np.where(there, scores, 0.0)
             if coverage is not None:
                 half = interval_factors(innovations, len(innovations) - len(X), coverage)[:-1] * deviations
@@ -249,6 +249,10 @@ class OnlineComposite(OnlineLearner):
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
         others = [found[name] for name in ("steps", "margins", "std", "interval", "proba", "labels") if name in wanted]
         return (scores, *others) if others else scores
+
+    def _likely_then(self, state, scores, y, joined):
+        """Probabilities of the rows that were just learned, from the scores before each of them."""
+        return state.probabilities_of_their_time(scores, y, joined)
 
     def learn_one(self, x, y=None):
         """Learn one example, 1-d; return self."""

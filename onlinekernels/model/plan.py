@@ -34,22 +34,29 @@ class Plan:
     offset, average : bool
     scale, scale_target : float
         Memory of the running scalers of features and of targets; 0 for none.
+    pending : {part: how to choose it}
+        For the parts that the user left to the call; see `settled`.
     """
 
     PARTS = ("loss", "kernel", "budget", "labels", "rule", "offset", "average", "scale", "scale_target")
-    pending = {}  # {part: how to choose it}, for the parts that the user left to the call; see `settled`
     unit = 1.0  # the size of features that a chosen width is for
 
-    def __init__(self, *, loss, kernel, budget, labels, rule, offset, average, scale, scale_target):
+    def __init__(self, *, loss, kernel, budget, labels, rule, offset, average, scale, scale_target, pending=()):
         self.loss, self.kernel, self.budget, self.labels, self.rule = copy.deepcopy((loss, kernel, budget, labels, rule))
         self.offset, self.average, self.scale, self.scale_target = offset, average, scale, scale_target
+        self.pending = dict(pending)
         self._check_parts()
+        self._fit_together()
+
+    def _fit_together(self):
+        """What follows from the parts; if all of them are chosen, ValueError for what makes no sense."""
         self.representation = representation_of(self)  # how f is kept
         self.takes_objects = self.representation.takes_objects
         self.restricts = self.kernel.restricts()
         # Whether a single row must be out of reach of the user's code and threads before it is checked
         self.copies_one = not self.takes_objects and (self.kernel.takes_indices() or not self.loss.is_compiled())
-        self._check()
+        if not self.pending:
+            self._check()
 
     @classmethod
     def of(cls, learner, rule, *, loss=None, kernel=None):
@@ -68,7 +75,7 @@ class Plan:
             pending["budget"], budget = defaults.budget(learner._budget_of_int), None
         if learner.offset is None:
             pending["offset"] = defaults.offset
-        plan = cls(
+        return cls(
             loss=as_loss(learner.loss if loss is None else loss, learner),
             kernel=as_kernel(kernel, learner),
             budget=as_budget(budget, learner, learner._budget_of_int),
@@ -78,9 +85,8 @@ class Plan:
             average=validation.check_flag(learner, "average"),
             scale=as_memory(learner.scale, learner),
             scale_target=as_target_scaling(learner.scale_target, learner),
+            pending=pending,
         )
-        plan.pending = pending
-        return plan
 
     @property
     def follows_distances(self):
@@ -91,18 +97,19 @@ class Plan:
         """The plan with all parts chosen, for a `defaults.Data`."""
         if not self.pending:
             return self
-        parts, choosers = self.parts(), dict(self.pending)
-        if "kernel" in choosers:
-            parts["kernel"] = choosers.pop("kernel")(self.loss, data)
-        parts.update({name: choose(self.loss, data, parts["kernel"]) for name, choose in choosers.items()})
-        plan = Plan(**parts)
-        plan.unit = data.unit
-        return plan
+        choosers = dict(self.pending)
+        kernel = choosers.pop("kernel")(self.loss, data) if "kernel" in choosers else self.kernel
+        return self._with(data.unit, kernel=kernel, **{name: choose(self.loss, data, kernel) for name, choose in choosers.items()})
 
     def in_unit(self, unit):
         """The plan with the chosen width for features of another size."""
-        plan = Plan(**{**self.parts(), "kernel": defaults.resized(self.kernel, unit / self.unit)})
-        plan.unit = unit
+        return self._with(unit, kernel=defaults.resized(self.kernel, unit / self.unit))
+
+    def _with(self, unit, **chosen):
+        """The same plan with parts that have been chosen, for features of this size."""
+        plan = copy.copy(self)
+        plan.__dict__.update(chosen, unit=unit, pending={})
+        plan._fit_together()
         return plan
 
     def parts(self):

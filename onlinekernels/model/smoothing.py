@@ -3,8 +3,9 @@ import numpy as np
 
 from onlinekernels._core.functions.smoothing import LocalRows
 from onlinekernels._core.run.ranks import Ranks
+from onlinekernels._core.run.scaling import Scaler
 from onlinekernels.model.composition import RECALLED
-from onlinekernels.nouns.scaling import RunningScaler
+from onlinekernels.nouns.scaling import advanced
 
 __all__ = ["Smoothing"]
 
@@ -35,7 +36,7 @@ class Smoothing:
         self.joined = 0
         kinds = {"regression": "numbers", "multiclass": "labels", "novelty": "density"}
         self.rows = LocalRows(kinds[task], **rows)
-        self.scaler = RunningScaler(memory) if memory else None
+        self.scaler = Scaler(rows["n_features"], memory) if memory else None
         self.ahead = None  # (the scaler after the piece that is being learned, t after it)
         self.innovations = np.zeros((0, self.targets if task == "regression" else 0))
         self.past = Ranks(1, SCORES) if task == "novelty" else None
@@ -74,7 +75,7 @@ class Smoothing:
     def _piece(self, X, Y, weights, scores, deviations):
         scaler = self._current_scaler()
         if scaler is not None:
-            fresh, X = scaler.advanced(X)
+            fresh, X = advanced(scaler, X)
             self.ahead = fresh, self.t + len(X)
         is_first = self.t == 0
         self.rows.piece(X, Y, weights, scores, deviations)
@@ -102,7 +103,7 @@ class Smoothing:
     def scaled(self, X):
         """Rows as they are compared with those that are kept."""
         scaler = self._current_scaler()
-        return X if scaler is None or scaler._state is None else scaler.scaled(X)
+        return X if scaler is None or not scaler.count else scaler.scaled(X)
 
     def kept(self):
         """(rows, what they say) that are kept, in the units of the features where they are not scaled."""
@@ -114,7 +115,7 @@ class Smoothing:
         scaler = self._current_scaler()
         found = {"joined": self.joined, "innovations": self.innovations, "rows": self.rows.state()}
         if scaler is not None:
-            found["scaler"] = scaler.to_dict()
+            found["scaler"] = scaler.state()
         if self.past is not None:
             found["past"] = self.past.state()
         return found
@@ -132,7 +133,7 @@ class Smoothing:
             raise ValueError("the rows that are kept have labels that are none")
         self.joined, self.innovations = state["joined"], innovations
         if self.scaler is not None:
-            self.scaler.restore(state["scaler"], self.rows.n_features)
+            self.scaler.restore(state["scaler"])
         if self.past is not None:
             self.past.restore(state["past"])
 

@@ -16,7 +16,7 @@ from onlinekernels.model.learned import Learned
 from onlinekernels.nouns.params import same_parameters
 from onlinekernels.model.plan import Plan
 from onlinekernels.model.representations import Places
-from onlinekernels.nouns.scaling import RunningScaler
+from onlinekernels.nouns.scaling import advanced
 from onlinekernels.model.target_scaling import TargetScaler
 
 __all__ = ["Contribution", "State"]
@@ -73,19 +73,8 @@ class State(Learned):
 
     @property
     def scaler(self):
-        """The scaler of features as it belongs to the hypothesis, a copy for others to look at; None without one."""
-        if not self.plan.scale:
-            return None
-        scaler = RunningScaler(self.plan.scale)
-        mean, square, count, shown = self.engine.current_scaler().learned()
-        if count:
-            scaler._state = mean, square, count, shown, None
-        return scaler
-
-    def load_scaler(self, scaler):
-        """Go on from what a scaler has learned."""
-        if scaler._state is not None:
-            self.engine.scaler.load(*scaler._state[:4])
+        """The scaler of features as it belongs to the hypothesis, for others to look at; None without one."""
+        return self.engine.current_scaler()
 
     def scales(self):
         """Whether features or targets are scaled."""
@@ -98,7 +87,7 @@ class State(Learned):
         are learned.
         """
         if self.plan.scale and not self.takes_without_check(X.data if self.sparse else X):
-            self._in_domain(self.scaler.advanced(X if self.sparse else X.astype(float, copy=False))[1], X.dtype)
+            self._in_domain(advanced(self.scaler, X)[1])
         if self.target_scaler is None:
             return y, None
         ahead, scaled, *known = self.target_scaler.advanced(y, weights)
@@ -177,10 +166,9 @@ class State(Learned):
         state.beginning = self.beginning.settled()
         return state
 
-    def _in_domain(self, X, dtype):
-        """Scaled rows in the points' precision, if the kernel is defined for them."""
+    def _in_domain(self, X):
+        """Scaled rows, if the kernel is defined for them."""
         if not self.sparse:
-            X = X.astype(dtype, copy=False)
             self.kernel.check_domain(X, "The scaled X")
         return X
 
@@ -188,10 +176,10 @@ class State(Learned):
         """X by what the scaler knows; X itself without one."""
         if not self.plan.scale:
             return X
-        scaler = self.engine.current_scaler()
+        scaler = self.scaler
         if not scaler.count:
-            raise validation.not_fitted(self.scaler)
-        return self._in_domain(scaler.scaled(X), X.dtype)
+            raise validation.not_fitted(scaler)
+        return self._in_domain(scaler.scaled(X))
 
     def settled(self, plan):
         """A plan with what it leaves open chosen as it was for this state."""
@@ -252,9 +240,9 @@ class State(Learned):
             if not same_parameters(mine, other):
                 raise ValueError(f"initial must have {name} of this model, {mine!r}. Got {other!r} instead.")
         if self.plan.scale:
-            if (start.scaler._state is not None) and (start.scaler._state[0] is None) != self.sparse:
+            if start.sparse != self.sparse:
                 raise ValueError("initial scales another kind of rows, sparse or dense, than this model.")
-            self.load_scaler(start.scaler)
+            self.engine.scaler.load(start.scaler)
         if self.target_scaler is not None:
             self.target_scaler = copy.copy(start.target_scaler)
             self.target_scaler.kind = self.plan.scale_target
@@ -337,7 +325,7 @@ class State(Learned):
         if not isinstance(j, numbers.Integral) or isinstance(j, bool) or not 0 <= j < self.n_features:
             raise IndexError(f"There is no coordinate {j!r}: the model has {self.n_features} features.")
         if self.plan.scale:
-            grid = self.scaler.transform_column(j, grid)
+            grid = self.scaler.scaled_column(j, grid)
         self.kernel.coordinate(j).check_domain(grid[:, None], "grid")
         return self.representation.component(self, j, grid)
 
@@ -355,7 +343,7 @@ class State(Learned):
         if self.beginning is not None:
             learned["beginning"] = self.current_beginning().widened(extra, fill).to_dict()
         if self.plan.scale:
-            learned["scaler"] = self.scaler.widened(extra, fill).to_dict()
+            learned["scaler"] = self.scaler.widened(extra, fill).state()
             fill = 0.0  # what a scaler has always seen is scaled to 0
         function = self.representation.widened(self, learned["learned"], extra, fill)
         return State.from_dict({**learned, "n_features": width, "feature_names": None, "learned": function})
@@ -370,7 +358,7 @@ class State(Learned):
             "beginning": None if self.beginning is None else self.current_beginning().to_dict(),
             "n_features": self.n_features,
             "feature_names": self.feature_names,
-            "scaler": self.scaler.to_dict() if self.plan.scale else None,
+            "scaler": self.scaler.state() if self.plan.scale else None,
             "target_scaler": None if self.target_scaler is None else self.current_target_scaler().to_dict(),
             "dtype": self.function.dtype.str,
             "sparse": self.sparse,
@@ -440,11 +428,7 @@ class State(Learned):
         if (learned["scaler"] is None) != (not plan.scale):
             raise ValueError("the scaler does not fit the parameters")
         if plan.scale:
-            scaler = RunningScaler(plan.scale)
-            scaler.restore(learned["scaler"], n_features)
-            if scaler._state is not None and (scaler._state[0] is None) != sparse:
-                raise ValueError("the scaler is for another kind of rows")
-            state.load_scaler(scaler)
+            state.engine.scaler.restore(learned["scaler"])
         if (learned["target_scaler"] is None) != (state.target_scaler is None):
             raise ValueError("the scaler of targets does not fit the parameters")
         if state.target_scaler is not None:

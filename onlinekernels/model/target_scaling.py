@@ -1,9 +1,10 @@
 """Targets of a regression, scaled as they come: the model learns numbers of the size of 1 and predicts in your units."""
+import copy
 from itertools import accumulate
 
 import numpy as np
 
-from onlinekernels._core.run import scaling as core
+from onlinekernels._core.run.scaling import OTHERS, Scaler
 
 __all__ = ["TargetScaler"]
 
@@ -38,7 +39,7 @@ class TargetScaler:
     def __init__(self, targets, memory=1.0, exact=False, robust=False):
         self.kind = memory
         self.exact, self.robust = exact, robust
-        self.mean, self.square, self.count = np.zeros(targets), np.zeros(targets), 0.0
+        self.scaler = Scaler(targets, self.memory, few_values=False)
 
     @property
     def is_log(self):
@@ -53,17 +54,15 @@ class TargetScaler:
 
         y is flat, row by row, as the engine takes it.
         """
-        fresh = TargetScaler(len(self.mean), self.kind, self.exact, self.robust)
-        fresh.mean[:], fresh.square[:] = self.mean, self.square
-        Y = np.ascontiguousarray(y, dtype=float).reshape(-1, len(self.mean))
-        Y = self.taken(Y)
-        scaled, means, deviations = np.empty_like(Y), np.empty_like(Y), np.empty_like(Y)
-        fresh.count = core.advance_targets(
-            Y, weights, fresh.mean, fresh.square, self.count, self.memory, scaled, means, deviations, self._farthest()
-        )
-        if not np.isfinite(fresh.count):
+        fresh = copy.copy(self)
+        fresh.scaler = self.scaler.copy(self.memory)
+        Y = self.taken(np.ascontiguousarray(y, dtype=float).reshape(-1, self.scaler.n_features))
+        means, deviations = np.empty_like(Y), np.empty_like(Y)
+        farthest = FARTHEST if self.robust else np.inf
+        scaled = fresh.scaler.advance(Y, True, weights, farthest, means, deviations)
+        if not np.isfinite(fresh.scaler.count):
             raise ValueError("sample_weight is too large to scale targets: the sum of the weights overflows.")
-        if not (np.isfinite(fresh.mean).all() and np.isfinite(fresh.square).all()):
+        if not fresh.scaler.is_finite():
             raise ValueError("y is too large to scale: its variance overflows. Expected values below 1e150.")
         return fresh, scaled.reshape(-1), means, deviations
 
@@ -71,16 +70,13 @@ class TargetScaler:
         """What is scaled of targets."""
         return np.arcsinh(y) if self.is_log else y
 
-    def _farthest(self):
-        return FARTHEST if self.robust else np.inf
-
     def log_slope(self, y):
         """Logarithm of the derivative of what is scaled by y."""
         return -np.log(np.hypot(1.0, y)) if self.is_log else 0.0
 
     def known(self):
         """(means, deviations, shares) that `brought_back` wants for the next example."""
-        return self.mean, np.array(core.target_deviations(self.mean, self.square, self.count)), 1.0 / (self.memory * self.count + 1.0)
+        return self.scaler.means, self.scaler.divisors, 1.0 / (self.memory * self.scaler.count + 1.0)
 
     def restored(self, scores):
         """Scores of shape (n, targets) in the units of the targets, as of the next example."""
@@ -117,7 +113,7 @@ class TargetScaler:
         if self.robust:
             scale = np.sqrt((1.0 - shares) * (1.0 + shares * FARTHEST**2))  # of the deviation, by a target that is so far off
             line = shares * FARTHEST * np.sign(scores) + scores * scale
-            is_far = (np.abs(line) > FARTHEST) & (shares * core.OTHERS <= 1.0)
+            is_far = (np.abs(line) > FARTHEST) & (shares * OTHERS <= 1.0)
             z, slope = np.where(is_far, line, z), np.where(is_far, scale, slope)
         return z * deviations + means, deviations * slope
 
@@ -125,21 +121,15 @@ class TargetScaler:
         """The share of all weight that each of the next n targets will have, shape (n, 1)."""
         weights, memory = np.ones(n) if weights is None else np.asarray(weights), self.memory
         if memory == 1.0:
-            counts = np.cumsum(np.concatenate([[self.count], weights]))
+            counts = np.cumsum(np.concatenate([[self.scaler.count], weights]))
         else:
-            counts = list(accumulate(weights.tolist(), lambda count, weight: memory * count + weight, initial=self.count))
+            counts = list(accumulate(weights.tolist(), lambda count, weight: memory * count + weight, initial=self.scaler.count))
         return (weights / np.maximum(counts[1:], 1e-300))[:, None]
 
     def to_dict(self):
         """What is learned, as plain numbers and lists."""
-        return {"count": self.count, "mean": self.mean.tolist(), "square": self.square.tolist()}
+        return self.scaler.state()
 
     def restore(self, learned):
         """Continue from what `to_dict` gave; ValueError if it makes no sense."""
-        mean, square, count = (np.asarray(learned[name], dtype=float) for name in ("mean", "square", "count"))
-        shapes = mean.shape == square.shape == self.mean.shape and count.shape == ()
-        if not shapes or not all(np.isfinite(part).all() for part in (mean, square, count)):
-            raise ValueError("the means and deviations do not fit the targets")
-        if (square < 0).any() or count < 0:
-            raise ValueError("the deviations of the targets are not numbers of at least 0")
-        self.mean, self.square, self.count = mean.copy(), square.copy(), float(count)
+        self.scaler.restore(learned)

@@ -2,7 +2,8 @@
 import numpy as np
 
 from onlinekernels._core.run.ranks import Ranks, normal_scores
-from onlinekernels.nouns.scaling import RunningScaler
+from onlinekernels._core.run.scaling import Scaler
+from onlinekernels.nouns.scaling import advanced
 
 __all__ = ["NormalScores", "Relevance", "Scores"]
 
@@ -37,28 +38,28 @@ class Scores:
     """Running z-scores; with `squashed` arcsinh of them, so that far is not farther than it need be."""
 
     def __init__(self, n_features, memory=1.0, squashed=False):
-        self.n_features, self.squashed = n_features, squashed
-        self.scaler = RunningScaler(memory)
+        self.squashed = squashed
+        self.scaler = Scaler(n_features, memory)
 
     def advance(self, X):
         """Rows as they are seen, each with what is known with it."""
-        self.scaler, rows = self.scaler.advanced(X)
+        self.scaler, rows = advanced(self.scaler, X)
         return np.arcsinh(rows) if self.squashed else rows
 
     def transform(self, X):
         """Rows as of now."""
-        if self.scaler._state is None:
+        if not self.scaler.count:
             return np.zeros_like(X)
         rows = self.scaler.scaled(X)
         return np.arcsinh(rows) if self.squashed else rows
 
     def state(self):
         """What is learned, by name."""
-        return self.scaler.to_dict()
+        return self.scaler.state()
 
     def restore(self, state):
         """Go on from what `state` gave."""
-        self.scaler.restore(state, self.n_features)
+        self.scaler.restore(state)
 
 
 class Relevance(Scores):

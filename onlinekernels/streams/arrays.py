@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from onlinekernels.streams.parsers import Delimited
+from onlinekernels.streams.parsers import Delimited, bad_option
 
 __all__ = ["open_npy", "open_npz", "as_points"]
 
@@ -47,10 +47,7 @@ def open_npz(path, name, options):
             target = "y"
         for parameter, key in (("features", points), ("target", target)):
             if key is not None and key not in arrays:
-                raise ValueError(
-                    f"The {parameter!r} parameter of read must be an array in {name}, one of "
-                    f"{', '.join(map(repr, arrays))}. Got {key!r} instead."
-                )
+                raise bad_option(parameter, f"an array in {name}, one of {', '.join(map(repr, arrays))}", key)
         X = _Member(members.enter_context(archive.open(f"{points}.npy")), points, name, 2)
         y = None
         if target is not None:

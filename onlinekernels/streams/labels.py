@@ -5,6 +5,8 @@ from numbers import Integral
 
 import numpy as np
 
+from onlinekernels.validation import Argument, Sentence
+
 __all__ = ["Labels", "SeveralTargets", "as_number", "problem_with_number", "shown", "whole_number"]
 
 
@@ -55,7 +57,8 @@ class Labels:
     def problem_with(self, text):
         """What is wrong with a label, or None."""
         if text == "":
-            return "expected a label. Got an empty field instead. (on_error='skip' leaves such rows out.)"
+            way_out = Argument("on_error", "'skip'")
+            return Sentence("expected a label. Got an empty field instead. (", way_out, " leaves such rows out.)")
         if self.kind == "string":
             try:
                 text.encode()
@@ -63,10 +66,8 @@ class Labels:
                 return f"expected a label in UTF-8. Got {shown(text)} instead."
             return None
         if as_number(text) is None and self.label_type == "auto":
-            return (
-                "expected a number, like the labels before it; label_type='string' takes any label. "
-                f"Got {shown(text)} instead."
-            )
+            way_out = Argument("label_type", "'string'")
+            return Sentence("expected a number, like the labels before it; ", way_out, f" takes any label. Got {shown(text)} instead.")
         return problem_with_number(text)
 
     def convert_array(self, y, name):

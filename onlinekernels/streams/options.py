@@ -4,6 +4,7 @@ import os
 
 from onlinekernels.streams.labels import whole_number
 from onlinekernels.streams.parsers import DELIMITERS, bad_option
+from onlinekernels.validation import Argument, Sentence
 
 __all__ = ["ARRAYS", "FORMATS", "check_options", "format_of"]
 
@@ -32,7 +33,7 @@ def format_of(source, format):
     stem, extension = os.path.splitext(path.removesuffix(".gz"))
     if extension.lower() not in _EXTENSIONS:
         known = ", ".join(_EXTENSIONS)
-        raise bad_option("source", f"a file that ends in one of {known} (or give format=)", path)
+        raise bad_option("source", Sentence(f"a file that ends in one of {known} (or give ", Argument("format"), ")"), path)
     return _EXTENSIONS[extension.lower()]
 
 

@@ -10,12 +10,14 @@ import numpy as np
 
 from onlinekernels.nouns.values import instants_of, kind_of, numbers_of
 from onlinekernels.streams.labels import as_number, problem_with_number, shown, whole_number
+from onlinekernels.validation import Argument, Sentence
 
 __all__ = ["BadRow", "Delimited", "Svmlight", "DELIMITERS", "is_blank", "bad_option"]
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-_WAY_OUT_OF_KINDS = " (kinds= takes a column for words, features= leaves it out, on_error='skip' such rows.)"
-_WAY_OUT = " (features= leaves columns out, on_error='skip' such rows.)"
+_SKIPS = (Argument("on_error", "'skip'"), " such rows.)")
+_WAY_OUT_OF_KINDS = Sentence(" (", Argument("kinds"), " takes it for words, ", Argument("features"), " leaves it out, ", *_SKIPS)
+_WAY_OUT = Sentence(" (", Argument("features"), " leaves columns out, ", *_SKIPS)
 
 
 class BadRow(ValueError):
@@ -35,7 +37,7 @@ class BadRow(ValueError):
         where = f"{source}, {unit} {line}"
         if column is not None:
             where += f", column {column!r}" if isinstance(column, str) else f", column {column} (counted from 0)"
-        super().__init__(f"{where}: {problem}")
+        super().__init__(Sentence(f"{where}: ", problem))
         self.source, self.line, self.column = source, line, column
 
 
@@ -83,10 +85,7 @@ class Delimited:
             raise bad_option("target", "different columns", options["target"])
         if set(self.targets) & set(self.columns):
             columns = [self._called(i) for i in self.columns]
-            raise ValueError(
-                f"The 'target' parameter of read must not be one of the columns of X, {_listed(columns)}. "
-                f"Got {options['target']!r} instead."
-            )
+            raise bad_option("target", f"one of the columns of X, {_listed(columns)}", options["target"], "must not be")
 
     @property
     def feature_names(self):
@@ -106,7 +105,7 @@ class Delimited:
         index = whole_number(column)
         if index is not None and -self.width <= index < self.width and not self._is_name(column):
             return index % self.width
-        raise bad_option(parameter, f"{self._choices(column)} of {self.name}", column)
+        raise bad_option(parameter, Sentence(self._choices(column), f" of {self.name}"), column)
 
     def _expected(self, names):
         """The names that the header must have; None if it has just these, some of them perhaps twice."""
@@ -114,10 +113,8 @@ class Delimited:
             return None
         missing = [name for name in names if name not in self.names]
         if missing:
-            raise ValueError(
-                f"{self.name} has no column {missing[0]!r}; expected columns {_listed(names)}. Got {_listed(self.names)} "
-                "instead. (features= says which columns to use in their place.)"
-            )
+            what = f"{self.name} has no column {missing[0]!r}; expected columns {_listed(names)}. Got {_listed(self.names)} instead."
+            raise ValueError(Sentence(f"{what} (", Argument("features"), " says which columns to use in their place.)"))
         return names
 
     def _is_name(self, column):
@@ -131,7 +128,7 @@ class Delimited:
             return f"{indices}, as several columns have that name,"
         choices = f"a column, one of {_listed(self.names)}, or {indices},"
         other = next((mark for mark in ";\t|," if mark != self.delimiter and self.width == 1 and mark in self.names[0]), "")
-        return f"{choices} (is delimiter={other!r} meant?)" if other else choices
+        return Sentence(choices, " (is ", Argument("delimiter", repr(other)), " meant?)") if other else choices
 
     def _fields(self, text, number):
         if '"' not in text:
@@ -218,8 +215,8 @@ class Delimited:
         for i, kind, text in zip(self.columns, kinds, x, strict=True):
             if _first_odd(kind, [text]) is not None:
                 finite = "finite " if kind == "number" and as_number(text) is not None else ""
-                problem = f"expected a {finite}{kind}, as in rows before. Got {shown(text)} instead.{_WAY_OUT_OF_KINDS}"
-                raise BadRow(self.name, number, self._called(i), problem)
+                problem = f"expected a {finite}{kind}, as in rows before. Got {shown(text)} instead."
+                raise BadRow(self.name, number, self._called(i), Sentence(problem, _WAY_OUT_OF_KINDS))
         self.kinds = kinds
         return x, self._label(fields) if self.has_target else None
 
@@ -348,7 +345,7 @@ def _words(text):
 def _finite(text, name, line, column, way_out=""):
     problem = problem_with_number(text)
     if problem is not None:
-        raise BadRow(name, line, column, problem + way_out)
+        raise BadRow(name, line, column, Sentence(problem, way_out))
     return float(text)
 
 
@@ -363,5 +360,5 @@ def _listed(names, most=20):
     return ", ".join(map(repr, names[:most])) + ", ..." * (len(names) > most)
 
 
-def bad_option(parameter, expected, value):
-    return ValueError(f"The {parameter!r} parameter of read must be {expected}. Got {value!r} instead.")
+def bad_option(parameter, expected, value, verb="must be"):
+    return ValueError(Sentence(Argument(parameter, owner="read"), f" {verb} ", expected, f". Got {value!r} instead."))

@@ -197,12 +197,17 @@ class Reader:
         """Whether it waits for the other end of a named pipe, so that `stop` is not heard."""
         return self._waiting.is_opening
 
-    def beginning(self, count=100):
-        """(number, digest) of the first rows, at most `count`, by which a file is known again."""
+    @property
+    def beginning(self):
+        """(number, digest) of the first rows among those that were read, by which a file is known again."""
+        return self._digest.beginning
+
+    def begins(self, count, digest):
+        """Whether the first rows, so many, have this digest; reads them."""
         first = Reader(self._source, **{**self._options, "limit": None, "chunk": count, "on_error": "skip"})
-        for _, _, lines, skipped in first.with_lines():
-            return len(lines) + len(skipped), first._digest.value
-        return 0, first._digest.value
+        for _ in first.with_lines():
+            break
+        return first.beginning == (count, digest)
 
     def _go_to_start(self):
         self._line, self.n_rows = self._start["line"], self._start["rows"]
@@ -243,7 +248,7 @@ class Reader:
         self._is_used = True
         with open_lines(self._source, self._waiting) as lines:
             rows = self._without_header(self._rows(lines))
-            self._digest.add_lines(self._columns.header if self._columns is not None else [])
+            self._digest = Digest(self._columns.header if self._columns is not None else [])
             for numbers, texts in self._batches(self._after_start(rows) if self._wanted() else ()):
                 X, y, good = self._parsed(numbers, texts)
                 if not self._waiting.is_live:

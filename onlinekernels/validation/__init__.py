@@ -2,7 +2,7 @@
 
 All checks run before anything is learned, so that a refused call changes nothing.
 """
-from onlinekernels.validation.errors import NotFittedError, not_fitted, tell
+from onlinekernels.validation.errors import Argument, NotFittedError, Sentence, WrongFeatures, not_fitted, tell
 from onlinekernels.validation.parameters import (
     Real,
     as_number,
@@ -42,8 +42,11 @@ from onlinekernels.validation.targets import (
 )
 
 __all__ = [
+    "Argument",
     "NotFittedError",
     "Real",
+    "Sentence",
+    "WrongFeatures",
     "as_array_once",
     "as_csr",
     "as_number",

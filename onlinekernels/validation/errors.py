@@ -1,7 +1,46 @@
-"""Errors that say what scikit-learn's say, and what was learned before them."""
+"""Errors that say what scikit-learn's say, and what was learned before them; sentences that name arguments."""
 import sys
 
-__all__ = ["NotFittedError", "not_fitted", "sklearn_class", "tell"]
+__all__ = ["Argument", "NotFittedError", "Sentence", "WrongFeatures", "not_fitted", "sklearn_class", "tell", "wrong_number"]
+
+
+class Argument:
+    """An argument in a sentence: `name=` and what stands behind it, or, as its subject, the parameter of a function."""
+
+    def __init__(self, name, value="", owner=None):
+        self.name, self.value, self.owner = name, value, owner
+
+    def __str__(self):
+        return f"{self.name}={self.value}" if self.owner is None else f"The {self.name!r} parameter of {self.owner}"
+
+
+class Sentence(str):
+    """A text that names arguments as Python has them; it keeps its parts, for those who call their arguments otherwise.
+
+    >>> sentence = Sentence(Sentence("Too long. (", Argument("limit"), " cuts it.)"), " See the manual.")
+    >>> sentence
+    'Too long. (limit= cuts it.) See the manual.'
+    >>> sentence.told(lambda argument: f"--{argument.name} N")
+    'Too long. (--limit N cuts it.) See the manual.'
+    """
+
+    def __new__(cls, *parts):
+        sentence = super().__new__(cls, "".join(map(str, parts)))
+        sentence.parts = [piece for part in parts for piece in getattr(part, "parts", [part])]
+        return sentence
+
+    def told(self, name):
+        """The same with arguments as `name` calls them."""
+        return "".join(name(part) if isinstance(part, Argument) else part for part in self.parts)
+
+
+class WrongFeatures(ValueError):
+    """Rows have other columns than those that were learned."""
+
+
+def wrong_number(name, count, owner, expected):
+    """The error for rows of so many columns where others are expected."""
+    return WrongFeatures(f"{name} has {count} features, but {owner} is expecting {expected} features as input.")
 
 
 class NotFittedError(ValueError, AttributeError):

@@ -6,6 +6,7 @@ import numpy as np
 
 from onlinekernels._core.points.sparse import Rows
 from onlinekernels._core.formulas.vecmath import all_finite
+from onlinekernels.validation.errors import WrongFeatures, wrong_number
 
 __all__ = ["check_feature_names", "check_objects", "check_point", "check_points", "check_sparse", "refuse_masked"]
 
@@ -31,9 +32,7 @@ def check_points(X, *, n_features=None, dtype=None, name="X", finite=True, owner
     if X.shape[1] == 0:
         raise ValueError(f"Found array {name} with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
     if n_features is not None and X.shape[1] != n_features:
-        raise ValueError(
-            f"{name} has {X.shape[1]} features, but {owner} is expecting {n_features} features as input."
-        )
+        raise wrong_number(name, X.shape[1], owner, n_features)
     return numbers_of(X, dtype, name, finite, columns)
 
 
@@ -45,7 +44,7 @@ def check_point(x, *, n_features, dtype, owner="model"):
     if x.ndim != 1:
         raise ValueError(f"Expected 1D array for x, one example, got {x.ndim}D array instead.")
     if n_features is not None and len(x) != n_features:
-        raise ValueError(f"x has {len(x)} features, but {owner} is expecting {n_features} features as input.")
+        raise wrong_number("x", len(x), owner, n_features)
     return numbers_of(x, dtype, "x")
 
 
@@ -187,9 +186,7 @@ def check_sparse(X, *, n_features=None, name="X", owner="model"):
         what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
         raise ValueError(f"Found array {name} with 0 {what} (shape={X.shape}) while a minimum of 1 is required.")
     if n_features is not None and X.shape[1] != n_features:
-        raise ValueError(
-            f"{name} has {X.shape[1]} features, but {owner} is expecting {n_features} features as input."
-        )
+        raise wrong_number(name, X.shape[1], owner, n_features)
     if X.shape[1] >= 2**31:
         raise ValueError(f"{name} has {X.shape[1]} features; expected fewer than 2**31.")
     X = to_csr(X, name)
@@ -225,7 +222,7 @@ def check_feature_names(X, expected, owner):
         return
     new, missing = [n for n in names if n not in expected], [n for n in expected if n not in names]
     what = f"unseen at fit time: {new[:5]}" if new else f"missing: {missing[:5]}" if missing else "in another order"
-    raise ValueError(
+    raise WrongFeatures(
         f"The feature names should match those that were passed during fit, in their order. {owner} got features {what}."
     )
 

@@ -5,6 +5,7 @@ from operator import itemgetter
 import numpy as np
 
 from onlinekernels._core.errors import row_error
+from onlinekernels.validation.errors import WrongFeatures, wrong_number
 from onlinekernels.validation.points import is_sparse
 
 __all__ = ["Table"]
@@ -161,15 +162,13 @@ class Table:
                             "instead.")
         if self.names is None or names is None or self.names == names:
             if len(self.columns) != count:
-                raise ValueError(
-                    f"{name} has {len(self.columns)} features, but {owner} is expecting {count} features as input."
-                )
+                raise wrong_number(name, len(self.columns), owner, count)
             return self
         places = {key: j for j, key in enumerate(self.names)}
         for wrong, right, what in ((names, places, "has no column"), (places, set(names), "has the new column")):
             odd = [key for key in wrong if key not in right]
             if odd:
-                raise ValueError(f"{name} {what} {odd[0]!r}; {owner} is expecting the columns {_listed(names)}.")
+                raise WrongFeatures(f"{name} {what} {odd[0]!r}; {owner} is expecting the columns {_listed(names)}.")
         order = [places[key] for key in names]
         categories = {j for j, place in enumerate(order) if place in self.categories}
         return Table([self.columns[place] for place in order], self.length, names, categories, self.keyed)

@@ -127,33 +127,35 @@ cdef class MergingBudget(PairBudget):
         self.table_array, self.table_error = merger_table(self.shift)
         self.table = <const double*> array_data(self.table_array)
 
-    cdef int begin(self, Coefficients terms) except -1:
-        PairBudget.begin(self, terms)
-        self.candidates = terms.dictionary.new_table(8)         # twice four: one more than there are slots
-        return 0
+    cdef Py_ssize_t numbers(self, Coefficients terms) noexcept:
+        return 5 * (terms.dictionary.capacity + 1)
 
-    cdef void arrange(self, Coefficients terms) noexcept nogil:
-        cdef Py_ssize_t room = 2 * self.candidates.capacity
-        PairBudget.arrange(self, terms)
-        self.coefficient = <double*> self.candidates.data
-        self.distance = self.coefficient + room
-        self.value = self.distance + room
-        self.bound = self.value + room
+    cdef Candidates candidates_in(self, Coefficients terms, double* room) noexcept nogil:
+        """The candidates of the call whose room this is. O(1)."""
+        cdef Candidates found
+        cdef Py_ssize_t size = terms.dictionary.capacity + 1
+        found.row, found.coefficient, found.distance = room, room + size, room + 2 * size
+        found.value, found.bound = room + 3 * size, room + 4 * size
+        return found
 
     cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
                         Outcome* outcome) noexcept nogil:
         """O(terms)."""
         cdef Py_ssize_t victim, partner
         cdef double share
-        self.rows.distances(w.piece, i, self.rate, self.row)
+        cdef Candidates others = self.candidates_in(terms, w.for_budget)
+        self.rows.distances(w.piece, i, self.rate, others.row)
         if terms.count < self.most:
             return
-        victim = self.smallest(terms, size)
+        victim = self.smallest(terms, &others, size)
         outcome.slot = victim
         if (size if victim == NEWCOMER else terms.size_of(victim)) == 0.0:
             return                              # there is nothing to hand over
-        self.look_around(terms, victim)
-        partner = self.cheapest(terms, term, victim, &share) if terms.rows == 1 else self.nearest(terms, term, victim, &share)
+        self.look_around(terms, &others, victim)
+        if terms.rows == 1:
+            partner = self.cheapest(terms, &others, term, victim, &share)
+        else:
+            partner = self.nearest(terms, &others, term, victim, &share)
         outcome.partner, outcome.share = terms.dictionary.start + partner, share
         if partner == terms.dictionary.size():  # the newcomer: the point between them takes the victim's slot
             outcome.slot, outcome.partner, outcome.share = NEWCOMER, victim, 1.0 - share
@@ -161,6 +163,7 @@ cdef class MergingBudget(PairBudget):
     cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
         """O(terms)."""
         cdef double share = outcome.share, u, p, q
+        self.take_row(terms, w.for_budget, 0.0)
         if outcome.partner == NOBODY:
             return
         if outcome.slot == NEWCOMER:
@@ -171,42 +174,43 @@ cdef class MergingBudget(PairBudget):
         q = (exp(-u * share * share) + self.shift) / (1.0 + self.shift)
         self.merge(terms, w.piece, term, i, outcome.slot, outcome.partner, share, p, q)
 
-    cdef Py_ssize_t smallest(self, Coefficients terms, double size) noexcept nogil:
+    cdef Py_ssize_t smallest(self, Coefficients terms, Candidates* others, double size) noexcept nogil:
         """The slot of the smallest term, the oldest among equals; NEWCOMER, which has a size, if that is smaller."""
         cdef Py_ssize_t j, start = terms.dictionary.start, n = terms.dictionary.size(), found = n
         cdef const char* mine = terms.mine.data + start
         cdef const double* coefficient = terms.column(start)
         cdef double least = size
         for j in range(n):
-            self.bound[j] = fabs(coefficient[j]) if terms.rows == 1 else terms.size_of(start + j)
+            others.bound[j] = fabs(coefficient[j]) if terms.rows == 1 else terms.size_of(start + j)
             if not mine[j]:
-                self.bound[j] = INFINITY
-            if self.bound[j] < least:
-                least = self.bound[j]
+                others.bound[j] = INFINITY
+            if others.bound[j] < least:
+                least = others.bound[j]
         for j in range(n):
-            if self.bound[j] <= least * NEARLY and (found == n or self.born(terms, j) < self.born(terms, found)):
+            if others.bound[j] <= least * NEARLY and (found == n or self.born(terms, j) < self.born(terms, found)):
                 found = j
         return NEWCOMER if found == n else start + found
 
-    cdef void look_around(self, Coefficients terms, Py_ssize_t victim) noexcept nogil:
+    cdef void look_around(self, Coefficients terms, Candidates* others, Py_ssize_t victim) noexcept nogil:
         """Distances of the victim from all candidates."""
         cdef Py_ssize_t j, start = terms.dictionary.start, n = terms.dictionary.size()
         cdef const char* mine = terms.mine.data + start
-        cdef const double* found = self.row
+        cdef const double* found = others.row
         if victim != NEWCOMER:
             found = <double*> self.pairs.data + victim * self.pairs.capacity + start
         for j in range(n):
-            self.distance[j] = found[j] if mine[j] else INFINITY
-        self.distance[n] = INFINITY
+            others.distance[j] = found[j] if mine[j] else INFINITY
+        others.distance[n] = INFINITY
         if victim != NEWCOMER:
-            self.distance[victim - start] = INFINITY
-            self.distance[n] = self.row[victim - start]
+            others.distance[victim - start] = INFINITY
+            others.distance[n] = others.row[victim - start]
 
     cdef long long born(self, Coefficients terms, Py_ssize_t j) noexcept nogil:
         """When candidate j came."""
         return <long long> 1 << 62 if j == terms.dictionary.size() else terms.dictionary.born(terms.dictionary.start + j)
 
-    cdef Py_ssize_t cheapest(self, Coefficients terms, const Term* term, Py_ssize_t victim, double* share) noexcept nogil:
+    cdef Py_ssize_t cheapest(self, Coefficients terms, Candidates* others, const Term* term, Py_ssize_t victim,
+                             double* share) noexcept nogil:
         """One output: the candidate that the victim loses least with, and its share h of the point between them.
 
         Of opposite signs, nothing between is better than the other point itself, h = 0. The table says what a merger
@@ -216,40 +220,41 @@ cdef class MergingBudget(PairBudget):
         cdef const double* stored = terms.column(start)
         cdef double own, ratio, gap, least = INFINITY
         for j in range(n):
-            self.coefficient[j] = stored[j]
-            self.bound[j] = -self.distance[j]
-        self.coefficient[n], self.bound[n] = term.stored[0], -self.distance[n]
+            others.coefficient[j] = stored[j]
+            others.bound[j] = -others.distance[j]
+        others.coefficient[n], others.bound[n] = term.stored[0], -others.distance[n]
         own = term.stored[0] if victim == NEWCOMER else terms.column(victim)[0]
-        ok_exp_array(self.bound, self.value, n + 1)
+        ok_exp_array(others.bound, others.value, n + 1)
         for j in range(n + 1):
-            if self.distance[j] == INFINITY:
-                self.bound[j] = INFINITY
+            if others.distance[j] == INFINITY:
+                others.bound[j] = INFINITY
                 continue
-            gap = 1.0 - self.value[j]
-            ratio = own / self.coefficient[j]
+            gap = 1.0 - others.value[j]
+            ratio = own / others.coefficient[j]
             if ratio > 0.0:
-                self.bound[j] = between_nodes(self.table, fmin(ratio, 1.0), self.value[j]) * gap * gap
-                least = fmin(least, self.bound[j] * (1.0 + self.table_error))
-                self.bound[j] *= 1.0 - self.table_error
+                others.bound[j] = between_nodes(self.table, fmin(ratio, 1.0), others.value[j]) * gap * gap
+                least = fmin(least, others.bound[j] * (1.0 + self.table_error))
+                others.bound[j] *= 1.0 - self.table_error
             else:
-                self.bound[j] = gap * (1.0 + self.value[j]) + self.shift / (1.0 + self.shift) * gap * gap
-                least = fmin(least, self.bound[j])
+                others.bound[j] = gap * (1.0 + others.value[j]) + self.shift / (1.0 + self.shift) * gap * gap
+                least = fmin(least, others.bound[j])
         least += 1e-12
         for j in range(n + 1):
-            if self.bound[j] <= least and own * self.coefficient[j] > 0.0:
-                ratio = fmin(own / self.coefficient[j], 1.0)
-                self.bound[j] = merger_loss(1.0 / ratio, self.distance[j], self.shift, best_share(ratio, self.distance[j]))
+            if others.bound[j] <= least and own * others.coefficient[j] > 0.0:
+                ratio = fmin(own / others.coefficient[j], 1.0)
+                others.bound[j] = merger_loss(1.0 / ratio, others.distance[j], self.shift, best_share(ratio, others.distance[j]))
         least = INFINITY
         for j in range(n + 1):
-            least = fmin(least, self.bound[j])
+            least = fmin(least, others.bound[j])
         for j in range(n + 1):                  # the oldest among equals
-            if self.bound[j] <= least + 1e-12 and (best == NOBODY or self.born(terms, j) < self.born(terms, best)):
+            if others.bound[j] <= least + 1e-12 and (best == NOBODY or self.born(terms, j) < self.born(terms, best)):
                 best = j
-        ratio = fmin(own / self.coefficient[best], 1.0)
-        share[0] = best_share(ratio, self.distance[best]) if ratio > 0.0 else 0.0
+        ratio = fmin(own / others.coefficient[best], 1.0)
+        share[0] = best_share(ratio, others.distance[best]) if ratio > 0.0 else 0.0
         return best
 
-    cdef Py_ssize_t nearest(self, Coefficients terms, const Term* term, Py_ssize_t victim, double* share) noexcept nogil:
+    cdef Py_ssize_t nearest(self, Coefficients terms, Candidates* others, const Term* term, Py_ssize_t victim,
+                             double* share) noexcept nogil:
         """Many outputs: the nearest candidate, and the victim's share h of the best point between them.
 
         With coefficients A and B, what remains is |p A + q B|^2; it is largest where its derivative is 0.
@@ -258,9 +263,9 @@ cdef class MergingBudget(PairBudget):
         cdef double a, b, least = INFINITY, u, c = self.shift, low, high, h, p, q
         cdef double both = 0.0, of_victim = 0.0, of_other = 0.0
         for j in range(n + 1):
-            least = fmin(least, self.distance[j])
+            least = fmin(least, others.distance[j])
         for j in range(n + 1):
-            if self.distance[j] <= least * NEARLY + 1e-12 and (best == NOBODY or self.born(terms, j) < self.born(terms, best)):
+            if others.distance[j] <= least * NEARLY + 1e-12 and (best == NOBODY or self.born(terms, j) < self.born(terms, best)):
                 best = j
         for row in range(terms.rows):
             a = b = 0.0
@@ -277,7 +282,7 @@ cdef class MergingBudget(PairBudget):
         share[0] = 0.0
         if both <= 0.0:
             return best
-        u = self.distance[best]
+        u = others.distance[best]
         low, high = (0.0, 0.5) if of_victim <= of_other else (0.5, 1.0)
         while True:
             h = 0.5 * (low + high)

@@ -4,17 +4,22 @@ from libc.string cimport memcpy
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.functions.coefficients cimport Budget, Coefficients
 from onlinekernels._core.points.dictionary cimport SquareTable
-from onlinekernels._core.run.piece cimport Piece
+from onlinekernels._core.functions.function cimport Scratch
+from onlinekernels._core.run.example cimport Outcome, Term
 
 
 cdef class PairBudget(Budget):
     """A budget that keeps a number for each two of its terms, which newcomers bring with them: see `row`."""
 
-    cdef void take_row(self, Coefficients terms, Piece piece, Py_ssize_t i) noexcept nogil:
-        """The numbers are kernel values."""
+    cdef void take_row(self, Coefficients terms, const double* row, double own) noexcept nogil:
+        """A newcomer has these numbers with all slots in use, and with itself. O(n)."""
         if terms.dictionary.size():
-            memcpy(self.row, piece.values, terms.dictionary.size() * sizeof(double))
-        self.own = piece.own[i]
+            memcpy(self.row, row, terms.dictionary.size() * sizeof(double))
+        self.own = own
+
+    cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+        """The numbers are kernel values. O(n)."""
+        self.take_row(terms, w.piece.values, w.piece.own[i])
 
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t other, start = terms.dictionary.start, capacity = self.pairs.capacity

@@ -1,7 +1,7 @@
 """A budget that projects what goes onto what stays."""
 import numpy as np
 from libc.math cimport fmax, fmin
-from onlinekernels._core.budgets.span cimport Span
+from onlinekernels._core.budgets.span cimport Look, Span
 from onlinekernels._core.functions.coefficients cimport NEARLY, NEWCOMER, NOBODY, Budget, Coefficients
 from onlinekernels._core.functions.function cimport Scratch
 from onlinekernels._core.run.example cimport Outcome, Term
@@ -27,35 +27,51 @@ cdef class ProjectingBudget(Budget):
         """When it is full, those that are there stay."""
         self.newcomers_yield = True
 
-    cdef double look(self, Coefficients terms, const double* values, double own) noexcept nogil:
+    cdef Py_ssize_t numbers(self, Coefficients terms) noexcept:
+        return 2 + 3 * (terms.dictionary.capacity + 1)
+
+    cdef Look look_in(self, Coefficients terms, double* room) noexcept nogil:
+        """What was seen in the call whose room this is. O(1)."""
+        cdef Look look
+        cdef Py_ssize_t size = terms.dictionary.capacity + 1
+        look.own, look.residual = room[0], room[1]
+        look.way, look.shares, look.loss = room + 2, room + 2 + size, room + 2 + 2 * size
+        return look
+
+    cdef double look(self, Coefficients terms, const double* values, double own, double* room) noexcept nogil:
         """What part of an example with these kernel values is orthogonal to the terms. O(terms^2)."""
-        self.span.look(values, terms.dictionary.start, own)
-        return self.span.residual / own
+        cdef Look look = self.look_in(terms, room)
+        self.span.look(values, terms.dictionary.start, own, &look)
+        room[0], room[1] = look.own, look.residual
+        return look.residual / own
 
     cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
                         Outcome* outcome) noexcept nogil:
         """O(terms^2)."""
         cdef Py_ssize_t place
+        cdef Look look
         if not term.looked_at:                  # otherwise the rule has let it be looked at
-            self.look(terms, w.piece.values, w.piece.own[i])
+            self.look(terms, w.piece.values, w.piece.own[i], w.for_budget)
+        look = self.look_in(terms, w.for_budget)
         outcome.slot = NEWCOMER
-        if self.span.residual / w.piece.own[i] <= fmax(self.tolerance, self.floor) or term.stays_out:
+        if look.residual / w.piece.own[i] <= fmax(self.tolerance, self.floor) or term.stays_out:
             return
         if terms.count < self.most:
             outcome.slot = NOBODY
         elif not self.newcomers_yield:
-            place = self.cheapest(self.span, terms, term)
+            place = self.cheapest(terms, term, &look)
             if place < self.span.n:
                 outcome.slot = self.span.order[place]
 
     cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
         """O(terms^2)."""
         cdef Py_ssize_t place = 0
+        cdef Look look = self.look_in(terms, w.for_budget)
         if outcome.slot == NEWCOMER:
-            outcome.residual = self.span.residual
-            self.share_out_newcomer(terms, term)
+            outcome.residual = look.residual
+            self.share_out_newcomer(terms, term, &look)
             return
-        self.span.append()
+        self.span.append(&look)
         self.expected = True
         if outcome.slot != NOBODY:
             while self.span.order[place] != outcome.slot:
@@ -63,29 +79,29 @@ cdef class ProjectingBudget(Budget):
             outcome.residual = self.span.leave(place)
             self.share_out(terms, term, &w.old, outcome.slot, place, outcome.residual)
 
-    cdef Py_ssize_t cheapest(self, Span span, Coefficients terms, const Term* term) noexcept nogil:
+    cdef Py_ssize_t cheapest(self, Coefficients terms, const Term* term, Look* look) noexcept nogil:
         """Whose projection onto the others and the newcomer loses least: a place in the span, its end for the newcomer."""
         cdef Py_ssize_t j, k, row
-        cdef double* loss = span.column         # free to use
+        cdef double* loss = look.loss
         cdef double coefficient, least, share
         least = 0.0
         for k in range(term.n):
             least += term.stored[k] * term.stored[k]
-        least *= span.residual
-        for j in range(span.n):
+        least *= look.residual
+        for j in range(self.span.n):
             loss[j] = 0.0
             for row in range(terms.rows):
-                coefficient = terms.column(span.order[j])[row * terms.stored.capacity]
+                coefficient = terms.column(self.span.order[j])[row * terms.stored.capacity]
                 loss[j] += coefficient * coefficient
-            share = span.shares[j]
-            loss[j] /= span.spike[j] + share * share / span.residual
+            share = look.shares[j]
+            loss[j] /= self.span.spike[j] + share * share / look.residual
             least = fmin(least, loss[j])
-        for j in range(span.n):
+        for j in range(self.span.n):
             if loss[j] <= least * NEARLY:
                 return j
-        return span.n
+        return self.span.n
 
-    cdef void share_out_newcomer(self, Coefficients terms, const Term* term) noexcept nogil:
+    cdef void share_out_newcomer(self, Coefficients terms, const Term* term, const Look* look) noexcept nogil:
         cdef Py_ssize_t k, j, row
         cdef int channel
         cdef double* stored
@@ -95,7 +111,7 @@ cdef class ProjectingBudget(Budget):
                 value = term.stored[channel * term.n + k]
                 stored = terms.column(0) + (channel * terms.rows + term.labels[k]) * terms.stored.capacity
                 for j in range(self.span.n):
-                    stored[self.span.order[j]] += value * self.span.shares[j]
+                    stored[self.span.order[j]] += value * look.shares[j]
 
     cdef void share_out(self, Coefficients terms, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place,
                         double residual) noexcept nogil:

@@ -35,14 +35,14 @@ cdef class RedundantBudget(PairBudget):
         """O(terms^2), `tighter` O(terms^2 outputs)."""
         cdef Py_ssize_t slot, best = NOBODY, newcomer = terms.dictionary.stop, mistakes, fewest = newcomer + 1
         cdef double largest = -INFINITY, margin, slack
-        self.take_row(terms, w.piece, i)
+        cdef Looks looks
         if terms.count < self.most:
             return
-        self.take_scores(terms, term)
+        self.take_scores(terms, term, w.piece.values, w.piece.own[i], w.for_budget, &looks)
         for slot in range(terms.dictionary.start, newcomer + 1):
             if self.counts(terms, slot):
-                margin = self.margin_without(terms, slot, slot)
-                mistakes = self.mistakes_without(terms, slot) if self.tighter else 0
+                margin = self.margin_without(terms, &looks, slot, slot)
+                mistakes = self.mistakes_without(terms, &looks, slot) if self.tighter else 0
                 slack = 0.0 if best == NOBODY else 1e-9 * fabs(largest)
                 if mistakes < fewest or mistakes == fewest and (margin > largest + slack or (
                         margin >= largest - slack and slot != newcomer
@@ -54,85 +54,75 @@ cdef class RedundantBudget(PairBudget):
         """Whether a slot has a term that is looked at."""
         return self.insert_first if slot == terms.dictionary.stop else terms.holds(slot)
 
-    cdef void take_scores(self, Coefficients terms, const Term* term) noexcept nogil:
-        """f at all points that count, and the newcomer's coefficients."""
+    cdef Py_ssize_t numbers(self, Coefficients terms) noexcept:
+        cdef Py_ssize_t slots = terms.dictionary.capacity + 1
+        return (slots + 2) * terms.rows + 2 * slots
+
+    cdef void take_scores(self, Coefficients terms, const Term* term, const double* values, double own, double* room,
+                          Looks* looks) noexcept nogil:
+        """f at all points that count, and the newcomer's coefficients; it has these kernel values. O(n^2)."""
         cdef Py_ssize_t slot, row, k, start = terms.dictionary.start, stop = terms.dictionary.stop
         cdef const double* stored
         cdef double* scores
-        self.used = <double*> self.score_table.data
-        self.coming = self.used + terms.rows
-        self.scores = self.coming + terms.rows
-        self.side = self.scores + (self.score_table.capacity + 1) * terms.rows
-        memset(self.coming, 0, terms.rows * sizeof(double))
+        looks.own, looks.row = own, room
+        looks.side = looks.row + terms.dictionary.capacity + 1
+        looks.used = looks.side + terms.dictionary.capacity + 1
+        looks.coming = looks.used + terms.rows
+        looks.scores = looks.coming + terms.rows
+        memset(looks.coming, 0, terms.rows * sizeof(double))
         for k in range(term.n if self.insert_first else 0):
-            self.coming[term.labels[k]] = term.stored[k]
-        for slot in range(start, stop):         # slots that are not held have no coefficient; their numbers must not count
-            if not terms.holds(slot):
-                self.row[slot - start] = 0.0
-                for k in range(start, stop):
-                    (<double*> self.pairs.data)[k * self.pairs.capacity + slot] = 0.0
+            looks.coming[term.labels[k]] = term.stored[k]
+        for slot in range(start, stop):         # of slots that are not held, values need not be finite
+            looks.row[slot - start] = values[slot - start] if terms.holds(slot) else 0.0
         for row in range(terms.rows):
             stored = terms.column(start) + row * terms.stored.capacity
-            scores = self.scores + row
-            self.used[row] = self.coming[row] != 0.0
+            scores = looks.scores + row
+            looks.used[row] = looks.coming[row] != 0.0
             for slot in range(start, stop):
-                self.used[row] = 1.0 if stored[slot - start] != 0.0 else self.used[row]
-                scores[slot * terms.rows] = self.coming[row] * self.row[slot - start] + ok_dot(
+                looks.used[row] = 1.0 if stored[slot - start] != 0.0 else looks.used[row]
+                scores[slot * terms.rows] = looks.coming[row] * looks.row[slot - start] + ok_dot(
                     stored, <double*> self.pairs.data + slot * self.pairs.capacity + start, stop - start)
-            scores[stop * terms.rows] = self.coming[row] * self.own + ok_dot(stored, self.row, stop - start)
+            scores[stop * terms.rows] = looks.coming[row] * own + ok_dot(stored, looks.row, stop - start)
         for slot in range(start, stop + 1 if terms.rows == 1 else start):
-            self.side[slot] = 1.0 if (self.coming if slot == stop else terms.column(slot))[0] > 0.0 else -1.0
+            looks.side[slot] = 1.0 if (looks.coming if slot == stop else terms.column(slot))[0] > 0.0 else -1.0
             if not self.counts(terms, slot):    # it is never a mistake
-                self.side[slot] = self.scores[slot] = 1.0
+                looks.side[slot], looks.scores[slot] = 1.0, INFINITY
 
-    cdef double margin_without(self, Coefficients terms, Py_ssize_t slot, Py_ssize_t other) noexcept nogil:
+    cdef double margin_without(self, Coefficients terms, const Looks* looks, Py_ssize_t slot, Py_ssize_t other) noexcept nogil:
         """By how much f without another term gives the point of a slot its own label."""
         cdef Py_ssize_t row, label = 0, start = terms.dictionary.start, stop = terms.dictionary.stop
         cdef Py_ssize_t capacity = 1 if slot == stop else terms.stored.capacity
         cdef Py_ssize_t step = 1 if other == stop else terms.stored.capacity
-        cdef const double* own = self.coming if slot == stop else terms.column(slot)
-        cdef const double* gone = self.coming if other == stop else terms.column(other)
-        cdef const double* scores = self.scores + slot * terms.rows
+        cdef const double* own = looks.coming if slot == stop else terms.column(slot)
+        cdef const double* gone = looks.coming if other == stop else terms.column(other)
+        cdef const double* scores = looks.scores + slot * terms.rows
         cdef double k, best = -INFINITY, score
         if slot < stop and other < stop:
             k = (<double*> self.pairs.data)[slot * self.pairs.capacity + other]
         else:
-            k = self.own if slot == other else self.row[min(slot, other) - start]
+            k = looks.own if slot == other else looks.row[min(slot, other) - start]
         if terms.rows == 1:
-            return self.side[slot] * (scores[0] - gone[0] * k)
+            return looks.side[slot] * (scores[0] - gone[0] * k)
         for row in range(terms.rows):
             if own[row * capacity] > own[label * capacity]:
                 label = row
         for row in range(terms.rows):
             score = scores[row] - gone[row * step] * k
-            if row != label and self.used[row] != 0.0 and score > best:
+            if row != label and looks.used[row] != 0.0 and score > best:
                 best = score
         return scores[label] - gone[label * step] * k - best
 
-    cdef Py_ssize_t mistakes_without(self, Coefficients terms, Py_ssize_t other) noexcept nogil:
+    cdef Py_ssize_t mistakes_without(self, Coefficients terms, const Looks* looks, Py_ssize_t other) noexcept nogil:
         cdef Py_ssize_t slot, first = terms.dictionary.start, stop = terms.dictionary.stop, mistakes = 0
         cdef const double* values
         cdef double gone
         if terms.rows == 1:                     # the same, without a question inside: most of the time is spent here
-            gone = self.coming[0] if other == stop else terms.column(other)[0]
-            values = self.row - first if other == stop else <double*> self.pairs.data + other * self.pairs.capacity
+            gone = looks.coming[0] if other == stop else terms.column(other)[0]
+            values = looks.row - first if other == stop else <double*> self.pairs.data + other * self.pairs.capacity
             for slot in range(first, stop):
-                mistakes += self.side[slot] * (self.scores[slot] - gone * values[slot]) <= 0.0
+                mistakes += looks.side[slot] * (looks.scores[slot] - gone * values[slot]) <= 0.0
             first = stop
         for slot in range(first, stop + 1):
-            if self.counts(terms, slot) and self.margin_without(terms, slot, other) <= 0.0:
+            if self.counts(terms, slot) and self.margin_without(terms, looks, slot, other) <= 0.0:
                 mistakes += 1
         return mistakes
-
-    cdef int begin(self, Coefficients terms) except -1:
-        PairBudget.begin(self, terms)
-        self.score_table = terms.dictionary.new_table(score_rows(terms.rows))
-        return 0
-
-    cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1:
-        return self.score_table.set_array(np.zeros((score_rows(rows), terms.dictionary.capacity)))
-
-
-cdef Py_ssize_t score_rows(Py_ssize_t rows) noexcept:
-    """Numbers per slot that have room for all of `take_scores`: with one slot, 2 for each output, and 2 slots' scores and sides."""
-    return 4 * rows + 2

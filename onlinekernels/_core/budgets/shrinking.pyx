@@ -37,14 +37,13 @@ cdef class ShrinkingBudget(PairBudget):
         cdef const double* stored = terms.column(0)
         cdef const double* values
         cdef double frame, sigma, score, square, rest, phi = 1.0
-        self.take_row(terms, w.piece, i)
         if terms.count < self.most:
             return
         for slot in range(start, terms.dictionary.stop):
             if terms.holds(slot) and (oldest == NOBODY or terms.dictionary.born(slot) < terms.dictionary.born(oldest)):
                 oldest = slot
         values = <double*> self.pairs.data + oldest * self.pairs.capacity
-        score = term.stored[0] * self.row[oldest - start]
+        score = term.stored[0] * w.piece.values[oldest - start]
         for slot in range(start, terms.dictionary.stop):
             if terms.holds(slot):
                 score += stored[slot] * values[slot]
@@ -57,6 +56,7 @@ cdef class ShrinkingBudget(PairBudget):
         outcome.slot, outcome.shrink, outcome.loss = oldest, phi, phi * (square * phi + 2.0 * sigma)
 
     cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+        PairBudget.hand_over(self, terms, w, term, i, outcome)
         self.won += won_by(term)
         self.damage += outcome.loss
 

@@ -9,7 +9,7 @@ from onlinekernels._core.formulas.vecmath cimport ok_dot
 from onlinekernels._core.functions.coefficients cimport NOBODY
 
 cdef enum:
-    VECTORS = 8         # of a span
+    VECTORS = 7         # of a span
     KEPT = 3            # of these, those that are not scratch
 
 cdef double ROUNDING = 2.220446049250313e-16
@@ -45,31 +45,30 @@ cdef class Span:
         self.spike = self.own + room
         self.wear = self.spike + room
         self.way = self.wear + room
-        self.shares = self.way + room
-        self.column = self.shares + room
+        self.column = self.way + room
         self.scratch = self.column + room
 
-    cdef void look(self, const double* values, Py_ssize_t start, double own) noexcept nogil:
-        """How a point that has these kernel values with the slots in use lies to the span: O(n^2)."""
+    cdef void look(self, const double* values, Py_ssize_t start, double own, Look* look) noexcept nogil:
+        """How a point that has these kernel values with the slots in use lies to the span, which does not change: O(n^2)."""
         cdef Py_ssize_t i, n = self.n
         for i in range(n):
-            self.way[i] = values[self.order[i] - start]
-        self.factor.solve(self.way, 0)
-        memcpy(self.shares, self.way, n * sizeof(double))
-        self.factor.solve_transposed(self.shares, 1, 1)
-        self.own_value = own
-        self.residual = fmax(0.0, own - ok_dot(self.way, self.way, n))
+            look.way[i] = values[self.order[i] - start]
+        self.factor.solve(look.way, 0)
+        memcpy(look.shares, look.way, n * sizeof(double))
+        self.factor.solve_transposed(look.shares, 1, 1)
+        look.own = own
+        look.residual = fmax(0.0, own - ok_dot(look.way, look.way, n))
 
-    cdef void append(self) noexcept nogil:
+    cdef void append(self, const Look* look) noexcept nogil:
         """The point that was looked at is one of them, the last; its slot is not known yet: O(n)."""
         cdef Py_ssize_t i, n = self.n
-        cdef double change, error = ROUNDING * self.own_value / self.residual
+        cdef double change, error = ROUNDING * look.own / look.residual
         for i in range(n):
-            change = self.shares[i] * self.shares[i] / self.residual
+            change = look.shares[i] * look.shares[i] / look.residual
             self.spike[i] += change
             self.wear[i] += error * change
-        self.factor.append(self.way, sqrt(self.residual))
-        self.own[n], self.spike[n], self.wear[n] = self.own_value, 1.0 / self.residual, 0.0
+        self.factor.append(look.way, sqrt(look.residual))
+        self.own[n], self.spike[n], self.wear[n] = look.own, 1.0 / look.residual, 0.0
         self.order[n] = NOBODY
         self.n = n + 1
 

@@ -20,6 +20,7 @@ cdef class Budget:
     cdef readonly long long most            # terms at most
     cdef readonly bint looks_at_newcomers   # whether `make_room` wants the kernel values of a newcomer
 
+    cdef Py_ssize_t numbers(self, Coefficients terms) noexcept
     cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil
     cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
                         Outcome* outcome) noexcept nogil

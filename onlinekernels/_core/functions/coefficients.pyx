@@ -27,7 +27,8 @@ cdef class Budget:
 
     `make_room(terms, scratch, term, i, size, outcome)`
         the same question, asked with the newcomer at hand: its term; k(x, x) in w.piece.own[i] and, if `looks_at_newcomers`,
-        its kernel values with all slots in use in w.piece.values. The answer is in the outcome, and no coefficient changes;
+        its kernel values with all slots in use in w.piece.values. The answer is in the outcome. On the way to it, numbers go to
+        w.for_budget and nowhere else: `numbers` says how many at most, and nothing of the budget changes;
     `hand_over(terms, scratch, term, i, outcome)`
         that is carried out: those that stay take over what they can of what goes, which is still there, and the newcomer's
         term too may change. It says in outcome.residual how much is lost;
@@ -54,6 +55,10 @@ cdef class Budget:
 
     def __cinit__(self, *args, **kwargs):
         self.most = UNBOUNDED
+
+    cdef Py_ssize_t numbers(self, Coefficients terms) noexcept:
+        """How many numbers `make_room` writes to the scratch of a call, at most. O(1)."""
+        return 0
 
     cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
         """Who goes for a newcomer of this size. O(1)."""

@@ -11,6 +11,7 @@ cdef enum ScratchBuffer:
     OUTPUTS
     LABELS
     NODES
+    BUDGET
     N_SHARED            # a kind of function numbers its own from here
 
 
@@ -22,6 +23,7 @@ cdef class Scratch(Memory):
     cdef double* nodes                  # taxonomies: a number for each node
     cdef double variance                # of f at the row that was evaluated last, where it is known
     cdef double mean_step               # of all weights, where each has its own
+    cdef double* for_budget             # what a budget computes on the way to its answer
     # Of a term that is there already
     cdef Term old
     cdef double* slot_scores            # f at its point, then v

@@ -27,3 +27,4 @@ cdef class KernelTerms(Terms):
     cdef readonly KernelRows rows
 
     cdef int add_up_by_slots(self, TermsScratch w, int last) except -1
+    cdef int make_budget_room(self, Scratch w) except -1

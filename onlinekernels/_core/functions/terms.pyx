@@ -4,7 +4,7 @@ from libc.math cimport NAN, fabs
 from libc.string cimport memset
 from onlinekernels._core.functions.coefficients cimport Coefficients
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
-from onlinekernels._core.functions.function cimport Function, Scratch
+from onlinekernels._core.functions.function cimport BUDGET, Function, Scratch
 from onlinekernels._core.points.kernelrows cimport KernelRows
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.run.example cimport Outcome, Term
@@ -187,6 +187,13 @@ cdef class KernelTerms(Terms):
         (<TermsScratch> w).totals = NULL
         if w.piece.turned:
             self.add_up_by_slots(<TermsScratch> w, by_slots)
+        if learning:
+            self.make_budget_room(w)
+        return 0
+
+    cdef int make_budget_room(self, Scratch w) except -1:
+        """Memory for what the budget computes, for as many slots as there are room for. O(1), O(its size) if it is new."""
+        w.for_budget = <double*> w.buffer(BUDGET, self.terms.budget.numbers(self.terms) * sizeof(double))
         return 0
 
     cdef int close(self, Scratch w) except -1:
@@ -281,6 +288,7 @@ cdef class KernelTerms(Terms):
         if not self.terms.budget.looks_at_newcomers:
             return i
         self.rows.open(w.piece, i, 1, True, False)
+        self.make_budget_room(w)
         w.piece.values = self.rows.values(w.piece, 0)
         return 0
 

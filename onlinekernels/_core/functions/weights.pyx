@@ -245,10 +245,12 @@ cdef class SparseWeights(Weights):
         return 0
 
     cdef double dot(self, Scratch w, Py_ssize_t i, const double* weights) noexcept nogil:
+        cdef const int* index = w.piece.index
+        cdef const double* value = w.piece.value
         cdef Py_ssize_t k
         cdef double total = 0.0
         for k in range(w.piece.start[i], w.piece.start[i + 1]):
-            total += w.piece.value[k] * weights[w.piece.index[k]]
+            total += value[k] * weights[index[k]]
         return total
 
     cdef double own_square(self, Scratch w, Py_ssize_t i) noexcept nogil:
@@ -259,9 +261,11 @@ cdef class SparseWeights(Weights):
         return square
 
     cdef void add_to(self, Scratch w, Py_ssize_t i, double c, double* weights) noexcept nogil:
+        cdef const int* index = w.piece.index
+        cdef const double* value = w.piece.value
         cdef Py_ssize_t k
         for k in range(w.piece.start[i], w.piece.start[i + 1]):
-            weights[w.piece.index[k]] += c * w.piece.value[k]
+            weights[index[k]] += c * value[k]
 
     cdef const double* features_of(self, Scratch w, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t k

@@ -13,6 +13,8 @@ cdef class Rows:
     cdef const int* index
     cdef const double* value
 
+    cdef bint are_sound(self, Py_ssize_t rows, Py_ssize_t n) noexcept nogil
+
 
 cdef int attach_rows(Piece piece, Rows rows, Py_ssize_t first) except -1
 

@@ -8,6 +8,7 @@ from libc.string cimport memcmp
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.points.dictionary cimport Dictionary
+from onlinekernels._core.formulas.vecmath cimport ok_all_finite
 from onlinekernels._core.run.piece cimport DENSE_ROW, INNER, OWN_INNER, SQUARES, TILTS, Piece, apart
 
 
@@ -20,20 +21,29 @@ cdef class Rows:
         self.indices = np.array(indices, dtype=np.int32, order="C")
         self.data = np.array(data, dtype=np.float64, order="C")
         self.n_features = n_features
-        n = self.data.shape[0]
-        fits = (len(self.indptr) > 0 and self.indptr[0] == 0 and self.indptr[len(self.indptr) - 1] == n
-                and (np.diff(self.indptr) >= 0).all() and self.indices.shape == (n,))
-        if fits and n:
-            inside = np.ones(n, dtype=bool)
-            inside[self.indptr[:len(self.indptr) - 1][np.diff(self.indptr) > 0]] = False
-            steps = np.diff(self.indices, prepend=self.indices[0])
-            fits = (self.indices.min() >= 0 and self.indices.max() < n_features and (steps[inside] > 0).all()
-                    and np.isfinite(self.data).all())
-        if not fits:
-            raise ValueError("the rows are not sparse rows with ascending indices and finite values")
         self.start = <const long long*> array_data(self.indptr)
         self.index = <const int*> array_data(self.indices)
         self.value = <const double*> array_data(self.data)
+        is_flat = self.indptr.ndim == self.indices.ndim == self.data.ndim == 1 and len(self.indices) == len(self.data)
+        if not (is_flat and len(self.indptr) > 0 and self.are_sound(len(self.indptr) - 1, len(self.data))):
+            raise ValueError("the rows are not sparse rows with ascending indices and finite values")
+
+    cdef bint are_sound(self, Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
+        """Whether rows divide n values among them, indices ascend within each, and values are finite."""
+        cdef const int* index = self.index
+        cdef Py_ssize_t i, k, first, last
+        cdef bint falls = False
+        if self.start[0] != 0 or self.start[rows] != n:
+            return False
+        for i in range(rows):
+            first, last = self.start[i], self.start[i + 1]
+            if last < first or last > n:
+                return False
+            if first < last and (index[first] < 0 or index[last - 1] >= self.n_features):
+                return False
+            for k in range(first + 1, last):
+                falls |= index[k] <= index[k - 1]
+        return not falls and ok_all_finite(self.value, n)
 
     @property
     def shape(self):

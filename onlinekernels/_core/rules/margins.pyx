@@ -213,7 +213,7 @@ cdef class Projected(Rule):
         # Of a pair of labels, view.k is that of both.
         part, e.term.looked_at = 1.0, self.tolerance > 0.0
         if e.term.looked_at:
-            part = self.budget.look(self.terms, e.values, e.view.k / e.view.offsets)
+            part = self.budget.look(self.terms, e.values, e.view.k / e.view.offsets, e.for_budget)
         reached = e.view.k * (1.0 - part)
         if reached > 0.0 and loss > e.view.k * part / self.tolerance:
             tau = fmin(1.0, fmin(loss, 2.0 * (loss - e.view.k * part / self.tolerance)) / reached)

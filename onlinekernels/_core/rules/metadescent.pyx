@@ -54,7 +54,7 @@ cdef inline OffsetStep* decided_offsets(Example e) noexcept nogil:
 OFFSET_STEP = np.dtype([(name, np.float64) for name in ("eta", "trace", "scale", "weight", "offset")])      # `OffsetStep`
 
 
-cdef class MetaDescent(Rule):
+cdef class AdaptiveGradient(Rule):
     """SVMD, V Algorithm 2: gradient steps whose size adapts; the gradient trace v is the second channel.
 
     Parameters
@@ -350,7 +350,7 @@ cdef double stiffness_along(Example e, const double* K_xi, Outputs outputs, doub
 
 
 @cython.final
-cdef class ImplicitMetaDescent(MetaDescent):
+cdef class AdaptiveImplicit(AdaptiveGradient):
     """Implicit steps whose size adapts: eta <- eta max(1/2, 1 - mu <g(f_t), v_t>), then the step of `Implicit`.
 
     v_t is the derivative of f_t with respect to log eta, see `trace_transform`; offsets are coordinates of the same arg-min,
@@ -364,10 +364,10 @@ cdef class ImplicitMetaDescent(MetaDescent):
 
     def __init__(self, step, **settings):
         self.looks_ahead = True
-        MetaDescent.__init__(self, step, **settings)
+        AdaptiveGradient.__init__(self, step, **settings)
 
     def configure(self, step, double regularization, double penalty, bint normalized=False):
-        MetaDescent.configure(self, step, regularization, normalized)
+        AdaptiveGradient.configure(self, step, regularization, normalized)
         self.penalty = penalty
 
     cdef double shrink(self, long long t, Example e) noexcept nogil:

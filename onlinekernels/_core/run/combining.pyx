@@ -7,6 +7,7 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, log, sqrt
 from onlinekernels._core.arrays import check_array
 
+cdef double SOFTEST = 0.02          # that is added to both sides of odds, so that certainty is finite
 cdef double CAP = 8.0               # no row says more than this against an opinion, in nats
 cdef double LONG = 0.995            # memory of the usual squared error
 cdef Py_ssize_t FEW = 30            # rows before the range of targets is known well enough to cut what lies far beyond it
@@ -92,10 +93,20 @@ cdef class Leaky:
         assert (np.linalg.eigvalsh(self.S) > -1e-9 * np.abs(self.S).max()).all()
 
 
+def log_odds(scores):
+    """Scores 2 p - 1 as log odds of p, within [-1, 1] again: rare classes have small p, which differ little, and odds that differ much.
+
+    >>> log_odds(np.array([-1.0, -0.9, 0.0, 1.0])).round(2).tolist()
+    [-1.0, -0.6, 0.0, 1.0]
+    """
+    return np.log((1.0 + SOFTEST + scores) / (1.0 + SOFTEST - scores)) / log((2.0 + SOFTEST) / SOFTEST)
+
+
 cdef class NewtonStack:
     """Classes: p = softmax(sum_i w_i F_i) with one weight for each member, by leaky online Newton steps on the log loss.
 
     F are members' scores in [-1, 1]. Several settings (memory, prior) run side by side, and are mixed by Bayes' rule with a share.
+    Some of them may hear log odds instead as long as there are two classes; see `log_odds`.
 
     Parameters
     ----------
@@ -105,15 +116,18 @@ cdef class NewtonStack:
     share : float
     total : float
         What the weights sum to beforehand.
+    odds : list of bool or None
+        Which settings hear log odds.
     """
 
     cdef readonly Leaky fits
-    cdef readonly object belief
+    cdef readonly object belief, odds
     cdef readonly double share
     cdef readonly long long t
 
-    def __init__(self, Py_ssize_t n, settings, double share=1e-3, double total=2.0):
+    def __init__(self, Py_ssize_t n, settings, double share=1e-3, double total=2.0, odds=None):
         self.fits = Leaky(n, settings, total / n)
+        self.odds = np.zeros(len(settings), dtype=np.uint8) if odds is None else np.array(odds, dtype=np.uint8)
         self.belief = np.full(len(settings), 1.0 / len(settings))
         self.share, self.t = share, 0
 
@@ -130,7 +144,9 @@ cdef class NewtonStack:
         counts : array of shape (n,)
             Weights of the rows.
         """
-        cdef const double[:, :, ::1] F = np.ascontiguousarray(scores)
+        cdef const double[:, :, ::1] F = np.ascontiguousarray(scores), G = self.heard(scores, joined)
+        cdef const unsigned char[::1] odds = self.odds
+        cdef const double* said
         cdef const double[::1] y = np.ascontiguousarray(places, dtype=float), count = np.ascontiguousarray(counts, dtype=float)
         cdef const Py_ssize_t[::1] there = np.ascontiguousarray(joined, dtype=np.intp)
         found = np.zeros((len(scores), scores.shape[2]))
@@ -144,17 +160,25 @@ cdef class NewtonStack:
                 label = <Py_ssize_t> y[t]
                 if there[t] > 0:
                     for k in range(K):
-                        self.softmax(&F[t, 0, 0], C, there[t], &w[k, 0], &likely[k, 0])
+                        said = &G[t, 0, 0] if odds[k] and there[t] == 2 else &F[t, 0, 0]
+                        self.softmax(said, C, there[t], &w[k, 0], &likely[k, 0])
                     self.mix(&likely[0, 0], K, C, there[t], &belief[0], &out[t, 0])
                 for k in range(K):
                     self.fits.leak(&w[k, 0], &S[k, 0, 0], memory[k], prior[k], self.t)
                 if 1 < there[t] and label < there[t] and count[t] > 0.0:
                     for k in range(K):
                         losses[k] = fmin(CAP, -count[t] * log(fmax(likely[k, label], 1e-300)))
-                        self.step(&F[t, 0, 0], C, there[t], label, count[t], &likely[k, 0], &w[k, 0], &S[k, 0, 0], &x[0], &g[0])
+                        said = &G[t, 0, 0] if odds[k] and there[t] == 2 else &F[t, 0, 0]
+                        self.step(said, C, there[t], label, count[t], &likely[k, 0], &w[k, 0], &S[k, 0, 0], &x[0], &g[0])
                     shared_out(&belief[0], &losses[0], K, self.share)
                 self.t += 1
         return found
+
+    def heard(self, scores, joined):
+        """What the settings that hear log odds do; the scores themselves where nobody does."""
+        if not self.odds.any() or not np.any(np.asarray(joined) == 2):
+            return np.ascontiguousarray(scores)
+        return np.ascontiguousarray(log_odds(scores))
 
     cdef void softmax(self, const double* F, Py_ssize_t C, Py_ssize_t joined, const double* w, double* p) noexcept nogil:
         cdef Py_ssize_t i, c
@@ -202,7 +226,8 @@ cdef class NewtonStack:
 
     def combined(self, scores, Py_ssize_t joined):
         """Probabilities as of now, shape (n, classes)."""
-        cdef const double[:, :, ::1] F = np.ascontiguousarray(scores)
+        cdef const double[:, :, ::1] F = np.ascontiguousarray(scores), G = self.heard(scores, joined)
+        cdef const unsigned char[::1] odds = self.odds
         found = np.zeros((len(scores), scores.shape[2]))
         cdef Py_ssize_t t, k, K = self.fits.settings, C = scores.shape[2]
         cdef double[:, ::1] out = found, w = self.fits.w, likely = np.zeros((K, max(1, C)))
@@ -212,7 +237,7 @@ cdef class NewtonStack:
         with nogil:
             for t in range(F.shape[0]):
                 for k in range(K):
-                    self.softmax(&F[t, 0, 0], C, joined, &w[k, 0], &likely[k, 0])
+                    self.softmax(&G[t, 0, 0] if odds[k] and joined == 2 else &F[t, 0, 0], C, joined, &w[k, 0], &likely[k, 0])
                 self.mix(&likely[0, 0], K, C, joined, &belief[0], &out[t, 0])
         return found
 
@@ -450,15 +475,19 @@ cdef class ExponentialWeights:
     n, targets : int
         targets is 0 for labels.
     rate, share : float
+    votes : bool
+        Labels: each member gives 1 to the label that it says, the first of the best ones, and -1 to all others. So its loss is 1
+        for a mistake and otherwise 0, and where the weighted means lead to a mistake, so do half of the weights at least.
     """
 
     cdef readonly Py_ssize_t n, targets
     cdef readonly double rate, share
+    cdef readonly bint votes
     cdef readonly object trust, losses, own, ranges
     cdef readonly Usual usual
 
-    def __init__(self, Py_ssize_t n, Py_ssize_t targets, double rate, double share):
-        self.n, self.targets, self.rate, self.share = n, targets, rate, share
+    def __init__(self, Py_ssize_t n, Py_ssize_t targets, double rate, double share, bint votes=False):
+        self.n, self.targets, self.rate, self.share, self.votes = n, targets, rate, share, votes
         groups = max(1, targets)
         self.trust = np.full((groups, n), 1.0 / n)
         self.losses, self.own, self.ranges = np.zeros((groups, n)), np.zeros(groups), np.zeros(groups)
@@ -466,7 +495,7 @@ cdef class ExponentialWeights:
 
     def advance(self, scores, Y, joined, counts, awake):
         """(weighted means, usual errors) just before each row; the rows are learned. Y are places of labels, or numbers (n, targets)."""
-        cdef const double[:, :, ::1] F = np.ascontiguousarray(scores)
+        cdef const double[:, :, ::1] F = np.ascontiguousarray(self.heard(scores))
         cdef const double[:, ::1] y = np.ascontiguousarray(Y, dtype=float).reshape(len(scores), -1)
         cdef const double[::1] count = np.ascontiguousarray(counts, dtype=float)
         cdef const Py_ssize_t[::1] before = np.ascontiguousarray(joined, dtype=np.intp)
@@ -521,10 +550,17 @@ cdef class ExponentialWeights:
                 rival = fmax(rival, F[c])
         return 0.125 * ((1.0 - F[label]) ** 2 + (1.0 + rival) ** 2)
 
+    def heard(self, scores):
+        """What members say, shape (n, members, outputs): their scores, or votes."""
+        if not self.votes or self.targets:
+            return scores
+        return np.where(np.arange(scores.shape[2]) == scores.argmax(axis=2)[:, :, None], 1.0, -1.0)
+
     def combined(self, scores, awake):
         """(weighted means, usual errors) as of now."""
         cdef double[:, ::1] sums = self.usual.sums
         cdef double[::1] low = self.usual.low, high = self.usual.high
+        scores = self.heard(scores)
         trust = np.where(awake, self.trust, 0.0)
         trust = trust / np.maximum(trust.sum(axis=1, keepdims=True), 1e-300)
         groups = len(trust)

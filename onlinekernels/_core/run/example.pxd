@@ -45,6 +45,7 @@ cdef class Example(Memory):
     cdef double* scores                 # f(x, .) + b
     cdef double variance                # of f(x, .), where that is known
     cdef const double* values           # kernel values with all slots in use, where f is a sum over terms
+    cdef double* for_budget             # where a budget that is asked to look at it writes
     # Its y, and what its loss is multiplied by
     cdef const double* targets
     cdef double weight

@@ -124,7 +124,7 @@ cdef class Hypothesis:
             e.failure = POINT
             return False
         self.function.evaluate(w, i, self.rule.has_trace, e.bare)
-        e.variance, e.values = w.variance, w.piece.values
+        e.variance, e.values, e.for_budget = w.variance, w.piece.values, w.for_budget
         for l in range(self.function.outputs.n):
             e.scores[l] = e.bare[l] + self.offset[l]
             if not isfinite(e.scores[l]):

@@ -2,7 +2,7 @@
 cimport cython
 
 cdef enum:
-    MOST_BUFFERS = 24       # more than any of them numbers
+    MOST_BUFFERS = 24       # more than any of them numbers; `buffer` looks
 
 
 cdef class Memory:

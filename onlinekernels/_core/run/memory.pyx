@@ -19,6 +19,8 @@ cdef class Memory:
     cdef char* buffer(self, int which, Py_ssize_t size) except NULL:
         """At least so many bytes, which start at a cache line; 0 when they are new. O(1), O(size) when they are."""
         cdef char* data
+        if not 0 <= which < MOST_BUFFERS:
+            raise IndexError(f"there is no buffer {which}: MOST_BUFFERS is {MOST_BUFFERS}")
         if self.bytes[which] < size or self.data[which] == NULL:
             block = np.zeros(size + 64, dtype=np.uint8)
             data = array_data(block)
@@ -26,6 +28,11 @@ cdef class Memory:
             self.data[which] = data + (-<Py_ssize_t> data & 63)
             self.bytes[which] = size
         return self.data[which]
+
+    def reserve(self, int which, Py_ssize_t size):
+        """See to it that a buffer has at least so many bytes; how many it has. As `buffer`."""
+        self.buffer(which, size)
+        return self.bytes[which]
 
     cdef array(self, char* data, Py_ssize_t rows, Py_ssize_t columns, dtype):
         """Numbers in memory as a matrix for numpy; it must not outlive the call."""

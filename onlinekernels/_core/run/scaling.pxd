@@ -1,4 +1,4 @@
-"""Running mean and variance of features, advanced row by row."""
+"""Running means and variances of columns of numbers, features or targets, advanced row by row."""
 cimport cython
 from onlinekernels._core.points.sparse cimport Rows
 from onlinekernels._core.run.piece cimport Piece
@@ -8,16 +8,17 @@ from onlinekernels._core.run.piece cimport Piece
 cdef class Scaler:
     cdef readonly bint sparse               # rows are divided by root mean squares, and not centred
     cdef readonly bint single               # dense rows are float32
-    cdef readonly Py_ssize_t n_features
+    cdef readonly bint few_values           # whether columns of two values are scaled by what lies between these
+    cdef readonly Py_ssize_t n_features     # columns
     cdef readonly double memory             # weight of a row that is one example old
     cdef readonly double count              # sum of the weights
     cdef public bint stands                 # rows are scaled by what is known, and not taken in
     cdef object numbers                     # rows: mean, sum of squares, first and second value; all before the piece; scratch
     cdef double* mean
     cdef double* square
-    cdef double* first_value                # of a feature that has shown two at most; NaN if there were more
+    cdef double* first_value                # of a column that has shown two at most; NaN if there were more
     cdef double* second_value
-    cdef Py_ssize_t few                     # number of such features, of dense rows
+    cdef Py_ssize_t few                     # number of such columns, of dense rows
     cdef double count_before
     cdef Py_ssize_t few_before
     # The piece that has been taken in
@@ -26,10 +27,15 @@ cdef class Scaler:
     cdef Rows sparse_rows
     cdef Py_ssize_t first
 
+    cdef void take_over(self, Scaler other) noexcept
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1
     cdef int attach(self, Piece piece) except -1
     cdef void go_back(self, Py_ssize_t learned) noexcept
     cdef void take_in(self, Py_ssize_t m, char* out) noexcept nogil
+    cdef void take_row(self, Py_ssize_t i, double weight, double farthest, char* out) noexcept nogil
+    cdef void take_sparse(self, Py_ssize_t n, double* out) noexcept nogil
     cdef void scale(self, Py_ssize_t m, char* out) noexcept nogil
+    cdef void scale_dense(self, const char* rows, Py_ssize_t m, double* divisors, char* out) noexcept nogil
     cdef void scale_values(self, Rows rows, Py_ssize_t start, Py_ssize_t stop, double* out) noexcept nogil
+    cdef double change_of(self, Py_ssize_t j) noexcept nogil
     cdef double divisor_of(self, Py_ssize_t j) noexcept nogil

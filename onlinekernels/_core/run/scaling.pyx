@@ -1,11 +1,12 @@
-"""Running mean and variance of features, advanced row by row.
+"""Running means and variances of columns of numbers, features or targets, advanced row by row.
 
 A feature that has shown two values only, such as a column of a one-hot encoding, is not divided by its deviation, which is
 small where one of them is rare: then the rare ones would dominate every distance. A change of it counts as `CHANGE`.
-`first` and `second` are the values that a feature has shown, equal if it is one, NaN if there are more than two.
+`first` and `second` are the values that a feature has shown, equal if it is one, NaN if there are more than two; targets are
+all taken to have more.
 """
 import numpy as np
-from libc.math cimport INFINITY, NAN, fabs, fmax, fmin, sqrt
+from libc.math cimport INFINITY, NAN, fabs, fmax, fmin, isfinite, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.points.sparse cimport Rows
@@ -13,8 +14,10 @@ from onlinekernels._core.run.piece cimport SCALED, Piece
 
 
 cdef double ROUNDING = 1e-14        # a spread below this fraction of the mean is rounding: the feature is constant
-OTHERS = 16                         # times its weight that a number must have beside it to be called far off
+cdef double MANY = 16.0             # times its weight that a number must have beside it to be called far off
+OTHERS = MANY
 cdef double CHANGE = sqrt(2.0)      # as far as two values of a scaled number are apart, in the root mean square
+cdef double TAME = 1e140            # no variance of smaller numbers overflows
 
 
 ctypedef fused real:
@@ -30,122 +33,9 @@ cdef inline void advance_moments(double x, double weight, double count, double m
     square[0] = memory * square[0] + weight * delta * (x - mean[0])
 
 
-cdef inline void take_in_row(const real* x, double* mean, double* square, double* first, double* second, Py_ssize_t* few,
-                             Py_ssize_t d, double count, double memory, real* out) noexcept nogil:
-    """One more row, of which `count` knows already; scaled to `out` unless that is NULL.
-
-    few: number of features that have shown two values at most; it moves with `first` and `second`.
-    """
-    cdef Py_ssize_t j
-    for j in range(d):
-        advance_moments(x[j], 1.0, count, memory, mean + j, square + j)
-    if count == 1.0:
-        few[0] = d
-        for j in range(d):
-            first[j] = second[j] = x[j]
-    elif few[0] > 0:
-        few[0] = 0
-        for j in range(d):
-            if x[j] != first[j] and x[j] != second[j]:
-                if first[j] == second[j]:
-                    second[j] = x[j]
-                else:
-                    first[j] = second[j] = NAN
-            few[0] += first[j] == first[j]
-    if out == NULL:
-        return
-    if few[0] > 0 and knows_values(count, memory):
-        for j in range(d):
-            out[j] = <real> ((x[j] - mean[j]) / divisor(mean[j], square[j] / count, second[j] - first[j]))
-    else:
-        for j in range(d):
-            out[j] = <real> ((x[j] - mean[j]) / divisor(mean[j], square[j] / count, 0.0))
-
-
 cdef inline bint knows_values(double count, double memory) noexcept nogil:
     """Whether there were three rows: of two values, one has come again."""
     return count > 1.0 + memory
-
-
-cdef double take_in_sparse(Rows rows, Py_ssize_t start, Py_ssize_t n, double* square, double* first, double* second, Py_ssize_t d,
-                           double count, double memory, double* out) noexcept nogil:
-    """The same for n sparse rows, which are divided by root mean squares and not centred: zeros stay zeros.
-
-    Zero is among the values that every feature has shown.
-    """
-    cdef Py_ssize_t i, j, k
-    cdef double decay = 1.0             # what is in `square` still has to be multiplied by
-    for i in range(start, start + n):
-        count = memory * count + 1.0
-        decay *= memory
-        if decay < 1e-8:                # so that squares do not become too large beside it
-            for j in range(d):
-                square[j] *= decay
-            decay = 1.0
-        for k in range(rows.start[i], rows.start[i + 1]):
-            j = rows.index[k]
-            square[j] += rows.value[k] * rows.value[k] / decay
-            if rows.value[k] != second[j] and rows.value[k] != 0.0:
-                if second[j] == 0.0:
-                    second[j] = rows.value[k]
-                else:
-                    first[j] = second[j] = NAN
-            if out != NULL:
-                out[k] = rows.value[k] / divisor(0.0, decay * square[j] / count,
-                                                 second[j] if knows_values(count, memory) else 0.0)
-    if decay < 1.0:
-        for j in range(d):
-            square[j] *= decay
-    return count
-
-
-def advance(const double[:, ::1] X, double[::1] mean, double[::1] square, double[:, ::1] shown, double count, double memory,
-            double[:, ::1] out=None):
-    """Take in the rows of X in order; each goes to `out` scaled by what is known including itself.
-
-    mean, square: mean and sum of squared deviations of each feature, with weights memory^age; both move.
-    shown: rows `first` and `second`, the values of each feature; they move.
-    count: sum of the weights; returned as it is afterwards.
-    """
-    cdef Py_ssize_t i, d = X.shape[1], few = d
-    cdef bint writes = out is not None
-    with nogil:
-        for i in range(X.shape[0]):
-            count = memory * count + 1.0
-            take_in_row[double](&X[i, 0], &mean[0], &square[0], &shown[0, 0], &shown[1, 0], &few, d, count, memory,
-                                &out[i, 0] if writes else NULL)
-    return count
-
-
-def advance_sparse(Rows rows, double[::1] square, double[:, ::1] shown, double count, double memory, double[::1] out=None):
-    """The same for sparse rows.
-
-    square: sum of squares of each feature, with weights memory^age; it moves.
-    """
-    cdef double* values = &out[0] if out is not None and out.shape[0] else NULL
-    return take_in_sparse(rows, 0, len(rows), &square[0], &shown[0, 0], &shown[1, 0], square.shape[0], count, memory, values)
-
-
-def scale_sparse(Rows rows, const double[::1] square, const double[:, ::1] shown, double count, double memory,
-                 double[::1] out):
-    """Values of sparse rows, scaled by what is known."""
-    cdef Py_ssize_t j, k
-    cdef bint known = knows_values(count, memory)
-    for k in range(out.shape[0]):
-        j = rows.index[k]
-        out[k] = rows.value[k] / divisor(0.0, square[j] / count, shown[1, j] if known else 0.0)
-
-
-def scale(const double[:, ::1] X, const double[::1] mean, const double[::1] square, const double[:, ::1] shown, double count,
-          double memory, double[:, ::1] out):
-    """Rows of X scaled by what is known, which does not change."""
-    cdef Py_ssize_t i, j
-    cdef bint known = knows_values(count, memory)
-    with nogil:
-        for i in range(X.shape[0]):
-            for j in range(X.shape[1]):
-                out[i, j] = (X[i, j] - mean[j]) / divisor(mean[j], square[j] / count,
-                                                          shown[1, j] - shown[0, j] if known else 0.0)
 
 
 cdef inline bint is_change(double change, double size) noexcept nogil:
@@ -154,7 +44,7 @@ cdef inline bint is_change(double change, double size) noexcept nogil:
 
 
 cdef inline double divisor(double mean, double variance, double change) noexcept nogil:
-    """What a feature is divided by after it is centred: its deviation; 1 while it is constant.
+    """What a number is divided by after it is centred: its deviation; 1 while it is constant.
 
     change: what lies between the only two values of a feature; 0 or NaN for others.
     """
@@ -165,120 +55,162 @@ cdef inline double divisor(double mean, double variance, double change) noexcept
     return deviation if deviation > ROUNDING * size and deviation > 0.0 else 1.0
 
 
-def divisors(mean, const double[::1] square, const double[:, ::1] shown, double count, double memory):
-    """What each feature is divided by; mean is None for sparse rows."""
-    cdef bint known = knows_values(count, memory)
-    return np.array([divisor(0.0 if mean is None else mean[j], square[j] / count, shown[1, j] - shown[0, j] if known else 0.0)
-                     for j in range(square.shape[0])])
-
-
-def advance_targets(const double[:, ::1] Y, const double[::1] weights, double[::1] mean, double[::1] square,
-                    double count, double memory, double[:, ::1] out, double[:, ::1] means, double[:, ::1] deviations,
-                    double farthest=INFINITY):
-    """Take in the rows of Y in order; each goes to `out` scaled by what is known including itself.
-
-    farthest: deviations from the mean beyond which a number counts for no more than that, unless there are few others.
-
-    means, deviations: what was known before each row, by which a prediction of it is brought back to its units.
-    Others as in `advance`; a row counts for its weight.
-    """
-    cdef Py_ssize_t i, j, n = Y.shape[0], d = Y.shape[1]
-    cdef double y, weight = 1.0, few = OTHERS
-    with nogil:
-        for i in range(n):
-            for j in range(d):
-                means[i, j] = mean[j]
-                deviations[i, j] = deviation(mean[j], square[j], count)
-            if weights is not None:
-                weight = weights[i]
-            if weight > 0.0:
-                count = memory * count + weight
-                for j in range(d):
-                    y = Y[i, j]
-                    if farthest < INFINITY and square[j] > 0.0 and weight * few <= count:
-                        y = fmin(fmax(y, mean[j] - farthest * deviations[i, j]), mean[j] + farthest * deviations[i, j])
-                    advance_moments(y, weight, count, memory, &mean[j], &square[j])
-            for j in range(d):
-                out[i, j] = (Y[i, j] - mean[j]) / deviation(mean[j], square[j], count)
-    return count
-
-
-cdef inline double deviation(double mean, double square, double count) noexcept nogil:
-    """The deviation to divide by; 1 for what has been constant so far."""
-    return divisor(mean, square / count if count > 0.0 else 0.0, 0.0)
-
-
-def target_deviations(const double[::1] mean, const double[::1] square, double count):
-    """What predictions are multiplied by."""
-    return [deviation(mean[j], square[j], count) for j in range(mean.shape[0])]
-
-
-cdef double TAME = 1e140            # no variance of smaller numbers overflows
-
-
 cdef class Scaler:
-    """The scaler of a model: it scales a piece of rows when the piece is opened, and goes back if not all are learned.
+    """What is known of columns of numbers, and how they are scaled by it: the one scaler of features and of targets.
+
+    Dense rows are centred and divided by their deviations, sparse ones divided by root mean squares, so that zeros stay
+    zeros. In a model it scales a piece of rows when the piece is opened, and goes back if not all are learned.
 
     Parameters
     ----------
     n_features : int
+        Number of columns.
     memory : float
     sparse : bool
     dtype : numpy dtype
         Of dense rows.
+    few_values : bool
+        Whether columns of two values are scaled by what lies between these.
     """
 
-    def __init__(self, Py_ssize_t n_features, double memory, bint sparse, dtype):
-        self.n_features, self.memory, self.sparse = n_features, memory, sparse
+    def __init__(self, Py_ssize_t n_features, double memory, bint sparse=False, dtype=np.float64, bint few_values=True):
+        self.n_features, self.memory, self.sparse, self.few_values = n_features, memory, sparse, few_values
         self.single = np.dtype(dtype) == np.float32
         self.numbers = np.zeros((9, n_features))
         self.mean = <double*> array_data(self.numbers)
         self.square = self.mean + n_features
         self.first_value = self.mean + 2 * n_features
         self.second_value = self.mean + 3 * n_features
-        self.few = n_features
+        self.few = n_features if few_values else 0
+        if not few_values:
+            self.numbers[2:4] = np.nan
 
-    def load(self, mean, square, double count, shown):
-        """Go on from these; mean is None for sparse rows."""
-        self.numbers[0] = 0.0 if mean is None else mean
-        self.numbers[1] = square
-        self.numbers[2:4] = shown
-        self.few = np.count_nonzero(self.numbers[2] == self.numbers[2])
-        self.count = count
+    @property
+    def dtype(self):
+        """Of dense rows."""
+        return np.dtype(np.float32 if self.single else np.float64)
 
-    def learned(self):
-        """(mean, sum of squares, count, values shown), copies; mean is None for sparse rows."""
-        return None if self.sparse else self.numbers[0].copy(), self.numbers[1].copy(), self.count, self.numbers[2:4].copy()
+    @property
+    def means(self):
+        """Mean of each column; 0 for sparse rows."""
+        return self.numbers[0].copy()
+
+    @property
+    def variances(self):
+        """Variance of each column; its mean square for sparse rows."""
+        return self.numbers[1] / self.count if self.count else np.zeros(self.n_features)
+
+    @property
+    def divisors(self):
+        """What each column is divided by."""
+        return np.array([self.divisor_of(j) for j in range(self.n_features)])
+
+    # ---- Another one --------------------------------------------------------------------------
+
+    def copy(self, memory=None):
+        """One that knows the same, and goes on with another memory if that is given. O(d)."""
+        cdef Scaler twin = Scaler(self.n_features, self.memory if memory is None else memory, self.sparse, self.dtype,
+                                  self.few_values)
+        twin.take_over(self)
+        return twin
+
+    cdef void take_over(self, Scaler other) noexcept:
+        """Know what another one knows, of as many columns."""
+        memcpy(self.mean, other.mean, 4 * self.n_features * sizeof(double))
+        self.count, self.few = other.count, other.few
+
+    def load(self, Scaler other):
+        """Go on from what another one knows, of as many columns. O(d)."""
+        if other.n_features != self.n_features or other.sparse != self.sparse or other.few_values != self.few_values:
+            raise ValueError("the scaler is for other rows")
+        self.take_over(other)
 
     def after(self, Py_ssize_t n):
         """What this scaler was after n rows of the piece that is being learned, another one."""
-        cdef Scaler twin = Scaler(self.n_features, self.memory, self.sparse, np.float32 if self.single else np.float64)
-        twin.numbers[:4] = self.numbers[4:8]
+        cdef Scaler twin = self.copy()
+        memcpy(twin.mean, self.mean + 4 * self.n_features, 4 * self.n_features * sizeof(double))
         twin.count, twin.few, twin.stands = self.count_before, self.few_before, self.stands
         twin.rows, twin.sparse_rows, twin.first = self.rows, self.sparse_rows, self.first
         twin.take_in(n, NULL)
         return twin
 
-    def scaled(self, examples):
+    def widened(self, Py_ssize_t extra, double fill):
+        """One for more columns, which had the value `fill` in all rows so far; rows must not be sparse."""
+        cdef Scaler wider = Scaler(self.n_features + extra, self.memory, self.sparse, self.dtype, self.few_values)
+        cdef Py_ssize_t n = self.n_features
+        wider.numbers[:4, :n] = self.numbers[:4]
+        if self.count:
+            wider.numbers[0, n:] = fill
+            if self.few_values:
+                wider.numbers[2:4, n:] = fill
+        wider.count, wider.few = self.count, np.count_nonzero(wider.numbers[2] == wider.numbers[2])
+        return wider
+
+    # ---- Rows ---------------------------------------------------------------------------------
+
+    def advance(self, rows, bint wanted=True, const double[::1] weights=None, double farthest=INFINITY,
+                double[:, ::1] means=None, double[:, ::1] divisors=None):
+        """Take in rows in order, an array or sparse ones. Return them, if that is `wanted`, each scaled by what is known
+        including itself. O(n d), or O(non-zeros).
+
+        weights: what dense rows count for; 1 for each if it is None.
+        farthest: deviations from the mean beyond which a number counts for no more than that, unless there are few others.
+        means, divisors: for what was known before each dense row.
+        """
+        cdef Py_ssize_t i, j, d = self.n_features, n = rows.shape[0]
+        cdef double weight = 1.0
+        cdef char* out = NULL
+        if self.sparse:
+            scaled = self.new_rows(rows) if wanted else None
+            self.sparse_rows, self.first = rows, 0
+            self.take_sparse(n, <double*> (<Rows> scaled).value if wanted else NULL)
+            return scaled
+        rows = np.ascontiguousarray(rows, dtype=self.dtype)
+        scaled = np.empty_like(rows) if wanted else None
+        self.rows = array_data(rows)
+        if wanted:
+            out = array_data(scaled)
+        with nogil:
+            for i in range(n):
+                for j in range(d if means is not None else 0):
+                    means[i, j], divisors[i, j] = self.mean[j], self.divisor_of(j)
+                if weights is not None:
+                    weight = weights[i]
+                self.take_row(i, weight, farthest, out)
+        return scaled
+
+    def scaled(self, rows):
         """Rows, an array or sparse ones, scaled by what is known, which does not change: O(n d), or O(non-zeros)."""
-        cdef Py_ssize_t m = examples.shape[0]
+        cdef Py_ssize_t m = rows.shape[0]
         cdef const char* x
         cdef char* out
         cdef double* divisors
         if self.sparse:
-            rows = Rows(examples.indptr, examples.indices, np.zeros(len(examples.data)), self.n_features)
-            self.scale_values(examples, 0, len(examples.data), <double*> (<Rows> rows).value)
-            return rows
-        examples = np.ascontiguousarray(examples)
-        result, numbers = np.empty_like(examples), np.empty(self.n_features)      # several threads may predict
-        x, out, divisors = array_data(examples), array_data(result), <double*> array_data(numbers)
-        if examples.dtype == np.float32:
-            with nogil:
-                scale_rows[float](self, <const float*> x, m, divisors, <float*> out)
-        else:
-            with nogil:
-                scale_rows[double](self, <const double*> x, m, divisors, <double*> out)
+            result = self.new_rows(rows)
+            self.scale_values(rows, 0, len(rows.data), <double*> (<Rows> result).value)
+            return result
+        rows = np.ascontiguousarray(rows, dtype=self.dtype)
+        result, numbers = np.empty_like(rows), np.empty(self.n_features)          # several threads may predict
+        x, out, divisors = array_data(rows), array_data(result), <double*> array_data(numbers)
+        with nogil:
+            self.scale_dense(x, m, divisors, out)
         return result
+
+    def new_rows(self, rows):
+        """Sparse rows like these, of zeros that are to be filled in."""
+        return Rows(rows.indptr, rows.indices, np.zeros(len(rows.data)), self.n_features)
+
+    def scaled_column(self, Py_ssize_t j, values):
+        """Values of one column, scaled by what is known."""
+        return (values - self.mean[j]) / self.divisor_of(j)
+
+    def is_finite(self):
+        """Whether no mean and no variance has overflowed. O(d)."""
+        cdef Py_ssize_t j
+        for j in range(2 * self.n_features):
+            if not isfinite(self.mean[j]):
+                return False
+        return isfinite(self.count)
 
     def is_tame(self, values):
         """Whether no variance can overflow with these numbers, a C-contiguous array of the rows' precision."""
@@ -290,6 +222,8 @@ cdef class Scaler:
         for i in range(self.n_features):
             largest = max(largest, max(fabs(self.mean[i]), sqrt(self.square[i])))
         return largest < TAME
+
+    # ---- In an engine -------------------------------------------------------------------------
 
     cdef int attach(self, Piece piece) except -1:
         """A call is about the rows in piece.source: sparse ones get a copy, whose values are scaled piece by piece."""
@@ -325,32 +259,65 @@ cdef class Scaler:
         cdef Py_ssize_t i
         if self.stands:
             self.scale(m, out)
-            return
-        if self.sparse:
-            self.count = take_in_sparse(self.sparse_rows, self.first, m, self.square, self.first_value, self.second_value,
-                                        self.n_features, self.count, self.memory, <double*> out)
-            return
-        for i in range(m):
+        elif self.sparse:
+            self.take_sparse(m, <double*> out)
+        else:
+            for i in range(m):
+                self.take_row(i, 1.0, INFINITY, out)
+
+    cdef void take_row(self, Py_ssize_t i, double weight, double farthest, char* out) noexcept nogil:
+        """Take in dense row i of the piece, which counts for so much; it goes to its place in `out`, unless that is NULL."""
+        cdef Py_ssize_t first = i * self.n_features
+        if self.single:
+            take_dense[float](self, <const float*> self.rows + first, weight, farthest, NULL if out == NULL else <float*> out + first)
+        else:
+            take_dense[double](self, <const double*> self.rows + first, weight, farthest,
+                               NULL if out == NULL else <double*> out + first)
+
+    cdef void take_sparse(self, Py_ssize_t n, double* out) noexcept nogil:
+        """Take in n sparse rows of the piece. Zero is among the values that every feature has shown."""
+        cdef Py_ssize_t i, j, k, d = self.n_features
+        cdef const long long* start = self.sparse_rows.start
+        cdef const int* index = self.sparse_rows.index
+        cdef const double* value = self.sparse_rows.value
+        cdef double decay = 1.0             # what is in `square` still has to be multiplied by
+        for i in range(self.first, self.first + n):
             self.count = self.memory * self.count + 1.0
-            if self.single:
-                take_row[float](self, <const float*> self.rows + i * self.n_features,
-                                 NULL if out == NULL else <float*> out + i * self.n_features)
-            else:
-                take_row[double](self, <const double*> self.rows + i * self.n_features,
-                                 NULL if out == NULL else <double*> out + i * self.n_features)
+            decay *= self.memory
+            if decay < 1e-8:                # so that squares do not become too large beside it
+                for j in range(d):
+                    self.square[j] *= decay
+                decay = 1.0
+            for k in range(start[i], start[i + 1]):
+                j = index[k]
+                self.square[j] += value[k] * value[k] / decay
+                if value[k] != self.second_value[j] and value[k] != 0.0:
+                    if self.second_value[j] == 0.0:
+                        self.second_value[j] = value[k]
+                    else:
+                        self.first_value[j] = self.second_value[j] = NAN
+                if out != NULL:
+                    out[k] = value[k] / divisor(0.0, decay * self.square[j] / self.count, self.change_of(j))
+        if decay < 1.0:
+            for j in range(d):
+                self.square[j] *= decay
 
     cdef void scale(self, Py_ssize_t m, char* out) noexcept nogil:
         """The first m rows of the piece to `out`, scaled by what is known."""
-        cdef double* divisors = self.mean + 8 * self.n_features
         if out == NULL:
             return
         if self.sparse:
             self.scale_values(self.sparse_rows, self.sparse_rows.start[self.first], self.sparse_rows.start[self.first + m],
                               <double*> out)
-        elif self.single:
-            scale_rows[float](self, <const float*> self.rows, m, divisors, <float*> out)
         else:
-            scale_rows[double](self, <const double*> self.rows, m, divisors, <double*> out)
+            self.scale_dense(self.rows, m, self.mean + 8 * self.n_features, out)
+
+    cdef void scale_dense(self, const char* rows, Py_ssize_t m, double* divisors, char* out) noexcept nogil:
+        """m dense rows to `out`, scaled by what is known; divisors: room for one of each column."""
+        if self.single:
+            scale_rows[float](self, <const float*> rows, m, divisors, <float*> out)
+        else:
+            scale_rows[double](self, <const double*> rows, m, divisors, <double*> out)
 
     cdef void scale_values(self, Rows rows, Py_ssize_t start, Py_ssize_t stop, double* out) noexcept nogil:
         """These values of sparse rows to `out`, scaled by what is known."""
@@ -358,20 +325,114 @@ cdef class Scaler:
         for k in range(start, stop):
             out[k] = rows.value[k] / self.divisor_of(rows.index[k])
 
+    cdef double change_of(self, Py_ssize_t j) noexcept nogil:
+        """What lies between the only two values of a column; NaN for others, 0 as long as one has not come again."""
+        return self.second_value[j] - self.first_value[j] if knows_values(self.count, self.memory) else 0.0
+
     cdef double divisor_of(self, Py_ssize_t j) noexcept nogil:
-        """What a feature is divided by."""
-        cdef double change = self.second_value[j] - self.first_value[j] if knows_values(self.count, self.memory) else 0.0
-        return divisor(self.mean[j], self.square[j] / self.count, change)
+        """What a column is divided by; 1 before the first row."""
+        return divisor(self.mean[j], self.square[j] / self.count if self.count > 0.0 else 0.0, self.change_of(j))
+
+    # ---- State --------------------------------------------------------------------------------
+
+    def state(self):
+        """What is learned, as plain numbers and lists."""
+        mean, square, *shown = self.numbers[:4]
+        found = {"count": self.count, "mean": None if self.sparse else mean.tolist(), "square": square.tolist()}
+        if self.few_values:                     # whether a column has shown at most two values, and these; 0 for others
+            found["few"] = (shown[0] == shown[0]).tolist()
+            found.update({name: np.where(row == row, row, 0.0).tolist() for name, row in zip(("first", "second"), shown)})
+        return found
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it makes no sense."""
+        if (state["mean"] is None) != self.sparse:
+            raise ValueError("the scaler is for another kind of rows")
+        mean = np.zeros(self.n_features) if self.sparse else state["mean"]
+        values = [state["first"], state["second"]] if self.few_values else []
+        rows = [np.asarray(row, dtype=float) for row in (mean, state["square"], *values)]
+        count = np.asarray(state["count"], dtype=float)
+        if count.shape != () or not all(row.shape == (self.n_features,) and np.isfinite(row).all() for row in rows):
+            raise ValueError("what the scaler knows does not fit the columns")
+        if not 0.0 <= count < np.inf or (rows[1] < 0.0).any() or count == 0.0 and np.any(rows):
+            raise ValueError("the scaler's count and squares make no sense")
+        if self.few_values:
+            few = np.asarray(state["few"])
+            if few.dtype != bool or few.shape != (self.n_features,) or 0.0 < count < 1.0:
+                raise ValueError("the values that the scaler has seen do not fit the columns")
+            if self.sparse and rows[2].any():
+                raise ValueError("the values that the scaler has seen do not fit sparse rows")
+            rows[2:] = [np.where(few, row, np.nan) for row in rows[2:]]
+        self.numbers[:len(rows)] = rows
+        self.few, self.count = np.count_nonzero(self.numbers[2] == self.numbers[2]), float(count)
+
+    def __reduce__(self):
+        return _restored, ((self.n_features, self.memory, self.sparse, self.dtype, self.few_values), self.state())
 
 
-cdef inline void take_row(Scaler scaler, const real* x, real* out) noexcept nogil:
-    """One more row, which the scaler has counted."""
-    take_in_row[real](x, scaler.mean, scaler.square, scaler.first_value, scaler.second_value, &scaler.few, scaler.n_features,
-                      scaler.count, scaler.memory, out)
+def _restored(arguments, state):
+    """A scaler from a pickle."""
+    scaler = Scaler(*arguments)
+    scaler.restore(state)
+    return scaler
+
+
+cdef inline void take_dense(Scaler s, const real* x, double weight, double farthest, real* out) noexcept nogil:
+    """Take in a row that counts for so much; it goes to `out`, scaled by what is known with it, unless that is NULL."""
+    cdef Py_ssize_t j, d = s.n_features
+    cdef double memory = s.memory, count = s.count, before = s.count
+    cdef double* mean = s.mean
+    cdef double* square = s.square
+    cdef const double* first = s.first_value
+    cdef const double* second = s.second_value
+    if weight > 0.0:
+        s.count = count = memory * count + weight
+        if farthest < INFINITY and weight * MANY <= count:
+            for j in range(d):
+                advance_moments(not_farther(x[j], mean[j], square[j] / before, farthest), weight, count, memory,
+                                mean + j, square + j)
+        else:
+            for j in range(d):
+                advance_moments(x[j], weight, count, memory, mean + j, square + j)
+        if s.few_values:
+            look_at_values[real](s, x)
+    if out == NULL:
+        return
+    if s.few > 0 and knows_values(count, memory):
+        for j in range(d):
+            out[j] = <real> ((x[j] - mean[j]) / divisor(mean[j], square[j] / count, second[j] - first[j]))
+    else:
+        count = count if count > 0.0 else 1.0
+        for j in range(d):
+            out[j] = <real> ((x[j] - mean[j]) / divisor(mean[j], square[j] / count, 0.0))
+
+
+cdef inline double not_farther(double x, double mean, double variance, double farthest) noexcept nogil:
+    """x, or where that is farther from the mean than so many deviations, the number that is not."""
+    cdef double most = farthest * divisor(mean, variance, 0.0)
+    return fmin(fmax(x, mean - most), mean + most) if variance > 0.0 else x
+
+
+cdef inline void look_at_values(Scaler s, const real* x) noexcept nogil:
+    """A row that has been counted: which columns have shown two values at most, and which values."""
+    cdef Py_ssize_t j, d = s.n_features
+    if s.count == 1.0:
+        s.few = d
+        for j in range(d):
+            s.first_value[j] = s.second_value[j] = x[j]
+    elif s.few > 0:
+        s.few = 0
+        for j in range(d):
+            if x[j] != s.first_value[j] and x[j] != s.second_value[j]:
+                if s.first_value[j] == s.second_value[j]:
+                    s.second_value[j] = x[j]
+                else:
+                    s.first_value[j] = s.second_value[j] = NAN
+            s.few += s.first_value[j] == s.first_value[j]
 
 
 cdef void scale_rows(Scaler scaler, const real* x, Py_ssize_t m, double* divisors, real* out) noexcept nogil:
-    """m rows scaled by what is known; divisors: room for one of each feature."""
+    """m rows scaled by what is known; divisors: room for one of each column."""
     cdef Py_ssize_t i, j, d = scaler.n_features
     for j in range(d):
         divisors[j] = scaler.divisor_of(j)

@@ -2,6 +2,7 @@
 import numpy as np
 
 from onlinekernels.model.labels.lookup import CONTINUOUS, LabelSet, checked_list, classes_column
+from onlinekernels.validation import Argument, Sentence
 from onlinekernels.nouns.labelvalues import (
     as_list,
     distinct_labels,
@@ -67,10 +68,10 @@ class BinaryLabels(LabelSet):
             if label == 1 and seen.dtype.kind != "u":
                 return cls(np.array([-1, 1], dtype=seen.dtype), negative_is_open=True)
             return cls(np.array([-1, 1] if label == -1 else [0, 1], dtype=seen.dtype))
-        raise ValueError(
-            f"y holds one class only, {shown(seen)}, and two are needed: pass classes=[...] with both labels "
-            "to the first partial_fit. (Labels -1/1, 0/1 and booleans need no classes.)"
-        )
+        raise ValueError(Sentence(
+            f"y holds one class only, {shown(seen)}, and two are needed: pass ", Argument("classes", "[...]"),
+            " with both labels on the first call. (Labels -1/1, 0/1 and booleans need no classes.)"
+        ))
 
     def label_of(self, target):
         """The label of a target."""
