@@ -52,7 +52,7 @@ def broken_links(site):
             place, anchor = urldefrag(address)
             place = unquote(urlsplit(place).path)
             target = (path.parent / place).resolve() if place else path
-            if not target.exists() or target in pages and unquote(anchor) not in pages[target].anchors:
+            if not target.exists() or (target in pages and unquote(anchor) not in pages[target].anchors):
                 yield path.relative_to(site.resolve()).as_posix(), address
 
 
