@@ -7,8 +7,10 @@ Links are checked in the files, to their anchors; those to other sites are not. 
 loaded, once wide and once narrow, into a frame that is measured. Without Chromium that is skipped, with a note.
 """
 import argparse
+import contextlib
 import functools
 import http.server
+import itertools
 import json
 import os
 import shutil
@@ -50,7 +52,7 @@ def broken_links(site):
             place, anchor = urldefrag(address)
             place = unquote(urlsplit(place).path)
             target = (path.parent / place).resolve() if place else path
-            if not target.exists() or target in pages and unquote(anchor) not in pages[target].anchors:
+            if not target.exists() or (target in pages and unquote(anchor) not in pages[target].anchors):
                 yield path.relative_to(site.resolve()).as_posix(), address
 
 
@@ -119,11 +121,17 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def serve(site, harness=""):
+@contextlib.contextmanager
+def serving(site, harness):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(site)))
     server.harness, server.found, server.done = harness, None, threading.Event()
+    server.address = f"http://127.0.0.1:{server.server_port}/look"
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def find_browser():
@@ -137,38 +145,30 @@ def command(browser, profile):
 
 def look(site, browser, pages, widths=WIDTHS, seconds=300):
     """What sticks out or is missing: dicts of page, width and what."""
-    server = serve(site, HARNESS.replace("JOB", json.dumps({"pages": pages, "widths": widths})))
-    try:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-            window = f"--window-size={max(widths)},1000"
-            address = f"http://127.0.0.1:{server.server_port}/look"
-            with subprocess.Popen([*command(browser, profile), window, "--remote-debugging-port=0", address],
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-                finished = server.done.wait(seconds)
-                process.terminate()
-        if not finished:
-            raise TimeoutError(f"The browser did not come to an end within {seconds} seconds.")
-        return server.found
-    finally:
-        server.shutdown()
+    harness = HARNESS.replace("JOB", json.dumps({"pages": pages, "widths": widths}))
+    with serving(site, harness) as server, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        flags = [f"--window-size={max(widths)},1000", "--remote-debugging-port=0"]  # the port keeps it from ending at once
+        with subprocess.Popen([*command(browser, profile), *flags, server.address],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            finished = server.done.wait(seconds)
+            process.terminate()
+    if not finished:
+        raise TimeoutError(f"The browser did not come to an end within {seconds} seconds.")
+    return server.found
 
 
 def take_screenshots(site, browser, pages, folder, height=2400):
     """A picture of each page, wide and narrow, light and dark (a window cannot be narrow, so a frame is)."""
     folder.mkdir(parents=True, exist_ok=True)
-    for page in pages:
-        for width in WIDTHS:
-            for dark in (False, True):
-                style = f"border:0; width:{width}px; height:{height}px"
-                server = serve(site, f'<body style="margin:0"><iframe style="{style}" src="/{page}"></iframe>')
-                name = f"{page.removesuffix('.html').replace('/', '-')}-{width}{'-dark' if dark else ''}.png"
-                with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-                    subprocess.run([*command(browser, profile), f"--window-size={max(width, 500)},{height}",
-                                    *(["--blink-settings=preferredColorScheme=0"] if dark else []),
-                                    "--virtual-time-budget=5000", f"--screenshot={folder / name}",
-                                    f"http://127.0.0.1:{server.server_port}/look"],
-                                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
-                server.shutdown()
+    for page, width, scheme in itertools.product(pages, WIDTHS, ("light", "dark")):
+        style = f"border:0; width:{width}px; height:{height}px"
+        name = f"{page.removesuffix('.html').replace('/', '-')}-{width}-{scheme}.png"
+        flags = [f"--window-size={max(width, 500)},{height}", "--virtual-time-budget=5000", f"--screenshot={folder / name}",
+                 f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}"]
+        with (serving(site, f'<body style="margin:0"><iframe style="{style}" src="/{page}"></iframe>') as server,
+              tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile):
+            subprocess.run([*command(browser, profile), *flags, server.address], check=True, timeout=120,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def main():

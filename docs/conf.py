@@ -152,7 +152,7 @@ def escape(app, what, name, obj, options, lines):
         indentation = len(line) - len(line.lstrip())
         if literal is not None and line.strip() and indentation <= literal:
             literal = None
-        example = line.lstrip().startswith(">>>") or example and bool(line.strip())
+        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
         if literal is None and not example:
             pieces = re.split(r"(``?[^`]+``?)", line)
             pieces[::2] = [re.sub(r"(?<!\\)\||(?<=\w)_(?!\w)", r"\\\g<0>", piece) for piece in pieces[::2]]
