@@ -2,7 +2,6 @@
 import math
 import numbers
 
-from onlinekernels.algorithms.ensembles import Hedge
 from onlinekernels.validation import bad_parameter, check_positive
 
 __all__ = ["RATE", "drift_rates", "self_tuned"]
@@ -28,5 +27,7 @@ def self_tuned(owner, make, radius, examples, rate):
         raise bad_parameter(owner, "radius", check_positive.expected, radius)
     if not isinstance(examples, numbers.Integral) or isinstance(examples, bool) or examples < 2:
         raise bad_parameter(owner, "examples", "an integer of at least 2", examples)
+    from onlinekernels.algorithms.ensembles import Hedge  # few programs need it
+
     members = {f"z={z:g}": make(z, float(radius) ** 2) for z in drift_rates(int(examples))}
     return Hedge(members, rate=rate, share=1.0 / int(examples), votes=True)
