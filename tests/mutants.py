@@ -260,7 +260,7 @@ FAULTS = [
         ("best if self._shown is None else self._shown[best]", "best"),
         ("len(distinct_labels(order)) != len(order)", "False"),
     ]),
-    ("plan.py", "parameters bad_input margin normalized implicit", [
+    ("plan.py", "parameters bad_input target_scaling margin normalized implicit", [
         ("largest * self.regularization > 1", "False"),
         ("self.offset and self.loss.task == \"novelty\"", "False"),
         ("start.hypothesis.intercept().any() and not self.offset", "False"),

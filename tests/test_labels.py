@@ -459,3 +459,11 @@ def test_weights_of_classes_and_of_examples_multiply():
     both = ok.NORMA(**settings, class_weight={"b": 3.0}).partial_fit(X, y, sample_weight=weights)
     by_hand = ok.NORMA(**settings).partial_fit(X, y, sample_weight=weights * np.where(y == "b", 3.0, 1.0))
     np.testing.assert_allclose(both.decision_function(X), by_hand.decision_function(X), atol=1e-12)
+
+
+def test_a_score_of_zero_is_the_first_class():
+    """For whoever asks: what is predicted, and the target that is judged."""
+    model = ok.NORMA().fit([[0.0], [1.0]], ["no", "yes"])
+    scores = np.array([[0.0], [-0.0], [1e-300], [-1e-300]])
+    assert model._state.labels.decode(scores).tolist() == ["no", "no", "yes", "no"]
+    assert model._state.labels.chosen(scores).tolist() == [-1.0, -1.0, 1.0, -1.0]

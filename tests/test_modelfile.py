@@ -1097,3 +1097,34 @@ def test_whatever_a_header_says_the_answer_is_a_model_or_a_value_error(tmp_path,
             model._state.engine._check()
         except (ValueError, TypeError, FloatingPointError):
             pass
+
+
+def test_an_archive_is_checked_before_numpy_sees_it():
+    """A wrong checksum, a shape that is not that of the bytes, and a member inside of another one: each has its sentence."""
+    def npy(array):
+        buffer = io.BytesIO()
+        np.save(buffer, array)
+        return buffer.getvalue()
+
+    def zipped(**members):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as file:
+            for name, data in members.items():
+                file.writestr(f"{name}.npy", data)
+        return buffer.getvalue()
+
+    content = bytearray(zipped(a=npy(np.arange(3.0))))
+    content[content.index(b"PK\1\2") + 16] ^= 1
+    with pytest.raises(ValueError, match="a member of the archive is damaged"):
+        archive.read_arrays(bytes(content))
+    with pytest.raises(ValueError, match="shape .* has 24 bytes"):
+        archive.read_arrays(zipped(a=npy(np.arange(3.0)).replace(b"(3,)", b"(4,)")))
+    # All of the inner archive's local record is the data of an outer member; one more entry of the directory points into it.
+    inner = zipped(b=npy(np.zeros(5000)))
+    record, entry = inner[: inner.index(b"PK\1\2")], inner[inner.index(b"PK\1\2") : inner.rindex(b"PK\5\6")]
+    outer = zipped(a=npy(np.frombuffer(record, dtype=np.uint8)))
+    begin, end = outer.rindex(b"PK\1\2"), outer.rindex(b"PK\5\6")
+    entry = entry[:42] + struct.pack("<I", outer.index(record)) + entry[46:]
+    last = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 2, 2, end - begin + len(entry), begin, 0)
+    with pytest.raises(ValueError, match="members of the archive overlap"):
+        archive.read_arrays(outer[:end] + entry + last)

@@ -357,3 +357,10 @@ def test_a_sparse_feature_that_was_never_seen_stays_as_it_is():
     sparse = pytest.importorskip("scipy.sparse")
     scaler = ok.RunningScaler().fit(sparse.csr_matrix([[2.0, 0.0], [2.0, 0.0]]))
     np.testing.assert_array_equal(scaler.transform(sparse.csr_matrix([[4.0, 5.0]])).toarray(), [[2.0, 5.0]])
+
+
+def test_a_masked_row_is_refused():
+    scaler = ok.RunningScaler().fit([[1.0, 2.0], [3.0, 5.0]])
+    with pytest.raises(ValueError, match="masked"):
+        scaler.learn_one(np.ma.masked_array([1.0, 2.0], mask=[False, True]))
+    assert scaler.count_ == 2
