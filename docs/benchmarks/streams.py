@@ -328,8 +328,11 @@ def draw(results, path):
         axes.spines[["top", "right"]].set_visible(False)
         plain_ticks(axes)
     panels[0].set_ylabel("error, as a part of the best constant's (geometric mean)")
+    present = {learner.library for task in LEARNERS for learner in placed(results, task)}
     handles = [
-        plt.Line2D([], [], linestyle="", marker=MARKERS[name], color=COLOURS[name], label=name) for name in COLOURS
+        plt.Line2D([], [], linestyle="", marker=MARKERS[name], color=COLOURS[name], label=name)
+        for name in COLOURS
+        if name in present
     ]
     picture.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=10)
     picture.draw_without_rendering()
