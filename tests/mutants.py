@@ -50,7 +50,7 @@ FAULTS = [
         ("1.0 - eta * regularization", "1.0 - 0.5 * eta * regularization"),
         ("1.0 / (1.0 + eta * regularization)", "1.0 - eta * regularization"),
         ("k + offsets / shrink", "k + offsets"),
-        ("shift.alpha / shrink", "shift.alpha"),
+        ("shift.offset = alpha / shrink", "shift.offset = alpha"),
         ("-eta * derivative", "eta * derivative"),
     ]),
     ("moves.h", "margin_step oracle long_streams", [
@@ -137,7 +137,7 @@ FAULTS = [
     ]),
     ("triangles.h", "recursive recursive_answers", [
         ("c * S[i * stride + j] - W[i * w_stride + j]", "S[i * stride + j] - W[i * w_stride + j]"),
-        ("(z[i] - sums[2]) * scale", "z[i] * scale"),
+        ("rest -= a[r * stride + j] * x[j]", "rest -= x[j]"),
         ("rest / a[r * stride + i + r]", "rest"),
     ]),
     ("triangles.h", "factor budgets", [
@@ -257,7 +257,7 @@ FAULTS = [
     ("labels/many.py", "labels label_values progressive_labels outputs modelfile", [
         ("np.concatenate([[known], reached[:-1]])", "reached"),
         ("answers[before == 0] = None", "pass"),
-        ("best if self._places is None else self._places[best]", "best"),
+        ("best if self._shown is None else self._shown[best]", "best"),
         ("len(distinct_labels(order)) != len(order)", "False"),
     ]),
     ("plan.py", "parameters bad_input margin normalized implicit", [
@@ -267,7 +267,7 @@ FAULTS = [
         ("self.scale_target and self.loss.task != \"regression\"", "False"),
         ("copy.deepcopy((loss, kernel, budget, labels, rule))", "(loss, kernel, budget, labels, rule)"),
     ]),
-    ("state.py", "sklearn interface labels progressive_labels", [
+    ("state.py", "target_scaling labels interface progressive_labels sklearn", [
         ("len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))", "len(y) / (len(counts) * np.maximum(counts, 1))"),
         ("np.abs(scores - rho) <= rounding", "np.abs(scores - rho) <= 0"),
         ("self.target_scaler.kind = self.plan.scale_target", "pass"),

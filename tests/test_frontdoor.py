@@ -374,6 +374,15 @@ def test_why_a_row_is_odd():
     assert next(iter(OnlineKernelDetector(0.05, "low", encode=False).partial_fit(X).explain([0.0, 0.0, 9.0]))) == "x2"
 
 
+def test_what_was_ordinary_yesterday_is_ordinary_today():
+    """A log with times: the rows that were learned are as ordinary as they were, though their day is over."""
+    rng, start = np.random.default_rng(10), np.datetime64("2024-03-01T00:00")
+    rows = [{"time": start + np.timedelta64(10 * t, "m"), "flow": flow} for t, flow in enumerate(rng.normal(size=1000))]
+    model = OnlineKernelDetector(0.05, "low").partial_fit(rows)
+    assert np.mean(model.predict(rows[:500]) == -1) < 0.1
+    assert model.predict([{"time": start, "flow": 9.0}])[0] == -1
+
+
 def load_again(model):
     return pickle.loads(pickle.dumps(model))
 

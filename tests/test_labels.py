@@ -439,3 +439,23 @@ def test_runners_up_after_fit_go_by_the_order_of_classes():
         assert again.classes_[np.flatnonzero(again.dual_coef_[:, -1] < 0)].tolist() == ["b"]
     stream = ok.NORMA("multiclass_hinge", "gaussian").partial_fit(X[:3], ["c", "a", "b"]).partial_fit(X[3:], ["b"])
     assert stream.classes_[np.flatnonzero(stream.dual_coef_[:, -1] < 0)].tolist() == ["c"]
+
+
+def test_balanced_weights_are_shared_by_the_classes_that_are_there():
+    """n / (classes in y * count of each), as scikit-learn has it; a class that is only named has no share."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.array(list("aab"))[rng.integers(0, 3, 60)]
+    weights = 60 / (2 * np.where(y == "a", np.sum(y == "a"), np.sum(y == "b")))
+    settings = {"loss": "multiclass_hinge", "kernel": ok.Gaussian(1.0), "step": 0.1}
+    balanced = ok.NORMA(**settings, class_weight="balanced").fit(X, y, classes=list("abc"))
+    by_hand = ok.NORMA(**settings).partial_fit(X, y, classes=list("abc"), sample_weight=weights)
+    np.testing.assert_allclose(balanced.decision_function(X), by_hand.decision_function(X), atol=1e-12)
+
+
+def test_weights_of_classes_and_of_examples_multiply():
+    rng = np.random.default_rng(1)
+    X, y, weights = rng.normal(size=(40, 2)), np.array(list("ab"))[rng.integers(0, 2, 40)], rng.uniform(0.5, 2.0, size=40)
+    settings = {"kernel": ok.Gaussian(1.0), "step": 0.1}
+    both = ok.NORMA(**settings, class_weight={"b": 3.0}).partial_fit(X, y, sample_weight=weights)
+    by_hand = ok.NORMA(**settings).partial_fit(X, y, sample_weight=weights * np.where(y == "b", 3.0, 1.0))
+    np.testing.assert_allclose(both.decision_function(X), by_hand.decision_function(X), atol=1e-12)

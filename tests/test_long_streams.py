@@ -8,6 +8,9 @@ from cases import each
 
 import onlinekernels as ok
 
+# A margin out of reach makes a term of every example.
+pytestmark = pytest.mark.filterwarnings("ignore:The margin .* is out of reach:onlinekernels.LearningWarning")
+
 
 @pytest.mark.parametrize("calls", [5, pytest.param(50, marks=pytest.mark.slow)], ids=["million", "ten million"])
 def test_millions_of_steps_neither_drift_nor_grow(calls):

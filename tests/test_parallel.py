@@ -242,6 +242,13 @@ class TestPartitionedBank:
                 many.learn_from(reader(numbers, y, of_all=True))
             assert many.collect().t_.sum() == 600
 
+    def test_rows_that_are_read_have_the_precision_of_the_first(self, client):
+        """Of all parts, those included that had no row yet; or the parts could not be put together."""
+        many = PartitionedBank(Bank(3, "novelty", budget=6), client, parts=4)
+        many.partial_fit(X[:1].astype(np.float32), keys=[0])
+        many.learn_from(reader(np.arange(300), None))
+        assert many.collect()._models.dtype == np.float32
+
     @each("loss, y", [("novelty", None), ("hinge", LABELS)])
     def test_a_checkpoint_goes_on_with_any_number_of_parts(self, client, tmp_path, loss, y):
         one, many = Bank(3, loss, budget=6), PartitionedBank(Bank(3, loss, budget=6), client)

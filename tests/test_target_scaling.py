@@ -289,3 +289,13 @@ def test_log_is_for_all_numbers(tmp_path):
     y = SKEWED**2
     errors = [np.median(np.abs(ok.KRLS(scale_target=kind, noise="auto").progressive(X, y) - y)[50:]) for kind in (True, "log")]
     assert errors[1] < 0.8 * errors[0]
+
+
+def test_a_model_that_starts_from_another_goes_on_with_a_memory_of_its_own():
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(50, 2)), rng.normal(size=50)
+    start = ok.NORMA("squared", ok.Gaussian(), scale_target=ok.RunningScaler(0.5)).partial_fit(rows[:40], y[:40])
+    model = ok.NORMA("squared", ok.Gaussian(), scale_target=True).partial_fit(rows[40:], y[40:], initial=start)
+    before, after = start._state.target_scaler.scaler, model._state.target_scaler.scaler
+    assert before.count == pytest.approx(2.0) and after.count == pytest.approx(before.count + 10.0)
+    assert model._state.target_scaler.memory == 1.0 and start._state.target_scaler.memory == 0.5

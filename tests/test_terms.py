@@ -7,6 +7,9 @@ from cases import each
 import onlinekernels as ok
 from onlinekernels._core.run.memory import Memory
 
+# A margin out of reach makes a term of every example.
+pytestmark = pytest.mark.filterwarnings("ignore:The margin .* is out of reach:onlinekernels.LearningWarning")
+
 
 def entering(budget, weights, decay=0.0, chunk=None):
     """A model in which example t enters with coefficient weights[t] (0: not at all)."""

@@ -211,9 +211,28 @@ def tables(results, task):
         results, task, columns, lambda one: "" if one is None else f"{one['us']:.0f}", lambda both: f"{both[1]:.0f}"
     )
     yield ""
+    better = list(ahead(results, task))
+    if better:
+        yield f"Ahead of ours: {'; '.join(better)}."
+        yield ""
     if len(streams) < len(columns):
         yield f"Means are over {', '.join(stream.replace('_', ' ') for stream in streams)}."
         yield ""
+
+
+def ahead(results, task):
+    """Who of the others made fewer errors than our default on a whole stream, and where."""
+    ran, _ = shown(results, task)
+    own = next(
+        (some for learner, some in ran.items() if learner.name.startswith("OnlineKernel") and "," not in learner.name),
+        {},
+    )
+    for stream, ours in own.items():
+        for learner, some in ran.items():
+            one = some.get(stream, {"rows": 0, "of": 1})
+            if learner.library != "onlinekernels" and one["rows"] == one["of"] and one["error"] < ours["error"]:
+                place = stream.replace("_", " ")
+                yield f"{titled(learner)} on {place} ({figure(one['error'], task)} to {figure(ours['error'], task)})"
 
 
 def page(results, picture):

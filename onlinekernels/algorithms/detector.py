@@ -51,9 +51,12 @@ class OnlineKernelDetector(EnsembleLearner):
 
     Three log densities over uniform samples of all rows so far (`Smoother`), of z-scores with narrow and wide Laplacian kernels and of
     arcsinh of z-scores with a Gaussian, and the distance from the middle. Each has its rank among its own past, the mean log of
-    these has a rank among its past, and an alert is a rank below a level near nu, `offset_`, which slowly follows how many there were. So about a
-    share nu of all rows alerts, whatever the units, and a burst of odd rows does not become ordinary by coming often: samples of all
-    rows have their fair share of it only.
+    these has a rank among its past, and an alert is a rank below a level near nu, `offset_`, which slowly follows how many there
+    were. So about a share nu of all rows alerts, whatever the units, and a burst of odd rows does not become ordinary by coming
+    often: samples of all rows have their fair share of it only.
+
+    Of dates only the time of the day counts. Leave out what else only grows, such as a counter: there every row is the
+    farthest that ever was, and rows of the past are far from those that come.
 
     Parameters
     ----------
@@ -102,6 +105,22 @@ class OnlineKernelDetector(EnsembleLearner):
 
     def _own_loss(self):
         return NuNovelty(self.nu)
+
+    def _to_learn(self, state, X, *others, **keywords):
+        rows = super()._to_learn(state, X, *others, **keywords)
+        return self._timeless(rows, self._pending[2])
+
+    def _to_predict(self, X):
+        return self._timeless(super()._to_predict(X), self._encoder)
+
+    @staticmethod
+    def _timeless(rows, encoder):
+        """Rows whose dates have a place in the day alone: in all else every row is the latest, and those of yesterday are far from it."""
+        places = [] if encoder is None or encoder._state is None or not isinstance(rows, np.ndarray) else encoder.places_of_time()
+        if places:
+            rows = rows.copy()
+            rows[:, places] = 0.0
+        return rows
 
     def _begin(self, settings, n_features, targets):
         d, (few, many) = n_features, ROWS[settings["effort"]]

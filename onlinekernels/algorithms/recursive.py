@@ -264,7 +264,7 @@ class KRLS(OnlineLearner):
             state, rule, scores, deviations = self._known(X)
             if state.loss.task != "regression":
                 labels = label_column(y, len(scores))
-                places = state.labels.places_of(labels)
+                places = state.labels.indices_of(labels)
                 likely = state.loss.probabilities(scores)
                 known = [place is not None and place < likely.shape[1] for place in places]
                 if not all(known):

@@ -13,7 +13,7 @@ import numpy as np
 
 from onlinekernels.evaluate.chunks import n_rows, rows_of, two_labels
 from onlinekernels.evaluate.measures import MEASURES, Judged, judge, judged_labels, judged_scores
-from onlinekernels.nouns.labelvalues import as_list, distinct_labels, keys_of, label_array, sorted_places
+from onlinekernels.nouns.labelvalues import as_list, distinct_labels, keys_of, label_array, sorted_indices
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.learned import targets
 
@@ -212,7 +212,7 @@ class Foreign(_RowByRow):
             name = type(self.estimator).__name__
             raise ValueError(f"{name} must know all labels before its first chunk: name them in classes=.")
         labels = list(distinct_labels(as_list(np.asarray(y if classes is None else classes))).values())
-        self.order = [labels[place] for place in sorted_places(labels) or range(len(labels))]
+        self.order = [labels[i] for i in sorted_indices(labels) or range(len(labels))]
         self.places = {key: place for place, key in enumerate(keys_of(label_array(self.order)))}
 
     def predict(self, row):

@@ -159,10 +159,10 @@ class Learned:
             return 0
         if label is None:
             return int(scores[0, : self.joined()].argmax())
-        place = self.labels.places_of([label])[0]
-        if place is None or place >= self.joined():
+        index = self.labels.indices_of([label])[0]
+        if index is None or index >= self.joined():
             raise ValueError(f"{label!r} is not a label of this model.")
-        return int(place)
+        return int(index)
 
     def shown(self, rows):
         """Rows over labels, in the order of `classes_`."""

@@ -403,7 +403,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         is_new = before is None or before.engine is not engine
         if not state.loss.is_compiled() and isinstance(X, np.ndarray):
             X = X.copy()  # out of reach of the user's loss
-        if state.under_way is not None or state.beginning_ahead is not None:  # catching up was itself interrupted
+        if state.under_way is not None or state.beginning_after is not None:  # catching up was itself interrupted
             state.catch_up()
         engine.done = 0
         try:

@@ -37,7 +37,7 @@ class Smoothing:
         kinds = {"regression": "numbers", "multiclass": "labels", "novelty": "density"}
         self.rows = LocalRows(kinds[task], **rows)
         self.scaler = Scaler(rows["n_features"], memory) if memory else None
-        self.ahead = None  # (the scaler after the piece that is being learned, t after it)
+        self.after = None  # (the scaler after the piece that is being learned, t after it)
         self.innovations = np.zeros((0, self.targets if task == "regression" else 0))
         self.past = Ranks(1, SCORES) if task == "novelty" else None
         self.young = min(YOUNG, rows["size"])
@@ -49,10 +49,10 @@ class Smoothing:
 
     def _current_scaler(self):
         """The scaler as it belongs to the rows; an interrupted piece was learned, or it was not."""
-        if self.ahead is not None:
-            scaler, t = self.ahead
+        if self.after is not None:
+            scaler, t = self.after
             self.scaler = scaler if t == self.rows.t else self.scaler
-            self.ahead = None
+            self.after = None
         return self.scaler
 
     def learn(self, X, y, weights, outputs):
@@ -61,10 +61,10 @@ class Smoothing:
         scores, deviations, fresh, done = np.zeros((n, outputs)), np.zeros((n, groups)), [self.innovations], 0
         Y, weights = y.reshape(n, -1), np.ones(n) if weights is None else weights
         while done < n:
-            ahead = self.rows.rows_at_once()
+            rows = self.rows.rows_at_once()
             if self.t < self.young:  # where the sample of scores begins anew
-                ahead = min(ahead, self.young - self.t)
-            part = slice(done, min(n, done + ahead))
+                rows = min(rows, self.young - self.t)
+            part = slice(done, min(n, done + rows))
             self._piece(X[part], Y[part], weights[part], scores[part], deviations[part])
             if self.task == "regression":
                 fresh.append(np.abs(Y[part] - scores[part]) / np.maximum(deviations[part], 1e-300))
@@ -76,7 +76,7 @@ class Smoothing:
         scaler = self._current_scaler()
         if scaler is not None:
             fresh, X = advanced(scaler, X)
-            self.ahead = fresh, self.t + len(X)
+            self.after = fresh, self.t + len(X)
         is_first = self.t == 0
         self.rows.piece(X, Y, weights, scores, deviations)
         self._current_scaler()

@@ -15,7 +15,7 @@ from onlinekernels.model.labels import BinaryLabels, ManyLabels
 from onlinekernels.model.learned import Learned
 from onlinekernels.nouns.params import same_parameters
 from onlinekernels.model.plan import Plan
-from onlinekernels.model.representations import Places
+from onlinekernels.model.representations import LabelMap
 from onlinekernels.nouns.scaling import advanced
 from onlinekernels.model.target_scaling import TargetScaler
 
@@ -38,7 +38,7 @@ class State(Learned):
         self.under_way = None  # (targets, weights) that are being learned, and their scaler after all of them
         self.rows = None  # that `fit` was given, for defaults
         self.beginning = None  # the first rows of a stream, until the width of a default kernel is settled,
-        self.beginning_ahead = None  # and what it will be when all rows that are under way are learned
+        self.beginning_after = None  # and what it will be when all rows that are under way are learned
         self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
         self.hypothesis = self.engine.hypothesis  # f with its offsets, the loss's scalar and the rule, as they are now
         self.function = self.hypothesis.function  # f as it is kept
@@ -90,8 +90,8 @@ class State(Learned):
             self._in_domain(advanced(self.scaler, X)[1])
         if self.target_scaler is None:
             return y, None
-        ahead, scaled, *known = self.target_scaler.advanced(y, weights)
-        self.under_way = (y, weights), ahead
+        after, scaled, *known = self.target_scaler.advanced(y, weights)
+        self.under_way = (y, weights), after
         return scaled, (*known, self.target_scaler.shares(len(known[0]), weights))
 
     def takes_without_check(self, values):
@@ -101,19 +101,19 @@ class State(Learned):
     def catch_up(self):
         """The scaler of targets, and the first rows, have seen as many rows as the engine. All or nothing, as often as you like."""
         if self.under_way is not None:
-            rows, ahead = self.under_way
+            rows, after = self.under_way
             is_whole = self.engine.done * self.targets == len(rows[0])
-            ahead = ahead if is_whole else self.current_target_scaler()
-            self.target_scaler, self.under_way = ahead, None
-        if self.beginning_ahead is not None:
+            after = after if is_whole else self.current_target_scaler()
+            self.target_scaler, self.under_way = after, None
+        if self.beginning_after is not None:
             beginning = self.current_beginning()
-            self.beginning, self.beginning_ahead = beginning, None
+            self.beginning, self.beginning_after = beginning, None
 
     def current_beginning(self):
         """The first rows as they belong to the hypothesis, between any two examples."""
-        if self.beginning_ahead is None:
+        if self.beginning_after is None:
             return self.beginning
-        return self.beginning_ahead.first(len(self.beginning) + self.engine.done)
+        return self.beginning_after.first(len(self.beginning) + self.engine.done)
 
     def current_target_scaler(self):
         """The scaler of targets as it belongs to the hypothesis, between any two examples."""
@@ -135,7 +135,7 @@ class State(Learned):
                 trace.update(self.representation.norm_source(self))
             self.engine.learn(X, y, weights=weights, **trace)
         finally:
-            if self.under_way is not None or self.beginning_ahead is not None:
+            if self.under_way is not None or self.beginning_after is not None:
                 self.catch_up()
         return known
 
@@ -143,7 +143,7 @@ class State(Learned):
         """The same up to the next row after which the width of a default kernel is looked at: (rows learned, what was known)."""
         rows = min(len(X), self.beginning.left)
         X, y, weights = X[:rows], y[: rows * self.targets], None if weights is None else weights[:rows]
-        self.beginning_ahead = self.beginning.followed_by(X, y, weights)
+        self.beginning_after = self.beginning.followed_by(X, y, weights)
         return rows, self.learn(X, y, weights, **trace)
 
     def after_first(self):
@@ -247,22 +247,22 @@ class State(Learned):
             self.target_scaler = copy.copy(start.target_scaler)
             self.target_scaler.kind = self.plan.scale_target
         self.representation.take_features(self, start)
-        places = self._places_of(start)
+        indices = self._indices_of(start)
         intercept = start.hypothesis.intercept(self.ahead_of(start))
-        if places is not None:
+        if indices is not None:
             self.make_ready()
-            intercept = Places(self.function.width, places, False).rows(intercept)
+            intercept = LabelMap(self.function.width, indices, False).rows(intercept)
             if not self.labels.fixed:
                 self.function.outputs.set_joined(start.joined())
-        self.hypothesis.begin_from(intercept, *self.start_of(start, places))
+        self.hypothesis.begin_from(intercept, *self.start_of(start, indices))
         self.begin_with_norms()
 
-    def start_of(self, start, places=None):
+    def start_of(self, start, indices=None):
         """(points, coefficients, pairs of labels) of another state's function, in this one's form.
 
-        `places` are those of its labels here, None if they are the same.
+        `indices` are those of its labels here, None if they are the same.
         """
-        return self.representation.start(self, start, Places(self.function.width, places, self.ahead_of(start)))
+        return self.representation.start(self, start, LabelMap(self.function.width, indices, self.ahead_of(start)))
 
     def begin_with_norms(self):
         """Norms of the function that this one starts from, where they are kept."""
@@ -275,17 +275,17 @@ class State(Learned):
         """Whether labels to join are ahead in another state, and in this one."""
         return self.function.outputs.ahead and start.function.outputs.ahead
 
-    def _places_of(self, start):
-        """Places of another state's labels among those of this one; None where there is one output, or targets."""
+    def _indices_of(self, start):
+        """Indices of another state's labels among those of this one; None where there is one output, or targets."""
         if self.labels is None or self.form == "one":
             self.labels = start.labels if self.labels is None else self.labels
             return None
         known = start.labels.order[: start.joined()]
-        places = self.labels.places_of(known)
-        if None in places:
-            raise ValueError(f"initial has the label {known[places.index(None)]!r}, which this model cannot have.")
+        indices = self.labels.indices_of(known)
+        if None in indices:
+            raise ValueError(f"initial has the label {known[indices.index(None)]!r}, which this model cannot have.")
         self.take_labels(self.labels)
-        return np.array(places, dtype=np.intp)
+        return np.array(indices, dtype=np.intp)
 
     def contributions(self, row, points, alpha, top, label):
         """What each term contributes to a score of one example, the largest first; see `Fitted.contributions`."""

@@ -293,6 +293,16 @@ class RunningEncoder(RunningTransformer):
         places = (np.flatnonzero(layout.owners == j) for j in range(len(known.kinds)))
         return {known.name(j): (found, values[found]) for j, found in enumerate(places)}
 
+    def places_of_time(self):
+        """Where rows have what of a date goes one way for days: days since the first, and its place in the week and in the year."""
+        known = self._attribute()
+        layout, found = known.layout, []
+        for j in (j for j, kind in enumerate(known.kinds) if kind == "date"):
+            found.append(int(layout.places[layout.numbers == j][0]))
+            for i in (i for i, cycle in enumerate(known.cycles) if cycle != "day"):
+                found += [layout.cycles[j] + 2 * i, layout.cycles[j] + 2 * i + 1]
+        return found
+
     @property
     def kinds_(self):
         """{column: what it holds}; None for those of which nothing has come yet."""

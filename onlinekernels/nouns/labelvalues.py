@@ -182,8 +182,8 @@ def check_same(known, label):
             )
 
 
-def sorted_places(labels):
-    """Places of labels in sorted order; None if they have none."""
+def sorted_indices(labels):
+    """Indices of labels in sorted order; None if they have none."""
     try:
         return sorted(range(len(labels)), key=labels.__getitem__)
     except (TypeError, ValueError, ArithmeticError):  # each kind has its own way to refuse a comparison with another

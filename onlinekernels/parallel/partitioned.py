@@ -131,10 +131,9 @@ class PartitionedBank:
             if classes is None:
                 raise ValueError("No labels are known yet: pass classes=[...] with both.")
             labels = BinaryLabels.first_seen([], classes)
-        learned = self._of_all("learn_from", read, labels)
+        learned = self._of_all("learn_from", read, labels, self._dtype)
         self._labels = labels
-        for dtype, _ in learned:
-            self._dtype = self._dtype or dtype
+        self._dtype = self._dtype or next((dtype for dtype, _ in learned if dtype is not None), None)
         self.n_rows_ += sum(count for _, count in learned)
         return sum(count for _, count in learned)
 
@@ -287,10 +286,11 @@ class Part:
         novel = method == "predict" and self.bank._checked_plan().loss.task != "regression"
         return np.full(n, -1) if novel else np.zeros(n)
 
-    def learn_from(self, read, labels):
-        """(type of the points, number of rows) after learning what `read` yields here."""
+    def learn_from(self, read, labels, dtype):
+        """(type of the points, number of rows) after learning what `read` yields here, as `dtype` if that is known."""
         plan, count = self.bank._plan or self.bank._checked_plan(), 0
         for X, y, keys in read(self.place, self.parts):
+            X = validation.check_points(X, n_features=plan.n_features, dtype=dtype, owner="Bank")
             foreign = np.flatnonzero(part_of(keys, self.parts) != self.place)
             if len(foreign):
                 raise ValueError(

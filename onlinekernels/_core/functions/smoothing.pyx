@@ -18,7 +18,7 @@ cdef enum:
     LABELS = 1
     DENSITY = 2
     PIECE = 128         # examples at most whose distances are taken together,
-    MOST = 60000        # and distances, so that they stay in the cache
+    MOST = 320000       # and distances: a piece of few rows costs more than these
     NEAREST = 64        # neighbours that may be the unit of distances
 
 cdef double NEGLIGIBLE = 23.0       # weights below exp(-23), 1e-10, of the nearest row's do not count

@@ -12,7 +12,7 @@ from onlinekernels.nouns.labelvalues import (
     label_key,
     object_array,
     shown,
-    sorted_places,
+    sorted_indices,
 )
 
 __all__ = ["BinaryLabels"]
@@ -152,10 +152,10 @@ def _in_order(y, name):
         seen = np.unique(y)
         return label_array(as_list(seen)) if seen.dtype.kind in "US" else seen  # no wider than they are
     seen = list(distinct_labels(as_list(y)).values())
-    places = sorted_places(seen)
-    if places is None:
+    order = sorted_indices(seen)
+    if order is None:
         raise ValueError(f"{name} must hold labels of one kind that can be sorted, such as numbers or strings.")
-    return object_array([seen[place] for place in places])
+    return object_array([seen[i] for i in order])
 
 
 def _array_of_type(labels, name):

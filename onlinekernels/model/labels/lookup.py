@@ -33,7 +33,7 @@ class LabelSet:
                     check_same(self.label_of(target), label)
         return targets
 
-    def places_of(self, labels):
+    def indices_of(self, labels):
         """Targets of a list of labels, None for unknown ones."""
         return self._looked_up(object_array(labels))
 

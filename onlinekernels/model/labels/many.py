@@ -14,7 +14,7 @@ from onlinekernels.nouns.labelvalues import (
     plain,
     shown,
     shown_list,
-    sorted_places,
+    sorted_indices,
 )
 
 __all__ = ["ManyLabels"]
@@ -23,7 +23,7 @@ __all__ = ["ManyLabels"]
 class ManyLabels(LabelSet):
     """Any number of hashable labels; new ones may join unless the set is fixed.
 
-    Immutable, like `BinaryLabels`. A target is the label's place in the order of appearance, or in
+    Immutable, like `BinaryLabels`. A target is the label's index in the order of appearance, or in
     the order of `classes` where they were given. Users may see them in another order, `display`.
 
     >>> labels = ManyLabels.first_seen(np.array(["b", "a", "b"]))
@@ -38,7 +38,7 @@ class ManyLabels(LabelSet):
         self.display = display
         self._targets = self._short = {label_key(label): float(i) for i, label in enumerate(order)}
         is_other = display is not None and list(display) != list(range(len(order)))
-        self._places = np.array(display, dtype=np.intp) if is_other else None
+        self._shown = np.array(display, dtype=np.intp) if is_other else None
         self._classes = None
 
     @classmethod
@@ -57,8 +57,8 @@ class ManyLabels(LabelSet):
             if missing:
                 raise ValueError(f"classes contains {missing[0]!r}, which is not in {type(structure).__name__}.")
         if classes is not None:
-            places = sorted_places(classes)
-            return cls(classes if places is None else [classes[place] for place in places], True)
+            order = sorted_indices(classes)
+            return cls(classes if order is None else [classes[i] for i in order], True)
         return cls([], False)
 
     @property
@@ -71,7 +71,7 @@ class ManyLabels(LabelSet):
 
     def in_sorted_order(self):
         """The same labels, shown in sorted order where there is one."""
-        display = sorted_places(self.order)
+        display = sorted_indices(self.order)
         return self if display is None else ManyLabels(self.order, self.fixed, display)
 
     def label_of(self, target):
@@ -97,17 +97,17 @@ class ManyLabels(LabelSet):
         """Place of the largest score in the order that users see; among equals the first."""
         if scores.shape[1] == 0:
             raise ValueError("No label has been learned yet.")
-        if self._places is None:
+        if self._shown is None:
             return scores.argmax(axis=1)
-        if len(self._places) == scores.shape[1]:
-            return scores[:, self._places].argmax(axis=1)
-        known = np.flatnonzero(self._places < scores.shape[1])  # another thread may be about to add labels
-        return known[scores[:, self._places[known]].argmax(axis=1)]
+        if len(self._shown) == scores.shape[1]:
+            return scores[:, self._shown].argmax(axis=1)
+        known = np.flatnonzero(self._shown < scores.shape[1])  # another thread may be about to add labels
+        return known[scores[:, self._shown[known]].argmax(axis=1)]
 
     def chosen(self, scores):
         """The target with the largest score; among equals the first in the order that users see."""
         best = self.first_of_best(scores)
-        return best if self._places is None else self._places[best]
+        return best if self._shown is None else self._shown[best]
 
     def decode(self, scores):
         """The label with the largest score; among equals the first of `classes`."""

@@ -2,14 +2,14 @@
 
 `representation_of` chooses by the kernel, the budget and the rule of a plan. Nobody else asks which one it is.
 """
-from onlinekernels.model.representations.contract import Places, Representation
+from onlinekernels.model.representations.contract import LabelMap, Representation
 from onlinekernels.model.representations.posterior import PointsPosterior, WeightsPosterior
 from onlinekernels.model.representations.terms import Terms
 from onlinekernels.model.representations.trees import BudgetedTrees, Trees
 from onlinekernels.model.representations.weights import MappedWeights, Weights
 from onlinekernels.nouns.budgets import Unlimited
 
-__all__ = ["BudgetedTrees", "MappedWeights", "Places", "PointsPosterior", "Representation", "Terms", "Trees", "Weights",
+__all__ = ["BudgetedTrees", "MappedWeights", "LabelMap", "PointsPosterior", "Representation", "Terms", "Trees", "Weights",
            "WeightsPosterior", "representation_of"]
 
 

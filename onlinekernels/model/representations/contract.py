@@ -3,7 +3,7 @@ import numpy as np
 
 from onlinekernels.nouns.budgets import Unlimited
 
-__all__ = ["Places", "Representation"]
+__all__ = ["LabelMap", "Representation"]
 
 
 class Representation:
@@ -109,7 +109,7 @@ class Representation:
     def take_features(self, state, start):
         """Use the features of the state that this one starts from, where they are learned."""
 
-    def start(self, state, start, places):
+    def start(self, state, start, label_map):
         """(points or None, coefficients, pairs of labels or nothing) for `begin_from`, from the function of another state."""
         raise NotImplementedError
 
@@ -117,48 +117,48 @@ class Representation:
         """The same from examples of this model's with coefficients."""
         return points, alpha
 
-    def to_terms(self, state, start, places):
+    def to_terms(self, state, start, label_map):
         """This function (of `start`) as points, coefficients and pairs, for a `state` that keeps terms."""
         raise NotImplementedError
 
-    def to_trees(self, state, start, places):
+    def to_trees(self, state, start, label_map):
         """The same for one that keeps trees."""
         raise NotImplementedError
 
-    def to_weights(self, start, places):
+    def to_weights(self, start, label_map):
         """The same as rows of weights."""
         raise NotImplementedError
 
 
-class Places:
+class LabelMap:
     """Where labels of one state are among those of another.
 
     Parameters
     ----------
     width : int
         Rows that the other one has.
-    places : array or None
-        The place of each label there; None if they are the same.
+    indices : array or None
+        The index of each label there; None if they are the same.
     ahead : bool
         Whether both have one more row, for all labels to join.
 
-    >>> Places(3, np.array([2, 0]), False).rows(np.array([[1.0], [2.0]])).ravel()
+    >>> LabelMap(3, np.array([2, 0]), False).rows(np.array([[1.0], [2.0]])).ravel()
     array([2., 0., 1.])
     """
 
-    def __init__(self, width, places, ahead):
-        self.width, self.places, self.ahead = width, places, ahead
+    def __init__(self, width, indices, ahead):
+        self.width, self.indices, self.ahead = width, indices, ahead
 
     def rows(self, rows):
         """Rows over labels."""
-        if self.places is None:
+        if self.indices is None:
             return rows
         moved = np.zeros((self.width, *np.shape(rows)[1:]))
-        if len(rows) > len(self.places):
+        if len(rows) > len(self.indices):
             moved[:] = rows[-1]
-        moved[self.places] = rows[: len(self.places)]
+        moved[self.indices] = rows[: len(self.indices)]
         return moved
 
     def pairs(self, pairs):
         """Pairs of labels."""
-        return pairs if self.places is None else self.places[pairs]
+        return pairs if self.indices is None else self.indices[pairs]

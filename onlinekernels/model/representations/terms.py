@@ -95,31 +95,31 @@ class Terms(Representation):
     def has_points(self, state):
         return self.n_terms(state) > 0
 
-    def start(self, state, start, places):
-        return start.plan.representation.to_terms(state, start, places)
+    def start(self, state, start, label_map):
+        return start.plan.representation.to_terms(state, start, label_map)
 
-    def to_terms(self, state, start, places):
-        points, alpha, pairs = self._moved(start, places)
+    def to_terms(self, state, start, label_map):
+        points, alpha, pairs = self._moved(start, label_map)
         if pairs is None and state.function.pairs() is not None:
             terms, alpha, pairs = in_pairs(alpha)
             points = [points[i] for i in terms] if isinstance(points, list) else points[terms]
         return start_points(state, points), alpha, pairs
 
-    def to_trees(self, state, start, places):
-        points, alpha, pairs = self._moved(start, places)
+    def to_trees(self, state, start, label_map):
+        points, alpha, pairs = self._moved(start, label_map)
         return start_points(state, points), alpha, pairs
 
-    def _moved(self, start, places):
+    def _moved(self, start, label_map):
         """(points, coefficients, pairs of labels or None)."""
-        points, alpha = self.terms(start, places.ahead)
+        points, alpha = self.terms(start, label_map.ahead)
         pairs = start.function.pairs()
         if pairs is None:
-            return points, places.rows(alpha), None
-        return points, alpha[pairs[0], np.arange(pairs.shape[1])][None], places.pairs(pairs)
+            return points, label_map.rows(alpha), None
+        return points, alpha[pairs[0], np.arange(pairs.shape[1])][None], label_map.pairs(pairs)
 
-    def to_weights(self, start, places):
-        points, alpha = self.terms(start, places.ahead)
-        return places.rows(alpha @ points.astype(float))
+    def to_weights(self, start, label_map):
+        points, alpha = self.terms(start, label_map.ahead)
+        return label_map.rows(alpha @ points.astype(float))
 
 
 def coefficients_on(dictionary, budget, channels, outputs, form):

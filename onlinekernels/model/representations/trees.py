@@ -50,15 +50,15 @@ class Trees(_OnTrees):
         keys = [state.hypothesis.knots(j)[0] for j in range(state.n_features)]
         return keys if low is None else [keys[j] / stretch[j] + low[j] for j in range(state.n_features)]
 
-    def start(self, state, start, places):
-        return start.plan.representation.to_trees(state, start, places)
+    def start(self, state, start, label_map):
+        return start.plan.representation.to_trees(state, start, label_map)
 
-    def to_terms(self, state, start, places):
+    def to_terms(self, state, start, label_map):
         raise ValueError("initial keeps knots of additive functions, which cannot become terms of a budget.")
 
-    def to_trees(self, state, start, places):
-        knots = [start.hypothesis.knots(j, places.ahead) for j in range(state.n_features)]
-        return None, [(keys, counts, places.rows(true), sizes) for keys, counts, true, sizes in knots]
+    def to_trees(self, state, start, label_map):
+        knots = [start.hypothesis.knots(j, label_map.ahead) for j in range(state.n_features)]
+        return None, [(keys, counts, label_map.rows(true), sizes) for keys, counts, true, sizes in knots]
 
 
 class BudgetedTrees(_OnTrees, Terms):

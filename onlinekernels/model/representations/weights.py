@@ -49,21 +49,21 @@ class Weights(Representation):
         weights = state.hypothesis.coefficients(ahead)
         return np.sum(weights * state.with_label_kernel(weights)) * self.scale
 
-    def start(self, state, start, places):
-        return None, start.plan.representation.to_weights(start, places)
+    def start(self, state, start, label_map):
+        return None, start.plan.representation.to_weights(start, label_map)
 
     def of_examples(self, points, alpha):
         return None, alpha @ (as_csr(points) if isinstance(points, Rows) else points)
 
-    def to_terms(self, state, start, places):
+    def to_terms(self, state, start, label_map):
         if state.form != "one":
             raise ValueError("initial keeps weights for many outputs, which cannot become terms of a budget.")
         # A weight vector is one term at the point w.
-        weights = start.hypothesis.coefficients(places.ahead)
+        weights = start.hypothesis.coefficients(label_map.ahead)
         return start_points(state, weights), np.array([[1.0 if weights.any() else 0.0]]), None
 
-    def to_weights(self, start, places):
-        return places.rows(start.hypothesis.coefficients(places.ahead))
+    def to_weights(self, start, label_map):
+        return label_map.rows(start.hypothesis.coefficients(label_map.ahead))
 
 
 class MappedWeights(Weights):
