@@ -5,7 +5,7 @@
     python docs/benchmarks/heldout.py --front --effort low
 
 The front door gets rows as they are, words and dates among them; river's models are behind a scaler and one-hot encoding, but for the
-forest, which takes words. Sets of scikit-learn are shuffled with seed 0, those of river and its generators (seed 1, 4000 rows) in order;
+forest of classes, which takes words. Sets of scikit-learn are shuffled with seed 0, those of river and its generators (seed 1, 4000 rows) in order;
 the two series are predicted one step ahead from their last 8 values. All streams are listed, also those that are lost.
 
 SelfTuned:
@@ -77,7 +77,7 @@ def shuffled(data):
 def taken(stream, n=4000):
     """(rows, targets) of a stream of river."""
     rows, y = zip(*itertools.islice(stream, n), strict=True)
-    return list(rows), list(y)
+    return [{str(name): value for name, value in row.items()} for row in rows], list(y)
 
 
 def front_classes():
@@ -126,7 +126,7 @@ def of_river(classes):
     if classes:
         return {"ARF 10": forest.ARFClassifier(n_models=10, seed=1), "KNN": plain(neighbors.KNNClassifier()),
                 "logistic": plain(multiclass.OneVsRestClassifier(linear_model.LogisticRegression()))}
-    return {"ARF 10": forest.ARFRegressor(n_models=10, seed=1), "KNN": plain(neighbors.KNNRegressor()),
+    return {"ARF 10": plain(forest.ARFRegressor(n_models=10, seed=1)), "KNN": plain(neighbors.KNNRegressor()),
             "linear": plain(linear_model.LinearRegression())}
 
 
