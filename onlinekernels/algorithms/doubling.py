@@ -23,6 +23,8 @@ def drift_rates(examples):
 
 def self_tuned(owner, make, radius, examples, rate):
     """Learners for all drift rates z that vote; ``make(z, radius^2)`` gives one."""
+    from onlinekernels.algorithms.ensembles import Hedge  # few programs need it
+
     if not check_positive.accepts(radius):
         raise bad_parameter(owner, "radius", check_positive.expected, radius)
     if not isinstance(examples, numbers.Integral) or isinstance(examples, bool) or examples < 2:
