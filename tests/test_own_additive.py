@@ -120,6 +120,7 @@ def stream(name, seed, n=150):
     return X, np.where(X[:, 0] + 0.2 * rng.normal(size=n) > 0.5, 1, -1)
 
 
+@pytest.mark.filterwarnings("ignore:The margin .* is out of reach:onlinekernels.LearningWarning")
 @pytest.mark.filterwarnings("ignore:Learning")
 @each("name", LEARNERS)
 @each("pair", PAIRS)
