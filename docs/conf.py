@@ -39,6 +39,7 @@ myst_links_external_new_tab = False
 
 default_role = "py:obj"  # `NORMA` in a docstring is a link where it can be one
 add_module_names = False
+autodoc_typehints = "none"  # docstrings say it
 autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False

@@ -13,28 +13,35 @@ learner), ``algorithms`` (a rule and its learners in each file), and what uses t
 ``bank decomposition``, ``parallel video``, ``experiments``, ``commandline``.
 """
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from onlinekernels.nouns.additive import Additive, AdditiveExponential, AdditiveMatern, AdditiveSpline
 from onlinekernels import algorithms as _algorithms
+from onlinekernels.model.trouble import LearningWarning
 from onlinekernels.nouns import budgets as _budgets
+from onlinekernels.nouns import kernels as _kernels
+from onlinekernels.nouns import losses as _losses
+from onlinekernels.nouns.additive import Additive, AdditiveExponential, AdditiveMatern, AdditiveSpline
 from onlinekernels.nouns.budgets import *  # noqa: F403
 from onlinekernels.nouns.encoding import RunningEncoder
-from onlinekernels.nouns import kernels as _kernels
 from onlinekernels.nouns.kernels import *  # noqa: F403
-from onlinekernels.nouns import losses as _losses
 from onlinekernels.nouns.losses import *  # noqa: F403
 from onlinekernels.nouns.maps import Nystroem, RandomFourier
 from onlinekernels.nouns.scaling import RunningScaler
 from onlinekernels.nouns.steps import Decaying, Fixed, InverseSqrt, MetaDescent
 from onlinekernels.nouns.structures import LabelGraph, Labels, Taxonomy
-from onlinekernels.model.trouble import LearningWarning
 
 if TYPE_CHECKING:
     from onlinekernels.algorithms import *  # noqa: F403
     from onlinekernels.bank import Bank
     from onlinekernels.decomposition import KernelHebbian
     from onlinekernels.files.modelfile import load
+    from onlinekernels.nouns.kernels import Constant, Kernel, Normalized, Precomputed  # noqa: F401
+    from onlinekernels.nouns.kernels.elementary import *  # noqa: F403
+    from onlinekernels.nouns.losses import Loss  # noqa: F401
+    from onlinekernels.nouns.losses.binary import *  # noqa: F403
+    from onlinekernels.nouns.losses.multiclass import *  # noqa: F403
+    from onlinekernels.nouns.losses.novelty import *  # noqa: F403
+    from onlinekernels.nouns.losses.regression import *  # noqa: F403
     from onlinekernels.parallel import combine
 
 __version__ = "1.0.0"
@@ -77,7 +84,7 @@ LATER = {
 }
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     """What is in `MODULES` and `LATER`."""
     if name in MODULES:
         return importlib.import_module(f"onlinekernels.{name}")
@@ -87,5 +94,5 @@ def __getattr__(name):
     return value
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *MODULES, *LATER})

@@ -1,5 +1,8 @@
 """Components of a stream in feature space: kernel principal components, one row after another."""
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +14,9 @@ from onlinekernels._core.run import hebbian
 from onlinekernels.nouns.kernels import Gaussian, as_kernel
 from onlinekernels.nouns.steps import MetaDescent, as_step
 from onlinekernels.nouns.transforming import RunningTransformer
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Array, Examples, Kernel, Self, Sequence, Step
 
 __all__ = ["KernelHebbian"]
 
@@ -96,7 +102,9 @@ class KernelHebbian(RunningTransformer):
     _values = {"n_components": validation.check_count, "delay": validation.check_positive.or_none, "tolerance": validation.check_fraction,
                "center": validation.check_flag, "epochs": validation.check_count}
 
-    def __init__(self, n_components=2, kernel=None, *, step=None, delay=300.0, budget=256, tolerance=1e-3, center=True, epochs=1):
+    def __init__(self, n_components: int = 2, kernel: Kernel | str | None = None, *, step: float | Step | None = None,
+                 delay: float | None = 300.0, budget: int | None = 256, tolerance: float = 1e-3, center: bool = True,
+                 epochs: int = 1) -> None:
         self.n_components = n_components
         self.kernel = kernel
         self.step = step
@@ -108,7 +116,7 @@ class KernelHebbian(RunningTransformer):
 
     # ---- Learning -----------------------------------------------------------------------------
 
-    def fit(self, X, y=None):
+    def fit(self, X: Examples, y: Any = None) -> Self:
         """Forget everything, then learn X, `epochs` times; return self."""
         with self._turn.alone:
             self._check_values()
@@ -119,17 +127,17 @@ class KernelHebbian(RunningTransformer):
             self._state = state
         return self
 
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: Examples, y: Any = None) -> Self:
         """Learn some more rows; return self."""
         self._advance(X)
         return self
 
-    def learn_one(self, x):
+    def learn_one(self, x: Any) -> Self:
         """Learn one row, 1-d; return self."""
         self._advance([x])
         return self
 
-    def progressive(self, X):
+    def progressive(self, X: Examples) -> Any:
         """Learn the rows one after another, and return for each its projections just before its step."""
         return self._shown(X, self._advance(X))
 
@@ -241,7 +249,7 @@ class KernelHebbian(RunningTransformer):
 
     # ---- Looking ------------------------------------------------------------------------------
 
-    def transform(self, X):
+    def transform(self, X: Examples) -> Any:
         """Projections of the rows of X on the components, shape (n, n_components)."""
         with self._turn.shared:
             state = self._fitted()
@@ -252,7 +260,7 @@ class KernelHebbian(RunningTransformer):
             raise row_error(ValueError, int(np.argmax(~np.isfinite(out).all(axis=1))), "is too large for the kernel.")
         return self._shown(X, out)
 
-    def transform_one(self, x):
+    def transform_one(self, x: Any) -> Array:
         """Projections of one row, 1-d."""
         return np.asarray(self.transform([x]))[0]
 
@@ -264,17 +272,17 @@ class KernelHebbian(RunningTransformer):
         return validation.check_points(X, n_features=n_features, dtype=np.dtype(float), owner=owner)
 
     @property
-    def eigenvalues_(self):
+    def eigenvalues_(self) -> Any:
         """Variances along the components."""
         return self._attribute()["eigenvalues"].copy()
 
     @property
-    def support_vectors_(self):
+    def support_vectors_(self) -> Any:
         """The inducing points."""
         return self._attribute()["points"].copy()
 
     @property
-    def dual_coef_(self):
+    def dual_coef_(self) -> Any:
         """Components as combinations of phi of the inducing points."""
         state = self._attribute()
         columns = state["components"].T.copy()
@@ -282,28 +290,28 @@ class KernelHebbian(RunningTransformer):
         return columns.T
 
     @property
-    def step_(self):
+    def step_(self) -> Any:
         """Steps in force."""
         return self._attribute()["steps"].copy()
 
     @property
-    def t_(self):
+    def t_(self) -> int:
         """Rows learned."""
         return self._attribute()["t"]
 
     @property
-    def n_features_in_(self):
+    def n_features_in_(self) -> int:
         """Number of features."""
         return self._attribute()["points"].shape[1]
 
     @property
-    def feature_names_in_(self):
+    def feature_names_in_(self) -> Any:
         """Names of the columns, if a data frame came first."""
         if self._attribute()["names"] is None:
             raise AttributeError("feature_names_in_ exists only after a data frame.")
         return np.array(self._attribute()["names"], dtype=object)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> Array:
         """kernelhebbian0, kernelhebbian1, ..."""
         return np.array([f"kernelhebbian{c}" for c in range(len(self._fitted()["steps"]))], dtype=object)
 

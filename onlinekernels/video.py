@@ -2,9 +2,11 @@
 
 A pixel's colour is an example. Its model learns which colours are ordinary there; what moves through is novel.
 """
+from __future__ import annotations
+
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,6 +14,9 @@ from onlinekernels.bank import Bank
 from onlinekernels.nouns.kernels import Gaussian
 from onlinekernels.nouns.losses import Novelty
 from onlinekernels.validation import bad_parameter, check_integer, check_positive
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = ["Background", "Clip", "read_clip", "synthetic_clip"]
 
@@ -64,8 +69,9 @@ class Background:
     [[1, 2], [2, 2]]
     """
 
-    def __init__(self, height, width, *, rule="silk", kernel_width=20.0, budget=20, step=None, regularization=None,
-                 penalty=None, channels=3, threads=1):
+    def __init__(self, height: int, width: int, *, rule: str = "silk", kernel_width: float = 20.0, budget: int = 20,
+                 step: float | None = None, regularization: float | None = None, penalty: float | None = None,
+                 channels: int = 3, threads: int = 1) -> None:
         self.height, self.width, self.channels = height, width, channels
         self.kernel_width = kernel_width
         for name in ("height", "width", "channels"):
@@ -76,9 +82,9 @@ class Background:
         given = {"step": step, "regularization": regularization, "penalty": penalty}
         settings = {**DEFAULTS[rule], **{name: value for name, value in given.items() if value is not None}}
         self.bank = Bank(channels, Novelty(1.0), Gaussian(kernel_width), n_models=height * width, rule=rule, budget=budget,
-                         threads=threads, **settings)
+                         threads=threads, **settings)  # type: ignore[arg-type]
 
-    def progressive(self, frames):
+    def progressive(self, frames: Any) -> Any:
         """Test, then train, frame by frame: f(x) of each pixel just before it is learned.
 
         Parameters
@@ -94,7 +100,7 @@ class Background:
         scores = [self.bank.progressive(self._pixels(frame)).astype(np.float32) for frame in frames]
         return np.reshape(scores, (-1, self.height, self.width)).astype(np.float32, copy=False)
 
-    def foreground(self, frames, threshold=0.5):
+    def foreground(self, frames: Any, threshold: Any = 0.5) -> Any:
         """`progressive`, as masks: True where the score is below the threshold."""
         return self.progressive(frames) < threshold
 
@@ -115,8 +121,9 @@ DEFAULTS = {
 }
 
 
-def synthetic_clip(n_frames=200, height=60, width=80, *, objects=3, start=40, dark=None, darkness=0.4, jitter=0.0,
-                   noise=4.0, seed=0):
+def synthetic_clip(n_frames: int = 200, height: int = 60, width: int = 80, *, objects: int = 3, start: int = 40,
+                   dark: tuple[int, int] | None = None, darkness: float = 0.4, jitter: float = 0.0, noise: float = 4.0,
+                   seed: int = 0) -> Any:
     """Discs and bars that move before a textured wall, with ground truth.
 
     Parameters
@@ -208,7 +215,7 @@ class Mover:
             self.enter()
 
 
-def read_clip(path):
+def read_clip(path: Path) -> Any:
     """A clip from an .npz file or a folder of images.
 
     Parameters

@@ -73,7 +73,7 @@ MODELS = {
 
 
 def y_of(model):
-    return targets(getattr(model, "loss") if isinstance(model.loss, str) else "hinge")
+    return targets(model.loss if isinstance(model.loss, str) else "hinge")
 
 
 #: Run a test with each of the small models, not fitted or fitted

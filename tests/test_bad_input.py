@@ -72,12 +72,12 @@ def with_entry(value):
 BAD_X = {
     # name: (X, error, words)
     "nan": (with_entry(NAN), ValueError, [r"\bX\b", "NaN", "finite"]),
-  
+
     "inf": (with_entry(INF), ValueError, [r"\bX\b", "infinity", "finite"]),
     "minus_inf": (with_entry(-INF), ValueError, [r"\bX\b", "infinity", "finite"]),
     "nan_float32": (with_entry(NAN).astype(np.float32), ValueError, [r"\bX\b", "NaN"]),
     "nan_fortran": (np.asfortranarray(with_entry(NAN)), ValueError, [r"\bX\b", "NaN"]),
-  
+
     "no_rows": (np.zeros((0, 2)), ValueError, [r"\bX\b", "0 sample", "minimum of 1"]),
     "no_columns": (np.zeros((2, 0)), ValueError, [r"\bX\b", "0 feature"]),
     "empty_list": ([], ValueError, [r"\bX\b"]),
@@ -87,14 +87,14 @@ BAD_X = {
     "none": (None, (ValueError, TypeError), [r"\bX\b"]),
     "strings": ([["a", "b"], ["c", "d"]], TypeError, [r"\bX\b", "numbers", "kernel"]),
     "digits": ([["1", "2"], ["3", "4"]], TypeError, [r"\bX\b", "numbers"]),
-  
+
     "digits_in_objects": (np.array([["1", 2.0], [3.0, 4.0]], dtype=object), TypeError, [r"\bX\b", "numbers"]),
     "bytes": (np.array([[b"a", b"b"]]), TypeError, [r"\bX\b", "numbers"]),
     "dates": (np.zeros((2, 2), dtype="M8[s]"), TypeError, [r"\bX\b", "numbers", "datetime64"]),
     "complex": (X[:2] + 1j, ValueError, [r"\bX\b", "real", "complex"]),
     "none_inside": ([[None, 1.0], [0.0, 1.0]], (ValueError, TypeError), [r"\bX\b"]),
     "dict_inside": ([[{}, 1.0], [0.0, 1.0]], TypeError, [r"\bX\b", "numbers", r"\{\}"]),
-  
+
     "huge_integer": ([[10**400, 0], [0, 0]], ValueError, [r"\bX\b", "large"]),
     "ragged": ([[1.0, 2.0], [3.0]], ValueError, [r"\bX\b", "length"]),
     "sparse": (Sparse(), TypeError, [r"\bX\b", "sparse", "toarray"]),
@@ -274,7 +274,7 @@ class TestPrecomputed:
         assert (model.predict(np.arange(12)[:, None]) == self.model(ok.Precomputed(GRAM), True).predict(
             np.arange(12.0)[:, None])).all()
 
-  
+
     # matrix is read out of its bounds (a large matrix crashes the interpreter).
     def test_a_product_with_a_gaussian_reads_the_right_entries(self):
         kernel = ok.Gaussian(0.1) * ok.Precomputed(np.full((12, 12), 3.0))
@@ -417,7 +417,7 @@ class TestClasses:
         "unsortable": ([None, "a"], []),
     }
 
-  
+
     @each("bad", BAD)
     @each("method", LEARNING)
     def test_classes_must_be_two_labels(self, method, bad):
@@ -527,7 +527,7 @@ BAD_PARAMETERS = [
       for gram in (None, np.zeros((2, 3)), np.zeros(3), np.zeros((0, 0)), np.array([[1.0, 2.0], [0.0, 1.0]]),
                    np.array([[NAN]]), np.array([["a"]]), np.array([[1j]]))],
     ({"kernel": "precomputed"}, ["'gram'|'kernel'", "Got"]),
-  
+
     ({"kernel": NoPair()}, ["pair"]),
     ({"loss": NoDerivative()}, ["derivative"]),
 ]
@@ -679,7 +679,7 @@ class TestInitial:
             model.partial_fit(X, [NAN] * 12, initial=self.START)
         assert pickle.dumps(self.START) == before
 
-  
+
     @pytest.mark.filterwarnings("ignore::RuntimeWarning")
     def test_points_of_the_start_too_large_for_a_float32_model_are_refused(self):
         start = ok.NORMA("squared", "laplacian").partial_fit([[1e300, 0.0], [0.0, 1.0]], [1.0, 2.0])

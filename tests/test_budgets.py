@@ -1,5 +1,4 @@
 """Budgets that look at the kernel, against plain NumPy written from the papers."""
-import copy
 import pickle
 
 import numpy as np

@@ -56,7 +56,7 @@ def data_lines(n):
 def test_control_c_saves(tmp_path, number, status):
     model = tmp_path / "m.npz"
     options = ("--target", -1, *SINGLE, "--report", 1, "--save", model)
-    pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with start("learn", "-", *options, **pipes) as process:
         process.stdin.write("1,2,0\n2,1,1\n")
         process.stdin.flush()

@@ -41,7 +41,7 @@ def same(path, model):
 
 def test_several_files_in_a_row(parts, tmp_path, capsys):
     assert run(*parts, "--save", tmp_path / "m") == 0
-    assert same(tmp_path / "m.npz", model_of(range(0, 3000)))
+    assert same(tmp_path / "m.npz", model_of(range(3000)))
     capsys.readouterr()
     assert main(["predict", str(tmp_path / "m"), *map(str, parts), "--target", "sign"]) == 0
     captured = capsys.readouterr()
@@ -71,7 +71,7 @@ def test_another_file_is_learned_from_its_first_row(parts, tmp_path, capsys):
     model = tmp_path / "m.npz"
     for part in parts:
         assert run(part, "--save", model, "--resume") == 0
-    assert same(model, model_of(range(0, 3000)))
+    assert same(model, model_of(range(3000)))
     out = capsys.readouterr().out
     assert "part0.csv: " not in out
     assert out.count(": not read before, learned from its first row.") == 2
@@ -87,7 +87,7 @@ def test_the_same_file_goes_on_when_it_has_grown(parts, tmp_path, capsys):
     with open(log, "a", newline="") as file:
         file.write("".join(parts[1].read_text().splitlines(keepends=True)[1:]))
     assert run(log, "--save", model, "--resume") == 0
-    assert same(model, model_of(range(0, 2000)))
+    assert same(model, model_of(range(2000)))
     assert "log.csv: read before, goes on after line 1001." in capsys.readouterr().out
     run(log, "--save", tmp_path / "whole")
     assert model.read_bytes() == (tmp_path / "whole.npz").read_bytes()
@@ -98,11 +98,11 @@ def test_a_file_that_was_moved_is_known_again(parts, tmp_path, capsys):
     run(parts[0], "--save", model, "--limit", 500)
     shutil.move(parts[0], tmp_path / "moved.csv")
     assert run(tmp_path / "moved.csv", "--save", model, "--resume") == 0
-    assert same(model, model_of(range(0, 1000)))
+    assert same(model, model_of(range(1000)))
     assert "moved.csv: read before, goes on after line 501." in capsys.readouterr().out
     write_table(parts[0], slice(1000, 2000))  # by now that name belongs to another file
     assert run(parts[0], "--save", model, "--resume") == 0
-    assert same(model, model_of(range(0, 2000)))
+    assert same(model, model_of(range(2000)))
 
 
 @pytest.mark.parametrize("place", ["first row", "last row read", "header", "shorter", "copy"])
@@ -134,7 +134,7 @@ def test_a_file_that_changed_after_the_place_goes_on(parts, tmp_path):
     lines = path.read_text().splitlines()[:601]
     path.write_text("\n".join(lines))
     assert run(path, "--save", model, "--resume") == 0
-    assert same(model, model_of(range(0, 600)))
+    assert same(model, model_of(range(600)))
 
 
 @each("suffix", ["csv.gz", "npz", "npy"])

@@ -70,7 +70,7 @@ def test_every_line_of_a_steady_pipe_is_answered_soon(tmp_path):
 def test_control_c_on_a_steady_pipe_saves_what_was_read(tmp_path, number):
     """The last lines are younger than 0.1 s, so they wait for others; they are learned before the end."""
     model = tmp_path / "m.npz"
-    pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with start("learn", "-", "--target", -1, *SINGLE, "--report", 1, "--save", model, **pipes) as process:
         say(process, rows_of(2))
         process.stdout.readline()
@@ -180,7 +180,7 @@ def test_a_signal_at_any_moment_of_a_pipe(tmp_path, monkeypatch, number, capsys)
 
 def test_predictions_end_in_good_order(tmp_path):
     SILK().fit(X, Y).save(tmp_path / "m.npz")
-    pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with start("predict", tmp_path / "m.npz", "-", **pipes) as process:
         say(process, "0,0\n")
         assert process.stdout.readline()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cases import each
 
-from onlinekernels import SILK, Gaussian, Perceptron
+from onlinekernels import SILK, Perceptron
 from onlinekernels.__main__ import main
 from onlinekernels.experiments import (
     NAMES,

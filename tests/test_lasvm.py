@@ -233,7 +233,7 @@ def test_the_first_pass_of_fit_is_the_algorithm_of_the_paper_in_random_order():
         assert model.t_ == 40
         # Beside the terms there are the rows that are none.
         g = {s: y[k] - oracle.f(X[k]) for s, k in enumerate(order) if s not in oracle.S} | oracle.gradients()
-        alpha = {s: 0.0 for s in g} | {s: oracle.alpha[s] for s in oracle.S}
+        alpha = dict.fromkeys(g, 0.0) | {s: oracle.alpha[s] for s in oracle.S}
         up, down = [g[s] for s in g if alpha[s] < oracle.B(s)], [g[s] for s in g if alpha[s] > oracle.A(s)]
         assert np.isclose(model.gap_, max(0.0, max(up) - min(down)), rtol=1e-8, atol=1e-8)
 

@@ -275,7 +275,7 @@ class TestNystroem:
                 return score - y
 
         model = ok.NORMA(Fails(), ok.Nystroem("gaussian", 20), step=0.1)
-        with pytest.raises(RuntimeError) as caught:
+        with pytest.raises(RuntimeError):
             model.partial_fit(X, NUMBERS)
         assert model.t_ == 5 and model.n_terms_ == 5
         model._state.engine._check()

@@ -333,7 +333,7 @@ class TestPythonCode:
     @each("points", [X, [0.5, 1.5, 2.5, 3.5, 4.5], [1, 2, 3, 4, 5]], ids=["arrays", "floats", "ints"])
     @each("budget", [None, 3, ok.Smallest(3)], ids=repr)
     def test_without_a_kernel_it_is_saved_and_given_back_to_load(self, tmp_path, points, budget):
-      
+
         model = ok.NORMA("squared", dot, step=0.01, budget=budget, offset=True).partial_fit(points[:3], [1.0, 2.0, 3.0])
         model.save(tmp_path / "m.npz", without=["kernel"])
         twin = ok.load(tmp_path / "m.npz", kernel=dot)
@@ -433,7 +433,7 @@ class TestDamagedFiles:
             cut.write_bytes(content[:length])
             refused(cut)
 
-  
+
     def test_a_flipped_byte_is_refused_or_harmless(self, saved, tmp_path):
         content, expected = saved.read_bytes(), pickle.dumps(ok.load(saved))
         flipped = tmp_path / "flipped.npz"
@@ -725,7 +725,7 @@ class TestEveryPartOfAStateIsChecked:
         named = {name: arrays[value["array"]] for name, value in engine.items() if isinstance(value, dict)}
         return path, named, [name for name, value in engine.items() if isinstance(value, (int, float))]
 
-  
+
     @each("damage", DAMAGES)
     def test_arrays(self, tmp_path, state, damage):
         path, arrays, _ = self.parts(tmp_path, state)
@@ -739,7 +739,7 @@ class TestEveryPartOfAStateIsChecked:
         edits = {name: in_learned(**{name: value}) for name in arrays if name != "origin" or value is not None}
         assert accepted(path, edits) == []
 
-  
+
     @each("value", ["text", None, [1.0], 2**70, NAN, INF], ids=str)
     def test_numbers(self, tmp_path, state, value):
         path, _, numbers = self.parts(tmp_path, state)
@@ -776,7 +776,7 @@ class TestInconsistentWeightsAndObjects:
         ok.NORMA("squared", "linear").partial_fit(X, TARGETS).save(tmp_path / "m.npz")
         refused(rewritten(tmp_path / "m.npz", in_state(n_features=2**50)))
 
-  
+
     @each("objects", [[], ["a"], ["a"] * 50, 5, None, {"a": 1}], ids=str)
     def test_objects(self, tmp_path, objects):
         ok.NORMA("squared", Overlap()).partial_fit(list("abcde"), np.ones(5)).save(tmp_path / "m.npz", without=["kernel"])

@@ -3,8 +3,6 @@ import ast
 import collections
 import functools
 import graphlib
-import importlib
-import importlib.resources
 import pathlib
 import re
 import shutil
@@ -33,6 +31,7 @@ LAYERS = [
     ["parallel", "video"],
     ["experiments"],
     ["commandline"],
+    ["annotations"],
     ["__init__", "__main__"],
 ]
 
@@ -40,7 +39,7 @@ LAYERS = [
 # Imports inside functions that go up: a method that hands its model to a function above.
 GOES_UP = {("model.learner", "files.modelfile")}
 # Libraries that are optional, and who may import them at the top of a file; functions may.
-OPTIONAL = {"river": "compat.river"}
+OPTIONAL = {"river": "compat.river", "typing_extensions": "annotations"}
 
 
 BY_NAME = ("importlib.import_module", "import_module", "__import__")
@@ -71,8 +70,12 @@ def imported_by(tree):
     found = []
     top = [node for node in tree.body if not isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     at_the_top = {id(inner) for node in top for inner in ast.walk(node)}
+    guarded = [node for node in top if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    for_annotations = {id(inner) for node in guarded for inner in ast.walk(node)}
     for node in ast.walk(tree):
         names = []
+        if id(node) in for_annotations:  # nothing is imported when it runs
+            continue
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             whole = [f"{node.module}.{alias.name}" for alias in node.names]

@@ -30,7 +30,7 @@ import time
 HERE = pathlib.Path(__file__).resolve()
 TIME_BAR, INSTRUCTIONS_BAR = 1.05, 1.03
 FEW, MANY = 2, 10  # repetitions whose instructions are compared
-THREADS = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def environment(folder):

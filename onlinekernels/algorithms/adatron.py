@@ -1,4 +1,8 @@
 """The Kernel-Adatron: the maximum margin by passes over a fixed training set (V 3)."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels._core.formulas.additive import mapping
@@ -10,6 +14,9 @@ from onlinekernels.model.fitted import only_if
 from onlinekernels.model.plan import Plan
 from onlinekernels.nouns.steps import Fixed
 from onlinekernels.validation import as_csr, check_positive
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Examples, KernelLike, RunningEncoder, Self
 
 __all__ = ["Adatron"]
 
@@ -55,7 +62,8 @@ class Adatron(TwoClasses):
 
     _rule = Gradient
 
-    def __init__(self, kernel=None, *, step=1.0, encode=False, epochs=10):
+    def __init__(self, kernel: KernelLike | None = None, *, step: float = 1.0, encode: bool | RunningEncoder = False,
+                 epochs: int = 10) -> None:
         self.kernel = kernel
         self.step = step
         self.encode = encode
@@ -67,7 +75,7 @@ class Adatron(TwoClasses):
             raise ValueError(f"The Adatron keeps its examples, and {plan.kernel!r} is a feature map. Use the kernel itself.")
         return plan
 
-    def fit(self, X, y, *, classes=None):
+    def fit(self, X: Examples, y: Any, *, classes: Any = None) -> Self:
         """Forget everything, then make `epochs` passes over X, y; return self."""
         with self._turn.alone:
             state, X, y, _ = self._checked(None, X, y, classes, None, None, balanced=True)
@@ -86,15 +94,15 @@ class Adatron(TwoClasses):
         return self
 
     @only_if(never)
-    def partial_fit(self):
+    def partial_fit(self) -> Self:
         """Does not exist: the Adatron knows its training set."""
 
     @only_if(never)
-    def learn_one(self):
+    def learn_one(self) -> Self:
         """Does not exist: the Adatron knows its training set."""
 
     @only_if(never)
-    def progressive(self):
+    def progressive(self) -> Any:
         """Does not exist: the Adatron knows its training set."""
 
 

@@ -1,4 +1,8 @@
 """Perceptrons with a budget of their own."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from onlinekernels._core.rules import margins as core
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.algorithms.norma import TIE, Gradient
@@ -10,6 +14,9 @@ from onlinekernels.nouns.labelvalues import count_labels
 from onlinekernels.nouns.losses import Hinge, MulticlassHinge
 from onlinekernels.nouns.steps import Fixed
 from onlinekernels.validation import check_count, check_flag, check_not_negative, check_part, check_positive
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, ClassWeight, KernelLike, RunningEncoder, RunningScaler
 
 __all__ = ["Forgetron", "Projected", "Projectron"]
 
@@ -85,7 +92,8 @@ class Forgetron(TwoClasses):
     _rule = Gradient
     _budget_of_int = Shrinking
 
-    def __init__(self, kernel=None, *, budget=100, scale=False, encode=False, epochs=1):
+    def __init__(self, kernel: KernelLike | None = None, *, budget: int = 100, scale: bool | RunningScaler = False,
+                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
         self.kernel = kernel
         self.budget = budget
         self.scale = scale
@@ -154,8 +162,9 @@ class Projectron(OnlineLearner):
     _rule = Projected
     _takes_many = True
 
-    def __init__(self, kernel=None, *, aggressive=False, tolerance=0.0, margin_tolerance=0.5, budget=300, class_weight=None,
-                 scale=False, encode=False, epochs=1):
+    def __init__(self, kernel: KernelLike | None = None, *, aggressive: bool = False, tolerance: float = 0.0,
+                 margin_tolerance: float = 0.5, budget: int = 300, class_weight: ClassWeight | None = None,
+                 scale: bool | RunningScaler = False, encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
         self.kernel = kernel
         self.aggressive = aggressive
         self.tolerance = tolerance
@@ -167,7 +176,7 @@ class Projectron(OnlineLearner):
         self.epochs = epochs
 
     @property
-    def loss(self):
+    def loss(self) -> Any:
         """The hinge: with a margin of 1 for Projectron++, otherwise one that only a mistake falls short of."""
         return Hinge(margin=1.0 if self.aggressive else 0.0)
 

@@ -1,5 +1,8 @@
 """The front door for novelty."""
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +16,9 @@ from onlinekernels.nouns.budgets import Reservoir
 from onlinekernels.nouns.kernels import Gaussian, Laplacian
 from onlinekernels.nouns.losses import NuNovelty
 from onlinekernels.validation.parameters import check_fraction
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Path, RunningEncoder
 
 __all__ = ["OnlineKernelDetector"]
 
@@ -88,7 +94,8 @@ class OnlineKernelDetector(EnsembleLearner):
     'x1'
     """
 
-    def __init__(self, nu=0.02, effort="medium", *, memory=None, encode=True, n_jobs=1, epochs=1):
+    def __init__(self, nu: float = 0.02, effort: str = "medium", *, memory: int | None = None,
+                 encode: bool | RunningEncoder = True, n_jobs: int = 1, epochs: int = 1) -> None:
         self.nu = nu
         self.effort = effort
         self.memory = memory
@@ -139,7 +146,7 @@ class OnlineKernelDetector(EnsembleLearner):
         views = {"z": Scores(d, fading), "squashed": Scores(d, fading, squashed=True)}
         return Ensemble(voices, "novelty", 1, AveragedRanks(len(voices), memory or 0, settings["nu"]), views)
 
-    def explain(self, x):
+    def explain(self, x: Any) -> Any:
         """Which features make one example odd, {name: by how much}, the oddest first.
 
         The example is put to the middle in one column after another, of words to the most frequent, and it is how much more ordinary
@@ -165,7 +172,7 @@ class OnlineKernelDetector(EnsembleLearner):
         gains = dict(zip(columns, (scores[1:] - scores[0]).tolist(), strict=True))
         return dict(sorted(gains.items(), key=lambda gain: -gain[1]))
 
-    def report(self, path=None):
+    def report(self, path: Path | None = None) -> Any:
         """One screen about what happened: how many alerts, and how each member would have ranked the latest rows.
 
         Parameters

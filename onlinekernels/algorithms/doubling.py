@@ -29,7 +29,6 @@ def self_tuned(owner, make, radius, examples, rate):
         raise bad_parameter(owner, "radius", check_positive.expected, radius)
     if not isinstance(examples, numbers.Integral) or isinstance(examples, bool) or examples < 2:
         raise bad_parameter(owner, "examples", "an integer of at least 2", examples)
-    from onlinekernels.algorithms.ensembles import Hedge  # few programs need it
 
     members = {f"z={z:g}": make(z, float(radius) ** 2) for z in drift_rates(int(examples))}
     return Hedge(members, rate=rate, share=1.0 / int(examples), votes=True)

@@ -1,5 +1,8 @@
 """Ensembles of any models: stacked, or weighed by Hedge."""
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +13,9 @@ from onlinekernels.model.fitted import learned
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.nouns.losses import MulticlassSquared, NuNovelty, Squared
 from onlinekernels.validation.parameters import check_fraction
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, ClassWeight, Members, RunningEncoder, Self
 
 __all__ = ["Hedge", "Stacking"]
 
@@ -49,22 +55,22 @@ class EnsembleLearner(OnlineComposite):
     class_weight = None
 
     @learned
-    def named_members_(self, state):
+    def named_members_(self, state: Any) -> Any:
         """The members as they are now, {name: model}; to look at."""
         return {name: member.model for name, member in state.composition.members.items() if member.model is not None}
 
     @learned
-    def asleep_(self, state):
+    def asleep_(self, state: Any) -> Any:
         """Members that failed and take part no more, {name: why}."""
         return {name: member.asleep for name, member in state.composition.members.items() if member.asleep is not None}
 
     @learned
-    def errors_(self, state):
+    def errors_(self, state: Any) -> Any:
         """The mean error of each member, {name: error}: mistakes, or squared errors."""
         return self._errors(state)[0]
 
     @learned
-    def error_(self, state):
+    def error_(self, state: Any) -> Any:
         """The mean error of all together."""
         return self._errors(state)[1]
 
@@ -77,7 +83,7 @@ class EnsembleLearner(OnlineComposite):
         return dict(zip(composition.members, means[:-1], strict=True)), means[-1]
 
     @learned
-    def history_(self, state):
+    def history_(self, state: Any) -> Any:
         """How weights and errors went: {"t", "weights" (times, members), "errors" (times, members), "error"}.
 
         Weights are as of t, of several targets their mean; errors are means since the entry before.
@@ -89,7 +95,7 @@ class EnsembleLearner(OnlineComposite):
         weights = np.array([weights.mean(axis=0) for _, weights, _ in history]).reshape(len(times), n)
         return {"t": times, "weights": weights, "errors": errors[:, :-1], "error": errors[:, -1]}
 
-    def plot(self, axes=None):
+    def plot(self, axes: Any = None) -> Any:
         """Draw who counted when, and how each did; return the two axes. Needs matplotlib.
 
         Parameters
@@ -113,7 +119,7 @@ class EnsembleLearner(OnlineComposite):
         axes[1].legend(fontsize=7)
         return axes
 
-    def contributions(self, x, label=None):
+    def contributions(self, x: Any, label: Any = None) -> Any:
         """What each member says of one example, {name: share of the combined score before it becomes a probability}.
 
         Parameters
@@ -205,7 +211,7 @@ class _OfMembers(EnsembleLearner):
     def _combiner(self, settings, n, targets):
         raise NotImplementedError
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with `deep` also those of members that have names, as ``members__name__kernel``."""
         params = super().get_params(deep=False)
         if deep and isinstance(self.members, dict):
@@ -214,7 +220,7 @@ class _OfMembers(EnsembleLearner):
                     params.update({f"members__{name}__{key}": value for key, value in model.get_params().items()})
         return params
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters by name; those of members that have names as ``members__name__kernel``; return self."""
         inner = {}
         for key in [key for key in params if key.startswith("members__")]:
@@ -269,7 +275,8 @@ class Stacking(_OfMembers):
     (True, True)
     """
 
-    def __init__(self, members, *, memory=SHORT, class_weight=None, encode=False, n_jobs=1, epochs=1):
+    def __init__(self, members: Members, *, memory: float = SHORT, class_weight: ClassWeight | None = None,
+                 encode: bool | RunningEncoder = False, n_jobs: int = 1, epochs: int = 1) -> None:
         self.members = members
         self.memory = memory
         self.class_weight = class_weight
@@ -333,7 +340,9 @@ class Hedge(_OfMembers):
     True
     """
 
-    def __init__(self, members, *, rate=None, share=SHARE, votes=False, class_weight=None, encode=False, n_jobs=1, epochs=1):
+    def __init__(self, members: Members, *, rate: float | None = None, share: float = SHARE, votes: bool = False,
+                 class_weight: ClassWeight | None = None, encode: bool | RunningEncoder = False, n_jobs: int = 1,
+                 epochs: int = 1) -> None:
         self.members = members
         self.rate = rate
         self.share = share
@@ -359,21 +368,21 @@ class Hedge(_OfMembers):
         return ExponentialWeights(n, targets, rate, settings["share"], settings["votes"])
 
     @learned
-    def loss_(self, state):
+    def loss_(self, state: Any) -> Any:
         """The sum of its losses; of several targets, of all of them."""
         return float(state.composition.stack.own.sum())
 
     @learned
-    def member_losses_(self, state):
+    def member_losses_(self, state: Any) -> Any:
         """The sums of the members' losses, {name: loss}; a member asleep loses what the ensemble does."""
         return dict(zip(state.composition.members, state.composition.stack.losses.sum(axis=0).tolist(), strict=True))
 
     @learned
-    def squared_ranges_(self, state):
+    def squared_ranges_(self, state: Any) -> Any:
         """The sum of squared differences between the largest and the smallest loss at each row."""
         return float(state.composition.stack.ranges.sum())
 
     @learned
-    def rate_(self, state):
+    def rate_(self, state: Any) -> Any:
         """The rate in force."""
         return state.composition.stack.rate

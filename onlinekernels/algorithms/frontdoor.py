@@ -1,5 +1,8 @@
 """The front door: a classifier and a regressor that need no tuning."""
+from __future__ import annotations
+
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +24,9 @@ from onlinekernels.model.frontdoor import Classifying, Predicting, tilted
 from onlinekernels.model.views import NormalScores, Relevance, Scores
 from onlinekernels.nouns.labelvalues import plain
 from onlinekernels.nouns.losses import MulticlassSquared, Squared
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Array, ArrayLike, ClassWeight, Examples, Members, Path, RunningEncoder, Self
 
 __all__ = ["OnlineKernelClassifier", "OnlineKernelRegressor"]
 
@@ -88,7 +94,7 @@ class FrontDoor(EnsembleLearner):
         tags.input_tags.sparse = True
         return tags
 
-    def report(self, path=None):
+    def report(self, path: Path | None = None) -> Any:
         """One screen about what happened: who speaks, how good each is, what drifted when, which features matter.
 
         Parameters
@@ -127,7 +133,7 @@ class FrontDoor(EnsembleLearner):
         return "\n".join(lines)
 
     @property
-    def changes_(self):
+    def changes_(self) -> Any:
         """What drifted when: [(t, what was noticed)]. Alarms of the self-tuned member, and stretches with many more errors."""
         history, found = self.history_, []
         tuned = self.named_members_.get("self-tuned")
@@ -144,7 +150,7 @@ class FrontDoor(EnsembleLearner):
         return sorted(found)
 
     @property
-    def relevance_(self):
+    def relevance_(self) -> Any:
         """How much each feature counts for distances, {name: share}, as the self-tuned member has learned it; empty without one."""
         tuned = self.named_members_.get("self-tuned")
         if tuned is None or tuned._state is None:
@@ -202,8 +208,9 @@ class OnlineKernelClassifier(FrontDoor):
 
     _task = "classes"
 
-    def __init__(self, effort="medium", *, threshold=None, members=None, class_weight=None, encode=True, n_jobs=1,
-                 epochs=1):
+    def __init__(self, effort: str = "medium", *, threshold: str | None = None, members: Members | None = None,
+                 class_weight: ClassWeight | None = None, encode: bool | RunningEncoder = True, n_jobs: int = 1,
+                 epochs: int = 1) -> None:
         self.effort = effort
         self.threshold = threshold
         self.members = members
@@ -229,7 +236,7 @@ class OnlineKernelClassifier(FrontDoor):
                                 for part in state.composition.tilts])
         return tilted(likely, 1.0 / state.shown(tilts.T).T)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Examples) -> Array:
         """Probabilities of the classes, shape (n, n_classes), held to how often such ones were right on the stream."""
         if self._fitted().settings["threshold"] is None:
             return super().predict_proba(X)
@@ -293,7 +300,8 @@ class OnlineKernelRegressor(FrontDoor):
     _task = "numbers"
     class_weight = None
 
-    def __init__(self, effort="medium", *, lags=None, members=None, encode=True, n_jobs=1, epochs=1):
+    def __init__(self, effort: str = "medium", *, lags: int | None = None, members: Members | None = None,
+                 encode: bool | RunningEncoder = True, n_jobs: int = 1, epochs: int = 1) -> None:
         self.effort = effort
         self.lags = lags
         self.members = members
@@ -354,11 +362,11 @@ class OnlineKernelRegressor(FrontDoor):
             X = _nothing(1)
         return super()._known(state, X)
 
-    def learn_one(self, x, y=None):
+    def learn_one(self, x: Any, y: Any = None) -> Self:
         """Learn one example, 1-d; return self. With `lags`, ``learn_one(y)`` is the next value of a series."""
         return self.partial_fit(None, [y]) if x is None and self.lags is not None else super().learn_one(x, y)
 
-    def predict(self, X=None, return_std=False):
+    def predict(self, X: Examples | None = None, return_std: bool = False) -> Any:
         """Targets for the rows of X; with return_std=True also standard deviations of y, noise included.
 
         With `lags`, the values that follow what was learned, one for each row of X, and without X the next one. Deviations are for
@@ -367,11 +375,11 @@ class OnlineKernelRegressor(FrontDoor):
         self._check_next(X, return_std)
         return super().predict(X, return_std)
 
-    def predict_one(self, x=None):
+    def predict_one(self, x: Any = None) -> Any:
         """Prediction for one example, 1-d; with `lags` and without x the next value."""
         return plain(self.predict()[0]) if x is None else super().predict_one(x)
 
-    def predict_interval(self, X=None, coverage=0.9):
+    def predict_interval(self, X: ArrayLike | None = None, coverage: float = 0.9) -> Array:
         self._check_next(X, True)
         return super().predict_interval(X, coverage)
 
@@ -383,7 +391,7 @@ class OnlineKernelRegressor(FrontDoor):
                              f"Got {len(X)} instead.")
 
     @only_if(lambda model: model.lags is not None, " It needs lags.")
-    def forecast(self, steps=1):
+    def forecast(self, steps: int = 1) -> Any:
         """The next values of a series, each from those predicted before it: array of length `steps`, (steps, n_targets) for several.
 
         Where the series was learned with rows beside it, use `predict` with the rows that come next.

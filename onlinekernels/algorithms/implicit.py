@@ -1,4 +1,8 @@
 """Implicit updates: ILK and SILK (I), and the passive-aggressive family."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from onlinekernels._core.rules import implicit, margins, metadescent
 from onlinekernels.algorithms.doubling import RATE, self_tuned
 from onlinekernels.model import defaults
@@ -19,6 +23,19 @@ from onlinekernels.nouns.losses import (
 from onlinekernels.nouns.steps import as_step
 from onlinekernels.nouns.structures import Taxonomy
 from onlinekernels.validation import bad_parameter, check_flag, check_not_negative, check_positive
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import (
+        Any,
+        Budget,
+        ClassWeight,
+        KernelLike,
+        LabelStructure,
+        Loss,
+        RunningEncoder,
+        RunningScaler,
+        Step,
+    )
 
 __all__ = ["ILK", "SILK", "Aggressive", "Implicit", "PassiveAggressive"]
 
@@ -207,9 +224,13 @@ class ILK(OnlineLearner):
 
     _rule = Implicit
 
-    def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
-                 average=False, budget=None, offset=None, labels=None, class_weight=None, scale=False, scale_target=False,
-                 encode=False, epochs=1):
+    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *,
+                 step: float | Step | None = None, regularization: float | None = None, penalty: float = 1.0,
+                 exact: bool = False, average: bool = False, budget: Budget | int | None = None,
+                 offset: bool | None = None, labels: LabelStructure | None = None,
+                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
+                 scale_target: bool | str | RunningScaler = False, encode: bool | RunningEncoder = False,
+                 epochs: int = 1) -> None:
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -227,7 +248,8 @@ class ILK(OnlineLearner):
         self.epochs = epochs
 
     @classmethod
-    def self_tuning(cls, kernel=None, *, radius=1.0, examples=100_000, rate=RATE, budget=None):
+    def self_tuning(cls, kernel: KernelLike | None = None, *, radius: float = 1.0, examples: int = 100_000,
+                    rate: float = RATE, budget: Budget | int | None = None) -> Any:
         """ILK that need not be told how much the world moves: as `NORMA.self_tuning`, with the same bound.
 
         What I's theorem 2, corrected, prescribes (`bounds.tune_ilk_mistakes`) is, but for the scale of f, the margin 1, the step 1,
@@ -322,11 +344,15 @@ class SILK(ILK):
     _budget_of_int = Smallest
     average = False  # that of terms which were dropped cannot be kept
 
-    def __init__(self, loss=None, kernel=None, *, step=None, regularization=None, penalty=1.0, exact=False,
-                 budget="auto", offset=None, labels=None, class_weight=None, scale=False, scale_target=False,
-                 encode=False, epochs=1):
+    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *,
+                 step: float | Step | None = None, regularization: float | None = None, penalty: float = 1.0,
+                 exact: bool = False, budget: Budget | int | str | None = "auto", offset: bool | None = None,
+                 labels: LabelStructure | None = None, class_weight: ClassWeight | None = None,
+                 scale: bool | RunningScaler = False, scale_target: bool | str | RunningScaler = False,
+                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
         super().__init__(loss, kernel, step=step, regularization=regularization, penalty=penalty, exact=exact,
-                         budget=budget, offset=offset, labels=labels, class_weight=class_weight, scale=scale,
+                         budget=budget,  # type: ignore[arg-type]
+                         offset=offset, labels=labels, class_weight=class_weight, scale=scale,
                          scale_target=scale_target, encode=encode, epochs=epochs)
 
 
@@ -370,8 +396,11 @@ class PassiveAggressive(OnlineLearner):
 
     _rule = Aggressive
 
-    def __init__(self, loss=None, kernel=None, *, penalty=1.0, variant="PA-I", budget=None, offset=None,
-                 labels=None, class_weight=None, scale=False, scale_target=False, encode=False, epochs=1):
+    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *, penalty: float = 1.0,
+                 variant: str = "PA-I", budget: Budget | int | None = None, offset: bool | None = None,
+                 labels: LabelStructure | None = None, class_weight: ClassWeight | None = None,
+                 scale: bool | RunningScaler = False, scale_target: bool | str | RunningScaler = False,
+                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
         self.loss = loss
         self.kernel = kernel
         self.penalty = penalty

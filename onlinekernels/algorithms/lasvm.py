@@ -1,5 +1,8 @@
 """LASVM: the support vector machine, learned online."""
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +17,9 @@ from onlinekernels.model.trouble import LearningWarning, level_outside
 from onlinekernels.nouns.losses import Hinge
 from onlinekernels.nouns.scaling import advanced
 from onlinekernels.validation import check_integer, check_positive
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, ClassWeight, Examples, KernelLike, RunningEncoder, RunningScaler, Self
 
 __all__ = ["LASVM", "Pairwise"]
 
@@ -116,8 +122,9 @@ class LASVM(TwoClasses):
 
     _rule = Pairwise
 
-    def __init__(self, kernel=None, *, penalty=1.0, tolerance=1e-3, class_weight=None, scale=False, encode=False, epochs=1000,
-                 random_state=0):
+    def __init__(self, kernel: KernelLike | None = None, *, penalty: float = 1.0, tolerance: float = 1e-3,
+                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
+                 encode: bool | RunningEncoder = False, epochs: int = 1000, random_state: int | None = 0) -> None:
         self.kernel = kernel
         self.penalty = penalty
         self.tolerance = tolerance
@@ -128,7 +135,7 @@ class LASVM(TwoClasses):
         self.random_state = random_state
 
     @property
-    def loss(self):
+    def loss(self) -> Any:
         """Hinge(): the loss whose sum, times C, the solution adds to 1/2 |f|^2 and minimizes."""
         return Hinge()
 
@@ -138,14 +145,14 @@ class LASVM(TwoClasses):
         return Plan.of(self, Pairwise(check_positive(self, "penalty"), check_positive(self, "tolerance")))
 
     @learned
-    def gap_(self, state):
+    def gap_(self, state: Any) -> Any:
         """By how much the solution misses the conditions of the optimum: the largest difference of gradients of a pair.
 
         After `fit`, over all its rows; when more has been learned, over the terms.
         """
         return state.hypothesis.rule.gap()
 
-    def fit(self, X, y=None, *, classes=None, initial=None):
+    def fit(self, X: Examples, y: Any = None, *, classes: Any = None, initial: Any = None) -> Self:
         """Forget everything, then learn X, y in random order, and again what makes a pair, until `gap_` is small; return self.
 
         Parameters
@@ -155,7 +162,7 @@ class LASVM(TwoClasses):
         """
         return super().fit(X, y, classes=classes, initial=initial)
 
-    def finish(self):
+    def finish(self) -> Any:
         """Make steps in pairs of coefficients until none is worth it; return self.
 
         Of the examples that are terms now this is the support vector machine. Learning can go on afterwards.

@@ -1,4 +1,8 @@
 """The margin classics: the Ballseptron, ALMA, ROMMA and the voted Perceptron."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels._core.rules import margins as core
@@ -11,6 +15,9 @@ from onlinekernels.nouns.kernels import Normalized, as_kernel
 from onlinekernels.nouns.losses import Hinge
 from onlinekernels.nouns.steps import Fixed
 from onlinekernels.validation import check_flag, check_positive, check_share
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Budget, KernelLike, RunningEncoder, RunningScaler
 
 __all__ = ["ALMA", "Approximate", "Ball", "Ballseptron", "ROMMA", "Relaxed", "Voted", "VotedPerceptron"]
 
@@ -134,7 +141,7 @@ class TwoClasses(OnlineLearner):
     budget = None
 
     @property
-    def loss(self):
+    def loss(self) -> Any:
         """Hinge(margin=0.0): two classes; the rule is the algorithm's own."""
         return Hinge(margin=0.0)
 
@@ -179,7 +186,9 @@ class ALMA(TwoClasses):
 
     _rule = Approximate
 
-    def __init__(self, kernel=None, *, alpha=0.9, B=None, C=None, budget=None, scale=False, encode=False, epochs=1):
+    def __init__(self, kernel: KernelLike | None = None, *, alpha: float = 0.9, B: float | None = None,
+                 C: float | None = None, budget: Budget | int | None = None, scale: bool | RunningScaler = False,
+                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
         self.kernel = kernel
         self.alpha = alpha
         self.B = B
@@ -239,7 +248,8 @@ class Ballseptron(TwoClasses):
 
     _rule = Ball
 
-    def __init__(self, kernel=None, *, radius=0.1, budget=None, scale=False, encode=False, epochs=1):
+    def __init__(self, kernel: KernelLike | None = None, *, radius: float = 0.1, budget: Budget | int | None = None,
+                 scale: bool | RunningScaler = False, encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
         self.kernel = kernel
         self.radius = radius
         self.budget = budget
@@ -289,7 +299,9 @@ class ROMMA(TwoClasses):
 
     _rule = Relaxed
 
-    def __init__(self, kernel=None, *, aggressive=False, cap=None, budget=None, scale=False, encode=False, epochs=1):
+    def __init__(self, kernel: KernelLike | None = None, *, aggressive: bool = False, cap: float | None = None,
+                 budget: Budget | int | None = None, scale: bool | RunningScaler = False,
+                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
         self.kernel = kernel
         self.aggressive = aggressive
         self.cap = cap
@@ -332,7 +344,8 @@ class VotedPerceptron(TwoClasses):
 
     _rule = Voted
 
-    def __init__(self, kernel=None, *, vote=True, scale=False, encode=False, epochs=1):
+    def __init__(self, kernel: KernelLike | None = None, *, vote: bool = True, scale: bool | RunningScaler = False,
+                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
         self.kernel = kernel
         self.vote = vote
         self.scale = scale

@@ -1,9 +1,16 @@
 """SVMD: explicit gradient steps whose size adapts itself (V)."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
 from onlinekernels.nouns.steps import MetaDescent
 from onlinekernels.validation import check_flag, check_memory, check_not_negative, check_positive
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler
 
 __all__ = ["SVMD"]
 
@@ -74,10 +81,16 @@ class SVMD(OnlineLearner):
 
     _rule = Gradient
 
-    def __init__(self, loss=None, kernel=None, *, step=0.1, meta_step=0.1, memory=0.99, per_feature=False, normalized=False,
-                 exponential=False, offset_step=None, offset_meta_step=None, offset_memory=None, margin_step=None,
-                 margin_meta_step=None, margin_memory=None, regularization=1e-3, exact_norms=False, budget="auto", offset=None, labels=None, class_weight=None, scale=False,
-                 scale_target=False, encode=False, epochs=1):
+    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *, step: float = 0.1,
+                 meta_step: float = 0.1, memory: float = 0.99, per_feature: bool = False, normalized: bool = False,
+                 exponential: bool = False, offset_step: float | None = None, offset_meta_step: float | None = None,
+                 offset_memory: float | None = None, margin_step: float | None = None,
+                 margin_meta_step: float | None = None, margin_memory: float | None = None,
+                 regularization: float = 1e-3, exact_norms: bool = False, budget: Budget | int | str | None = "auto",
+                 offset: bool | None = None, labels: LabelStructure | None = None,
+                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
+                 scale_target: bool | str | RunningScaler = False, encode: bool | RunningEncoder = False,
+                 epochs: int = 1) -> None:
         self.loss = loss
         self.kernel = kernel
         self.step = step

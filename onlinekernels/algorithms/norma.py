@@ -1,4 +1,8 @@
 """NORMA, explicit stochastic gradient descent in a Hilbert space (K), and the Perceptron."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from onlinekernels._core.rules import gradient, metadescent
 from onlinekernels.algorithms.doubling import RATE, self_tuned
 from onlinekernels.model.learner import OnlineLearner
@@ -8,6 +12,19 @@ from onlinekernels.nouns.labelvalues import count_labels
 from onlinekernels.nouns.losses import Hinge, Mistake, MulticlassHinge
 from onlinekernels.nouns.steps import Fixed, as_step
 from onlinekernels.validation import bad_parameter, check_flag, check_not_negative
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import (
+        Any,
+        Budget,
+        ClassWeight,
+        KernelLike,
+        LabelStructure,
+        Loss,
+        RunningEncoder,
+        RunningScaler,
+        Step,
+    )
 
 __all__ = ["NORMA", "Gradient", "Perceptron"]
 
@@ -118,9 +135,12 @@ class NORMA(OnlineLearner):
 
     _rule = Gradient
 
-    def __init__(self, loss=None, kernel=None, *, step=0.1, regularization=1e-3, average=False,
-                 budget=None, offset=None, labels=None, class_weight=None, scale=False, scale_target=False,
-                 encode=False, epochs=1):
+    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *, step: float | Step = 0.1,
+                 regularization: float = 1e-3, average: bool = False, budget: Budget | int | None = None,
+                 offset: bool | None = None, labels: LabelStructure | None = None,
+                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
+                 scale_target: bool | str | RunningScaler = False, encode: bool | RunningEncoder = False,
+                 epochs: int = 1) -> None:
         self.loss = loss
         self.kernel = kernel
         self.step = step
@@ -136,7 +156,8 @@ class NORMA(OnlineLearner):
         self.epochs = epochs
 
     @classmethod
-    def self_tuning(cls, kernel=None, *, radius=1.0, examples=100_000, rate=RATE, budget=None):
+    def self_tuning(cls, kernel: KernelLike | None = None, *, radius: float = 1.0, examples: int = 100_000,
+                    rate: float = RATE, budget: Budget | int | None = None) -> Any:
         """NORMA that need not be told how much the world moves: `Hedge` of a few, one for each power of two.
 
         What K's theorem 3 prescribes for few mistakes needs to know the best sequence of functions: its loss K, norm B and
@@ -241,8 +262,10 @@ class Perceptron(OnlineLearner):
     _rule = Gradient
     _takes_many = True
 
-    def __init__(self, kernel=None, *, update=None, average=False, budget=None, offset=None, class_weight=None,
-                 scale=False, encode=False, epochs=1):
+    def __init__(self, kernel: KernelLike | None = None, *, update: str | None = None, average: bool = False,
+                 budget: Budget | int | None = None, offset: bool | None = None,
+                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
+                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
         self.kernel = kernel
         self.update = update
         self.average = average
@@ -254,7 +277,7 @@ class Perceptron(OnlineLearner):
         self.epochs = epochs
 
     @property
-    def loss(self):
+    def loss(self) -> Any:
         """The hinge with a margin that only a mistake falls short of; for shared updates, the mistake itself."""
         return Hinge(margin=0.0) if self.update is None else self._loss_of_many()
 

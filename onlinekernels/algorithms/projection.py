@@ -1,8 +1,15 @@
 """Projections onto what an example demands, with an optional norm ball (H part 2)."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from onlinekernels.algorithms.implicit import Aggressive
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
 from onlinekernels.validation import Real
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Budget, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler
 
 __all__ = ["Projection"]
 
@@ -53,8 +60,10 @@ class Projection(OnlineLearner):
 
     _rule = Aggressive
 
-    def __init__(self, loss=None, kernel=None, *, radius=None, budget=None, offset=None, labels=None, scale=False,
-                 scale_target=False, encode=False, epochs=1):
+    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *, radius: float | None = None,
+                 budget: Budget | int | None = None, offset: bool | None = None, labels: LabelStructure | None = None,
+                 scale: bool | RunningScaler = False, scale_target: bool | str | RunningScaler = False,
+                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
         self.loss = loss
         self.kernel = kernel
         self.radius = radius

@@ -1,5 +1,8 @@
 """Kernel recursive least squares: second order."""
+from __future__ import annotations
+
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +25,19 @@ from onlinekernels.validation import (
     check_share,
     check_targets,
 )
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import (
+        Any,
+        Array,
+        ArrayLike,
+        ClassWeight,
+        Examples,
+        Generator,
+        KernelLike,
+        RunningEncoder,
+        RunningScaler,
+    )
 
 __all__ = ["KRLS", "Recursive"]
 
@@ -173,8 +189,11 @@ class KRLS(OnlineLearner):
     _rule = Recursive
     _default_kernel = staticmethod(defaults.process)
 
-    def __init__(self, loss="squared", kernel=None, *, noise=0.1, memory=1.0, budget=150, tolerance=1e-3,
-                 class_weight=None, scale=False, scale_target=False, encode=False, epochs=1):
+    def __init__(self, loss: Any = "squared", kernel: KernelLike | None = None, *, noise: float | str = 0.1,
+                 memory: float = 1.0, budget: int | None = 150, tolerance: float = 1e-3,
+                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
+                 scale_target: bool | str | RunningScaler = False, encode: bool | RunningEncoder = False,
+                 epochs: int = 1) -> None:
         self.loss = loss
         self.kernel = kernel
         self.noise = noise
@@ -198,8 +217,9 @@ class KRLS(OnlineLearner):
 
     # ---- What it knows ------------------------------------------------------------------------
 
-    def progressive(self, X, y=None, classes=None, sample_weight=None, *, return_std=False, return_interval=None,
-                    return_proba=False, return_labels=False):
+    def progressive(self, X: Examples, y: Any = None, classes: Any = None, sample_weight: ArrayLike | None = None, *,
+                    return_std: bool = False, return_interval: float | None = None, return_proba: bool = False,
+                    return_labels: bool = False) -> Any:
         """Test, then train: learn like `partial_fit` and return the scores just before each update, and what else is asked for.
 
         Returns
@@ -224,7 +244,7 @@ class KRLS(OnlineLearner):
         wanted = {"std": return_std, "interval": return_interval, "proba": return_proba, "labels": return_labels}
         return self._progressive((X, y, classes, sample_weight, None), *self._checked_wishes(wanted))
 
-    def predict(self, X, return_std=False):
+    def predict(self, X: Examples, return_std: bool = False) -> Any:
         """Targets or labels for the rows of X, as of the next example; with return_std=True also standard deviations of f.
 
         These are without the noise of y, as in scikit-learn's GaussianProcessRegressor.
@@ -236,7 +256,7 @@ class KRLS(OnlineLearner):
             return state.answers(scores), state.in_units(deviations, _units(state, scores))
 
     @only_if(_is_regression, " Classes have predict_proba.")
-    def predict_interval(self, X, coverage=0.9):
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Array:
         """Intervals for the targets of the rows of X: array (2, n), lower and upper ends; (2, n, n_targets) for several targets.
 
         Half their width is the standard deviation of y, noise included, times a factor. A Gaussian would have one factor for
@@ -255,7 +275,7 @@ class KRLS(OnlineLearner):
             half = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.half_widths(coverage)[: state.targets]
             return np.stack([state.numbers(end) for end in state.interval(scores, half)])
 
-    def log_density(self, X, y):
+    def log_density(self, X: Examples, y: Any) -> Any:
         """Logarithms of the predictive density of targets y, or of the probability of labels y, shape (n,).
 
         The density is that of N(f, variance + noise), summed over several targets.
@@ -279,7 +299,7 @@ class KRLS(OnlineLearner):
             variance = (deviations**2 + rule.noise)[:, None] * units**2
             return np.sum(slope - 0.5 * ((y - mean) ** 2 / variance + np.log(2.0 * np.pi * variance)), axis=1)
 
-    def sample_y(self, X, n_samples=1, random_state=0):
+    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: int | Generator | None = 0) -> Array:
         """Draw functions: values of f at the rows of X, shape (n, n_samples); (n, n_outputs, n_samples) for several outputs.
 
         Parameters
@@ -307,17 +327,17 @@ class KRLS(OnlineLearner):
         return draws[:, 0] if mean.shape[1] == 1 else draws
 
     @learned
-    def noise_(self, state):
+    def noise_(self, state: Any) -> Any:
         """The variance of y about f that is in force, in scaled units where targets are scaled."""
         return state.hypothesis.rule.noise
 
     @learned
-    def changes_(self, state):
+    def changes_(self, state: Any) -> Any:
         """How many abrupt changes ``noise="auto"`` has noticed."""
         return state.hypothesis.rule.changes
 
     @learned
-    def budget_(self, state):
+    def budget_(self, state: Any) -> Any:
         """How many points may stay; None for all."""
         return state.plan.rule.budget
 

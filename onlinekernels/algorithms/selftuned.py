@@ -1,12 +1,19 @@
 """The kernel that learns itself."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels.algorithms.tuned import KINDS, SelfTuning, together
 from onlinekernels.model.composite import OnlineComposite
 from onlinekernels.model.fitted import learned
-from onlinekernels.selftuning import drawing
 from onlinekernels.nouns.losses import MulticlassSquared, Squared, as_loss
-from onlinekernels.algorithms.tuned import KINDS, SelfTuning, together
+from onlinekernels.selftuning import drawing
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, ClassWeight, RunningEncoder, Self
 
 __all__ = ["SelfTuned"]
 
@@ -67,8 +74,9 @@ class SelfTuned(OnlineComposite):
     'x1'
     """
 
-    def __init__(self, loss=None, *, axes="auto", budget=150, window=2000, frozen=False, background=False,
-                 class_weight=None, encode=False, epochs=1):
+    def __init__(self, loss: Any = None, *, axes: str = "auto", budget: int = 150, window: int = 2000,
+                 frozen: bool = False, background: bool = False, class_weight: ClassWeight | None = None,
+                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
         self.loss = loss
         self.axes = axes
         self.budget = budget
@@ -103,7 +111,7 @@ class SelfTuned(OnlineComposite):
         state.composition.frozen, state.composition.background = bool(self.frozen), bool(self.background)
         return super()._learn(before, state, X, y, weights, **others)
 
-    def refresh(self):
+    def refresh(self) -> Self:
         """Learn the kernel from the examples that are kept, now; return self.
 
         The next time is counted from here as if this had been one of the fixed times.
@@ -118,28 +126,28 @@ class SelfTuned(OnlineComposite):
         return state.feature_names or [f"x{j}" for j in range(state.n_features)]
 
     @learned
-    def relevance_(self, state):
+    def relevance_(self, state: Any) -> Any:
         """How much each feature counts for distances, {name: share}: they sum to 1. With several learned members, these count as in `weights_`."""
         roots = np.sqrt(np.diag(state.composition.learned_now()[0]))
         return dict(zip(self._names(state), (roots / roots.sum()).tolist(), strict=True))
 
     @learned
-    def metric_(self, state):
+    def metric_(self, state: Any) -> Any:
         """M such that the squared distance of rows is (u - v)^T M (u - v), u and v their features on one footing."""
         return state.composition.learned_now()[0]
 
     @learned
-    def noise_(self, state):
+    def noise_(self, state: Any) -> Any:
         """The variance of y about f that was learned, where the variance of y is 1."""
         return state.composition.learned_now()[1]
 
     @learned
-    def memory_(self, state):
+    def memory_(self, state: Any) -> Any:
         """What is left of f's variance after one example, as it was learned."""
         return state.composition.learned_now()[2]
 
     @learned
-    def history_(self, state):
+    def history_(self, state: Any) -> Any:
         """What was learned when: {"t", "alarm", "relevance", "noise", "memory"}, arrays with an entry for each refresh."""
         history = state.composition.history
         found = [together(kinds) for _, _, kinds in history]
@@ -152,7 +160,7 @@ class SelfTuned(OnlineComposite):
             "memory": np.array([memory for _, _, memory in found]),
         }
 
-    def plot_relevance(self, axes=None, most=20):
+    def plot_relevance(self, axes: Any = None, most: int = 20) -> Any:
         """Bars of `relevance_`, the largest first, at most so many; needs matplotlib. Returns the figure.
 
         Parameters
@@ -163,7 +171,7 @@ class SelfTuned(OnlineComposite):
         """
         return drawing.bars(self.relevance_, axes, most)
 
-    def plot_history(self, axes=None, most=8):
+    def plot_history(self, axes: Any = None, most: int = 8) -> Any:
         """The relevance of features over time, of those that ever counted most, and alarms; needs matplotlib. Returns the figure.
 
         Parameters

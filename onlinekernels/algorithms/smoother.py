@@ -1,4 +1,8 @@
 """Local averages over a budget of rows."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels import validation
@@ -9,6 +13,9 @@ from onlinekernels.nouns.budgets import Recent, Reservoir
 from onlinekernels.nouns.kernels import Gaussian, Laplacian, as_kernel
 from onlinekernels.nouns.losses import MulticlassSquared, NuNovelty, Squared, as_loss
 from onlinekernels.nouns.scaling import as_memory
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Budget, ClassWeight, Kernel, RunningEncoder, RunningScaler
 
 __all__ = ["Smoother"]
 
@@ -61,8 +68,9 @@ class Smoother(OnlineComposite):
     array([ 1, -1])
     """
 
-    def __init__(self, loss=None, kernel=None, *, budget=1000, neighbours=None, class_weight=None, scale=False,
-                 encode=False, epochs=1):
+    def __init__(self, loss: Any = None, kernel: Kernel | str | None = None, *, budget: Budget | int = 1000,
+                 neighbours: int | None = None, class_weight: ClassWeight | None = None,
+                 scale: bool | RunningScaler = False, encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
         self.loss = loss
         self.kernel = kernel
         self.budget = budget
@@ -116,12 +124,12 @@ class Smoother(OnlineComposite):
         return Smoothing(settings["task"], rows, settings["memory"], settings["nu"])
 
     @learned
-    def n_terms_(self, state):
+    def n_terms_(self, state: Any) -> int:
         """Number of rows that are kept."""
         return int(state.composition.rows.n)
 
     @learned
-    def support_vectors_(self, state):
+    def support_vectors_(self, state: Any) -> Any:
         """The rows that are kept, scaled as they came where rows are scaled."""
         return state.composition.kept()[0]
 
@@ -130,7 +138,7 @@ class Smoother(OnlineComposite):
     def _none(self, name):
         raise AttributeError(f"Smoother has no {name}: it is not made of others.")
 
-    def contributions(self, x, top=5, label=None):
+    def contributions(self, x: Any, top: int | None = 5, label: Any = None) -> Any:
         """Which rows that are kept speak for a prediction, and how much; see `KRLS.contributions`.
 
         ``kernel`` is the row's share of all weights, and ``coefficient`` what it says: its target, or +1 and -1 for and against

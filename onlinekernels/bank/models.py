@@ -1,20 +1,26 @@
 """The bank itself: calls are checked, shared out over threads, and answered."""
+from __future__ import annotations
+
 import copy
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.bank.bank import Models
+from onlinekernels._core.formulas.vecmath import all_finite
 from onlinekernels._core.run.engine import REASONS
 from onlinekernels._core.run.turns import Turn
-from onlinekernels._core.formulas.vecmath import all_finite
 from onlinekernels.bank import files
 from onlinekernels.bank.plan import BankPlan
 from onlinekernels.bank.rows import LANES, as_keys, checked_mask, checked_numbers, pieces, targets
 from onlinekernels.model.labels import BinaryLabels
-from onlinekernels.nouns.params import Parameterized
 from onlinekernels.model.state import State
+from onlinekernels.nouns.params import Parameterized
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, ArrayLike, Budget, Examples, Kernel, Loss, Path, Self, Step
 
 __all__ = ["Bank"]
 
@@ -89,8 +95,10 @@ class Bank(Parameterized):
     array([5. , 5.2, 9. ])
     """
 
-    def __init__(self, n_features, loss=None, kernel=None, *, n_models=None, rule="silk", budget=20, step=None,
-                 regularization=None, penalty=None, offset=None, threads=1):
+    def __init__(self, n_features: int, loss: Loss | str | None = None, kernel: Kernel | str | None = None, *,
+                 n_models: int | None = None, rule: str = "silk", budget: Budget | int = 20,
+                 step: float | Step | None = None, regularization: float | None = None, penalty: float | None = None,
+                 offset: bool | None = None, threads: int = 1) -> None:
         self.n_features = n_features
         self.loss = loss
         self.kernel = kernel
@@ -119,7 +127,8 @@ class Bank(Parameterized):
 
     # ---- Learning -----------------------------------------------------------------------------
 
-    def partial_fit(self, X, y=None, keys=None, active=None, *, classes=None):
+    def partial_fit(self, X: ArrayLike, y: Any = None, keys: Any = None, active: Any = None, *,
+                    classes: Any = None) -> Self:
         """Learn one row of X for each model, or rows with keys; return self.
 
         Parameters
@@ -137,7 +146,8 @@ class Bank(Parameterized):
             self._visit(X, y, keys, active, classes, learning=True)
         return self
 
-    def progressive(self, X, y=None, keys=None, active=None, *, classes=None):
+    def progressive(self, X: Examples, y: Any = None, keys: Any = None, active: ArrayLike | None = None, *,
+                    classes: Any = None) -> Any:
         """Test, then train: learn like `partial_fit` and return the scores just before each update.
 
         Returns
@@ -210,12 +220,12 @@ class Bank(Parameterized):
 
     # ---- Predicting ---------------------------------------------------------------------------
 
-    def scores(self, X, keys=None, active=None):
+    def scores(self, X: Examples, keys: Any = None, active: ArrayLike | None = None) -> Any:
         """f(x) + offset of the rows' models, as `progressive` gives it, without learning; 0 for a key without a model."""
         with self._turn.shared:
             return self._visit(X, None, keys, active, None, learning=False)
 
-    def predict(self, X, keys=None, active=None):
+    def predict(self, X: Examples, keys: Any = None, active: ArrayLike | None = None) -> Any:
         """Labels, targets, or +1 (ordinary) and -1 (novel) for the rows of X.
 
         Rows that are not active get None, NaN or 0.
@@ -299,7 +309,7 @@ class Bank(Parameterized):
                 return number
         raise KeyError(f"The bank has no model for {key!r}.")
 
-    def model(self, key):
+    def model(self, key: Any) -> Any:
         """The model of a key (a number with ``n_models=``) as an ordinary fitted model, which continues identically.
 
         It is a copy: what it learns from then on does not come back to the bank.
@@ -320,18 +330,18 @@ class Bank(Parameterized):
             return model
 
     @property
-    def keys_(self):
+    def keys_(self) -> Any:
         with self._turn:
             return list(self._index) if self._attribute().n_models is None else list(range(self._models.n))
 
     @property
-    def n_terms_(self):
+    def n_terms_(self) -> int:
         with self._turn:
             self._attribute()
             return self._models.term_counts()
 
     @property
-    def classes_(self):
+    def classes_(self) -> Any:
         with self._turn:
             self._attribute()
             if self._labels is None:
@@ -356,7 +366,7 @@ class Bank(Parameterized):
             raise AttributeError("This Bank instance is not fitted yet.")
         return self._plan
 
-    def take(self, keys):
+    def take(self, keys: Any) -> Any:
         """A bank with copies of the models of some keys, which differ; for banks with keys."""
         keys = list(keys)
         with self._turn:
@@ -370,7 +380,7 @@ class Bank(Parameterized):
         return self._with_models([part], labels)
 
     @staticmethod
-    def joined(banks):
+    def joined(banks: Any) -> Any:
         """One bank with the models of several, whose parameters are the same and whose keys differ."""
         banks = list(banks)
         if not banks:
@@ -408,14 +418,14 @@ class Bank(Parameterized):
 
     # ---- Files and pickles --------------------------------------------------------------------
 
-    def save(self, path):
+    def save(self, path: Path) -> None:
         """Write the bank to one .npz file that `Bank.load` continues from, bit for bit. Keys must be numbers or strings."""
         self._checked_threads()  # what `load` refuses is not written
         with self._turn:
             files.save(self, path)
 
     @staticmethod
-    def load(path):
+    def load(path: Path) -> Any:
         """Read a bank that `save` wrote."""
         header, learned = files.read(path)
         try:

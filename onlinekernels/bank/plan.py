@@ -1,10 +1,10 @@
 """The validated parameters of a bank."""
 import copy
 
-from onlinekernels.model import defaults
 from onlinekernels._core.bank.bank import LANES_CODES
 from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.algorithms.implicit import Implicit
+from onlinekernels.model import defaults
 from onlinekernels.nouns.budgets import Recent, Smallest
 from onlinekernels.nouns.kernels import Gaussian, Linear
 from onlinekernels.nouns.losses.contract import LOG

@@ -1,6 +1,9 @@
 """A certificate for a finished run: what a learner did on a stream beside what the theorems allow."""
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +23,9 @@ from onlinekernels.nouns import docstrings
 from onlinekernels.nouns.losses import Hinge, as_loss
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.nouns.steps import Fixed, InverseSqrt
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, ArrayLike
 
 PENALTIES = np.geomspace(0.01, 1000.0, 11)  # of the functions to compare with: from short ones to those that fit
 PASSES = 40
@@ -85,7 +91,7 @@ class Audit:
 
 
 @docstrings.like(Parameterized)
-def audit(model, X, y, *, segments=1):
+def audit(model: Any, X: ArrayLike, y: ArrayLike, *, segments: int = 1) -> Any:
     """Run a learner on a stream, and put every bound that applies beside what it did.
 
     The run is that of a fresh copy: `model` itself stays as it is. Any function serves as a comparison, and the best ones

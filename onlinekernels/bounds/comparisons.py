@@ -1,5 +1,8 @@
 """What a bound compares with: functions that may know the whole stream."""
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,8 +12,12 @@ from onlinekernels.nouns.labelvalues import plain, shown_list
 from onlinekernels.nouns.structures import Labels, LabelStructure
 from onlinekernels.validation import bad_parameter, refuse_masked
 
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
-def comparison(kernel, X, y, coefficients, *, margin, points=None, labels=None):
+
+def comparison(kernel: Any, X: Any, y: Any, coefficients: Any, *, margin: Any, points: Any = None,
+               labels: Any = None) -> Any:
     """Describe comparison functions g_t = sum_j coefficients[t, j] k(points[j], .) on a stream.
 
     With many labels, g_t(x, l) = sum_j k(points[j], x) (kappa coefficients[t])[l, j], and a right label should beat every
@@ -164,7 +171,7 @@ def norms(functions, gram):
 
 
 @checked
-def complexity(*, radius, norm, path=0.0, squared_path=0.0, examples=1):
+def complexity(*, radius: Any, norm: Any, path: Any = 0.0, squared_path: Any = 0.0, examples: Any = 1) -> Any:
     """C of K (31), S of I Thm 2: how hard the comparison functions are to follow.
 
     C = X^2/4 (B^2 + B (sqrt(m D2) + D1)); for one function that never moves X^2 B^2 / 4.
@@ -182,7 +189,7 @@ def complexity_of(radius, norm, path, squared_path, examples):
 
 
 @checked
-def best_gap(gap, loss, complexity):
+def best_gap(gap: Any, loss: Any, complexity: Any) -> Any:
     """h(x, K, C) of K (30): which part of the gap between two margins the step should use.
 
     It minimises K/(x - z) + C/(z (x - z)) over 0 < z < x (K Lemma 7, where "maximised" is a misprint).

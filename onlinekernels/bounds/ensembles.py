@@ -1,15 +1,21 @@
 """What an ensemble may lose more than its best member."""
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from onlinekernels.algorithms.doubling import RATE, drift_rates
 from onlinekernels.bounds.checks import NOT_NEGATIVE, bound, checked
 from onlinekernels.bounds.comparisons import least_mistakes
-from onlinekernels.bounds.norma import energy_of, norma_mistakes
+from onlinekernels.bounds.norma import energy_of
 from onlinekernels.validation import bad_parameter
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 
 @checked
-def hedge_regret(*, members, examples, rate, share, squared_ranges):
+def hedge_regret(*, members: int, examples: int, rate: float, share: float, squared_ranges: float) -> Any:
     """By how much the loss of `Hedge` may exceed that of any of its members: (log m + T log 1 / (1 - alpha)) / eta + eta / 8 sum_t s_t^2.
 
     The weights are a Bayesian mixture over all ways to switch between members; staying with one has the prior
@@ -24,7 +30,7 @@ def hedge_regret(*, members, examples, rate, share, squared_ranges):
 
 
 @bound(share=NOT_NEGATIVE)
-def majority_mistakes(*, mistakes, members, examples, rate, share=0.0):
+def majority_mistakes(*, mistakes: float, members: int, examples: int, rate: float, share: float = 0.0) -> Any:
     """Bound on the mistakes of `Hedge` with votes, if a member makes so many: (eta M + log m + T log 1 / (1 - alpha)) / log(2 / (1 + exp(-eta))).
 
     When the vote is wrong, so is half of all weight, or more, of which exp(-eta) is left: all weight falls to (1 + exp(-eta)) / 2 or
@@ -39,7 +45,8 @@ def majority_mistakes(*, mistakes, members, examples, rate, share=0.0):
 
 
 @bound
-def self_tuned_mistakes(*, longest, rate=RATE, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples):
+def self_tuned_mistakes(*, longest: int, rate: float = RATE, radius: float, margin: float, loss: float, norm: float,
+                        path: float = 0.0, squared_path: float = 0.0, examples: int) -> Any:
     """Bound on the mistakes of `NORMA.self_tuning` and `ILK.self_tuning`, which know nothing of the comparison.
 
     The best of their drift rates z makes at most min over z of K/mu + 2 C(z)/mu^2 + 2 sqrt(C(z)/mu^2 (K/mu + C(z)/mu^2)) mistakes,

@@ -1,10 +1,18 @@
 """ILK: mistakes and regret."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from onlinekernels.bounds.checks import NOT_NEGATIVE, POSITIVE, bound, checked
 from onlinekernels.bounds.norma import energy_of, excess_of, mistakes_at_best_scale, norma_mistakes, regret_of
 
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
+
 
 @bound
-def ilk_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples):
+def ilk_mistakes(*, radius: float, margin: float, loss: float, norm: float, path: float = 0.0,
+                 squared_path: float = 0.0, examples: int) -> Any:
     """Bound on the mistakes of ILK tuned by `tune_ilk_mistakes`, I Thm 2: the number of `norma_mistakes`.
 
     I states it for every eta, which is false. With eta C X^2 = 2 h(mu, K, S) and the margin
@@ -27,8 +35,9 @@ def ilk_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, exam
 
 
 @bound(regularization=NOT_NEGATIVE, learner_margin=POSITIVE)
-def ilk_mistakes_untuned(*, step, regularization, learner_margin, penalty=1.0, radius, margin, loss, norm,
-                         path=0.0, squared_path=0.0, examples):
+def ilk_mistakes_untuned(*, step: float, regularization: float, learner_margin: float, penalty: float = 1.0,
+                         radius: float, margin: float, loss: float, norm: float, path: float = 0.0,
+                         squared_path: float = 0.0, examples: int) -> Any:
     """Bound on the mistakes of ILK with the hinge loss and *any* fixed step, lambda, margin and penalty.
 
     Let R = (1 + eta lambda) rho. A mistake gets a coefficient of at least b = min(eta C, R/X^2) before it
@@ -52,7 +61,8 @@ def ilk_mistakes_untuned(*, step, regularization, learner_margin, penalty=1.0, r
 
 
 @bound
-def ilk_regret(*, examples, step, regularization, radius, penalty=1.0, lipschitz=1.0):
+def ilk_regret(*, examples: int, step: float, regularization: float, radius: float, penalty: float = 1.0,
+               lipschitz: float = 1.0) -> Any:
     """Bound on sum_t R_t(f_t) - sum_t R_t(g) for every g, I Thm 3: a sqrt(T) + b.
 
     For ILK with ``InverseSqrt(step)``, R_t(f) = lambda/2 |f|^2 + C L(f(x_t), y_t), and U = C X / lambda,
@@ -66,7 +76,8 @@ def ilk_regret(*, examples, step, regularization, radius, penalty=1.0, lipschitz
 
 
 @checked
-def ilk_average_excess_risk(*, examples, step, regularization, radius, largest_risk, failure, penalty=1.0, lipschitz=1.0):
+def ilk_average_excess_risk(*, examples: int, step: float, regularization: float, radius: float, largest_risk: float,
+                            failure: float, penalty: float = 1.0, lipschitz: float = 1.0) -> Any:
     """Bound on E R(f_average) - 1/T sum_t R_t(g) for every g, I 3.2: `ilk_regret`/T + L sqrt(2 ln(1/delta)/T).
 
     For examples drawn independently from one distribution it holds with probability 1 - `failure` (delta), for ILK with

@@ -1,15 +1,21 @@
 """The margin classics and gradient descent for numbers: mistakes, corrections, and squared loss."""
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from onlinekernels.bounds.checks import bound, checked
 from onlinekernels.nouns.losses import Squared
 from onlinekernels.validation import bad_parameter
 
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
+
 LEAST_TERMS = 83  # from which the Forgetron's theorem holds
 
 
 @bound
-def alma_corrections(*, alpha, margin, norm=1.0, loss=0.0):
+def alma_corrections(*, alpha: float, margin: float, norm: float = 1.0, loss: float = 0.0) -> Any:
     """Bound on the corrections of ALMA, and so on its mistakes, for separated streams and others (Gentile 2001).
 
     g is margin / norm, in the space of `Normalized(kernel)`, where all examples have length 1, and D = loss / norm over all
@@ -34,7 +40,8 @@ def alma_corrections(*, alpha, margin, norm=1.0, loss=0.0):
 
 
 @bound
-def ballseptron_mistakes(*, ball_radius, radius, margin, norm, loss=0.0, ball_updates=None):
+def ballseptron_mistakes(*, ball_radius: float, radius: float, margin: float, norm: float, loss: float = 0.0,
+                         ball_updates: int | None = None) -> Any:
     """Bound on the mistakes M of the Ballseptron, which also makes N updates for balls that are cut.
 
     A mistake adds at least mu - d_t to u.w for the comparison u, an update with a ball mu - r |u| - d_t, where the d_t
@@ -83,7 +90,7 @@ def ballseptron_mistakes(*, ball_radius, radius, margin, norm, loss=0.0, ball_up
 
 
 @bound
-def forgetron_mistakes(*, terms, norm, margin=1.0, loss=0.0):
+def forgetron_mistakes(*, terms: int, norm: float, margin: float = 1.0, loss: float = 0.0) -> Any:
     """Bound on the mistakes of the self-tuned Forgetron (Dekel, Shalev-Shwartz and Singer 2008): 2 |g|^2 + 4 K.
 
     For k(x, x) <= 1 and all comparisons with |g| <= 1/4 sqrt((B + 1) / ln(B + 1)), where B is the number of `terms`, at least 83.
@@ -102,7 +109,7 @@ def forgetron_mistakes(*, terms, norm, margin=1.0, loss=0.0):
 
 
 @bound
-def norma_squared_loss(*, step, radius, norm, squared_loss):
+def norma_squared_loss(*, step: float, radius: float, norm: float, squared_loss: float) -> Any:
     """Bound on sum_t (y_t - f_t(x_t))^2 of gradient descent, the GD algorithm of H 2.3 (Cesa-Bianchi, Long and Warmuth).
 
     For `NORMA` with the squared loss, no regularization and a fixed step with eta X^2 < 2, and for *any* function u and
@@ -122,7 +129,7 @@ def norma_squared_loss(*, step, radius, norm, squared_loss):
 
 
 @checked
-def tune_norma_squared_loss(*, radius, norm, squared_loss):
+def tune_norma_squared_loss(*, radius: float, norm: float, squared_loss: float) -> Any:
     """The parameters of `NORMA` for which `norma_squared_loss` is least: it becomes (sqrt(L) + X |u|)^2.
 
     eta X^2 = X |u| / (X |u| + sqrt(L)).

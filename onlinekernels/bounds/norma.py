@@ -1,5 +1,8 @@
 """NORMA: mistakes (K section IV) and risk (K section V)."""
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -7,12 +10,16 @@ from onlinekernels.bounds.checks import LARGEST_LOG, NOT_NEGATIVE, bound, check_
 from onlinekernels.bounds.comparisons import complexity_of, least_mistakes
 from onlinekernels.validation import bad_parameter
 
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
+
 
 # ---- NORMA: mistakes --------------------------------------------------------------------------
 
 
 @bound
-def norma_margin_errors(*, learner_margin, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples):
+def norma_margin_errors(*, learner_margin: float, radius: float, margin: float, loss: float, norm: float,
+                        path: float = 0.0, squared_path: float = 0.0, examples: int) -> Any:
     """Bound on the margin errors y f(x) <= rho of NORMA tuned by `tune_norma_margin_errors`, K Thm 2.
 
     With x = mu - rho > 0 it is K/x + 2 C/x^2 + 2 sqrt(C/x^2) sqrt(K/x + C/x^2), where C is `complexity`.
@@ -31,7 +38,8 @@ def gap_of(owner, margin, learner_margin):
 
 
 @bound
-def norma_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples):
+def norma_mistakes(*, radius: float, margin: float, loss: float, norm: float, path: float = 0.0,
+                   squared_path: float = 0.0, examples: int) -> Any:
     """Bound on the mistakes y f(x) <= 0 of NORMA tuned by `tune_norma_mistakes`, K Thm 3.
 
     K/mu + 2 C/mu^2 + 2 sqrt(C/mu^2) sqrt(K/mu + C/mu^2), where C is `complexity`. For a function that
@@ -47,7 +55,8 @@ def norma_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, ex
 
 
 @bound
-def norma_hinge_loss(*, learner_margin, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples):
+def norma_hinge_loss(*, learner_margin: float, radius: float, margin: float, loss: float, norm: float,
+                     path: float = 0.0, squared_path: float = 0.0, examples: int) -> Any:
     """Bound on NORMA's own cumulative hinge loss sum_t max(0, rho - y_t f_t(x_t)), K (47): K + C/(mu - rho).
 
     It is for the step eta' = 2 (mu - rho) / X^2, that is eta = eta'/(1 + eta' lambda), with lambda of K (32).
@@ -61,8 +70,9 @@ def norma_hinge_loss(*, learner_margin, radius, margin, loss, norm, path=0.0, sq
 
 
 @bound(regularization=NOT_NEGATIVE)
-def norma_mistakes_untuned(*, step, regularization, learner_margin, radius, margin, loss, norm,
-                           path=0.0, squared_path=0.0, examples):
+def norma_mistakes_untuned(*, step: float, regularization: float, learner_margin: float, radius: float, margin: float,
+                           loss: float, norm: float, path: float = 0.0, squared_path: float = 0.0,
+                           examples: int) -> Any:
     """Bound on the mistakes of NORMA with the hinge loss and *any* fixed step, lambda and margin.
 
     It follows from K (45) before any tuning. With eta' = eta/(1 - eta lambda) and z = eta' lambda,
@@ -83,8 +93,9 @@ def norma_mistakes_untuned(*, step, regularization, learner_margin, radius, marg
 
 
 @bound(regularization=NOT_NEGATIVE)
-def norma_margin_errors_untuned(*, step, regularization, learner_margin, radius, margin, loss, norm,
-                                path=0.0, squared_path=0.0, examples):
+def norma_margin_errors_untuned(*, step: float, regularization: float, learner_margin: float, radius: float,
+                                margin: float, loss: float, norm: float, path: float = 0.0, squared_path: float = 0.0,
+                                examples: int) -> Any:
     """Bound on the margin errors y f(x) <= rho of NORMA with the hinge loss and *any* fixed step, lambda and margin.
 
     As `norma_mistakes_untuned`, from K (45): M_rho <= (2 eta' K + E) / (eta' (2 mu - 2 rho - eta' X^2)), for the best
@@ -103,8 +114,9 @@ def norma_margin_errors_untuned(*, step, regularization, learner_margin, radius,
 
 
 @bound(regularization=NOT_NEGATIVE)
-def norma_hinge_loss_untuned(*, step, regularization, learner_margin, radius, margin, loss, norm,
-                             path=0.0, squared_path=0.0, examples):
+def norma_hinge_loss_untuned(*, step: float, regularization: float, learner_margin: float, radius: float, margin: float,
+                             loss: float, norm: float, path: float = 0.0, squared_path: float = 0.0,
+                             examples: int) -> Any:
     """Bound on NORMA's cumulative hinge loss at its own margin, with *any* fixed step, lambda and margin.
 
     From K (45), c K + c^2 E / (2 eta') for the scale c mu = rho + eta' X^2/2, where no margin error counts.
@@ -154,7 +166,7 @@ def mistakes_at_best_scale(largest, sure, least_margin, energy, radius, margin, 
 
 
 @bound
-def norma_regret(*, examples, step, regularization, radius, lipschitz=1.0):
+def norma_regret(*, examples: int, step: float, regularization: float, radius: float, lipschitz: float = 1.0) -> Any:
     """Bound on sum_t R_inst[f_t] - m R_reg[g] for every g, K Thm 4: a sqrt(m) + b.
 
     For NORMA with ``InverseSqrt(step)`` and a convex loss. R_inst[f, x, y] = l(f(x), y) + lambda/2 |f|^2, and
@@ -176,7 +188,8 @@ def regret_of(weight, examples, step, regularization, limit):
 
 
 @bound
-def norma_window_regret(*, examples, step, regularization, radius, lipschitz=1.0):
+def norma_window_regret(*, examples: int, step: float, regularization: float, radius: float,
+                        lipschitz: float = 1.0) -> Any:
     """`norma_regret` for NORMA with the window of K Thm 6: a = 2 lambda U^2 (10 eta lambda + 1/(eta lambda)).
 
     The budget is ``Sublinear(1/2 + growth, start)`` with `start` at least `window_start`. The window never
@@ -190,7 +203,7 @@ def norma_window_regret(*, examples, step, regularization, radius, lipschitz=1.0
 
 
 @checked
-def window_start(*, step, regularization, growth):
+def window_start(*, step: float, regularization: float, growth: float) -> Any:
     """t0(lambda, eta, epsilon) of K Thm 6: up to here the window must hold every example.
 
     The smallest t0 such that for all t >= t0: exp(-eta lambda t^e) <= eta lambda / sqrt(t), and
@@ -247,7 +260,8 @@ def _integer_above(log_t, holds):
 
 
 @checked
-def average_excess_risk(*, examples, step, regularization, radius, largest_risk, failure, lipschitz=1.0):
+def average_excess_risk(*, examples: int, step: float, regularization: float, radius: float, largest_risk: float,
+                        failure: float, lipschitz: float = 1.0) -> Any:
     """Bound on E R_inst[f_average] - R_reg[g], K Cor. 5: (a + L sqrt(2 ln(1/delta)))/sqrt(m) + b/m.
 
     For examples drawn independently from one distribution it holds with probability 1 - `failure` (delta),
@@ -271,7 +285,8 @@ def excess_of(regret, examples, largest_risk, failure):
 
 
 @checked
-def window_average_excess_risk(*, examples, step, regularization, radius, largest_risk, failure, lipschitz=1.0):
+def window_average_excess_risk(*, examples: int, step: float, regularization: float, radius: float, largest_risk: float,
+                               failure: float, lipschitz: float = 1.0) -> Any:
     """Bound on the mean of E R_inst[f_t] - R_reg[g] with the window of K Thm 6: `norma_window_regret`/m + L sqrt(2 ln(1/delta)/m).
 
     For examples drawn independently from one distribution it holds with probability 1 - `failure` (delta), for NORMA with
@@ -291,7 +306,7 @@ def window_average_excess_risk(*, examples, step, regularization, radius, larges
 
 
 @checked
-def hinge_risk_limit(*, learner_margin, regularization, radius, penalty=1.0):
+def hinge_risk_limit(*, learner_margin: float, regularization: float, radius: float, penalty: float = 1.0) -> Any:
     """L of K Cor. 5 and I 3.2 for the hinge: C (rho + C X^2/lambda) + C^2 X^2/(2 lambda), as |f| <= C X/lambda.
 
     K's 5 X^2/(2 lambda) is the same for the largest margin that can be reached, X^2/lambda, and C = 1.

@@ -1,10 +1,17 @@
 """Projections and Perceptrons: mistakes and loss."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from onlinekernels.bounds.checks import bound, checked
 from onlinekernels.validation import bad_parameter
 
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
+
 
 @bound
-def projection_mistakes(*, radius, norm, ball=None, margin=1.0):
+def projection_mistakes(*, radius: float, norm: float, ball: float | None = None, margin: float = 1.0) -> Any:
     """Bound on the mistakes of Herbster's projection algorithm for two classes, H Thms 2 and 4.
 
     R^2 |u|^2 / margin^2, for every u with y u(x) >= margin on all examples; `norm` is |u| (or |u - w_1|, for
@@ -22,7 +29,7 @@ def projection_mistakes(*, radius, norm, ball=None, margin=1.0):
 
 
 @bound
-def projection_loss(*, radius, norm, ball=None):
+def projection_loss(*, radius: float, norm: float, ball: float | None = None) -> Any:
     """Bound on sum_t max(0, |y_t - w_t(x_t)| - width)^2 of the projection algorithm, H Thms 3, 5 and 6.
 
     R^2 |u|^2 for every u with |y - u(x)| <= width on all examples, and R^2 (gamma + |u|)^2 for any
@@ -42,7 +49,7 @@ def _projection(owner, radius, norm, ball):
 
 
 @bound
-def perceptron_mistakes(*, radius, margin, norm=1.0, deviation=0.0):
+def perceptron_mistakes(*, radius: float, margin: float, norm: float = 1.0, deviation: float = 0.0) -> Any:
     """Bound on the mistakes of the Perceptron, V Thm 1: ((R |theta| + D) / gamma)^2.
 
     D is the `deviation` sqrt(sum_t max(0, gamma - y_t theta(x_t))^2) of a function theta with norm |theta|.
@@ -58,7 +65,7 @@ def perceptron_mistakes(*, radius, margin, norm=1.0, deviation=0.0):
 
 
 @checked
-def voted_perceptron_error(*, expected_mistakes, examples):
+def voted_perceptron_error(*, expected_mistakes: float, examples: int) -> Any:
     """Bound on the probability that the voted Perceptron errs on a new example, V Thm 2: 2 E[bound]/(m + 1).
 
     After one pass over m independent examples. `expected_mistakes` is the expectation of

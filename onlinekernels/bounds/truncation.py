@@ -1,11 +1,18 @@
 """What a budget costs."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels.bounds.checks import check_step, checked
 
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, ArrayLike
+
 
 @checked
-def norm_limit(*, regularization, radius, lipschitz=1.0):
+def norm_limit(*, regularization: float, radius: float, lipschitz: float = 1.0) -> Any:
     """U = c X / lambda, K (34), and before (17) for the hinge: no hypothesis of NORMA, and no best function, has a larger norm.
 
     For ILK, c is the penalty C times the largest |l'|.
@@ -17,7 +24,7 @@ def norm_limit(*, regularization, radius, lipschitz=1.0):
 
 
 @checked
-def truncation_error(*, window, step, regularization, radius, lipschitz=1.0):
+def truncation_error(*, window: int, step: float, regularization: float, radius: float, lipschitz: float = 1.0) -> Any:
     """Bound on |f - f_trunc|, K Prop. 1, for NORMA with a fixed step: (1 - eta lambda)^tau c X / lambda.
 
     f_trunc is f without the terms older than the `window` (tau) latest examples, *with the same
@@ -31,7 +38,7 @@ def truncation_error(*, window, step, regularization, radius, lipschitz=1.0):
 
 
 @checked
-def truncation_error_of_steps(*, steps, regularization, radius, lipschitz=1.0):
+def truncation_error_of_steps(*, steps: ArrayLike, regularization: float, radius: float, lipschitz: float = 1.0) -> Any:
     """Bound on |f - f_trunc| for NORMA with steps that change: prod (1 - eta_j lambda) c X / lambda over the window.
 
     `steps` are those of the latest examples, which f_trunc keeps; as in `truncation_error`, *with the same coefficients*.
@@ -50,7 +57,8 @@ def truncation_error_of_steps(*, steps, regularization, radius, lipschitz=1.0):
 
 
 @checked
-def implicit_truncation_error(*, terms, step, regularization, radius, penalty=1.0, lipschitz=1.0):
+def implicit_truncation_error(*, terms: int, step: float, regularization: float, radius: float, penalty: float = 1.0,
+                              lipschitz: float = 1.0) -> Any:
     """Bound on |f - f_trunc| for ILK with a fixed step: (1 - tau)^omega C X / lambda.
 
     1 - tau = 1 / (1 + eta lambda), and f_trunc is f with its `terms` (omega) largest coefficients or its

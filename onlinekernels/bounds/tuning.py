@@ -1,5 +1,8 @@
 """Parameters that the theorems prescribe, ready for a constructor."""
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from onlinekernels.bounds.checks import checked
 from onlinekernels.bounds.comparisons import best_gap, complexity_of, smallest_distance
@@ -9,11 +12,15 @@ from onlinekernels.nouns.losses import GraphHinge, Hinge, MulticlassHinge
 from onlinekernels.nouns.steps import InverseSqrt
 from onlinekernels.nouns.structures import LabelStructure
 
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
+
 NO_OFFSET = {"offset": False}  # which a linear kernel would choose, and no theorem knows
 
 
 @checked
-def tune_norma_margin_errors(*, learner_margin, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples):
+def tune_norma_margin_errors(*, learner_margin: float, radius: float, margin: float, loss: float, norm: float,
+                             path: float = 0.0, squared_path: float = 0.0, examples: int) -> Any:
     """Parameters of NORMA for `norma_margin_errors`, K Thm 2.
 
     eta' = 2 h(mu - rho, K, C)/X^2, lambda = sqrt(D2/m)/(B eta') (K (32)), eta = eta'/(1 + eta' lambda).
@@ -42,7 +49,8 @@ def _best_regularization(step, norm, squared_path, examples):
 
 
 @checked
-def tune_norma_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples, zero_margin=False, labels=None):
+def tune_norma_mistakes(*, radius: float, margin: float, loss: float, norm: float, path: float = 0.0,
+                        squared_path: float = 0.0, examples: int, zero_margin: bool = False, labels: Any = None) -> Any:
     """Parameters of NORMA for `norma_mistakes`, K Thm 3.
 
     eta' = 2 r/X^2 with r = h(mu, K, C), lambda and eta as in `tune_norma_margin_errors`, and the margin
@@ -77,7 +85,7 @@ def _among(labels, tuned):
 
 
 @checked
-def tune_norma_regret(*, regularization):
+def tune_norma_regret(*, regularization: float) -> Any:
     """Parameters of NORMA for `norma_regret`, K Thm 4: the step that makes a smallest, eta = 1/(sqrt(2) lambda).
 
     >>> tune_norma_regret(regularization=0.5)
@@ -87,7 +95,7 @@ def tune_norma_regret(*, regularization):
 
 
 @checked
-def tune_norma_window(*, regularization, growth=0.4, step=None):
+def tune_norma_window(*, regularization: float, growth: float = 0.4, step: float | None = None) -> Any:
     """Parameters of NORMA for `norma_window_regret`, K Thm 6: step and window.
 
     Without `step`, the one that makes a smallest, eta = 1/(sqrt(10) lambda). A larger step, up to 1/lambda, costs
@@ -110,7 +118,8 @@ def tune_norma_window(*, regularization, growth=0.4, step=None):
 
 
 @checked
-def tune_ilk_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0, examples, penalty=1.0, labels=None):
+def tune_ilk_mistakes(*, radius: float, margin: float, loss: float, norm: float, path: float = 0.0,
+                      squared_path: float = 0.0, examples: int, penalty: float = 1.0, labels: Any = None) -> Any:
     """Parameters of ILK for `ilk_mistakes`, I Thm 2 as corrected.
 
     eta = 2 h(mu, K, S)/(C X^2), lambda = sqrt(D2/T)/(B eta), rho = eta C X^2/(1 + eta lambda). With K = 0 and a
@@ -135,7 +144,7 @@ def tune_ilk_mistakes(*, radius, margin, loss, norm, path=0.0, squared_path=0.0,
 
 
 @checked
-def tune_ilk_regret(*, regularization, penalty=1.0):
+def tune_ilk_regret(*, regularization: float, penalty: float = 1.0) -> Any:
     """Parameters of ILK for `ilk_regret`, I Thm 3: the step that makes a smallest, eta = 1/(sqrt(2) lambda).
 
     >>> tune_ilk_regret(regularization=0.5, penalty=2.0)

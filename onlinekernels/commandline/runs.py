@@ -10,8 +10,8 @@ import numpy as np
 from onlinekernels.algorithms import OnlineKernelClassifier
 from onlinekernels.commandline import checkpoints, models, specifications
 from onlinekernels.commandline.choosing import LOOKED_AT, choice, choice_by_options
-from onlinekernels.commandline.options import Usage, as_labels, label_options, needs_target, open_data, with_line
 from onlinekernels.commandline.figures import Figures
+from onlinekernels.commandline.options import Usage, as_labels, label_options, needs_target, open_data, with_line
 from onlinekernels.commandline.places import Places
 from onlinekernels.commandline.reports import Reports
 from onlinekernels.commandline.weights import Balance

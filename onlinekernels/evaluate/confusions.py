@@ -1,10 +1,16 @@
 """Which labels are taken for which: confusion matrices and F1."""
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels.evaluate.words import aligned, shortened
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 
 @dataclass(eq=False)
@@ -41,12 +47,12 @@ class Confusion:
     has_positive: bool
 
     @property
-    def mistakes(self):
+    def mistakes(self) -> Any:
         """Examples that were not given their own label."""
         return int(self.counts.sum() + self.undecided.sum() - np.trace(self.counts))
 
     @property
-    def f1(self):
+    def f1(self) -> Any:
         """F1 of the positive label; for many classes the mean over those that were there or were predicted.
 
         F1 is the harmonic mean of precision and recall, 2 hits / (2 hits + false alarms + misses).
@@ -58,7 +64,7 @@ class Confusion:
         there = doubtful > 0
         return float(np.mean(2 * hits[there] / doubtful[there])) if there.any() else math.nan
 
-    def table(self):
+    def table(self) -> Any:
         """The counts as text."""
         names = [shortened(str(label), 20) for label in self.labels]
         heads = [f"taken for {names[0]}", *names[1:]] if names else []

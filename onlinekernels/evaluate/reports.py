@@ -1,12 +1,18 @@
 """What comes of an evaluation."""
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels.evaluate.confusions import Confusion
 from onlinekernels.evaluate.drawing import plot_comparison, plot_report, plot_tuning
 from onlinekernels.evaluate.words import comparison_table, report_table, tuning_table
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Path
 
 
 class _Printed:
@@ -92,28 +98,28 @@ class Report(_Printed):
     window_confusion: Confusion | None = field(repr=False, default=None)
 
     @property
-    def throughput(self):
+    def throughput(self) -> Any:
         """Examples per second."""
         return self.examples / self.seconds if self.seconds > 0 else math.inf
 
     @property
-    def mistakes(self):
+    def mistakes(self) -> Any:
         """Number of mistakes of a classifier; None for other tasks."""
         return self._errors("binary", "multiclass")
 
     @property
-    def alerts(self):
+    def alerts(self) -> Any:
         """Number of alerts of a detector; None for other tasks."""
         return self._errors("novelty")
 
     def _errors(self, *tasks):
         return round(self.error * self.examples) if self.task in tasks else None
 
-    def table(self):
+    def table(self) -> Any:
         """The figures as text."""
         return report_table(self)
 
-    def plot(self, path=None, axes=None):
+    def plot(self, path: Path | None = None, axes: Any = None) -> Any:
         """Draw the error over time and, below it, what changed in the model; return the figure.
 
         Parameters
@@ -147,18 +153,18 @@ class Comparison(_Printed):
     reports: dict
 
     @property
-    def best(self):
+    def best(self) -> Any:
         """Name of the model with the least error."""
         return next(iter(self.reports))
 
     def __getitem__(self, name):
         return self.reports[name]
 
-    def table(self):
+    def table(self) -> Any:
         """The figures as text, the least error first."""
         return comparison_table(self)
 
-    def plot(self, path=None, axes=None, windowed=False):
+    def plot(self, path: Path | None = None, axes: Any = None, windowed: bool = False) -> Any:
         """Draw the errors of all models over time; return the figure.
 
         Parameters
@@ -226,18 +232,18 @@ class Tuning(_Printed):
     metric: str
 
     @property
-    def best_params(self):
+    def best_params(self) -> Any:
         return self.trials[0].params
 
     @property
-    def best_value(self):
+    def best_value(self) -> Any:
         return self.trials[0].value
 
-    def table(self):
+    def table(self) -> Any:
         """Settings and figures as text, the best one first."""
         return tuning_table(self)
 
-    def plot(self, path=None, axes=None):
+    def plot(self, path: Path | None = None, axes: Any = None) -> Any:
         """Draw the metric: a line over one parameter, a map over two, a ranking of settings otherwise.
 
         Parameters

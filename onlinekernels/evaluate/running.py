@@ -1,9 +1,11 @@
 """Progressive validation: models on their way through a stream."""
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.nouns.docstrings import like
 from onlinekernels.evaluate.checks import check_model, check_models, checked_count
 from onlinekernels.evaluate.chunks import n_rows, opened, pieces
 from onlinekernels.evaluate.confusions import Tally
@@ -12,6 +14,10 @@ from onlinekernels.evaluate.progress import progress_bar
 from onlinekernels.evaluate.ranks import RunningAUC
 from onlinekernels.evaluate.reports import Comparison, Report
 from onlinekernels.evaluate.subjects import subject
+from onlinekernels.nouns.docstrings import like
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Sequence
 
 # Long enough for the compiled code to do the work, short enough for a plot to have points.
 _CHUNK = 200
@@ -25,9 +31,9 @@ _HISTORY = np.dtype(
 )
 
 
-def progressive(
-    model, stream, *, window=1000, chunk=_CHUNK, classes=None, delay=0, novel=None, auc=True, progress=None
-):
+def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CHUNK,
+                classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None, auc: bool = True,
+                progress: bool | None = None) -> Any:
     """Test, then train: let a model predict and learn a stream, and report how it did.
 
     The model learns on from where it is. No example is scored by a model that has seen it, whatever the chunk.
@@ -94,9 +100,9 @@ def progressive(
 
 
 @like(progressive)
-def compare(
-    models, stream, *, window=1000, chunk=_CHUNK, classes=None, delay=0, novel=None, auc=True, progress=None
-):
+def compare(models: dict[Any, Any], stream: Any, *, window: int = 1000, chunk: int = _CHUNK,
+            classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None, auc: bool = True,
+            progress: bool | None = None) -> Any:
     """Let several models predict and learn one stream, in one pass over it.
 
     Parameters

@@ -13,9 +13,9 @@ import numpy as np
 
 from onlinekernels.evaluate.chunks import n_rows, rows_of, two_labels
 from onlinekernels.evaluate.measures import MEASURES, Judged, judge, judged_labels, judged_scores
-from onlinekernels.nouns.labelvalues import as_list, distinct_labels, keys_of, label_array, sorted_indices
-from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.learned import targets
+from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.nouns.labelvalues import as_list, distinct_labels, keys_of, label_array, sorted_indices
 
 
 def subject(model, delay=0, novel=None):

@@ -1,4 +1,6 @@
 """Trying settings of parameters, here or on an executor."""
+from __future__ import annotations
+
 import copy
 import math
 import numbers
@@ -6,8 +8,8 @@ import os
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import nullcontext
 from dataclasses import fields
+from typing import TYPE_CHECKING
 
-from onlinekernels.nouns.docstrings import like
 from onlinekernels.evaluate.checks import check_model, checked_count
 from onlinekernels.evaluate.chunks import kept
 from onlinekernels.evaluate.measures import rank
@@ -17,7 +19,11 @@ from onlinekernels.evaluate.running import progressive
 from onlinekernels.evaluate.settings import drawn_settings, settings_of
 from onlinekernels.evaluate.subjects import is_fitted, is_pipeline, learns_in_parts, subject
 from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.nouns.docstrings import like
 from onlinekernels.validation import bad_parameter
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Callable, Executor, Grid, Sequence
 
 
 # Metrics of which the most is best.
@@ -25,23 +31,10 @@ _MOST = ("f1", "auc", "window_f1", "window_auc")
 
 
 @like(progressive)
-def tune(
-    model,
-    grid,
-    stream,
-    *,
-    n_iter=None,
-    seed=0,
-    n_jobs=None,
-    executor=None,
-    metric="error",
-    window=1000,
-    chunk=1000,
-    classes=None,
-    delay=0,
-    novel=None,
-    progress=None,
-):
+def tune(model: Any, grid: Grid, stream: Any, *, n_iter: int | None = None, seed: int = 0, n_jobs: int | None = None,
+         executor: Executor | None = None, metric: str | Callable[..., float] = "error", window: int = 1000,
+         chunk: int = 1000, classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None,
+         progress: bool | None = None) -> Any:
     """Try settings of parameters on one stream and rank them.
 
     Every setting is set on a fresh copy of the model, which learns the whole stream as in `progressive`. The
@@ -131,7 +124,7 @@ def tune(
     return Tuning(best, trials, metric if isinstance(metric, str) else getattr(metric, "__name__", "metric"))
 
 
-def fresh_copy(model):
+def fresh_copy(model: Any) -> Any:
     """A model with the same parameters that has learned nothing.
 
     Steps of a pipeline that cannot learn row by row are fitted before, and stay as they are.
@@ -187,7 +180,7 @@ def _metric(metric, model):
     """A function from a report to a number."""
     if callable(metric):
         return metric
-    known = [f.name for f in fields(Report) if f.type in (int, float) and f.name not in ("examples", "window")]
+    known = [f.name for f in fields(Report) if f.type in ("int", "float") and f.name not in ("examples", "window")]
     if metric not in known:
         raise bad_parameter("tune", "metric", f"a function of a report or one of {', '.join(known)}", metric)
     if metric in ("error", "window_error") and subject(model).task == "novelty":

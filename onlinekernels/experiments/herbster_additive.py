@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from onlinekernels.nouns.additive import AdditiveExponential
 from onlinekernels.algorithms import Projection, SelfTuned
 from onlinekernels.bounds import projection_loss
 from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, untuned, watch
 from onlinekernels.experiments.panels import Lines
+from onlinekernels.nouns.additive import AdditiveExponential
 from onlinekernels.nouns.losses import SquaredInsensitive
 
 COORDINATES, TUBE, KNOTS = 4, 0.1, 10

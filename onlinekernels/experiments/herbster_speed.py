@@ -4,11 +4,11 @@ import time
 
 import numpy as np
 
-from onlinekernels.nouns.additive import AdditiveSpline
 from onlinekernels.algorithms import Projection
 from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, untuned, watch
 from onlinekernels.experiments.panels import Lines
+from onlinekernels.nouns.additive import AdditiveSpline
 from onlinekernels.nouns.losses import SquaredInsensitive
 
 COORDINATES = 8

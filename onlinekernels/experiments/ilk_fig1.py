@@ -3,10 +3,10 @@
 import numpy as np
 
 from onlinekernels.algorithms import ILK, NORMA, SILK
-from onlinekernels.nouns.budgets import Recent
 from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, gap, mistakes, standard_error, untuned, watch
 from onlinekernels.experiments.panels import Dots, Lines, Points
+from onlinekernels.nouns.budgets import Recent
 from onlinekernels.nouns.kernels import Gaussian
 from onlinekernels.nouns.losses import Hinge
 from onlinekernels.nouns.scaling import RunningScaler

@@ -7,8 +7,8 @@ from onlinekernels.experiments.experiment import Check, Experiment, Results
 from onlinekernels.experiments.learners import UNTUNED, guesses, untuned, watch
 from onlinekernels.experiments.panels import Lines, averages
 from onlinekernels.nouns.kernels import Gaussian, Linear
-from onlinekernels.nouns.structures import Taxonomy
 from onlinekernels.nouns.losses import GraphHinge, MulticlassHinge
+from onlinekernels.nouns.structures import Taxonomy
 
 TREE, FLAT, PAPERS = "SVMD, tree", "SVMD, flat loss", "SVMD, tree, the paper's steps"
 TERMS = 1024

@@ -4,19 +4,25 @@ The file holds arrays and one JSON header (as bytes).  The header names the algo
 everything that is learned, by name and not by where it is in memory; it has a SHA-256 digest over everything.  Loading looks names
 up in the library's own tables, validates every shape and index, and never executes code.
 """
+from __future__ import annotations
+
 import hashlib
 import json
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels import algorithms
-from onlinekernels.nouns import additive, budgets, encoding, kernels, losses, maps, scaling, steps, structures
 from onlinekernels.files import atomic
 from onlinekernels.files.archive import is_storable, read_arrays
+from onlinekernels.nouns import additive, budgets, encoding, kernels, losses, maps, scaling, steps, structures
 from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.nouns.losses import as_loss
 from onlinekernels.nouns.params import Parameterized
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Path
 
 __all__ = ["save", "load", "notes_of"]
 
@@ -81,7 +87,7 @@ def save(model, path, *, without=(), notes=None):
     _write(os.fspath(path), arrays)
 
 
-def load(path, kernel=None, loss=None):
+def load(path: Path, kernel: Any = None, loss: Any = None) -> Any:
     """Read a model that `save` wrote; it continues bit for bit.
 
     Parameters

@@ -3,6 +3,10 @@
 A composite meets the rest of the library by a narrow protocol.  Users' rows and labels are checked and encoded here, once;
 from there on there are numbers only, see `Composition`.  What its answers mean, labels or numbers, is said here again.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels import validation
@@ -15,6 +19,9 @@ from onlinekernels.model.learner import OnlineLearner, checked_coverage
 from onlinekernels.nouns.labelvalues import plain
 from onlinekernels.nouns.losses import as_loss
 from onlinekernels.nouns.params import same_parameters
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Array, ArrayLike, Examples, Self
 
 __all__ = ["OnlineComposite", "Parts"]
 
@@ -205,8 +212,9 @@ class OnlineComposite(OnlineLearner):
             validation.tell(error, earlier + rows)
             raise
 
-    def progressive(self, X, y=None, classes=None, sample_weight=None, *, return_std=False, return_interval=None,
-                    return_proba=False, return_labels=False):
+    def progressive(self, X: Examples, y: Any = None, classes: Any = None, sample_weight: ArrayLike | None = None, *,
+                    return_std: bool = False, return_interval: float | None = None, return_proba: bool = False,
+                    return_labels: bool = False) -> Any:
         """Test, then train: learn like `partial_fit` and return the scores just before each update, and what else is asked for.
 
         Returns
@@ -254,7 +262,7 @@ class OnlineComposite(OnlineLearner):
         """Probabilities of the rows that were just learned, from the scores before each of them."""
         return state.probabilities_of_their_time(scores, y, joined)
 
-    def learn_one(self, x, y=None):
+    def learn_one(self, x: Any, y: Any = None) -> Self:
         """Learn one example, 1-d; return self."""
         if isinstance(x, np.ndarray) and x.ndim != 1:
             raise ValueError(f"x must be 1-d for learn_one. Got shape {x.shape} instead.")
@@ -265,7 +273,7 @@ class OnlineComposite(OnlineLearner):
 
     # ---- Predicting ---------------------------------------------------------------------------
 
-    def predict(self, X, return_std=False):
+    def predict(self, X: Examples, return_std: bool = False) -> Any:
         """Targets or labels for the rows of X; with return_std=True also standard deviations of y, noise included.
 
         A detector has +1 for the ordinary and -1 for the novel rows.
@@ -278,12 +286,12 @@ class OnlineComposite(OnlineLearner):
             answers = state.answers(scores)
         return (answers, state.numbers(deviations) if state.labels is None else deviations[:, 0]) if return_std else answers
 
-    def predict_one(self, x):
+    def predict_one(self, x: Any) -> Any:
         """Prediction for one example, 1-d."""
         return plain(self.predict([x])[0])
 
     @only_if(_is_regression, " Classes have predict_proba.")
-    def predict_interval(self, X, coverage=0.9):
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Array:
         """Intervals for the targets of the rows of X: array (2, n), lower and upper ends; (2, n, n_targets) for several targets.
 
         Half their width is the deviation that is expected of y, times the factor that would have covered the last 500 examples
@@ -320,24 +328,24 @@ class OnlineComposite(OnlineLearner):
     # ---- Looking ------------------------------------------------------------------------------
 
     @learned
-    def t_(self, state):
+    def t_(self, state: Any) -> int:
         """Number of examples learned."""
         return state.composition.t
 
     @learned
-    def n_terms_(self, state):
+    def n_terms_(self, state: Any) -> int:
         """Number of points of all members."""
         return sum(member.model.n_terms_ for member in state.composition.members.values() if member.model is not None and member.rows)
 
     @learned
-    def offset_(self, state):
+    def offset_(self, state: Any) -> Any:
         """The threshold of a detector: decision_function = score_samples - offset_."""
         if state.loss.task != "novelty":
             raise AttributeError("offset_ exists for novelty losses only.")
         return state.scalar()
 
     @learned
-    def weights_(self, state):
+    def weights_(self, state: Any) -> Any:
         """How much each member counts, {name: weight}; for several targets {name: weights}. Of numbers they sum to 1."""
         weights = state.composition.stack.weights()
         weights = weights[0] if len(weights) == 1 else weights.T

@@ -1,7 +1,14 @@
 """Rows of every kind on their way into a model: ``encode=`` of all learners."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from onlinekernels import validation
 from onlinekernels.nouns.encoding import RunningEncoder, as_encoder
 from onlinekernels.nouns.params import same_parameters
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = ["Encodes"]
 
@@ -60,14 +67,14 @@ class Encodes:
         passes = self._encoder is None or self._encoder._state is None or validation.is_sparse(X)
         return X if passes else self._encoder.encoded(X)
 
-    def take_encoder(self, encoder):
+    def take_encoder(self, encoder: Any) -> Any:
         """Go on with an encoder from a file; ValueError if it does not make the rows that the state has learned."""
         if encoder.n_features_out_ != self._state.n_features:
             raise ValueError("the encoder does not fit the number of features")
         self.__dict__["_encoder"] = encoder
 
     @property
-    def encoder_(self):
+    def encoder_(self) -> Any:
         """A copy of the encoder in front of the model, with ``encode=True``; `feature_names_out` tells what the model sees."""
         if self._encoder is None:
             raise AttributeError("encoder_ exists only for a model that has learned from encoded rows.")

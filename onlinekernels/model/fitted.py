@@ -1,8 +1,14 @@
 """What can be seen of a fitted model: terms, weights, knots, offsets, labels."""
+from __future__ import annotations
+
 import copy
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = ["Fitted", "learned", "only_if"]
 
@@ -56,7 +62,7 @@ class Fitted:
         return self._state
 
     @learned
-    def support_vectors_(self, state):
+    def support_vectors_(self, state: Any) -> Any:
         """Points of the terms, oldest first: an array, or a list of objects.
 
         f(x) is sum_i dual_coef_[0, i] k(support_vectors_[i], x) + intercept_[0].
@@ -64,16 +70,16 @@ class Fitted:
         return state.representation.terms(state)[0]
 
     @learned
-    def dual_coef_(self, state):
+    def dual_coef_(self, state: Any) -> Any:
         """Coefficients of the terms, oldest first, shape (n_outputs, n_terms_); before the label kernel."""
         return state.shown(state.representation.terms(state)[1])
 
     @learned
-    def n_terms_(self, state):
+    def n_terms_(self, state: Any) -> int:
         """Number of terms in the expansion; 0 where weights replace them."""
         return state.representation.n_terms(state)
 
-    def contributions(self, x, top=5, label=None):
+    def contributions(self, x: Any, top: int | None = 5, label: Any = None) -> Any:
         """Which stored examples speak for or against a prediction, and how much.
 
         The score of one example x is the sum of what the terms contribute, alpha_i k(x_i, x), and the offset.
@@ -105,12 +111,12 @@ class Fitted:
             return state.contributions(self._to_predict(self._row(state, x)), points, alpha, top, label)
 
     @learned
-    def knots_(self, state):
+    def knots_(self, state: Any) -> Any:
         """Distinct values of each coordinate among the terms of an additive model, ascending."""
         return self._additive().representation.knots(state)
 
     @only_if(lambda model: model._additive() is not None)
-    def component(self, j, grid):
+    def component(self, j: int, grid: Any) -> Any:
         """f_j of an additive model: its part that depends on coordinate j, at the values in grid.
 
         The components and the intercept add up to f.
@@ -134,52 +140,52 @@ class Fitted:
         return state
 
     @learned
-    def intercept_(self, state):
+    def intercept_(self, state: Any) -> Any:
         """Offsets b, shape (n_outputs,); of the averaged hypothesis with average=True."""
         return state.shown(state.hypothesis.intercept())
 
     @learned
-    def has_offset_(self, state):
+    def has_offset_(self, state: Any) -> Any:
         """Whether an offset is learned beside f; the call chooses if that was left to it."""
         return state.plan.offset or state.plan.rule.has_own_offset
 
     @learned
-    def coef_(self, state):
+    def coef_(self, state: Any) -> Any:
         """Weights of a linear kernel, shape (n_outputs, n_features), or of a map's features, (n_outputs, size)."""
         return state.shown(state.representation.coef(state))
 
     @learned
-    def norm_(self, state):
+    def norm_(self, state: Any) -> Any:
         """|f| in the kernel's Hilbert space; O(n_terms^2) kernel values unless there are weights or trees."""
         return state.norm()
 
     @learned
-    def t_(self, state):
+    def t_(self, state: Any) -> int:
         """Number of examples learned."""
         return state.hypothesis.t
 
     @learned
-    def step_(self, state):
+    def step_(self, state: Any) -> Any:
         """Step size of the latest example; ``progressive(..., return_steps=True)`` gives the history."""
         return state.hypothesis.step_size()
 
     @learned
-    def kernel_(self, state):
+    def kernel_(self, state: Any) -> Any:
         """The kernel in force; a default one has a width that follows the features: their number, and their size."""
         return copy.deepcopy(state.kernel)
 
     @learned
-    def regularization_(self, state):
+    def regularization_(self, state: Any) -> Any:
         """The regularization in force; the call chooses one that is None."""
         return state.plan.rule.regularization
 
     @learned
-    def budget_(self, state):
+    def budget_(self, state: Any) -> Any:
         """The budget in force; the call chooses one that is "auto"."""
         return copy.deepcopy(state.plan.budget)
 
     @learned
-    def n_features_in_(self, state):
+    def n_features_in_(self, state: Any) -> int:
         """Number of features, of encoded rows that of their columns; does not exist for a kernel on objects."""
         if self._encoder is not None:
             return self._encoder.n_features_in_
@@ -188,7 +194,7 @@ class Fitted:
         return state.n_features
 
     @learned
-    def feature_names_in_(self, state):
+    def feature_names_in_(self, state: Any) -> Any:
         """Names of the columns, if the model saw a data frame first."""
         if self._encoder is not None:
             return self._encoder.feature_names_in_
@@ -197,24 +203,24 @@ class Fitted:
         return np.array(state.feature_names, dtype=object)
 
     @learned
-    def classes_(self, state):
+    def classes_(self, state: Any) -> Any:
         """The labels of a classifier; of two, the second is the positive one."""
         if state.labels is None:
             raise AttributeError("classes_ exists for classifiers only.")
         return (state.labels.classes if state.form == "one" else state.labels.classes[: state.joined()]).copy()
 
     @learned
-    def margin_(self, state):
+    def margin_(self, state: Any) -> Any:
         """Current margin rho of a loss that has one; an adapted one of the averaged hypothesis with average=True."""
         return self._scalar(state, "margin")
 
     @learned
-    def width_(self, state):
+    def width_(self, state: Any) -> Any:
         """Current width (epsilon, sigma) of a loss that has one; an adapted one is averaged with average=True."""
         return self._scalar(state, "width")
 
     @learned
-    def offset_(self, state):
+    def offset_(self, state: Any) -> Any:
         """rho of a novelty loss: decision_function = score_samples - offset_."""
         if state.loss.task != "novelty":
             raise AttributeError("offset_ exists for novelty losses only; see intercept_.")

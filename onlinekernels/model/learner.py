@@ -3,7 +3,10 @@
 An algorithm stores its parameters.  At the first fit they become a `Plan`, and a `State` with the engine
 that holds all that is learned; from then on a call is: validate, encode labels, let the engine run.
 """
+from __future__ import annotations
+
 import copyreg
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,18 +16,21 @@ from onlinekernels._core.rules.recursive import level_of
 from onlinekernels._core.run.turns import TakesTurns
 from onlinekernels.model import defaults
 from onlinekernels.model.beginning import Beginning
+from onlinekernels.model.encoding import Encodes
 from onlinekernels.model.fitted import Fitted
 from onlinekernels.model.labels import label_column
 from onlinekernels.model.predicting import Predicting
 from onlinekernels.model.state import State
 from onlinekernels.model.trouble import warn_once
 from onlinekernels.nouns.budgets import Recent, as_budget
-from onlinekernels.model.encoding import Encodes
 from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.nouns.losses import as_loss
 from onlinekernels.nouns.losses.contract import LOG
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.nouns.steps import as_step
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, ArrayLike, Examples, Path, Self
 
 __all__ = ["OnlineLearner", "checked_coverage"]
 
@@ -102,7 +108,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
 
     # ---- Learning -----------------------------------------------------------------------------
 
-    def fit(self, X, y=None, *, classes=None, initial=None):
+    def fit(self, X: ArrayLike, y: Any = None, *, classes: Any = None, initial: Any = None) -> Self:
         """Forget everything, then learn X, y in the given order, `epochs` times; return self.
 
         Parameters
@@ -134,7 +140,8 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         scores = self._decision(state, X, trusted=True)[:, 0]
         state.hypothesis.set_scalar(float(np.quantile(scores, state.loss.nu)))
 
-    def partial_fit(self, X, y=None, classes=None, sample_weight=None, *, initial=None):
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: ArrayLike | None = None, *,
+                    initial: Any = None) -> Self:
         """Learn some more examples, as many as you like at a time; return self.
 
         One call with n rows gives what n calls with one row give, up to rounding, but faster.
@@ -158,19 +165,9 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         state, X, y, weights = self._checked(before, X, y, classes, sample_weight, start)
         self._learn(before, state, X, y, weights)
 
-    def progressive(
-        self,
-        X,
-        y=None,
-        classes=None,
-        sample_weight=None,
-        *,
-        initial=None,
-        return_steps=False,
-        return_margins=False,
-        return_norms=False,
-        return_labels=False,
-    ):
+    def progressive(self, X: Examples, y: Any = None, classes: Any = None, sample_weight: ArrayLike | None = None, *,
+                    initial: Any = None, return_steps: bool = False, return_margins: bool = False,
+                    return_norms: bool = False, return_labels: bool = False) -> Any:
         """Test, then train: learn like `partial_fit` and return the scores just before each update.
 
         Returns
@@ -250,7 +247,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         others = [found[name] for name in ("steps", "margins", "norms", "std", "interval", "proba", "labels") if name in wanted]
         return (scores, *others) if others else scores
 
-    def learn_one(self, x, y=None):
+    def learn_one(self, x: Any, y: Any = None) -> Self:
         """Learn one example, 1-d or an object, with the least overhead; return self."""
         with self._turn.alone:
             state = self._state
@@ -444,7 +441,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         if self._state is not None and name != "_state":
             self._state.stale = True
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters by name, nested ones as ``kernel__width``; return self.
 
         On a fitted model, `step`, `regularization`, `penalty` and the `noise` of `KRLS` take effect with the next call; other
@@ -505,7 +502,7 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
     def __sklearn_is_fitted__(self):
         return self._state is not None
 
-    def save(self, path, *, without=()):
+    def save(self, path: Path, *, without: Any = ()) -> None:
         """Write the model to one .npz file that `load` continues from, bit for bit.
 
         Parameters

@@ -1,4 +1,8 @@
 """What a fitted model says of examples: labels, numbers, scores, probabilities."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels import validation
@@ -6,6 +10,9 @@ from onlinekernels.model.fitted import only_if
 from onlinekernels.model.labels import first_among_equals, label_column
 from onlinekernels.nouns.labelvalues import plain
 from onlinekernels.nouns.losses import as_loss
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Array, ArrayLike, Examples
 
 __all__ = ["Predicting"]
 
@@ -17,13 +24,13 @@ def _task_is(*tasks):
 class Predicting:
     """The methods of a learner that look at examples and learn nothing; what does not apply to its task does not exist."""
 
-    def predict(self, X):
+    def predict(self, X: Examples) -> Any:
         """Labels, targets, or +1 (ordinary) and -1 (novel) for the rows of X."""
         with self._turn.shared:
             state = self._fitted()
             return state.answers(self._scores(state, X))
 
-    def predict_one(self, x):
+    def predict_one(self, x: Any) -> Any:
         """Prediction for one example, 1-d or an object."""
         with self._turn.shared:
             state = self._fitted()
@@ -36,7 +43,7 @@ class Predicting:
             return plain(state.answers(scores)[0])
 
     @only_if(_task_is("binary", "multiclass", "novelty"), " A regressor has predict.")
-    def decision_function(self, X):
+    def decision_function(self, X: Examples) -> Array:
         """Scores: positive for the second of two classes, or for ordinary examples (f - rho).
 
         A loss of many classes gives one column per class; scikit-learn's one number for two classes if
@@ -52,12 +59,12 @@ class Predicting:
             return np.subtract(*state.detected(scores)) if state.loss.task == "novelty" else scores[:, 0]
 
     @only_if(_task_is("novelty"))
-    def fit_predict(self, X, y=None):
+    def fit_predict(self, X: Examples, y: Any = None) -> Array:
         """`fit`, then `predict`: +1 for the ordinary and -1 for the novel rows of X."""
         return self.fit(X).predict(X)
 
     @only_if(_task_is("novelty"))
-    def score_samples(self, X):
+    def score_samples(self, X: Examples) -> Array:
         """f(x): the lower, the more novel."""
         with self._turn.shared:
             state = self._fitted()
@@ -67,7 +74,7 @@ class Predicting:
         lambda model: model._current_loss().probabilistic,
         ' Probabilities come with the loss "logistic" for two classes, "multiclass_logistic" or "multiclass_squared" for many.',
     )
-    def predict_proba(self, X):
+    def predict_proba(self, X: Examples) -> Array:
         """Probabilities of the classes, shape (n, n_classes)."""
         with self._turn.shared:
             state = self._fitted()
@@ -79,7 +86,7 @@ class Predicting:
         return first_among_equals(state.loss.probabilities(scores), (scores > 0).astype(np.intp))
 
     @only_if(_task_is("binary", "multiclass", "regression"))
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: Examples, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy of a classifier, coefficient of determination R^2 of a regressor (its mean over targets)."""
         with self._turn.shared:
             state = self._fitted()

@@ -8,16 +8,16 @@ import numpy as np
 from onlinekernels import validation
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.points.sparse import Rows
-from onlinekernels.model.beginning import Beginning
 from onlinekernels.model import defaults
+from onlinekernels.model.beginning import Beginning
 from onlinekernels.model.defaults import Data
 from onlinekernels.model.labels import BinaryLabels, ManyLabels
 from onlinekernels.model.learned import Learned
-from onlinekernels.nouns.params import same_parameters
 from onlinekernels.model.plan import Plan
 from onlinekernels.model.representations import LabelMap
-from onlinekernels.nouns.scaling import advanced
 from onlinekernels.model.target_scaling import TargetScaler
+from onlinekernels.nouns.params import same_parameters
+from onlinekernels.nouns.scaling import advanced
 
 __all__ = ["Contribution", "State"]
 

@@ -4,10 +4,17 @@ A kernel that is a sum over coordinates makes such a model, whatever the algorit
 separable to the left and to the right of their knot, so a balanced tree per coordinate evaluates f,
 and takes in a new term, in O(d log m) instead of O(d m).
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels.nouns.kernels import KERNELS, Kernel
 from onlinekernels.validation import Real, bad_parameter, check_flag, check_integer, check_positive
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Callable, Examples, Sequence
 
 __all__ = ["Additive", "AdditiveExponential", "AdditiveMatern", "AdditiveSpline", "plot_components"]
 
@@ -29,13 +36,13 @@ class _Additive(Kernel):
         """K as the compiled core takes it."""
         raise NotImplementedError
 
-    def ops(self):
+    def ops(self) -> Any:
         return [{"op": "additive", "kernel": self._core(), "bounds": self.bounds}]
 
-    def coordinate(self, j):
+    def coordinate(self, j: int) -> Any:
         return self
 
-    def additive(self):
+    def additive(self) -> Any:
         return {"additive": self._core(), "bounds": self.bounds, "scale": 1.0} if self.tree else None
 
 
@@ -69,12 +76,12 @@ class AdditiveSpline(_Additive):
 
     _values = {"order": lambda kernel, name: check_integer(kernel, name, 0, 31), "tree": check_flag}
 
-    def __init__(self, order=1, bounds=None, tree=True):
+    def __init__(self, order: int = 1, bounds: tuple[float, float] | None = None, tree: bool = True) -> None:
         self.order = order
         self.bounds = bounds
         self.tree = tree
 
-    def validate(self):
+    def validate(self) -> None:
         super().validate()
         if self.bounds is None:
             return
@@ -91,13 +98,13 @@ class AdditiveSpline(_Additive):
     def _core(self):
         return "spline", int(self.order)
 
-    def coordinate(self, j):
+    def coordinate(self, j: int) -> Any:
         if self.bounds is None or all(np.ndim(bound) == 0 for bound in self.bounds):
             return self
         bounds = tuple(bound if np.size(bound) == 1 else bound[j] for bound in self.bounds)
         return AdditiveSpline(self.order, bounds, self.tree)
 
-    def check_domain(self, X, name="X"):
+    def check_domain(self, X: Examples, name: str = "X") -> Any:
         n_features = X.shape[1]
         if self.bounds is None:
             if (X <= 0).any():
@@ -119,7 +126,7 @@ class AdditiveSpline(_Additive):
                 f"where bounds begins at {low[column]:g}. Set bounds=(low, high) to a range that holds all values."
             )
 
-    def restricts(self):
+    def restricts(self) -> Any:
         return True
 
 
@@ -143,7 +150,7 @@ class AdditiveExponential(_Additive):
 
     _values = {"rate": check_positive, "tree": check_flag}
 
-    def __init__(self, rate=1.0, tree=True):
+    def __init__(self, rate: float = 1.0, tree: bool = True) -> None:
         self.rate = rate
         self.tree = tree
 
@@ -173,7 +180,7 @@ class AdditiveMatern(_Additive):
         "tree": check_flag,
     }
 
-    def __init__(self, rate=1.0, smoothness=1.5, tree=True):
+    def __init__(self, rate: float = 1.0, smoothness: float = 1.5, tree: bool = True) -> None:
         self.rate = rate
         self.smoothness = smoothness
         self.tree = tree
@@ -224,12 +231,13 @@ class Additive(_Additive):
 
     _values = {"left": _check_functions, "right": _check_functions, "tree": check_flag}
 
-    def __init__(self, left, right, tree=True):
+    def __init__(self, left: Sequence[Callable[..., Any]], right: Sequence[Callable[..., Any]],
+                 tree: bool = True) -> None:
         self.left = left
         self.right = right
         self.tree = tree
 
-    def validate(self):
+    def validate(self) -> None:
         super().validate()
         if len(self.left) != len(self.right):
             raise bad_parameter(self, "right", f"a list of as many functions as left, {len(self.left)}", self.right)
@@ -237,10 +245,10 @@ class Additive(_Additive):
     def _core(self):
         return "own", list(self.left), list(self.right)
 
-    def ops(self):
+    def ops(self) -> Any:
         return None  # beside the trees, only Python can evaluate it
 
-    def row(self, x, points):
+    def row(self, x: Any, points: Any) -> Any:
         if not len(points):
             return np.zeros(0)
         points = np.asarray(points, dtype=float)

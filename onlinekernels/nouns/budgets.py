@@ -1,5 +1,8 @@
 """Budgets: which terms of the expansion stay."""
+from __future__ import annotations
+
 import numbers
+from typing import TYPE_CHECKING
 
 from onlinekernels._core.budgets.merging import MergingBudget
 from onlinekernels._core.budgets.projecting import ProjectingBudget
@@ -9,6 +12,9 @@ from onlinekernels._core.budgets.shrinking import ShrinkingBudget
 from onlinekernels._core.budgets.smallest import SmallestBudget
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.validation import bad_parameter, check_count, check_flag, check_integer, check_part, check_share
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear", "RandomRemoval", "Redundant", "Merging", "Projecting",
            "Reservoir", "Shrinking"]
@@ -33,18 +39,18 @@ class Budget(Parameterized):
     shares_out = False  # whether what goes is shared out among terms that stay, which may be of other labels
     moves_points = False  # whether terms leave the places of examples
 
-    def validate(self):
+    def validate(self) -> None:
         """Raise ValueError for a parameter out of range."""
         self._check_values()
 
-    def check_use(self, plan):
+    def check_use(self, plan: Any) -> Any:
         """Raise ValueError for a plan that this budget makes no sense with."""
 
-    def room(self, t):
+    def room(self, t: Any) -> Any:
         """How many terms there may be after t examples; None for any number."""
         return None if self._size is None else getattr(self, self._size)
 
-    def core(self):
+    def core(self) -> Any:
         """A new one for the engine."""
         raise NotImplementedError
 
@@ -57,10 +63,10 @@ class Unlimited(Budget):
     {K}
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass
 
-    def core(self):
+    def core(self) -> Any:
         return UnlimitedBudget()
 
 
@@ -81,20 +87,20 @@ class Recent(Budget):
     _size = "size"
     _values = {"size": check_count}
 
-    def __init__(self, size):
+    def __init__(self, size: int) -> None:
         self.size = size
 
-    def core(self):
+    def core(self) -> Any:
         return RecentBudget(int(self.size))
 
 
 class _Latest(Budget):
-    def length(self, t):
+    def length(self, t: Any) -> Any:
         """How many of the latest examples f_t may use, for one t or an array of them."""
         self.validate()
         return self.core().lengths(t)
 
-    def room(self, t):
+    def room(self, t: Any) -> Any:
         return self.length(t + 1)
 
 
@@ -116,10 +122,10 @@ class Window(_Latest):
     _size = "steps"
     _values = {"steps": check_count}
 
-    def __init__(self, steps):
+    def __init__(self, steps: int) -> None:
         self.steps = steps
 
-    def core(self):
+    def core(self) -> Any:
         return WindowBudget(int(self.steps))
 
 
@@ -141,10 +147,10 @@ class Smallest(Budget):
     _size = "size"
     _values = {"size": check_count}
 
-    def __init__(self, size):
+    def __init__(self, size: int) -> None:
         self.size = size
 
-    def core(self):
+    def core(self) -> Any:
         return SmallestBudget(int(self.size))
 
 
@@ -177,11 +183,11 @@ class Sublinear(_Latest):
     _size = "start"
     _values = {"start": check_count, "exponent": check_share}
 
-    def __init__(self, exponent=0.6, start=1):
+    def __init__(self, exponent: float = 0.6, start: int = 1) -> None:
         self.exponent = exponent
         self.start = start
 
-    def core(self):
+    def core(self) -> Any:
         return SublinearBudget(int(self.start), float(self.exponent))
 
 
@@ -209,11 +215,11 @@ class RandomRemoval(Budget):
     _size = "size"
     _values = {"size": check_count, "seed": check_seed}
 
-    def __init__(self, size, seed=0):
+    def __init__(self, size: int, seed: int = 0) -> None:
         self.size = size
         self.seed = seed
 
-    def core(self):
+    def core(self) -> Any:
         return RandomBudget(int(self.size), int(self.seed))
 
 
@@ -243,17 +249,17 @@ class Reservoir(Budget):
     _size = "size"
     _values = {"size": check_count, "seed": check_seed}
 
-    def __init__(self, size, memory=None, seed=0):
+    def __init__(self, size: int, memory: int | None = None, seed: int = 0) -> None:
         self.size = size
         self.memory = memory
         self.seed = seed
 
-    def validate(self):
+    def validate(self) -> None:
         super().validate()
         if self.memory is not None:
             check_count(self, "memory")
 
-    def core(self):
+    def core(self) -> Any:
         raise ValueError("Reservoir is a sample of rows, for Smoother. RandomRemoval is the budget of terms that is drawn by lot.")
 
 
@@ -293,16 +299,16 @@ class Redundant(Budget):
     _values = {"size": check_count, "tighter": check_flag, "insert_first": check_flag}
     looks_at_kernel = shares_out = True
 
-    def __init__(self, size, tighter=False, insert_first=True):
+    def __init__(self, size: int, tighter: bool = False, insert_first: bool = True) -> None:
         self.size = size
         self.tighter = tighter
         self.insert_first = insert_first
 
-    def check_use(self, plan):
+    def check_use(self, plan: Any) -> Any:
         if plan.loss.task not in ("binary", "multiclass"):
             raise ValueError(f"budget={self!r} needs a loss of classes: it looks at who is classified right. Got {plan.loss!r}.")
 
-    def core(self):
+    def core(self) -> Any:
         return RedundantBudget(int(self.size), bool(self.tighter), bool(self.insert_first))
 
 
@@ -344,10 +350,10 @@ class Merging(Budget):
     _values = {"size": check_count}
     looks_at_kernel = shares_out = moves_points = True
 
-    def __init__(self, size):
+    def __init__(self, size: int) -> None:
         self.size = size
 
-    def check_use(self, plan):
+    def check_use(self, plan: Any) -> Any:
         ops = plan.kernel.ops()
         if not ops or ops[0]["op"] != "gaussian" or any(op["op"] not in ("scale", "shift") for op in ops[1:]):
             raise ValueError(f"budget={self!r} needs a Gaussian kernel, times or plus constants. Got {plan.kernel!r}; "
@@ -357,7 +363,7 @@ class Merging(Budget):
         if plan.relates_labels:
             raise ValueError(f"budget={self!r} needs the delta kernel between labels; a Taxonomy has another. Use Projecting.")
 
-    def core(self):
+    def core(self) -> Any:
         return MergingBudget(int(self.size))
 
 
@@ -400,11 +406,11 @@ class Projecting(Budget):
     _values = {"size": check_count, "tolerance": check_part}
     looks_at_kernel = shares_out = True
 
-    def __init__(self, size, tolerance=0.0):
+    def __init__(self, size: int, tolerance: float = 0.0) -> None:
         self.size = size
         self.tolerance = tolerance
 
-    def core(self):
+    def core(self) -> Any:
         return ProjectingBudget(int(self.size), float(self.tolerance))
 
 
@@ -424,16 +430,16 @@ class Shrinking(Budget):
     _values = {"size": check_count}
     looks_at_kernel = True
 
-    def __init__(self, size):
+    def __init__(self, size: int) -> None:
         self.size = size
 
-    def check_use(self, plan):
+    def check_use(self, plan: Any) -> Any:
         if plan.loss.task != "binary" or not plan.rule.takes_gradient_steps:
             raise ValueError(
                 f"budget={self!r} is for gradient steps of two classes: use it with Perceptron, or Forgetron, NORMA or SVMD."
             )
 
-    def core(self):
+    def core(self) -> Any:
         return ShrinkingBudget(int(self.size))
 
 

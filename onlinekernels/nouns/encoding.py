@@ -1,8 +1,11 @@
 """Encoding online: tables of numbers, words, dates and holes as rows of numbers, by what the stream has shown so far."""
+from __future__ import annotations
+
 import functools
 import numbers
 import warnings
 from collections import namedtuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +16,9 @@ from onlinekernels._core.run import encoding as core
 from onlinekernels.nouns.transforming import RunningTransformer
 from onlinekernels.nouns.values import DAY, NO_TIME, hash_of, instants_of, is_missing, kind_of, numbers_of, word_of
 from onlinekernels.validation.tables import Table
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Array, Examples, Self, Sequence
 
 __all__ = ["RunningEncoder"]
 
@@ -77,7 +83,8 @@ class RunningEncoder(RunningTransformer):
     day, day year sin, day year cos, day is missing, age, age is missing, pet=cat, pet=dog, pet is missing
     """
 
-    def __init__(self, slots=16, *, kinds=None, columns=None, cycles="all", indicators="auto", memory=1.0):
+    def __init__(self, slots: int = 16, *, kinds: dict[Any, Any] | None = None, columns: Sequence[Any] | None = None,
+                 cycles: Any = "all", indicators: bool | str = "auto", memory: float = 1.0) -> None:
         self.slots = slots
         self.kinds = kinds
         self.columns = columns
@@ -87,22 +94,22 @@ class RunningEncoder(RunningTransformer):
 
     # ---- Learning -----------------------------------------------------------------------------
 
-    def fit(self, X, y=None):
+    def fit(self, X: Examples, y: Any = None) -> Self:
         """Forget everything, then take in X; return self."""
         with self._turn.alone:
             self._state = self._taken_in(None, self._table(None, X))[0]
         return self
 
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: Examples, y: Any = None) -> Self:
         """Take in some more rows; return self."""
         self._advance(X)
         return self
 
-    def progressive(self, X):
+    def progressive(self, X: Examples) -> Any:
         """Take in the rows one after another, and return each encoded by what was known before it."""
         return self._shown(X, self._advance(X))
 
-    def learn_one(self, x):
+    def learn_one(self, x: Any) -> Self:
         """Take in one row: a dictionary, a list, a tuple, a 1-d array; return self."""
         self._advance([x])
         return self
@@ -112,7 +119,7 @@ class RunningEncoder(RunningTransformer):
             self._state, out = self._taken_in(self._state, self._table(self._state, X))
         return out
 
-    def advanced(self, X):
+    def advanced(self, X: Examples) -> Any:
         """(an encoder that has seen these rows as well, the rows as it encodes them); this one stays as it is."""
         fresh = RunningEncoder(**self.get_params(deep=False))
         fresh._state, out = self._taken_in(self._state, self._table(self._state, X))
@@ -125,20 +132,20 @@ class RunningEncoder(RunningTransformer):
 
     # ---- Encoding -----------------------------------------------------------------------------
 
-    def transform(self, X):
+    def transform(self, X: Examples) -> Any:
         """X encoded by what is known now."""
         return self._shown(X, self.encoded(X))
 
-    def encoded(self, X):
+    def encoded(self, X: Examples) -> Any:
         """`transform`, as an array whatever `set_output` says."""
         known = self._fitted()
         return self._encoded(known, self._table(known, X), False)[1]
 
-    def transform_one(self, x):
+    def transform_one(self, x: Any) -> Array:
         """One row encoded by what is known now, 1-d."""
         return self.encoded([x])[0]
 
-    def table(self, X):
+    def table(self, X: Examples) -> Any:
         """X as columns in the order of this encoder, which its other methods take, too; slices of it are tables."""
         return self._table(self._state, X)
 
@@ -258,11 +265,11 @@ class RunningEncoder(RunningTransformer):
     # ---- What can be seen ---------------------------------------------------------------------
 
     @property
-    def feature_names_out(self):
+    def feature_names_out(self) -> Any:
         """What each column that comes out is, as of now: slots that no word has taken yet have a number, as in ``pet#3``."""
         return self.get_feature_names_out().tolist()
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> Array:
         """The names of the columns that come out, as an array; `input_features` are those of nameless columns."""
         known = self._fitted()
         if input_features is not None:
@@ -283,7 +290,7 @@ class RunningEncoder(RunningTransformer):
             names[place] = f"{known.name(j)} is missing"
         return np.array(names, dtype=object)
 
-    def columns_of(self, values):
+    def columns_of(self, values: Any) -> Any:
         """{column: (places of what was made of it, values there)} of an encoded row of means; of words the most frequent alone."""
         known = self._attribute()
         layout, values = known.layout, np.array(values, dtype=float)
@@ -293,7 +300,7 @@ class RunningEncoder(RunningTransformer):
         places = (np.flatnonzero(layout.owners == j) for j in range(len(known.kinds)))
         return {known.name(j): (found, values[found]) for j, found in enumerate(places)}
 
-    def places_of_time(self):
+    def places_of_time(self) -> Any:
         """Where rows have what of a date goes one way for days: days since the first, and its place in the week and in the year."""
         known = self._attribute()
         layout, found = known.layout, []
@@ -304,46 +311,46 @@ class RunningEncoder(RunningTransformer):
         return found
 
     @property
-    def kinds_(self):
+    def kinds_(self) -> Any:
         """{column: what it holds}; None for those of which nothing has come yet."""
         known = self._attribute()
         return {known.name(j): kind for j, kind in enumerate(known.kinds)}
 
     @property
-    def words_(self):
+    def words_(self) -> Any:
         """{column: words that have a slot to themselves, in order} of the columns with words."""
         known = self._attribute()
         return {known.name(j): list(known.words[j]) for j, kind in enumerate(known.kinds) if kind == "word"}
 
     @property
-    def means_(self):
+    def means_(self) -> Any:
         """{column: the mean so far} of numbers; the latest of dates, in days since the first."""
         known = self._attribute()
         return {known.name(j): float(known.mean[j]) for j, kind in enumerate(known.kinds) if kind in ("number", "date")}
 
     @property
-    def odd_(self):
+    def odd_(self) -> Any:
         """{column: how many values were no numbers or dates although the column is of such}, columns with none left out."""
         known = self._attribute()
         return {known.name(j): count for j, count in enumerate(known.odd) if count}
 
     @property
-    def count_(self):
+    def count_(self) -> Any:
         """Number of rows taken in."""
         return self._attribute().rows
 
     @property
-    def n_features_in_(self):
+    def n_features_in_(self) -> int:
         """Number of columns that come in."""
         return len(self._attribute().kinds)
 
     @property
-    def n_features_out_(self):
+    def n_features_out_(self) -> int:
         """Number of columns that come out."""
         return self._attribute().layout.width
 
     @property
-    def feature_names_in_(self):
+    def feature_names_in_(self) -> Any:
         """Names of the columns, if what came first had names."""
         if self._attribute().names is None:
             raise AttributeError("feature_names_in_ exists only after rows with names.")
@@ -351,7 +358,7 @@ class RunningEncoder(RunningTransformer):
 
     # ---- Protocols ----------------------------------------------------------------------------
 
-    def to_dict(self):
+    def to_dict(self) -> Any:
         """What is learned, as plain numbers, words and lists; None before the first row."""
         known = self._state
         if known is None:
@@ -366,7 +373,7 @@ class RunningEncoder(RunningTransformer):
         plain["shown"] = [[None if np.isinf(v) else "many" if np.isnan(v) else v for v in row] for row in known.shown.tolist()]
         return plain
 
-    def restore(self, learned):
+    def restore(self, learned: Any) -> Any:
         """Continue from what `to_dict` gave; ValueError if it makes no sense."""
         self._state = None if learned is None else Known.restored(learned)
 

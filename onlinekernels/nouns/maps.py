@@ -5,7 +5,10 @@
 >>> model.coef_.shape
 (1, 64)
 """
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +18,9 @@ from onlinekernels._core.functions.maps import ConstantMap, JoinedMap, LinearMap
 from onlinekernels._core.functions.nystroem import NystroemMap
 from onlinekernels.nouns.kernels import Gaussian, Kernel, Laplacian, as_kernel
 from onlinekernels.validation import bad_parameter, check_count, check_integer, check_sparse, is_sparse
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = ["RandomFourier", "Nystroem"]
 
@@ -37,7 +43,7 @@ class _Map(Kernel):
         Number of features; at least 1.
     """
 
-    def validate(self):
+    def validate(self) -> None:
         if self.kernel is None:
             raise bad_parameter(self, "kernel", "a kernel or its name", None)
         self._inner()
@@ -46,7 +52,7 @@ class _Map(Kernel):
     def _inner(self):
         return as_kernel(self.kernel, self)
 
-    def has_map(self):
+    def has_map(self) -> Any:
         return True
 
 
@@ -79,29 +85,29 @@ class RandomFourier(_Map):
 
     _values = {"size": check_even, "seed": lambda kernel, name: check_integer(kernel, name, 0)}
 
-    def __init__(self, kernel, size=512, seed=0):
+    def __init__(self, kernel: Kernel | str, size: int = 512, seed: int = 0) -> None:
         self.kernel = kernel
         self.size = size
         self.seed = seed
 
-    def validate(self):
+    def validate(self) -> None:
         super().validate()
         if not isinstance(self._inner(), (Gaussian, Laplacian)):
             raise bad_parameter(self, "kernel", "a Gaussian or a Laplacian", self.kernel)
 
-    def features(self):
+    def features(self) -> Any:
         inner = self._inner()
         law, rate = ("gaussian", 1.0 / inner.width) if isinstance(inner, Gaussian) else ("laplacian", inner.rate)
         return [{"map": "fourier", "law": law, "rate": float(rate), "size": int(self.size), "seed": int(self.seed),
                  "scale": 1.0}]
 
-    def on_inner_products(self):
+    def on_inner_products(self) -> Any:
         return True  # of examples with the frequencies
 
-    def row(self, x, points):
+    def row(self, x: Any, points: Any) -> Any:
         return self([x], points)[0] if len(points) else np.zeros(0)
 
-    def self_value(self, x):
+    def self_value(self, x: Any) -> Any:
         return 1.0
 
     def _gram_of_maps(self, X, Z):
@@ -148,25 +154,25 @@ class Nystroem(_Map):
 
     _values = {"size": check_count}
 
-    def __init__(self, kernel, size=256):
+    def __init__(self, kernel: Kernel | str, size: int = 256) -> None:
         self.kernel = kernel
         self.size = size
 
-    def validate(self):
+    def validate(self) -> None:
         super().validate()
         if self._inner().ops() is None or self._inner().has_map():
             raise bad_parameter(self, "kernel", "a built-in kernel on rows of numbers, and no feature map", self.kernel)
 
-    def ops(self):
+    def ops(self) -> Any:
         return self._inner().ops()
 
-    def parts(self):
+    def parts(self) -> Any:
         return (self._inner(),)
 
-    def features(self):
+    def features(self) -> Any:
         return [{"map": "nystroem", "ops": self.ops(), "size": int(self.size), "scale": 1.0}]
 
-    def on_inner_products(self):
+    def on_inner_products(self) -> Any:
         return self._inner().on_inner_products()
 
 

@@ -3,9 +3,15 @@
 An object's parameters are the arguments of its ``__init__``, stored under their own names and not
 touched there: constructors and `set_params` never raise on a value, the first fit does.
 """
+from __future__ import annotations
+
 import inspect
+from typing import TYPE_CHECKING
 
 from onlinekernels.nouns import docstrings
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Self
 
 __all__ = ["Parameterized", "same_parameters"]
 
@@ -46,7 +52,7 @@ class Parameterized:
         parameters = inspect.signature(cls.__init__).parameters.values()
         return [p for p in parameters if p.name != "self"]
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with `deep` also those of parameters, as ``kernel__width``."""
         params = {}
         for name in (p.name for p in self._signature()):
@@ -55,7 +61,7 @@ class Parameterized:
                 params.update({f"{name}__{key}": v for key, v in value.get_params().items()})
         return params
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters by name, nested ones as ``kernel__width``; return self.
 
         A name that does not exist is refused, and then nothing has been set.

@@ -1,4 +1,8 @@
 """Scaling online: features to mean 0 and deviation 1, by what the stream has shown so far."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels import validation
@@ -6,6 +10,9 @@ from onlinekernels._core.errors import row_error
 from onlinekernels._core.points.sparse import Rows
 from onlinekernels._core.run.scaling import Scaler
 from onlinekernels.nouns.transforming import RunningTransformer
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Array, Examples, Self, Sequence
 
 __all__ = ["RunningScaler"]
 
@@ -54,35 +61,35 @@ class RunningScaler(RunningTransformer):
     array([[1.414, 1.414]])
     """
 
-    def __init__(self, memory=1.0):
+    def __init__(self, memory: float = 1.0) -> None:
         self.memory = memory
 
     _state = None  # (a scaler of the core, names of features); never changed, only replaced
 
-    def fit(self, X, y=None):
+    def fit(self, X: Examples, y: Any = None) -> Self:
         """Forget everything, then take in X; return self."""
         fresh = RunningScaler(self.memory)
         fresh._advance(X)
         self._state = fresh._state
         return self
 
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: Examples, y: Any = None) -> Self:
         """Take in some more rows; return self."""
         self._advance(X)
         return self
 
-    def transform(self, X):
+    def transform(self, X: Examples) -> Any:
         """X scaled by what is known now."""
         with self._turn:
             scaler, _ = self._fitted()
             out = scaler.scaled(self._checked(X))
         return self._shown(X, _like(X, out))
 
-    def progressive(self, X):
+    def progressive(self, X: Examples) -> Any:
         """Take in the rows one after another, and return each scaled by what was known with it."""
         return self._shown(X, _like(X, self._advance(X, wanted=True)))
 
-    def learn_one(self, x):
+    def learn_one(self, x: Any) -> Self:
         """Take in one row; return self."""
         validation.refuse_masked(x, "x")
         self._advance(x if validation.is_sparse(x) else np.asarray(x, dtype=float)[None])
@@ -115,38 +122,38 @@ class RunningScaler(RunningTransformer):
         validation.check_share(self, "memory")
 
     @property
-    def mean_(self):
+    def mean_(self) -> Any:
         """Mean of each feature; 0 for sparse rows, which are not centred."""
         return self._attribute()[0].means
 
     @property
-    def var_(self):
+    def var_(self) -> Any:
         """Variance of each feature; its mean square for sparse rows."""
         return self._attribute()[0].variances
 
     @property
-    def scale_(self):
+    def scale_(self) -> Any:
         """What each feature is divided by: its deviation (1 if it has been constant), or its share of a change of two values."""
         return self._attribute()[0].divisors
 
     @property
-    def count_(self):
+    def count_(self) -> Any:
         """Sum of the weights of all rows."""
         return self._attribute()[0].count
 
     @property
-    def n_features_in_(self):
+    def n_features_in_(self) -> int:
         """Number of features."""
         return self._attribute()[0].n_features
 
     @property
-    def feature_names_in_(self):
+    def feature_names_in_(self) -> Any:
         """Names of the columns, if a data frame came first."""
         if self._attribute()[1] is None:
             raise AttributeError("feature_names_in_ exists only after a data frame.")
         return np.array(self._attribute()[1], dtype=object)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> Array:
         """The names that came in: scaling keeps the columns."""
         scaler, names = self._fitted()
         if input_features is not None:

@@ -1,7 +1,14 @@
 """Steps: the learning rate eta_t of example t = 1, 2, ..."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from onlinekernels._core.rules.rule import STEP_CODES, step_sizes
 from onlinekernels.nouns.params import Parameterized, nearest
 from onlinekernels.validation import as_number, bad_parameter, check_flag, check_memory, check_not_negative, check_positive
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = ["Step", "Fixed", "InverseSqrt", "Decaying", "MetaDescent"]
 
@@ -21,16 +28,16 @@ class Step(Parameterized):
     memory = 0.0
     per_feature = False
 
-    def validate(self):
+    def validate(self) -> None:
         """Raise ValueError for a parameter out of range."""
         self._check_values()
 
-    def core(self):
+    def core(self) -> Any:
         """(code, rate, delay, meta_rate, memory) for the engine; a step that adapts has more."""
         numbers = (self.rate, self.delay, self.meta_rate, self.memory)
         return nearest(type(self), STEP_CODES), *(float(number) for number in numbers)
 
-    def size(self, t):
+    def size(self, t: Any) -> Any:
         """eta_t for example t, or for an array of them; t counts from 1."""
         self.validate()
         return step_sizes(*self.core()[:5], t)
@@ -49,7 +56,7 @@ class Fixed(Step):
     0.5
     """
 
-    def __init__(self, rate=0.1):
+    def __init__(self, rate: float = 0.1) -> None:
         self.rate = rate
 
 
@@ -71,7 +78,7 @@ class InverseSqrt(Step):
     array([0.5 , 0.25, 0.05])
     """
 
-    def __init__(self, rate=0.1):
+    def __init__(self, rate: float = 0.1) -> None:
         self.rate = rate
 
 
@@ -99,7 +106,7 @@ class Decaying(Step):
 
     _values = {"rate": check_positive, "delay": check_positive}
 
-    def __init__(self, rate=0.1, delay=100):
+    def __init__(self, rate: float = 0.1, delay: float = 100) -> None:
         self.rate = rate
         self.delay = delay
 
@@ -163,8 +170,10 @@ class MetaDescent(Step):
                "margin_meta_rate": check_not_negative.or_none, "margin_memory": check_memory.or_none,
                "offset_rate": check_positive.or_none, "margin_rate": check_positive, "exponential": check_flag}
 
-    def __init__(self, rate=0.1, meta_rate=0.1, memory=0.99, per_feature=False, normalized=False, offset_meta_rate=None,
-                 offset_memory=None, margin_meta_rate=None, margin_memory=None, offset_rate=None, margin_rate=1.0, exponential=False):
+    def __init__(self, rate: float = 0.1, meta_rate: float = 0.1, memory: float = 0.99, per_feature: bool = False,
+                 normalized: bool = False, offset_meta_rate: float | None = None, offset_memory: float | None = None,
+                 margin_meta_rate: float | None = None, margin_memory: float | None = None,
+                 offset_rate: float | None = None, margin_rate: float = 1.0, exponential: bool = False) -> None:
         self.rate = rate
         self.meta_rate = meta_rate
         self.memory = memory
@@ -178,12 +187,12 @@ class MetaDescent(Step):
         self.margin_rate = margin_rate
         self.exponential = exponential
 
-    def validate(self):
+    def validate(self) -> None:
         super().validate()
         if self.per_feature and self.exponential:
             raise ValueError("exponential=True of MetaDescent is for one step of f, and per_feature=True has a step for each weight.")
 
-    def core(self):
+    def core(self) -> Any:
         """Also meta_rate and memory of the offsets and of the margin, the first rates of both, and whether to take exponentials."""
         own = [(self.offset_meta_rate, self.meta_rate), (self.offset_memory, self.memory),
                (self.margin_meta_rate, self.meta_rate), (self.margin_memory, self.memory),
@@ -191,7 +200,7 @@ class MetaDescent(Step):
         numbers = (float(shared if value is None else value) for value, shared in own)
         return *super().core(), *numbers, bool(self.exponential)
 
-    def size(self, t):
+    def size(self, t: Any) -> Any:
         """eta_0: the steps after it depend on the stream."""
         self.validate()
         return float(self.rate)

@@ -1,5 +1,8 @@
 """Label structures: `Taxonomy`, `LabelGraph` and `Labels` give labels a distance Delta and a kernel kappa."""
+from __future__ import annotations
+
 import heapq
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,25 +11,28 @@ from onlinekernels.nouns.labelvalues import label_key, plain, shown_list
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.validation import bad_parameter
 
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Sequence
+
 __all__ = ["LabelStructure", "Taxonomy", "LabelGraph", "Labels"]
 
 
 class LabelStructure(Parameterized):
     """Base of all label structures."""
 
-    def validate(self):
+    def validate(self) -> None:
         """Raise ValueError if the structure makes no sense."""
         self.nodes()
 
-    def names(self):
+    def names(self) -> Any:
         """The labels that y may hold, in order."""
         return self.nodes()
 
-    def kernel_part(self):
+    def kernel_part(self) -> Any:
         """What there is to know about its kernel; None if that is the identity."""
         return None
 
-    def settled(self):
+    def settled(self) -> Any:
         """The same structure, of values only."""
         return self
 
@@ -60,12 +66,12 @@ class Taxonomy(LabelStructure):
     (2.0, 1.0)
     """
 
-    def __init__(self, parents, labels=None):
+    def __init__(self, parents: dict[Any, Any], labels: Sequence[Any] | None = None) -> None:
         self.parents = parents
         self.labels = labels
 
     @classmethod
-    def from_paths(cls, labels, split=lambda label: label.split("/")):
+    def from_paths(cls, labels: Any, split: Any = lambda label: label.split("/")) -> Any:
         """A taxonomy from labels that are paths; `split` gives the parts of one, from the top down.
 
         >>> tree = Taxonomy.from_paths(["D05/C", "D05/B", "D06/M"])
@@ -94,7 +100,7 @@ class Taxonomy(LabelStructure):
                 parents[names[path[:depth]]] = names[path[: depth - 1]]
         return cls(parents, labels)
 
-    def nodes(self):
+    def nodes(self) -> Any:
         """All nodes, parents before children."""
         if not isinstance(self.parents, dict) or not self.parents or not _are_hashable(self.parents.values()):
             raise ValueError(
@@ -126,14 +132,14 @@ class Taxonomy(LabelStructure):
         _check_known(labels, nodes, "Taxonomy")
         _check_distinct(labels, "Taxonomy")
 
-    def names(self):
+    def names(self) -> Any:
         nodes = self.nodes()
         if self.labels is not None:
             return list(self.labels)
         inner = set(self.parents.values())
         return [node for node in self.parents if node not in inner] or nodes
 
-    def outputs(self, order=None):
+    def outputs(self, order: Any = None) -> Any:
         """The structure for the engine."""
         nodes = self.nodes()
         place = {node: i for i, node in enumerate(nodes)}
@@ -142,14 +148,14 @@ class Taxonomy(LabelStructure):
         _check_known(order, place, "Taxonomy")
         return TaxonomyOutputs(parent, [place[label] for label in order])
 
-    def kernel_part(self):
+    def kernel_part(self) -> Any:
         return self
 
-    def distance(self, a, b):
+    def distance(self, a: Any, b: Any) -> Any:
         """Delta(a, b), V (62)."""
         return float(self.outputs([a, b]).distances_from(0)[1])
 
-    def kernel(self, a, b):
+    def kernel(self, a: Any, b: Any) -> Any:
         """kappa(a, b), V (65)."""
         return float(self.outputs([a, b]).kappa_times([0.0, 1.0])[0])
 
@@ -175,10 +181,10 @@ class LabelGraph(LabelStructure):
     2.0
     """
 
-    def __init__(self, edges):
+    def __init__(self, edges: Sequence[tuple[Any, Any, float]]) -> None:
         self.edges = edges
 
-    def nodes(self):
+    def nodes(self) -> Any:
         """All nodes, in the order of the edges."""
         try:
             edges = [(a, b, float(weight)) for a, b, weight in self.edges]
@@ -202,7 +208,7 @@ class LabelGraph(LabelStructure):
             neighbours.setdefault(b, []).append((a, float(weight)))
         return neighbours
 
-    def distances(self, order=None):
+    def distances(self, order: Any = None) -> Any:
         """Matrix of Delta between labels, by Dijkstra's algorithm from each."""
         nodes = self.nodes()
         order = nodes if order is None else order
@@ -210,14 +216,14 @@ class LabelGraph(LabelStructure):
         _check_known(order, neighbours, "LabelGraph")
         return np.array([[row[label] for label in order] for row in (_dijkstra(neighbours, a, nodes) for a in order)])
 
-    def validate(self):
+    def validate(self) -> None:
         self.distances(self.nodes()[:1])
 
-    def outputs(self, order=None):
+    def outputs(self, order: Any = None) -> Any:
         """The structure for the engine."""
         return GraphOutputs(self.distances(order))
 
-    def distance(self, a, b):
+    def distance(self, a: Any, b: Any) -> Any:
         """Delta(a, b)."""
         return float(self.distances([a, b])[0, 1])
 
@@ -256,12 +262,12 @@ class Labels(LabelStructure):
            [0., 0., 1., 2.]])
     """
 
-    def __init__(self, labels, distance=None, kernel=None):
+    def __init__(self, labels: Sequence[Any], distance: Any = None, kernel: Any = None) -> None:
         self.labels = labels
         self.distance = distance
         self.kernel = kernel
 
-    def nodes(self):
+    def nodes(self) -> Any:
         """All labels, in order."""
         labels = self.labels
         is_list = hasattr(labels, "__len__") and not isinstance(labels, (str, bytes, dict))
@@ -270,11 +276,11 @@ class Labels(LabelStructure):
         _check_distinct(labels, "Labels")
         return [plain(label) for label in labels]
 
-    def distances(self, order=None):
+    def distances(self, order: Any = None) -> Any:
         """Matrix of Delta between labels: rows are right, columns are said."""
         return self._matrix("distance", lambda n: 1.0 - np.eye(n), order)
 
-    def kernels(self, order=None):
+    def kernels(self, order: Any = None) -> Any:
         """Matrix of kappa between labels."""
         return self._matrix("kernel", np.eye, order)
 
@@ -298,7 +304,7 @@ class Labels(LabelStructure):
         chosen = [place[label] for label in order]
         return matrix[np.ix_(chosen, chosen)]
 
-    def validate(self):
+    def validate(self) -> None:
         Delta, kappa = self.distances(), self.kernels()
         if Delta.min() < 0 or Delta.diagonal().any():
             raise bad_parameter(self, "distance", "at least 0, and 0 from each label to itself", Delta)
@@ -310,15 +316,15 @@ class Labels(LabelStructure):
         except np.linalg.LinAlgError as error:
             raise bad_parameter(self, "kernel", "positive semidefinite", kappa) from error
 
-    def outputs(self, order=None):
+    def outputs(self, order: Any = None) -> Any:
         """The structure for the engine."""
         Delta = self.distances(order)
         return GraphOutputs(Delta) if self.kernel is None else MatrixOutputs(Delta, self.kernels(order))
 
-    def kernel_part(self):
+    def kernel_part(self) -> Any:
         return None if self.kernel is None else Labels(self.nodes(), kernel=self.kernels())
 
-    def settled(self):
+    def settled(self) -> Any:
         return Labels(
             self.nodes(),
             None if self.distance is None else self.distances(),

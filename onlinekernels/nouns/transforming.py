@@ -1,10 +1,16 @@
 """What transformers of rows share that learn as the rows come: scikit-learn's protocol, frames, pickles."""
+from __future__ import annotations
+
 import copyreg
 import sys
+from typing import TYPE_CHECKING
 
 from onlinekernels import validation
 from onlinekernels._core.run.turns import TakesTurns
 from onlinekernels.nouns.params import Parameterized
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Examples, Self
 
 __all__ = ["RunningTransformer"]
 
@@ -18,7 +24,7 @@ class RunningTransformer(Parameterized, TakesTurns):
 
     _state = None
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: Examples, y: Any = None) -> Any:
         """`fit`, then `transform`."""
         return self.fit(X).transform(X)
 
@@ -32,7 +38,7 @@ class RunningTransformer(Parameterized, TakesTurns):
             raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
         return self._state
 
-    def set_output(self, *, transform=None):
+    def set_output(self, *, transform: str | None = None) -> Self:
         """Say what `transform`, `fit_transform` and `progressive` return; return self.
 
         Parameters

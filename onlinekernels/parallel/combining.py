@@ -1,5 +1,8 @@
 """Functions that were learned on parts of the data become one."""
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +11,9 @@ from onlinekernels.model.plan import Plan
 from onlinekernels.model.state import State
 from onlinekernels.nouns.budgets import as_budget
 from onlinekernels.nouns.params import same_parameters
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, ArrayLike, Budget, OnlineLearner, Sequence
 
 __all__ = ["combine"]
 
@@ -20,7 +26,8 @@ NOT_A_FUNCTION = {  # what cannot be averaged, and why
 }
 
 
-def combine(models, weights=None, budget=None):
+def combine(models: Sequence[OnlineLearner], weights: ArrayLike | None = None,
+            budget: Budget | int | None = None) -> Any:
     """The average of functions that models of one kind have learned, each on its own part of the data.
 
     Coefficients of all terms are multiplied by their model's weight and put together, oldest first, as the latest

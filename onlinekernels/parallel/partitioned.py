@@ -1,8 +1,11 @@
 """A bank over the workers of a Dask cluster."""
+from __future__ import annotations
+
 import contextlib
 import copy
 import json
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +15,9 @@ from onlinekernels.bank.rows import as_keys, targets
 from onlinekernels.files import atomic
 from onlinekernels.model.labels import BinaryLabels
 from onlinekernels.parallel.places import part_of
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Examples, Self
 
 __all__ = ["PartitionedBank"]
 
@@ -50,7 +56,7 @@ class PartitionedBank:
     >>> bank = PartitionedBank.load("sensors", Client())            # doctest: +SKIP
     """
 
-    def __init__(self, bank, client, parts=None):
+    def __init__(self, bank: Bank, client: Any, parts: int | None = None) -> None:
         if not isinstance(bank, Bank) or bank.n_models is not None:
             raise ValueError(f"bank must be a Bank with keys. Got {bank!r} instead.")
         workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
@@ -83,25 +89,25 @@ class PartitionedBank:
 
     # ---- As a bank ----------------------------------------------------------------------------
 
-    def partial_fit(self, X, y=None, keys=None, *, classes=None):
+    def partial_fit(self, X: Examples, y: Any = None, keys: Any = None, *, classes: Any = None) -> Self:
         """As `Bank.partial_fit`; return self."""
         self._learn("partial_fit", X, y, keys, classes)
         return self
 
-    def progressive(self, X, y=None, keys=None, *, classes=None):
+    def progressive(self, X: Examples, y: Any = None, keys: Any = None, *, classes: Any = None) -> Any:
         """As `Bank.progressive`."""
         return self._learn("progressive", X, y, keys, classes)
 
-    def scores(self, X, keys=None):
+    def scores(self, X: Examples, keys: Any = None) -> Any:
         """As `Bank.scores`."""
         return self._ask("scores", *self._checked(X, keys))
 
-    def predict(self, X, keys=None):
+    def predict(self, X: Examples, keys: Any = None) -> Any:
         """As `Bank.predict`."""
         answers = self._ask("predict", *self._checked(X, keys))
         return answers if self._labels is None else self._labels.decode(answers[:, None])
 
-    def collect(self):
+    def collect(self) -> Any:
         """One `Bank` with copies of all models, here."""
         bank = Bank.joined(self._of_all("whole"))
         if bank._models is not None:
@@ -110,7 +116,7 @@ class PartitionedBank:
 
     # ---- Rows that the workers read themselves ------------------------------------------------
 
-    def learn_from(self, read, classes=None):
+    def learn_from(self, read: Any, classes: Any = None) -> Any:
         """Let each part learn rows that its worker reads, so that none of them travels through this process.
 
         Parameters
@@ -139,7 +145,7 @@ class PartitionedBank:
 
     # ---- Checkpoints --------------------------------------------------------------------------
 
-    def save(self, folder):
+    def save(self, folder: Any) -> None:
         """Let every part write its models into a folder that this process and all workers see.
 
         The folder holds one checkpoint, the last that was completed, whoever dies on the way. Keys must be numbers or
@@ -162,7 +168,7 @@ class PartitionedBank:
             shutil.rmtree(os.path.join(folder, f"{before['number']:06d}"), ignore_errors=True)
 
     @staticmethod
-    def load(folder, client, parts=None):
+    def load(folder: Any, client: Any, parts: Any = None) -> Any:
         """A partitioned bank that goes on from the checkpoint in a folder, on this client's workers.
 
         With the number of parts that was saved, which is what ``parts=None`` means, workers read their own files;

@@ -1,7 +1,13 @@
 """Which part has a key: the same answer in every process, or what a worker saved could not be found again."""
+from __future__ import annotations
+
 import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = ["part_of"]
 
@@ -10,7 +16,7 @@ GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: neighbours, and multi
 PLAIN = 2**61 - 1  # whole numbers below it are their own hash
 
 
-def part_of(keys, parts):
+def part_of(keys: Any, parts: int) -> Any:
     """The part, from 0 to parts - 1, that each of some keys belongs to.
 
     Keys that are equal have one part. For numbers, strings, bytes and tuples of them it is the same in every process

@@ -14,11 +14,15 @@ Kernels": the classes travel, and overlap.
 `counting_sequence` puts labelled examples into the order of a decimal counter, as Vishwanathan,
 Schraudolph and Smola do with digits in section 6.2 of "Step Size Adaptation in RKHS".
 """
+from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, ArrayLike
 
 __all__ = ["drifting_gaussians", "switching_gaussians", "drifting_mixtures", "counting_sequence"]
 
@@ -29,17 +33,9 @@ _LARGEST_BLOCK = 1024
 _MOST_CANDIDATES = 1_000_000
 
 
-def drifting_gaussians(
-    n=10_000,
-    *,
-    seed=0,
-    components=5,
-    box=3.0,
-    widths=(0.3, 0.6),
-    drift=0.3,
-    every=10,
-    margin=0.5,
-):
+def drifting_gaussians(n: int = 10_000, *, seed: int = 0, components: int = 5, box: float = 3.0,
+                       widths: tuple[float, float] = (0.3, 0.6), drift: float = 0.3, every: int = 10,
+                       margin: float = 0.5) -> Any:
     """Return two classes of Gaussians whose means wander (Kivinen et al., VI-A, drifting).
 
     After every `every` examples each mean takes a normally distributed step, and is reflected at
@@ -103,16 +99,8 @@ def drifting_gaussians(
     return _first(n, _moving_blocks(start, move, every, margin, rng))
 
 
-def switching_gaussians(
-    n=10_000,
-    *,
-    seed=0,
-    components=5,
-    box=3.0,
-    widths=(0.3, 0.6),
-    every=1000,
-    margin=0.5,
-):
+def switching_gaussians(n: int = 10_000, *, seed: int = 0, components: int = 5, box: float = 3.0,
+                        widths: tuple[float, float] = (0.3, 0.6), every: int = 1000, margin: float = 0.5) -> Any:
     """Return two classes of Gaussians that are redrawn at times (Kivinen et al., VI-A, switching).
 
     After every `every` examples all means and all widths are forgotten and drawn again. The same
@@ -170,16 +158,8 @@ def switching_gaussians(
     return _first(n, _moving_blocks(start, move, every, margin, rng))
 
 
-def drifting_mixtures(
-    n=2000,
-    *,
-    seed=0,
-    components=2,
-    width=0.3,
-    speed=0.02,
-    wander=0.05,
-    turn=0.005,
-):
+def drifting_mixtures(n: int = 2000, *, seed: int = 0, components: int = 2, width: float = 0.3, speed: float = 0.02,
+                      wander: float = 0.05, turn: float = 0.005) -> Any:
     """Return two travelling classes, each a mixture of Gaussians (Cheng et al., Figure 1).
 
     The means of both classes alternate on a circle of radius 1. The circle travels through the
@@ -247,7 +227,7 @@ def drifting_mixtures(
     return X, 2 * (place % 2) - 1
 
 
-def counting_sequence(X, y, n, seed=0, *, digits=3):
+def counting_sequence(X: ArrayLike, y: ArrayLike, n: int, seed: int = 0, *, digits: int = 3) -> Any:
     """Return labelled examples in the order of a counter (Vishwanathan et al., 6.2, Figure 5).
 
     The classes, in sorted order, are the digits of a counter that runs from 0 upwards and starts

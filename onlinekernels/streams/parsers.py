@@ -3,14 +3,19 @@
 A parser turns many lines into arrays at once (`parse_all`) and, where that fails, one line
 (`parse_one`), so that an error can name the line and the column.
 """
+from __future__ import annotations
 
 import csv
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels.nouns.values import instants_of, kind_of, numbers_of
 from onlinekernels.streams.labels import as_number, problem_with_number, shown, whole_number
 from onlinekernels.validation import Argument, Sentence
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = ["BadRow", "Delimited", "Svmlight", "DELIMITERS", "is_blank", "bad_option"]
 
@@ -33,7 +38,7 @@ class BadRow(ValueError):
         Name of the column or, without a header, its index counted from 0.
     """
 
-    def __init__(self, source, line, column, problem, unit="line"):
+    def __init__(self, source: Any, line: Any, column: Any, problem: Any, unit: Any = "line") -> None:
         where = f"{source}, {unit} {line}"
         if column is not None:
             where += f", column {column!r}" if isinstance(column, str) else f", column {column} (counted from 0)"

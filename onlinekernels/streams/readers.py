@@ -5,8 +5,10 @@ the other. ``options`` says what it takes, ``lines`` where lines come from, ``pa
 ``labels`` what labels are, ``digests`` how a file is known again; ``arrays`` takes rows of arrays, which have
 no lines.
 """
+from __future__ import annotations
 
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,30 +19,19 @@ from onlinekernels.streams.lines import Waiting, can_reopen, name_of, numbered, 
 from onlinekernels.streams.options import ARRAYS, check_options, format_of
 from onlinekernels.streams.parsers import DELIMITERS, BadRow, Delimited, Svmlight, is_blank
 
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Sequence
+
 __all__ = ["read", "Reader", "ChangedFile"]
 
 _NOTHING_READ = {"line": 0, "rows": 0, "skipped": 0, "labels": None, "digest": None}
 
 
-def read(
-    source,
-    *,
-    target=None,
-    chunk=1024,
-    format=None,
-    header="auto",
-    features=None,
-    label_type="auto",
-    on_error="raise",
-    limit=None,
-    n_features=None,
-    sparse=False,
-    names=None,
-    delimiter=None,
-    kinds=None,
-    pause=0.1,
-    start=None,
-):
+def read(source: Any, *, target: Any = None, chunk: int = 1024, format: str | None = None, header: bool | str = "auto",
+         features: Sequence[str | int] | None = None, label_type: str = "auto", on_error: str = "raise",
+         limit: int | None = None, n_features: int | None = None, sparse: bool = False,
+         names: Sequence[str] | None = None, delimiter: str | None = None, kinds: Any = None, pause: float = 0.1,
+         start: dict[Any, Any] | None = None) -> Any:
     """Return a reader of the examples in a file or on standard input.
 
     Parameters
@@ -140,7 +131,7 @@ class Reader:
         How far the chunks given so far reach, for `read(..., start=position)`.
     """
 
-    def __init__(self, source, start=None, **options):
+    def __init__(self, source: Any, start: Any = None, **options: Any) -> None:
         self._source = source
         self._start = {**_NOTHING_READ, **(start or {})}
         self._options = options
@@ -155,14 +146,14 @@ class Reader:
         return f"Reader({self.name!r}, format={self._options['format']!r}, target={self._options['target']!r})"
 
     @property
-    def feature_names(self):
+    def feature_names(self) -> Any:
         if self._columns is None and self._options["format"] in DELIMITERS and can_reopen(self._source):
             with open_lines(self._source, self._waiting) as lines:
                 self._without_header(self._rows(lines))
         return None if self._columns is None else self._columns.feature_names
 
     @property
-    def position(self):
+    def position(self) -> Any:
         digest = self._start["digest"] if self._line == self._start["line"] else self._digest.value
         return {
             "line": self._line,
@@ -175,7 +166,7 @@ class Reader:
     def __iter__(self):
         return ((X, y) for X, y, _, _ in self.with_lines() if X.shape[0])
 
-    def with_lines(self):
+    def with_lines(self) -> Any:
         """Yield (X, y, lines, skipped): with each chunk also the numbers of its lines.
 
         `lines` are those of the rows of X, `skipped` those of the bad rows among them, which were skipped. X may have
@@ -184,7 +175,7 @@ class Reader:
         self._go_to_start()
         return self._array_chunks() if self._options["format"] in ARRAYS else self._text_chunks()
 
-    def stop(self):
+    def stop(self) -> Any:
         """Let the stream end early; a signal handler or another thread may call this.
 
         Live input ends with the lines that were read, a file with the chunk that was given last, so that
@@ -193,16 +184,16 @@ class Reader:
         self._waiting.stop()
 
     @property
-    def is_opening(self):
+    def is_opening(self) -> Any:
         """Whether it waits for the other end of a named pipe, so that `stop` is not heard."""
         return self._waiting.is_opening
 
     @property
-    def beginning(self):
+    def beginning(self) -> Any:
         """(number, digest) of the first rows among those that were read, by which a file is known again."""
         return self._digest.beginning
 
-    def begins(self, count, digest):
+    def begins(self, count: Any, digest: Any) -> Any:
         """Whether the first rows, so many, have this digest; reads them."""
         first = Reader(self._source, **{**self._options, "limit": None, "chunk": count, "on_error": "skip"})
         for _ in first.with_lines():

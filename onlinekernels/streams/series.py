@@ -1,13 +1,20 @@
 """Time series as rows: the last values, and the one that follows them."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels.validation.parameters import check_count
 from onlinekernels.validation.targets import as_array_once, check_targets
 
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, ArrayLike, Self
+
 __all__ = ["Lags", "lagged"]
 
 
-def lagged(series, lags=8):
+def lagged(series: ArrayLike, lags: int = 8) -> Any:
     """Return rows of the last `lags` values of a time series, and the value that follows each.
 
     Parameters
@@ -59,21 +66,21 @@ class Lags:
     True
     """
 
-    def __init__(self, lags=8):
+    def __init__(self, lags: int = 8) -> None:
         self.lags = lags
         self._last = None  # the last values, at most `lags`, shape (k, columns); and whether they came as columns
         self._is_table = False
 
     @property
-    def row(self):
+    def row(self) -> Any:
         return None if self._last is None or len(self._last) < self.lags else self._last.flatten()
 
-    def learn_one(self, value):
+    def learn_one(self, value: Any) -> Self:
         """Take in the next value, or one for each column; return self."""
         self.take([value])
         return self
 
-    def take(self, series):
+    def take(self, series: Any) -> Any:
         """Take in some more values; return (X, y), a row for each of them that has `lags` values before it."""
         lags = check_count(self, "lags")
         values, is_table = self._checked(series)

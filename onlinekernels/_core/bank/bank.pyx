@@ -652,7 +652,7 @@ cdef class Models:
             raise ValueError("the slot of the oldest term is none")
         if not recent and ((clock >= LAST_TICK) | (clock < count)).any():
             raise ValueError("a clock has run out")
-        free = slots >= count[:, None]
+        free = slots >= count[:, None]  # no-cython-lint
         if state["coefficients"][free].any():
             raise ValueError("a slot without a term has a coefficient")
         if not recent:

@@ -27,7 +27,7 @@ cdef double best_share(double ratio, double u) noexcept nogil:
     """
     cdef double low = 0.0, high = 0.5, h = ratio / (1.0 + ratio), part, rest, slope, step
     cdef int i
-    for i in range(60):
+    for i in range(60):  # no-cython-lint
         part = ratio * exp(-u * (1.0 - 2.0 * h))
         rest = part * (1.0 - h) - h
         if rest > 0.0:
@@ -259,7 +259,7 @@ cdef class MergingBudget(PairBudget):
 
         With coefficients A and B, what remains is |p A + q B|^2; it is largest where its derivative is 0.
         """
-        cdef Py_ssize_t j, k, row, start = terms.dictionary.start, n = terms.dictionary.size(), best = NOBODY, slot
+        cdef Py_ssize_t j, k, row, start = terms.dictionary.start, n = terms.dictionary.size(), best = NOBODY
         cdef double a, b, least = INFINITY, u, c = self.shift, low, high, h, p, q
         cdef double both = 0.0, of_victim = 0.0, of_other = 0.0
         for j in range(n + 1):

@@ -102,7 +102,7 @@ cdef class ProjectingBudget(Budget):
         return self.span.n
 
     cdef void share_out_newcomer(self, Coefficients terms, const Term* term, const Look* look) noexcept nogil:
-        cdef Py_ssize_t k, j, row
+        cdef Py_ssize_t k, j
         cdef int channel
         cdef double* stored
         cdef double value

@@ -1,5 +1,4 @@
 """Budgets that remove the term which is classified best without itself."""
-import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 from onlinekernels._core.budgets.pairs cimport PairBudget

@@ -58,7 +58,7 @@ cdef inline double probability(double level, double size) noexcept nogil:
         return 1.0
     if level > 0.0 and size > 0.0:
         u = log(level / size) if level < size else 0.0
-    for i in range(60):
+    for i in range(60):  # no-cython-lint
         step = (u + size * exp(u) - level) / (1.0 + size * exp(u))
         u -= step
         if fabs(step) <= 1e-16 * (1.0 + fabs(u)):

@@ -271,7 +271,7 @@ cdef class BalancedTree:
             block = self.root[j]
             if block == NOWHERE:
                 return False
-            for level in range(self.height[j], 0, -1):
+            for level in range(self.height[j], 0, -1):  # no-cython-lint
                 data = self.node(block)
                 at = min(ok_count_below(data + HIGH, x[j * self.stride], FAN), (<int*> data)[0] - 1)
                 block = (<int*> (data + CHILD))[at]
@@ -458,7 +458,7 @@ cdef class BalancedTree:
         """(keys, counts, values, sizes) of a coordinate, as `load` takes them."""
         cdef int level
         self.check_coordinate(j)
-        blocks, sizes = [], [[] for level in range(self.height[j] + 1)]
+        blocks, sizes = [], [[] for level in range(self.height[j] + 1)]  # no-cython-lint
         if self.root[j] == NOWHERE:
             return np.zeros(0), np.zeros(0, dtype=np.int32), np.zeros((self.rows, 0)), []
         self.collect(self.root[j], self.height[j], blocks, sizes)

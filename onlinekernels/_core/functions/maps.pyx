@@ -71,7 +71,7 @@ cdef class FeatureMap:
 
     cdef int make_ready(self, Piece piece) except -1:
         cdef Py_ssize_t level
-        for level in range(self.depth):
+        for level in range(self.depth):  # no-cython-lint
             if piece.under is None:
                 piece.under = Piece()
             piece = piece.under
@@ -256,7 +256,7 @@ cdef class JoinedMap(FeatureMap):
         """What is below that of the left one, about the same rows."""
         cdef Piece below = piece
         cdef Py_ssize_t level
-        for level in range(self.left.depth):
+        for level in range(self.left.depth):  # no-cython-lint
             below = below.under
         below.source, below.source_data = piece.source, piece.source_data
         return below

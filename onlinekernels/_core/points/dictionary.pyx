@@ -371,7 +371,7 @@ cdef class Dictionary:
 
     cdef bint sort_by_age(self, Aged* order) noexcept nogil:
         """Slots that somebody holds, oldest first; return whether they ascend."""
-        cdef Py_ssize_t slot, i, n = 0
+        cdef Py_ssize_t slot, n = 0
         cdef bint ascends = True
         for slot in range(self.start, self.stop):
             if (<int*> self.holders.data)[slot]:
@@ -490,7 +490,7 @@ cdef class Dictionary:
         holders = self.holders.array[0]
         assert (holders >= 0).all() and self.held == np.count_nonzero(holders)
         assert not holders[:self.start].any() and not holders[self.stop:].any()
-        free = set(np.flatnonzero(holders[self.start:self.stop] == 0) + self.start)
+        free = set(np.flatnonzero(holders[self.start:self.stop] == 0) + self.start)  # no-cython-lint
         holes = set(self.hole_table.array[0, :self.n_holes].tolist())
         assert free <= holes and all(slot < self.stop for slot in holes), "a free slot is lost"
         assert all(table.array.shape == table.shape(self.capacity) for table in self.tables)

@@ -57,7 +57,7 @@ cdef class ConvexStep:
         high_h = side * self.slope(z + side * high * k, y)
         self.check_order(first, z, side, k, low, low_h, high, high_h, y)
         high_value = high + size * high_h
-        for rounds in range(400):
+        for rounds in range(400):  # no-cython-lint
             tolerance = PRECISION * high
             if high_value <= 0.0 or high - low <= tolerance or high <= DUST * largest:
                 break

@@ -140,7 +140,7 @@ cdef class AdaptiveGradient(Rule):
         next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product, self.exponential,
                                 self.regularization + decided(e).stiffness)
 
-    cdef void move_scalar(self, const Standing* now, Example e) noexcept nogil:
+    cdef void move_scalar(self, const Standing* now, Example e) noexcept nogil:  # no-cython-lint
         """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum)."""
         cdef double slope = self.penalty * e.view.weight * now.loss.scalar * e.view.scalar_gradient     # dl / d log eps
         cdef double memory = self.margin_memory

@@ -6,6 +6,10 @@ A name gets a column when it is first learned, and a missing feature has the val
 values do not change when points get columns of equal entries, which is all but additive and precomputed ones
 as long as `fill` is 0, this is exact: the model is the one of a dense array that had all columns from the start.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 try:
     import river  # noqa: F401
 except ImportError as error:
@@ -16,10 +20,13 @@ from onlinekernels.compat.river.detector import RiverDetector
 from onlinekernels.compat.river.regressors import RiverMultiTargetRegressor, RiverRegressor
 from onlinekernels.compat.river.wrapper import task_of
 
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
+
 __all__ = ["RiverClassifier", "RiverDetector", "RiverMultiTargetRegressor", "RiverRegressor", "as_river"]
 
 
-def as_river(model, **options):
+def as_river(model: Any, **options: Any) -> Any:
     """The wrapper for a model, by the task of its loss.
 
     Parameters

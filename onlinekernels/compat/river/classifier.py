@@ -1,4 +1,8 @@
 """Classifiers of river."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from river import base
 
@@ -9,6 +13,9 @@ from onlinekernels.compat.river.wrapper import Wrapper, alone, task_of
 from onlinekernels.nouns.labelvalues import as_list, label_array
 from onlinekernels.nouns.losses import Logistic, MulticlassLogistic
 from onlinekernels.validation import bad_parameter, check_class_weight
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Examples
 
 
 class RiverClassifier(Wrapper, base.MiniBatchClassifier):
@@ -44,7 +51,8 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
 
     _tasks = ("binary", "multiclass")
 
-    def __init__(self, model, features=None, fill=0.0, classes=None, scores=None):
+    def __init__(self, model: Any, features: Any = None, fill: Any = 0.0, classes: Any = None,
+                 scores: Any = None) -> None:
         self.classes = classes
         self.scores = scores
         super().__init__(model, features, fill)
@@ -85,7 +93,7 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
     def _first_time(self):
         return {"classes": self.classes} if self._multiclass else {}
 
-    def learn_one(self, x, y, w=1.0):
+    def learn_one(self, x: Any, y: Any, w: float | None = 1.0) -> None:
         """Learn one example; `w` multiplies its loss."""
         labels = self._labels
         if labels is not None:
@@ -97,7 +105,7 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
             y = side
         self._learn_one(x, y, w, labels)
 
-    def learn_many(self, X, y):
+    def learn_many(self, X: Examples, y: Any) -> None:
         """Learn the rows of a data frame in their order: what one at a time would give, but faster."""
         y, labels, weights = list(y), self._labels, None
         if labels is not None:
@@ -106,14 +114,14 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
             y = [labels.sides[label] for label in y]
         self._learn_many(X, y, labels, weights)
 
-    def predict_one(self, x):
+    def predict_one(self, x: Any) -> Any:
         """The label of x; None before the first example."""
         if not self._learned:
             return None
         answer = self.learner.predict_one(self._example(x)[0])
         return answer if self._labels is None else self._labels.name(answer)
 
-    def predict_many(self, X):
+    def predict_many(self, X: Examples) -> Any:
         """The labels of the rows of a data frame."""
         import pandas
 
@@ -124,13 +132,13 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
             answers = [self._labels.name(answer) for answer in answers]
         return pandas.Series(label_array(answers), index=X.index)
 
-    def predict_proba_one(self, x):
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """{label: probability} of the labels seen so far; for logistic losses only."""
         self._check_probabilistic()
         labels, rows = self._probabilities(alone(self._example(x)[0]) if self._learned else [x])
         return dict(zip(labels, rows[0].tolist()))
 
-    def predict_proba_many(self, X):
+    def predict_proba_many(self, X: Examples) -> Any:
         """A data frame with one column for each label seen so far; for logistic losses only."""
         import pandas
 

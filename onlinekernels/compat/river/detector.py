@@ -1,4 +1,8 @@
 """Anomaly detectors of river."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from river import base
 
@@ -7,10 +11,13 @@ from onlinekernels.compat.river.unitscores import Usual
 from onlinekernels.compat.river.wrapper import Wrapper, alone
 from onlinekernels.nouns.losses import NuNovelty
 
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Examples
+
 try:
     AnomalyDetector = base.AnomalyDetector
 except AttributeError:  # in older versions of river
-    from river.anomaly.base import AnomalyDetector
+    from river.anomaly.base import AnomalyDetector  # type: ignore[no-redef]
 
 
 class RiverDetector(Wrapper, AnomalyDetector):
@@ -45,7 +52,8 @@ class RiverDetector(Wrapper, AnomalyDetector):
 
     _tasks = ("novelty",)
 
-    def __init__(self, model, features=None, fill=0.0, relative=False, scores=None):
+    def __init__(self, model: Any, features: Any = None, fill: Any = 0.0, relative: bool = False,
+                 scores: Any = None) -> None:
         self.relative = relative
         self.scores = scores
         super().__init__(model, features, fill)
@@ -57,19 +65,19 @@ class RiverDetector(Wrapper, AnomalyDetector):
         yield {"model": NORMA(NuNovelty(), budget=100)}
         yield {"model": SILK("novelty", budget=100)}
 
-    def learn_one(self, x):
+    def learn_one(self, x: Any) -> None:
         """Learn one example."""
         self._learn_one(x)
 
-    def learn_many(self, X):
+    def learn_many(self, X: Examples) -> None:
         """Learn the rows of a data frame in their order: what one at a time would give, but faster."""
         self._learn_many(X)
 
-    def score_one(self, x):
+    def score_one(self, x: Any) -> float:
         """How novel x is; 0.0 before the first example."""
         return float(self._scores(alone(self._example(x)[0]))[0]) if self._learned else 0.0
 
-    def score_many(self, X):
+    def score_many(self, X: Examples) -> Any:
         """How novel the rows of a data frame are."""
         import pandas
 

@@ -1,5 +1,8 @@
 """Regressors of river, of one target and of several."""
+from __future__ import annotations
+
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy as np
 from river import base
@@ -8,6 +11,9 @@ from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.compat.river.wrapper import Wrapper
 from onlinekernels.nouns.losses import Insensitive
 from onlinekernels.validation import bad_parameter
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Examples
 
 
 class RiverRegressor(Wrapper, base.MiniBatchRegressor):
@@ -34,7 +40,7 @@ class RiverRegressor(Wrapper, base.MiniBatchRegressor):
 
     _tasks = ("regression",)
 
-    def __init__(self, model, features=None, fill=0.0):
+    def __init__(self, model: Any, features: Any = None, fill: Any = 0.0) -> None:
         super().__init__(model, features, fill)
 
     @classmethod
@@ -42,19 +48,19 @@ class RiverRegressor(Wrapper, base.MiniBatchRegressor):
         yield {"model": NORMA(Insensitive(), budget=100)}
         yield {"model": SILK(Insensitive(), budget=100)}
 
-    def learn_one(self, x, y, w=1.0):
+    def learn_one(self, x: Any, y: Any, w: float | None = 1.0) -> None:
         """Learn one example; `w` multiplies its loss."""
         self._learn_one(x, float(y) if isinstance(y, numbers.Real) else y, w)
 
-    def learn_many(self, X, y):
+    def learn_many(self, X: Examples, y: Any) -> None:
         """Learn the rows of a data frame in their order: what one at a time would give, but faster."""
         self._learn_many(X, np.asarray(y))
 
-    def predict_one(self, x):
+    def predict_one(self, x: Any) -> Any:
         """The target of x; 0.0 before the first example."""
         return self.learner.predict_one(self._example(x)[0]) if self._learned else 0.0
 
-    def predict_many(self, X):
+    def predict_many(self, X: Examples) -> Any:
         """The targets of the rows of a data frame."""
         import pandas
 
@@ -89,7 +95,7 @@ class RiverMultiTargetRegressor(Wrapper, base.MultiTargetRegressor):
 
     _tasks = ("regression",)
 
-    def __init__(self, model, features=None, fill=0.0, targets=None):
+    def __init__(self, model: Any, features: Any = None, fill: Any = 0.0, targets: Any = None) -> None:
         self.targets = targets
         super().__init__(model, features, fill)
         self._targets = () if targets is None else tuple(targets)  # in the order of the model's outputs
@@ -106,13 +112,13 @@ class RiverMultiTargetRegressor(Wrapper, base.MultiTargetRegressor):
         yield {"model": NORMA("squared", step=0.1, budget=100)}
         yield {"model": SILK(Insensitive(), budget=100)}
 
-    def learn_one(self, x, y):
+    def learn_one(self, x: Any, y: Any) -> None:
         """Learn one example; y is {name: number}, always with the same names."""
         targets = self._named(y)
         self._learn_one(x, [y[name] for name in targets] if len(targets) > 1 else y[targets[0]])
         self._targets = targets
 
-    def learn_many(self, X, y):
+    def learn_many(self, X: Examples, y: Any) -> None:
         """Learn the rows of two data frames in their order: what one at a time would give, but faster."""
         if not hasattr(y, "columns"):
             raise TypeError(f"y must be a pandas DataFrame. Got {type(y).__name__} instead.")
@@ -121,12 +127,12 @@ class RiverMultiTargetRegressor(Wrapper, base.MultiTargetRegressor):
             self._learn_many(X, y[list(targets)].to_numpy())
             self._targets = targets
 
-    def predict_one(self, x):
+    def predict_one(self, x: Any) -> Any:
         """{name: number}; each is 0.0 before the first example."""
         values = self.learner.predict_one(self._example(x)[0]) if self._learned else np.zeros(len(self._targets))
         return dict(zip(self._targets, np.atleast_1d(values).tolist(), strict=True))
 
-    def predict_many(self, X):
+    def predict_many(self, X: Examples) -> Any:
         """A data frame with a column for each target."""
         import pandas
 

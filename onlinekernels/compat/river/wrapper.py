@@ -1,15 +1,21 @@
 """What all wrappers share: the copy of the model that learns, and the columns of the named features."""
+from __future__ import annotations
+
 import copy
 import math
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.nouns import docstrings
 from onlinekernels.compat.river.features import column_numbers, numbers_of
-from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.nouns import docstrings
+from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.validation import bad_parameter
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 
 def task_of(model):
@@ -41,7 +47,7 @@ class Wrapper:
     _labels = None  # of a two-class loss
     _usual = None  # what scores have been like, if they are put on [0, 1]
 
-    def __init__(self, model, features, fill):
+    def __init__(self, model: Any, features: Any, fill: Any) -> None:
         self.model = model
         self.features = features
         self.fill = fill

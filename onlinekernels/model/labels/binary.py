@@ -2,7 +2,6 @@
 import numpy as np
 
 from onlinekernels.model.labels.lookup import CONTINUOUS, LabelSet, checked_list, classes_column
-from onlinekernels.validation import Argument, Sentence
 from onlinekernels.nouns.labelvalues import (
     as_list,
     distinct_labels,
@@ -14,6 +13,7 @@ from onlinekernels.nouns.labelvalues import (
     shown,
     sorted_indices,
 )
+from onlinekernels.validation import Argument, Sentence
 
 __all__ = ["BinaryLabels"]
 

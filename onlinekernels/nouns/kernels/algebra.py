@@ -1,11 +1,17 @@
 """Kernels add and multiply like numbers: sums, products, and what a number or a callable beside them stands for."""
+from __future__ import annotations
+
 import numbers
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels.nouns.kernels.contract import Contract
 from onlinekernels.validation import bad_parameter, check_not_negative
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = ["Kernel", "Valued", "Constant", "Custom", "Sum", "Product"]
 
@@ -53,13 +59,13 @@ class Valued(Kernel):
 
     _values = {"value": check_not_negative}
 
-    def __init__(self, value=1.0):
+    def __init__(self, value: float = 1.0) -> None:
         self.value = value
 
-    def ops(self):
+    def ops(self) -> Any:
         return [{"op": self._op, "a": float(self.value)}]
 
-    def self_value(self, x):
+    def self_value(self, x: Any) -> Any:
         return float(self.value)
 
 
@@ -78,10 +84,10 @@ class Constant(Valued):
 
     _op = "constant"
 
-    def features(self):
+    def features(self) -> Any:
         return [{"map": "constant", "value": float(self.value)}]
 
-    def row(self, x, points):
+    def row(self, x: Any, points: Any) -> Any:
         return np.full(len(points), float(self.value))
 
 

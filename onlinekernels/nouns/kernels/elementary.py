@@ -1,8 +1,15 @@
 """Kernels with a formula of their own, which the core has compiled."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels.nouns.kernels.algebra import Kernel, Valued
 from onlinekernels.validation import check_integer, check_not_negative, check_positive
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = [
     "Linear",
@@ -24,16 +31,16 @@ class Linear(Kernel):
     array([[11.]])
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass
 
-    def ops(self):
+    def ops(self) -> Any:
         return [{"op": "linear"}]
 
-    def linear_scale(self):
+    def linear_scale(self) -> Any:
         return 1.0
 
-    def features(self):
+    def features(self) -> Any:
         return [{"map": "linear", "scale": 1.0}]
 
 
@@ -61,10 +68,10 @@ class Gaussian(Kernel):
 
     _values = {"width": check_positive}
 
-    def __init__(self, width=1.0):
+    def __init__(self, width: float = 1.0) -> None:
         self.width = width
 
-    def ops(self):
+    def ops(self) -> Any:
         # Below a width of 1e-150 all examples but equal ones are far apart; the limit keeps 0 * a at 0.
         rate = 0.5 / float(self.width) / float(self.width)
         return [{"op": "gaussian", "a": min(rate, 1e300)}]
@@ -98,12 +105,12 @@ class Polynomial(Kernel):
         "bias": check_not_negative,
     }
 
-    def __init__(self, degree=3, scale=1.0, bias=1.0):
+    def __init__(self, degree: int = 3, scale: float = 1.0, bias: float = 1.0) -> None:
         self.degree = degree
         self.scale = scale
         self.bias = bias
 
-    def ops(self):
+    def ops(self) -> Any:
         return [{"op": "linear", "a": float(self.scale), "b": float(self.bias), "degree": int(self.degree)}]
 
 
@@ -123,10 +130,10 @@ class Laplacian(Kernel):
 
     _values = {"rate": check_positive}
 
-    def __init__(self, rate=1.0):
+    def __init__(self, rate: float = 1.0) -> None:
         self.rate = rate
 
-    def ops(self):
+    def ops(self) -> Any:
         return [{"op": "laplacian", "a": float(self.rate)}]
 
 
@@ -153,5 +160,5 @@ class Noise(Valued):
 
     _op = "noise"
 
-    def row(self, x, points):
+    def row(self, x: Any, points: Any) -> Any:
         return np.zeros(len(points))

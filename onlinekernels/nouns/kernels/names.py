@@ -1,5 +1,8 @@
 """Kernels by name, ours and scikit-learn's."""
+from __future__ import annotations
+
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,10 +11,13 @@ from onlinekernels.nouns.kernels.algebra import Constant, Custom, Kernel
 from onlinekernels.nouns.kernels.elementary import Gaussian, Polynomial
 from onlinekernels.validation import bad_parameter
 
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
+
 __all__ = ["rbf", "poly", "KERNELS", "as_kernel"]
 
 
-def rbf(gamma=None):
+def rbf(gamma: Any = None) -> Any:
     """The Gaussian by scikit-learn's name and parameter: exp(-gamma |x-z|^2); None is `Gaussian()`.
 
     >>> rbf(gamma=0.125)
@@ -24,7 +30,7 @@ def rbf(gamma=None):
     return Gaussian(width=float(1.0 / np.sqrt(2.0 * gamma)))
 
 
-def poly(degree=3, gamma=1.0, coef0=1.0):
+def poly(degree: Any = 3, gamma: Any = 1.0, coef0: Any = 1.0) -> Any:
     """The polynomial kernel by scikit-learn's name and parameters: (gamma <x,z> + coef0)^degree.
 
     >>> poly(2, gamma=0.5)

@@ -1,8 +1,15 @@
 """Kernels that were evaluated before: examples are indices into a Gram matrix."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels.nouns.kernels.algebra import Kernel
 from onlinekernels.validation import refuse_masked
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Examples
 
 __all__ = ["Precomputed"]
 
@@ -22,10 +29,10 @@ class Precomputed(Kernel):
     array([[0.5]])
     """
 
-    def __init__(self, gram=None):
+    def __init__(self, gram: Any = None) -> None:
         self.gram = gram
 
-    def validate(self):
+    def validate(self) -> None:
         refuse_masked(self.gram, "gram")
         gram = np.asarray(self.gram) if self.gram is not None else np.empty(0)
         if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.size == 0 or gram.dtype.kind not in "fiu":
@@ -38,13 +45,13 @@ class Precomputed(Kernel):
         if not np.allclose(gram, gram.T, rtol=1e-8, atol=1e-12):
             raise ValueError("The 'gram' parameter of Precomputed must be symmetric.")
 
-    def ops(self):
+    def ops(self) -> Any:
         return [{"op": "precomputed", "table": np.ascontiguousarray(self.gram, dtype=np.float64)}]
 
-    def check_domain(self, X, name="X"):
+    def check_domain(self, X: Examples, name: str = "X") -> Any:
         _check_indices(X, len(self.gram), name)
 
-    def restricts(self):
+    def restricts(self) -> Any:
         return True
 
     takes_indices = restricts

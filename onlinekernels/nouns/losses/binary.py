@@ -1,6 +1,13 @@
 """Losses of two classes: y is -1 or +1."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from onlinekernels.nouns.losses.contract import NU_VALUES, Loss, WithMargin
 from onlinekernels.validation import check_finite
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = ["Hinge", "NuHinge", "Logistic"]
 
@@ -26,7 +33,7 @@ class Hinge(WithMargin):
 
     task = "binary"
 
-    def __init__(self, margin=1.0):
+    def __init__(self, margin: float = 1.0) -> None:
         self.margin = margin
 
 
@@ -57,7 +64,7 @@ class NuHinge(WithMargin):
     adapts = True
     _values = {**NU_VALUES, "margin": check_finite}
 
-    def __init__(self, nu=0.3, margin=1.0, margin_step=0.1):
+    def __init__(self, nu: float = 0.3, margin: float = 1.0, margin_step: Any = 0.1) -> None:
         self.nu = nu
         self.margin = margin
         self.margin_step = margin_step
@@ -75,5 +82,5 @@ class Logistic(Loss):
     task = "binary"
     probabilistic = True
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass

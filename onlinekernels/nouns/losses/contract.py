@@ -1,10 +1,17 @@
 """What a loss is: value, derivative, curvature, and the scalar that some of them adapt."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels._core.formulas import losses as _core
 from onlinekernels._core.formulas.dense import probabilities
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.validation import bad_parameter, check_fraction, check_not_negative, check_positive
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, ArrayLike
 
 __all__ = ["Loss", "WithMargin", "WithWidth", "LOG", "NU_VALUES"]
 
@@ -57,22 +64,22 @@ class Loss(Parameterized):
         return 0 if cls._built_in is None else _core.CODES[cls._built_in.__name__]
 
     @classmethod
-    def is_compiled(cls):
+    def is_compiled(cls) -> Any:
         """Whether the engine knows the formula; otherwise it calls `derivative` back."""
         return cls._built_in is not None and cls.derivative is cls._built_in.derivative
 
     @property
-    def has_curvature(self):
+    def has_curvature(self) -> Any:
         """Whether a loss of one's own defines `curvature`; that of a built-in loss does not go with another derivative."""
         return self.is_compiled() or type(self).curvature is not Loss.curvature
 
-    def core(self):
+    def core(self) -> Any:
         """(code, scalar, nu, the scalar's own step, 0 for that of f, -1 if its logarithm takes that) for the engine."""
         scalar = 0.0 if self.scalar_name is None else float(getattr(self, self.scalar_name))
         step = -1.0 if self.margin_step == LOG else float(self.margin_step or 0.0)
         return self._code(), scalar, float(self.nu), step
 
-    def validate(self):
+    def validate(self) -> None:
         """Raise ValueError for a parameter out of range."""
         if self.task not in ("binary", "multiclass", "regression", "novelty"):
             raise bad_parameter(self, "task", "'binary', 'multiclass', 'regression' or 'novelty'", self.task)
@@ -85,19 +92,19 @@ class Loss(Parameterized):
             )
         self._check_values()
 
-    def value(self, score, y=None, *, scalar=None):
+    def value(self, score: ArrayLike, y: Any = None, *, scalar: Any = None) -> Any:
         """l(score, y), over arrays; `scalar`, a number or array, in place of the loss's own margin or width."""
         return self._evaluate(_core.value, score, y, scalar)
 
-    def derivative(self, score, y=None, *, scalar=None):
+    def derivative(self, score: ArrayLike, y: Any = None, *, scalar: Any = None) -> Any:
         """dl/dscore, over arrays."""
         return self._evaluate(_core.derivative, score, y, scalar)
 
-    def curvature(self, score, y=None):
+    def curvature(self, score: ArrayLike, y: Any = None) -> Any:
         """Second derivative, over arrays; 0 for piecewise linear losses."""
         return self._evaluate(_core.curvature, score, y)
 
-    def probabilities(self, scores):
+    def probabilities(self, scores: Any) -> Any:
         """Probabilities of the classes, shape (n, classes): expit of scores (n,), softmax of scores (n, classes)."""
         scores = np.asarray(scores, dtype=float)
         if self.task == "multiclass":
@@ -106,7 +113,7 @@ class Loss(Parameterized):
         likely, rare = 1.0 / (1.0 + tail), tail / (1.0 + tail)
         return np.column_stack([np.where(scores > 0, rare, likely), np.where(scores > 0, likely, rare)])
 
-    def scalar_gradient(self, score, y=None):
+    def scalar_gradient(self, score: ArrayLike, y: Any = None) -> Any:
         """dl/dscalar of a nu-loss, over arrays: the scalar moves by -eta times this."""
         return self._evaluate(_core.scalar_gradient, score, y)
 

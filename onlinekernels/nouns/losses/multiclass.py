@@ -1,10 +1,17 @@
 """Losses of many classes: a score for each, and y is the index of the label."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlinekernels._core.formulas import losses as _core
 from onlinekernels._core.formulas.dense import mistake_gradients, probabilities
 from onlinekernels.nouns.losses.contract import NU_VALUES, Loss, WithMargin
 from onlinekernels.validation import bad_parameter, check_finite
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = [
     "MulticlassHinge",
@@ -21,7 +28,7 @@ class _Runner(WithMargin):
 
     task = "multiclass"
 
-    def value(self, scores, y, labels=None, *, scalar=None):
+    def value(self, scores: Any, y: Any, labels: Any = None, *, scalar: Any = None) -> Any:
         """Loss of score vectors, shape (..., classes), for class indices y.
 
         `labels` gives Delta; the classes are then in its order. `scalar`, a number or one for each vector, is in
@@ -29,7 +36,7 @@ class _Runner(WithMargin):
         """
         return self._at_runner_up(_core.value, scores, y, labels, scalar)[0]
 
-    def derivative(self, scores, y, labels=None, *, scalar=None):
+    def derivative(self, scores: Any, y: Any, labels: Any = None, *, scalar: Any = None) -> Any:
         """dl/dscores: -1 at y and +1 at the runner-up where the loss is positive."""
         slope, runner_up = self._at_runner_up(_core.derivative, scores, y, labels, scalar)
         indicators = np.eye(np.shape(scores)[-1])
@@ -72,7 +79,7 @@ class MulticlassHinge(_Runner):
     array([[-1.,  1.,  0.]])
     """
 
-    def __init__(self, margin=1.0):
+    def __init__(self, margin: float = 1.0) -> None:
         self.margin = margin
 
 
@@ -97,7 +104,7 @@ class NuMulticlassHinge(_Runner):
     adapts = True
     _values = {**NU_VALUES, "margin": check_finite}
 
-    def __init__(self, nu=0.3, margin=1.0, margin_step=0.1):
+    def __init__(self, nu: float = 0.3, margin: float = 1.0, margin_step: Any = 0.1) -> None:
         self.nu = nu
         self.margin = margin
         self.margin_step = margin_step
@@ -124,10 +131,10 @@ class GraphHinge(_Runner):
     structured = True
     _values = {}
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass
 
-    def core(self):
+    def core(self) -> Any:
         return self._code(), 1.0, 0.0, 0.0
 
 
@@ -156,7 +163,7 @@ class NuGraphHinge(_Runner):
     structured = True
     _values = {**NU_VALUES, "margin": check_finite}
 
-    def __init__(self, nu=0.3, margin=1.0, margin_step=0.1):
+    def __init__(self, nu: float = 0.3, margin: float = 1.0, margin_step: Any = 0.1) -> None:
         self.nu = nu
         self.margin = margin
         self.margin_step = margin_step
@@ -179,16 +186,16 @@ class MulticlassLogistic(Loss):
     probabilistic = True
     over_all_labels = True
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass
 
-    def value(self, scores, y):
+    def value(self, scores: Any, y: Any) -> Any:
         """Loss of score vectors, shape (..., classes), for class indices y."""
         scores = np.asarray(scores, dtype=float)
         largest = scores.max(axis=-1)
         return largest + np.log(np.exp(scores - largest[..., None]).sum(axis=-1)) - _at(scores, y)
 
-    def derivative(self, scores, y):
+    def derivative(self, scores: Any, y: Any) -> Any:
         """Probabilities minus the label's indicator, V (21)."""
         scores = np.asarray(scores, dtype=float)
         flat = probabilities(scores.reshape(-1, scores.shape[-1]))
@@ -219,11 +226,11 @@ class MulticlassSquared(Loss):
     over_all_labels = True
     starts_as_wrong = True
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass
 
     @staticmethod
-    def targets(y, classes):
+    def targets(y: Any, classes: Any) -> Any:
         """+1 at the class index y and -1 elsewhere, shape (..., classes).
 
         >>> MulticlassSquared.targets([1, 0], 3)
@@ -232,24 +239,24 @@ class MulticlassSquared(Loss):
         """
         return 2.0 * np.eye(classes)[np.asarray(y, dtype=np.intp)] - 1.0
 
-    def value(self, scores, y):
+    def value(self, scores: Any, y: Any) -> Any:
         """Loss of score vectors, shape (..., classes), for class indices y; a class whose score is -inf is not there."""
         scores = np.asarray(scores, dtype=float)
         there = scores > -np.inf
         parts = self._evaluate(_core.value, np.where(there, scores, 0.0), self.targets(y, scores.shape[-1]))
         return np.where(there, parts, 0.0).sum(axis=-1)
 
-    def derivative(self, scores, y):
+    def derivative(self, scores: Any, y: Any) -> Any:
         """f(x, l) - target_l."""
         scores = np.asarray(scores, dtype=float)
         return self._evaluate(_core.derivative, scores, self.targets(y, scores.shape[-1]))
 
-    def curvature(self, scores, y):
+    def curvature(self, scores: Any, y: Any) -> Any:
         """The diagonal of the second derivative, the identity."""
         scores = np.asarray(scores, dtype=float)
         return self._evaluate(_core.curvature, scores, self.targets(y, scores.shape[-1]))
 
-    def probabilities(self, scores):
+    def probabilities(self, scores: Any) -> Any:
         """(1 + f) / 2 within [1e-6, 1], brought to the sum 1, for scores of shape (n, classes)."""
         likely = np.clip(0.5 * (1.0 + np.asarray(scores, dtype=float)), 1e-6, 1.0)
         return likely / likely.sum(axis=-1, keepdims=True)

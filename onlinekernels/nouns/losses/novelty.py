@@ -1,6 +1,13 @@
 """Losses of novelty detection: no y, and f should be large where examples are."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from onlinekernels.nouns.losses.contract import NU_VALUES, WithMargin
 from onlinekernels.validation import check_finite
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = ["Novelty", "NuNovelty"]
 
@@ -24,7 +31,7 @@ class Novelty(WithMargin):
 
     task = "novelty"
 
-    def __init__(self, margin=1.0):
+    def __init__(self, margin: float = 1.0) -> None:
         self.margin = margin
 
 
@@ -53,7 +60,7 @@ class NuNovelty(WithMargin):
     adapts = True
     _values = {**NU_VALUES, "margin": check_finite}
 
-    def __init__(self, nu=0.01, margin=1.0, margin_step=0.1):
+    def __init__(self, nu: float = 0.01, margin: float = 1.0, margin_step: Any = 0.1) -> None:
         self.nu = nu
         self.margin = margin
         self.margin_step = margin_step

@@ -1,6 +1,13 @@
 """Losses of regression: y is a number."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from onlinekernels.nouns.losses.contract import NU_VALUES, Loss, WithWidth
 from onlinekernels.validation import Real, check_fraction, check_not_negative, check_positive
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = [
     "Squared",
@@ -28,7 +35,7 @@ class Squared(Loss):
     [0.5, 0.5]
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass
 
 
@@ -41,7 +48,7 @@ class Absolute(Loss):
     [1.0, 2.0]
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass
 
 
@@ -65,10 +72,10 @@ class Quantile(Loss):
 
     _values = {"level": check_fraction}
 
-    def __init__(self, level=0.5):
+    def __init__(self, level: float = 0.5) -> None:
         self.level = level
 
-    def core(self):
+    def core(self) -> Any:
         return self._code(), float(self.level), 0.0, 0.0
 
 
@@ -86,7 +93,7 @@ class Insensitive(WithWidth):
     [0.0, 1.5]
     """
 
-    def __init__(self, width=0.1):
+    def __init__(self, width: float = 0.1) -> None:
         self.width = width
 
 
@@ -113,7 +120,7 @@ class NuInsensitive(WithWidth):
     adapts = True
     _values = {**NU_VALUES, "width": check_not_negative}
 
-    def __init__(self, nu=0.1, width=1.0, margin_step=0.1):
+    def __init__(self, nu: float = 0.1, width: float = 1.0, margin_step: Any = 0.1) -> None:
         self.nu = nu
         self.width = width
         self.margin_step = margin_step
@@ -137,7 +144,7 @@ class SquaredInsensitive(WithWidth):
     [0.0, 2.25]
     """
 
-    def __init__(self, width=0.1):
+    def __init__(self, width: float = 0.1) -> None:
         self.width = width
 
 
@@ -161,7 +168,7 @@ class Huber(WithWidth):
 
     _values = {"width": check_positive}
 
-    def __init__(self, width=1.0):
+    def __init__(self, width: float = 1.0) -> None:
         self.width = width
 
 
@@ -189,7 +196,7 @@ class NuHuber(WithWidth):
     adapts = True
     _values = {**NU_VALUES, "width": check_positive}
 
-    def __init__(self, nu=0.1, width=1.0, margin_step=0.1):
+    def __init__(self, nu: float = 0.1, width: float = 1.0, margin_step: Any = 0.1) -> None:
         self.nu = nu
         self.width = width
         self.margin_step = margin_step
@@ -228,7 +235,7 @@ class ConcomitantHuber(WithWidth):
     adapts = True
     _values = {**NU_VALUES, "nu": Real("a number in (0, 1/2)", lambda value: 0 < value < 0.5), "width": check_positive}
 
-    def __init__(self, nu=0.2, width=1.0, margin_step=0.1):
+    def __init__(self, nu: float = 0.2, width: float = 1.0, margin_step: Any = 0.1) -> None:
         self.nu = nu
         self.width = width
         self.margin_step = margin_step

@@ -1,13 +1,19 @@
 """Three small real streams that come with the library: for a first try, for examples, for the tour."""
+from __future__ import annotations
+
 import functools
 from importlib import resources
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any
 
 __all__ = ["digits", "sunspots", "tumours"]
 
 
-def digits():
+def digits() -> Any:
     """Handwritten digits, 1797 rows of 8 x 8 grey values from 0 to 16, in the order in which they were collected.
 
     By Alpaydin and Kaynak (UCI Machine Learning Repository, "Optical Recognition of Handwritten Digits", its test part; CC BY 4.0).
@@ -25,7 +31,7 @@ def digits():
     return data["X"].astype(float), data["y"].astype(int)
 
 
-def sunspots():
+def sunspots() -> Any:
     """The yearly number of sunspots, 1700 to 2008: a cycle of about eleven years whose height nobody foresees.
 
     Collected by the National Geophysical Data Center of the United States; in the public domain.
@@ -40,7 +46,7 @@ def sunspots():
     return _load("sunspots")["activity"].astype(float)
 
 
-def tumours():
+def tumours() -> Any:
     """Cell nuclei of 569 tumours, 30 numbers each, of which 212 are malignant.
 
     By Wolberg, Mangasarian and Street (UCI Machine Learning Repository, "Breast Cancer Wisconsin (Diagnostic)"; CC BY 4.0).

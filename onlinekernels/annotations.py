@@ -1,0 +1,36 @@
+"""Names of types in annotations; nothing imports this at run time."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+from typing_extensions import Self
+
+from onlinekernels.bank import Bank
+from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.nouns.budgets import Budget
+from onlinekernels.nouns.encoding import RunningEncoder
+from onlinekernels.nouns.kernels import Kernel
+from onlinekernels.nouns.losses import Loss
+from onlinekernels.nouns.scaling import RunningScaler
+from onlinekernels.nouns.steps import Step
+from onlinekernels.nouns.structures import LabelStructure
+
+__all__ = [
+    "Any", "Array", "ArrayLike", "Bank", "Budget", "Callable", "ClassWeight", "Examples", "Executor", "Generator", "Grid", "Kernel",
+    "KernelLike", "LabelStructure", "Loss", "Members", "OnlineLearner", "Path", "RunningEncoder", "RunningScaler", "Self",
+    "Sequence", "Step",
+]
+
+Array: TypeAlias = npt.NDArray[Any]
+Examples: TypeAlias = Any  # rows: arrays, sparse matrices, data frames, lists of lists or dictionaries; objects, if the kernel takes them
+Path: TypeAlias = "str | os.PathLike[str]"
+KernelLike: TypeAlias = "Kernel | str | Callable[[Any, Any], float]"
+ClassWeight: TypeAlias = "Mapping[Any, float] | str | None"
+Members: TypeAlias = "Sequence[OnlineLearner] | Mapping[str, OnlineLearner]"
+Grid: TypeAlias = "Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]"
