@@ -52,6 +52,7 @@ def self_tuned_mistakes(*, longest: int, rate: float = RATE, radius: float, marg
     The best of their drift rates z makes at most min over z of K/mu + 2 C(z)/mu^2 + 2 sqrt(C(z)/mu^2 (K/mu + C(z)/mu^2)) mistakes,
     where C(z) = X^2/4 (B^2 + (D2/z + 2 B D1 + m z B^2) / (2 + z)); the vote as many as `majority_mistakes` allows for that.
 
+    >>> from onlinekernels.bounds import norma_mistakes
     >>> stream = dict(radius=1.0, margin=1.0, loss=10.0, norm=3.0, path=20.0, squared_path=0.5, examples=1000)
     >>> round(self_tuned_mistakes(longest=1000, **stream)), round(norma_mistakes(**stream))
     (370, 155)
