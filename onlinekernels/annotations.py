@@ -4,12 +4,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy.typing as npt
 from numpy.random import Generator
 from numpy.typing import ArrayLike
-from typing_extensions import Self
 
 from onlinekernels.bank import Bank
 from onlinekernels.model.learner import OnlineLearner
@@ -21,9 +20,12 @@ from onlinekernels.nouns.scaling import RunningScaler
 from onlinekernels.nouns.steps import Step
 from onlinekernels.nouns.structures import LabelStructure
 
+if TYPE_CHECKING:
+    from typing_extensions import Self  # type checkers bring it; of Python itself from 3.11 on
+
 __all__ = [
     "Any", "Array", "ArrayLike", "Bank", "Budget", "Callable", "ClassWeight", "Examples", "Executor", "Generator", "Grid", "Kernel",
-    "KernelLike", "LabelStructure", "Loss", "Members", "OnlineLearner", "Path", "RunningEncoder", "RunningScaler", "Self",
+    "KernelLike", "LabelStructure", "Loss", "Members", "OnlineLearner", "Path", "RunningEncoder", "RunningScaler", "Self",  # noqa: F822
     "Sequence", "Step",
 ]
 

@@ -39,7 +39,7 @@ LAYERS = [
 # Imports inside functions that go up: a method that hands its model to a function above.
 GOES_UP = {("model.learner", "files.modelfile")}
 # Libraries that are optional, and who may import them at the top of a file; functions may.
-OPTIONAL = {"river": "compat.river", "typing_extensions": "annotations"}
+OPTIONAL = {"river": "compat.river"}
 
 
 BY_NAME = ("importlib.import_module", "import_module", "__import__")
