@@ -21,7 +21,7 @@ _LENGTHS_OF_ISO = {10, 16, 19, 23, 26}  # of those without a time zone
 def is_missing(value):
     """Whether a value is None, NaN, NaT, pandas' NA or an empty text.
 
-    >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT"), " ", "NA", 0)]
+    >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT", "s"), " ", "NA", 0)]
     [True, True, True, True, False, False]
     """
     if value is None or type(value).__name__ == "NAType":
