@@ -33,6 +33,6 @@ Array: TypeAlias = npt.NDArray[Any]
 Examples: TypeAlias = Any  # rows: arrays, sparse matrices, data frames, lists of lists or dictionaries; objects, if the kernel takes them
 Path: TypeAlias = "str | os.PathLike[str]"
 KernelLike: TypeAlias = "Kernel | str | Callable[[Any, Any], float]"
-ClassWeight: TypeAlias = "Mapping[Any, float] | str | None"
+ClassWeight: TypeAlias = "Mapping[Any, float] | str"
 Members: TypeAlias = "Sequence[OnlineLearner] | Mapping[str, OnlineLearner]"
 Grid: TypeAlias = "Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]"
