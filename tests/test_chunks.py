@@ -113,3 +113,17 @@ def test_a_chunk_is_a_loop(name, kind, member, cuts):
         if kernel != "single":
             assert model.n_terms_ == one.n_terms_
             np.testing.assert_allclose(model.norm_, one.norm_, rtol=1e-7, atol=1e-9, err_msg=cut)
+
+
+@pytest.mark.parametrize("features", [63, 64, 67, 120])
+def test_a_chunk_of_wide_rows_is_a_loop(features):
+    """From some features on the examples of a piece meet each other in tiles, the last of which are not whole."""
+    rng = np.random.default_rng(features)
+    wide = rng.normal(size=(131, features)) + 3.0
+    targets = np.sin(wide[:, 0]) + wide[:, 1]
+    kernel, budget = ok.Gaussian(math.sqrt(features)) + 0.1 * ok.Linear(), 90
+    whole, single = (ok.ILK("squared", kernel, budget=budget) for _ in range(2))
+    scores = np.concatenate([whole.progressive(wide[a:b], targets[a:b]) for a, b in [(0, 5), (5, 78), (78, 131)]])
+    one_by_one = np.concatenate([single.progressive(wide[i:i + 1], targets[i:i + 1]) for i in range(len(wide))])
+    np.testing.assert_allclose(scores, one_by_one, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(whole.dual_coef_, single.dual_coef_, rtol=1e-10, atol=1e-11)

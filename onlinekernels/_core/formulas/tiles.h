@@ -95,4 +95,57 @@ OK_INLINE void ok_subtract_rows(double *OK_RESTRICT row, const double *B, ptrdif
         for (j = 0; j < m; j++) row[j] -= c[s * c_stride] * B[s * stride + j];
 }
 
+/* Inner products of four rows with four rows of d numbers.  Sixteen sums of OK_WIDE numbers stay in registers of AVX-512. */
+#define OK_WIDE 8
+
+OK_INLINE void ok_inner_tile(const double *const *a, const double *const *b, ptrdiff_t d, double *OK_RESTRICT tile)
+{
+    double s[16][OK_WIDE];
+    ptrdiff_t j, k, l, half;
+    memset(s, 0, sizeof s);
+    for (j = 0; j + OK_WIDE <= d; j += OK_WIDE)
+        for (l = 0; l < OK_WIDE; l++) {
+            const double a0 = a[0][j + l], a1 = a[1][j + l], a2 = a[2][j + l], a3 = a[3][j + l];
+            const double b0 = b[0][j + l], b1 = b[1][j + l], b2 = b[2][j + l], b3 = b[3][j + l];
+            s[0][l] += a0 * b0, s[1][l] += a0 * b1, s[2][l] += a0 * b2, s[3][l] += a0 * b3;
+            s[4][l] += a1 * b0, s[5][l] += a1 * b1, s[6][l] += a1 * b2, s[7][l] += a1 * b3;
+            s[8][l] += a2 * b0, s[9][l] += a2 * b1, s[10][l] += a2 * b2, s[11][l] += a2 * b3;
+            s[12][l] += a3 * b0, s[13][l] += a3 * b1, s[14][l] += a3 * b2, s[15][l] += a3 * b3;
+        }
+    for (k = 0; k < 16; k++) {
+        for (half = OK_WIDE / 2; half; half /= 2)
+            for (l = 0; l < half; l++) s[k][l] += s[k][l + half];
+        tile[k] = s[k][0];
+        for (l = j; l < d; l++) tile[k] += a[k / 4][l] * b[k % 4][l];
+    }
+}
+
+/* G = X X^T for m rows of d numbers: tiles on and above the diagonal, and their mirror images. */
+OK_STATIC OK_CLONES void ok_gram(const double *X, ptrdiff_t m, ptrdiff_t d, double *OK_RESTRICT G)
+{
+    const double *a[4], *b[4];
+    double tile[16];
+    ptrdiff_t i, j, r, c;
+    for (i = 0; i < m; i += 4)
+        for (j = i; j < m; j += 4) {
+            for (r = 0; r < 4; r++) { /* the last row stands in for those that are missing */
+                a[r] = X + (i + r < m ? i + r : m - 1) * d;
+                b[r] = X + (j + r < m ? j + r : m - 1) * d;
+            }
+            ok_inner_tile(a, b, d, tile);
+            for (r = 0; r < 4 && i + r < m; r++)
+                for (c = 0; c < 4 && j + c < m; c++) G[(i + r) * m + j + c] = G[(j + c) * m + i + r] = tile[4 * r + c];
+        }
+}
+
+/* Whether that takes less time than a BLAS, which has more to prepare: with AVX-512, and not for a few features. */
+OK_STATIC int ok_gram_pays(ptrdiff_t d)
+{
+#ifdef OK_HAS_CLONES
+    return d >= 64 && __builtin_cpu_supports("avx512f");
+#else
+    return d < 0;
+#endif
+}
+
 #endif

@@ -19,6 +19,7 @@
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     __GNUC__ >= 12 && !defined(ONLINEKERNELS_NO_CLONES)
 #define OK_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define OK_HAS_CLONES
 #else
 #define OK_CLONES
 #endif

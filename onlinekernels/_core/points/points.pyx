@@ -4,6 +4,7 @@ from libc.string cimport memcmp, memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.points.dictionary cimport Aged, Dictionary, RowTable
+from onlinekernels._core.formulas.tiles cimport ok_gram, ok_gram_pays
 from onlinekernels._core.formulas.vecmath cimport (ok_inner_row, ok_inner_row_f, ok_l1_block, ok_l1_block_f, ok_precise_dot,
                                           ok_precise_dot_f, ok_subtract, ok_subtract_f)
 from onlinekernels._core.run.piece cimport CENTERED, INNER, L1, OWN_INNER, OWN_L1, SQUARES, TILTS, Piece, apart
@@ -95,6 +96,7 @@ cdef class DensePoints(Dictionary):
     cdef int inner_products(self, Piece piece, bint learning) except -1:
         """Inner products of a piece with the points and with itself: two matrix products."""
         cdef Py_ssize_t m = piece.rows, item = self.dtype.itemsize, n = self.size()
+        cdef bint by_tiles = learning and not self.single and ok_gram_pays(self.n_features)
         examples = piece.array(<char*> piece.x, m, self.n_features, self.dtype)
         piece.inner = piece.buffer(INNER, m * piece.stride * item)
         with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
@@ -103,7 +105,11 @@ cdef class DensePoints(Dictionary):
                           out=piece.array(piece.inner, m, piece.stride, self.dtype)[:, :n])
             if learning:
                 piece.own_inner = piece.buffer(OWN_INNER, m * m * item)
+            if learning and not by_tiles:
                 np.matmul(examples, examples.T, out=piece.array(piece.own_inner, m, m, self.dtype))
+        if by_tiles:
+            with nogil:
+                ok_gram(<const double*> piece.x, m, self.n_features, <double*> piece.own_inner)
         piece.narrow = self.single
         return 0
 
