@@ -189,7 +189,7 @@ def cell(result, task):
 
 
 def tables(results, task):
-    """Lines of Markdown: a row for each learner that has a mean, a column for each stream; who else ran; who was ahead."""
+    """Lines of Markdown: a row for each learner that has a mean, a column for each stream; who was ahead; who else ran."""
     ran, streams = shown(results, task)
     if not streams:
         return
@@ -205,11 +205,12 @@ def tables(results, task):
         cells = [titled(learner), f"{error:.3f}", f"{cost:.0f}"]
         yield f"| {' | '.join(cells + [cell(ran[learner].get(name), task) for name in columns])} |"
     yield ""
-    better, slow = list(ahead(results, task)), [titled(learner) for learner in ran if learner not in placed(results, task)]
+    better = list(ahead(results, task))
+    rest = [titled(learner) for learner in ran if learner not in placed(results, task)]
     if better:
         yield from filled(f"Ahead of ours: {'; '.join(better)}.")
-    if slow:
-        yield from filled(f"Without a mean: {'; '.join(slow)}.")
+    if rest:
+        yield from filled(f"Without a mean: {'; '.join(rest)}.")
     if len(streams) < len(columns):
         yield from filled(f"Means are over {', '.join(stream.replace('_', ' ') for stream in streams)}.")
 
@@ -254,8 +255,8 @@ def page(results, picture):
         "*Mean* is the geometric mean over the streams of the error as a part of the best constant's (the most "
         "frequent class, the mean, chance), at most 10 each; *µs* that of microseconds per example. † Stopped after a "
         "minute: fewer rows, the first and harder ones. Who was stopped on more than a third of the streams, or "
-        "ran on few, has no mean and no row. ‡ No member and no constant of ours was chosen on it; on most of the others they were, so "
-        "expect a little less elsewhere."
+        "ran on few, has no mean and no row. ‡ No member and no constant of ours was chosen on it; on most of the "
+        "others they were, so expect a little less elsewhere."
     )
     for task in LEARNERS:
         yield from tables(results, task)
