@@ -23,7 +23,7 @@ import tempfile
 import textwrap
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -492,28 +492,23 @@ def page(book, picture):
         some = [peer for peer in book.peers if peer.table == table]
         yield f"## {title}"
         yield ""
-        yield from lines(some, lambda peer: microseconds(peer, own(book, peer)), noted)
-    yield "## Memory"
-    yield ""
-    yield "Megabytes of the pickled model:"
-    yield ""
-    sizes = {(peer.name.replace(".learn_one", "").replace(", exact", ""), peer.size): peer for peer in book.peers}
-    some = [replace(peer, name=name) for (name, _), peer in sizes.items() if peer.memory]
-    yield from lines(some, lambda peer: f"{peer.memory / 1e6:.2g}")
+        yield from lines(some, lambda peer: microseconds(peer, own(book, peer)))
+    sizes = {(peer.name.replace(".learn_one", "").replace(", exact", ""), peer.size): peer.memory for peer in book.peers}
+    memory = [f"{name} {bytes_ / 1e6:.2g}" for (name, size), bytes_ in sizes.items() if bytes_ and size == (512, 256)]
+    yield from filled(f"Megabytes of the pickled model, 512 × 256: {'; '.join(memory)}.")
     yield from filled(f"Bars that were missed in this run: {'; '.join(missed(book)) or 'none'}.")
     yield from filled(f"Left out: {'; '.join(book.missing)}.")
 
 
-def lines(peers, cell, note=None):
-    """A table: a row for each name, a column for each size."""
+def lines(peers, cell):
+    """A table: a row for each name, a column for each size, and a note."""
     sizes = sorted({peer.size for peer in peers})
-    last = [] if note is None else [""]
-    yield f"| | {' | '.join([f'{supports} × {features}' for supports, features in sizes] + last)} |"
-    yield "| --- " * (len(sizes) + 1 + len(last)) + "|"
+    yield f"| | {' | '.join(f'{supports} × {features}' for supports, features in sizes)} | |"
+    yield "| --- " * (len(sizes) + 2) + "|"
     for name in dict.fromkeys(peer.name for peer in peers):
         some = {peer.size: peer for peer in peers if peer.name == name}
         first = next(iter(some.values()))
-        cells = [cell(some[size]) if size in some else "" for size in sizes] + [note(first) for _ in last]
+        cells = [cell(some[size]) if size in some else "" for size in sizes] + [noted(first)]
         yield f"| {f'**{name}**' if first.kind == 'ours' else name} | {' | '.join(cells)} |"
     yield ""
 
