@@ -14,7 +14,7 @@ NEEDS = {
     "howto/river.md": ("river", "pandas"),
     "howto/scikit-learn.md": ("sklearn", "pandas"),
     "howto/sparse.md": ("scipy", "sklearn"),
-    "howto/parallel.md": ("dask", "distributed", "pandas"),
+    "howto/parallel.md": ("dask", "distributed"),
 }
 
 

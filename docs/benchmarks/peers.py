@@ -509,7 +509,8 @@ def lines(peers, cell):
         some = {peer.size: peer for peer in peers if peer.name == name}
         first = next(iter(some.values()))
         cells = [cell(some[size]) if size in some else "" for size in sizes] + [noted(first)]
-        yield f"| {f'**{name}**' if first.kind == 'ours' else name} | {' | '.join(cells)} |"
+        shown = f"**{name}**" if first.kind == "ours" else name.replace("--ksvm", "`--ksvm`")
+        yield f"| {shown} | {' | '.join(cells)} |"
     yield ""
 
 
