@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import warnings
 from dataclasses import dataclass
@@ -42,8 +43,8 @@ TITLES = {
     "one": "Learning one by one",
     "predict": "Predicting 256 rows",
     "novelty": "Novelty, learning in chunks of 256",
-    "posterior": "Second order, 150 points, 8 features: learning one by one",
-    "uncertain": "Second order, 150 points, 8 features: predicting with deviations",
+    "posterior": "Second order, learning one by one",
+    "uncertain": "Second order, predicting with deviations",
 }
 
 
@@ -368,7 +369,7 @@ def first_order(book, size, seconds):
     book.add("predict", size, "np.matmul, exp, dot", us["bare"], kind="limit", bar=PREDICT_BAR)
     book.add("predict", size, "NORMA", us["predict"], kind="ours", memory=bytes_)
     if sklearn:
-        note = f"approximate, {min(supports, COMPONENTS)} components"
+        note = f"approximate, at most {COMPONENTS} components"
         book.add("chunks", size, "scikit-learn Nystroem + SGD", us["sk chunks"], note=note, memory=memory["sk"])
         book.add("one", size, "scikit-learn Nystroem + SGD", us["sk one"], note=note, memory=memory["sk"])
         book.add("predict", size, "scikit-learn Nystroem + SGD", us["sk predict"], note=note, memory=memory["sk"])
@@ -470,42 +471,63 @@ def missed(book):
 def page(book, picture):
     yield "# Beside other libraries"
     yield ""
-    yield (
+    yield from filled(
         "Here you can look up what an example costs here and elsewhere, in microseconds of processor time of one "
-        "thread, each measured in the same run. "
-        "`docs/benchmarks/peers.py` writes this page; its docstring says how. "
-        '"Times ours" above 1 means that we are faster.'
+        "thread, each measured in the same run. The script that writes this page runs on your machine, too; its "
+        "docstring says how it measures."
     )
+    yield "```console"
+    yield "$ python docs/benchmarks/peers.py --quick"
+    yield "```"
     yield ""
     if picture:
         yield "![Microseconds per example, ours and peers](../images/peers.png)"
         yield ""
+    yield from filled(
+        "Columns are supports × features. In brackets: times ours, so above 1 we are faster. A *limit* is NumPy's bare "
+        "products, without any learning; its *bar* says how many times this, or (with a plus) how many microseconds "
+        "more, ours may take. Learners of first order also have to be faster than every peer that is not linear."
+    )
     for table, title in TITLES.items():
-        for size in dict.fromkeys(peer.size for peer in book.peers if peer.table == table):
-            yield (
-                f"## {title}: {size[0]} supports, {size[1]} features"
-                if table not in ("posterior", "uncertain")
-                else f"## {title}"
-            )
-            yield ""
-            yield "| | microseconds | times ours | pickled | |"
-            yield "| --- | --- | --- | --- | --- |"
-            for peer in book.peers:
-                if (peer.table, peer.size) == (table, size):
-                    yield line(peer, own(book, peer).us)
-            yield ""
-    bad = list(missed(book))
-    yield "Bars that were missed in this run: " + ("; ".join(bad) if bad else "none") + "."
+        some = [peer for peer in book.peers if peer.table == table]
+        yield f"## {title}"
+        yield ""
+        yield from lines(some, lambda peer: microseconds(peer, own(book, peer)))
+    sizes = {(peer.name.replace(".learn_one", "").replace(", exact", ""), peer.size): peer.memory for peer in book.peers}
+    memory = [f"{name} {bytes_ / 1e6:.2g}" for (name, size), bytes_ in sizes.items() if bytes_ and size == (512, 256)]
+    yield from filled(f"Megabytes of the pickled model, 512 × 256: {'; '.join(memory)}.")
+    yield from filled(f"Bars that were missed in this run: {'; '.join(missed(book)) or 'none'}.")
+    yield from filled(f"Left out: {'; '.join(book.missing)}.")
+
+
+def lines(peers, cell):
+    """A table: a row for each name, a column for each size, and a note."""
+    sizes = sorted({peer.size for peer in peers})
+    yield f"| | {' | '.join(f'{supports} × {features}' for supports, features in sizes)} | |"
+    yield "| --- " * (len(sizes) + 2) + "|"
+    for name in dict.fromkeys(peer.name for peer in peers):
+        some = {peer.size: peer for peer in peers if peer.name == name}
+        first = next(iter(some.values()))
+        cells = [cell(some[size]) if size in some else "" for size in sizes] + [noted(first)]
+        shown = f"**{name}**" if first.kind == "ours" else name.replace("--ksvm", "`--ksvm`")
+        yield f"| {shown} | {' | '.join(cells)} |"
     yield ""
-    yield "Left out: " + "; ".join(book.missing) + "."
 
 
-def line(peer, ours):
-    name = f"**{peer.name}**" if peer.kind == "ours" else peer.name
-    bar = "" if peer.bar is None else f"bar: ours at most {peer.bar:g} {'more' if peer.more else 'times this'}"
-    note = "; ".join(part for part in ("the limit" if peer.kind == "limit" else "", peer.note, bar) if part)
-    memory = f"{peer.memory / 1e6:.2g} MB" if peer.memory else ""
-    return f"| {name} | {rounded(peer.us)} | {rounded(peer.us / ours)} | {memory} | {note} |"
+def microseconds(peer, ours):
+    ratio = "" if peer.kind == "ours" else f" ({rounded(peer.us / ours.us)})"
+    bar = "" if peer.bar is None else f", bar {'+' if peer.more else ''}{peer.bar:g}"
+    return rounded(peer.us) + ratio + bar
+
+
+def noted(peer):
+    return "limit" if peer.kind == "limit" else peer.note
+
+
+def filled(text):
+    """A paragraph."""
+    yield from textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)
+    yield ""
 
 
 def rounded(value):
@@ -565,7 +587,7 @@ def main():
         first_order(book, size, seconds)
     novelty(book, (512, 256), seconds / 3)
     second_order(book, seconds / 3)
-    text = "\n".join(page(book, options.picture)) + "\n"
+    text = "\n".join(page(book, options.picture)).rstrip() + "\n"
     print("\n" + text)
     if options.page:
         options.page.write_text(text)

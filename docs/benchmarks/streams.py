@@ -17,7 +17,7 @@ curve. Time is processor time of the whole process, so threads of the Java runti
 collector of garbage among them; its start, imports and data do not. CapyMOA runs row by row from Python, which is
 about 17 microseconds of each of its rows; river row by row; ours in chunks of 500, which is what row by row gives.
 Each pair of stream and learner has a process of its own, and stops after --limit seconds: then its figures are of
-fewer rows, and marked. Results are kept in a file outside of the checkout.
+fewer rows, and marked. Results, times of each stream among them, are kept in a file outside of the checkout.
 """
 
 import argparse
@@ -25,6 +25,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -187,42 +188,37 @@ def cell(result, task):
     return "" if result is None else figure(result["error"], task) + ("†" if result["rows"] < result["of"] else "")
 
 
-def rows_of(results, task, columns, content, mean):
-    """Lines of Markdown: a row for each learner, a column for each stream."""
-    names = [stream.replace("_", " ") + ("‡" if stream in real_data.HELD_OUT else "") for stream in columns]
-    yield "| | mean | " + " | ".join(names) + " |"
-    yield "| --- " * (len(names) + 2) + "|"
-    ran, streams = shown(results, task)
-    for learner, some in ran.items():
-        both = means(some, streams)
-        cells = [titled(learner), "" if both is None else mean(both), *(content(some.get(name)) for name in columns)]
-        yield f"| {' | '.join(cells)} |"
-
-
 def tables(results, task):
+    """Lines of Markdown: a row for each learner that has a mean, a column for each stream; who was ahead; who else ran."""
     ran, streams = shown(results, task)
     if not streams:
         return
     columns = [stream for stream in STREAMS[task] if sum(stream in some for some in ran.values()) > 1]
+    names = [stream.replace("_", " ") + ("‡" if stream in real_data.HELD_OUT else "") for stream in columns]
     yield f"## {TITLES[task]}"
     yield ""
     yield f"{UNITS[task]}:"
     yield ""
-    yield from rows_of(results, task, columns, lambda one: cell(one, task), lambda both: f"{both[0]:.3f}")
-    yield ""
-    yield "Microseconds per example:"
-    yield ""
-    yield from rows_of(
-        results, task, columns, lambda one: "" if one is None else f"{one['us']:.0f}", lambda both: f"{both[1]:.0f}"
-    )
+    yield "| | mean | µs | " + " | ".join(names) + " |"
+    yield "| --- " * (len(names) + 3) + "|"
+    for learner, (error, cost) in placed(results, task).items():
+        cells = [titled(learner), f"{error:.3f}", f"{cost:.0f}"]
+        yield f"| {' | '.join(cells + [cell(ran[learner].get(name), task) for name in columns])} |"
     yield ""
     better = list(ahead(results, task))
+    rest = [titled(learner) for learner in ran if learner not in placed(results, task)]
     if better:
-        yield f"Ahead of ours: {'; '.join(better)}."
-        yield ""
+        yield from filled(f"Ahead of ours: {'; '.join(better)}.")
+    if rest:
+        yield from filled(f"Without a mean: {'; '.join(rest)}.")
     if len(streams) < len(columns):
-        yield f"Means are over {', '.join(stream.replace('_', ' ') for stream in streams)}."
-        yield ""
+        yield from filled(f"Means are over {', '.join(stream.replace('_', ' ') for stream in streams)}.")
+
+
+def filled(text):
+    """A paragraph."""
+    yield from textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)
+    yield ""
 
 
 def ahead(results, task):
@@ -243,51 +239,35 @@ def ahead(results, task):
 def page(results, picture):
     yield "# Real streams, beside other libraries"
     yield ""
-    yield (
+    yield from filled(
         "Here you can look up what to expect of a stream learner before you choose one: error and processor time per "
-        "example, test then train, nothing tuned, of our models, of CapyMOA's, river's and FLAML's, and of "
-        "scikit-learn's boosting, fitted again every 1,000 rows to the last 5,000. "
-        "`docs/benchmarks/streams.py` writes this page; its "
-        "docstring says how everything is measured."
+        "example, test then train, nothing tuned. scikit-learn's learners are fitted again every 1,000 rows to the last "
+        "5,000. The script that writes this page also measures a single stream; its docstring says how."
     )
+    yield "```console"
+    yield "$ python docs/benchmarks/streams.py --streams elec2 --libraries onlinekernels river"
+    yield "```"
     yield ""
     if picture:
         yield "![Error against cost, a panel for each task](../images/streams.png)"
         yield ""
-    for task in LEARNERS:
-        yield from tables(results, task)
-    yield (
-        "*Mean* is the geometric mean over the streams that all have; of errors as a part of what the best "
-        "constant would have (the most frequent class, the mean, chance), of which no one counts for more than 10. "
-        "† Stopped for its time: fewer rows, which are the harder ones; who was stopped on more than a third of the "
-        "streams has no mean. ‡ No member and no constant of ours was chosen on it; on most of the "
+    yield from filled(
+        "*Mean* is the geometric mean over the streams of the error as a part of the best constant's (the most "
+        "frequent class, the mean, chance), at most 10 each; *µs* that of microseconds per example. † Stopped after a "
+        "minute: fewer rows, the first and harder ones. Who was stopped on more than a third of the streams, or "
+        "ran on few, has no mean and no row. ‡ No member and no constant of ours was chosen on it; on most of the "
         "others they were, so expect a little less elsewhere."
     )
-    yield ""
-    yield from notes(results)
-
-
-def notes(results):
-    fewer = {name: one for name, one in results.items() if one.get("rows", 0) < one.get("of", 0)}
-    if fewer:
-        yield (
-            "Rows of those that were stopped: "
-            + "; ".join(
-                f"{' '.join(name.split('/')[2:])} on {name.split('/')[1]} {one['rows']}"
-                for name, one in sorted(fewer.items())
-            )
-            + "."
-        )
-        yield ""
+    for task in LEARNERS:
+        yield from tables(results, task)
     for word in ("failed", "skipped"):
         those = {name: one[word] for name, one in results.items() if word in one}
         if those:
-            yield (
+            yield from filled(
                 f"{word.capitalize()}: "
                 + "; ".join(f"{' '.join(name.split('/')[1:])} ({reason})" for name, reason in sorted(those.items()))
                 + "."
             )
-            yield ""
 
 
 def markdown(results, picture=None):
