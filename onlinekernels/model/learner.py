@@ -155,8 +155,8 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         """
         start = _start(initial)
         with self._turn.alone:
-            is_plain = start is classes is sample_weight is None
-            if not (is_plain and type(X) is np.ndarray and len(X.shape) == 2 and len(X) == 1 and self._learn_row(X[0], y)):
+            is_plain = start is classes is sample_weight is None and type(X) is np.ndarray and X.ndim == 2
+            if not (is_plain and len(X) == 1 and self._learn_row(X[0], _only(y))):
                 self._partial_fit(X, y, classes, sample_weight, start)
         return self
 
@@ -250,19 +250,8 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
     def learn_one(self, x: Any, y: Any = None) -> Self:
         """Learn one example, 1-d or an object, with the least overhead; return self."""
         with self._turn.alone:
-            state = self._state
-            if isinstance(y, (list, np.ndarray)) and np.ndim(y) > 0:
-                several = self._current_loss().task == "regression" and np.size(y) > 1
-                if not several or state is not None and state.targets == 1:
-                    raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
-            if not self._takes_one(state):
-                self._partial_fit(self._row(state, x), None if y is None else [y])
-                return self
-            x = self._checked_one(state, x)
-            if state.plan.scale and not state.takes_without_check(x):
-                self._partial_fit(x[None], None if y is None else [y])
-                return self
-            self._learn_one(state, x, *self._checked_target(state, y))
+            if not self._learn_row(x, y):
+                self._learn_with_care(x, y)
         return self
 
     def _takes_one(self, state):
@@ -271,36 +260,46 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
         return is_plain and self.class_weight is None and self.encode is False
 
     def _learn_row(self, x, y):
-        """Learn a row of an array as `learn_one` does, with y a list or array, unless they need a longer look: whether it did."""
+        """Learn a row and its label or target as they are, unless they need a longer look: whether it did."""
         state = self._state
-        if not self._takes_one(state) or state.plan.restricts or not state.function.is_row(x):
+        if not self._takes_one(state) or not state.takes_rows:
             return False
-        if type(y) is np.ndarray and y.shape == (1,) and y.dtype.kind in "biufU":
-            y = y.item()
-        elif type(y) is list and len(y) == 1:
-            y = y[0]
-        elif y is not None:
+        target, engine = state.target_of(y), state.engine
+        if target is None or not engine.takes(x):
             return False
-        target = state.target_of(y)
-        if target is None or state.plan.scale and not state.takes_without_check(x):
-            return False
-        self._learn_one(state, x.copy() if state.plan.copies_one else x, state, target)
+        self._learn_one(state, engine, x, target, state)
         return True
 
-    def _learn_one(self, before, x, state, target):
+    def _learn_with_care(self, x, y):
+        """Learn one example that needs a longer look."""
+        state = self._state
+        if isinstance(y, (list, np.ndarray)) and np.ndim(y) > 0:
+            several = self._current_loss().task == "regression" and np.size(y) > 1
+            if not several or state is not None and state.targets == 1:
+                raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
+        if not self._takes_one(state):
+            self._partial_fit(self._row(state, x), None if y is None else [y])
+            return
+        x = self._checked_one(state, x)
+        if state.plan.scale and not state.takes_without_check(x):
+            self._partial_fit(x[None], None if y is None else [y])
+            return
+        after, target = self._checked_target(state, y)
+        self._learn_one(after, after.engine, x, target, state)
+
+    def _learn_one(self, state, engine, x, target, before):
         """Learn one example that has been checked, in a state that may have a label more than the one before."""
-        engine = state.engine
         engine.done = 0
         try:
             if state is not before:
                 self._state = state
                 state.make_ready()
-            engine.learn_one(x, target)
+            trouble = engine.learn_one(x, target)
         except BaseException as error:
             state.keep_learned(before, np.array([target][: engine.done]))
             validation.tell(error, engine.done)
             raise
-        if state.hypothesis.trouble:
+        if trouble and not state.warned:
             warn_once(state, self)
 
     def _row(self, state, x):
@@ -538,6 +537,15 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
     def _restored(self, learned):
         """The state that a dictionary describes; ValueError if its parts do not fit each other."""
         return State.from_dict(learned)
+
+
+def _only(y):
+    """The one label or target of a list or array; an empty list, which nobody takes for one, if there is no such thing."""
+    if type(y) is np.ndarray and y.shape == (1,) and y.dtype.kind in "biufU":
+        return y.item()
+    if type(y) is list and len(y) == 1:
+        return y[0]
+    return [] if y is not None else None
 
 
 def _from(row, state, X, y, weights):

@@ -43,6 +43,7 @@ class State(Learned):
         self.hypothesis = self.engine.hypothesis  # f with its offsets, the loss's scalar and the rule, as they are now
         self.function = self.hypothesis.function  # f as it is kept
         self.takes_one = targets == 1 and not sparse and self.target_scaler is None
+        self.takes_rows = self.takes_one and not (plan.takes_objects or plan.copies_one or plan.restricts)  # as they are
 
     @classmethod
     def first(cls, plan, X, labels, targets=1):

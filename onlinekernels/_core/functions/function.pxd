@@ -71,6 +71,7 @@ cdef class Function:
     cdef int tidy(self) except -1
 
     # The same for all
+    cpdef bint is_row(self, x) except -1
     cdef int make_ready(self, Scratch w) except -1
     cdef int attach(self, Scratch w, examples) except -1
     cdef void transform(self, Scratch w, const double* move) noexcept nogil

@@ -91,11 +91,14 @@ cdef class Function:
         """Room in the scratch for what this function needs of one row. O(1), unless outputs have come."""
         return w.make_room(self.width, self.outputs.n_nodes)
 
-    def is_row(self, x):
-        """Whether x is one example just as the loop reads it: a row of an array, finite numbers in the right precision."""
+    cpdef bint is_row(self, x) except -1:
+        """Whether x is one example just as the loop reads it: a row of an array, finite numbers in the right precision. O(d)."""
         cdef Py_buffer view
         cdef bint fits
-        if self.takes_objects or type(x) is not ndarray or x.dtype != self.dtype:
+        if self.takes_objects or type(x) is not ndarray:
+            return False
+        dtype = x.dtype
+        if dtype is not self.dtype and dtype != self.dtype:     # numpy shares those of its own byte order
             return False
         PyObject_GetBuffer(x, &view, PyBUF_STRIDES)
         fits = (view.ndim == 1 and view.shape[0] == self.n_features and view.strides[0] == view.itemsize

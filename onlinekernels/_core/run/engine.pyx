@@ -200,8 +200,12 @@ cdef class Engine:
         out[0] = norm()
         return 1
 
+    def takes(self, x):
+        """Whether `learn_one` can have x as it is: a row as the loop reads it, behind which no running variance overflows. O(d)."""
+        return self.function.is_row(x) and (self.scaler is None or self.scaler.are_tame(array_data(x), self.function.n_features))
+
     def learn_one(self, x, double y):
-        """Learn one row (1-d, C-contiguous, the points' precision) or object."""
+        """Learn one row (1-d, C-contiguous, the points' precision) or object; return what has gone wrong so far: see `Hypothesis.trouble`."""
         cdef tuple lent = self.lend()
         cdef Scratch w = lent[0]
         cdef Example e = lent[1]
@@ -212,6 +216,7 @@ cdef class Engine:
         finally:
             self.tidy()
         self.take_back(lent)
+        return self.hypothesis.noticed()
 
     cdef int learn_piece(self, Scratch w, Example e, Py_ssize_t first, Py_ssize_t rows, const double* y,
                          const double* weights, Trace trace) except -1:

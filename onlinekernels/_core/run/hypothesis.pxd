@@ -52,6 +52,8 @@ cdef class Hypothesis:
     cdef void stay_in_ball(self, Scratch w) noexcept nogil
     cdef double square(self) noexcept nogil
     cdef void follow_norm(self, Example e, double k) noexcept nogil
+    cdef int noticed(self) noexcept nogil
+    cpdef double largest_score(self) noexcept nogil
     # The function that predicts
     cdef int channel(self) noexcept nogil
     cdef averaged(self, true)

@@ -397,14 +397,18 @@ cdef class Hypothesis:
     @property
     def trouble(self):
         """What went wrong first, as a number: see `watch`. 0 for nothing."""
+        return self.noticed()
+
+    cdef int noticed(self) noexcept nogil:
+        """The same without Python. O(1)."""
         if self.watch.trouble != NO_TROUBLE:
             return self.watch.trouble
         if self.watch.seen >= ENOUGH and self.now.loss.scalar > self.largest_score():
             return OUT_OF_REACH
         return NO_BETTER if self.watch.trial.failed else NO_TROUBLE
 
-    def largest_score(self):
-        """What |f| cannot exceed, for the examples so far: the sum of all coefficients times the largest k(x, x)."""
+    cpdef double largest_score(self) noexcept nogil:
+        """What |f| cannot exceed, for the examples so far: the sum of all coefficients times the largest k(x, x). O(1)."""
         return self.rule.longest() * self.watch.largest_weight * self.watch.largest_k
 
     def averages_scalar(self):

@@ -28,6 +28,7 @@ cdef class Scaler:
     cdef Py_ssize_t first
 
     cdef void take_over(self, Scaler other) noexcept
+    cdef bint are_tame(self, const char* values, Py_ssize_t n) noexcept nogil
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1
     cdef int attach(self, Piece piece) except -1
     cdef void go_back(self, Py_ssize_t learned) noexcept

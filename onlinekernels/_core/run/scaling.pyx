@@ -213,12 +213,13 @@ cdef class Scaler:
         return isfinite(self.count)
 
     def is_tame(self, values):
-        """Whether no variance can overflow with these numbers, a C-contiguous array of the rows' precision."""
-        cdef Py_ssize_t i, n = values.size
-        cdef const char* data = array_data(values)
-        cdef double largest = 0.0
-        for i in range(n):
-            largest = max(largest, fabs((<const float*> data)[i] if self.single else (<const double*> data)[i]))
+        """Whether no variance can overflow with these numbers, a C-contiguous array of the rows' precision. O(size + d)."""
+        return self.are_tame(array_data(values), values.size)
+
+    cdef bint are_tame(self, const char* values, Py_ssize_t n) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef double largest = largest_size[float](<const float*> values, n) if self.single \
+            else largest_size[double](<const double*> values, n)
         for i in range(self.n_features):
             largest = max(largest, max(fabs(self.mean[i]), sqrt(self.square[i])))
         return largest < TAME
@@ -244,6 +245,9 @@ cdef class Scaler:
         self.count_before, self.few_before, self.first = self.count, self.few, first
         if not self.sparse:
             self.rows, piece.source_data = self.call_rows + first * d * (4 if self.single else 8), out
+        if m == 1:                              # to let go of the interpreter would take longer
+            self.take_in(m, out)
+            return 0
         with nogil:
             self.take_in(m, out)
         return 0
@@ -405,6 +409,15 @@ cdef inline void take_dense(Scaler s, const real* x, double weight, double farth
         count = count if count > 0.0 else 1.0
         for j in range(d):
             out[j] = <real> ((x[j] - mean[j]) / divisor(mean[j], square[j] / count, 0.0))
+
+
+cdef inline double largest_size(const real* x, Py_ssize_t n) noexcept nogil:
+    """The largest |x|."""
+    cdef Py_ssize_t i
+    cdef double largest = 0.0
+    for i in range(n):
+        largest = max(largest, fabs(x[i]))
+    return largest
 
 
 cdef inline double not_farther(double x, double mean, double variance, double farthest) noexcept nogil:
