@@ -3,7 +3,7 @@ import numpy as np
 from libc.string cimport memcpy
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.functions.coefficients cimport Budget, Coefficients
-from onlinekernels._core.points.dictionary cimport SquareTable
+from onlinekernels._core.points.tables cimport SquareTable
 from onlinekernels._core.functions.function cimport Scratch
 from onlinekernels._core.run.example cimport Outcome, Term
 

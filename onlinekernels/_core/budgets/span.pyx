@@ -28,7 +28,7 @@ cdef class Span:
         self.make_room(0)
 
     cdef make_room(self, Py_ssize_t room):
-        """Room for so many points; those that are there stay."""
+        """Room for so many points; those that are there stay. O(room^2) when it grows."""
         cdef Py_ssize_t n = self.n
         cdef Py_ssize_t* slots
         cdef double* numbers
@@ -99,7 +99,7 @@ cdef class Span:
         return residual
 
     cdef double unit_solution(self, Py_ssize_t i) noexcept nogil:
-        """L^-1 e_i into `way`; return its square, (K^-1)_ii."""
+        """L^-1 e_i into `way`; return its square, (K^-1)_ii. O(n^2)."""
         memset(self.way, 0, self.n * sizeof(double))
         self.way[i] = 1.0
         self.factor.solve(self.way, i)

@@ -41,7 +41,7 @@ cdef class Scratch(Memory):
         return 0
 
     cdef void let_go(self) noexcept:
-        """The call is over: hold on to nothing that was its own."""
+        """The call is over: hold on to nothing that was its own. O(1)."""
         self.piece.let_go()
 
 
@@ -84,7 +84,7 @@ cdef class Function:
         frame_reset(&self.frame)
 
     cdef Scratch new_scratch(self):
-        """Scratch of this kind of function, for one call at a time."""
+        """Scratch of this kind of function, for one call at a time. O(1)."""
         return Scratch()
 
     cdef int make_ready(self, Scratch w) except -1:
@@ -111,7 +111,7 @@ cdef class Function:
         return fits
 
     cdef int attach(self, Scratch w, examples) except -1:
-        """What a call is about: an array whose rows the loop reads in place."""
+        """What a call is about: an array whose rows the loop reads in place. O(1)."""
         w.piece.source = examples
         w.piece.source_data = array_data(examples)
         return 0
@@ -138,7 +138,7 @@ cdef class Function:
 
     cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
         """Ask the budget who goes for the term that is ready to enter with example i, and let those that stay take over
-        what they can. Nobody has left or entered then. As the budget's `make_room` and `hand_over`."""
+        what they can. Nobody has left or entered then. As the budget's `make_room` and `hand_over`. As the budget."""
         outcome.slot = outcome.partner = NOBODY
         outcome.share = outcome.loss = 0.0
         outcome.shrink, outcome.residual = 1.0, -1.0
@@ -231,7 +231,7 @@ cdef class Function:
             self.try_to_store(term, size)
 
     cdef bint try_to_store(self, Term* term, double size) noexcept nogil:
-        """True to stored coordinates; False if they are so large that the frame should be folded."""
+        """True to stored coordinates; False if they are so large that the frame should be folded. O(outputs)."""
         cdef Py_ssize_t k, n = term.n
         cdef double true[MAX_CHANNELS]
         cdef double one[MAX_CHANNELS]
@@ -252,7 +252,7 @@ cdef class Function:
         return small
 
     cdef void make_true(self, Scratch w, int last, double* out) noexcept nogil:
-        """Sums of stored coordinates (w.sums) to true values: frame and label kernel."""
+        """Sums of stored coordinates (w.sums) to true values: frame and label kernel. O(outputs)."""
         cdef Py_ssize_t y
         cdef double stored[MAX_CHANNELS]
         cdef int channel
@@ -322,15 +322,15 @@ cdef class Function:
             slot = self.expiring(t)
 
     cdef open_start(self, Scratch w, points, kept):
-        """Open those points that are kept, without inner products; return them."""
+        """Open those points that are kept, without inner products; return them. O(points d)."""
         raise NotImplementedError
 
     cdef Py_ssize_t start_row(self, Scratch w, Py_ssize_t i) except -1:
-        """Where point i is in the piece that is open."""
+        """Where point i is in the piece that is open. O(1)."""
         return i
 
     cdef int settle_start(self, Scratch w, points, Py_ssize_t i) except -1:
-        """Point i has been added."""
+        """Point i has been added. O(1)."""
         return 0
 
     def grow(self, Py_ssize_t width):

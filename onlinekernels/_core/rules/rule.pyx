@@ -120,7 +120,7 @@ cdef class Rule:
         return NAN
 
     cdef int stand_on(self, Function function) except -1:
-        """This is the function that it will move."""
+        """This is the function that it will move. O(1)."""
         return 0
 
     def take_loss(self, loss):

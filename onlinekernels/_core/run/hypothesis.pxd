@@ -11,27 +11,27 @@ from onlinekernels._core.run.watch cimport Watch
 
 @cython.final
 cdef class Hypothesis:
-    cdef readonly Function function
-    cdef readonly Rule rule
-    cdef readonly Form form
-    cdef Standing now
-    cdef readonly bint averages
+    cdef readonly Function function     # f
+    cdef readonly Rule rule             # what an example does to it
+    cdef readonly Form form             # which scores the rule looks at
+    cdef Standing now                   # t, the loss and the norms as they are now
+    cdef readonly bint averages         # whether the average of all hypotheses predicts
     cdef ExactNorms norms_of_terms      # or None: nobody needs them
     cdef readonly bint exact_norms      # the same
-    cdef readonly bint regression
+    cdef readonly bint regression       # whether y is a number, or several
     cdef bint two_classes               # with one score, -1 and +1
     cdef readonly double radius         # |f| stays within this; 0 for no bound
     cdef Watch watch                    # signs that learning goes wrong
     cdef bint follows_norm              # whether `followed` is |f|^2 after every move, for a call that asks for it
-    cdef Norms followed
+    cdef Norms followed                 # |f|^2 for that call
     cdef bint shows_latest              # whether Python sees the latest hypothesis, and not the average
     cdef Norms before_joining           # the norms before the latest label joined
     cdef readonly object offsets        # rows: b, its sum over time
-    cdef double* offset
-    cdef double* offset_sum
+    cdef double* offset                 # b, row 0 of `offsets`
+    cdef double* offset_sum             # row 1 of it
     cdef double scalar_sum              # that of the loss's scalar
     cdef object constants               # what a constant would say: means of the targets, or how frequent each class is
-    cdef double* constant
+    cdef double* constant               # of `constants`
 
     cdef int set_constants(self, constants) except -1
     cdef int set_offsets(self, offsets) except -1

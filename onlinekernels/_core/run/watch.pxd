@@ -51,9 +51,9 @@ cdef struct Watch:
     long long block     # examples that are looked at together; 0 if there is no scalar to watch
     long long rows      # of them so far
     double low          # range of what the scalar was held against in this block
-    double high
+    double high         # its upper end
     double last_low     # and in the one before
-    double last_high
+    double last_high    # its upper end
     int side            # blocks in a row that ended with the scalar below (negative) or above (positive) that range
     double largest      # |y| of a regression so far
     int wild            # scores so far that were more than ten times that
@@ -61,9 +61,9 @@ cdef struct Watch:
     bint holds_margin   # whether a fixed margin is watched
     long long seen      # examples so far, if it is
     double largest_k    # k(x, x) of them
-    double largest_weight
+    double largest_weight # of them
     int trouble         # what has been seen first
-    Trial trial
+    Trial trial         # against a constant
 
 
 cdef inline Watch new_watch(double nu, bint against_constant, bint holds_margin) noexcept nogil:
