@@ -32,7 +32,7 @@ GCC = ["-fno-asynchronous-unwind-tables"]
 SMALL = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
 HOT = {"coefficients", "combining", "engine", "evidence", "factor", "forms", "function", "gradient", "hypothesis", "implicit", "kernelrows",
        "kernels", "knownpoints", "metadescent", "metaimplicit", "outputs", "points", "selection", "smoothing", "sparse", "terms",
-       "weights"}
+       "trial", "weights"}
 FLAGS = {"unix": UNIX, "mingw32": UNIX, "msvc": ["/O2", "/fp:precise"]}
 # No symbols either, a tenth of what is installed, unless somebody wants to look inside.
 STRIP = ["-Wl,-s"] if sys.platform == "linux" and "ONLINEKERNELS_CFLAGS" not in os.environ else []

@@ -6,6 +6,7 @@ from onlinekernels._core.formulas.moves cimport Norms, Standing
 from onlinekernels._core.rules.rule cimport Rule
 from onlinekernels._core.run.example cimport Example
 from onlinekernels._core.run.norms cimport ExactNorms
+from onlinekernels._core.run.trial cimport Trial
 from onlinekernels._core.run.watch cimport Watch
 
 
@@ -19,9 +20,9 @@ cdef class Hypothesis:
     cdef ExactNorms norms_of_terms      # or None: nobody needs them
     cdef readonly bint exact_norms      # the same
     cdef readonly bint regression       # whether y is a number, or several
-    cdef bint two_classes               # with one score, -1 and +1
     cdef readonly double radius         # |f| stays within this; 0 for no bound
     cdef Watch watch                    # signs that learning goes wrong
+    cdef readonly Trial trial           # whether it is better than a constant; None if nobody asks
     cdef bint follows_norm              # whether `followed` is |f|^2 after every move, for a call that asks for it
     cdef Norms followed                 # |f|^2 for that call
     cdef bint shows_latest              # whether Python sees the latest hypothesis, and not the average
@@ -30,10 +31,7 @@ cdef class Hypothesis:
     cdef double* offset                 # b, row 0 of `offsets`
     cdef double* offset_sum             # row 1 of it
     cdef double scalar_sum              # that of the loss's scalar
-    cdef object constants               # what a constant would say: means of the targets, or how frequent each class is
-    cdef double* constant               # of `constants`
 
-    cdef int set_constants(self, constants) except -1
     cdef int set_offsets(self, offsets) except -1
     cdef int make_ready(self, Scratch w, Example e) except -1
     # The three moves
@@ -41,8 +39,6 @@ cdef class Hypothesis:
     cdef bint decide(self, Scratch w, Example e, Py_ssize_t i, const double* y, double weight) noexcept nogil
     cdef void carry_out(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil
     # Parts of them
-    cdef void hold_against_constant(self, Example e) noexcept nogil
-    cdef bint is_wrong(self, Example e, Py_ssize_t y) noexcept nogil
     cdef void let_join(self, Py_ssize_t joined) noexcept nogil
     cdef void undo_joining(self, Py_ssize_t joined) noexcept nogil
     cdef bint all_is_finite(self, Example e, double k) noexcept nogil
