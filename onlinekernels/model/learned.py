@@ -1,5 +1,6 @@
 """What a model has learned, as far as it does not matter how: labels and targets, and what scores mean."""
 import copy
+import math
 
 import numpy as np
 
@@ -68,7 +69,7 @@ class Learned:
             return self.labels.encode_one(y)
         if self.loss.task == "novelty":
             return 0.0 if y is None else None
-        return y if type(y) is float and y - y == 0 else None
+        return float(y) if isinstance(y, float) and math.isfinite(y) else None
 
     def class_weights(self, weights, y, sample_weight, balanced, owner):
         """Weights of examples with encoded labels y: those of their classes, times their own.

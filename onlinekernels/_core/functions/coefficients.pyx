@@ -106,17 +106,17 @@ cdef class Budget:
         """Look at the kernel, if that is needed."""
 
     def state(self, Coefficients terms, slots):
-        """Named numbers and arrays about the terms in these slots."""
+        """Named numbers and arrays about the terms in these slots. O(its size)."""
         return {}
 
     def restore(self, Coefficients terms, state):
-        """Continue from a state that has been checked; slots are in its order."""
+        """Continue from a state that has been checked; slots are in its order. O(its size)."""
 
     def check_numbers(self, state, Py_ssize_t n):
-        """ValueError unless what `state` gave fits n terms."""
+        """ValueError unless what `state` gave fits n terms. O(their size)."""
 
     def check_state(self, birthdays):
-        """ValueError unless a model under this budget can have terms with these birthdays, in the order of sums."""
+        """ValueError unless a model under this budget can have terms with these birthdays, in the order of sums. O(n)."""
         if len(birthdays) > self.most:
             raise ValueError(f"{len(birthdays)} terms are more than the budget of {self.most}")
 
@@ -249,7 +249,7 @@ cdef class Coefficients(Tenant):
         return n
 
     def slots(self):
-        """Slots with a coefficient, oldest first."""
+        """Slots with a coefficient, oldest first. O(n log n)."""
         slots = np.arange(self.dictionary.start, self.dictionary.stop)
         slots = slots[(self.stored.array[:, slots] != 0).any(axis=0)]
         return slots[np.argsort(self.dictionary.birthdays.array[0, slots], kind="stable")]
@@ -279,20 +279,20 @@ cdef class Coefficients(Tenant):
     # ---- State --------------------------------------------------------------------------------
 
     def check_state(self, state, Py_ssize_t n, Py_ssize_t labels):
-        """ValueError unless the coefficients of a state fit n terms of so many labels."""
+        """ValueError unless the coefficients of a state fit n terms of so many labels. O(its size)."""
         rows = self.stored_rows(labels)
         check_array(state["coefficients"], "coefficients", np.float64, (self.channels * rows, n))
         self.budget.check_state(state["birthdays"])
         self.budget.check_numbers(state, n)
 
     def state(self, slots, Py_ssize_t labels):
-        """Named arrays about these slots."""
+        """Named arrays about these slots. O(its size)."""
         rows = self.stored_rows(labels)
         stored = self.stored.array[:, slots].reshape(self.channels, self.rows, len(slots))[:, :rows]
         return {"coefficients": stored.reshape(self.channels * rows, len(slots)), **self.budget.state(self, slots)}
 
     def restore(self, state, Py_ssize_t labels):
-        """Take over what has been checked; the points are there, and slots are in the order of the state."""
+        """Take over what has been checked; the points are there, and slots are in the order of the state. O(its size)."""
         cdef Py_ssize_t slot
         rows, n = self.stored_rows(labels), len(state["birthdays"])
         stored = self.stored.array.reshape(self.channels, self.rows, n)
@@ -305,7 +305,7 @@ cdef class Coefficients(Tenant):
         self.budget.restore(self, state)
 
     def stored_rows(self, Py_ssize_t labels):
-        """Rows per channel that mean something, for so many labels."""
+        """Rows per channel that mean something, for so many labels. O(1)."""
         return self.rows
 
     def _check(self):

@@ -270,7 +270,10 @@ cdef class Function:
     # ---- For Python ---------------------------------------------------------------------------
 
     def check_start(self, points, alpha, pairs):
-        """ValueError unless there are as many coefficients as points, for outputs that this function has."""
+        """ValueError unless there are as many coefficients as points, for outputs that this function has.
+
+        O(size of the coefficients).
+        """
         n = len(points)
         if not self.takes_objects and points.shape != (n, self.n_features):
             raise ValueError(f"points has shape {points.shape}, not {(n, self.n_features)}")
@@ -283,7 +286,10 @@ cdef class Function:
             raise ValueError("pairs does not hold two known labels for each point")
 
     def start_from(self, points, alpha, pairs, long long t):
-        """Add a term alpha_i for each of some points, as the latest of t examples, under the budget; see `begin_from`."""
+        """Add a term alpha_i for each of some points, as the latest of t examples, under the budget; see `begin_from`.
+
+        As `add` for each.
+        """
         cdef Scratch w = self.new_scratch()
         cdef Example example = Example()
         cdef Term* term = &example.term
@@ -334,7 +340,7 @@ cdef class Function:
         return 0
 
     def grow(self, Py_ssize_t width):
-        """Make room for more outputs."""
+        """Make room for more outputs. O(size of the function)."""
         if width > self.width:
             if not self.outputs.can_grow():
                 raise ValueError("the labels of a structure are fixed")
@@ -357,18 +363,18 @@ cdef class Function:
         raise NotImplementedError
 
     def true_rows(self, stored, int channel):
-        """Stored coordinates (channels, ...) to true ones of a channel."""
+        """Stored coordinates (channels, ...) to true ones of a channel. O(their size)."""
         cdef int j
         return sum(self.frame.p[channel][j] * stored[j] for j in range(channel + 1))
 
     def frame_state(self):
-        """The frame and the number of labels."""
+        """The frame and the number of labels. O(1)."""
         cdef int i, j, c = self.frame.channels
         return {"frame": np.array([[self.frame.p[i][j] for j in range(c)] for i in range(c)]),
                 "labels": int(self.outputs.kept())}
 
     def check_frame(self, state):
-        """ValueError unless the frame and the number of labels of a state fit."""
+        """ValueError unless the frame and the number of labels of a state fit. O(1)."""
         cdef int i, j, c = self.frame.channels
         cdef Frame found = self.frame
         frame = check_array(state["frame"], "frame", np.float64, (c, c))
@@ -383,6 +389,7 @@ cdef class Function:
             raise ValueError("the labels of a structure are fixed")
 
     def restore_frame(self, state):
+        """Take over the frame and the number of labels: O(1)."""
         cdef int i, j, c = self.frame.channels
         self.outputs.set_kept(state["labels"])
         for i in range(c):

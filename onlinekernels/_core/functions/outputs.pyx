@@ -27,23 +27,23 @@ cdef class Outputs:
         self.set_kept(n + ahead)
 
     def can_grow(self):
-        """Whether labels may join: those of a structure cannot."""
+        """Whether labels may join: those of a structure cannot. O(1)."""
         return True
 
     def kept(self):
-        """Outputs that know something of their own: the labels, and the one that is ahead of them."""
+        """Outputs that know something of their own: the labels, and the one that is ahead of them. O(1)."""
         return self.joined + self.ahead
 
     def set_kept(self, Py_ssize_t kept):
-        """There are so many, and no copies."""
+        """There are so many, and no copies. O(1)."""
         self.n, self.joined = kept, kept - self.ahead
 
     def set_joined(self, Py_ssize_t joined):
-        """So many labels have joined."""
+        """So many labels have joined. O(1)."""
         self.let_join(joined)
 
     def set_copies(self, Py_ssize_t n):
-        """There are n outputs now, the last ones copies of the one that is ahead."""
+        """There are n outputs now, the last ones copies of the one that is ahead. O(1)."""
         self.n = n
 
     cdef void let_join(self, Py_ssize_t joined) noexcept nogil:
@@ -74,14 +74,14 @@ cdef class Outputs:
     # ---- For Python ---------------------------------------------------------------------------
 
     def kappa_times(self, scores):
-        """kappa @ scores."""
+        """kappa @ scores. As `apply`."""
         cdef double[::1] out = np.array(scores, dtype=np.float64), nodes = np.empty(max(1, self.n_nodes))
         if self.n:
             self.apply(&out[0], &nodes[0])
         return np.asarray(out)
 
     def distances_from(self, Py_ssize_t y):
-        """Delta(y, .) as an array."""
+        """Delta(y, .) as an array. As `distances`."""
         cdef double[::1] out = np.empty(self.n), nodes = np.empty(max(1, self.n_nodes))
         if not 0 <= y < self.n:
             raise IndexError(y)

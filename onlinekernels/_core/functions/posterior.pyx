@@ -286,7 +286,7 @@ cdef class Posterior(Function):
     def mean_now(self):
         """(coordinates, coefficients): the mean is <a(x), coordinates> + sum_s coefficients_s k(x_s, x) over pending rows.
 
-        Columns are outputs. It is that of the next example, so faded by one more step.
+        Columns are outputs. It is that of the next example, so faded by one more step. O(n CHECKPOINT outputs).
         """
         n, p = self.n, self.root.n
         errors = self.errors[:, :p].T.copy("C")         # which is solved in place
@@ -300,7 +300,7 @@ cdef class Posterior(Function):
     def uncertainty(self, examples, bint together=False):
         """Variance of f at some examples; with `together`, all that their covariance has beside k(x, z) as (left, right).
 
-        The covariance is k(x, z) + left(x) . right(z).
+        The covariance is k(x, z) + left(x) . right(z). O(n^2) an example.
         """
         cdef PosteriorScratch w = self.new_scratch()
         cdef Py_ssize_t first, m, n = self.n, p = self.root.n, total = len(examples)
@@ -329,11 +329,12 @@ cdef class Posterior(Function):
     # ---- For Python ---------------------------------------------------------------------------
 
     def widen(self, Py_ssize_t width):
+        """Make room for more outputs: O(capacity^2)."""
         self.expansion = None
         self.set_room(self.capacity, width)
 
     def copy_last(self, Py_ssize_t known):
-        """Outputs behind those that are known are what the last of these is."""
+        """Outputs behind those that are known are what the last of these is. O(outputs n)."""
         self.expansion = None
         for array in (self.mean, self.errors):
             array[known:] = array[known - 1]
@@ -343,7 +344,7 @@ cdef class Posterior(Function):
         raise ValueError("a posterior cannot start from a function")
 
     def state(self):
-        """Named numbers and arrays; no scratch."""
+        """Named numbers and arrays; no scratch. O(n^2)."""
         n, p, kept = self.n, self.root.n, self.outputs.kept()
         return {**self.frame_state(), "mean": self.mean[:kept, :n].copy(), "covariance": self.covariance[:n, :n].copy(),
                 "pending_coordinates": self.coordinates[:p, :n].copy(),
@@ -351,7 +352,10 @@ cdef class Posterior(Function):
                 "pending_root": self.root.lower(), "pending_errors": self.errors[:kept, :p].copy()}
 
     def check_known(self, state):
-        """(coordinates, pending rows) of a state; ValueError unless U, S and the pending rows fit."""
+        """(coordinates, pending rows) of a state; ValueError unless U, S and the pending rows fit.
+
+        O(n^3), for the eigenvalues of S.
+        """
         self.check_frame(state)
         labels, n, p = state["labels"], len(state["covariance"]), len(state["pending_root"])
         if p > CHECKPOINT:                      # so many if an error has interrupted it
@@ -366,7 +370,7 @@ cdef class Posterior(Function):
         return n, p
 
     def restore_known(self, state):
-        """Take over U, S and the pending rows, which have been checked."""
+        """Take over U, S and the pending rows, which have been checked. O(n^2)."""
         cdef Py_ssize_t n = len(state["covariance"]), p = len(state["pending_root"]), labels = state["labels"]
         self.restore_frame(state)
         self.expansion = None

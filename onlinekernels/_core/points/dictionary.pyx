@@ -68,11 +68,11 @@ cdef class Dictionary:
         self.hole_table = self.new_table(1, np.intp)
 
     def new_table(self, Py_ssize_t rows, dtype=np.float64):
-        """A table of so many numbers per slot."""
+        """A table of so many numbers per slot. O(rows capacity)."""
         return self.add_table(Table(rows, dtype))
 
     def new_square_table(self):
-        """A table of numbers per pair of slots, which are 0 for slots that nobody holds."""
+        """A table of numbers per pair of slots, which are 0 for slots that nobody holds. O(capacity^2)."""
         cdef Table table = self.add_table(SquareTable())
         table.next, self.cleared = self.cleared, table
         return table
@@ -85,11 +85,11 @@ cdef class Dictionary:
         return table
 
     def add_tenant(self, Tenant tenant):
-        """Somebody will hold slots."""
+        """Somebody will hold slots. O(1)."""
         self.tenants.append(tenant)
 
     def ask_for(self, bint inner, bint l1):
-        """A kernel wants inner products, or city-block distances, of every piece."""
+        """A kernel wants inner products, or city-block distances, of every piece. O(1)."""
         self.needs_inner |= inner
         self.needs_l1 |= l1
 
@@ -214,7 +214,7 @@ cdef class Dictionary:
         return 0
 
     def slots(self):
-        """Slots that somebody holds, oldest first."""
+        """Slots that somebody holds, oldest first. O(n log n)."""
         slots = np.arange(self.start, self.stop)
         slots = slots[self.holders.array[0, self.start:self.stop] > 0]
         return slots[np.argsort(self.birthdays.array[0, slots], kind="stable")]
@@ -336,13 +336,13 @@ cdef class Dictionary:
     # ---- State --------------------------------------------------------------------------------
 
     def saved_slots(self):
-        """Slots in the order in which they are saved: that of sums; the packed one where a pack is due."""
+        """Slots in the order in which they are saved: that of sums; the packed one where a pack is due. O(n log n)."""
         if self.held != self.stop - self.start:
             return self.slots()
         return np.arange(self.start, self.stop)
 
     def restore(self, state):
-        """Take over points that have been checked (`check_state`); nobody holds them yet."""
+        """Take over points that have been checked (`check_state`); nobody holds them yet. O(n d)."""
         n = len(state["birthdays"])
         self.start = self.stop = self.held = self.n_holes = 0
         self.pack(n)
@@ -351,7 +351,7 @@ cdef class Dictionary:
         self.restore_points(state)
 
     def check_birthdays(self, state, long long t):
-        """ValueError unless the birthdays are those of points of a model that has seen t examples."""
+        """ValueError unless the birthdays are those of points of a model that has seen t examples. O(n log n)."""
         birthdays = check_array(state["birthdays"], "birthdays", np.int64, (-1,))
         if len(birthdays) and birthdays.max() > t:
             raise ValueError("a term is younger than the model")

@@ -45,11 +45,11 @@ cdef class KernelRows:
         self.dictionary = dictionary
 
     def look_at_slots(self):
-        """Points of slots will be evaluated."""
+        """Points of slots will be evaluated. O(1)."""
         self.evaluates_slots = True
 
     def look_at_own(self):
-        """k(x, x) will be needed of examples that are only predicted, too."""
+        """k(x, x) will be needed of examples that are only predicted, too. O(1)."""
         self.evaluates_own = True
 
     cdef int attach(self, Piece piece, examples) except -1:
@@ -120,10 +120,10 @@ cdef class KernelRows:
         return self.dictionary.rows_to_evaluate()
 
     def restore(self):
-        """The points of the dictionary have been restored: let what is kept with them follow."""
+        """The points of the dictionary have been restored: let what is kept with them follow. O(n d)."""
 
     def values_between(self):
-        """Kernel values of the points of all slots in use, a row for each, with each other."""
+        """Kernel values of the points of all slots in use, a row for each, with each other. O(n^2 d)."""
         raise NotImplementedError
 
 

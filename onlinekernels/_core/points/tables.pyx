@@ -23,7 +23,7 @@ cdef class Table:
         self.set_array(np.zeros(self.shape(0), dtype=self.dtype))
 
     def shape(self, Py_ssize_t capacity):
-        """Of an array for so many slots."""
+        """Of an array for so many slots. O(1)."""
         return self.rows, capacity
 
     cdef int set_array(self, array) except -1:

@@ -89,7 +89,7 @@ cdef class Form:
         return 0
 
     def set_order(self, display):
-        """Say which of equal labels comes first: display lists them; None and those behind it go by their number."""
+        """Say which of equal labels comes first: display lists them; None and those behind it go by their number. O(labels)."""
 
 
 cdef class OneOutput(Form):

@@ -92,17 +92,17 @@ cdef class Scaler:
 
     @property
     def means(self):
-        """Mean of each column; 0 for sparse rows."""
+        """Mean of each column; 0 for sparse rows. O(d)."""
         return self.numbers[0].copy()
 
     @property
     def variances(self):
-        """Variance of each column; its mean square for sparse rows."""
+        """Variance of each column; its mean square for sparse rows. O(d)."""
         return self.numbers[1] / self.count if self.count else np.zeros(self.n_features)
 
     @property
     def divisors(self):
-        """What each column is divided by."""
+        """What each column is divided by. O(d)."""
         return np.array([self.divisor_of(j) for j in range(self.n_features)])
 
     # ---- Another one --------------------------------------------------------------------------
@@ -126,7 +126,7 @@ cdef class Scaler:
         self.take_over(other)
 
     def after(self, Py_ssize_t n):
-        """What this scaler was after n rows of the piece that is being learned, another one."""
+        """What this scaler was after n rows of the piece that is being learned, another one. As `take_in`."""
         cdef Scaler twin = self.copy()
         memcpy(twin.mean, self.mean + 4 * self.n_features, 4 * self.n_features * sizeof(double))
         twin.count, twin.few, twin.stands = self.count_before, self.few_before, self.stands
@@ -135,7 +135,7 @@ cdef class Scaler:
         return twin
 
     def widened(self, Py_ssize_t extra, double fill):
-        """One for more columns, which had the value `fill` in all rows so far; rows must not be sparse."""
+        """One for more columns, which had the value `fill` in all rows so far; rows must not be sparse. O(d)."""
         cdef Scaler wider = Scaler(self.n_features + extra, self.memory, self.sparse, self.dtype, self.few_values)
         cdef Py_ssize_t n = self.n_features
         wider.numbers[:4, :n] = self.numbers[:4]
@@ -197,11 +197,11 @@ cdef class Scaler:
         return result
 
     def new_rows(self, rows):
-        """Sparse rows like these, of zeros that are to be filled in."""
+        """Sparse rows like these, of zeros that are to be filled in. O(non-zeros)."""
         return Rows(rows.indptr, rows.indices, np.zeros(len(rows.data)), self.n_features)
 
     def scaled_column(self, Py_ssize_t j, values):
-        """Values of one column, scaled by what is known."""
+        """Values of one column, scaled by what is known. O(values)."""
         return (values - self.mean[j]) / self.divisor_of(j)
 
     def is_finite(self):
@@ -347,7 +347,7 @@ cdef class Scaler:
     # ---- State --------------------------------------------------------------------------------
 
     def state(self):
-        """What is learned, as plain numbers and lists."""
+        """What is learned, as plain numbers and lists. O(d)."""
         mean, square, *shown = self.numbers[:4]
         found = {"count": self.count, "mean": None if self.sparse else mean.tolist(), "square": square.tolist()}
         if self.few_values:                     # whether a column has shown at most two values, and these; 0 for others
@@ -356,7 +356,7 @@ cdef class Scaler:
         return found
 
     def restore(self, state):
-        """Go on from what `state` gave; ValueError if it makes no sense."""
+        """Go on from what `state` gave; ValueError if it makes no sense. O(d)."""
         if (state["mean"] is None) != self.sparse:
             raise ValueError("the scaler is for another kind of rows")
         mean = np.zeros(self.n_features) if self.sparse else state["mean"]
