@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlinekernels._core.rules import implicit, margins, metadescent
+from onlinekernels._core.rules import implicit, margins, metaimplicit
 from onlinekernels.algorithms.doubling import RATE, self_tuned
 from onlinekernels.model import defaults
 from onlinekernels.model.learner import OnlineLearner
@@ -111,7 +111,7 @@ class Implicit(Rule):
     @property
     def core_class(self):
         """Another rule if the step adapts."""
-        return metadescent.AdaptiveImplicit if self.adapts_step else implicit.Implicit
+        return metaimplicit.AdaptiveImplicit if self.adapts_step else implicit.Implicit
 
     def settings(self):
         settings = {**super().settings(), "regularization": self.regularization, "penalty": self.penalty}

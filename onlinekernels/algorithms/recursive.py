@@ -10,7 +10,8 @@ from onlinekernels._core.rules import recursive as core
 from onlinekernels.model import defaults
 from onlinekernels.model.fitted import learned, only_if
 from onlinekernels.model.labels import label_column
-from onlinekernels.model.learner import OnlineLearner, checked_coverage
+from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.model.learning import checked_coverage
 from onlinekernels.model.plan import Plan
 from onlinekernels.model.rules import Rule
 from onlinekernels.nouns.labelvalues import as_list

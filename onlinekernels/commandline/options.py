@@ -6,7 +6,7 @@ import sys
 
 from onlinekernels.commandline.choosing import NO_TARGET
 from onlinekernels.streams import read
-from onlinekernels.streams.labels import Labels
+from onlinekernels.streams.labels import LabelParser
 from onlinekernels.streams.options import FORMATS, format_of
 from onlinekernels.validation import Sentence
 
@@ -220,7 +220,7 @@ def label_options(arguments, model, task, classes=None):
 
 def as_labels(texts, label_type):
     """Labels that are named on the command line, as the reader would read them from data."""
-    return Labels("string" if label_type == "string" else "auto").convert(texts)
+    return LabelParser("string" if label_type == "string" else "auto").convert(texts)
 
 
 def with_line(error, reader, lines):

@@ -15,7 +15,8 @@ from onlinekernels.model.composition import interval_factor, interval_factors
 from onlinekernels.model.fitted import learned, only_if
 from onlinekernels.model.labels import ManyLabels, label_column
 from onlinekernels.model.learned import Learned
-from onlinekernels.model.learner import OnlineLearner, checked_coverage
+from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.model.learning import checked_coverage
 from onlinekernels.nouns.labelvalues import plain
 from onlinekernels.nouns.losses import as_loss
 from onlinekernels.nouns.params import same_parameters

@@ -1,5 +1,6 @@
 """What a model has learned, as far as it does not matter how: labels and targets, and what scores mean."""
 import copy
+import math
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Learned:
     """
 
     trouble = 0  # what the engine of a single model has noticed; see `trouble`
-    takes_one = False  # whether an engine can have one example without the ado that many need
+    takes_one = takes_rows = False  # whether an engine can have one example without the ado that many need, or even unseen
 
     def __init__(self, n_features, labels, targets, form):
         self.n_features = n_features
@@ -67,8 +68,8 @@ class Learned:
         if self.labels is not None:
             return self.labels.encode_one(y)
         if self.loss.task == "novelty":
-            return 0.0
-        return y if type(y) is float and y - y == 0 else None
+            return 0.0 if y is None else None
+        return float(y) if isinstance(y, float) and math.isfinite(y) else None
 
     def class_weights(self, weights, y, sample_weight, balanced, owner):
         """Weights of examples with encoded labels y: those of their classes, times their own.

@@ -1,4 +1,4 @@
-"""What a learner has learned: the engine, the labels, the scaler, and the plan they belong to."""
+"""What a learner has learned, while it learns and predicts: the engine, the labels, the scaler, and the plan they belong to."""
 import copy
 import numbers
 from collections import namedtuple
@@ -6,17 +6,13 @@ from collections import namedtuple
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.points.sparse import Rows
-from onlinekernels.model import defaults
-from onlinekernels.model.beginning import Beginning
 from onlinekernels.model.defaults import Data
-from onlinekernels.model.labels import BinaryLabels, ManyLabels
+from onlinekernels.model.labels import ManyLabels
 from onlinekernels.model.learned import Learned
-from onlinekernels.model.plan import Plan
-from onlinekernels.model.representations import LabelMap
+from onlinekernels.model.starting import Starting
+from onlinekernels.model.storing import Stored
 from onlinekernels.model.target_scaling import TargetScaler
-from onlinekernels.nouns.params import same_parameters
 from onlinekernels.nouns.scaling import advanced
 
 __all__ = ["Contribution", "State"]
@@ -25,7 +21,7 @@ Contribution = namedtuple("Contribution", "value place point coefficient kernel"
 Contribution.__doc__ = """What one stored example contributes to a score: value = coefficient * kernel."""
 
 
-class State(Learned):
+class State(Starting, Stored, Learned):
     """All that a learner has learned: the engine, the labels, and the plan they belong to."""
 
     def __init__(self, plan, n_features, dtype, origin=None, labels=None, sparse=False, targets=1):
@@ -43,6 +39,7 @@ class State(Learned):
         self.hypothesis = self.engine.hypothesis  # f with its offsets, the loss's scalar and the rule, as they are now
         self.function = self.hypothesis.function  # f as it is kept
         self.takes_one = targets == 1 and not sparse and self.target_scaler is None
+        self.takes_rows = self.takes_one and not (plan.takes_objects or plan.copies_one or plan.restricts)  # as they are
 
     @classmethod
     def first(cls, plan, X, labels, targets=1):
@@ -227,66 +224,6 @@ class State(Learned):
             if needed > (outputs.n if outputs.ahead else self.function.width):
                 self.hypothesis.grow(needed)
 
-    def begin_from(self, start):
-        """Start from the function of another state, which the plan has checked (`Plan.check_start`)."""
-        rows = ("sparse" if self.sparse else "dense"), ("sparse" if start.sparse else "dense")
-        has_points = start.representation.has_points(start)
-        for name, mine, other in (
-            ("the number of features", self.n_features, start.n_features),
-            ("the form of coefficients", self.form, start.form),
-            ("the number of targets", self.targets, start.targets),
-            ("the kind of rows", *(rows if has_points else (None, None))),
-        ):
-            if not same_parameters(mine, other):
-                raise ValueError(f"initial must have {name} of this model, {mine!r}. Got {other!r} instead.")
-        if self.plan.scale:
-            if start.sparse != self.sparse:
-                raise ValueError("initial scales another kind of rows, sparse or dense, than this model.")
-            self.engine.scaler.load(start.scaler)
-        if self.target_scaler is not None:
-            self.target_scaler = copy.copy(start.target_scaler)
-            self.target_scaler.kind = self.plan.scale_target
-        self.representation.take_features(self, start)
-        indices = self._indices_of(start)
-        intercept = start.hypothesis.intercept(self.ahead_of(start))
-        if indices is not None:
-            self.make_ready()
-            intercept = LabelMap(self.function.width, indices, False).rows(intercept)
-            if not self.labels.fixed:
-                self.function.outputs.set_joined(start.joined())
-        self.hypothesis.begin_from(intercept, *self.start_of(start, indices))
-        self.begin_with_norms()
-
-    def start_of(self, start, indices=None):
-        """(points, coefficients, pairs of labels) of another state's function, in this one's form.
-
-        `indices` are those of its labels here, None if they are the same.
-        """
-        return self.representation.start(self, start, LabelMap(self.function.width, indices, self.ahead_of(start)))
-
-    def begin_with_norms(self):
-        """Norms of the function that this one starts from, where they are kept."""
-        if self.plan.rule.exact_norms:
-            square = self.norm() ** 2
-            ahead = self.norm(ahead=True) ** 2 - square if self.function.outputs.ahead else 0.0
-            self.hypothesis.begin_with_square(square, max(0.0, ahead))
-
-    def ahead_of(self, start):
-        """Whether labels to join are ahead in another state, and in this one."""
-        return self.function.outputs.ahead and start.function.outputs.ahead
-
-    def _indices_of(self, start):
-        """Indices of another state's labels among those of this one; None where there is one output, or targets."""
-        if self.labels is None or self.form == "one":
-            self.labels = start.labels if self.labels is None else self.labels
-            return None
-        known = start.labels.order[: start.joined()]
-        indices = self.labels.indices_of(known)
-        if None in indices:
-            raise ValueError(f"initial has the label {known[indices.index(None)]!r}, which this model cannot have.")
-        self.take_labels(self.labels)
-        return np.array(indices, dtype=np.intp)
-
     def contributions(self, row, points, alpha, top, label):
         """What each term contributes to a score of one example, the largest first; see `Fitted.contributions`."""
         if top is not None and (not isinstance(top, numbers.Integral) or isinstance(top, bool) or top < 0):
@@ -346,113 +283,4 @@ class State(Learned):
             learned["scaler"] = self.scaler.widened(extra, fill).state()
             fill = 0.0  # what a scaler has always seen is scaled to 0
         function = self.representation.widened(self, learned["learned"], extra, fill)
-        return State.from_dict({**learned, "n_features": width, "feature_names": None, "learned": function})
-
-    def to_dict(self):
-        """Everything that is learned, and the plan's parts, as plain values, nouns and arrays."""
-        return {
-            "plan": self.plan.parts(),
-            "stale": self.stale,
-            "rows": self.rows,
-            "unit": self.plan.unit,
-            "beginning": None if self.beginning is None else self.current_beginning().to_dict(),
-            "n_features": self.n_features,
-            "feature_names": self.feature_names,
-            "scaler": self.scaler.state() if self.plan.scale else None,
-            "target_scaler": None if self.target_scaler is None else self.current_target_scaler().to_dict(),
-            "dtype": self.function.dtype.str,
-            "sparse": self.sparse,
-            "targets": self.targets,
-            "labels": None if self.labels is None else self.labels.state(),
-            "learned": self.hypothesis.state(),
-        }
-
-    def check_learned(self):
-        """ValueError unless `from_dict` would take what is learned."""
-        self.hypothesis.check_state(self.hypothesis.state())
-
-    @classmethod
-    def from_dict(cls, learned):
-        """The state that `to_dict` described; ValueError if its parts do not fit each other."""
-        plan = Plan(**learned["plan"])
-        if plan.rule.is_open:
-            raise ValueError("the step or the regularization is missing")
-        kind = {"binary": BinaryLabels, "multiclass": ManyLabels}.get(plan.loss.task)
-        if (kind is None) != (learned["labels"] is None):
-            raise ValueError("the labels do not fit the loss")
-        labels = None if kind is None else kind.restore(learned["labels"])
-        if plan.labels is not None and not labels.fixed:
-            raise ValueError("the labels of a structure are fixed, and these may grow")
-        n_features, dtype, origin = learned["n_features"], learned["dtype"], learned["learned"].get("origin")
-        if (n_features is None) != plan.takes_objects:
-            raise ValueError("the number of features does not fit the kernel")
-        if n_features is not None and (type(n_features) is not int or not 1 <= n_features < 2**31):
-            raise ValueError("n_features is not a number of features")
-        if dtype not in ("<f8", "<f4", np.dtype(float).str, np.dtype(np.float32).str):
-            raise ValueError(f"points cannot be of type {dtype!r}")
-        if plan.representation.double and dtype[1:] == "f4":
-            raise ValueError("these points cannot be of single precision")
-        dtype = np.dtype(np.float32 if dtype[1:] == "f4" else np.float64)  # the object that numpy shares
-        if origin is not None:
-            check_array(origin, "origin", dtype, (n_features,))
-        sparse = learned["sparse"]
-        if type(sparse) is not bool or sparse and not plan.kernel.on_inner_products():
-            raise ValueError("the kernel does not fit sparse rows")
-        n_targets = learned["targets"]
-        if type(n_targets) is not int or not 1 <= n_targets < 2**31 or n_targets > 1 and plan.loss.task != "regression":
-            raise ValueError("the number of targets makes no sense")
-        plan.representation.check_sizes(learned["learned"], n_features, sparse)
-        if n_targets > 1 and np.shape(learned["learned"]["offset"]) != (n_targets,):
-            raise ValueError("the offsets do not have the number of targets")
-        state = cls(plan, n_features, dtype, origin, labels, sparse, n_targets)
-        state._make_room(learned["learned"])
-        if plan.restricts:  # before the kernel looks at them
-            _check_domain(plan.kernel, learned["learned"], n_features, dtype)
-        state.hypothesis.restore(learned["learned"])
-        state.take_labels(labels)
-        state.make_ready()
-        if kind is ManyLabels:
-            excess = state.joined() - len(labels.order)
-            if excess > 0 or labels.fixed and excess:
-                raise ValueError(f"there are {'more' if excess > 0 else 'fewer'} outputs than labels")
-        state.stale = bool(learned["stale"])
-        state.rows = learned["rows"]
-        if not (state.rows is None or type(state.rows) is int and state.rows > 0):
-            raise ValueError("the number of rows makes no sense")
-        plan.unit = check_number(learned["unit"], "unit", least=0.0)
-        if learned["beginning"] is not None:
-            if defaults.width(plan.kernel) is None or plan.scale or plan.unit == 0:
-                raise ValueError("the kernel's width is not to be chosen any more")
-            state.beginning = Beginning.restored(learned["beginning"], n_features, dtype, sparse)
-            state.beginning.check_targets(n_targets, plan.loss.task, len(labels.order) if plan.loss.task == "multiclass" else 2)
-        if (learned["scaler"] is None) != (not plan.scale):
-            raise ValueError("the scaler does not fit the parameters")
-        if plan.scale:
-            state.engine.scaler.restore(learned["scaler"])
-        if (learned["target_scaler"] is None) != (state.target_scaler is None):
-            raise ValueError("the scaler of targets does not fit the parameters")
-        if state.target_scaler is not None:
-            state.target_scaler.restore(learned["target_scaler"])
-        state.feature_names = learned["feature_names"]
-        if state.feature_names is not None:
-            names = state.feature_names
-            if len(names) != n_features or not all(isinstance(name, str) for name in names):
-                raise ValueError("the feature names do not fit the number of features")
-        return state
-
-    def _make_room(self, learned):
-        """There may be more labels that have joined than are known by name, but not more than there are offsets."""
-        if self.form != "one" and self.labels is not None and not self.labels.fixed:
-            self.hypothesis.grow(np.size(learned["offset"]))
-
-
-def _check_domain(kernel, learned, n_features, dtype):
-    """Points, and landmarks of maps, must be where the kernel is defined; ValueError if they are not."""
-    for name in learned:
-        map_name, dot, last = name.rpartition(".")
-        if last == "points":
-            points = check_array(learned[name], "points", dtype, (-1, n_features))
-            origin = learned.get(f"{map_name}{dot}origin")
-            if len(points):
-                origin = 0 if origin is None else check_array(origin, "origin", dtype, (n_features,))
-                kernel.check_input(points + origin)
+        return type(self).from_dict({**learned, "n_features": width, "feature_names": None, "learned": function})

@@ -110,7 +110,7 @@ def _exploded(state, trouble):
 
 def _no_better(state, parameters):
     """Which constant does as well, and what may help, as far as the model has it."""
-    examples, loss, constant, leader = state.hypothesis.trial()
+    examples, loss, constant, leader = state.hypothesis.trial.verdict()
     if state.labels is None:
         than = "the mean of the targets so far"
         figures = f"its loss is {loss / constant:.3g} times that of the mean"

@@ -7,20 +7,20 @@ import numpy as np
 
 from onlinekernels.validation import Argument, Sentence
 
-__all__ = ["Labels", "SeveralTargets", "as_number", "problem_with_number", "shown", "whole_number"]
+__all__ = ["LabelParser", "SeveralTargets", "as_number", "problem_with_number", "shown", "whole_number"]
 
 
-class Labels:
+class LabelParser:
     """What the labels of a stream are: decided by the first chunk, then the same for all.
 
     Whole numbers are read exactly, however large, so that distinct labels stay distinct.
 
-    >>> labels = Labels("auto")
+    >>> labels = LabelParser("auto")
     >>> labels.convert(["1", "-1"]), labels.kind
     (array([ 1, -1]), 'integer')
     >>> labels.problem_with("up")
     "expected a number, like the labels before it; label_type='string' takes any label. Got 'up' instead."
-    >>> Labels("auto").convert(["9007199254740993", "18446744073709551617"])
+    >>> LabelParser("auto").convert(["9007199254740993", "18446744073709551617"])
     array([9007199254740993, 18446744073709551617], dtype=object)
     """
 
@@ -106,7 +106,7 @@ class SeveralTargets:
 
     def convert_array(self, y, name):
         """Targets that are an array already."""
-        return Labels("number").convert_array(y, name)
+        return LabelParser("number").convert_array(y, name)
 
 
 def _is_short_integer(text):

@@ -14,7 +14,7 @@ import numpy as np
 
 from onlinekernels.streams.arrays import as_points, open_npy, open_npz
 from onlinekernels.streams.digests import Digest
-from onlinekernels.streams.labels import Labels, SeveralTargets
+from onlinekernels.streams.labels import LabelParser, SeveralTargets
 from onlinekernels.streams.lines import Waiting, can_reopen, name_of, numbered, open_lines
 from onlinekernels.streams.options import ARRAYS, check_options, format_of
 from onlinekernels.streams.parsers import DELIMITERS, BadRow, Delimited, Svmlight, is_blank
@@ -207,7 +207,7 @@ class Reader:
         if isinstance(self._options["target"], (list, tuple)):
             self._labels = SeveralTargets()
         else:
-            self._labels = Labels(self._options["label_type"], self._start["labels"])
+            self._labels = LabelParser(self._options["label_type"], self._start["labels"])
 
     def _wanted(self):
         """How many rows the next chunk may have."""

@@ -11,7 +11,7 @@ from onlinekernels._core.run.piece cimport Piece
 cdef struct Candidates:
     # Those that a victim may merge with: the terms, the newcomer at the end
     double* row                 # the newcomer's distances from all slots in use
-    double* coefficient
+    double* coefficient         # of each
     double* distance            # from the victim; infinite for those that it cannot merge with
     double* value               # of the Gaussian with it
     double* bound               # a merger loses at least this
@@ -19,10 +19,10 @@ cdef struct Candidates:
 
 @cython.final
 cdef class MergingBudget(PairBudget):
-    cdef KernelRows rows
+    cdef KernelRows rows                # the Gaussian, over the terms
     cdef double rate                    # of the Gaussian: exp(-rate |a - b|^2)
     cdef double shift                   # a constant added to it, as a part of its height
-    cdef object table_array
+    cdef object table_array             # keeps `table` alive
     cdef const double* table            # what a merger loses, by (ratio of coefficients, kernel value)
     cdef double table_error             # within this part of it
 

@@ -3,7 +3,7 @@ import numpy as np
 from libc.string cimport memcpy
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.functions.coefficients cimport Budget, Coefficients
-from onlinekernels._core.points.dictionary cimport SquareTable
+from onlinekernels._core.points.tables cimport SquareTable
 from onlinekernels._core.functions.function cimport Scratch
 from onlinekernels._core.run.example cimport Outcome, Term
 
@@ -22,6 +22,7 @@ cdef class PairBudget(Budget):
         self.take_row(terms, w.piece.values, w.piece.own[i])
 
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+        """O(n)."""
         cdef Py_ssize_t other, start = terms.dictionary.start, capacity = self.pairs.capacity
         cdef double* numbers = <double*> self.pairs.data
         cdef const char* mine = terms.mine.data
@@ -31,6 +32,7 @@ cdef class PairBudget(Budget):
         numbers[slot * capacity + slot] = self.own
 
     cdef int begin(self, Coefficients terms) except -1:
+        """O(n^2)."""
         self.pairs, self.rows_of_newcomers = terms.dictionary.add_table(SquareTable()), terms.dictionary.new_table(1)
         return 0
 
@@ -38,14 +40,17 @@ cdef class PairBudget(Budget):
         self.row = <double*> self.rows_of_newcomers.data
 
     def state(self, Coefficients terms, slots):
+        """O(n^2)."""
         numbers = self.pairs.array[np.ix_(slots, slots)]
         mine = terms.mine.array[0, slots] != 0
         return {"between": np.where(mine[:, None] & mine, numbers, 0.0)[np.triu_indices(len(slots))]}
 
     def check_numbers(self, state, Py_ssize_t n):
+        """O(n^2)."""
         check_array(state["between"], "between", np.float64, (n * (n + 1) // 2,))
 
     def restore(self, Coefficients terms, state):
+        """O(n^2)."""
         upper, n = np.triu_indices(len(state["birthdays"])), len(state["birthdays"])
         self.pairs.array[:n, :n][upper] = state["between"]
         self.pairs.array[:n, :n].T[upper] = state["between"]

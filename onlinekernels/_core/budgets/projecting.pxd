@@ -7,8 +7,8 @@ from onlinekernels._core.run.example cimport Term
 
 @cython.final
 cdef class ProjectingBudget(Budget):
-    cdef readonly double tolerance
-    cdef readonly Span span
+    cdef readonly double tolerance      # a newcomer is projected if at most this part of k(x, x) is lost
+    cdef readonly Span span             # of the terms
     cdef double floor                   # residuals below it, relative to k(x, x), are rounding
     cdef readonly bint newcomers_yield  # when it is full, it is always the newcomer that is projected
     cdef bint expected                  # the span has followed already: somebody leaves, or enters

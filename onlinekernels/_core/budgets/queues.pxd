@@ -1,7 +1,7 @@
 """Budgets that keep all terms, or the latest, or those that a lot spares."""
 cimport cython
 from onlinekernels._core.functions.coefficients cimport Budget, Coefficients
-from onlinekernels._core.points.dictionary cimport Table
+from onlinekernels._core.points.tables cimport Table
 
 
 @cython.final
@@ -10,9 +10,11 @@ cdef class UnlimitedBudget(Budget):
 
 
 cdef class Queue(Budget):
-    cdef Table orders
+    cdef Table orders                   # intp: the memory of `order`
     cdef Py_ssize_t* order              # slots in a circle, the oldest term's at `first`
-    cdef Py_ssize_t room, first, n
+    cdef Py_ssize_t room                # places in the circle
+    cdef Py_ssize_t first               # place of the oldest
+    cdef Py_ssize_t n                   # terms
 
     cdef Py_ssize_t oldest(self) noexcept nogil
 
@@ -24,15 +26,15 @@ cdef class RecentBudget(Queue):
 
 @cython.final
 cdef class RandomBudget(Queue):
-    cdef readonly unsigned long long seed
+    cdef readonly unsigned long long seed # of who goes
 
 
 cdef class WindowBudget(Queue):
-    cdef readonly long long steps
+    cdef readonly long long steps         # that a term lives
 
     cdef long long length(self, long long t) noexcept nogil
 
 
 @cython.final
 cdef class SublinearBudget(WindowBudget):
-    cdef readonly double exponent
+    cdef readonly double exponent       # the window is t^exponent long

@@ -17,7 +17,7 @@ cdef struct Looks:
 
 @cython.final
 cdef class RedundantBudget(PairBudget):
-    cdef readonly bint tighter
+    cdef readonly bint tighter  # few mistakes without it count first: Weston, Bordes, Bottou
     cdef readonly bint insert_first     # the newcomer counts when it is chosen who goes
 
     cdef bint counts(self, Coefficients terms, Py_ssize_t slot) noexcept nogil

@@ -1,15 +1,15 @@
 """A budget that keeps the terms with the largest coefficients, in a heap."""
 cimport cython
 from onlinekernels._core.functions.coefficients cimport Budget, Coefficients
-from onlinekernels._core.points.dictionary cimport Table
+from onlinekernels._core.points.tables cimport Table
 
 
 @cython.final
 cdef class SmallestBudget(Budget):
-    cdef Table keys, heaps
+    cdef Table keys, heaps              # the memory of `key` and `heap`
     cdef double* key                    # of each slot: size of its stored coefficient, which only a fold changes
     cdef Py_ssize_t* heap               # slots, the smallest (key, birthday) first
-    cdef Py_ssize_t n
+    cdef Py_ssize_t n                   # slots in the heap
     cdef bint vacant                    # the first place of the heap waits for a newcomer
 
     cdef void close(self, Coefficients terms) noexcept nogil

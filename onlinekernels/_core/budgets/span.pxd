@@ -15,9 +15,9 @@ cdef struct Look:
 @cython.final
 cdef class Span:
     cdef readonly Py_ssize_t n          # points
-    cdef Py_ssize_t room
+    cdef Py_ssize_t room                # points that there is room for
     cdef readonly Factor factor         # of the kernel matrix K of the points, oldest first
-    cdef object array, order_array
+    cdef object array, order_array      # the memory of what follows
     cdef double* own                    # k(x, x) of each point
     cdef double* spike                  # the diagonal of K^-1
     cdef double* wear                   # and by how much rounding may have changed it

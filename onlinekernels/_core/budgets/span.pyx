@@ -28,7 +28,7 @@ cdef class Span:
         self.make_room(0)
 
     cdef make_room(self, Py_ssize_t room):
-        """Room for so many points; those that are there stay."""
+        """Room for so many points; those that are there stay. O(room^2) when it grows."""
         cdef Py_ssize_t n = self.n
         cdef Py_ssize_t* slots
         cdef double* numbers
@@ -99,19 +99,19 @@ cdef class Span:
         return residual
 
     cdef double unit_solution(self, Py_ssize_t i) noexcept nogil:
-        """L^-1 e_i into `way`; return its square, (K^-1)_ii."""
+        """L^-1 e_i into `way`; return its square, (K^-1)_ii. O(n^2)."""
         memset(self.way, 0, self.n * sizeof(double))
         self.way[i] = 1.0
         self.factor.solve(self.way, i)
         return ok_dot(self.way + i, self.way + i, self.n - i)
 
     def state(self):
-        """Named arrays."""
+        """Named arrays. O(n^2)."""
         return {"factor": self.factor.lower().T[np.triu_indices(self.n)], "spikes": self.array[:2, :self.n].copy(),
                 "wear": self.array[2, :self.n].copy()}
 
     def check_state(self, state, Py_ssize_t n, double floor):
-        """ValueError unless a state is about n points that no others nearly span."""
+        """ValueError unless a state is about n points that no others nearly span. O(n^3)."""
         factor = np.zeros((n, n))
         factor[np.triu_indices(n)] = check_array(state["factor"], "factor", np.float64, (n * (n + 1) // 2,))
         own, spike = check_array(state["spikes"], "spikes", np.float64, (2, n))
@@ -127,7 +127,7 @@ cdef class Span:
             raise ValueError("spikes are not the diagonal of the inverse")
 
     def restore(self, state, slots):
-        """Continue from a state that has been checked."""
+        """Continue from a state that has been checked. O(n^2)."""
         n = len(slots)
         self.factor, self.n = Factor(0), 0
         self.make_room(max(self.room, n))

@@ -92,43 +92,43 @@ cdef class Factor:
     # ---- For Python ---------------------------------------------------------------------------
 
     def solve_into(self, double[:, ::1] X):
-        """L x = b in place for each row of an array."""
+        """L x = b in place for each row of an array. O(n^2) a row."""
         if X.shape[0] and X.shape[1]:
             self.solve_rows(&X[0, 0], X.shape[1], X.shape[0])
 
     def solve_columns_into(self, double[:, ::1] B):
-        """L X = B in place."""
+        """L X = B in place. O(n^2) a column."""
         if B.shape[0] and B.shape[1]:
             self.solve_columns(&B[0, 0], B.shape[1], B.shape[1])
 
     def solve_transposed_into(self, double[:, ::1] B):
-        """L^T X = B in place."""
+        """L^T X = B in place. O(n^2) a column."""
         if B.shape[0] and B.shape[1]:
             self.solve_transposed(&B[0, 0], B.shape[1], B.shape[1])
 
     def lower(self):
-        """L, a copy."""
+        """L, a copy. O(n^2)."""
         return np.tril(self.array[:self.n, :self.n])
 
     def gram(self):
-        """K."""
+        """K. O(n^3)."""
         lower = self.lower()
         return lower @ lower.T
 
     def inverse(self):
-        """L^-1."""
+        """L^-1. O(n^3)."""
         inverse = np.empty((self.n, self.n))
         ok_invert_lower(self.L, self.room, self.n, <double*> array_data(inverse), self.n)
         return inverse
 
     def load(self, lower):
-        """Be about other points, for which there is room; `check_lower` came before."""
+        """Be about other points, for which there is room; `check_lower` came before. O(n^2)."""
         self.n = 0
         self.array[:len(lower), :len(lower)] = lower
         self.n = len(lower)
 
     def decompose(self, gram):
-        """Be the factor of a matrix, for which there is room; LinAlgError unless it is positive definite."""
+        """Be the factor of a matrix, for which there is room; LinAlgError unless it is positive definite. O(n^3)."""
         lower = np.array(gram, dtype=np.float64, order="C")
         if not ok_decompose(<double*> array_data(lower), len(lower), len(lower)):
             raise np.linalg.LinAlgError("the matrix is not positive definite")

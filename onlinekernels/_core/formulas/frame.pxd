@@ -13,7 +13,7 @@ cdef enum:
     MAX_CHANNELS = 3
 
 cdef struct Frame:
-    int channels
+    int channels                            # rows and columns of P
     double p[MAX_CHANNELS][MAX_CHANNELS]    # lower triangular
 
 

@@ -36,7 +36,7 @@ cdef enum StepCode:
     ADAPTED = 3         # MetaDescent: the rate is where it begins
 
 cdef struct Step:
-    int code
+    int code            # a `StepCode`
     double rate         # eta_0
     double delay        # tau of V (59)
     double meta_rate    # mu of V (33)
@@ -64,8 +64,8 @@ cdef struct Standing:
     # Numbers of a hypothesis that move with the examples, beside f and the offsets.
     long long t         # examples learned
     Loss loss           # with the current value of its scalar
-    Pace pace
-    Norms norms
+    Pace pace           # of the loss's scalar
+    Norms norms         # of f
     Norms ahead         # the same of the output ahead of the labels, which is none of f's
     bint has_offset     # whether offsets are learned
     bint keeps_square   # whether |f|^2 follows every move
@@ -80,8 +80,8 @@ cdef struct View:
     double k            # k(x, x)
     double offsets      # squared length of the direction in the space of offsets: 1, for a pair 2
     double derivative   # of the loss at the score, times the weight
-    double curvature
-    double scalar_gradient
+    double curvature    # of the loss there, times the weight
+    double scalar_gradient # derivative of the loss with respect to its scalar
     double compared     # what a nu-loss holds its scalar against
 
 cdef struct Move:
@@ -92,7 +92,7 @@ cdef struct Move:
     double compared                                 # what a nu-loss held the old one against,
     Pace pace                                       # and what its own step becomes
     Norms norms                                     # of the hypothesis after the move
-    Norms ahead
+    Norms ahead                                     # the same of the output ahead of the labels
 
 
 cdef inline bint is_tame(double number) noexcept nogil:

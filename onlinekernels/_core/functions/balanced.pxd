@@ -20,24 +20,24 @@ cdef enum:
 cdef struct Blocks:
     # Blocks of one kind in one array; free ones are chained.
     Py_ssize_t block        # doubles in a block
-    Py_ssize_t capacity
+    Py_ssize_t capacity     # blocks that there is room for
     Py_ssize_t used         # blocks that have ever been given out
     Py_ssize_t free         # how many of them are free again
-    int first_free
-    double* data
+    int first_free          # the first of the chain, or NOWHERE
+    double* data            # of the array
 
 
 cdef class BalancedTree:
     cdef readonly int dims                  # sums per block, output and channel
     cdef readonly Py_ssize_t facts          # numbers that a leaf keeps beside each key: values of the user's functions
     cdef readonly Py_ssize_t stride         # numbers of a place: the key and its facts
-    cdef readonly Py_ssize_t n_coordinates
+    cdef readonly Py_ssize_t n_coordinates  # trees
     cdef readonly Py_ssize_t rows           # numbers per term: channels * outputs
-    cdef Blocks leaves
-    cdef Blocks nodes
-    cdef object leaf_array, node_array, root_array, height_array, all_rows_array
+    cdef Blocks leaves                      # of all trees
+    cdef Blocks nodes                       # of all trees
+    cdef object leaf_array, node_array, root_array, height_array, all_rows_array # keep the memory alive
     cdef int* root                          # per coordinate: a leaf at height 0, else a node, or NOWHERE
-    cdef int* height
+    cdef int* height                        # per coordinate: levels of nodes above the leaves
     cdef const int* all_rows                # 0, 1, ..., rows - 1
 
     @cython.final

@@ -57,7 +57,7 @@ cdef class BalancedTree:
         self.clear()
 
     cdef void clear(self) noexcept nogil:
-        """Forget all terms."""
+        """Forget all terms. O(coordinates)."""
         cdef Py_ssize_t j
         for j in range(self.n_coordinates):
             self.root[j] = NOWHERE
@@ -72,7 +72,7 @@ cdef class BalancedTree:
 
         A block splits when it is full, into halves: a term splits at most one leaf of each coordinate,
         and leaves that are halves need LEAF / 2 terms more.  A new leaf may split one node of each level, and
-        node splits are as rare among leaf splits as leaf splits among terms.
+        node splits are as rare among leaf splits as leaf splits among terms. O(blocks) when an array moves, which is rare.
         """
         cdef Py_ssize_t terms = newcomers * self.n_coordinates
         cdef Py_ssize_t leaves = min(terms, self.leaves.used + terms // (LEAF // 2)) + self.n_coordinates
@@ -81,11 +81,12 @@ cdef class BalancedTree:
         self.node_array = self.grown(&self.nodes, self.node_array, nodes)
 
     cdef reserve_blocks(self, Py_ssize_t leaves, Py_ssize_t nodes):
+        """The same for so many blocks."""
         self.leaf_array = self.grown(&self.leaves, self.leaf_array, leaves)
         self.node_array = self.grown(&self.nodes, self.node_array, nodes)
 
     cdef grown(self, Blocks* store, array, Py_ssize_t wanted):
-        """An array with room for `wanted` new blocks."""
+        """An array with room for `wanted` new blocks. O(1), O(blocks) when it moves."""
         cdef Py_ssize_t needed = store.used - store.free + wanted, capacity
         cdef double* data
         if store.capacity - store.used + store.free >= wanted and array is not None:
@@ -98,7 +99,7 @@ cdef class BalancedTree:
         return new
 
     cdef int new_block(self, Blocks* store, Py_ssize_t padded) noexcept nogil:
-        """An empty block; its first `padded` keys are infinity."""
+        """An empty block; its first `padded` keys are infinity. O(its size)."""
         cdef int i
         cdef Py_ssize_t j
         cdef double* block
@@ -116,6 +117,7 @@ cdef class BalancedTree:
         return i
 
     cdef void free_block(self, Blocks* store, int i) noexcept nogil:
+        """Chain a block to the free ones: O(1)."""
         cdef int* header = <int*> (store.data + i * store.block)
         header[0] = -1
         header[1] = store.first_free
@@ -125,13 +127,14 @@ cdef class BalancedTree:
     # ---- Adding -------------------------------------------------------------------------------
 
     cdef void put(self, const double* x, const double* values, const int* touched, Py_ssize_t n) noexcept nogil:
-        """Add a term with values[row] for the n rows in `touched`; room has been reserved."""
+        """Add a term with values[row] for the n rows in `touched`; room has been reserved. O(coordinates rows log n)."""
         cdef Py_ssize_t j
         for j in range(self.n_coordinates):
             self.put_key(j, x + j * self.stride, values, touched, n)
 
     cdef void put_key(self, Py_ssize_t j, const double* key, const double* values, const int* touched,
                       Py_ssize_t n) noexcept nogil:
+        """The same in one tree: O(rows log n)."""
         cdef int sibling, above
         cdef bint everything = False
         if self.root[j] == NOWHERE:
@@ -148,7 +151,7 @@ cdef class BalancedTree:
                     Py_ssize_t n, bint* everything) noexcept nogil:
         """Add to a key below a block; return a new sibling to its right if it had to split.
 
-        `everything` tells whether more than the touched rows has changed.
+        `everything` tells whether more than the touched rows has changed. O(rows level).
         """
         cdef double* node
         cdef int sibling, right = NOWHERE
@@ -172,6 +175,7 @@ cdef class BalancedTree:
 
     cdef int insert_in_leaf(self, int block, const double* place, const double* values, const int* touched,
                             Py_ssize_t n, bint* everything) noexcept nogil:
+        """The same in a leaf: O(n touched), O(rows) if the key is new."""
         cdef double* leaf = self.leaf(block)
         cdef int* counts = <int*> (leaf + COUNTS)
         cdef double key = place[0]
@@ -203,7 +207,7 @@ cdef class BalancedTree:
         return right
 
     cdef int split(self, int block, int level) noexcept nogil:
-        """Move the upper half of a full block to a new one, which is returned."""
+        """Move the upper half of a full block to a new one, which is returned. O(rows)."""
         cdef Blocks* store = &self.leaves if level == 0 else &self.nodes
         cdef Py_ssize_t width = LEAF if level == 0 else FAN
         cdef int right = self.new_block(store, width)
@@ -212,7 +216,7 @@ cdef class BalancedTree:
 
     cdef void move_entries(self, int source, Py_ssize_t first, Py_ssize_t n, int target, Py_ssize_t at,
                            int level) noexcept nogil:
-        """Move the last n entries of a block to the end of another, which has `at` so far."""
+        """Move the last n entries of a block to the end of another, which has `at` so far. O(rows)."""
         cdef Py_ssize_t i, row, rows, width = LEAF if level == 0 else FAN
         cdef double* a = self.leaf(source) if level == 0 else self.node(source)
         cdef double* b = self.leaf(target) if level == 0 else self.node(target)
@@ -232,7 +236,7 @@ cdef class BalancedTree:
         (<int*> b)[0] = <int> (at + n)
 
     cdef void insert_child(self, int block, Py_ssize_t at, int child, int level) noexcept nogil:
-        """Make room for a child, which is at `level`, and compute its entry."""
+        """Make room for a child, which is at `level`, and compute its entry. O(rows)."""
         cdef double* node = self.node(block)
         cdef Py_ssize_t row, rest = (<int*> node)[0] - at
         cdef int* children = <int*> (node + CHILD)
@@ -251,7 +255,7 @@ cdef class BalancedTree:
         pass
 
     cdef void refresh_below(self, int block, int level) noexcept nogil:
-        """Compute all sums from the leaves up."""
+        """Compute all sums from the leaves up. O(rows blocks)."""
         cdef Py_ssize_t at
         cdef bint everything = True
         if level == 0:
@@ -263,7 +267,7 @@ cdef class BalancedTree:
     # ---- Removing -----------------------------------------------------------------------------
 
     cdef bint has(self, const double* x) noexcept nogil:
-        """Whether every coordinate has its key."""
+        """Whether every coordinate has its key. O(coordinates log n)."""
         cdef Py_ssize_t j, at
         cdef int block, level
         cdef double* data
@@ -282,7 +286,7 @@ cdef class BalancedTree:
         return True
 
     cdef void take(self, const double* x, const double* values, const int* touched, Py_ssize_t n) noexcept nogil:
-        """Remove a term that was added with these values; every coordinate has its key."""
+        """Remove a term that was added with these values; every coordinate has its key. O(coordinates rows log n)."""
         cdef Py_ssize_t j
         cdef int block
         cdef bint everything
@@ -300,7 +304,7 @@ cdef class BalancedTree:
 
     cdef void remove_below(self, int block, int level, double key, const double* values, const int* touched,
                      Py_ssize_t n, bint* everything) noexcept nogil:
-        """Remove from a key below a block; small children join a neighbour, empty ones go."""
+        """Remove from a key below a block; small children join a neighbour, empty ones go. O(rows level)."""
         cdef double* node
         cdef Py_ssize_t at, before
         cdef int child
@@ -324,6 +328,7 @@ cdef class BalancedTree:
 
     cdef void remove_in_leaf(self, int block, double key, const double* values, const int* touched,
                              Py_ssize_t n) noexcept nogil:
+        """The same in a leaf: O(n touched), O(rows) if the key goes."""
         cdef double* leaf = self.leaf(block)
         cdef int* counts = <int*> (leaf + COUNTS)
         cdef Py_ssize_t row, rest, size = (<int*> leaf)[0], at = ok_count_below(leaf + KEYS, key, LEAF)
@@ -342,7 +347,7 @@ cdef class BalancedTree:
         (<int*> leaf)[0] -= 1
 
     cdef void remove_child(self, int block, Py_ssize_t at) noexcept nogil:
-        """Take a child's entry out of a node."""
+        """Take a child's entry out of a node. O(rows)."""
         cdef double* node = self.node(block)
         cdef int* children = <int*> (node + CHILD)
         cdef Py_ssize_t row, size = (<int*> node)[0], rest = size - at - 1
@@ -357,7 +362,7 @@ cdef class BalancedTree:
 
     cdef bint merge(self, int block, Py_ssize_t at, int level) noexcept nogil:
         """Join a child with its right neighbour if together they leave a quarter of a block free and
-        one of them is small."""
+        one of them is small. O(rows)."""
         cdef double* node = self.node(block)
         cdef int* children = <int*> (node + CHILD)
         cdef Py_ssize_t left, right, width = LEAF if level == 0 else FAN
@@ -411,6 +416,7 @@ cdef class BalancedTree:
             self.build(j, np.ascontiguousarray(keys), np.ascontiguousarray(counts), np.ascontiguousarray(values), sizes)
 
     cdef build(self, Py_ssize_t j, keys, counts, values, sizes):
+        """A tree from its leaves in order: O(rows leaves)."""
         cdef const double[::1] key = keys
         cdef const int[::1] count = counts
         cdef const double[:, ::1] value = np.vstack([values, self.facts_of(keys)])
@@ -445,7 +451,7 @@ cdef class BalancedTree:
             raise IndexError(f"there is no coordinate {j} of {self.n_coordinates}")
 
     cdef collect(self, int block, int level, list leaf_blocks, list sizes):
-        """Leaves in order, and the sizes of all blocks by level."""
+        """Leaves in order, and the sizes of all blocks by level. O(blocks)."""
         cdef Py_ssize_t at
         sizes[level].append(self.size_of(block, level))
         if level == 0:
@@ -518,7 +524,7 @@ cdef class BalancedTree:
         assert nodes == self.nodes.used - self.nodes.free
 
     cdef ends(self, int block, int level):
-        """Smallest and largest key below a block, which its parent must know; beyond its size all is padding."""
+        """Smallest and largest key below a block, which its parent must know; beyond its size all is padding. O(1)."""
         cdef Py_ssize_t at, size = self.size_of(block, level)
         if level == 0:
             leaf = self.leaf_array[block]

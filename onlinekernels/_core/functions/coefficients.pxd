@@ -1,6 +1,7 @@
 """Coefficients of terms, in the slots of a dictionary and the coordinates of a frame, under a budget."""
 cimport cython
-from onlinekernels._core.points.dictionary cimport Dictionary, Table, Tenant
+from onlinekernels._core.points.dictionary cimport Dictionary, Tenant
+from onlinekernels._core.points.tables cimport Table
 from onlinekernels._core.formulas.frame cimport Frame
 from onlinekernels._core.run.example cimport Outcome, Term
 from onlinekernels._core.functions.function cimport Scratch
@@ -36,9 +37,9 @@ cdef class Budget:
 
 
 cdef class Coefficients(Tenant):
-    cdef readonly Dictionary dictionary
-    cdef readonly Budget budget
-    cdef readonly int channels
+    cdef readonly Dictionary dictionary     # the points
+    cdef readonly Budget budget             # which terms stay
+    cdef readonly int channels              # of the frame
     cdef readonly Py_ssize_t rows           # numbers stored per channel
     cdef readonly Py_ssize_t count          # slots held: terms
     cdef readonly Table stored              # (channels * rows, capacity), in frame coordinates; 0 where there is no term

@@ -106,17 +106,17 @@ cdef class Budget:
         """Look at the kernel, if that is needed."""
 
     def state(self, Coefficients terms, slots):
-        """Named numbers and arrays about the terms in these slots."""
+        """Named numbers and arrays about the terms in these slots. O(its size)."""
         return {}
 
     def restore(self, Coefficients terms, state):
-        """Continue from a state that has been checked; slots are in its order."""
+        """Continue from a state that has been checked; slots are in its order. O(its size)."""
 
     def check_numbers(self, state, Py_ssize_t n):
-        """ValueError unless what `state` gave fits n terms."""
+        """ValueError unless what `state` gave fits n terms. O(their size)."""
 
     def check_state(self, birthdays):
-        """ValueError unless a model under this budget can have terms with these birthdays, in the order of sums."""
+        """ValueError unless a model under this budget can have terms with these birthdays, in the order of sums. O(n)."""
         if len(birthdays) > self.most:
             raise ValueError(f"{len(birthdays)} terms are more than the budget of {self.most}")
 
@@ -151,14 +151,15 @@ cdef class Coefficients(Tenant):
         dictionary.add_tenant(self)
 
     cdef double* column(self, Py_ssize_t slot) noexcept nogil:
-        """The coefficients of a slot: one of each row, `capacity` apart."""
+        """The coefficients of a slot: one of each row, `capacity` apart. O(1)."""
         return <double*> self.stored.data + slot
 
     cdef bint holds(self, Py_ssize_t slot) noexcept nogil:
+        """Whether a slot has a term: O(1)."""
         return self.mine.data[slot] != 0
 
     cdef double size_of(self, Py_ssize_t slot) noexcept nogil:
-        """max_y |coefficient| in frame coordinates: all terms share the frame, so their order by it never changes."""
+        """max_y |coefficient| in frame coordinates: all terms share the frame, so their order by it never changes. O(rows)."""
         cdef Py_ssize_t row, capacity = self.stored.capacity
         cdef double size = 0.0
         for row in range(self.rows):
@@ -166,6 +167,7 @@ cdef class Coefficients(Tenant):
         return size
 
     cdef bint is_zero(self, Py_ssize_t slot) noexcept nogil:
+        """Whether all of a slot's coefficients are 0: O(channels rows)."""
         cdef Py_ssize_t row
         for row in range(self.channels * self.rows):
             if self.column(slot)[row * self.stored.capacity] != 0.0:
@@ -175,7 +177,7 @@ cdef class Coefficients(Tenant):
     # ---- Terms come and go --------------------------------------------------------------------
 
     cdef void put(self, Py_ssize_t slot, const Term* term) noexcept nogil:
-        """A new term in a slot of the dictionary."""
+        """A new term in a slot of the dictionary. O(channels rows), and the budget's."""
         self.mine.data[slot] = 1
         self.dictionary.hold(slot)
         self.count += 1
@@ -183,7 +185,7 @@ cdef class Coefficients(Tenant):
         self.budget.entered(self, slot)
 
     cdef void drop(self, Py_ssize_t slot) noexcept nogil:
-        """The term in a slot goes."""
+        """The term in a slot goes. O(channels rows), and the budget's."""
         cdef Py_ssize_t row, capacity = self.stored.capacity
         cdef double* column = self.column(slot)
         self.budget.left(self, slot)
@@ -194,14 +196,14 @@ cdef class Coefficients(Tenant):
         self.dictionary.release(slot)
 
     cdef void clear(self) noexcept nogil:
-        """Forget all terms, leaving the slots in use where they are."""
+        """Forget all terms, leaving the slots in use where they are. O(n)."""
         cdef Py_ssize_t slot
         for slot in range(self.dictionary.stop - 1, self.dictionary.start - 1, -1):     # the first is free at last
             if self.holds(slot):
                 self.drop(slot)
 
     cdef void fold(self, const Frame* frame) noexcept nogil:
-        """Multiply the frame into the stored coordinates."""
+        """Multiply the frame into the stored coordinates. O(channels rows n)."""
         cdef double stored[MAX_CHANNELS]
         cdef Py_ssize_t slot, row, capacity = self.stored.capacity, stride = self.rows * capacity
         cdef int channel
@@ -220,7 +222,7 @@ cdef class Coefficients(Tenant):
         self.budget.changed(self)
 
     cdef void settle(self) noexcept nogil:
-        """Release terms that have faded to 0."""
+        """Release terms that have faded to 0. O(1), O(n) if there are any."""
         cdef Py_ssize_t slot
         if not self.stale or self.keeps_zeros:
             return
@@ -230,13 +232,15 @@ cdef class Coefficients(Tenant):
                 self.drop(slot)
 
     cdef int prepare(self, Py_ssize_t capacity) except -1:
+        """As the budget."""
         return self.budget.prepare(self, capacity)
 
     cdef void moved(self) noexcept:
+        """As the budget."""
         self.budget.arrange(self)
 
     cdef Py_ssize_t list_slots(self, Py_ssize_t* out) noexcept nogil:
-        """Slots of the terms, ascending; return how many."""
+        """Slots of the terms, ascending; return how many. O(n)."""
         cdef Py_ssize_t slot, n = 0
         for slot in range(self.dictionary.start, self.dictionary.stop):
             if self.holds(slot):
@@ -245,7 +249,7 @@ cdef class Coefficients(Tenant):
         return n
 
     def slots(self):
-        """Slots with a coefficient, oldest first."""
+        """Slots with a coefficient, oldest first. O(n log n)."""
         slots = np.arange(self.dictionary.start, self.dictionary.stop)
         slots = slots[(self.stored.array[:, slots] != 0).any(axis=0)]
         return slots[np.argsort(self.dictionary.birthdays.array[0, slots], kind="stable")]
@@ -253,42 +257,42 @@ cdef class Coefficients(Tenant):
     # ---- Labels -------------------------------------------------------------------------------
 
     cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil:
-        """Take over a term's coordinates; the slot has none."""
+        """Take over a term's coordinates; the slot has none. O(channels rows)."""
         pass
 
     cdef void read(self, Py_ssize_t slot, Term* term) noexcept nogil:
-        """The labels of a slot, and its stored coordinates, into a term."""
+        """The labels of a slot, and its stored coordinates, into a term. O(channels rows)."""
         pass
 
     cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
-        """sums[y] = sum over the slots in use of the stored coefficient at label y times the value."""
+        """sums[y] = sum over the slots in use of the stored coefficient at label y times the value. O(channels rows n)."""
         pass
 
     cdef void add_up_carefully(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
-        """The same without slots that hold no term: an infinite value times their 0 is no reason to stop."""
+        """The same without slots that hold no term: an infinite value times their 0 is no reason to stop. O(channels rows n)."""
         pass
 
     cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m, double* totals) noexcept nogil:
-        """totals[y * m + i] += the slot's stored coefficient at label y times value i."""
+        """totals[y * m + i] += the slot's stored coefficient at label y times value i. O(channels rows m)."""
         pass
 
     # ---- State --------------------------------------------------------------------------------
 
     def check_state(self, state, Py_ssize_t n, Py_ssize_t labels):
-        """ValueError unless the coefficients of a state fit n terms of so many labels."""
+        """ValueError unless the coefficients of a state fit n terms of so many labels. O(its size)."""
         rows = self.stored_rows(labels)
         check_array(state["coefficients"], "coefficients", np.float64, (self.channels * rows, n))
         self.budget.check_state(state["birthdays"])
         self.budget.check_numbers(state, n)
 
     def state(self, slots, Py_ssize_t labels):
-        """Named arrays about these slots."""
+        """Named arrays about these slots. O(its size)."""
         rows = self.stored_rows(labels)
         stored = self.stored.array[:, slots].reshape(self.channels, self.rows, len(slots))[:, :rows]
         return {"coefficients": stored.reshape(self.channels * rows, len(slots)), **self.budget.state(self, slots)}
 
     def restore(self, state, Py_ssize_t labels):
-        """Take over what has been checked; the points are there, and slots are in the order of the state."""
+        """Take over what has been checked; the points are there, and slots are in the order of the state. O(its size)."""
         cdef Py_ssize_t slot
         rows, n = self.stored_rows(labels), len(state["birthdays"])
         stored = self.stored.array.reshape(self.channels, self.rows, n)
@@ -301,7 +305,7 @@ cdef class Coefficients(Tenant):
         self.budget.restore(self, state)
 
     def stored_rows(self, Py_ssize_t labels):
-        """Rows per channel that mean something, for so many labels."""
+        """Rows per channel that mean something, for so many labels. O(1)."""
         return self.rows
 
     def _check(self):

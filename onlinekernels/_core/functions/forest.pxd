@@ -24,15 +24,16 @@ cdef class TreeScratch(Scratch):
 
 @cython.final
 cdef class Forest:
-    cdef readonly Tree tree
+    cdef readonly Tree tree             # one for each feature
     cdef object description             # the kernel, as `Tree` takes it
     cdef readonly double scale          # k(x, z) = scale * sum_j K(x_j, z_j)
-    cdef readonly Py_ssize_t n_features, width
+    cdef readonly Py_ssize_t n_features # trees
+    cdef readonly Py_ssize_t width      # outputs that there is room for
     cdef Py_ssize_t span                # numbers of an example as the trees know it
-    cdef readonly int channels
+    cdef readonly int channels          # of the frame
     cdef readonly object low, stretch   # a point is mapped to (x - low) * stretch; or None
-    cdef double* low_data
-    cdef double* stretch_data
+    cdef double* low_data               # of `low`, or NULL
+    cdef double* stretch_data           # of `stretch`, or NULL
 
     cdef void take_over(self, Tree tree, Py_ssize_t width) noexcept
     cdef void map_point(self, const double* x, double* out) noexcept nogil
@@ -46,12 +47,12 @@ cdef class Forest:
 
 @cython.final
 cdef class Trees(Function):
-    cdef readonly Forest forest
+    cdef readonly Forest forest         # what f is kept in
 
 
 @cython.final
 cdef class BudgetedTrees(Terms):
-    cdef readonly Forest forest
+    cdef readonly Forest forest         # what f is kept in
 
     cdef void plant(self, Scratch w, Py_ssize_t slot) noexcept nogil
     cdef const double* knot(self, TreeScratch w, Py_ssize_t slot) noexcept nogil

@@ -20,6 +20,10 @@ from onlinekernels._core.functions.tree cimport Tree
 from onlinekernels._core.run.example cimport Term
 from onlinekernels._core.run.piece cimport CENTERED, OWN
 
+cdef enum:
+    PIECE_ROWS = 256            # of trees: there are no inner products that must fit the cache
+    EVALUATED_ROWS = 4096
+
 
 cdef class TreeScratch(Scratch):
     """What trees compute on the way."""
@@ -245,6 +249,14 @@ cdef class Forest:
                 raise ValueError("the trees do not hold the terms")
 
 
+cdef open_points(Function f, Scratch w, points):
+    """Open the points of another model as a piece: O(points d)."""
+    points = np.ascontiguousarray(points, dtype=np.float64)
+    f.attach(w, points)
+    f.open(w, 0, len(points), True, -1)
+    return points
+
+
 cdef class Trees(Function):
     """f on trees and nowhere else.
 
@@ -283,16 +295,13 @@ cdef class Trees(Function):
         frame_reset(&self.frame)
 
     cdef Py_ssize_t piece_rows(self):
-        return 256
+        return PIECE_ROWS
 
     cdef Py_ssize_t rows_to_evaluate(self):
-        return 4096
+        return EVALUATED_ROWS
 
     cdef open_start(self, Scratch w, points, kept):
-        points = np.ascontiguousarray(points[kept], dtype=np.float64)
-        self.attach(w, points)
-        self.open(w, 0, len(points), True, -1)
-        return points
+        return open_points(self, w, points[kept])
 
     # ---- For Python ---------------------------------------------------------------------------
 
@@ -417,16 +426,13 @@ cdef class BudgetedTrees(Terms):
                 self.plant(w, slot)
 
     cdef Py_ssize_t piece_rows(self):
-        return 256
+        return PIECE_ROWS
 
     cdef Py_ssize_t rows_to_evaluate(self):
-        return 4096
+        return EVALUATED_ROWS
 
     cdef open_start(self, Scratch w, points, kept):
-        points = np.ascontiguousarray(points[kept], dtype=np.float64)
-        self.attach(w, points)
-        self.open(w, 0, len(points), True, -1)
-        return points
+        return open_points(self, w, points[kept])
 
     # ---- For Python ---------------------------------------------------------------------------
 

@@ -10,9 +10,9 @@ cdef class FourierMap(FeatureMap):
     cdef readonly object frequencies        # (n_features, size / 2)
     cdef object of_rows                     # the same in the precision of rows
     cdef readonly object phases             # (size / 2,): added to those of every example
-    cdef const double* frequency
-    cdef const double* phase
+    cdef const double* frequency            # of `frequencies`
+    cdef const double* phase                # of `phases`
     cdef bint shifted                       # whether a phase is not 0
-    cdef double factor
+    cdef double factor                      # of cosines and sines
 
     cdef void row_phases(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil

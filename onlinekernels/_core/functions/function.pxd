@@ -25,7 +25,7 @@ cdef class Scratch(Memory):
     cdef double mean_step               # of all weights, where each has its own
     cdef double* for_budget             # what a budget computes on the way to its answer
     # Of a term that is there already
-    cdef Term old
+    cdef Term old                       # its labels and coefficients
     cdef double* slot_scores            # f at its point, then v
     cdef double* slot_coefficients      # its true coefficients in f over labels, then those in v,
     cdef double* slot_products          # and kappa times those in f
@@ -39,11 +39,11 @@ cdef class Function:
     cdef readonly str keeps             # what f is kept as: "terms", "weights" or "knots"
     cdef readonly Outputs outputs       # the labels
     cdef readonly Py_ssize_t width      # outputs that there is room for
-    cdef readonly Py_ssize_t n_features
+    cdef readonly Py_ssize_t n_features # of examples
     cdef readonly object dtype          # of examples
-    cdef readonly bint takes_objects
+    cdef readonly bint takes_objects    # whether examples are Python objects
     cdef readonly bint notices_bad_points       # whether `point_is_finite` tells
-    cdef Frame frame
+    cdef Frame frame                    # P: true coefficients are P @ stored
 
     # To be implemented
     cdef Scratch new_scratch(self)
@@ -71,6 +71,7 @@ cdef class Function:
     cdef int tidy(self) except -1
 
     # The same for all
+    cpdef bint is_row(self, x) except -1
     cdef int make_ready(self, Scratch w) except -1
     cdef int attach(self, Scratch w, examples) except -1
     cdef void transform(self, Scratch w, const double* move) noexcept nogil

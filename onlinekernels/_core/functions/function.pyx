@@ -41,7 +41,7 @@ cdef class Scratch(Memory):
         return 0
 
     cdef void let_go(self) noexcept:
-        """The call is over: hold on to nothing that was its own."""
+        """The call is over: hold on to nothing that was its own. O(1)."""
         self.piece.let_go()
 
 
@@ -84,18 +84,21 @@ cdef class Function:
         frame_reset(&self.frame)
 
     cdef Scratch new_scratch(self):
-        """Scratch of this kind of function, for one call at a time."""
+        """Scratch of this kind of function, for one call at a time. O(1)."""
         return Scratch()
 
     cdef int make_ready(self, Scratch w) except -1:
         """Room in the scratch for what this function needs of one row. O(1), unless outputs have come."""
         return w.make_room(self.width, self.outputs.n_nodes)
 
-    def is_row(self, x):
-        """Whether x is one example just as the loop reads it: a row of an array, finite numbers in the right precision."""
+    cpdef bint is_row(self, x) except -1:
+        """Whether x is one example just as the loop reads it: a row of an array, finite numbers in the right precision. O(d)."""
         cdef Py_buffer view
         cdef bint fits
-        if self.takes_objects or type(x) is not ndarray or x.dtype != self.dtype:
+        if self.takes_objects or type(x) is not ndarray:
+            return False
+        dtype = x.dtype
+        if dtype is not self.dtype and dtype != self.dtype:     # numpy shares those of its own byte order
             return False
         PyObject_GetBuffer(x, &view, PyBUF_STRIDES)
         fits = (view.ndim == 1 and view.shape[0] == self.n_features and view.strides[0] == view.itemsize
@@ -108,7 +111,7 @@ cdef class Function:
         return fits
 
     cdef int attach(self, Scratch w, examples) except -1:
-        """What a call is about: an array whose rows the loop reads in place."""
+        """What a call is about: an array whose rows the loop reads in place. O(1)."""
         w.piece.source = examples
         w.piece.source_data = array_data(examples)
         return 0
@@ -135,7 +138,7 @@ cdef class Function:
 
     cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
         """Ask the budget who goes for the term that is ready to enter with example i, and let those that stay take over
-        what they can. Nobody has left or entered then. As the budget's `make_room` and `hand_over`."""
+        what they can. Nobody has left or entered then. As the budget's `make_room` and `hand_over`. As the budget."""
         outcome.slot = outcome.partner = NOBODY
         outcome.share = outcome.loss = 0.0
         outcome.shrink, outcome.residual = 1.0, -1.0
@@ -228,7 +231,7 @@ cdef class Function:
             self.try_to_store(term, size)
 
     cdef bint try_to_store(self, Term* term, double size) noexcept nogil:
-        """True to stored coordinates; False if they are so large that the frame should be folded."""
+        """True to stored coordinates; False if they are so large that the frame should be folded. O(outputs)."""
         cdef Py_ssize_t k, n = term.n
         cdef double true[MAX_CHANNELS]
         cdef double one[MAX_CHANNELS]
@@ -249,7 +252,7 @@ cdef class Function:
         return small
 
     cdef void make_true(self, Scratch w, int last, double* out) noexcept nogil:
-        """Sums of stored coordinates (w.sums) to true values: frame and label kernel."""
+        """Sums of stored coordinates (w.sums) to true values: frame and label kernel. O(outputs)."""
         cdef Py_ssize_t y
         cdef double stored[MAX_CHANNELS]
         cdef int channel
@@ -267,7 +270,10 @@ cdef class Function:
     # ---- For Python ---------------------------------------------------------------------------
 
     def check_start(self, points, alpha, pairs):
-        """ValueError unless there are as many coefficients as points, for outputs that this function has."""
+        """ValueError unless there are as many coefficients as points, for outputs that this function has.
+
+        O(size of the coefficients).
+        """
         n = len(points)
         if not self.takes_objects and points.shape != (n, self.n_features):
             raise ValueError(f"points has shape {points.shape}, not {(n, self.n_features)}")
@@ -280,7 +286,10 @@ cdef class Function:
             raise ValueError("pairs does not hold two known labels for each point")
 
     def start_from(self, points, alpha, pairs, long long t):
-        """Add a term alpha_i for each of some points, as the latest of t examples, under the budget; see `begin_from`."""
+        """Add a term alpha_i for each of some points, as the latest of t examples, under the budget; see `begin_from`.
+
+        As `add` for each.
+        """
         cdef Scratch w = self.new_scratch()
         cdef Example example = Example()
         cdef Term* term = &example.term
@@ -319,19 +328,19 @@ cdef class Function:
             slot = self.expiring(t)
 
     cdef open_start(self, Scratch w, points, kept):
-        """Open those points that are kept, without inner products; return them."""
+        """Open those points that are kept, without inner products; return them. O(points d)."""
         raise NotImplementedError
 
     cdef Py_ssize_t start_row(self, Scratch w, Py_ssize_t i) except -1:
-        """Where point i is in the piece that is open."""
+        """Where point i is in the piece that is open. O(1)."""
         return i
 
     cdef int settle_start(self, Scratch w, points, Py_ssize_t i) except -1:
-        """Point i has been added."""
+        """Point i has been added. O(1)."""
         return 0
 
     def grow(self, Py_ssize_t width):
-        """Make room for more outputs."""
+        """Make room for more outputs. O(size of the function)."""
         if width > self.width:
             if not self.outputs.can_grow():
                 raise ValueError("the labels of a structure are fixed")
@@ -354,18 +363,18 @@ cdef class Function:
         raise NotImplementedError
 
     def true_rows(self, stored, int channel):
-        """Stored coordinates (channels, ...) to true ones of a channel."""
+        """Stored coordinates (channels, ...) to true ones of a channel. O(their size)."""
         cdef int j
         return sum(self.frame.p[channel][j] * stored[j] for j in range(channel + 1))
 
     def frame_state(self):
-        """The frame and the number of labels."""
+        """The frame and the number of labels. O(1)."""
         cdef int i, j, c = self.frame.channels
         return {"frame": np.array([[self.frame.p[i][j] for j in range(c)] for i in range(c)]),
                 "labels": int(self.outputs.kept())}
 
     def check_frame(self, state):
-        """ValueError unless the frame and the number of labels of a state fit."""
+        """ValueError unless the frame and the number of labels of a state fit. O(1)."""
         cdef int i, j, c = self.frame.channels
         cdef Frame found = self.frame
         frame = check_array(state["frame"], "frame", np.float64, (c, c))
@@ -380,6 +389,7 @@ cdef class Function:
             raise ValueError("the labels of a structure are fixed")
 
     def restore_frame(self, state):
+        """Take over the frame and the number of labels: O(1)."""
         cdef int i, j, c = self.frame.channels
         self.outputs.set_kept(state["labels"])
         for i in range(c):

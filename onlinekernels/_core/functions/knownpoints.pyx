@@ -1,11 +1,5 @@
-"""A posterior on inducing points: f is known at some points, f_D = L u, which come and go.
-
-At a checkpoint of the stream those rows join that f at the points does not determine, and if there are more points than a
-budget allows, those leave that the mean of f would miss least.  With a small tolerance, points leave too that the others have
-come to determine: otherwise L is so near to singular that coordinates are nothing but rounding.
-"""
+"""A posterior on inducing points: f is known at some points, f_D = L u, which come and go at checkpoints of the stream."""
 import numpy as np
-from libc.math cimport INFINITY, fmax, sqrt
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
@@ -13,19 +7,14 @@ from onlinekernels._core.functions.coefficients import UNBOUNDED
 from onlinekernels._core.points.dictionary cimport Dictionary, Tenant
 from onlinekernels._core.points.kernelrows cimport KernelRows
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.functions.posterior cimport (CHECKPOINT, INVERSE, JOINING, LEAVING, PRODUCTS, TOTALS, Posterior,
-                                                       PosteriorScratch, room_for)
+from onlinekernels._core.functions.posterior cimport CHECKPOINT, JOINING, TOTALS, Posterior, PosteriorScratch, room_for
+from onlinekernels._core.functions.selection cimport bring_back, choose_leavers, find_newcomers, forget_newcomers
 from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.formulas.factor import check_lower
-from onlinekernels._core.formulas.reflections cimport (OK_REFLECTED, ok_find_reflections, ok_reflect, ok_reflections,
-                                                       ok_reflections_size)
-from onlinekernels._core.formulas.triangles cimport (ok_column_squares, ok_eliminate, ok_invert_lower, ok_leave, ok_losses,
-                                                     ok_times_rows)
-from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot
+from onlinekernels._core.formulas.triangles cimport ok_times_rows
+from onlinekernels._core.formulas.vecmath cimport ok_axpy
 from onlinekernels._core.functions.function cimport Scratch
 
-cdef object DOUBLE = np.dtype(np.float64)
-cdef double NEAR = 1e-6         # relative: what is closer than that is the same, and the earlier one goes first
 # A variance given f at other points, relative to k(x, x), that may be rounding. If that of each point, given all others, is at
 # least this, the coefficients of f(x) given f_D are at most 1 / sqrt(DETERMINED), and coordinates of any x are right up to the
 # rounding of the kernel over DETERMINED.
@@ -184,7 +173,7 @@ cdef class PointsPosterior(Posterior):
         cdef double rounding = DETERMINED
         cdef double* V = <double*> w.buffer(JOINING, CHECKPOINT * CHECKPOINT * sizeof(double))
         cdef const double* corner = NULL
-        count = self.find_newcomers(w, V, joining, &rounding)
+        count = find_newcomers(self, w, self.tolerance, V, joining, &rounding)
         self.make_room(n + count)
         self.begin_to_take_in(w, count)
         self.prepare_rows(V, joining, count)
@@ -196,8 +185,8 @@ cdef class PointsPosterior(Posterior):
         births = self.dictionary.birthdays.array[0, slots]
         if count == 0 or self.tolerance * BETTER >= rounding:
             rounding = 0.0                      # nobody is determined who was not before
-        if self.choose(w, mean, <const long long*> array_data(births), rounding, leaves):
-            stayers = self.forget_newcomers(w, V, joining, count, leaves + n)
+        if choose_leavers(self, self.factor, w, self.most, mean, <const long long*> array_data(births), rounding, leaves):
+            stayers = forget_newcomers(w, V, joining, count, leaves + n)
             if stayers < count:
                 count = stayers
                 self.prepare_rows(V, joining, count)
@@ -212,7 +201,7 @@ cdef class PointsPosterior(Posterior):
         n = len(kept)
         if n < size:
             first = int(np.argmax(gone))
-            corner = self.bring_back(w, U, S, size, stay, n, first)
+            corner = bring_back(self, self.factor, w, U, S, size, stay, n, first)
             slots = slots[kept]
             slot = <Py_ssize_t*> array_data(slots)
             self.factor.keep(stay, first, n, corner)        # nothing can fail any more
@@ -235,165 +224,6 @@ cdef class PointsPosterior(Posterior):
         memcpy(slots, self.inducing.order, self.n * sizeof(Py_ssize_t))
         for i in range(count):
             slots[self.n + i] = self.inducing.pending[joining[i]]
-
-    cdef Py_ssize_t find_newcomers(self, PosteriorScratch w, double* V, Py_ssize_t* joining, double* rounding) except -1:
-        """Who joins: pivoted Cholesky of what f at the points does not determine of the pending rows: O(CHECKPOINT^3).
-
-        The one that is determined least comes first, and among those that are nearly the same, the earliest. V has a row
-        for each of them, joining their numbers. A variance below 0 shows how large rounding is, which grows to ten times that.
-        """
-        cdef Py_ssize_t i, r, best, count = 0, room = self.capacity
-        cdef double rest[CHECKPOINT]
-        cdef double* R
-        cdef bint any_new = False
-        for i in range(CHECKPOINT):
-            rest[i] = self.K[i * CHECKPOINT + i] - ok_dot(self.a + i * room, self.a + i * room, self.n)
-            any_new |= rest[i] > fmax(self.tolerance, rounding[0]) * self.K[i * CHECKPOINT + i]
-        if not any_new:
-            return 0
-        R = <double*> w.buffer(PRODUCTS, CHECKPOINT * CHECKPOINT * sizeof(double))
-        coordinates = self.coordinates[:, :self.n]
-        np.matmul(coordinates, coordinates.T, out=w.array(<char*> R, CHECKPOINT, CHECKPOINT, DOUBLE))
-        with nogil:
-            for i in range(CHECKPOINT):
-                for r in range(i):
-                    R[i * CHECKPOINT + r] = self.K[i * CHECKPOINT + r] - R[i * CHECKPOINT + r]
-                    if self.K[i * CHECKPOINT + i] == 0.0 or self.K[r * CHECKPOINT + r] == 0.0:    # left out
-                        R[i * CHECKPOINT + r] = 0.0
-                    R[r * CHECKPOINT + i] = R[i * CHECKPOINT + r]
-                R[i * CHECKPOINT + i] = rest[i]
-            while count < CHECKPOINT:
-                for i in range(CHECKPOINT):
-                    if rest[i] < 0.0 and rest[i] > -INFINITY and self.K[i * CHECKPOINT + i] > 0.0:
-                        rounding[0] = fmax(rounding[0], -10.0 * rest[i] / self.K[i * CHECKPOINT + i])
-                best = least_determined(rest, self.K, fmax(self.tolerance, rounding[0]))
-                if best < 0:
-                    break
-                joining[count] = best
-                join(R, V, joining, count, sqrt(rest[best]))
-                for i in range(CHECKPOINT):
-                    rest[i] -= V[count * CHECKPOINT + i] * V[count * CHECKPOINT + i]
-                count += 1
-                for r in range(count):
-                    rest[joining[r]] = -INFINITY
-        return count
-
-    cdef Py_ssize_t forget_newcomers(self, PosteriorScratch w, double* V, Py_ssize_t* joining, Py_ssize_t count,
-                                     const unsigned char* gone) except -1:
-        """Only those join that are not gone: V and joining become theirs; return how many. O(CHECKPOINT stayers^2)."""
-        cdef const double* R = <const double*> w.buffer(PRODUCTS, CHECKPOINT * CHECKPOINT * sizeof(double))
-        cdef Py_ssize_t i, r, best, stayers = 0
-        cdef double square, least
-        for i in range(count):
-            if gone[i]:
-                continue
-            best = joining[i]
-            least = V[i * CHECKPOINT + best]    # its root, given all of those before it and not only those that stay
-            square = R[best * CHECKPOINT + best]
-            for r in range(stayers):
-                square -= V[r * CHECKPOINT + best] * V[r * CHECKPOINT + best]
-            if i > stayers:
-                joining[stayers] = best
-                join(R, V, joining, stayers, sqrt(fmax(square, least * least)))
-            stayers += 1
-        return stayers
-
-    cdef int choose(self, PosteriorScratch w, mean, const long long* births, double rounding, unsigned char* gone) except -1:
-        """Mark which of the points of `mean` go, one after another; return how many.
-
-        First those that f at all others determines: its variance given these, 1 / Q_ii with Q = K^-1, is `rounding`. Then, as
-        long as there are more than the budget allows, each time the one without which the mean changes least: without point i
-        it loses sum_y alpha_yi^2 / Q_ii, where alpha = L^-T U. Both follow each removal. Among those that lose nearly the same
-        the oldest goes. Of Q there are only the diagonal and the columns of those that go.
-        """
-        cdef Py_ssize_t i, k, victim, size = mean.shape[1], joined = self.outputs.joined
-        cdef Py_ssize_t over = max(0, size - self.most), most = over
-        cdef double lowest
-        if rounding > 0.0:
-            most = min(size - 1, over + CHECKPOINT)
-        if most == 0:
-            return 0
-        cdef double* Z = <double*> w.buffer(INVERSE, (size * size + (3 + joined + most) * size) * sizeof(double))
-        cdef double* diagonal = Z + size * size
-        cdef double* least = diagonal + size
-        cdef double* loss = least + size
-        cdef double* alpha = loss + size
-        cdef double* V = alpha + joined * size
-        with nogil:
-            ok_invert_lower(self.factor.L, self.capacity, size, Z, size)
-        if over:
-            np.matmul(mean[:joined], w.array(<char*> Z, size, size, DOUBLE), out=w.array(<char*> alpha, joined, size, DOUBLE))
-        with nogil:
-            ok_column_squares(Z, size, diagonal)
-            for i in range(size):
-                least[i] = 1.0 / ok_dot(self.factor.row(i), self.factor.row(i), i + 1)
-            for k in range(most):
-                victim = most_determined(diagonal, least, gone, size, rounding) if rounding > 0.0 else -1
-                if victim < 0:
-                    if k >= over:
-                        return k
-                    ok_losses(alpha, joined, size, diagonal, loss)
-                    lowest = 0.0
-                    for i in range(size):
-                        if not gone[i] and (victim < 0 or loss[i] < lowest):
-                            victim, lowest = i, loss[i]
-                    for i in range(size):
-                        if not gone[i] and loss[i] <= (1.0 + NEAR) * lowest and births[i] < births[victim]:
-                            victim = i
-                ok_leave(Z, size, victim, V, k, diagonal, least, alpha, joined if over else 0)
-                gone[victim] = 1
-        return most
-
-    cdef const double* bring_back(self, PosteriorScratch w, double* U, double* S, Py_ssize_t size, const Py_ssize_t* kept, Py_ssize_t n,
-                                  Py_ssize_t first) except NULL:
-        """n of `size` points stay, all before the first that goes: change U and S in place, return what L has from there on.
-
-        With orthonormal columns of Q, L[kept] = L' Q^T, U' = Q^T U, S' = Q^T S Q. O(n^2) for each that goes.
-        """
-        cdef Py_ssize_t i, r, y, rest = size - first, stay = n - first, columns = stay + self.width
-        cdef ok_reflections h
-        h.n, h.more = stay, size - n
-        h.heads = <double*> w.buffer(LEAVING, (ok_reflections_size(stay, h.more) + OK_REFLECTED * max(size, columns)
-                                               + rest * (columns + size + stay) + stay * stay) * sizeof(double))
-        h.tails = h.heads + stay
-        h.meet = h.tails + stay * h.more
-        h.work = h.meet + stay * OK_REFLECTED
-        cdef double* X = h.work + OK_REFLECTED * max(size, columns)     # [L[kept]^T , U^T], a row for each coordinate
-        cdef double* left = X + rest * columns                          # S
-        cdef double* both = left + rest * size                          # (Q^T S)^T
-        cdef double* corner = both + rest * stay
-        cdef Py_ssize_t[::1] order = np.empty(rest, dtype=np.intp)      # coordinates, first those that stay
-        with nogil:
-            for i in range(stay):
-                order[i] = kept[first + i]
-            y = 0
-            for i in range(first, size):
-                if y < stay and order[y] == i:
-                    y += 1
-                else:
-                    order[stay + i - first - y] = i
-            for r in range(rest):
-                for i in range(stay):
-                    X[r * columns + i] = self.factor.row(kept[first + i])[order[r]] if order[r] <= kept[first + i] else 0.0
-                for y in range(self.width):
-                    X[r * columns + stay + y] = U[y * size + order[r]]
-                memcpy(left + r * size, S + order[r] * size, size * sizeof(double))
-            ok_find_reflections(&h, X, columns, columns)
-            ok_reflect(&h, left, size, size)
-            for r in range(rest):
-                for i in range(stay):
-                    both[r * stay + i] = left[i * size + order[r]]
-            ok_reflect(&h, both, stay, stay)
-            for i in range(stay):
-                for y in range(self.width):
-                    U[y * size + first + i] = X[i * columns + stay + y]
-                for r in range(first):
-                    S[(first + i) * size + r] = S[r * size + first + i] = left[i * size + r]
-                for r in range(i + 1):
-                    S[(first + i) * size + first + r] = S[(first + r) * size + first + i] = 0.5 * (both[i * stay + r] + both[r * stay + i])
-                for r in range(stay):
-                    corner[i * stay + r] = X[r * columns + i] if r <= i else 0.0
-        return corner
 
     # ---- Predicting ---------------------------------------------------------------------------
 
@@ -521,37 +351,3 @@ cdef class PointsPosterior(Posterior):
         for slot in np.flatnonzero(roles):
             role = roles[slot]
             assert slot == (self.inducing.order[role - 1] if role > 0 else self.inducing.pending[-1 - role])
-
-
-cdef void join(const double* R, double* V, const Py_ssize_t* joining, Py_ssize_t count, double root) noexcept nogil:
-    """The last of those that join, behind `count` others, makes the next row of V; root is what they do not determine."""
-    cdef Py_ssize_t r, last = joining[count]
-    ok_eliminate(R + last * CHECKPOINT, last, root, V, CHECKPOINT, count, CHECKPOINT)
-    for r in range(count):
-        V[count * CHECKPOINT + joining[r]] = 0.0
-    V[count * CHECKPOINT + last] = root
-
-
-cdef Py_ssize_t most_determined(const double* precision, const double* least, const unsigned char* gone, Py_ssize_t n,
-                                double rounding) noexcept nogil:
-    """The point whose precision given f at all others is most times its least, if more than 1 / rounding; -1 for none."""
-    cdef Py_ssize_t i, most = -1
-    for i in range(n):
-        if not gone[i] and rounding * precision[i] > least[i] and (
-                most < 0 or precision[i] * least[most] > precision[most] * least[i]):
-            most = i
-    return most
-
-
-cdef Py_ssize_t least_determined(const double* rest, const double* K, double share) noexcept nogil:
-    """The example with the largest rest of those with more than this share of K_ii, of equals the earliest; -1 for none."""
-    cdef Py_ssize_t i, best = -1
-    cdef double largest = 0.0
-    for i in range(CHECKPOINT):
-        if rest[i] > share * K[i * CHECKPOINT + i] and rest[i] > largest:
-            largest = rest[i]
-    for i in range(CHECKPOINT):
-        if rest[i] > share * K[i * CHECKPOINT + i] and rest[i] >= (1.0 - NEAR) * largest:
-            best = i
-            break
-    return best

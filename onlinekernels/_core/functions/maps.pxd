@@ -26,24 +26,24 @@ cdef class FeatureMap:
 
 @cython.final
 cdef class LinearMap(FeatureMap):
-    cdef double factor
+    cdef double factor                      # phi(x) = factor x
 
 
 @cython.final
 cdef class ConstantMap(FeatureMap):
-    cdef double value
+    cdef double value                       # of the one feature
 
 
 @cython.final
 cdef class NormalizedMap(FeatureMap):
-    cdef readonly FeatureMap inner
-    cdef double factor
+    cdef readonly FeatureMap inner          # whose features are divided by their length,
+    cdef double factor                      # and multiplied by this
 
 
 @cython.final
 cdef class JoinedMap(FeatureMap):
-    cdef readonly FeatureMap left
-    cdef readonly FeatureMap right
+    cdef readonly FeatureMap left           # whose features come first,
+    cdef readonly FeatureMap right          # and whose come next
 
     cdef Piece rows_of_right(self, Piece piece)
 

@@ -29,19 +29,19 @@ cdef class FeatureMap:
     `map_rows(piece, first, m, learning, out, stride)`
         features of rows first, ..., first + m - 1 of the call's source into out[i * stride], ..., all `size` of them.
         out must have room for m + 1 rows. They are doubles, from products in the precision of the rows. Features of
-        rows that are too large for the kernel are not finite.
+        rows that are too large for the kernel are not finite. O(size d) a row, with inducing points O(size^2) more.
 
     A map may choose its features by the examples that it meets. As long as it `grows()`, pieces that are learned must
     have one row, and
 
     `change(piece, first)`
         just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features change:
-        then phi becomes B phi, and weights w become B w. That is prepared, and happens with
+        then phi becomes B phi, and weights w become B w. O(size^2), O(size^3) for B. That is prepared, and happens with
     `carry_out_change()`
-        once the weights are ready for it, or there is no matrix; it cannot fail;
+        once the weights are ready for it, or there is no matrix; it cannot fail. O(1);
     `admit(piece)`
         the row that was mapped last is being learned. Features of all other examples stay as they are: a new feature is 0
-        for those learned before, and so is its weight.
+        for those learned before, and so is its weight. O(size^2).
 
     For Python there are `state`, `check_state` and `restore`; a map that has something to save implements them as
     `own_state`, `check_own` and `restore_own`, and has a name.
@@ -70,6 +70,7 @@ cdef class FeatureMap:
         pass
 
     cdef int make_ready(self, Piece piece) except -1:
+        """Pieces below the call's, where it needs them: O(depth)."""
         cdef Py_ssize_t level
         for level in range(self.depth):  # no-cython-lint
             if piece.under is None:
@@ -78,6 +79,7 @@ cdef class FeatureMap:
         return 0
 
     cdef void admit_below(self, Piece piece, Py_ssize_t levels) noexcept nogil:
+        """A row of pieces so far below is being learned: O(levels)."""
         if levels:
             self.admit_below(piece.under, levels - 1)
         else:
@@ -101,13 +103,13 @@ cdef class FeatureMap:
         return features[:n]
 
     def leaves(self):
-        """The maps that this one is made of, in the order of their features."""
+        """The maps that this one is made of, in the order of their features. O(maps)."""
         return [self]
 
     def widened(self, Py_ssize_t extra, double fill):
         """(places that today's features will have, features that there will be, state) for examples with so many more columns.
 
-        These held the value `fill` in all of them so far.
+        These held the value `fill` in all of them so far. O(size).
         """
         places, size, state = [], 0, {}
         for leaf in self.leaves():
@@ -119,31 +121,36 @@ cdef class FeatureMap:
         return np.concatenate(places), size, state
 
     def state(self):
-        """Named numbers and arrays that do not follow from the parameters."""
+        """Named numbers and arrays that do not follow from the parameters. O(its size)."""
         return {f"{leaf.name}.{key}": value for leaf in self.leaves() for key, value in leaf.own_state().items()}
 
     def check_state(self, state):
-        """ValueError unless a state fits."""
+        """ValueError unless a state fits. O(its size)."""
         for leaf in self.leaves():
             leaf.check_own(entries(state, leaf.name))
 
     def restore(self, state):
-        """Continue from a state that has been checked."""
+        """Continue from a state that has been checked. O(its size)."""
         for leaf in self.leaves():
             leaf.restore_own(entries(state, leaf.name))
 
     def own_state(self):
-        """The same of a map that is made of no others."""
+        """The same of a map that is made of no others. O(its size)."""
         return {}
 
     def check_own(self, state):
+        """ValueError unless such a state fits: O(its size)."""
         pass
 
     def restore_own(self, state):
+        """Continue from it: O(its size)."""
         pass
 
     def widen(self, state, Py_ssize_t extra, double fill):
-        """Change its own state to that for examples with so many more columns, which held `fill` in all of them so far."""
+        """Change its own state to that for examples with so many more columns, which held `fill` in all of them so far.
+
+        O(its size).
+        """
 
     def _check(self):
         """Assert every invariant."""

@@ -9,17 +9,17 @@ from onlinekernels._core.run.piece cimport Piece
 
 @cython.final
 cdef class NystroemMap(FeatureMap):
-    cdef tuple arguments
+    cdef tuple arguments                    # of the constructor, for a successor
     cdef NystroemMap successor              # what the map is about to be; None for what it is
     cdef readonly Dictionary inducing       # the points,
     cdef CompiledRows rows                  # the kernel over them,
     cdef Tenant tenant                      # and who holds them
     cdef readonly Factor factor             # L
     cdef readonly object inverse            # of L once the points are fixed; None while they come
-    cdef const double* inverse_data
+    cdef const double* inverse_data         # of `inverse`
     cdef object of_rows                     # the inverse in the precision of rows
     cdef double dependent                   # residual variances, of k(x, x), of what inducing points span
-    cdef double nearly_dependent
+    cdef double nearly_dependent            # and of what they nearly span
     cdef double scale                       # of features
     cdef bint tells_examples_apart          # Noise: an equal row is another example
 

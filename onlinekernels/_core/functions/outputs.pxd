@@ -15,16 +15,16 @@ cdef class Outputs:
 
 
 cdef class TaxonomyOutputs(Outputs):
-    cdef object parent_array, place_array
+    cdef object parent_array, place_array   # keep these alive
     cdef const long long* parent            # of each node; parents come before children, -1 is above roots
     cdef const long long* place             # node of each label
 
 
 cdef class GraphOutputs(Outputs):
-    cdef object table_array
+    cdef object table_array                 # keeps the table alive
     cdef const double* table                # Delta, (n, n)
 
 
 cdef class MatrixOutputs(GraphOutputs):
-    cdef object kernel_array
+    cdef object kernel_array                # keeps the kernel alive
     cdef const double* kernel               # kappa, (n, n)

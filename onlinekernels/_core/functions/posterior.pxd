@@ -2,7 +2,6 @@
 cimport cython
 from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.functions.function cimport N_SHARED, Function, Scratch
-from onlinekernels._core.functions.maps cimport FeatureMap
 
 cdef enum:
     CHECKPOINT = 64     # examples from one checkpoint of the stream, where points come and go, to the next
@@ -31,7 +30,7 @@ cdef class PosteriorScratch(Scratch):
     cdef double* features               # (rows, features)
     cdef Py_ssize_t row                 # that was evaluated last
     cdef double* taken                  # (CHECKPOINT, taken_stride): what is taken in at a checkpoint, a column for each coordinate
-    cdef Py_ssize_t taken_stride
+    cdef Py_ssize_t taken_stride        # its row length
     # While it predicts
     cdef const double* expansion        # coefficients of the mean; NULL while it learns
     cdef object expansion_array         # keeps them alive
@@ -52,12 +51,12 @@ cdef class Posterior(Function):
     cdef readonly object gram               # k(x_s, x_r) for r <= s (CHECKPOINT, CHECKPOINT); 0 with those that are left out
     cdef readonly Factor root               # L_C, which knows how many rows are pending
     cdef readonly object errors             # e, a row for each output (width, CHECKPOINT)
-    cdef double* U
-    cdef double* S
-    cdef double* a
+    cdef double* U                          # of `mean`
+    cdef double* S                          # of `covariance`
+    cdef double* a                          # of `coordinates`
     cdef double* b                          # of `corrections`
-    cdef double* K
-    cdef double* E
+    cdef double* K                          # of `gram`
+    cdef double* E                          # of `errors`
     cdef double fade[CHECKPOINT + 2]             # memory^(k / 2)
     cdef object expansion                   # coefficients of the mean as it is now; None when they are to be computed
 
@@ -77,9 +76,3 @@ cdef class Posterior(Function):
     cdef future_mean(self, PosteriorScratch w, const double* V, Py_ssize_t joining)
     cdef future_covariance(self, PosteriorScratch w, Py_ssize_t joining)
     cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
-
-
-@cython.final
-cdef class WeightsPosterior(Posterior):
-    cdef readonly FeatureMap map
-    cdef readonly double scale              # weights are shown as those of f = scale <w, x>

@@ -16,18 +16,15 @@ compiled code that cannot raise puts them in force.  If something fails before, 
 that learns begins with that checkpoint.
 """
 import numpy as np
-from libc.math cimport sqrt
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import aligned_empty, check_array
 from onlinekernels._core.functions.function cimport Function, Scratch
-from onlinekernels._core.functions.maps cimport FeatureMap
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.formulas.factor import check_lower
 from onlinekernels._core.formulas.triangles cimport ok_shrink_and_subtract, ok_times_rows
 from onlinekernels._core.formulas.vecmath cimport ok_dot
-from onlinekernels._core.run.piece cimport OWN
 
 cdef object DOUBLE = np.dtype(np.float64)
 ROUNDING = 1e-12        # of variances, relative to k(x, x): less may be rounding, never joins, and cannot be told from no noise
@@ -114,9 +111,11 @@ cdef class Posterior(Function):
         raise NotImplementedError
 
     cdef Scratch new_scratch(self):
+        """O(1)."""
         return PosteriorScratch()
 
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+        """O(m n^2) while it learns, and `conclude` if that was interrupted; otherwise O(m) kernel rows, or maps."""
         cdef PosteriorScratch scratch = w
         if learning:
             self.expansion = None               # of slots that may move now
@@ -152,7 +151,7 @@ cdef class Posterior(Function):
         return 0
 
     cdef void relate_one(self, PosteriorScratch w) noexcept nogil:
-        """The same for a single row, without numpy."""
+        """The same for a single row, without numpy. O(n^2)."""
         cdef Py_ssize_t j, s = self.root.n, n = self.n, room = self.capacity
         cdef double* a = self.a + s * room
         cdef double* b = self.b + s * room
@@ -208,6 +207,7 @@ cdef class Posterior(Function):
     # ---- Checkpoints --------------------------------------------------------------------------
 
     cdef int close(self, Scratch w) except -1:
+        """At a checkpoint `conclude`, else O(1)."""
         return self.conclude(<PosteriorScratch> w) if self.root.n == CHECKPOINT else 0
 
     cdef int conclude(self, PosteriorScratch w) except -1:
@@ -278,7 +278,7 @@ cdef class Posterior(Function):
         self.n, self.root.n, self.doubts = n, 0, False
 
     cdef void doubt(self) noexcept nogil:
-        """Keep the mean, and know as little of f as before the first example, from the next checkpoint on."""
+        """Keep the mean, and know as little of f as before the first example, from the next checkpoint on. O(1)."""
         self.doubts = True
 
     # ---- Predicting ---------------------------------------------------------------------------
@@ -286,7 +286,7 @@ cdef class Posterior(Function):
     def mean_now(self):
         """(coordinates, coefficients): the mean is <a(x), coordinates> + sum_s coefficients_s k(x_s, x) over pending rows.
 
-        Columns are outputs. It is that of the next example, so faded by one more step.
+        Columns are outputs. It is that of the next example, so faded by one more step. O(n CHECKPOINT outputs).
         """
         n, p = self.n, self.root.n
         errors = self.errors[:, :p].T.copy("C")         # which is solved in place
@@ -300,7 +300,7 @@ cdef class Posterior(Function):
     def uncertainty(self, examples, bint together=False):
         """Variance of f at some examples; with `together`, all that their covariance has beside k(x, z) as (left, right).
 
-        The covariance is k(x, z) + left(x) . right(z).
+        The covariance is k(x, z) + left(x) . right(z). O(n^2) an example.
         """
         cdef PosteriorScratch w = self.new_scratch()
         cdef Py_ssize_t first, m, n = self.n, p = self.root.n, total = len(examples)
@@ -329,11 +329,12 @@ cdef class Posterior(Function):
     # ---- For Python ---------------------------------------------------------------------------
 
     def widen(self, Py_ssize_t width):
+        """Make room for more outputs: O(capacity^2)."""
         self.expansion = None
         self.set_room(self.capacity, width)
 
     def copy_last(self, Py_ssize_t known):
-        """Outputs behind those that are known are what the last of these is."""
+        """Outputs behind those that are known are what the last of these is. O(outputs n)."""
         self.expansion = None
         for array in (self.mean, self.errors):
             array[known:] = array[known - 1]
@@ -343,7 +344,7 @@ cdef class Posterior(Function):
         raise ValueError("a posterior cannot start from a function")
 
     def state(self):
-        """Named numbers and arrays; no scratch."""
+        """Named numbers and arrays; no scratch. O(n^2)."""
         n, p, kept = self.n, self.root.n, self.outputs.kept()
         return {**self.frame_state(), "mean": self.mean[:kept, :n].copy(), "covariance": self.covariance[:n, :n].copy(),
                 "pending_coordinates": self.coordinates[:p, :n].copy(),
@@ -351,7 +352,10 @@ cdef class Posterior(Function):
                 "pending_root": self.root.lower(), "pending_errors": self.errors[:kept, :p].copy()}
 
     def check_known(self, state):
-        """(coordinates, pending rows) of a state; ValueError unless U, S and the pending rows fit."""
+        """(coordinates, pending rows) of a state; ValueError unless U, S and the pending rows fit.
+
+        O(n^3), for the eigenvalues of S.
+        """
         self.check_frame(state)
         labels, n, p = state["labels"], len(state["covariance"]), len(state["pending_root"])
         if p > CHECKPOINT:                      # so many if an error has interrupted it
@@ -366,7 +370,7 @@ cdef class Posterior(Function):
         return n, p
 
     def restore_known(self, state):
-        """Take over U, S and the pending rows, which have been checked."""
+        """Take over U, S and the pending rows, which have been checked. O(n^2)."""
         cdef Py_ssize_t n = len(state["covariance"]), p = len(state["pending_root"]), labels = state["labels"]
         self.restore_frame(state)
         self.expansion = None
@@ -388,144 +392,6 @@ cdef class Posterior(Function):
         for array in (self.mean[:, :n], self.coordinates[:p, :n], self.corrections[:p, :n], self.gram[:p, :p],
                       self.errors[:, :p]):
             assert np.isfinite(array).all()
-
-
-cdef class WeightsPosterior(Posterior):
-    """f known through weights over features: a(x) = phi(x), the classical recursive least squares.
-
-    Parameters
-    ----------
-    map : FeatureMap
-        phi; a linear kernel is the map sqrt(scale) x.
-    outputs, memory, classes
-        As for `Posterior`.
-    scale : float
-        Weights are shown as those of f = scale <w, x>, for a linear kernel.
-    """
-
-    def __init__(self, *, FeatureMap map, Outputs outputs, double memory, bint classes, double scale=1.0):
-        Posterior.__init__(self, map.n_features, map.dtype, outputs, memory, classes)
-        self.keeps = "weights"
-        self.map, self.scale = map, scale
-        self.set_room(map.size, self.width)
-        self.n = map.size
-        np.fill_diagonal(self.covariance[:self.n, :self.n], 1.0)
-
-    cdef int make_ready(self, Scratch w) except -1:
-        Function.make_ready(self, w)
-        return self.map.make_ready(w.piece)
-
-    cdef int attach(self, Scratch w, examples) except -1:
-        w.piece.source = examples
-        w.piece.source_data = NULL if self.map.sparse else array_data(examples)
-        return 0
-
-    cdef Py_ssize_t piece_rows(self):
-        return 1 if self.map.grows() else CHECKPOINT - self.root.n % CHECKPOINT
-
-    cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
-        """Features into w.features."""
-        cdef Py_ssize_t i, n = self.n
-        if learning and self.map.grows():
-            change = self.map.change(w.piece, first)
-            if change is not None:
-                self.change_coordinates(change)
-            self.map.carry_out_change()
-        w.features = <double*> w.buffer(FEATURES, (m + 1) * n * sizeof(double))
-        self.map.map_rows(w.piece, first, m, learning, w.features, n)
-        w.piece.begin(m)
-        w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
-        for i in range(m):
-            w.piece.own[i] = ok_dot(w.features + i * n, w.features + i * n, n)
-        return 0
-
-    def change_coordinates(self, change):
-        """Features become B phi, and so do weights; of those that are new nothing is known."""
-        cdef Py_ssize_t i, n = self.n, p = self.root.n
-        mean = self.mean[:, :n] @ change.T
-        covariance = change @ self.covariance[:n, :n] @ change.T + np.eye(n) - change @ change.T
-        coordinates = self.coordinates[:p, :n] @ change.T
-        corrections = coordinates @ covariance - coordinates
-        parts = [np.ascontiguousarray(part) for part in (mean, covariance, coordinates, corrections)]
-        cdef const double* U = <const double*> array_data(parts[0])
-        cdef const double* S = <const double*> array_data(parts[1])
-        cdef const double* a = <const double*> array_data(parts[2])
-        cdef const double* b = <const double*> array_data(parts[3])
-        self.become(U, S, n, n)                 # nothing can fail any more
-        self.root.n = p
-        for i in range(p):
-            memcpy(self.a + i * self.capacity, a + i * n, n * sizeof(double))
-            memcpy(self.b + i * self.capacity, b + i * n, n * sizeof(double))
-
-    cdef int read(self, PosteriorScratch w, Py_ssize_t m) except -1:
-        cdef Py_ssize_t i, s, n = self.n
-        with nogil:
-            for i in range(m):
-                s = self.root.n + i
-                memcpy(self.a + s * self.capacity, w.features + i * n, n * sizeof(double))
-                ok_times_rows(self.a, self.capacity, s + 1, n, w.features + i * n, self.K + s * CHECKPOINT)
-        return 0
-
-    cdef void admit(self, PosteriorScratch w, Py_ssize_t i) noexcept nogil:
-        self.map.admit(w.piece)
-
-    cdef int conclude(self, PosteriorScratch w) except -1:
-        self.begin_to_take_in(w, 0)
-        mean, covariance = self.future_mean(w, NULL, 0), self.future_covariance(w, 0)
-        cdef const double* U = <const double*> array_data(mean)
-        cdef const double* S = <const double*> array_data(covariance)
-        self.become(U, S, self.n, self.n)
-        return 0
-
-    def expanded(self):
-        """The mean of the weights over features, a row for each output; f = <features, weights>."""
-        coordinates, pending = self.mean_now()
-        return (coordinates + self.coordinates[:self.root.n, :self.n].T @ pending).T[:self.outputs.n]
-
-    cdef void evaluate_mean(self, PosteriorScratch w, Py_ssize_t i, double* out) noexcept nogil:
-        ok_times_rows(w.expansion, self.n, self.outputs.n, self.n, w.features + i * self.n, out)
-
-    def coordinates_of(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m):
-        """(k(x, x), a(x), kernel values with the pending rows) of m rows of the source of a call."""
-        self.open_rows(w, first, m, False, False)
-        a = w.array(<char*> w.features, m, self.n, DOUBLE).copy()
-        return np.einsum("ij,ij->i", a, a), a, a @ self.coordinates[:self.root.n, :self.n].T
-
-    def coefficients(self, int channel):
-        """Weights, a row for each output."""
-        return self.expanded() / sqrt(self.scale)
-
-    def widened(self, Py_ssize_t extra, double fill):
-        """The state for examples with so many more columns, which held the value `fill` in all of them so far."""
-        columns, size, features = self.map.widened(extra, fill)
-        state = {**self.state(), **features}
-        for name in ("mean", "pending_coordinates", "pending_corrections"):
-            wider = np.zeros((len(state[name]), size))
-            wider[:, columns] = state[name]
-            state[name] = wider
-        covariance = np.eye(size)
-        covariance[np.ix_(columns, columns)] = state["covariance"]
-        return {**state, "covariance": covariance}
-
-    def state(self):
-        return {**Posterior.state(self), **self.map.state()}
-
-    def check_state(self, state):
-        """ValueError unless a state fits."""
-        n, _ = self.check_known(state)
-        if n != self.map.size:
-            raise ValueError("there are not as many weights as features")
-        self.map.check_state(state)
-
-    def restore(self, state):
-        """Continue from a state that has been checked."""
-        self.map.restore(state)
-        self.restore_known(state)
-
-    def _check(self):
-        Posterior._check(self)
-        for leaf in self.map.leaves():
-            leaf._check()
 
 
 cdef Py_ssize_t room_for(Py_ssize_t n) noexcept:

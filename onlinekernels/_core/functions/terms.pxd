@@ -16,15 +16,15 @@ cdef class TermsScratch(Scratch):
 
 
 cdef class Terms(Function):
-    cdef readonly Dictionary dictionary
-    cdef readonly Coefficients terms
+    cdef readonly Dictionary dictionary # the points
+    cdef readonly Coefficients terms    # their coefficients
 
     cdef void entered(self, Scratch w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
 
 
 @cython.final
 cdef class KernelTerms(Terms):
-    cdef readonly KernelRows rows
+    cdef readonly KernelRows rows       # the kernel between an example and the points
 
     cdef int add_up_by_slots(self, TermsScratch w, int last) except -1
     cdef int make_budget_room(self, Scratch w) except -1

@@ -7,7 +7,7 @@ from onlinekernels._core.functions.balanced cimport BalancedTree
 
 @cython.final
 cdef class Tree(BalancedTree):
-    cdef ok_additive kernel
+    cdef ok_additive kernel                 # K of one coordinate
     cdef object functions                   # of a kernel of the user's own: left, then right ones
 
     cdef void evaluate_into(self, const double* x, Py_ssize_t rows, double* out, int* at) noexcept nogil

@@ -16,10 +16,10 @@ cdef class WeightsScratch(Scratch):
 cdef class Weights(Function):
     cdef readonly Py_ssize_t length     # weights of one output
     cdef readonly object weights        # (channels * width, length) in frame coordinates
-    cdef double* data
+    cdef double* data                   # of `weights`
     cdef double scale                   # k(x, z) = scale <x, z>
     cdef readonly object steps          # (width, length): a step for each weight, or None
-    cdef double* step_data
+    cdef double* step_data              # of `steps`, or NULL
     cdef double first_step              # where these begin
 
     cdef double dot(self, Scratch w, Py_ssize_t i, const double* weights) noexcept nogil
@@ -38,4 +38,4 @@ cdef class SparseWeights(Weights):
 
 @cython.final
 cdef class MappedWeights(Weights):
-    cdef readonly FeatureMap map
+    cdef readonly FeatureMap map        # phi

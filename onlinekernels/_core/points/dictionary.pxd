@@ -1,38 +1,7 @@
-"""Dictionaries: the points that functions stand on, in slots, and tables of numbers per slot."""
+"""Dictionaries: the points that functions stand on, in slots."""
 cimport cython
+from onlinekernels._core.points.tables cimport Aged, Table
 from onlinekernels._core.run.piece cimport Piece
-
-
-cdef struct Aged:
-    # A slot that somebody holds.
-    long long birthday
-    Py_ssize_t slot
-
-
-cdef class Table:
-    cdef readonly object array          # (rows, capacity)
-    cdef char* data                     # of the array; renewed whenever it moves
-    cdef Py_ssize_t capacity
-    cdef Py_ssize_t rows
-    cdef readonly object dtype
-    cdef Py_ssize_t item                # bytes of a number
-    cdef object coming                  # the array for the next move, if that is not one in place
-    cdef char* coming_data
-    cdef Table next                     # another table that is cleared with a slot
-
-    cdef void clear(self, Py_ssize_t slot) noexcept nogil
-    cdef int set_array(self, array) except -1
-    cdef int prepare(self, Py_ssize_t capacity, bint in_place) except -1
-    cdef void move(self, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept
-    cdef void gather(self, char* new, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept nogil
-
-
-cdef class SquareTable(Table):
-    pass
-
-
-cdef class RowTable(Table):
-    cdef Py_ssize_t columns             # the array is (capacity, columns)
 
 
 cdef class Tenant:
@@ -46,20 +15,20 @@ cdef class Tenant:
 cdef class Dictionary:
     cdef readonly Py_ssize_t capacity       # slots allocated
     cdef readonly Py_ssize_t start          # slots in use lie in [start, stop)
-    cdef readonly Py_ssize_t stop
+    cdef readonly Py_ssize_t stop           # the first slot behind them
     cdef readonly Py_ssize_t held           # slots that somebody holds
     cdef readonly Table birthdays           # int64: the t at which each point was admitted
     cdef readonly Table holders             # int32: how many functions hold each slot
     cdef Table hole_table                   # intp: slots within [start, stop) that nobody holds, the latest last
-    cdef Py_ssize_t n_holes
+    cdef Py_ssize_t n_holes                 # how many of these there are
     cdef bint keeps_order                   # newcomers come last, also where others have left: slots are in order of age
     cdef readonly list tables               # all tables, which move with the slots
     cdef Table cleared                      # the first of those that are cleared with a slot
     cdef readonly list tenants              # who holds slots
     cdef readonly object dtype              # of points
-    cdef readonly Py_ssize_t n_features
-    cdef bint needs_inner                   # what kernels want of a piece
-    cdef bint needs_l1
+    cdef readonly Py_ssize_t n_features     # of points; 0 for objects
+    cdef bint needs_inner                   # whether a kernel wants inner products of every piece,
+    cdef bint needs_l1                      # or city-block distances
 
     # To be implemented
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1

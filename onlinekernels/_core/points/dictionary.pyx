@@ -1,4 +1,4 @@
-"""Dictionaries: the points that functions stand on, in slots, and tables of numbers per slot.
+"""Dictionaries: the points that functions stand on, in slots.
 
 A dictionary opens a piece of examples: all inner products with the points and of the examples with each other.  When an
 example is admitted to a slot, its column of inner products is copied from the piece's own Gram matrix, so that later
@@ -14,144 +14,11 @@ itself is compiled code that cannot raise, so a dictionary has moved with all th
 import numpy as np
 from libc.math cimport sqrt
 from libc.stdlib cimport free, malloc, qsort
-from libc.string cimport memcpy, memmove, memset
-from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import aligned_empty, check_array
+from onlinekernels._core.arrays import check_array
+from onlinekernels._core.points.tables cimport Aged, SquareTable, Table
 
 cdef enum:
     MOST_ROWS = 256     # of a piece that is only evaluated
-
-
-cdef class Table:
-    """Numbers per slot: they grow and move with the slots.
-
-    Parameters
-    ----------
-    rows : int
-    dtype : numpy dtype
-    """
-
-    def __init__(self, Py_ssize_t rows, dtype=np.float64):
-        self.rows, self.dtype = rows, np.dtype(dtype)
-        self.item = self.dtype.itemsize
-        self.set_array(np.zeros(self.shape(0), dtype=self.dtype))
-
-    def shape(self, Py_ssize_t capacity):
-        """Of an array for so many slots."""
-        return self.rows, capacity
-
-    cdef int set_array(self, array) except -1:
-        """Go on with another array, for as many slots."""
-        cdef char* data = array_data(array)
-        cdef Py_ssize_t rows = len(array)
-        self.array, self.data, self.rows = array, data, rows
-        return 0
-
-    cdef int prepare(self, Py_ssize_t capacity, bint in_place) except -1:
-        """Have an array ready for so many slots, unless the next move is one in place."""
-        self.coming = None
-        if not in_place:
-            self.coming = aligned_empty(self.shape(capacity), self.dtype)
-            self.coming_data = array_data(self.coming)
-        return 0
-
-    cdef void move(self, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept:
-        """The numbers of these slots become those of slots 0, 1, ...; the others are 0. `prepare` came before.
-
-        In place, slots ascend: then none is written to before it has been read.
-        """
-        cdef char* new = self.data if self.coming is None else self.coming_data
-        self.gather(new, order, n, capacity)
-        if self.coming is not None:
-            self.array, self.data, self.coming = self.coming, new, None
-        self.capacity = capacity
-
-    cdef void gather(self, char* new, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept nogil:
-        """The numbers themselves."""
-        cdef Py_ssize_t row
-        for row in range(self.rows):
-            gather_row(self.data + row * self.capacity * self.item, new + row * capacity * self.item, order, n, self.item)
-            memset(new + (row * capacity + n) * self.item, 0, (capacity - n) * self.item)
-
-    cdef void clear(self, Py_ssize_t slot) noexcept nogil:
-        """A slot is free: make its numbers 0, and those in the tables behind this one."""
-        if self.next is not None:
-            self.next.clear(slot)
-
-
-cdef class SquareTable(Table):
-    """Numbers per pair of slots; 0 for slots that nobody holds."""
-
-    def __init__(self):
-        Table.__init__(self, 0)
-
-    def shape(self, Py_ssize_t capacity):
-        return capacity, capacity
-
-    cdef int prepare(self, Py_ssize_t capacity, bint in_place) except -1:
-        """Matrices of many terms are large: memory that is 0 and never touched costs nothing."""
-        self.coming = None
-        if not in_place:
-            self.coming = np.zeros((capacity, capacity))
-            self.coming_data = array_data(self.coming)
-        return 0
-
-    cdef void gather(self, char* new, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept nogil:
-        cdef Py_ssize_t row, size = capacity * sizeof(double), first = n * sizeof(double), used
-        for row in range(n):
-            gather_row(self.data + order[row].slot * self.capacity * sizeof(double), new + row * size, order, n, sizeof(double))
-        if new == self.data and n:
-            used = order[n - 1].slot + 1
-            for row in range(used):
-                if row == n:
-                    first = 0
-                memset(new + row * size + first, 0, used * sizeof(double) - first)
-
-    cdef void clear(self, Py_ssize_t slot) noexcept nogil:
-        cdef double* numbers = <double*> self.data
-        cdef Py_ssize_t other
-        for other in range(self.capacity):
-            numbers[slot * self.capacity + other] = numbers[other * self.capacity + slot] = 0.0
-        if self.next is not None:
-            self.next.clear(slot)
-
-
-cdef class RowTable(Table):
-    """Numbers per slot that are next to each other, a row for each.
-
-    Parameters
-    ----------
-    columns : int
-    dtype : numpy dtype
-    """
-
-    def __init__(self, Py_ssize_t columns, dtype):
-        self.columns = columns
-        Table.__init__(self, 0, dtype)
-
-    def shape(self, Py_ssize_t capacity):
-        return capacity, self.columns
-
-    cdef void gather(self, char* new, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept nogil:
-        cdef Py_ssize_t i, size = self.columns * self.item
-        for i in range(n):
-            if new != self.data or order[i].slot != i:
-                memcpy(new + i * size, self.data + order[i].slot * size, size)
-        memset(new + n * size, 0, (capacity - n) * size)
-
-
-cdef void gather_row(const char* old, char* new, const Aged* order, Py_ssize_t n, Py_ssize_t item) noexcept nogil:
-    """new[i] = old[order[i].slot], items of so many bytes."""
-    cdef Py_ssize_t i
-    if item == 8:
-        for i in range(n):
-            memcpy(new + 8 * i, old + 8 * order[i].slot, 8)
-    elif item == 4:
-        for i in range(n):
-            memcpy(new + 4 * i, old + 4 * order[i].slot, 4)
-    else:
-        for i in range(n):
-            memmove(new + item * i, old + item * order[i].slot, item)
 
 
 cdef int compare_ages(const void* a, const void* b) noexcept nogil:
@@ -162,15 +29,18 @@ cdef class Tenant:
     """Who holds slots of a dictionary, and must know when they move."""
 
     cdef void settle(self) noexcept nogil:
-        """Release slots that need not be held any more."""
+        """Release slots that need not be held any more. O(1), O(terms) if some are due."""
         pass
 
     cdef int prepare(self, Py_ssize_t capacity) except -1:
-        """There may soon be so many slots: get what memory that needs. What is in tables of the dictionary follows anyway."""
+        """There may soon be so many slots: get what memory that needs. What is in tables of the dictionary follows anyway.
+
+        O(capacity).
+        """
         return 0
 
     cdef void moved(self) noexcept:
-        """The slots have moved: those in use are now 0, 1, ..., oldest first."""
+        """The slots have moved: those in use are now 0, 1, ..., oldest first. O(capacity)."""
         pass
 
 
@@ -198,27 +68,28 @@ cdef class Dictionary:
         self.hole_table = self.new_table(1, np.intp)
 
     def new_table(self, Py_ssize_t rows, dtype=np.float64):
-        """A table of so many numbers per slot."""
+        """A table of so many numbers per slot. O(rows capacity)."""
         return self.add_table(Table(rows, dtype))
 
     def new_square_table(self):
-        """A table of numbers per pair of slots, which are 0 for slots that nobody holds."""
+        """A table of numbers per pair of slots, which are 0 for slots that nobody holds. O(capacity^2)."""
         cdef Table table = self.add_table(SquareTable())
         table.next, self.cleared = self.cleared, table
         return table
 
     cdef add_table(self, Table table):
+        """One more table that moves with the slots: O(capacity)."""
         table.prepare(self.capacity, False)
         table.move(NULL, 0, self.capacity)
         self.tables.append(table)
         return table
 
     def add_tenant(self, Tenant tenant):
-        """Somebody will hold slots."""
+        """Somebody will hold slots. O(1)."""
         self.tenants.append(tenant)
 
     def ask_for(self, bint inner, bint l1):
-        """A kernel wants inner products, or city-block distances, of every piece."""
+        """A kernel wants inner products, or city-block distances, of every piece. O(1)."""
         self.needs_inner |= inner
         self.needs_l1 |= l1
 
@@ -227,6 +98,7 @@ cdef class Dictionary:
         return self.stop - self.start
 
     cdef long long born(self, Py_ssize_t slot) noexcept nogil:
+        """The t at which the point of a slot was admitted: O(1)."""
         return (<long long*> self.birthdays.data)[slot]
 
     # ---- Points come and go -------------------------------------------------------------------
@@ -342,7 +214,7 @@ cdef class Dictionary:
         return 0
 
     def slots(self):
-        """Slots that somebody holds, oldest first."""
+        """Slots that somebody holds, oldest first. O(n log n)."""
         slots = np.arange(self.start, self.stop)
         slots = slots[self.holders.array[0, self.start:self.stop] > 0]
         return slots[np.argsort(self.birthdays.array[0, slots], kind="stable")]
@@ -370,7 +242,7 @@ cdef class Dictionary:
         return 0
 
     cdef bint sort_by_age(self, Aged* order) noexcept nogil:
-        """Slots that somebody holds, oldest first; return whether they ascend."""
+        """Slots that somebody holds, oldest first; return whether they ascend. O(n), O(n log n) if they do not."""
         cdef Py_ssize_t slot, n = 0
         cdef bint ascends = True
         for slot in range(self.start, self.stop):
@@ -383,7 +255,7 @@ cdef class Dictionary:
         return ascends
 
     cdef void move(self, const Aged* order, Py_ssize_t capacity) noexcept:
-        """Carry out what has been prepared."""
+        """Carry out what has been prepared. O(n d), O(n^2) with tables of pairs."""
         cdef Tenant tenant
         cdef Table table
         for table in self.tables:
@@ -401,7 +273,7 @@ cdef class Dictionary:
 
         A matrix product costs about n d / rows per example for rearranging the n points, and the piece's own Gram matrix
         rows d / 2; the sum is least at a multiple of sqrt(n).  Libraries multiply blocks of 4 to 24 rows, and 48 is a
-        multiple of them.  With few features neither matters, and the inner products should stay in the cache.
+        multiple of them.  With few features neither matters, and the inner products should stay in the cache. O(1), or `pack`.
         """
         cdef Py_ssize_t points, rows
         self.tidy()                             # sizes, and so bits, must not depend on dead slots
@@ -412,7 +284,7 @@ cdef class Dictionary:
         return max(8, min(rows, 512, (1 << 21) // points))
 
     cdef Py_ssize_t rows_to_evaluate(self):
-        """Rows that are evaluated at a time; with few features the inner products should stay in the cache."""
+        """Rows that are evaluated at a time; with few features the inner products should stay in the cache. O(1)."""
         return max(8, min(MOST_ROWS, (1 << (21 if self.n_features >= 64 else 17)) // max(1, self.size())))
 
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
@@ -447,27 +319,30 @@ cdef class Dictionary:
         return 0.0
 
     cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil:
-        """Inner products of a slot's own point with all slots in use, into piece.slot_inner, distances into piece.slot_l1."""
+        """Inner products of a slot's own point with all slots in use, into piece.slot_inner, distances into piece.slot_l1.
+
+        O(n d).
+        """
         pass
 
     cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1:
-        """The points of these slots are about to become those of slots 0, 1, ..., with room for `capacity`."""
+        """The points of these slots are about to become those of slots 0, 1, ..., with room for `capacity`. O(capacity d)."""
         return 0
 
     cdef void move_points(self) noexcept:
-        """Now they do."""
+        """Now they do. O(1)."""
         pass
 
     # ---- State --------------------------------------------------------------------------------
 
     def saved_slots(self):
-        """Slots in the order in which they are saved: that of sums; the packed one where a pack is due."""
+        """Slots in the order in which they are saved: that of sums; the packed one where a pack is due. O(n log n)."""
         if self.held != self.stop - self.start:
             return self.slots()
         return np.arange(self.start, self.stop)
 
     def restore(self, state):
-        """Take over points that have been checked (`check_state`); nobody holds them yet."""
+        """Take over points that have been checked (`check_state`); nobody holds them yet. O(n d)."""
         n = len(state["birthdays"])
         self.start = self.stop = self.held = self.n_holes = 0
         self.pack(n)
@@ -476,7 +351,7 @@ cdef class Dictionary:
         self.restore_points(state)
 
     def check_birthdays(self, state, long long t):
-        """ValueError unless the birthdays are those of points of a model that has seen t examples."""
+        """ValueError unless the birthdays are those of points of a model that has seen t examples. O(n log n)."""
         birthdays = check_array(state["birthdays"], "birthdays", np.int64, (-1,))
         if len(birthdays) and birthdays.max() > t:
             raise ValueError("a term is younger than the model")

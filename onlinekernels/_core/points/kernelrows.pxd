@@ -1,14 +1,15 @@
 """Kernel rows: values of a kernel between examples and the points of a dictionary."""
 cimport cython
-from onlinekernels._core.points.dictionary cimport Dictionary, Table
+from onlinekernels._core.points.dictionary cimport Dictionary
+from onlinekernels._core.points.tables cimport Table
 from onlinekernels._core.points.kernels cimport Program
 from onlinekernels._core.points.points cimport Objects
 from onlinekernels._core.run.piece cimport Piece
 
 
 cdef class KernelRows:
-    cdef readonly Dictionary dictionary
-    cdef readonly bint takes_objects
+    cdef readonly Dictionary dictionary         # the points
+    cdef readonly bint takes_objects            # whether examples are Python objects
     cdef readonly bint notices_bad_points       # whether `point_is_finite` tells
     cdef readonly bint looks_back               # whether points of slots can be evaluated in a loop: `slot_values`
     cdef bint evaluates_slots                   # whether that will be needed
@@ -36,7 +37,7 @@ cdef class KernelRows:
 
 @cython.final
 cdef class CompiledRows(KernelRows):
-    cdef readonly Program program
+    cdef readonly Program program       # the kernel
     cdef readonly Table facts           # (n_facts, capacity): what the kernel keeps with each point
 
     cdef void values_into(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil

@@ -45,82 +45,85 @@ cdef class KernelRows:
         self.dictionary = dictionary
 
     def look_at_slots(self):
-        """Points of slots will be evaluated."""
+        """Points of slots will be evaluated. O(1)."""
         self.evaluates_slots = True
 
     def look_at_own(self):
-        """k(x, x) will be needed of examples that are only predicted, too."""
+        """k(x, x) will be needed of examples that are only predicted, too. O(1)."""
         self.evaluates_own = True
 
     cdef int attach(self, Piece piece, examples) except -1:
+        """What a call is about: O(1)."""
         raise NotImplementedError
 
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        """As `Dictionary.open`, and O(m) for k(x, x)."""
         raise NotImplementedError
 
     cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:
+        """One row: O(n)."""
         return NULL
 
     cdef const double* own_values(self, Piece piece, Py_ssize_t i) noexcept nogil:
-        """Kernel values of example i with all examples of its piece; NULL if the piece has only one."""
+        """Kernel values of example i with all examples of its piece; NULL if the piece has only one. O(m)."""
         return NULL
 
     cdef const double* slot_over_piece(self, Piece piece, Py_ssize_t slot) noexcept nogil:
-        """Kernel values of a slot's point with the examples of a piece that is turned."""
+        """Kernel values of a slot's point with the examples of a piece that is turned. O(m)."""
         return NULL
 
     cdef double slot_values(self, Piece piece, Py_ssize_t slot) noexcept nogil:
-        """Kernel values of a slot's point with the slots in use, into piece.slot_work; return k(x, x) there."""
+        """Kernel values of a slot's point with the slots in use, into piece.slot_work; return k(x, x) there. O(n d)."""
         return 0.0
 
     cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
         """Kernel values of the point in a slot, the latest example, with the slots in use; own: with itself.
 
-        They do not depend on where the slots are, nor on the piece: `values_between` gives the same bits.
+        They do not depend on where the slots are, nor on the piece: `values_between` gives the same bits. O(n d).
         """
         pass
 
     cdef void keep_facts(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
-        """Example i has entered a slot."""
+        """Example i has entered a slot. O(1)."""
         pass
 
     cdef void distances(self, Piece piece, Py_ssize_t i, double rate, double* out) noexcept nogil:
-        """rate |x - z|^2 of example i and the points of all slots in use, for kernels on inner products."""
+        """rate |x - z|^2 of example i and the points of all slots in use, for kernels on inner products. O(n)."""
         pass
 
     cdef void point_moved(self, Py_ssize_t slot) noexcept nogil:
-        """The point of a slot is another one now."""
+        """The point of a slot is another one now. O(d)."""
         pass
 
     cdef bint point_is_finite(self, Piece piece, Py_ssize_t i) noexcept nogil:
-        """Whether an example is small enough for the kernel's arithmetic."""
+        """Whether an example is small enough for the kernel's arithmetic. O(1)."""
         return True
 
     cdef int close(self, Piece piece) except -1:
-        """The piece has been learned."""
+        """The piece has been learned. O(1)."""
         return 0
 
     cdef open_start(self, Piece piece, points, kept):
-        """Open those points of another model that are kept, without inner products; return them."""
+        """Open those points of another model that are kept, without inner products; return them. O(m d)."""
         raise NotImplementedError
 
     cdef int settle_start(self, Piece piece, points, Py_ssize_t i) except -1:
-        """Point i has been added."""
+        """Point i has been added. O(1)."""
         return 0
 
     cdef Py_ssize_t piece_rows(self):
-        """Rows that are learned at a time."""
+        """Rows that are learned at a time. O(1)."""
         return self.dictionary.piece_rows()
 
     cdef Py_ssize_t rows_to_evaluate(self):
-        """Rows that are evaluated at a time."""
+        """Rows that are evaluated at a time. O(1)."""
         return self.dictionary.rows_to_evaluate()
 
     def restore(self):
-        """The points of the dictionary have been restored: let what is kept with them follow."""
+        """The points of the dictionary have been restored: let what is kept with them follow. O(n d)."""
 
     def values_between(self):
-        """Kernel values of the points of all slots in use, a row for each, with each other."""
+        """Kernel values of the points of all slots in use, a row for each, with each other. O(n^2 d)."""
         raise NotImplementedError
 
 

@@ -23,32 +23,32 @@ cdef enum:
     FIRST_NORM = 2      # and 1 / sqrt(k(x, x)) for each NORMALIZE
 
 cdef struct Op:
-    int code
+    int code            # see above, also for `degree`, `a` and `b`
     int degree
     double a
     double b
     Py_ssize_t fact             # NORMALIZE: which fact of a point it uses
     const double* table         # PRECOMPUTED: a square matrix of `size` rows
-    Py_ssize_t size
+    Py_ssize_t size             # rows of the table
     ok_additive additive        # ADDITIVE: K, on coordinates mapped to (x - low) * stretch
-    const double* low
-    const double* stretch
+    const double* low           # of each coordinate, or NULL
+    const double* stretch       # of each coordinate, or NULL
 
 
 cdef class Program:
-    cdef Op ops[MAX_OPS]
-    cdef readonly int n_ops
+    cdef Op ops[MAX_OPS]        # in the order in which they are carried out
+    cdef readonly int n_ops                 # how many
     cdef readonly Py_ssize_t n_facts        # numbers kept with every point
     cdef readonly int depth                 # rows of scratch that a row of values needs
-    cdef readonly bint needs_inner
-    cdef readonly bint needs_l1
+    cdef readonly bint needs_inner          # whether it wants inner products,
+    cdef readonly bint needs_l1             # or city-block distances
     cdef readonly bint needs_double         # indices: single precision would not hold them
     cdef readonly bint needs_places         # additive kernels: coordinates as they are, about 0
     cdef bint single                        # points are float32
     cdef readonly object origin             # in the points' precision, or None
-    cdef double origin_square
-    cdef const char* origin_data
-    cdef Py_ssize_t n_features
+    cdef double origin_square               # |origin|^2
+    cdef const char* origin_data            # of `origin`, or NULL
+    cdef Py_ssize_t n_features              # of points
     cdef list tables                        # keeps the arrays behind `table` alive
     cdef list bounds                        # of each operation, or None
     cdef dict mappings                      # keeps the arrays behind `low` and `stretch` alive

@@ -1,6 +1,7 @@
 """Points that are rows of numbers, and points that are Python objects."""
 cimport cython
-from onlinekernels._core.points.dictionary cimport Dictionary, RowTable
+from onlinekernels._core.points.dictionary cimport Dictionary
+from onlinekernels._core.points.tables cimport RowTable
 from onlinekernels._core.run.piece cimport Piece
 
 
@@ -11,7 +12,7 @@ cdef class DensePoints(Dictionary):
     cdef Py_ssize_t point_bytes             # bytes of one point
     cdef bint single                        # points are float32
     cdef readonly object origin             # that points are kept about, in their precision; or None
-    cdef const char* origin_data
+    cdef const char* origin_data            # of `origin`, or NULL
 
     cdef double precise_dot(self, const char* x, const char* z) noexcept nogil
     cdef void inner_row(self, const char* x, double* out) noexcept nogil

@@ -3,7 +3,8 @@ import numpy as np
 from libc.string cimport memcmp, memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
-from onlinekernels._core.points.dictionary cimport Aged, Dictionary, RowTable
+from onlinekernels._core.points.dictionary cimport Dictionary
+from onlinekernels._core.points.tables cimport Aged, RowTable
 from onlinekernels._core.formulas.tiles cimport ok_gram, ok_gram_pays
 from onlinekernels._core.formulas.vecmath cimport (ok_inner_row, ok_inner_row_f, ok_l1_block, ok_l1_block_f, ok_precise_dot,
                                           ok_precise_dot_f, ok_subtract, ok_subtract_f)

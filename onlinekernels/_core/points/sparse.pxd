@@ -1,6 +1,7 @@
 """Sparse examples: rows of indices and values, and dictionaries of them."""
 cimport cython
-from onlinekernels._core.points.dictionary cimport Dictionary, Table
+from onlinekernels._core.points.dictionary cimport Dictionary
+from onlinekernels._core.points.tables cimport Table
 from onlinekernels._core.run.piece cimport Piece
 
 
@@ -8,10 +9,10 @@ cdef class Rows:
     cdef readonly object indptr         # int64, (n + 1,)
     cdef readonly object indices        # int32, ascending in each row
     cdef readonly object data           # float64
-    cdef readonly Py_ssize_t n_features
-    cdef const long long* start
-    cdef const int* index
-    cdef const double* value
+    cdef readonly Py_ssize_t n_features # columns
+    cdef const long long* start         # of `indptr`
+    cdef const int* index               # of `indices`
+    cdef const double* value            # of `data`
 
     cdef bint are_sound(self, Py_ssize_t rows, Py_ssize_t n) noexcept nogil
 
@@ -23,8 +24,8 @@ cdef int attach_rows(Piece piece, Rows rows, Py_ssize_t first) except -1
 cdef class SparsePoints(Dictionary):
     cdef readonly Table spans           # (2, capacity) int64: where the non-zeros of each point begin and end in the arena
     cdef object index_array, value_array        # the arena: non-zeros of all points, and of dropped ones
-    cdef int* index
-    cdef double* value
+    cdef int* index                     # columns of these non-zeros,
+    cdef double* value                  # and their values
     cdef Py_ssize_t used                # of the arena
 
     cdef long long begin(self, Py_ssize_t slot) noexcept nogil

@@ -5,9 +5,9 @@ from onlinekernels._core.run.example cimport Example
 
 @cython.final
 cdef class ConvexStep:
-    cdef object loss
+    cdef object loss                # the user's
     cdef bint squared               # whether its square counts: PA-II
-    cdef bint has_curvature
+    cdef bint has_curvature         # whether the loss tells its second derivative
 
     cdef double alpha(self, double z, double y, double k, double size, Example e) noexcept with gil
     cdef double root(self, double z, double y, double k, double size) except? -1.0

@@ -4,7 +4,8 @@ from libc.math cimport INFINITY, fabs, fmax, fmin
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.functions.coefficients cimport NOBODY, Coefficients
-from onlinekernels._core.points.dictionary cimport Dictionary, SquareTable, Table
+from onlinekernels._core.points.dictionary cimport Dictionary
+from onlinekernels._core.points.tables cimport SquareTable, Table
 from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.formulas.moves cimport Standing, stand_still
 from onlinekernels._core.rules.rule cimport Rule

@@ -7,8 +7,8 @@ from onlinekernels._core.run.example cimport Example
 
 
 cdef class Form:
-    cdef readonly Rule rule
-    cdef readonly Outputs outputs
+    cdef readonly Rule rule             # what moves along the direction that it finds
+    cdef readonly Outputs outputs       # the labels
     cdef readonly object custom_loss    # a Python loss, or None if the loss is compiled
     cdef readonly Py_ssize_t targets    # numbers that y has for each example
 
@@ -30,9 +30,9 @@ cdef class Targets(Form):
 
 cdef class LabelForm(Form):
     cdef readonly bint structured       # whether the loss uses the labels' distances; otherwise all are 1
-    cdef object rank_array
+    cdef object rank_array              # keeps `ranks` alive
     cdef const long long* ranks         # place of each of the first labels among equals, or NULL
-    cdef Py_ssize_t n_ranked
+    cdef Py_ssize_t n_ranked            # how many these are
 
     cdef void find_distances(self, Py_ssize_t y, Example e) noexcept nogil
     cdef bint goes_first(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil

@@ -65,7 +65,10 @@ cdef class Form:
         return True
 
     cdef bint ask_custom_loss(self, Example e) noexcept with gil:
-        """The same for a Python loss, apart: where Python objects are, the interpreter's lock is taken whatever happens."""
+        """The same for a Python loss, apart: where Python objects are, the interpreter's lock is taken whatever happens.
+
+        As the loss.
+        """
         cdef View* view = &e.view
         try:
             view.derivative = view.weight * self.custom_loss.derivative(view.score, view.target)
@@ -81,11 +84,12 @@ cdef class Form:
         return True
 
     cdef int refuse_loss(self, what, Example e) except -1:
+        """What a Python loss gave cannot be learned from: O(1)."""
         e.error, e.failure = (FloatingPointError, f"{what} of {type(self.custom_loss).__name__} is not finite"), LOSS
         return 0
 
     def set_order(self, display):
-        """Say which of equal labels comes first: display lists them; None and those behind it go by their number."""
+        """Say which of equal labels comes first: display lists them; None and those behind it go by their number. O(labels)."""
 
 
 cdef class OneOutput(Form):

@@ -1,54 +1,17 @@
-"""Steps that adapt: stochastic meta-descent, SVMD, with explicit and with implicit steps."""
-cimport cython
+"""Gradient steps whose size adapts: stochastic meta-descent, SVMD."""
 import numpy as np
 from libc.math cimport INFINITY, fabs, fmax
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
-from onlinekernels._core.formulas.dense cimport softmax_grip_times, softmax_hessian_times, softmax_step
-from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_square, loss_implicit
-from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, adapted_step, capped, gain, implicit_grip,
-                                                 implicit_shift, implicit_shrink, is_tame, meta_norms, meta_transform,
-                                                 move_scalar, moved_logarithm, moved_norms, normalized_product, shift_by, trace_transform)
+from onlinekernels._core.formulas.dense cimport softmax_hessian_times
+from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_square
+from onlinekernels._core.formulas.moves cimport (Norms, Standing, adapted_step, capped, gain, is_tame, meta_norms, meta_transform,
+                                                 move_scalar, moved_logarithm, normalized_product)
 from onlinekernels._core.functions.function cimport Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.rules.rule cimport Rule
 from onlinekernels._core.rules.rule import DIRECTIONS
 from onlinekernels._core.run.example cimport Example
-
-
-cdef struct Adapted:
-    # What adapts with the examples: V (33)-(58)
-    double eta
-    double scalar_eta                   # step of the margin's logarithm
-    double scalar_trace
-    double scale                        # running mean of |<g, v>|, if products are normalized,
-    double scale_weight                 # and the sum of the weights in it
-
-
-cdef struct OffsetStep:
-    # What adapts with each offset: V (50)-(52)
-    double eta
-    double trace
-    double scale                        # as those of `Adapted`
-    double weight
-    double offset                       # that it has led to
-
-
-cdef struct Adaptation:
-    # What is decided about an example; behind it, an `OffsetStep` for each output
-    Adapted adapted
-    double derivative                   # of the loss along the direction that was looked at,
-    double curvature                    # and its curvature there
-    double stiffness                    # curvature along the step, squared losses: caps adapted steps
-    double offset_trace                 # what the trace of an offset gains along the direction
-
-
-cdef inline Adaptation* decided(Example e) noexcept nogil:
-    return <Adaptation*> e.decision
-
-
-cdef inline OffsetStep* decided_offsets(Example e) noexcept nogil:
-    return <OffsetStep*> (e.decision + sizeof(Adaptation))
 
 
 OFFSET_STEP = np.dtype([(name, np.float64) for name in ("eta", "trace", "scale", "weight", "offset")])      # `OffsetStep`
@@ -68,19 +31,6 @@ cdef class AdaptiveGradient(Rule):
     normalized : bool
         Take products <g, v> relative to their running mean.
     """
-    cdef readonly double regularization
-    cdef readonly double penalty                # C of implicit steps, otherwise 1
-    cdef readonly double offset_meta_rate       # mu and lambda of the offsets: V (51), (52)
-    cdef readonly double offset_memory
-    cdef readonly double margin_meta_rate       # and of the margin: V (57), (58)
-    cdef readonly double margin_memory
-    cdef readonly double offset_rate            # eta of both at the beginning
-    cdef readonly double margin_rate
-    cdef readonly bint exponential              # whether steps are multiplied by the exponential itself: V (4)
-    cdef readonly bint normalized
-    cdef Adapted adapted
-    cdef readonly object offset_steps           # an `OffsetStep` for each output
-    cdef OffsetStep* offsets
 
     def __init__(self, step, bint per_feature=False, **settings):
         self.forms = (*DIRECTIONS, "AllLabels")
@@ -132,7 +82,7 @@ cdef class AdaptiveGradient(Rule):
         return is_tame(next.eta + next.scale + next.scalar_eta + fabs(next.scalar_trace))
 
     cdef void adapt(self, double product, Example e) noexcept nogil:
-        """The step after <g, v>: V (33)."""
+        """The step after <g, v>: V (33). O(1)."""
         cdef Adapted* next = &decided(e).adapted
         next[0] = self.adapted
         if self.normalized:
@@ -141,7 +91,7 @@ cdef class AdaptiveGradient(Rule):
                                 self.regularization + decided(e).stiffness)
 
     cdef void move_scalar(self, const Standing* now, Example e) noexcept nogil:  # no-cython-lint
-        """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum)."""
+        """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum). O(1)."""
         cdef double slope = self.penalty * e.view.weight * now.loss.scalar * e.view.scalar_gradient     # dl / d log eps
         cdef double memory = self.margin_memory
         cdef Adapted* next = &decided(e).adapted
@@ -181,7 +131,7 @@ cdef class AdaptiveGradient(Rule):
                    &e.move.norms)
 
     cdef void leave_steps(self, const Standing* now, double curvature, Example e) noexcept nogil:
-        """The function's own steps decay and move f and v; here they stand still."""
+        """The function's own steps decay and move f and v; here they stand still. O(1)."""
         e.move.transform[0][0] = e.move.transform[1][1] = 1.0
         e.move.transform[1][0] = 0.0
         e.descent.meta_rate, e.descent.memory = self.step.meta_rate, self.step.memory
@@ -189,7 +139,7 @@ cdef class AdaptiveGradient(Rule):
         e.descent.curvature = curvature if loss_grows_like_square(&now.loss) else 0.0
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
-        """All labels at once: V (37), (38), (44)."""
+        """All labels at once: V (37), (38), (44). O(outputs)."""
         cdef Adaptation* next = decided(e)
         cdef Py_ssize_t l, n = outputs.n
         cdef double* xi = e.derivative
@@ -230,7 +180,7 @@ cdef class AdaptiveGradient(Rule):
 
     cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const double* chi, const double* K_new,
                          const double* K_xi, const Norms* old, Norms* new, Example e) noexcept nogil:
-        """<f, v> and |f|^2 of some outputs after the move that `move_all` has decided."""
+        """<f, v> and |f|^2 of some outputs after the move that `move_all` has decided. O(outputs)."""
         cdef Py_ssize_t l
         cdef double* f = e.bare
         cdef double* v = e.bare + e.width
@@ -245,7 +195,7 @@ cdef class AdaptiveGradient(Rule):
         meta_norms(eta, c, memory, xi_f, xi_kxi, chi_f, xi_v_next, old, new)
 
     cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
-        """Each offset has a step of its own, and a trace: V (50)-(52)."""
+        """Each offset has a step of its own, and a trace: V (50)-(52). O(outputs)."""
         cdef Py_ssize_t l, k
         cdef const OffsetStep* now
         cdef OffsetStep* next
@@ -347,136 +297,3 @@ cdef double stiffness_along(Example e, const double* K_xi, Outputs outputs, doub
         bend += e.curvature[l] * moved * moved
         length += e.derivative[l] * moved
     return bend / length if length > 0.0 else 0.0
-
-
-@cython.final
-cdef class AdaptiveImplicit(AdaptiveGradient):
-    """Implicit steps whose size adapts: eta <- eta max(1/2, 1 - mu <g(f_t), v_t>), then the step of `Implicit`.
-
-    v_t is the derivative of f_t with respect to log eta, see `trace_transform`; offsets are coordinates of the same arg-min,
-    so they share its step and have a part in v. Nothing caps the step: an implicit one cannot overshoot.
-
-    Parameters
-    ----------
-    step : tuple
-    regularization, penalty : float
-    """
-
-    def __init__(self, step, **settings):
-        self.looks_ahead = True
-        AdaptiveGradient.__init__(self, step, **settings)
-
-    def configure(self, step, double regularization, double penalty, bint normalized=False):
-        AdaptiveGradient.configure(self, step, regularization, normalized)
-        self.penalty = penalty
-
-    cdef double shrink(self, long long t, Example e) noexcept nogil:
-        return implicit_shrink(decided(e).adapted.eta, self.regularization)
-
-    cdef double offset_trace_along(self, Example e) noexcept nogil:
-        """The trace of the offsets along the direction of e.term.labels."""
-        cdef double trace = self.offsets[e.term.labels[0]].trace
-        return trace - self.offsets[e.term.labels[1]].trace if e.term.n == 2 else trace
-
-    cdef void look_back(self, const Standing* now, Example e) noexcept nogil:
-        cdef double trace = e.view.trace + (self.offset_trace_along(e) if now.has_offset else 0.0)
-        self.adapt_freely(self.regularization * now.norms.product + self.penalty * e.view.derivative * trace, e)
-
-    cdef void adapt_freely(self, double product, Example e) noexcept nogil:
-        """The step after <g, v>, which nothing caps."""
-        cdef Adapted* next = &decided(e).adapted
-        next[0] = self.adapted
-        if self.normalized:
-            product = normalized_product(product, &next.scale, &next.scale_weight)
-        next.eta *= gain(self.step.meta_rate, product, self.exponential)
-
-    cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        cdef double shrink = self.shrink(now.t + 1, e), size = decided(e).adapted.eta * self.penalty * e.view.weight
-        cdef double offsets = e.view.offsets if now.has_offset else 0.0, k = e.view.k + offsets / shrink, back, a, b
-        cdef Shift shift
-        e.view.score += (shrink - 1.0) * e.view.bare
-        shift = implicit_shift(&now.loss, shrink, size, offsets, e.view.score, e.view.target, e.view.k)
-        shift_by(&shift, &e.move)
-        trace_transform(shrink, self.step.memory, &e.move)
-        self.move_scalar(now, e)
-        a = shift.alpha
-        back = self.step.memory * e.view.trace - (1.0 - shrink) * e.view.bare + a * (e.view.k + offsets / (shrink * shrink))
-        if now.has_offset:
-            back += self.step.memory * self.offset_trace_along(e) / shrink
-        back *= implicit_grip(&now.loss, shrink * size, a, e.view.score, e.view.target, k)
-        e.move.alpha[1] = b = shrink * (a - back)
-        decided(e).offset_trace = a / shrink - back
-        moved_norms(&e.move, a * e.view.bare, a * e.view.trace, b * e.view.bare, a * a * e.view.k, a * b * e.view.k, &now.norms,
-                    &e.move.norms)
-
-    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
-        """All labels at once, or all targets; kappa is the identity. e.derivative is that at f_t."""
-        cdef Py_ssize_t l, n = outputs.n
-        cdef OffsetStep* next = decided_offsets(e)
-        cdef double* f = e.bare
-        cdef double* v = e.bare + e.width
-        cdef double* a = e.term.alpha
-        cdef double* b = e.term.alpha + n
-        cdef double* back = e.work                  # what v would be at x but for the loss, which gives this back of it
-        cdef double* probability = e.work + e.width         # after the step
-        cdef double memory = self.step.memory, product = self.regularization * now.norms.product, shrink, size, own
-        cdef double a_f = 0.0, a_v = 0.0, b_f = 0.0, aka = 0.0, akb = 0.0
-        for l in range(n):
-            product += self.penalty * e.derivative[l] * (v[l] + (self.offsets[l].trace if now.has_offset else 0.0))
-        self.adapt_freely(product, e)
-        shrink = self.shrink(now.t + 1, e)
-        size, own = shrink * decided(e).adapted.eta * self.penalty * e.weight, k
-        for l in range(n):
-            e.shrunk[l] = e.scores[l] + (shrink - 1.0) * f[l]
-        if now.has_offset:
-            own += 1.0 / shrink
-        if own > 0.0 and size > 0.0:
-            if e.diagonal:
-                for l in range(n):
-                    a[l] = loss_implicit(&now.loss, e.shrunk[l], e.targets[l], own, size)
-            elif n >= 2:
-                softmax_step(e.shrunk, y, n, own, size, e.work, a)
-        for l in range(n):
-            back[l] = memory * v[l] - (1.0 - shrink) * f[l] + a[l] * k
-            if now.has_offset:
-                back[l] += (memory * self.offsets[l].trace + a[l] / shrink) / shrink
-        if e.diagonal:
-            for l in range(n):
-                back[l] *= implicit_grip(&now.loss, size, a[l], e.shrunk[l], e.targets[l], own)
-        elif size > 0.0:
-            for l in range(n):
-                probability[l] = (1.0 if l == y else 0.0) - a[l] / size
-            softmax_grip_times(probability, back, n, own, size, back)
-        trace_transform(shrink, memory, &e.move)
-        for l in range(n):
-            b[l] = shrink * (a[l] - back[l])
-            e.term.offset[l] = a[l] / shrink
-            next[l].trace = e.term.offset[l] - back[l]      # so much more
-            a_f += a[l] * f[l]
-            a_v += a[l] * v[l]
-            b_f += b[l] * f[l]
-            aka += a[l] * a[l] * k
-            akb += a[l] * b[l] * k
-        moved_norms(&e.move, a_f, a_v, b_f, aka, akb, &now.norms, &e.move.norms)
-
-    cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
-        """Traces of the offsets, which share the step of f."""
-        cdef Py_ssize_t l
-        cdef OffsetStep* next = decided_offsets(e)
-        cdef bint finite = True
-        for l in range(labels):
-            next[l].trace = self.step.memory * self.offsets[l].trace + (next[l].trace if e.all_labels else 0.0)
-        if not e.all_labels:
-            next[e.term.labels[0]].trace += decided(e).offset_trace
-            if e.term.n == 2:
-                next[e.term.labels[1]].trace -= decided(e).offset_trace
-        for l in range(labels):
-            finite &= is_tame(next[l].trace)
-        return finite
-
-    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
-        cdef Py_ssize_t l
-        self.adapted = decided(e).adapted
-        if now.has_offset:
-            for l in range(labels):
-                self.offsets[l].trace = decided_offsets(e)[l].trace

@@ -11,7 +11,7 @@ cdef enum:
 
 @cython.final
 cdef class Recursive(Rule):
-    cdef readonly Posterior posterior
+    cdef readonly Posterior posterior   # f, and how well it is known
     cdef readonly double noise          # variance of y about f
     cdef readonly bint estimates        # whether it is estimated while learning
     cdef readonly double usual          # then: how large an innovation usually is, in units of what it should be
@@ -21,7 +21,7 @@ cdef class Recursive(Rule):
     cdef readonly long long surprised   # of so many examples
     cdef readonly long long changes     # then: how often f was doubted
     cdef readonly object ratios         # (LEVELS, columns): what a Gaussian quantile must be multiplied by to cover as it says
-    cdef double* ratio
+    cdef double* ratio                  # of `ratios`
     cdef Py_ssize_t columns             # at least as many as outputs
 
     cdef int set_ratios(self, ratios) except -1
@@ -34,4 +34,4 @@ cdef class Recursive(Rule):
 
 @cython.final
 cdef class Innovations(Form):
-    cdef readonly Posterior posterior
+    cdef readonly Posterior posterior   # f, and how well it is known

@@ -6,7 +6,7 @@ from onlinekernels._core.run.example cimport Example
 
 
 cdef class Rule:
-    cdef Step step
+    cdef Step step                      # the learning rate
     cdef readonly tuple forms           # names of the forms that it serves
     cdef readonly bint has_trace        # whether the function's second channel is the gradient trace v
     cdef readonly bint per_feature      # whether each weight has a step of its own, which the function keeps

@@ -62,7 +62,7 @@ cdef class Rule:
         self.configure(step)
 
     def configure(self, step):
-        """Set what may change between calls."""
+        """Set what may change between calls. O(1)."""
         self.step = Step(step[0], step[1], step[2], step[3], step[4])
 
     # ---- Decide -------------------------------------------------------------------------------
@@ -120,28 +120,28 @@ cdef class Rule:
         return NAN
 
     cdef int stand_on(self, Function function) except -1:
-        """This is the function that it will move."""
+        """This is the function that it will move. O(1)."""
         return 0
 
     def take_loss(self, loss):
-        """This Python loss is learned."""
+        """This Python loss is learned. O(1)."""
 
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
         """Make room for more labels than are known; those that learn ahead go on from the last one. O(width)."""
 
     def current_step(self, long long t):
-        """eta of example t, the latest one."""
+        """eta of example t, the latest one. O(1)."""
         return self.step_at(t)
 
     def state(self, Py_ssize_t labels):
-        """Named numbers and arrays."""
+        """Named numbers and arrays. O(their size)."""
         return {}
 
     def check_state(self, state):
-        """ValueError unless a state fits."""
+        """ValueError unless a state fits. O(its size)."""
 
     def restore(self, state):
-        """Continue from a state that has been checked; the function has been restored."""
+        """Continue from a state that has been checked; the function has been restored. O(its size)."""
 
     def _check(self):
         """Assert every invariant."""

@@ -85,7 +85,7 @@ cdef class Engine:
     # ---- The loop -----------------------------------------------------------------------------
 
     cdef Py_ssize_t run(self, Scratch w, Example e, const double* y, const double* weights, Trace trace) noexcept nogil:
-        """Learn the examples of a piece in order; return how many were learned completely."""
+        """Learn the examples of a piece in order; return how many were learned completely. As the three moves for each."""
         cdef Py_ssize_t i, l, joined, width = self.function.width
         cdef double weight
         for i in range(w.piece.rows):
@@ -121,7 +121,7 @@ cdef class Engine:
         return w.piece.rows
 
     cdef Py_ssize_t stop_at(self, Py_ssize_t i, Py_ssize_t joined) noexcept nogil:
-        """Row i cannot be learned: its label has not joined either."""
+        """Row i cannot be learned: its label has not joined either. O(1)."""
         if self.growing:
             self.hypothesis.undo_joining(joined)
         return i
@@ -129,17 +129,18 @@ cdef class Engine:
     # ---- Scratch ------------------------------------------------------------------------------
 
     cdef tuple lend(self):
-        """(scratch, example) that nobody else has."""
+        """(scratch, example) that nobody else has. O(1)."""
         return self.spare.pop() if self.spare else (self.function.new_scratch(), Example())
 
     cdef int take_back(self, tuple lent) except -1:
+        """It may be lent again: O(1)."""
         (<Scratch> lent[0]).let_go()
         if len(self.spare) < MOST_SPARE:
             self.spare.append(lent)
         return 0
 
     cdef int attach(self, Scratch w, Example e, examples) except -1:
-        """What a call is about."""
+        """What a call is about. O(1)."""
         self.hypothesis.make_ready(w, e)
         self.function.attach(w, examples)
         if self.scaler is not None:
@@ -192,7 +193,7 @@ cdef class Engine:
         self.take_back(lent)
 
     cdef Py_ssize_t measure(self, norm, double* out, Py_ssize_t rows) except -1:
-        """|f| before the next rows, where it must be computed anew; how many rows it is good for."""
+        """|f| before the next rows, where it must be computed anew; how many rows it is good for. As `norm()`."""
         if self.hypothesis.follows_norm:
             if self.hypothesis.is_worn():
                 self.hypothesis.begin_to_follow(norm() ** 2)
@@ -200,8 +201,12 @@ cdef class Engine:
         out[0] = norm()
         return 1
 
+    def takes(self, x):
+        """Whether `learn_one` can have x as it is: a row as the loop reads it, which lets no variance overflow. O(d)."""
+        return self.function.is_row(x) and (self.scaler is None or self.scaler.are_tame(array_data(x), self.function.n_features))
+
     def learn_one(self, x, double y):
-        """Learn one row (1-d, C-contiguous, the points' precision) or object."""
+        """Learn one row (1-d, C-contiguous, the points' precision) or object; return the hypothesis's `trouble`."""
         cdef tuple lent = self.lend()
         cdef Scratch w = lent[0]
         cdef Example e = lent[1]
@@ -212,10 +217,11 @@ cdef class Engine:
         finally:
             self.tidy()
         self.take_back(lent)
+        return self.hypothesis.noticed()
 
     cdef int learn_piece(self, Scratch w, Example e, Py_ssize_t first, Py_ssize_t rows, const double* y,
                          const double* weights, Trace trace) except -1:
-        """Learn a few rows."""
+        """Learn a few rows. As `Function.open` and `run`."""
         cdef Py_ssize_t learned = 0
         if self.hypothesis.exact_norms:
             self.hypothesis.norms_of_terms.renew_from_python(&self.hypothesis.now)
@@ -234,7 +240,7 @@ cdef class Engine:
         return 0
 
     cdef int end_scaling(self, Py_ssize_t learned, Py_ssize_t rows) except -1:
-        """The scaler has seen as many rows as have been learned."""
+        """The scaler has seen as many rows as have been learned. As `Scaler.go_back`."""
         if self.scaled and learned < rows:
             self.scaler.go_back(learned)
         self.scaled = False
@@ -253,6 +259,7 @@ cdef class Engine:
         raise row_error(kind, self.earlier + row, f"cannot be learned: {reason}.")
 
     cdef int tidy(self) except -1:
+        """As `Function.tidy`."""
         return self.function.tidy()
 
     # ---- Predicting ---------------------------------------------------------------------------

@@ -17,8 +17,8 @@ cdef enum:
 
 cdef struct Term:
     # A term of f: its labels, and coefficients (channels, n) for them.
-    Py_ssize_t n
-    int* labels
+    Py_ssize_t n                # how many labels
+    int* labels                 # their outputs
     double* alpha               # true ones
     double* stored              # the same in the frame's coordinates
     double* offset              # changes of the offsets (n,)
@@ -47,10 +47,10 @@ cdef class Example(Memory):
     cdef const double* values           # kernel values with all slots in use, where f is a sum over terms
     cdef double* for_budget             # where a budget that is asked to look at it writes
     # Its y, and what its loss is multiplied by
-    cdef const double* targets
-    cdef double weight
+    cdef const double* targets          # a number, a label's, or one for each target
+    cdef double weight                  # of the example
     # What the form finds: in the one dimension of a direction,
-    cdef View view
+    cdef View view                      # score, k(x, x), target, derivatives
     # or over all outputs
     cdef double* derivative             # of the loss, times the weight
     cdef bint diagonal                  # whether the loss is a sum over outputs: then its Hessian is
@@ -59,11 +59,11 @@ cdef class Example(Memory):
     cdef double* distance               # Delta(y, .)
     cdef double* shrunk                 # scores of the hypothesis that the rule will have shrunk
     # What the rule decides
-    cdef Move move
+    cdef Move move                      # what becomes of f and of the loss's scalar
     cdef Norms without_newcomer         # exact norms: what they become if a budget keeps the new term out
-    cdef Norms ahead_without_newcomer
+    cdef Norms ahead_without_newcomer   # and those of the output ahead of the labels
     cdef bint all_labels                # whether the term has a coefficient for every output
-    cdef Term term
+    cdef Term term                      # the one that enters
     cdef Descent descent                # where each weight has a step of its own
     cdef double* innovation             # second order: y - f(x, .), in units of
     cdef double deviation               # the deviation of y
@@ -72,7 +72,7 @@ cdef class Example(Memory):
     cdef double* work                   # WORK_ROWS rows
     cdef double* nodes                  # taxonomies: a number for each node
     # What went wrong
-    cdef int failure
+    cdef int failure                    # see above; NONE for nothing
     cdef object error                   # the exception behind it, or its class and words
 
     cdef int make_room(self, Py_ssize_t width, int channels, Py_ssize_t nodes, Py_ssize_t decision) except -1

@@ -11,11 +11,12 @@ from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY
 from onlinekernels._core.rules.forms cimport OneOutput
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
-from onlinekernels._core.formulas.losses cimport Loss, loss_adapts, loss_value
+from onlinekernels._core.formulas.losses cimport Loss, loss_adapts
 from onlinekernels._core.formulas.moves cimport Norms, Pace, coefficient_is_tame, is_tame
 from onlinekernels._core.run.norms cimport ExactNorms
-from onlinekernels._core.run.watch cimport (ENOUGH, NO_BETTER, NO_TROUBLE, OUT_OF_REACH, Trial, new_watch, watch_margin,
-                                        watch_scalar, watch_score, watch_step, watch_trial)
+from onlinekernels._core.run.trial cimport Trial
+from onlinekernels._core.run.watch cimport (ENOUGH, NO_BETTER, NO_TROUBLE, OUT_OF_REACH, new_watch, watch_margin,
+                                             watch_scalar, watch_score, watch_step)
 from onlinekernels._core.run.example cimport MOVE, POINT, SCORE, Example, Outcome
 
 
@@ -37,7 +38,7 @@ cdef class Hypothesis:
     regression : bool
         Whether y are numbers to predict.
     against_constant : bool
-        Whether to watch that predictions are better than a constant; see `watch`.
+        Whether to watch that predictions are better than a constant; see `trial`.
     holds_margin : bool
         Whether y f should exceed a fixed margin.
     """
@@ -55,23 +56,19 @@ cdef class Hypothesis:
         if exact_norms:
             self.norms_of_terms = ExactNorms(function, form.rule.has_trace)
         self.regression = regression
-        self.two_classes = isinstance(form, OneOutput) and not regression
         self.radius = radius
-        self.watch = new_watch(self.now.loss.nu, against_constant, holds_margin and not offset)
+        self.watch = new_watch(self.now.loss.nu, holds_margin and not offset)
         self.set_offsets(np.zeros((2, function.width)))
-        self.set_constants(np.zeros(max(2, function.width)))    # two classes may have one output
+        if against_constant:
+            self.trial = Trial(function.width, regression, isinstance(form, OneOutput) and not regression)
         self.rule.grow(function.width, 1, function.outputs.ahead)
         self.rule.stand_on(function)
 
     cdef int set_offsets(self, offsets) except -1:
+        """Go on with these offsets: O(1)."""
         cdef double* data = <double*> array_data(offsets)
         cdef Py_ssize_t width = offsets.shape[1]
         self.offsets, self.offset, self.offset_sum = offsets, data, data + width
-        return 0
-
-    cdef int set_constants(self, constants) except -1:
-        cdef double* data = <double*> array_data(constants)
-        self.constants, self.constant = constants, data
         return 0
 
     def grow(self, Py_ssize_t width):
@@ -87,9 +84,8 @@ cdef class Hypothesis:
             wider[:, known:] = wider[:, known - 1:known]
         self.rule.grow(wider.shape[1], known, outputs.ahead)
         self.set_offsets(wider)
-        constants = np.zeros(max(2, wider.shape[1]))
-        constants[:len(self.constants)] = self.constants
-        self.set_constants(constants)
+        if self.trial is not None:
+            self.trial.grow(wider.shape[1])
         self.function.grow(width)
 
     cdef void let_join(self, Py_ssize_t joined) noexcept nogil:
@@ -191,8 +187,8 @@ cdef class Hypothesis:
             for l in range(labels):
                 watch_score(&self.watch, e.scores[l], e.targets[l])
         self.scalar_sum += self.now.loss.scalar
-        if self.watch.trial.block:
-            self.hold_against_constant(e)
+        if self.trial is not None and self.trial.block:
+            self.trial.hold(&self.now.loss, self.function.outputs, e)
         if self.watch.holds_margin:
             watch_margin(&self.watch, w.piece.own[i], e.weight)
         for l in range(labels):
@@ -220,38 +216,6 @@ cdef class Hypothesis:
         self.rule.follow(w, e)
         if self.rule.has_trace:
             watch_step(&self.watch, self.rule.step_at(self.now.t), self.rule.step.rate)
-
-    cdef void hold_against_constant(self, Example e) noexcept nogil:
-        """See whether the scores of an example were better than what a constant would have said. O(outputs)."""
-        cdef Trial* trial = &self.watch.trial
-        cdef Py_ssize_t l, y
-        cdef double loss = 0.0, constant = 0.0, share
-        cdef bint is_first = trial.total == 0.0
-        trial.total += e.weight
-        if self.regression:
-            share = e.weight / trial.total if trial.total > 0.0 else 0.0
-            for l in range(self.function.outputs.n):
-                loss += loss_value(&self.now.loss, e.scores[l], e.targets[l])
-                constant += loss_value(&self.now.loss, self.constant[l], e.targets[l])
-                self.constant[l] += share * (e.targets[l] - self.constant[l])
-        else:
-            y = e.targets[0] > 0.0 if self.two_classes else <Py_ssize_t> e.targets[0]
-            loss, constant = self.is_wrong(e, y), y != trial.leader
-            self.constant[y] += e.weight
-            if self.constant[y] > self.constant[trial.leader]:
-                trial.leader = y
-        if not is_first:                        # when no constant was known
-            watch_trial(trial, loss, constant, e.weight)
-
-    cdef bint is_wrong(self, Example e, Py_ssize_t y) noexcept nogil:
-        """Whether the scores of an example say another class than y. O(outputs)."""
-        cdef Py_ssize_t l
-        if self.two_classes:
-            return (e.scores[0] > 0.0) != y
-        for l in range(self.function.outputs.joined):
-            if e.scores[l] > e.scores[y] or (e.scores[l] == e.scores[y] and l < y):
-                return True
-        return False
 
     cdef void append(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
         """Let the example enter; first see who has to go for it. As the budget's answer."""
@@ -347,7 +311,7 @@ cdef class Hypothesis:
         return self.function.frame.channels - 1 if self.averages and self.now.t and not self.shows_latest else 0
 
     cdef averaged(self, true):
-        """The sum of all hypotheses to their average, if that is what `score` evaluates."""
+        """The sum of all hypotheses to their average, if that is what `score` evaluates. O(its size)."""
         return true / self.now.t if self.channel() else true
 
     cdef void score(self, Scratch w, Example e, Py_ssize_t i, double* out) noexcept nogil:
@@ -397,14 +361,18 @@ cdef class Hypothesis:
     @property
     def trouble(self):
         """What went wrong first, as a number: see `watch`. 0 for nothing."""
+        return self.noticed()
+
+    cdef int noticed(self) noexcept nogil:
+        """The same without Python. O(1)."""
         if self.watch.trouble != NO_TROUBLE:
             return self.watch.trouble
         if self.watch.seen >= ENOUGH and self.now.loss.scalar > self.largest_score():
             return OUT_OF_REACH
-        return NO_BETTER if self.watch.trial.failed else NO_TROUBLE
+        return NO_BETTER if self.trial is not None and self.trial.failed else NO_TROUBLE
 
-    def largest_score(self):
-        """What |f| cannot exceed, for the examples so far: the sum of all coefficients times the largest k(x, x)."""
+    cpdef double largest_score(self) noexcept nogil:
+        """What |f| cannot exceed, for the examples so far: the sum of all coefficients times the largest k(x, x). O(1)."""
         return self.rule.longest() * self.watch.largest_weight * self.watch.largest_k
 
     def averages_scalar(self):
@@ -414,10 +382,6 @@ cdef class Hypothesis:
     def scalar(self, bint latest=False):
         """The loss's margin or width; of the averaged hypothesis if this one averages, unless it is to be the latest."""
         return self.scalar_sum / self.now.t if not latest and self.averages_scalar() else self.now.loss.scalar
-    def trial(self):
-        """(examples, mean loss of the model, that of the constant, the most frequent class) of the latest trial it lost."""
-        trial = self.watch.trial
-        return trial.lost, trial.lost_by, trial.lost_to, trial.leader
 
     def set_scalar(self, double scalar):
         """Put the margin or width that `scalar` gives where it belongs, if that is known from all examples."""

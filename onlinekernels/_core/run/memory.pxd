@@ -6,9 +6,9 @@ cdef enum:
 
 
 cdef class Memory:
-    cdef list blocks
-    cdef char* data[MOST_BUFFERS]
-    cdef Py_ssize_t bytes[MOST_BUFFERS]
+    cdef list blocks        # arrays that own the memory
+    cdef char* data[MOST_BUFFERS] # where each buffer begins, at a cache line
+    cdef Py_ssize_t bytes[MOST_BUFFERS] # how long each is
 
     @cython.final
     cdef char* buffer(self, int which, Py_ssize_t size) except NULL

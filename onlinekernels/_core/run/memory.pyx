@@ -35,6 +35,6 @@ cdef class Memory:
         return self.bytes[which]
 
     cdef array(self, char* data, Py_ssize_t rows, Py_ssize_t columns, dtype):
-        """Numbers in memory as a matrix for numpy; it must not outlive the call."""
+        """Numbers in memory as a matrix for numpy; it must not outlive the call. O(1)."""
         return np.frombuffer(PyMemoryView_FromMemory(data, rows * columns * dtype.itemsize, PyBUF_WRITE),
                              dtype=dtype).reshape(rows, columns)

@@ -7,8 +7,8 @@ from onlinekernels._core.run.example cimport Example, Term
 
 @cython.final
 cdef class ExactNorms:
-    cdef Function function
-    cdef bint has_trace
+    cdef Function function              # whose norms they are
+    cdef bint has_trace                 # whether <f, v> is kept, too
 
     cdef void decide(self, const Standing* now, Example e) noexcept nogil
     cdef void project(self, Standing* now, Scratch w, Py_ssize_t slot, const Term* newcomer, double residual) noexcept nogil

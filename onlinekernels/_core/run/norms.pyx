@@ -58,7 +58,7 @@ cdef class ExactNorms:
 
     cdef void subtract_residual(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop,
                                 double residual) noexcept nogil:
-        """Norms of some outputs without what `project` has found to be out of reach."""
+        """Norms of some outputs without what `project` has found to be out of reach. O(outputs)."""
         cdef Py_ssize_t l, width = self.function.width
         cdef double* a = w.slot_coefficients
         cdef double* K_a = w.slot_products
@@ -99,7 +99,7 @@ cdef class ExactNorms:
             self.subtract_term(&now.ahead, w, joined, joined + 1, own)
 
     cdef void subtract_term(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop, double own) noexcept nogil:
-        """Norms of some outputs without the term that `forget` has looked at."""
+        """Norms of some outputs without the term that `forget` has looked at. O(outputs)."""
         cdef Py_ssize_t l, width = self.function.width
         cdef double* f = w.slot_scores
         cdef double* a = w.slot_coefficients
@@ -129,7 +129,7 @@ cdef class ExactNorms:
                 now.norms.square = now.norms.peak = fmax(0.0, square)
 
     cdef int renew_from_python(self, Standing* now) except -1:
-        """The same between two examples."""
+        """The same between two examples. As `renew`."""
         if self.are_worn(now):
             square = self.function.square_from_python()
             if square is not None:

@@ -29,11 +29,11 @@ cdef class Piece(Memory):
     cdef const char* source_data        # of an array, or of a piece of it behind a scaler
     cdef readonly Piece under           # the same rows, for the inducing points of a feature map
     # Its own rows
-    cdef Py_ssize_t rows
+    cdef Py_ssize_t rows                # how many
     cdef const char* x                  # as the dictionary keeps points
     cdef const long long* start         # of sparse rows: non-zeros of row i are those from start[i] to start[i + 1]
-    cdef const int* index
-    cdef const double* value
+    cdef const int* index               # their columns,
+    cdef const double* value            # and values
     cdef double* dense_row              # one sparse row spread out; 0 between uses
     cdef object example                 # the object that is being learned
     cdef double* square                 # |x|^2 about the origin
@@ -43,14 +43,14 @@ cdef class Piece(Memory):
     cdef bint joins                     # whether that row becomes an inducing point
     # With the slots of the dictionary, and with each other
     cdef Py_ssize_t first               # slot of column 0
-    cdef Py_ssize_t stride
+    cdef Py_ssize_t stride              # row length of `inner` and `l1`
     cdef char* inner                    # (rows, stride): inner products with slots from `first` on
     cdef char* own_inner                # (rows, rows)
     cdef double* l1                     # the same for city-block distances
-    cdef double* own_l1
+    cdef double* own_l1                 # the same for the rows with each other
     cdef bint turned                    # inner is (slots, stride) instead: a row for each slot
     cdef bint narrow                    # inner is float32 and must be widened
-    cdef double* widened
+    cdef double* widened                # one row of it as float64
     # Kernel values
     cdef double* facts                  # (n_facts, rows): what the kernel wants to know of each row
     cdef double* work                   # a row of kernel values, and what it takes to compute them
@@ -58,8 +58,8 @@ cdef class Piece(Memory):
     cdef object values_array            # keeps these alive if they came from Python
     cdef double* coordinates            # with the inducing points of a feature map
     # Of the point of a slot with all slots in use
-    cdef double* slot_inner
-    cdef double* slot_l1
+    cdef double* slot_inner             # inner products
+    cdef double* slot_l1                # city-block distances
     cdef double* slot_work              # kernel values, and what it takes to compute them
 
     cdef void begin(self, Py_ssize_t rows) noexcept

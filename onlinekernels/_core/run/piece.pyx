@@ -16,7 +16,7 @@ cdef class Piece(Memory):
         self.values = NULL
 
     cdef void let_go(self) noexcept:
-        """The call is over: hold on to nothing that was its own."""
+        """The call is over: hold on to nothing that was its own. O(1)."""
         self.source = self.example = self.values_array = None
         if self.under is not None:
             self.under.let_go()

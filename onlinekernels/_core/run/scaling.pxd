@@ -14,20 +14,21 @@ cdef class Scaler:
     cdef readonly double count              # sum of the weights
     cdef public bint stands                 # rows are scaled by what is known, and not taken in
     cdef object numbers                     # rows: mean, sum of squares, first and second value; all before the piece; scratch
-    cdef double* mean
-    cdef double* square
+    cdef double* mean                       # of each column; 0 for sparse rows
+    cdef double* square                     # weighted sum of squares about the mean
     cdef double* first_value                # of a column that has shown two at most; NaN if there were more
-    cdef double* second_value
+    cdef double* second_value               # likewise; equal to the first as long as there is one
     cdef Py_ssize_t few                     # number of such columns, of dense rows
-    cdef double count_before
-    cdef Py_ssize_t few_before
+    cdef double count_before                # `count` before the piece
+    cdef Py_ssize_t few_before              # `few` before the piece
     # The piece that has been taken in
     cdef const char* call_rows              # all rows of the call
-    cdef const char* rows
-    cdef Rows sparse_rows
-    cdef Py_ssize_t first
+    cdef const char* rows                   # of the piece, if they are dense
+    cdef Rows sparse_rows                   # all rows of the call, if they are sparse
+    cdef Py_ssize_t first                   # row of the call with which the piece begins
 
     cdef void take_over(self, Scaler other) noexcept
+    cdef bint are_tame(self, const char* values, Py_ssize_t n) noexcept nogil
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1
     cdef int attach(self, Piece piece) except -1
     cdef void go_back(self, Py_ssize_t learned) noexcept

@@ -92,17 +92,17 @@ cdef class Scaler:
 
     @property
     def means(self):
-        """Mean of each column; 0 for sparse rows."""
+        """Mean of each column; 0 for sparse rows. O(d)."""
         return self.numbers[0].copy()
 
     @property
     def variances(self):
-        """Variance of each column; its mean square for sparse rows."""
+        """Variance of each column; its mean square for sparse rows. O(d)."""
         return self.numbers[1] / self.count if self.count else np.zeros(self.n_features)
 
     @property
     def divisors(self):
-        """What each column is divided by."""
+        """What each column is divided by. O(d)."""
         return np.array([self.divisor_of(j) for j in range(self.n_features)])
 
     # ---- Another one --------------------------------------------------------------------------
@@ -115,7 +115,7 @@ cdef class Scaler:
         return twin
 
     cdef void take_over(self, Scaler other) noexcept:
-        """Know what another one knows, of as many columns."""
+        """Know what another one knows, of as many columns. O(d)."""
         memcpy(self.mean, other.mean, 4 * self.n_features * sizeof(double))
         self.count, self.few = other.count, other.few
 
@@ -126,7 +126,7 @@ cdef class Scaler:
         self.take_over(other)
 
     def after(self, Py_ssize_t n):
-        """What this scaler was after n rows of the piece that is being learned, another one."""
+        """What this scaler was after n rows of the piece that is being learned, another one. As `take_in`."""
         cdef Scaler twin = self.copy()
         memcpy(twin.mean, self.mean + 4 * self.n_features, 4 * self.n_features * sizeof(double))
         twin.count, twin.few, twin.stands = self.count_before, self.few_before, self.stands
@@ -135,7 +135,7 @@ cdef class Scaler:
         return twin
 
     def widened(self, Py_ssize_t extra, double fill):
-        """One for more columns, which had the value `fill` in all rows so far; rows must not be sparse."""
+        """One for more columns, which had the value `fill` in all rows so far; rows must not be sparse. O(d)."""
         cdef Scaler wider = Scaler(self.n_features + extra, self.memory, self.sparse, self.dtype, self.few_values)
         cdef Py_ssize_t n = self.n_features
         wider.numbers[:4, :n] = self.numbers[:4]
@@ -197,11 +197,11 @@ cdef class Scaler:
         return result
 
     def new_rows(self, rows):
-        """Sparse rows like these, of zeros that are to be filled in."""
+        """Sparse rows like these, of zeros that are to be filled in. O(non-zeros)."""
         return Rows(rows.indptr, rows.indices, np.zeros(len(rows.data)), self.n_features)
 
     def scaled_column(self, Py_ssize_t j, values):
-        """Values of one column, scaled by what is known."""
+        """Values of one column, scaled by what is known. O(values)."""
         return (values - self.mean[j]) / self.divisor_of(j)
 
     def is_finite(self):
@@ -213,12 +213,14 @@ cdef class Scaler:
         return isfinite(self.count)
 
     def is_tame(self, values):
-        """Whether no variance can overflow with these numbers, a C-contiguous array of the rows' precision."""
-        cdef Py_ssize_t i, n = values.size
-        cdef const char* data = array_data(values)
-        cdef double largest = 0.0
-        for i in range(n):
-            largest = max(largest, fabs((<const float*> data)[i] if self.single else (<const double*> data)[i]))
+        """Whether no variance can overflow with these numbers, a C-contiguous array of the rows' precision. O(size + d)."""
+        return self.are_tame(array_data(values), values.size)
+
+    cdef bint are_tame(self, const char* values, Py_ssize_t n) noexcept nogil:
+        """The same of n numbers in memory."""
+        cdef Py_ssize_t i
+        cdef double largest = largest_size[float](<const float*> values, n) if self.single \
+            else largest_size[double](<const double*> values, n)
         for i in range(self.n_features):
             largest = max(largest, max(fabs(self.mean[i]), sqrt(self.square[i])))
         return largest < TAME
@@ -226,7 +228,10 @@ cdef class Scaler:
     # ---- In an engine -------------------------------------------------------------------------
 
     cdef int attach(self, Piece piece) except -1:
-        """A call is about the rows in piece.source: sparse ones get a copy, whose values are scaled piece by piece."""
+        """A call is about the rows in piece.source: sparse ones get a copy, whose values are scaled piece by piece.
+
+        O(1), O(non-zeros) for sparse rows.
+        """
         if self.sparse:
             self.sparse_rows = piece.source
             rows = self.sparse_rows
@@ -237,25 +242,31 @@ cdef class Scaler:
         return 0
 
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1:
-        """Take in m rows from `first` on, and let the piece read them scaled."""
+        """Take in m rows from `first` on, and let the piece read them scaled. As `take_in`."""
         cdef Py_ssize_t d = self.n_features
         cdef char* out = <char*> (<Rows> piece.source).value if self.sparse else piece.buffer(SCALED, m * d * sizeof(double))
         memcpy(self.mean + 4 * d, self.mean, 4 * d * sizeof(double))
         self.count_before, self.few_before, self.first = self.count, self.few, first
         if not self.sparse:
             self.rows, piece.source_data = self.call_rows + first * d * (4 if self.single else 8), out
+        if m == 1:                              # to let go of the interpreter would take longer
+            self.take_in(m, out)
+            return 0
         with nogil:
             self.take_in(m, out)
         return 0
 
     cdef void go_back(self, Py_ssize_t learned) noexcept:
-        """Only so many rows of the piece have been learned."""
+        """Only so many rows of the piece have been learned. As `take_in`."""
         memcpy(self.mean, self.mean + 4 * self.n_features, 4 * self.n_features * sizeof(double))
         self.count, self.few = self.count_before, self.few_before
         self.take_in(learned, NULL)
 
     cdef void take_in(self, Py_ssize_t m, char* out) noexcept nogil:
-        """Take in the first m rows of the piece; each goes to `out` scaled by what is known including itself."""
+        """Take in the first m rows of the piece; each goes to `out` scaled by what is known including itself.
+
+        O(m d), or O(d + non-zeros).
+        """
         cdef Py_ssize_t i
         if self.stands:
             self.scale(m, out)
@@ -266,7 +277,7 @@ cdef class Scaler:
                 self.take_row(i, 1.0, INFINITY, out)
 
     cdef void take_row(self, Py_ssize_t i, double weight, double farthest, char* out) noexcept nogil:
-        """Take in dense row i of the piece, which counts for so much; it goes to its place in `out`, unless that is NULL."""
+        """Take in dense row i of the piece, which counts for so much; it goes to its place in `out`, unless that is NULL. O(d)."""
         cdef Py_ssize_t first = i * self.n_features
         if self.single:
             take_dense[float](self, <const float*> self.rows + first, weight, farthest, NULL if out == NULL else <float*> out + first)
@@ -275,7 +286,7 @@ cdef class Scaler:
                                NULL if out == NULL else <double*> out + first)
 
     cdef void take_sparse(self, Py_ssize_t n, double* out) noexcept nogil:
-        """Take in n sparse rows of the piece. Zero is among the values that every feature has shown."""
+        """Take in n sparse rows of the piece. Zero is among the values that every feature has shown. O(d + non-zeros)."""
         cdef Py_ssize_t i, j, k, d = self.n_features
         cdef const long long* start = self.sparse_rows.start
         cdef const int* index = self.sparse_rows.index
@@ -303,7 +314,7 @@ cdef class Scaler:
                 self.square[j] *= decay
 
     cdef void scale(self, Py_ssize_t m, char* out) noexcept nogil:
-        """The first m rows of the piece to `out`, scaled by what is known."""
+        """The first m rows of the piece to `out`, scaled by what is known. O(m d), or O(non-zeros)."""
         if out == NULL:
             return
         if self.sparse:
@@ -313,30 +324,30 @@ cdef class Scaler:
             self.scale_dense(self.rows, m, self.mean + 8 * self.n_features, out)
 
     cdef void scale_dense(self, const char* rows, Py_ssize_t m, double* divisors, char* out) noexcept nogil:
-        """m dense rows to `out`, scaled by what is known; divisors: room for one of each column."""
+        """m dense rows to `out`, scaled by what is known; divisors: room for one of each column. O(m d)."""
         if self.single:
             scale_rows[float](self, <const float*> rows, m, divisors, <float*> out)
         else:
             scale_rows[double](self, <const double*> rows, m, divisors, <double*> out)
 
     cdef void scale_values(self, Rows rows, Py_ssize_t start, Py_ssize_t stop, double* out) noexcept nogil:
-        """These values of sparse rows to `out`, scaled by what is known."""
+        """These values of sparse rows to `out`, scaled by what is known. O(stop - start)."""
         cdef Py_ssize_t k
         for k in range(start, stop):
             out[k] = rows.value[k] / self.divisor_of(rows.index[k])
 
     cdef double change_of(self, Py_ssize_t j) noexcept nogil:
-        """What lies between the only two values of a column; NaN for others, 0 as long as one has not come again."""
+        """What lies between the only two values of a column; NaN for others, 0 as long as one has not come again. O(1)."""
         return self.second_value[j] - self.first_value[j] if knows_values(self.count, self.memory) else 0.0
 
     cdef double divisor_of(self, Py_ssize_t j) noexcept nogil:
-        """What a column is divided by; 1 before the first row."""
+        """What a column is divided by; 1 before the first row. O(1)."""
         return divisor(self.mean[j], self.square[j] / self.count if self.count > 0.0 else 0.0, self.change_of(j))
 
     # ---- State --------------------------------------------------------------------------------
 
     def state(self):
-        """What is learned, as plain numbers and lists."""
+        """What is learned, as plain numbers and lists. O(d)."""
         mean, square, *shown = self.numbers[:4]
         found = {"count": self.count, "mean": None if self.sparse else mean.tolist(), "square": square.tolist()}
         if self.few_values:                     # whether a column has shown at most two values, and these; 0 for others
@@ -345,7 +356,7 @@ cdef class Scaler:
         return found
 
     def restore(self, state):
-        """Go on from what `state` gave; ValueError if it makes no sense."""
+        """Go on from what `state` gave; ValueError if it makes no sense. O(d)."""
         if (state["mean"] is None) != self.sparse:
             raise ValueError("the scaler is for another kind of rows")
         mean = np.zeros(self.n_features) if self.sparse else state["mean"]
@@ -405,6 +416,15 @@ cdef inline void take_dense(Scaler s, const real* x, double weight, double farth
         count = count if count > 0.0 else 1.0
         for j in range(d):
             out[j] = <real> ((x[j] - mean[j]) / divisor(mean[j], square[j] / count, 0.0))
+
+
+cdef inline double largest_size(const real* x, Py_ssize_t n) noexcept nogil:
+    """The largest |x|."""
+    cdef Py_ssize_t i
+    cdef double largest = 0.0
+    for i in range(n):
+        largest = max(largest, fabs(x[i]))
+    return largest
 
 
 cdef inline double not_farther(double x, double mean, double variance, double farthest) noexcept nogil:

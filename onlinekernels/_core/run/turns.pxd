@@ -9,8 +9,8 @@ cdef enum Purpose:
 
 
 cdef class Way:
-    cdef Turn turn
-    cdef int purpose
+    cdef Turn turn              # whose way in it is
+    cdef int purpose            # a `Purpose`
 
 
 cdef class Turn:
@@ -35,4 +35,4 @@ cdef class Turn:
 
 
 cdef class TakesTurns:
-    cdef readonly Turn _turn
+    cdef readonly Turn _turn            # of the model

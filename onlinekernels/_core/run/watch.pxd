@@ -2,16 +2,10 @@
 
 A *runaway* scalar lies below, or above, everything that it was held against for a long time: it tells nothing apart.
 Learning *diverges* when scores of a regression are far beyond every target that was ever seen. It has *stalled* when
-an adapted step has fallen to nothing. A margin is *out of reach* if regularization keeps f below it. A rule notices by itself that it had to start anew.
-
-A *trial* holds each prediction, made before its example was learned, against a constant: the most frequent class so far,
-the mean of the targets so far. G is what the model has gained on it in a block of examples, in mistakes or in the loss, and
-G / sqrt(sum of squared gains), nearly normal if there is no difference, says whether that is more than chance. Who is
-clearly better has passed, and is watched no more. Who is clearly worse has failed; so has, in all blocks but the first,
-which is for learning, who has gained less than a hundredth of the constant's loss, and no more than chance gives. Each block
-is twice as long as the one before and has a verdict of its own; after some ten thousand examples nobody is watched any more.
+an adapted step has fallen to nothing. A margin is *out of reach* if regularization keeps f below it. A rule notices by itself
+that it had to start anew. That f is *no better* than a constant is for a `Trial` to say.
 """
-from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
+from libc.math cimport INFINITY, fabs, fmax, fmin
 
 cdef enum Trouble:
     NO_TROUBLE = 0
@@ -28,32 +22,14 @@ cdef enum:
     MANY = 10           # wild scores after which learning has diverged
     ENOUGH = 100        # examples after which it is known how large k(x, x) is
     STILL = 100         # examples without a step after which it has stalled
-    FIRST_BLOCK = 500   # examples of a trial before its first verdict,
-    LAST_BLOCK = 16000  # and before its last one
-    CHANCES = 20        # examples in which a constant must have been wrong, so that there was something to gain
-
-cdef struct Trial:
-    bint failed             # the latest verdict
-    long long block         # examples that are looked at together; 0 if the trial is over
-    long long rows          # of them so far
-    double loss             # sums over the block: of the model's loss,
-    double constant         # of the constant's,
-    double constant_square  # of the squares of that,
-    double square           # and of the squared differences
-    double weight           # of the examples in the block,
-    double total            # and of all
-    Py_ssize_t leader       # the most frequent class
-    long long lost          # the latest block that was lost: examples,
-    double lost_by          # mean loss of the model,
-    double lost_to          # and of the constant
 
 cdef struct Watch:
     long long block     # examples that are looked at together; 0 if there is no scalar to watch
     long long rows      # of them so far
     double low          # range of what the scalar was held against in this block
-    double high
+    double high         # its upper end
     double last_low     # and in the one before
-    double last_high
+    double last_high    # its upper end
     int side            # blocks in a row that ended with the scalar below (negative) or above (positive) that range
     double largest      # |y| of a regression so far
     int wild            # scores so far that were more than ten times that
@@ -61,12 +37,11 @@ cdef struct Watch:
     bint holds_margin   # whether a fixed margin is watched
     long long seen      # examples so far, if it is
     double largest_k    # k(x, x) of them
-    double largest_weight
+    double largest_weight # of them
     int trouble         # what has been seen first
-    Trial trial
 
 
-cdef inline Watch new_watch(double nu, bint against_constant, bint holds_margin) noexcept nogil:
+cdef inline Watch new_watch(double nu, bint holds_margin) noexcept nogil:
     """Blocks are so long that about ten errors are due in each, but not in step with a scalar that swings by 1 / nu."""
     cdef Watch watch
     watch.block = 0 if nu <= 0.0 else <long long> fmax(200.0, 10.38 / nu)
@@ -77,7 +52,6 @@ cdef inline Watch new_watch(double nu, bint against_constant, bint holds_margin)
     watch.largest = watch.largest_k = watch.largest_weight = 0.0
     watch.holds_margin, watch.seen = holds_margin, 0
     watch.trouble = NO_TROUBLE
-    watch.trial = Trial(False, FIRST_BLOCK if against_constant else 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0, 0.0)
     return watch
 
 
@@ -122,28 +96,3 @@ cdef inline void watch_step(Watch* watch, double eta, double first) noexcept nog
         watch.still += 1
         if watch.trouble == NO_TROUBLE and watch.still >= STILL:
             watch.trouble = STALLED
-
-
-cdef inline void watch_trial(Trial* trial, double loss, double constant, double weight) noexcept nogil:
-    """Take in the losses of the model and of the constant at an example."""
-    loss, constant = weight * loss, weight * constant
-    trial.loss += loss
-    trial.constant += constant
-    trial.constant_square += constant * constant
-    trial.square += (constant - loss) * (constant - loss)
-    trial.weight += weight
-    trial.rows += 1
-    if trial.rows >= trial.block:
-        judge(trial)
-
-
-cdef inline void judge(Trial* trial) noexcept nogil:
-    """The verdict on a block, and the next one."""
-    cdef double gain = trial.constant - trial.loss, chance = sqrt(trial.square)
-    cdef bint had_chances = trial.constant * trial.constant >= CHANCES * trial.constant_square > 0.0
-    trial.failed = had_chances and (gain < -4.0 * chance
-                                    or trial.block > FIRST_BLOCK and gain <= fmin(chance, 0.01 * trial.constant))
-    if trial.failed:
-        trial.lost, trial.lost_by, trial.lost_to = trial.rows, trial.loss / trial.weight, trial.constant / trial.weight
-    trial.rows, trial.block = 0, 0 if gain > 3.0 * chance or trial.block == LAST_BLOCK else 2 * trial.block
-    trial.loss = trial.constant = trial.constant_square = trial.square = trial.weight = 0.0

@@ -1,5 +1,5 @@
 """What is known of f, and how well: second order."""
-from onlinekernels._core.functions import knownpoints, posterior
+from onlinekernels._core.functions import knownpoints, knownweights
 from onlinekernels.model.representations.terms import Terms
 from onlinekernels.model.representations.weights import MappedWeights, Weights
 from onlinekernels.nouns.maps import feature_map
@@ -47,7 +47,7 @@ class WeightsPosterior(MappedWeights):
                 f"KRLS with {self.kernel!r} keeps the covariance of all weights, and there are {features.size} features; at "
                 f"most {MOST_WEIGHTS} will do. A sum such as Linear() + Gaussian(1.0) keeps points instead, as many as the budget says."
             )
-        return posterior.WeightsPosterior(
+        return knownweights.WeightsPosterior(
             map=features, scale=self.scale, outputs=outputs, memory=self.rule.memory, classes=self.classes
         )
 

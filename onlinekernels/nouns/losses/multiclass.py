@@ -83,7 +83,19 @@ class MulticlassHinge(_Runner):
         self.margin = margin
 
 
-class NuMulticlassHinge(_Runner):
+class _AdaptingRunner(_Runner):
+    """A margin rho that adapts to the fraction nu of examples outside."""
+
+    adapts = True
+    _values = {**NU_VALUES, "margin": check_finite}
+
+    def __init__(self, nu: float = 0.3, margin: float = 1.0, margin_step: Any = 0.1) -> None:
+        self.nu = nu
+        self.margin = margin
+        self.margin_step = margin_step
+
+
+class NuMulticlassHinge(_AdaptingRunner):
     """The multiclass hinge with rho adapted: max(0, rho + max_l f(x, l) - f(x, y)) - nu rho, V 6.2.1.
 
     The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from what is
@@ -100,14 +112,6 @@ class NuMulticlassHinge(_Runner):
     ----------
     {V}
     """
-
-    adapts = True
-    _values = {**NU_VALUES, "margin": check_finite}
-
-    def __init__(self, nu: float = 0.3, margin: float = 1.0, margin_step: Any = 0.1) -> None:
-        self.nu = nu
-        self.margin = margin
-        self.margin_step = margin_step
 
 
 class GraphHinge(_Runner):
@@ -138,7 +142,7 @@ class GraphHinge(_Runner):
         return self._code(), 1.0, 0.0, 0.0
 
 
-class NuGraphHinge(_Runner):
+class NuGraphHinge(_AdaptingRunner):
     """The graph hinge with a scale: max(0, max_l [rho Delta(y, l) + f(x, l)] - f(x, y)) - nu rho.
 
     The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from what is
@@ -159,14 +163,7 @@ class NuGraphHinge(_Runner):
     {V}
     """
 
-    adapts = True
     structured = True
-    _values = {**NU_VALUES, "margin": check_finite}
-
-    def __init__(self, nu: float = 0.3, margin: float = 1.0, margin_step: Any = 0.1) -> None:
-        self.nu = nu
-        self.margin = margin
-        self.margin_step = margin_step
 
 
 class MulticlassLogistic(Loss):
