@@ -207,7 +207,8 @@ class _OfMembers(EnsembleLearner):
             met some of them yet will, unless its labels are fixed: two of a loss of two classes, or all that were named in
             ``classes=``. Those must agree.
         frozen : bool
-            Members do not learn any more, the combiner alone does.
+            Members do not learn any more, the combiner alone does. If they learn on, it is from the same rows, and they come to
+            err alike; where nothing drifts that costs more than it gains.
         **parameters
             Of the ensemble.
 
