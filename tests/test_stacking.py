@@ -473,6 +473,7 @@ def test_fitted_members_that_do_not_agree():
         ({"a": SILK().fit(X, two), "b": KRLS("multiclass_squared").fit(X, LABELS)}, "same labels. 'a' has 'no', 'yes'"),
         ({"a": fine, "b": KRLS(encode=True).fit(words, NUMBERS)}, "'b' has words of its own"),
         ({"a": SILK(class_weight={"yes": 2.0}).fit(X, two)}, "class_weight"),
+        ({"a": SILK("multiclass_hinge", labels=ok.Taxonomy(dict.fromkeys(["one", "two", "three"], "all"))).fit(X, LABELS)}, "labels=Taxonomy"),
         ({"a": SILK("squared", lambda x, z: float(len(x) == len(z))).fit(["a", "bb"], [1.0, 2.0])}, "'a' has learned objects"),
         ({"a": fine, "b": KRLS(noise=0.1).fit(X, NUMBERS).set_params(kernel="linear")}, "'kernel' parameter changed"),
         ([], "'members'"),

@@ -81,9 +81,11 @@ def check(name, model, frozen):
         raise ValueError(f"The member {name!r} has words of its own (encode=). Encode the data before, by one encoder for all.")
     if state.n_features is None or state.sparse:
         raise ValueError(f"Members take rows of numbers, and {name!r} has learned {'objects' if state.n_features is None else 'sparse rows'}.")
+    if model.labels is not None:
+        raise ValueError(f"The member {name!r} has labels={model.labels!r}, and an ensemble's members know labels by their places.")
     if model.class_weight is not None and not frozen:
-        raise ValueError(f"The member {name!r} has class_weight={model.class_weight!r}, by labels that an ensemble's members do "
-                         "not know. Set it to None and give it to the ensemble, or freeze the members.")
+        raise ValueError(f"The member {name!r} has class_weight={model.class_weight!r}, and an ensemble's members know labels by "
+                         "their places. Set it to None and give it to the ensemble, or freeze the members.")
 
 
 def passes_numbers(encoder):
