@@ -344,6 +344,20 @@ class TestPartitionedBank:
         many.save(tmp_path)
         assert PartitionedBank.load(tmp_path, client).n_rows_ == many.n_rows_
 
+    def test_ctrl_c_waits_for_rows_that_were_sent(self, client, tmp_path, monkeypatch):
+        import threading
+        import time
+
+        many, learn = PartitionedBank(Bank(3, "novelty", budget=6), client, parts=3), Bank.partial_fit
+        monkeypatch.setattr(Bank, "partial_fit", lambda *arguments, **keywords: (time.sleep(0.5), learn(*arguments, **keywords))[1])
+        timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt) as caught:
+            many.partial_fit(X, keys=self.KEYS)
+        timer.join()
+        assert many.n_rows_ == caught.value.rows_learned == 300
+        many.save(tmp_path)
+
     def test_folders_that_hold_no_checkpoint(self, client, tmp_path):
         with pytest.raises(ValueError, match="holds no checkpoint"):
             PartitionedBank.load(tmp_path, client)

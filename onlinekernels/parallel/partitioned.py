@@ -33,8 +33,8 @@ class PartitionedBank:
     Each part is a bank that lives on a worker, as a Dask actor. A call sends every row to the part that has its key,
     and all parts learn at the same time. Where rows lie near the workers already, `learn_from` lets each part read
     its own. Parts live as long as this object, its client and their workers: `save` now and then, and go on from there
-    with `load`. After a call that was interrupted, or whose worker died, some parts may have learned their rows and
-    others not; such a bank cannot be saved.
+    with `load`. Ctrl-C waits until parts have learned the rows that they have. Where some have learned theirs and others
+    have not, as after the death of a worker, the bank cannot be saved.
 
     Parameters
     ----------
@@ -238,7 +238,16 @@ class PartitionedBank:
         X, keys, places = self._checked(X, keys)
         y, self._labels = targets(self._plan, self._labels, y, len(X), classes=classes)
         self._dtype = X.dtype
-        answers = self._ask(method, X, keys, places, y)
+        try:
+            answers = self._ask(method, X, keys, places, y)
+        except Exception:
+            raise
+        except BaseException as error:  # Ctrl-C: parts that have their rows learn them
+            with contextlib.suppress(OSError):
+                if sum(self.rows_per_part_) == self.n_rows_ + len(X):
+                    self.n_rows_ += len(X)
+                    validation.tell(error, len(X))
+            raise
         self.n_rows_ += len(X)
         return answers
 
