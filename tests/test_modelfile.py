@@ -968,6 +968,14 @@ class TestArchive:
                     np.save(member, np.array([i]))
         assert archive.read_arrays(buffer.getvalue())["a7"].tolist() == [7]
 
+    def test_files_of_more_than_2_gb(self, monkeypatch):
+        """From there on, not from 4 GB, Python writes the record for large files and keeps the numbers in the small one."""
+        monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1000)  # as if that were 2 GB
+        buffer = io.BytesIO()
+        np.savez(buffer, **{f"a{i}": np.full(300, float(i)) for i in range(5)})
+        assert b"PK\6\6" in buffer.getvalue()
+        assert [array[7] for array in archive.read_arrays(buffer.getvalue()).values()] == [0.0, 1.0, 2.0, 3.0, 4.0]
+
     @pytest.mark.slow
     def test_more_members_than_two_bytes_count(self):
         """The record for many is used."""

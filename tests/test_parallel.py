@@ -1,6 +1,8 @@
 """Functions learned on partitions become one; a bank over workers is one bank."""
 import copy
+import os
 import pickle
+import signal
 
 import numpy as np
 import pytest
@@ -173,11 +175,11 @@ def client():
             yield client
 
 
-def reader(keys, y, of_all=False):
-    """What a worker calls: three chunks of the rows of its part, or of all rows."""
+def reader(keys, y, of_all=False, start=(0, 0, 0, 0), end=300):
+    """What a worker calls: three chunks of the rows of its part, from one of them on, or of all rows."""
     def read(part, parts):
-        rows = np.arange(len(keys)) if of_all else np.flatnonzero(part_of(keys, parts) == part)
-        for some in np.array_split(rows, 3):
+        rows = np.arange(len(keys)) if of_all else np.flatnonzero(part_of(keys[:end], parts) == part)
+        for some in np.array_split(rows[start[part] :], 3):
             yield X[some], None if y is None else y[some], keys[some]
 
     return read
@@ -281,6 +283,81 @@ class TestPartitionedBank:
         many.save(tmp_path)
         assert PartitionedBank.load(tmp_path, client).collect().t_.sum() == 300
 
+    def test_an_error_says_whose_it_is_and_what_others_have_learned_counts(self, client, tmp_path):
+        """The folder of a part that is full, say; that is not a worker which was lost."""
+        numbers = np.arange(300) % 23
+        many = PartitionedBank(Bank(3, "novelty", budget=6), client, parts=3)
+
+        def read(part, parts):
+            yield from reader(numbers, None)(part, parts)
+            if part == 1:
+                raise OSError(28, "No space left on device")
+
+        with pytest.raises(OSError, match="No space left on device") as caught:
+            many.learn_from(read)
+        assert caught.value.errno == 28 and "part 1 of 3" in "".join(getattr(caught.value, "__notes__", map(str, caught.value.args)))
+        assert many.n_rows_ == sum(many.rows_per_part_) == 300
+        many.save(tmp_path)
+        assert PartitionedBank.load(tmp_path, client).rows_per_part_ == many.rows_per_part_
+
+    def test_what_only_some_parts_have_learned_is_not_saved(self, client, tmp_path, monkeypatch):
+        many = PartitionedBank(Bank(3, "novelty", budget=6), client).partial_fit(X[:100], keys=self.KEYS[:100])
+        many.save(tmp_path)
+        learn, later = Bank.partial_fit, part_of(self.KEYS[100:], 2)
+
+        def fails_in_one(bank, rows, *arguments, **keywords):
+            if len(rows) == (later == 1).sum():
+                raise MemoryError("full")
+            return learn(bank, rows, *arguments, **keywords)
+
+        assert (later == 1).sum() != (later == 0).sum()
+        monkeypatch.setattr(Bank, "partial_fit", fails_in_one)
+        with pytest.raises(MemoryError, match="full"):
+            many.partial_fit(X[100:], keys=self.KEYS[100:])
+        monkeypatch.undo()
+        assert many.n_rows_ == 100 < many.collect().t_.sum() < 300
+        with pytest.raises(RuntimeError, match="some parts have learned their rows and others have not"):
+            many.save(tmp_path)
+        again = PartitionedBank.load(tmp_path, client)
+        again.partial_fit(X[again.n_rows_ :], keys=self.KEYS[again.n_rows_ :])
+        one = Bank(3, "novelty", budget=6).partial_fit(X, keys=self.KEYS)
+        assert (again.scores(X, keys=self.KEYS) == one.scores(X, keys=self.KEYS)).all()
+
+    def test_ctrl_c_stops_parts_that_read(self, client, tmp_path):
+        """After their chunk, and what they have learned counts; two parts share a worker, and one of those has not begun."""
+        import threading
+        import time
+
+        def read(part, parts):
+            mine = np.flatnonzero(part_of(np.arange(300), parts) == part)
+            while True:
+                yield X[mine], None, np.arange(300)[mine]
+                time.sleep(0.01)
+
+        many = PartitionedBank(Bank(3, "novelty", budget=6), client, parts=3)
+        timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            many.learn_from(read)
+        timer.join()
+        assert many.n_rows_ == sum(many.rows_per_part_) > 0
+        many.save(tmp_path)
+        assert PartitionedBank.load(tmp_path, client).n_rows_ == many.n_rows_
+
+    def test_ctrl_c_waits_for_rows_that_were_sent(self, client, tmp_path, monkeypatch):
+        import threading
+        import time
+
+        many, learn = PartitionedBank(Bank(3, "novelty", budget=6), client, parts=3), Bank.partial_fit
+        monkeypatch.setattr(Bank, "partial_fit", lambda *arguments, **keywords: (time.sleep(0.5), learn(*arguments, **keywords))[1])
+        timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt) as caught:
+            many.partial_fit(X, keys=self.KEYS)
+        timer.join()
+        assert many.n_rows_ == caught.value.rows_learned == 300
+        many.save(tmp_path)
+
     def test_folders_that_hold_no_checkpoint(self, client, tmp_path):
         with pytest.raises(ValueError, match="holds no checkpoint"):
             PartitionedBank.load(tmp_path, client)
@@ -289,29 +366,79 @@ class TestPartitionedBank:
             PartitionedBank.load(tmp_path, client)
 
 
+def die_half_way(bank, rows, *arguments, keys, **keywords):
+    """In place of `Bank.partial_fit`: half of the rows are learned when the process is gone."""
+    half = len(rows) // 2
+    bank.progressive(rows[:half], keys=keys[:half])
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_that_dies_loses_nothing_that_was_saved(tmp_path):
-    """Processes, one of which is killed; the scheduler starts another, and the bank goes on from the checkpoint, to the bit."""
-    distributed = pytest.importorskip("distributed")
-    import os
-    import signal
+    """Processes are killed in the middle of a call; the bank goes on from the checkpoint, to the bit, and learns each row once.
 
+    Rows that were sent are played again from `n_rows_` on, those that parts read themselves from `rows_per_part_`.
+    """
+    distributed = pytest.importorskip("distributed")
     keys = np.arange(300) % 23
     one = Bank(3, "novelty", budget=6).partial_fit(X, keys=keys)
+
+    def same(bank, other, folder=tmp_path):
+        """Whether two banks have the same bits."""
+        for name, which in (("a", bank), ("b", other)):
+            which.save(folder / f"{name}.npz")
+        with np.load(folder / "a.npz") as a, np.load(folder / "b.npz") as b:
+            return all((a[name] == b[name]).all() for name in {*a.files, *b.files})
+
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-        with distributed.Client(cluster) as client:
+        with distributed.Client(cluster, direct_to_workers=True) as client:
             many = PartitionedBank(Bank(3, "novelty", budget=6), client)
-            many.partial_fit(X[:100], keys=keys[:100]).save(tmp_path)
-            many.partial_fit(X[100:200], keys=keys[100:200])
-            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
-            with pytest.raises(OSError, match="A worker was lost"):
-                for _ in range(100):  # until the kill has arrived
-                    many.partial_fit(X[200:], keys=keys[200:])
-            client.wait_for_workers(2)
-            again = PartitionedBank.load(tmp_path, client)
-            again.partial_fit(X[again.n_rows_ :], keys=keys[again.n_rows_ :])
-            assert (again.scores(X, keys=keys) == one.scores(X, keys=keys)).all()
-            assert again.collect().t_.sum() == 300
+            assert many.learn_from(reader(keys, None, end=100)) == 100
+            many.save(tmp_path / "bank")
+            kept = many.collect()
+            victim = many._actors[1]._address
+            client.run(setattr, Bank, "partial_fit", die_half_way, workers=[victim])
+            with pytest.raises(OSError, match="A worker was lost.*part 1 of 2"):
+                many.partial_fit(X[100:], keys=keys[100:])
+            wait_for_another(client, victim)
+            for call in (lambda: many.save(tmp_path / "bank"), lambda: many.scores(X, keys=keys)):
+                with pytest.raises(OSError, match="A worker was lost"):
+                    call()
+            again = PartitionedBank.load(tmp_path / "bank", client)
+            assert again.n_rows_ == 100 and same(again.collect(), kept)
+            again.partial_fit(X[100:200], keys=keys[100:200]).save(tmp_path / "bank")
+            kept, start = again.collect(), again.rows_per_part_
+            with pytest.raises(OSError, match="A worker was lost.*part 1 of 2"):
+                again.learn_from(dying(keys, start))
+            wait_for_another(client, again._actors[1]._address)
+            last = PartitionedBank.load(tmp_path / "bank", client)
+            assert last.rows_per_part_ == start and same(last.collect(), kept)
+            assert last.learn_from(reader(keys, None, start=start)) == 100
+            assert (last.scores(X, keys=keys) == one.scores(X, keys=keys)).all()
+            whole = last.collect()
+            assert dict(zip(whole.keys_, whole.t_)) == dict(zip(one.keys_, one.t_))
+        with pytest.raises(OSError, match="or the client was closed"):
+            last.scores(X, keys=keys)
+
+
+def wait_for_another(client, lost):
+    """Until a worker is known to be lost, and another one has been started."""
+    import time
+
+    while lost in client.scheduler_info(n_workers=-1)["workers"]:
+        time.sleep(0.05)
+    client.wait_for_workers(2)
+
+
+def dying(keys, start):
+    """A reader whose second part is killed after two of three chunks."""
+    def read(part, parts):
+        for i, chunk in enumerate(reader(keys, None, start=start)(part, parts)):
+            if i == 2 and part == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield chunk
+
+    return read
 
 
 class TestPartOf:

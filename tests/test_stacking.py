@@ -363,6 +363,159 @@ def test_refused_calls_change_nothing():
             Stacking(class_members())._restored({**state, "learned": {**state["learned"], name: value}})
 
 
+# ---- Of models that have learned already ------------------------------------------------------------------------------
+
+
+def fitted(members, y, weights=None, end=150):
+    return {name: model.partial_fit(X[:end], y[:end], sample_weight=part(weights, slice(end))) for name, model in members.items()}
+
+
+@each_kind
+def test_fitted_members_are_members_that_have_learned_the_same_rows(kind, members, y, weights):
+    """An ensemble that has learned 150 rows and gets a new combiner goes on as one of models that have learned them."""
+    models = fitted(members(), y, weights)
+    kept = pickle.dumps(models)
+    ensemble, other = kind.from_fitted(models), kind(members()).partial_fit(X[:150], y[:150], sample_weight=part(weights, slice(150)))
+    composition = other._state.composition
+    composition.stack = other._combiner(other._state.settings, len(models), composition.targets)
+    columns = [list(other.classes_).index(label) for label in ensemble.classes_] if y is LABELS else slice(None)
+
+    def same(a, b):
+        return np.array_equal(a, b if np.ndim(b) == 1 else b[:, columns])
+
+    assert ensemble.t_ == 0 and ensemble.n_terms_ == other.n_terms_ > 0
+    assert np.array_equal(ensemble.predict(X), other.predict(X))
+    rest = (X[150:], y[150:], None, part(weights, slice(150, None)))
+    assert same(ensemble.progressive(*rest), other.progressive(*rest))
+    assert ensemble.t_ == 150 and ensemble.named_members_["near"].t_ == N and np.array_equal(ensemble.predict(X), other.predict(X))
+    ensemble._check()
+    assert pickle.dumps(models) == kept
+    twin = kind(members()).fit(X, y)  # which forgets
+    assert np.array_equal(ensemble.fit(X, y).predict(X), twin.predict(X)) and ensemble.errors_ == twin.errors_
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@each_kind
+def test_fitted_members_in_chunks_and_from_files(kind, members, y, weights, frozen, tmp_path):
+    models = fitted(members(), y)
+    rows, targets, counts = X[150:], y[150:], part(weights, slice(150, None))
+    found = [in_chunks(kind.from_fitted(models, frozen=frozen), size, targets, counts, rows) for size in (N, 37, 1)]
+    for scores in found[1:]:
+        assert np.abs(scores - found[0]).max() < 1e-7 * max(1.0, np.abs(found[0]).max())
+    for begin in (0, 40):
+        model = kind.from_fitted(models, frozen=frozen)
+        if begin:
+            model.partial_fit(rows[:begin], targets[:begin])
+        model.save(tmp_path / "model.npz")
+        others = [load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+        expected = model.progressive(rows[begin:], targets[begin:])
+        for other in others:
+            assert np.array_equal(other.progressive(rows[begin:], targets[begin:]), expected)
+            assert np.array_equal(other.predict(X), model.predict(X)) and other.errors_ == model.errors_
+            other._check()
+    if frozen:
+        for name, member in model.named_members_.items():
+            said = models[name].predict(rows)
+            error = np.mean(said != targets if y is LABELS else (said - targets) ** 2)
+            assert member.t_ == 150 and model.errors_[name] == pytest.approx(error)
+
+
+def test_members_know_labels_in_any_order():
+    """As their own answers show: each knows its labels in its own order, `fit` has sorted some, and one knows only two yet."""
+    rows, truth = X[200:], LABELS[200:]
+    few = np.flatnonzero(LABELS[:200] != "three")
+    models = {"backwards": KRLS("multiclass_squared", budget=30).partial_fit(X[199::-1], LABELS[199::-1]),
+              "sorted": KRLS("multiclass_squared", budget=30).fit(X[:200], LABELS[:200]),
+              "few": SILK("multiclass_logistic", budget=40).partial_fit(X[few], LABELS[few]),
+              "many": ok.Perceptron(Gaussian(1.0)).fit(X[:200], LABELS[:200]),
+              "ensemble": ok.OnlineKernelClassifier(effort="low").partial_fit(X[:200], LABELS[:200])}
+    said = {name: copy.deepcopy(model).progressive(rows, truth, return_labels=True)[1] for name, model in models.items()}
+    still = {name: model.predict(rows) for name, model in models.items()}
+    model = Stacking.from_fitted(models).partial_fit(rows, truth)
+    frozen = Stacking.from_fitted(models, frozen=True).partial_fit(rows, truth)
+    assert model.asleep_ == frozen.asleep_ == {} and list(model.classes_) == ["one", "three", "two"]
+    for name in models:
+        assert model.errors_[name] == np.mean(said[name] != truth) and frozen.errors_[name] == np.mean(still[name] != truth)
+    assert model.error_ < min(np.mean(labels != truth) for labels in said.values()) + 0.05
+    model.partial_fit(X[:50], ["four"] * 50)  # who can learn it, does
+    assert set(model.asleep_) == {"many"} or model.asleep_ == {}
+    assert model.predict(X[:50]).tolist().count("four") > 25
+    # Losses of two classes, with one of many among them whose labels came in another order.
+    two = np.where(X[:, 0] > 0, "yes", "no")
+    start = int(np.argmax(two == "yes"))
+    models = {"hinge": SILK("hinge", budget=30).fit(X[:200], two[:200]), "logistic": SILK("logistic", budget=30).fit(X[:200], two[:200]),
+              "many": KRLS("multiclass_squared", budget=30).partial_fit(X[start:200], two[start:200])}
+    model = Stacking.from_fitted(models, frozen=True).partial_fit(rows, two[200:])
+    for name in models:
+        assert model.errors_[name] == np.mean(models[name].predict(rows) != two[200:]) < 0.3
+    plus = {"plus": SILK("hinge").partial_fit(X[:9], np.ones(9)), "both": SILK("hinge").partial_fit(X[:50], np.arange(50) % 2)}
+    assert Hedge.from_fitted(plus).classes_.tolist() == [0, 1]  # what plus is the opposite of, the other one knows
+
+
+def test_fitted_detectors():
+    rows = np.random.default_rng(5).normal(size=(2500, 2))
+    detectors = {"wide": Smoother(ok.NuNovelty(0.05), Gaussian(1.0)), "narrow": Smoother(ok.NuNovelty(0.05), Gaussian(0.3))}
+    model = Stacking.from_fitted({name: detector.partial_fit(rows[:1000]) for name, detector in detectors.items()})
+    assert np.isfinite(model.score_samples(rows)).all()
+    labels = model.progressive(rows[1000:], return_labels=True)[1]
+    assert 0.02 < np.mean(labels[500:] == -1) < 0.08 and model.predict([[0.0, 0.0], [6.0, 6.0]]).tolist() == [1, -1]
+
+
+def test_fitted_members_that_do_not_agree():
+    two, words = np.where(X[:, 0] > 0, "yes", "no"), [{"pet": "dog" if x > 0 else "cat", "x": x} for x in X[:, 0]]
+    fine = KRLS().fit(X, NUMBERS)
+    for members, message in (
+        ({"a": fine, "b": KRLS()}, "learned already, and 'b' has not"),
+        ({"a": fine, "b": KRLS().fit(X[:, :2], NUMBERS)}, "same number of features. 'a' has 3, 'b' has 2"),
+        ({"a": fine, "b": KRLS().fit(X, SEVERAL)}, "same number of targets"),
+        ({"a": fine, "b": SILK().fit(X, two)}, "must have one task"),
+        ({"a": SILK().fit(X, two), "b": SILK().fit(X, X[:, 0] > 0)}, "'b' has False, True and takes no others; others have 'no', 'yes'"),
+        ({"a": SILK().fit(X, two), "b": KRLS("multiclass_squared").fit(X, LABELS)}, "same labels. 'a' has 'no', 'yes'"),
+        ({"a": fine, "b": KRLS(encode=True).fit(words, NUMBERS)}, "'b' has words of its own"),
+        ({"a": SILK(class_weight={"yes": 2.0}).fit(X, two)}, "class_weight"),
+        ({"a": SILK("multiclass_hinge", labels=ok.Taxonomy(dict.fromkeys(["one", "two", "three"], "all"))).fit(X, LABELS)}, "labels=Taxonomy"),
+        ({"a": SILK("squared", lambda x, z: float(len(x) == len(z))).fit(["a", "bb"], [1.0, 2.0])}, "'a' has learned objects"),
+        ({"a": fine, "b": KRLS(noise=0.1).fit(X, NUMBERS).set_params(kernel="linear")}, "'kernel' parameter changed"),
+        ([], "'members'"),
+    ):
+        before = pickle.dumps(members) if "objects" not in message else None
+        with pytest.raises(ValueError, match=message):
+            Stacking.from_fitted(members)
+        assert before is None or pickle.dumps(members) == before
+    with pytest.raises(ValueError, match="encode= is for"):
+        Stacking.from_fitted([fine], encode=True)
+    with pytest.raises(ValueError, match="memory"):
+        Stacking.from_fitted([fine], memory=2.0)
+    with pytest.raises(ValueError, match="unknown label"):
+        Stacking.from_fitted([SILK().fit(X, two)]).partial_fit(X[:2], ["yes", "perhaps"])
+    model = Stacking.from_fitted({"a": fine, "b": fine})
+    kept = pickle.dumps(model)
+    for bad in ((X[:3], NUMBERS[:2]), (X[:3, :2], NUMBERS[:3]), (X[:2], [1.0, np.inf])):
+        with pytest.raises(ValueError):
+            model.partial_fit(*bad)
+        assert pickle.dumps(model) == kept
+    state = model._state.to_dict()
+    for name, value in {"members/a/before": -1, "members/b/before": 301, "members/a/heard": "3"}.items():
+        assert name in state["learned"]
+        with pytest.raises(ValueError, match="how many rows"):
+            Stacking(model.members)._restored({**state, "learned": {**state["learned"], name: value}})
+
+
+def test_fitted_members_and_the_protocols_of_others():
+    clone, frames = pytest.importorskip("sklearn.base").clone, pytest.importorskip("pandas")
+    table = frames.DataFrame(X, columns=["a", "b", "c"])
+    models = [KRLS(budget=20).fit(table[:150], NUMBERS[:150]), ok.OnlineKernelRegressor(effort="low").fit(table[:150], NUMBERS[:150])]
+    model = Stacking.from_fitted(models, memory=0.99).partial_fit(table[150:], NUMBERS[150:])
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"] and model.asleep_ == {} and model.score(table, NUMBERS) > 0.8
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(table[["b", "a", "c"]])
+    with pytest.raises(ValueError, match="same feature names"):
+        Stacking.from_fitted([models[0], KRLS().fit(table.rename(columns={"a": "z"}), NUMBERS)])
+    again = clone(model)
+    assert again.memory == 0.99 and not hasattr(again, "t_") and list(again.members) == ["krls", "onlinekernelregressor"]
+    assert np.array_equal(again.fit(X, NUMBERS).predict(X), Stacking(again.members, memory=0.99).fit(X, NUMBERS).predict(X))
+
+
 # ---- Interrupted, and threads -----------------------------------------------------------------------------------------
 
 
@@ -412,6 +565,12 @@ def test_an_interrupted_piece_is_finished_by_all_members(monkeypatch):
         if model.t_ < N:
             model.partial_fit(X[rest], NUMBERS[rest])
         assert model.t_ == N and np.isfinite(model.predict(X)).all()
+    frozen = Stacking.from_fitted(fitted({"line": KRLS(kernel="linear"), **number_members()}, NUMBERS), frozen=True)
+    with monkeypatch.context() as patch, pytest.raises(Stop):
+        patch.setattr(Smoother, "predict", lambda *arguments: (_ for _ in ()).throw(Stop()))
+        frozen.partial_fit(X[150:250], NUMBERS[150:250])
+    frozen._check()
+    assert frozen.t_ == 100 and frozen.partial_fit(X[250:], NUMBERS[250:]).t_ == 150
 
 
 def test_threads():

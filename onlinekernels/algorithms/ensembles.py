@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels.model.composite import OnlineComposite
+from onlinekernels.model.composite import OnlineComposite, Parts
 from onlinekernels.model.ensemble import AveragedRanks, Ensemble, ExponentialWeights, NewtonStack, SquaresStack, Voice, task_of
 from onlinekernels.model.fitted import learned
 from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.model.prefit import Prefit
 from onlinekernels.nouns.losses import MulticlassSquared, NuNovelty, Squared
 from onlinekernels.validation.parameters import check_fraction
 
@@ -149,6 +150,11 @@ class EnsembleLearner(OnlineComposite):
 
 def named(members, owner):
     """{name: model} from a list or dictionary of models, which have one task; copies that have learned nothing."""
+    return {name: fresh(model) for name, model in as_given(members, owner).items()}
+
+
+def as_given(members, owner):
+    """The same, the models themselves."""
     expected = "a list of models of this library, or a dictionary {name: model}, of one task"
     if not isinstance(members, (list, tuple, dict)) or not members:
         raise validation.bad_parameter(owner, "members", expected, members)
@@ -167,7 +173,7 @@ def named(members, owner):
     if len(tasks) > 1:
         raise ValueError(f"The 'members' parameter of {type(owner).__name__} must have one task. "
                          f"Got {' and '.join(sorted(tasks))}.")
-    return {name: fresh(model) for name, model in zip(names, models, strict=True)}
+    return dict(zip(names, models, strict=True))
 
 
 def fresh(model):
@@ -182,8 +188,56 @@ class _OfMembers(EnsembleLearner):
     ----------
     members : list of models, or dict of str to model
         They must have one task: classes (losses of two or many), numbers, or novelty. The ensemble has copies of its own, which
-        begin with nothing. Their parameters say how they learn, `scale=True` for example.
+        begin with nothing; `from_fitted` is for models that have learned already. Their parameters say how they learn, `scale=True` for example.
     """
+
+    @classmethod
+    def from_fitted(cls, members: Members, *, frozen: bool = False, **parameters: Any) -> Self:
+        """An ensemble of models that have learned already, each on its own part of the data, say.
+
+        It can predict at once, and `partial_fit` or `progressive` go on from there: the combiner begins with equal weights and
+        learns whom to trust, while members learn on. `t_`, `errors_` and `history_` count from there, too. The ensemble has
+        copies; the models themselves stay as they are. What holds for all models holds here: `fit` forgets everything, what
+        members had learned included, and so does a clone.
+
+        Parameters
+        ----------
+        members : list of fitted models, or dict of str to fitted model
+            Of one task, with the same number of features and of targets. Labels may be in another order. A member that has not
+            met some of them yet will, unless its labels are fixed: two of a loss of two classes, or all that were named in
+            ``classes=``. Those must agree.
+        frozen : bool
+            Members do not learn any more, the combiner alone does. If they learn on, it is from the same rows, and they come to
+            err alike; where nothing drifts that costs more than it gains.
+        **parameters
+            Of the ensemble.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlinekernels import KRLS, Stacking
+        >>> X = np.random.default_rng(0).normal(size=(1200, 2))
+        >>> y = np.sin(2 * X[:, 0]) + X[:, 1]
+        >>> parts = {"left": X[:, 0] < 0, "right": X[:, 0] > 0}
+        >>> members = {name: KRLS(budget=30).fit(X[rows][:400], y[rows][:400]) for name, rows in parts.items()}
+        >>> model = Stacking.from_fitted(members)
+        >>> scores = model.progressive(X[1000:], y[1000:])
+        >>> bool(np.mean((scores - y[1000:]) ** 2) < 0.1 * y.var()), members["left"].t_, model.named_members_["left"].t_
+        (True, 400, 600)
+        """
+        ensemble = cls(members, **parameters)
+        known = Prefit(as_given(members, ensemble), frozen)
+        ensemble.members = named(members, ensemble)
+        if ensemble.encode is not False:
+            raise ValueError("encode= is for ensembles that begin with nothing: these members know what numbers to expect.")
+        settings = ensemble._plan()
+        composition = ensemble._begin(settings, known.n_features, 0 if known.labels is not None else known.targets)
+        for name, model in known.models.items():
+            composition.members[name].become(model, frozen)
+        composition.joined = 0 if known.labels is None else len(known.labels.order)
+        ensemble._state = Parts(ensemble._own_loss(), settings, known.n_features, known.labels, known.targets, composition)
+        ensemble._state.feature_names = known.feature_names
+        return ensemble
 
     def _own_loss(self):
         models = named(self.members, self)

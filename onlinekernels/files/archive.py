@@ -19,7 +19,7 @@ _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _HARMLESS_FLAGS = 0x0808  # sizes behind the data as well; names in UTF-8
 _LAST, _LONGEST_COMMENT = b"PK\5\6", 0xFFFF
-_MANY, _LARGE = 0xFFFF, 0xFFFFFFFF  # "see the field with 8 bytes"
+_LARGE = 0xFFFFFFFF  # "see the field with 8 bytes"
 
 _NPY = re.compile(
     rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': (True|False), "
@@ -80,7 +80,7 @@ def _directory(content):
     last = _last_record(content)
     _, disk, first_disk, here, count, size, begin, _ = _unpacked(_END, content, last, len(content))
     end = last
-    if count == _MANY or begin == _LARGE or size == _LARGE:
+    if begin + size != end:  # another record follows the directory: of many members, or of more than 2 GB
         locator = last - _END64_LOCATOR.size
         mark, _, end, _ = _unpacked(_END64_LOCATOR, content, locator, last)
         mark64, _, _, _, disk, first_disk, here, count, size, begin = _unpacked(_END64, content, end, locator)

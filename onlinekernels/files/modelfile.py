@@ -200,7 +200,7 @@ def _key_of(array, arrays):
         if other.dtype == array.dtype and other.shape == array.shape and other.tobytes() == array.tobytes():
             return key
     key = f"array{len(arrays)}"
-    arrays[key] = array.copy(order="C")
+    arrays[key] = np.asarray(array, order="C")
     return key
 
 
@@ -261,7 +261,7 @@ def _digest(header, arrays):
     for key in sorted(arrays):
         array = np.ascontiguousarray(arrays[key])
         digest.update(f"{key} {array.dtype.str} {array.shape}".encode())
-        digest.update(array.tobytes())
+        digest.update(array.reshape(-1).view(np.uint8))
     return digest.hexdigest()
 
 

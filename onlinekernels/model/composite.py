@@ -336,7 +336,8 @@ class OnlineComposite(OnlineLearner):
     @learned
     def n_terms_(self, state: Any) -> int:
         """Number of points of all members."""
-        return sum(member.model.n_terms_ for member in state.composition.members.values() if member.model is not None and member.rows)
+        models = [member.model for member in state.composition.members.values()]
+        return sum(model.n_terms_ for model in models if model is not None and model._state is not None)
 
     @learned
     def offset_(self, state: Any) -> Any:

@@ -100,21 +100,44 @@ class Voice(Member):
         The name of what its rows go through first.
     """
 
+    before = 0  # rows that the model had learned when it became a member
+    heard = None  # of a model that learns no more, the rows that it has heard since
+
     def __init__(self, model, view=None):
         self.model, self.view = model, view
         self.task = task_of(model)
         self.many = self.task == "classes"
-        self.two = model._current_loss().task == "binary"
         self.asleep = None  # why it does not take part any more
+
+    def become(self, model, frozen):
+        """Go on with a model that has learned already, and knows labels by their places."""
+        self.model, self.before, self.heard = model, model.t_, 0 if frozen else None
+
+    @property
+    def two(self):
+        """Whether there cannot be more than two labels."""
+        return self.model._current_loss().task == "binary"
+
+    @property
+    def rows(self):
+        """How many rows it has heard as a member."""
+        return super().rows - self.before if self.heard is None else self.heard
 
     def learn(self, X, y, weights, outputs):
         """Scores just before each row, shape (n, outputs), which is learned."""
+        if self.heard is not None:
+            scores = self.scores(X, outputs)
+            self.heard += len(y)
+            return scores
         known = self._known()
         scores = self.model.progressive(self.mapped(X), self._answers(y), sample_weight=weights, **self._classes())
         return self._in_place(np.reshape(scores, (len(y), -1)), outputs, known, y)
 
     def take(self, X, y, weights):
-        self.model.partial_fit(self.mapped(X), self._answers(y), sample_weight=weights, **self._classes())
+        if self.heard is not None:
+            self.heard += len(y)
+        else:
+            self.model.partial_fit(self.mapped(X), self._answers(y), sample_weight=weights, **self._classes())
 
     def scores(self, X, outputs):
         """Scores as of now."""
@@ -125,7 +148,7 @@ class Voice(Member):
             scores = model.score_samples(X) if self.task == "novelty" else model.predict(X)
             return np.reshape(scores, (n, -1))
         with model._turn.shared:
-            scores = model._scores(model._state, X)
+            scores = model._state.shown(model._scores(model._state, X).T).T
         return self._in_place(scores, outputs, self._known(), None)
 
     def mapped(self, X):
@@ -153,11 +176,15 @@ class Voice(Member):
         return np.clip(super()._in_place(scores, outputs, known, y), -1.0, 1.0)
 
     def state(self):
-        return {**super().state(), "asleep": self.asleep}
+        return {**super().state(), "asleep": self.asleep, "before": self.before, "heard": self.heard}
 
     def restore(self, state):
         if state["model"] is not None:
             self.model.__dict__["_state"] = self.model._restored(state["model"])
+        before, heard = state["before"], state["heard"]
+        if type(before) is not int or not 0 <= before <= super().rows or not (heard is None or type(heard) is int and heard >= 0):
+            raise ValueError("it does not say how many rows a member has learned")
+        self.before, self.heard = before, heard
         if not (state["asleep"] is None or isinstance(state["asleep"], str)):
             raise ValueError("it does not say why a member is asleep")
         self.asleep = state["asleep"]
@@ -273,6 +300,10 @@ class Ensemble(Composition):
         self.stride, self.history = SPACING, []  # (t, weights, what was lost so far)
 
     # ---- On the way ---------------------------------------------------------------------------
+
+    def _counts(self, n, weights):
+        """The first row is worth judging where members had learned before."""
+        return weights if any(voice.before for voice in self.members.values()) else super()._counts(n, weights)
 
     def rows_ahead(self):
         ahead = min(PIECE, spacing(self.t) - self.t % spacing(self.t))

@@ -24,6 +24,7 @@ __all__ = ["PartitionedBank"]
 SIGNS = BinaryLabels(np.array([-1, 1]))
 MANIFEST = "checkpoint.json"
 FORMAT = "onlinekernels partitioned bank"
+LOST = ("Actor was lost", "contact Actor's worker")  # what Dask says of a part whose worker is
 
 
 class PartitionedBank:
@@ -31,21 +32,23 @@ class PartitionedBank:
 
     Each part is a bank that lives on a worker, as a Dask actor. A call sends every row to the part that has its key,
     and all parts learn at the same time. Where rows lie near the workers already, `learn_from` lets each part read
-    its own. If a worker dies, its part is lost: `save` now and then, and go on from there with `load`. After an error
-    or Ctrl-C some parts may have learned their rows of a call, and others not.
+    its own. Parts live as long as this object, its client and their workers: `save` now and then, and go on from there
+    with `load`. Ctrl-C waits until parts have learned the rows that they have. Where some have learned theirs and others
+    have not, as after the death of a worker, the bank cannot be saved.
 
     Parameters
     ----------
     bank : Bank
         With keys. What it has learned is handed over.
     client : distributed.Client
+        With ``direct_to_workers=True`` rows do not go through the scheduler, and a worker that dies is missed at once.
     parts : int or None
         None: one for each worker.
 
     Attributes
     ----------
     n_rows_ : int
-        Rows that have been learned by calls that went well, those before a checkpoint included.
+        Rows that have been learned, those before a checkpoint included; of calls that went well.
 
     Examples
     --------
@@ -64,14 +67,15 @@ class PartitionedBank:
             raise ValueError("client has no workers. Start some, and wait for them: client.wait_for_workers(1).")
         self.parts = len(workers) if parts is None else parts
         validation.check_integer(self, "parts", 1)
-        self.n_rows_ = 0 if bank._models is None else int(bank.t_.sum())
+        self.n_rows_, self._reading = rows_of(bank), 0
         # Examples are checked, and labels encoded, once and here; the parts see -1 and +1.
         self._labels = bank._labels
         self._plan = bank._plan or bank._checked_plan()
         self._params = bank.get_params(deep=False)
         self._dtype = None if bank._models is None else bank._models.dtype
-        futures = [
-            client.submit(Part, one, place, self.parts, actor=True, pure=False, workers=[workers[place % len(workers)]])
+        futures = [  # on other workers, if one is lost that the scheduler does not miss yet
+            client.submit(Part, one, place, self.parts, actor=True, pure=False, workers=[workers[place % len(workers)]],
+                          allow_other_workers=True)
             for place, one in enumerate(self._shares(bank))
         ]
         self._actors = [future.result() for future in futures]
@@ -107,6 +111,11 @@ class PartitionedBank:
         answers = self._ask("predict", *self._checked(X, keys))
         return answers if self._labels is None else self._labels.decode(answers[:, None])
 
+    @property
+    def rows_per_part_(self) -> Any:
+        """How many rows each part has learned, a list: where it stands among its own rows, if it reads them itself."""
+        return [rows for rows, _ in self._of_all("standing")]
+
     def collect(self) -> Any:
         """One `Bank` with copies of all models, here."""
         bank = Bank.joined(self._of_all("whole"))
@@ -124,24 +133,39 @@ class PartitionedBank:
         read : function of (part, parts)
             Called on the worker of each part; yields (X, y, keys) chunk by chunk, y None for novelty. Keys must
             belong to the part: see `part_of`. Streams that are partitioned by key, or files that were written so, are
-            read as they are.
+            read as they are. After `load`, let it begin with the row `rows_per_part_` [part].
         classes : both labels, needed at most once, before any other call
 
         Returns
         -------
         int
-            The number of rows that were learned. What a part has learned before an error stays learned.
+            The number of rows that were learned. If `read` fails in a part, the others finish. Ctrl-C stops all parts
+            after their chunk. What was learned until then stays learned, and can be saved.
         """
         labels = self._labels
         if self._plan.loss.task == "binary" and labels is None:
             if classes is None:
                 raise ValueError("No labels are known yet: pass classes=[...] with both.")
             labels = BinaryLabels.first_seen([], classes)
-        learned = self._of_all("learn_from", read, labels, self._dtype)
-        self._labels = labels
-        self._dtype = self._dtype or next((dtype for dtype, _ in learned if dtype is not None), None)
-        self.n_rows_ += sum(count for _, count in learned)
-        return sum(count for _, count in learned)
+        before, self._reading = self.n_rows_, self._reading + 1
+        try:
+            self._of_all("learn_from", self._reading, read, labels, self._dtype)
+        except BaseException as error:
+            with contextlib.suppress(OSError, RuntimeError):  # of a part that is lost
+                if not isinstance(error, Exception):  # Ctrl-C
+                    for actor in self._actors:
+                        actor.stop(self._reading)
+                self._take_stock(labels)
+            raise
+        self._take_stock(labels)
+        return self.n_rows_ - before
+
+    def _take_stock(self, labels):
+        """See what parts have learned, when they are done with it."""
+        rows, dtypes = zip(*self._of_all("standing"))
+        self.n_rows_ = sum(rows)
+        if self.n_rows_:
+            self._labels, self._dtype = labels, next(dtype for dtype in dtypes if dtype is not None)
 
     # ---- Checkpoints --------------------------------------------------------------------------
 
@@ -161,7 +185,14 @@ class PartitionedBank:
         shutil.rmtree(inner, ignore_errors=True)  # of a process that died here
         os.makedirs(inner)
         Bank(**self._params).save(os.path.join(inner, "bank.npz"))
-        self._of_all("save", inner, self._labels)
+        learned = sum(self._of_all("save", inner, self._labels))
+        if learned != self.n_rows_:
+            shutil.rmtree(inner, ignore_errors=True)
+            raise RuntimeError(
+                f"The parts have learned {learned} rows, and calls that went well had {self.n_rows_}: of one that did not, "
+                "some parts have learned their rows and others have not. PartitionedBank.load goes on from the last "
+                "checkpoint; collect gives what there is."
+            )
         manifest = {"format": FORMAT, "number": number, "parts": self.parts, "rows": self.n_rows_}
         atomic.write(os.path.join(folder, MANIFEST), lambda file: file.write(json.dumps(manifest).encode()))
         if before is not None:
@@ -207,7 +238,16 @@ class PartitionedBank:
         X, keys, places = self._checked(X, keys)
         y, self._labels = targets(self._plan, self._labels, y, len(X), classes=classes)
         self._dtype = X.dtype
-        answers = self._ask(method, X, keys, places, y)
+        try:
+            answers = self._ask(method, X, keys, places, y)
+        except Exception:
+            raise
+        except BaseException as error:  # Ctrl-C: parts that have their rows learn them
+            with contextlib.suppress(OSError):
+                if sum(self.rows_per_part_) == self.n_rows_ + len(X):
+                    self.n_rows_ += len(X)
+                    validation.tell(error, len(X))
+            raise
         self.n_rows_ += len(X)
         return answers
 
@@ -216,46 +256,66 @@ class PartitionedBank:
         few = self.parts <= 2**16
         order = np.argsort(places.astype(np.uint16) if few else places, kind="stable")  # of so short ones by digits
         ends = np.cumsum(np.bincount(places, minlength=self.parts))
-        X, waiting = X[order], []
-        for place, actor in enumerate(self._actors):
-            part = slice(ends[place - 1] if place else 0, ends[place])
-            rows = order[part]
-            if not len(rows):
-                continue
-            arguments = {"keys": keys[rows] if isinstance(keys, np.ndarray) else [keys[row] for row in rows.tolist()]}
-            if y is not None:
-                arguments["y"] = y[rows]
-                if self._plan.loss.task == "binary":
-                    arguments["classes"] = [-1, 1]
-            with saying_who_was_lost():
-                waiting.append((rows, actor.call(method, X[part], arguments)))
+        rows_of_part = np.split(order, ends[:-1])
+        X = X[order]
+
+        def calls():
+            for place, rows in enumerate(rows_of_part):
+                if not len(rows):
+                    continue
+                arguments = {"keys": keys[rows] if isinstance(keys, np.ndarray) else [keys[row] for row in rows.tolist()]}
+                if y is not None:
+                    arguments["y"] = y[rows]
+                    if self._plan.loss.task == "binary":
+                        arguments["classes"] = [-1, 1]
+                yield place, "call", (method, X[ends[place] - len(rows) : ends[place]], arguments)
+
         answers = None
-        for rows, future in waiting:
-            with saying_who_was_lost():
-                part = future.result()
+        for place, part in self._answers(calls()).items():
             if part is not None:
                 answers = np.empty(len(X), dtype=part.dtype) if answers is None else answers
-                answers[rows] = part
+                answers[rows_of_part[place]] = part
         return answers
 
     def _of_all(self, method, *arguments):
         """What every part answers."""
-        with saying_who_was_lost():
-            return [future.result() for future in [getattr(actor, method)(*arguments) for actor in self._actors]]
+        return list(self._answers((place, method, arguments) for place in range(self.parts)).values())
+
+    def _answers(self, calls):
+        """{place: what the part there answers} to calls (place, method, arguments), when all are done with theirs."""
+        waiting, answers, failed = {}, {}, None
+        for place, method, arguments in calls:
+            try:
+                waiting[place] = getattr(self._actors[place], method)(*arguments)
+            except RuntimeError as error:  # its worker is lost
+                failed = place, error
+                break
+        for place, future in waiting.items():
+            try:
+                answers[place] = future.result()
+            except Exception as error:
+                failed = failed or (place, error)
+        if failed is not None:
+            raise self._told(*failed)
+        return answers
+
+    def _told(self, place, error):
+        """An error that says of which part it is, and if that is lost what to do."""
+        where = f"part {place} of {self.parts}"
+        if isinstance(error, (OSError, RuntimeError)) and any(words in str(error) for words in LOST):
+            lost = OSError(
+                f"A worker was lost, or the client was closed, and what {where} has learned since the last save ({error}). "
+                "PartitionedBank.load goes on from there."
+            )
+            lost.__cause__ = error
+            return lost
+        validation.add_note(error, f"This happened in {where}.")
+        return error
 
 
-@contextlib.contextmanager
-def saying_who_was_lost():
-    """Dask's errors about workers that died, in a sentence that says what to do; errors of the parts go through."""
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        if type(error) is not OSError and "Actor was lost" not in str(error):  # a file of the user's, say
-            raise
-        raise OSError(
-            f"A worker was lost, and what its part has learned since the last save ({error}). "
-            "PartitionedBank.load goes on from there."
-        ) from error
+def rows_of(bank):
+    """How many rows all its models have learned."""
+    return 0 if bank._models is None else int(bank.t_.sum())
 
 
 def read_manifest(folder):
@@ -278,7 +338,7 @@ class Part:
     """What a worker holds of a bank: its models, and where it stands among the parts."""
 
     def __init__(self, bank, place, parts):
-        self.bank, self.place, self.parts = bank, place, parts
+        self.bank, self.place, self.parts, self.stopped = bank, place, parts, None
 
     def call(self, method, X, arguments):
         """The answer of a method of the bank; None for the bank itself, which stays here."""
@@ -292,9 +352,9 @@ class Part:
         novel = method == "predict" and self.bank._checked_plan().loss.task != "regression"
         return np.full(n, -1) if novel else np.zeros(n)
 
-    def learn_from(self, read, labels, dtype):
-        """(type of the points, number of rows) after learning what `read` yields here, as `dtype` if that is known."""
-        plan, count = self.bank._plan or self.bank._checked_plan(), 0
+    def learn_from(self, number, read, labels, dtype):
+        """Learn what `read` yields here, as `dtype` if that is known; `number` is by what name it may be stopped."""
+        plan = self.bank._plan or self.bank._checked_plan()
         for X, y, keys in read(self.place, self.parts):
             X = validation.check_points(X, n_features=plan.n_features, dtype=dtype, owner="Bank")
             foreign = np.flatnonzero(part_of(keys, self.parts) != self.place)
@@ -304,14 +364,22 @@ class Part:
                 )
             signs, _ = targets(plan, labels, y, len(X))
             self.bank.partial_fit(X, signs, keys=keys, classes=None if labels is None else [-1, 1])
-            count += len(X)
-        return None if self.bank._models is None else self.bank._models.dtype, count
+            if self.stopped == number:
+                break
+
+    async def stop(self, number):
+        """End `learn_from` of that number after its chunk: a coroutine does not wait until the part is done."""
+        self.stopped = number
+
+    def standing(self):
+        """(number of rows that were learned, type of the points or None)."""
+        return rows_of(self.bank), None if self.bank._models is None else self.bank._models.dtype
 
     def whole(self):
         return self.bank
 
     def save(self, folder, labels):
-        """Write the models with the labels that users know."""
+        """Write the models with the labels that users know; the number of rows that they have learned."""
         if self.bank._models is not None:
             self.bank._models.labels = labels
         try:
@@ -319,6 +387,7 @@ class Part:
         finally:
             if self.bank._models is not None:
                 self.bank._models.labels = None if labels is None else SIGNS
+        return rows_of(self.bank)
 
     def load(self, folder):
         """Go on with what `save` wrote; (type of the points, labels)."""

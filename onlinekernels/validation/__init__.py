@@ -2,7 +2,7 @@
 
 All checks run before anything is learned, so that a refused call changes nothing.
 """
-from onlinekernels.validation.errors import Argument, NotFittedError, Sentence, WrongFeatures, not_fitted, tell
+from onlinekernels.validation.errors import Argument, NotFittedError, Sentence, WrongFeatures, add_note, not_fitted, tell
 from onlinekernels.validation.parameters import (
     Real,
     as_number,
@@ -47,6 +47,7 @@ __all__ = [
     "Real",
     "Sentence",
     "WrongFeatures",
+    "add_note",
     "as_array_once",
     "as_csr",
     "as_number",

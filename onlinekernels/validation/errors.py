@@ -1,7 +1,8 @@
 """Errors that say what scikit-learn's say, and what was learned before them; sentences that name arguments."""
 import sys
 
-__all__ = ["Argument", "NotFittedError", "Sentence", "WrongFeatures", "not_fitted", "sklearn_class", "tell", "wrong_number"]
+__all__ = ["Argument", "NotFittedError", "Sentence", "WrongFeatures", "add_note", "not_fitted", "sklearn_class", "tell",
+           "wrong_number"]
 
 
 class Argument:
@@ -63,7 +64,11 @@ def not_fitted(learner):
 def tell(error, rows):
     """Say on an exception how many rows of the call were learned before it."""
     error.rows_learned = rows
-    note = f"Learned before this error: {rows} rows of this call. The model is consistent."
+    add_note(error, f"Learned before this error: {rows} rows of this call. The model is consistent.")
+
+
+def add_note(error, note):
+    """Add a sentence to an exception."""
     if hasattr(error, "add_note"):  # Python 3.11
         error.add_note(note)
     else:
