@@ -90,7 +90,7 @@ def class_members(effort, d):
 
 def number_members(effort, d):
     """{name: (model, view)} for numbers."""
-    points = 75 if effort == "low" else POINTS[effort]
+    points = max(75, POINTS[effort])
 
     def posterior(letters, w, noise, memory=1.0, scale=True):
         return KRLS("squared", kernel(letters, w, d), noise=noise, memory=memory, budget=points, tolerance=1e-2, scale=scale,
@@ -99,14 +99,17 @@ def number_members(effort, d):
     def line(memory):
         return KRLS("squared", (1.0 / d) * Linear() + 1.0, noise=0.1, memory=memory, scale=True, scale_target=True)
 
+    def near(scale=True):
+        return Smoother("squared", Gaussian(0.5), neighbours=3, budget=KEPT[effort], scale=scale)
+
     found = {
         "LL 1": (posterior("LL", 1.0, 0.1), None),
         "GL 1": (posterior("GL", 1.0, 0.1), None),
         "line": (line(0.999), None),
-        "near": (Smoother("squared", Gaussian(0.5), neighbours=3, budget=KEPT[effort], scale=True), None),
+        "near": (near(), None),
     }
     if effort == "low":
-        return found
+        return {**found, "GL 1 ranks": (posterior("GL", 1.0, 0.1, scale=False), "ranks")}
     found |= {
         "L 1": (posterior("L", 1.0, 0.03), None),
         "LL 2 ranks": (posterior("LL", 2.0, 0.1, scale=False), "ranks"),
@@ -119,7 +122,7 @@ def number_members(effort, d):
             "L 0.5": (posterior("L", 0.5, 0.03), None),
             "GL 0.5": (posterior("GL", 0.5, 0.03), None),
             "L 2 slow": (posterior("L", 2.0, 0.1, 0.999), None),
-            "near ranks": (Smoother("squared", Gaussian(0.5), neighbours=3, budget=5000), "ranks"),
+            "near ranks": (near(False), "ranks"),
         }
     return found
 

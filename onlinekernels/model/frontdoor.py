@@ -151,11 +151,12 @@ class Predicting(Front):
         sides = np.subtract(y > self.fences[1], y < self.fences[0], dtype=float)
         if not sides.any():
             return y, np.zeros(len(self.beyond))
-        beyond, told = self.beyond, np.clip(y, *self.fences)
-        for i, side in enumerate(sides):
-            beyond = np.where(beyond * side > 0.0, beyond + side, side)
-            told[i] = np.where(np.abs(beyond) >= LASTING, y[i], told[i])
-        return told, beyond
+        row = np.arange(len(y))[:, None]
+        turns = sides != np.vstack([np.sign(self.beyond), sides[:-1]])
+        begin = np.maximum.accumulate(np.where(turns, row, -1.0 - np.abs(self.beyond)), axis=0)
+        begin = np.where(begin < 0.0, -np.abs(self.beyond), begin)
+        beyond = sides * (row - begin + 1.0)
+        return np.where(np.abs(beyond) >= LASTING, y, np.clip(y, *self.fences)), beyond[-1]
 
     def _whole_piece(self, X, y, weights, outputs):
         before, beyond = self.t, self._told(y)[1]
