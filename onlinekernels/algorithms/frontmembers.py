@@ -59,7 +59,7 @@ def class_members(effort, d):
         squares = KRLS("multiclass_squared", (1.0 / d) * Linear() + 1.0, noise=1.0, scale=True)
         found["line by squares"] = (squares, None)
     if effort == "low":
-        return {**found, "near 2500 ranks": (near(0.06, 2500, False), "ranks")}
+        return {**found, "near 2000 ranks": (near(0.06, 2000, False), "ranks")}
     found |= {
         "G 2 fast": (posterior("G", 2.0, 0.98), None),
         "LL 1 ranks": (posterior("LL", 1.0, scale=False, noise=1.0), "ranks"),
@@ -90,7 +90,7 @@ def class_members(effort, d):
 
 def number_members(effort, d):
     """{name: (model, view)} for numbers."""
-    points = max(75, POINTS[effort])
+    points = max(72, POINTS[effort])
 
     def posterior(letters, w, noise, memory=1.0, scale=True):
         return KRLS("squared", kernel(letters, w, d), noise=noise, memory=memory, budget=points, tolerance=1e-2, scale=scale,
