@@ -324,6 +324,20 @@ def test_detectors_alert_as_often_as_asked():
     assert short > long + 0.03 and short > 0.85
 
 
+def test_columns_that_only_grow_do_no_harm():
+    """Each row is kept in units of its time: a counter and a trend are ordinary late as early, and hide nothing."""
+    rng = np.random.default_rng(9)
+    odd = rng.random(4000) < 0.02
+    rows = rng.normal(size=(4000, 3))
+    rows[odd, 1] += rng.choice([-4.0, 4.0], size=odd.sum())
+    rows[odd, 2] += 2.0
+    plain = area(OnlineKernelDetector(0.02, "low").progressive(rows), odd)
+    for growing in (np.arange(4000.0), 0.01 * np.arange(4000) + rng.normal(size=4000)):
+        scores, labels = OnlineKernelDetector(0.02, "low").progressive(np.column_stack([growing, rows]), return_labels=True)
+        assert area(scores, odd) > plain - 0.01
+        assert 0.02 / 1.5 < np.mean(labels[2000:] == -1) < 0.02 * 1.5
+
+
 def drifting_rows(n, seed):
     """{name: (rows whose ordinary ones drift, which of them are odd)}."""
     rng = np.random.default_rng(seed)
