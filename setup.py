@@ -30,9 +30,9 @@ UNIX = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g0"]
 GCC = ["-fno-asynchronous-unwind-tables"]
 # Outside of the loop over examples: loops become vectors as with -O3, and the rest, which is most, a fifth smaller.
 SMALL = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
-HOT = {"coefficients", "combining", "engine", "evidence", "factor", "forms", "function", "gradient", "hypothesis", "implicit", "kernelrows",
-       "kernels", "knownpoints", "metadescent", "metaimplicit", "outputs", "points", "selection", "smoothing", "sparse", "terms",
-       "trial", "weights"}
+HOT = {"coefficients", "engine", "evidence", "factor", "forms", "function", "gradient", "hypothesis", "implicit", "kernelrows",
+       "kernels", "knownpoints", "leaky", "metadescent", "metaimplicit", "newton", "outputs", "points", "selection", "smoothing", "sparse",
+       "squares", "terms", "trial", "weights"}
 FLAGS = {"unix": UNIX, "mingw32": UNIX, "msvc": ["/O2", "/fp:precise"]}
 # No symbols either, a tenth of what is installed, unless somebody wants to look inside.
 STRIP = ["-Wl,-s"] if sys.platform == "linux" and "ONLINEKERNELS_CFLAGS" not in os.environ else []

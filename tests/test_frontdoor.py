@@ -171,7 +171,7 @@ def test_calibration():
     bold = true**2 / (true**2 + (1 - true) ** 2)
     likely, joined, counts = np.column_stack([1 - bold, bold]), np.full(6000, 2), np.ones(6000)
     whole = Calibration().advance(likely, y, joined, counts)
-    assert calibration_error(bold, y == 1) > 0.07 > 0.03 > calibration_error(whole[:, 1], y == 1)
+    assert calibration_error(bold, y == 1) > 0.07 > 0.02 > calibration_error(whole[:, 1], y == 1)
     assert np.allclose(whole.sum(axis=1), 1.0) and (whole.argmax(axis=1) == likely.argmax(axis=1)).all()
     chunked = Calibration()
     parts = [chunked.advance(likely[i : i + 7], y[i : i + 7], joined[i : i + 7], counts[i : i + 7]) for i in range(0, 6000, 7)]
@@ -182,7 +182,7 @@ def test_calibration():
     sure = Calibration().calibrated(np.array([[1.0, 0.0, 0.0], [0.4, 0.3, 0.3]]), 3)
     assert np.allclose(sure.sum(axis=1), 1.0) and (sure.argmax(axis=1) == 0).all()
     with pytest.raises(ValueError):
-        again.restore({"sums": -np.ones((2, 21))})
+        again.restore({**again.state(), "sums": -np.ones((3, 21))})
 
 
 def test_views():
@@ -287,6 +287,23 @@ def test_heavy_tails():
     assert 0.86 < np.mean((interval[0] <= y) & (y <= interval[1])) < 0.94
 
 
+def test_a_level_that_lasts_is_no_outlier():
+    """Outages of a sensor: the first rows of each come as a surprise, the others are followed; in chunks as at once."""
+    rng = np.random.default_rng(8)
+    series = 100.0 + rng.normal(size=900)
+    outage = np.isin(np.arange(900) // 20, (10, 20, 30, 40))
+    series[outage] = 20.0 + rng.normal(size=outage.sum())
+    whole = OnlineKernelRegressor("low", lags=4)
+    scores = whole.progressive(series)
+    late = outage & (np.arange(900) % 20 >= 10) & (np.arange(900) > 300)
+    assert np.abs(scores - series)[late].mean() < 15.0  # of 80
+    chunked = OnlineKernelRegressor("low", lags=4)
+    parts = [chunked.progressive(part) for part in np.array_split(series, [7, 203, 204, 209, 500])]
+    assert np.allclose(np.concatenate(parts), scores, rtol=1e-9)
+    again = pickle.loads(pickle.dumps(chunked.partial_fit(np.full(2, 20.0))))
+    assert np.array_equal(again.progressive(np.full(5, 20.0)), chunked.progressive(np.full(5, 20.0)))
+
+
 def test_detectors_alert_as_often_as_asked():
     rng = np.random.default_rng(7)
     rows = rng.normal(size=(6000, 4)) * [1.0, 1e3, 1e-3, 1.0]
@@ -305,6 +322,20 @@ def test_detectors_alert_as_often_as_asked():
     drift[odd, 0] += rng.choice([-5.0, 5.0], size=odd.sum())
     long, short = (area(OnlineKernelDetector(0.02, "low", memory=memory).progressive(drift)[1000:], odd[1000:]) for memory in (None, 300))
     assert short > long + 0.03 and short > 0.85
+
+
+def test_columns_that_only_grow_do_no_harm():
+    """Each row is kept in units of its time: a counter and a trend are ordinary late as early, and hide nothing."""
+    rng = np.random.default_rng(9)
+    odd = rng.random(4000) < 0.02
+    rows = rng.normal(size=(4000, 3))
+    rows[odd, 1] += rng.choice([-4.0, 4.0], size=odd.sum())
+    rows[odd, 2] += 2.0
+    plain = area(OnlineKernelDetector(0.02, "low").progressive(rows), odd)
+    for growing in (np.arange(4000.0), 0.01 * np.arange(4000) + rng.normal(size=4000)):
+        scores, labels = OnlineKernelDetector(0.02, "low").progressive(np.column_stack([growing, rows]), return_labels=True)
+        assert area(scores, odd) > plain - 0.01
+        assert 0.02 / 1.5 < np.mean(labels[2000:] == -1) < 0.02 * 1.5
 
 
 def drifting_rows(n, seed):
@@ -498,4 +529,4 @@ def test_an_ordinary_table(interaction):
         for i in range(0, len(y), 500):
             found.append(model.progressive(rows[i : i + 500], y[i : i + 500], classes=[False, True] if i == 0 else None, return_proba=True)[1])
         gains.append(ordinary_table.area(np.concatenate(found)[:, 1], y) - ordinary_table.area(ordinary_table.linear_scores(rows, y), y))
-    assert min(gains) >= (0.012 if interaction else 0.0) and np.mean(gains) >= 0.02  # with an interaction .015 to .07
+    assert min(gains) >= (0.02 if interaction else 0.0) and np.mean(gains) >= 0.02

@@ -12,7 +12,9 @@ import pytest
 
 import onlinekernels as ok
 from onlinekernels import KRLS, SILK, Gaussian, Hedge, Laplacian, LearningWarning, PassiveAggressive, Smoother, Stacking, bounds, load
-from onlinekernels._core.run.combining import ExponentialWeights, NewtonStack, SquaresStack
+from onlinekernels._core.combining.exponential import ExponentialWeights
+from onlinekernels._core.combining.newton import NewtonStack
+from onlinekernels._core.combining.squares import SquaresStack
 from onlinekernels.algorithms.ensembles import class_settings, number_settings
 from onlinekernels.model.ensemble import unbroken
 

@@ -61,8 +61,8 @@ class OnlineKernelDetector(EnsembleLearner):
     were. So about a share nu of all rows alerts, whatever the units, and a burst of odd rows does not become ordinary by coming
     often: samples of all rows have their fair share of it only.
 
-    Of dates only the time of the day counts. Leave out what else only grows, such as a counter: there every row is the
-    farthest that ever was, and rows of the past are far from those that come.
+    Rows are kept as they looked when they came, in units of what was known then: so a column that only grows, such as a counter,
+    looks the same at any time. Of dates only the time of the day counts.
 
     Parameters
     ----------

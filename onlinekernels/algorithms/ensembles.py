@@ -30,7 +30,7 @@ def class_settings(memory):
     The priors were chosen on the streams that docs/frontdoor.md names.
     """
     longer, longest = (1.0 - (1.0 - memory) / times for times in (4.0, 20.0))
-    return [(memory, 0.3), (longer, 0.3), (longer, 3.0), (longest, 30.0)]
+    return [(memory, 0.3), (longest, 3.0), (longer, 3.0), (longest, 30.0)]
 
 
 def number_settings(memory):
@@ -39,8 +39,8 @@ def number_settings(memory):
 
 
 def class_stack(n, memory):
-    """The combiner of so many members for classes. Its first and last fit hear log odds, which is what rare classes need."""
-    return NewtonStack(n, class_settings(memory), SHARE, odds=[True, False, False, True])
+    """The combiner of so many members for classes. All fits but one hear log odds, which is what rare classes need."""
+    return NewtonStack(n, class_settings(memory), SHARE, odds=[True, True, False, True])
 
 
 class EnsembleLearner(OnlineComposite):

@@ -251,8 +251,9 @@ class OnlineKernelRegressor(FrontDoor):
     """A regressor for streams that needs no tuning: half a dozen kernel learners and a line, stacked.
 
     One or several targets. These are scaled as they come; members are told targets within fences of 3 times the distance of the
-    quartiles, so a heavy tail does no harm; where targets are very skewed, predictions lie between their median and their mean. `predict_interval` covers what it says on the stream: its width is the
-    error that is usual, times what errors nearby were, times what would have covered the last 500.
+    quartiles, so a heavy tail does no harm, unless three in a row are beyond one: a level that lasts is no outlier. Where targets are
+    very skewed, predictions lie between their median and their mean. `predict_interval` covers what it says on the stream: its
+    width is the error that is usual, times what errors nearby were, times what would have covered the last 500.
 
     For sparse rows the members are lines alone.
 

@@ -16,7 +16,8 @@ from onlinekernels.nouns.scaling import RunningScaler
 __all__ = ["EFFORTS", "class_members", "number_members", "sparse_members"]
 
 EFFORTS = ("low", "medium", "high")
-POINTS = {"low": 24, "medium": 75, "high": 150}
+POINTS = {"low": 32, "medium": 75, "high": 150}
+FAST = {"low": 24, "medium": 32, "high": 32}  # points of a posterior that remembers 50 rows or so
 KEPT = {"low": 500, "medium": 3000, "high": 5000}  # rows of the local average of numbers
 WIDEST = 300  # features beyond which a kernel is not learned: too many scales for a few hundred rows
 FLATTEST = 128  # features beyond which lines by least squares take too long
@@ -37,8 +38,8 @@ def class_members(effort, d):
     """{name: (model, view)} for classes."""
     points = POINTS[effort]
 
-    def posterior(letters, w, memory=1.0, scale=True, budget=points, tolerance=1e-2):
-        return KRLS("multiclass_squared", kernel(letters, w, d), noise=0.3, memory=memory, budget=budget, tolerance=tolerance,
+    def posterior(letters, w, memory=1.0, scale=True, budget=points, tolerance=1e-2, noise=0.3):
+        return KRLS("multiclass_squared", kernel(letters, w, d), noise=noise, memory=memory, budget=budget, tolerance=tolerance,
                     scale=scale)
 
     def line(penalty, scale):
@@ -48,8 +49,8 @@ def class_members(effort, d):
         return Smoother("multiclass_squared", Gaussian(w * math.sqrt(d)), budget=rows, scale=scale)
 
     found = {
-        "LL 1 fast": (posterior("LL", 1.0, 0.98, fading(), min(points, 32), 0.05), None),
-        "G 2 fast": (posterior("G", 2.0, 0.98), None),
+        "LL 1 fast": (posterior("LL", 1.0, 0.98, fading(), FAST[effort], 0.05), None),
+        "G 1 fading": (posterior("G", 1.0, scale=fading()), None),
         "line": (line(0.01, True), None),
         "line fading": (line(1.0, fading()), None),
         "near 500": (near(0.06, 500), None),
@@ -58,13 +59,14 @@ def class_members(effort, d):
         squares = KRLS("multiclass_squared", (1.0 / d) * Linear() + 1.0, noise=1.0, scale=True)
         found["line by squares"] = (squares, None)
     if effort == "low":
-        return {**found, "near 1500 wide": (near(0.12, 1500), None)}
+        return {**found, "near 2000 ranks": (near(0.06, 2000, False), "ranks")}
     found |= {
-        "G 1 fading": (posterior("G", 1.0, scale=fading()), None),
-        "LL 2": (posterior("LL", 2.0, 0.999), None),
-        "L 1 ranks": (posterior("L", 1.0, scale=False), "ranks"),
+        "G 2 fast": (posterior("G", 2.0, 0.98), None),
+        "LL 1 ranks": (posterior("LL", 1.0, scale=False, noise=1.0), "ranks"),
+        # Spikes, heavy tails, many zeros and ones: where most columns hardly vary, rows are nearer than their number of columns says
+        "L 0.2 ranks": (posterior("L", 0.2, scale=False, budget=max(100, points), noise=0.1), "ranks"),
         "near 5000": (near(0.03, 5000), None),
-        "near 5000 ranks": (near(0.06, 5000, False), "ranks"),
+        "near 8000 ranks": (near(0.06, 8000, False), "ranks"),
     }
     tuned = d <= WIDEST
     if tuned:
@@ -73,8 +75,10 @@ def class_members(effort, d):
     found["near 5000 relevance"] = (near(0.12, 5000, not tuned), "relevance" if tuned else None)
     if effort == "high":
         found |= {
+            "LL 2": (posterior("LL", 2.0, 0.999), None),
             "GL 0.25": (posterior("GL", 0.25, 0.999), None),
             "L 1": (posterior("L", 1.0), None),
+            "L 1 ranks": (posterior("L", 1.0, scale=False), "ranks"),
             "L 0.5 fading": (posterior("L", 0.5, 0.999, fading()), None),
             "G 0.5 fast": (posterior("G", 0.5, 0.98), None),
             "near 5000 wide": (near(0.12, 5000), None),
@@ -86,7 +90,7 @@ def class_members(effort, d):
 
 def number_members(effort, d):
     """{name: (model, view)} for numbers."""
-    points = 75 if effort == "low" else POINTS[effort]
+    points = max(72, POINTS[effort])
 
     def posterior(letters, w, noise, memory=1.0, scale=True):
         return KRLS("squared", kernel(letters, w, d), noise=noise, memory=memory, budget=points, tolerance=1e-2, scale=scale,
@@ -95,14 +99,17 @@ def number_members(effort, d):
     def line(memory):
         return KRLS("squared", (1.0 / d) * Linear() + 1.0, noise=0.1, memory=memory, scale=True, scale_target=True)
 
+    def near(scale=True):
+        return Smoother("squared", Gaussian(0.5), neighbours=3, budget=KEPT[effort], scale=scale)
+
     found = {
         "LL 1": (posterior("LL", 1.0, 0.1), None),
         "GL 1": (posterior("GL", 1.0, 0.1), None),
         "line": (line(0.999), None),
-        "near": (Smoother("squared", Gaussian(0.5), neighbours=3, budget=KEPT[effort], scale=True), None),
+        "near": (near(), None),
     }
     if effort == "low":
-        return found
+        return {**found, "GL 1 ranks": (posterior("GL", 1.0, 0.1, scale=False), "ranks")}
     found |= {
         "L 1": (posterior("L", 1.0, 0.03), None),
         "LL 2 ranks": (posterior("LL", 2.0, 0.1, scale=False), "ranks"),
@@ -115,7 +122,7 @@ def number_members(effort, d):
             "L 0.5": (posterior("L", 0.5, 0.03), None),
             "GL 0.5": (posterior("GL", 0.5, 0.03), None),
             "L 2 slow": (posterior("L", 2.0, 0.1, 0.999), None),
-            "near ranks": (Smoother("squared", Gaussian(0.5), neighbours=3, budget=5000), "ranks"),
+            "near ranks": (near(False), "ranks"),
         }
     return found
 

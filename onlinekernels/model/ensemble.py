@@ -13,7 +13,9 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.points.sparse import Rows
-from onlinekernels._core.run.combining import ExponentialWeights, NewtonStack, SquaresStack
+from onlinekernels._core.combining.exponential import ExponentialWeights
+from onlinekernels._core.combining.newton import NewtonStack
+from onlinekernels._core.combining.squares import SquaresStack
 from onlinekernels._core.run.ranks import Ranks
 from onlinekernels.model.composition import RECALLED, Composition, Member
 from onlinekernels.model.trouble import DIVERGED, LearningWarning, level_outside, silence

@@ -13,6 +13,7 @@ __all__ = ["Classifying", "Predicting"]
 
 EARLY = (32, 64, 128, 256)  # rows after which there is a first look at what is known
 FENCE = 3.0  # times the distance of the quartiles, beyond which targets are told to members as at the fence
+LASTING = 3  # targets in a row beyond a fence, from which on they are told as they are: a level that lasts is no outlier
 SAMPLE = 1000  # targets that quartiles are taken of
 FADING = 0.998  # of the frequencies of classes, and of what thresholds are chosen by
 NEIGHBOURS, ERRORS = 10, 500  # how near errors count for the local deviation, and how many are kept
@@ -123,7 +124,9 @@ def tilted(likely, tilt):
 
 
 class Predicting(Front):
-    """Numbers: members are told targets within fences, and deviations are local: the usual error, times what it was nearby.
+    """Numbers: members are told targets within fences, unless several in a row are beyond one; deviations are local.
+
+    A deviation is the usual error, times what errors were nearby.
 
     With `lags`, the targets are a time series: behind its own features a row has so many values that came before it. Before its
     beginning a series is taken to have been at its first value. (Of that nothing is known at the first row; but there no member
@@ -135,22 +138,36 @@ class Predicting(Front):
         self.lags, self.latest = lags, np.zeros((0, targets))  # the last values of a series, at most `lags`
         self.samples = Ranks(targets, SAMPLE)
         self.fences = np.array([np.full(targets, -np.inf), np.full(targets, np.inf)])
+        self.beyond = np.zeros(targets)  # how many of the latest targets in a row were beyond a fence; those below count down
         self.nearby = None
         if "near" in views:
             self.nearby = LocalRows("numbers", n_features, targets, 0.5, False, ERRORS, neighbour=NEIGHBOURS)
 
     def lesson(self, y):
-        return np.clip(y, *self.fences)
+        return self._told(y)[0]
+
+    def _told(self, y):
+        """(what members are told of the targets, `beyond` after them)."""
+        sides = np.subtract(y > self.fences[1], y < self.fences[0], dtype=float)
+        if not sides.any():
+            return y, np.zeros(len(self.beyond))
+        row = np.arange(len(y))[:, None]
+        turns = sides != np.vstack([np.sign(self.beyond), sides[:-1]])
+        begin = np.maximum.accumulate(np.where(turns, row, -1.0 - np.abs(self.beyond)), axis=0)
+        begin = np.where(begin < 0.0, -np.abs(self.beyond), begin)
+        beyond = sides * (row - begin + 1.0)
+        return np.where(np.abs(beyond) >= LASTING, y, np.clip(y, *self.fences)), beyond[-1]
 
     def _whole_piece(self, X, y, weights, outputs):
-        if not self.lags:
-            return super()._whole_piece(X, y, weights, outputs)
-        before, rows = self.t, np.hstack([X, _windows(self.latest, y, self.lags)])
+        before, beyond = self.t, self._told(y)[1]
+        rows = np.hstack([X, _windows(self.latest, y, self.lags)]) if self.lags else X
         try:
             return super()._whole_piece(rows, y, weights, outputs)
         finally:
             if self.t > before:  # an error may come when all have learned
-                self.latest = np.concatenate([self.latest, y])[-self.lags :]
+                self.beyond = beyond
+                if self.lags:
+                    self.latest = np.concatenate([self.latest, y])[-self.lags :]
 
     def ahead(self, X, latest=None):
         """The first rows that follow a series, by default its `latest` values, as members see them."""
@@ -193,7 +210,7 @@ class Predicting(Front):
         return scores, deviations
 
     def state(self):
-        found = {**super().state(), "samples": self.samples.state()}
+        found = {**super().state(), "samples": self.samples.state(), "beyond": self.beyond}
         finite = np.isfinite(self.fences).all()
         found["fences"] = self.fences if finite else np.where(np.isfinite(self.fences), self.fences, np.sign(self.fences) * 1e300)
         if self.lags:
@@ -207,6 +224,10 @@ class Predicting(Front):
         if fences.shape != self.fences.shape or not (fences[0] <= fences[1]).all():
             raise ValueError("the fences of the targets make no sense")
         self.fences = np.where(np.abs(fences) >= 1e300, np.sign(fences) * np.inf, fences)
+        beyond = np.array(state["beyond"], dtype=float)
+        if beyond.shape != self.beyond.shape or not (np.abs(beyond) <= self.t).all() or (beyond != np.floor(beyond)).any():
+            raise ValueError("the number of targets beyond a fence makes no sense")
+        self.beyond = beyond
         if self.lags:
             latest = np.array(state["latest"], dtype=float)
             if latest.shape != (min(self.t, self.lags), self.targets) or not np.isfinite(latest).all():

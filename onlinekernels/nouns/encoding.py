@@ -1,10 +1,8 @@
 """Encoding online: tables of numbers, words, dates and holes as rows of numbers, by what the stream has shown so far."""
 from __future__ import annotations
 
-import functools
 import numbers
 import warnings
-from collections import namedtuple
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,18 +11,16 @@ from onlinekernels import validation
 from onlinekernels._core.errors import row_error
 from onlinekernels._core.formulas.vecmath import all_finite
 from onlinekernels._core.run import encoding as core
+from onlinekernels.nouns.columns import CYCLES, KINDS, first_kind, kind_at, kind_of_array, located, points_of_dates, slots_of
+from onlinekernels.nouns.encoded import Known
 from onlinekernels.nouns.transforming import RunningTransformer
-from onlinekernels.nouns.values import DAY, NO_TIME, hash_of, instants_of, is_missing, kind_of, numbers_of, word_of
+from onlinekernels.nouns.values import NO_TIME, instants_of, numbers_of
 from onlinekernels.validation.tables import Table
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, Examples, Self, Sequence
 
 __all__ = ["RunningEncoder"]
-
-KINDS = ("number", "word", "date")
-CYCLES = ("day", "week", "year")
-YEAR = 365.2425 * DAY
 
 
 class RunningEncoder(RunningTransformer):
@@ -175,10 +171,10 @@ class RunningEncoder(RunningTransformer):
         ):
             raise validation.bad_parameter(self, "indicators", "True, False or 'auto'", self.indicators)
         given = self._given_kinds(table)
-        shown = [_located(lambda column: _kind_at(column, 0), table, j) for j in range(len(table.columns))]
+        shown = [located(lambda column: kind_at(column, 0), table, j) for j in range(len(table.columns))]
         is_hole = [kind is None for kind in shown]
         kinds = tuple(
-            given[j] if j in given else "word" if j in table.categories else _kind_of_array(column) or shown[j]
+            given[j] if j in given else "word" if j in table.categories else kind_of_array(column) or shown[j]
             for j, column in enumerate(table.columns)
         )
         indicators = bool(self.indicators)
@@ -212,21 +208,21 @@ class RunningEncoder(RunningTransformer):
         out = np.zeros((n, layout.width)) if layout.width > len(kinds) or layout.words else values
         for j, (kind, column) in enumerate(zip(kinds, table.columns, strict=True)):
             if kind == "word":
-                places, words[j] = _located(lambda column: _slots(column, words[j], known.slots, learns), table, j)
+                places, words[j] = located(lambda column: slots_of(column, words[j], known.slots, learns), table, j)
                 missing, strange = places < 0, []
                 rows = np.flatnonzero(~missing)
                 out[rows, layout.words[j] + places[rows]] = 1.0
             elif kind == "date":
-                instants, strange = _located(instants_of, table, j)
-                origins[j] = _dates(instants, origins[j], known.cycles, values[:, j], out[:, layout.cycles[j] :])
+                instants, strange = located(instants_of, table, j)
+                origins[j] = points_of_dates(instants, origins[j], known.cycles, values[:, j], out[:, layout.cycles[j] :])
                 missing = instants == NO_TIME
             elif kind == "number":
-                values[:, j], strange = _located(numbers_of, table, j)
+                values[:, j], strange = located(numbers_of, table, j)
                 missing = np.isnan(values[:, j])
             else:
                 missing, strange = np.ones(n, dtype=bool), []
             if strange and learns:
-                _tell_once(known, table, j, strange)
+                tell_once(known, table, j, strange)
                 odd[j] += len(strange)
             if known.indicators:
                 out[:, layout.missing[j]] = missing
@@ -249,7 +245,7 @@ class RunningEncoder(RunningTransformer):
         if None not in known.kinds:
             return known.kinds
         return tuple(
-            _located(_first_kind, table, j) if kind is None else kind for j, kind in enumerate(known.kinds)
+            located(first_kind, table, j) if kind is None else kind for j, kind in enumerate(known.kinds)
         )
 
     @staticmethod
@@ -276,19 +272,7 @@ class RunningEncoder(RunningTransformer):
             if len(input_features) != len(known.kinds) or known.names is not None and set(input_features) != set(known.names):
                 raise ValueError("input_features should have the names of the columns that came first. Got others instead.")
             known = known._replace(names=tuple(input_features)) if known.names is None else known
-        names = [None] * known.layout.width
-        for j, place in zip(known.layout.numbers, known.layout.places, strict=True):
-            names[place] = f"{known.name(j)}"
-        for j, begin in known.layout.words.items():
-            names[begin : begin + known.slots] = [f"{known.name(j)}#{slot}" for slot in range(known.slots)]
-            for word, slot in known.words[j].items():
-                names[begin + slot] = f"{known.name(j)}={word}"
-        for j, begin in known.layout.cycles.items():
-            parts = [f"{known.name(j)} {cycle} {part}" for cycle in known.cycles for part in ("sin", "cos")]
-            names[begin : begin + len(parts)] = parts
-        for j, place in enumerate(known.layout.missing):
-            names[place] = f"{known.name(j)} is missing"
-        return np.array(names, dtype=object)
+        return np.array(known.names_out(), dtype=object)
 
     def columns_of(self, values: Any) -> Any:
         """{column: (places of what was made of it, values there)} of an encoded row of means; of words the most frequent alone."""
@@ -360,18 +344,7 @@ class RunningEncoder(RunningTransformer):
 
     def to_dict(self) -> Any:
         """What is learned, as plain numbers, words and lists; None before the first row."""
-        known = self._state
-        if known is None:
-            return None
-        plain = known._asdict()
-        plain.update(names=None if known.names is None else list(known.names), words=[list(words) for words in known.words])
-        for name in ("kinds", "layouts", "cycles", "origins", "odd"):
-            plain[name] = list(plain[name])
-        for name in ("mean", "count"):
-            plain[name] = plain[name].tolist()
-        # whether at most two values were shown, and these; infinite before the first is None
-        plain["shown"] = [[None if np.isinf(v) else "many" if np.isnan(v) else v for v in row] for row in known.shown.tolist()]
-        return plain
+        return None if self._state is None else self._state.plain()
 
     def restore(self, learned: Any) -> Any:
         """Continue from what `to_dict` gave; ValueError if it makes no sense."""
@@ -407,196 +380,7 @@ def as_encoder(value, owner, name="encode"):
     return RunningEncoder(**value.get_params(deep=False))
 
 
-# ---- What is known ------------------------------------------------------------------------------
-
-
-class Known(namedtuple("Known", "names kinds layouts slots cycles indicators memory words origins mean count shown odd rows")):
-    """All that an encoder knows, one entry for each column where it is a tuple or an array; never changed, only replaced.
-
-    names       of the columns, or None
-    kinds       "number", "word", "date", or None as long as nothing has come
-    layouts     kinds when the first row came, which decided what there is room for; None has room for all
-    slots, cycles, indicators, memory
-                parameters in force
-    words       {word: its slot}
-    origins     the first date, in microseconds since 1970, or None
-    mean, count, shown
-                of the numbers so far, see the core
-    odd         how many values were not of the kind of their column
-    rows        taken in so far
-    """
-
-    @property
-    def layout(self):
-        """Where in a row each part of each column is."""
-        return Layout.of(self.layouts, self.slots, len(self.cycles), self.indicators)
-
-    def name(self, j):
-        """What column j is called."""
-        return f"x{j}" if self.names is None else self.names[j]
-
-    @classmethod
-    def restored(cls, learned):
-        """What `RunningEncoder.to_dict` described; ValueError if its parts do not fit each other."""
-        if not isinstance(learned, dict) or set(learned) != set(cls._fields):
-            raise ValueError("the encoder lacks a part")
-        n, slots, rows = len(learned["kinds"]), learned["slots"], learned["rows"]
-        lists = ("layouts", "words", "origins", "mean", "count", "odd")
-        if not n or any(len(learned[name]) != n for name in lists) or [len(row) for row in learned["shown"]] != [n, n]:
-            raise ValueError("the parts of the encoder do not fit its columns")
-        for number in (slots, rows, *learned["odd"], *(origin or 0 for origin in learned["origins"])):
-            if type(number) is not int or abs(number) >= 2**63:
-                raise ValueError("the encoder's counts are not whole numbers")
-        for before, kind in zip(learned["layouts"], learned["kinds"], strict=True):
-            if kind not in (None, *KINDS) or before not in (None, kind):
-                raise ValueError("the encoder's columns are of no kind that there is")
-        is_sound = 1 <= slots <= 2**20 and rows >= 1 and min(learned["odd"]) >= 0
-        is_sound = is_sound and isinstance(learned["indicators"], bool) and set(learned["cycles"]) <= set(CYCLES)
-        for words in learned["words"]:
-            is_sound = is_sound and len(words) == len(set(words)) <= slots and all(isinstance(word, str) for word in words)
-        names = learned["names"]
-        is_sound = is_sound and (names is None or len(set(names)) == len(names) == n)
-        mean, count = np.array(learned["mean"], dtype=float), np.array(learned["count"], dtype=float)
-        shown = np.array([[np.inf if v is None else np.nan if v == "many" else v for v in row] for row in learned["shown"]])
-        memory = learned["memory"]
-        is_sound = is_sound and np.isfinite(mean).all() and (0.0 <= count).all() and (count <= rows).all()
-        if not is_sound or not isinstance(memory, float) or not 0.0 < memory <= 1.0 or shown.dtype != float:
-            raise ValueError("what the encoder has seen makes no sense")
-        parts = {name: tuple(learned[name]) for name in ("kinds", "layouts", "cycles", "origins", "odd")}
-        words = tuple({word: slot for slot, word in enumerate(words)} for words in learned["words"])
-        return cls(**{**learned, **parts, "names": None if names is None else tuple(names), "words": words, "mean": mean,
-                      "count": count, "shown": shown})
-
-
-class Layout:
-    """Where in an encoded row each part of each column is.
-
-    Attributes
-    ----------
-    numbers, places : arrays of int
-        Columns that have a number, and where it is.
-    words, cycles : dict of int to int
-        Where the slots, and the points on circles, of a column begin.
-    missing : list of int
-        Where it is told that a column was missing, if it is.
-    owners : array of int
-        The column that each place belongs to.
-    width : int
-    """
-
-    def __init__(self, layouts, slots, cycles, indicators):
-        numbers, places, self.words, self.cycles, self.missing, at = [], [], {}, {}, [], 0
-        owners = []
-        for j, kind in enumerate(layouts):
-            if kind != "word":
-                numbers.append(j)
-                places.append(at)
-                at += 1
-            if kind in ("date", None):
-                self.cycles[j] = at
-                at += 2 * cycles
-            if kind in ("word", None):
-                self.words[j] = at
-                at += slots
-            if indicators:
-                self.missing.append(at)
-                at += 1
-            owners += [j] * (at - len(owners))
-        self.owners = np.array(owners, dtype=np.intp)
-        self.numbers, self.places, self.width = np.array(numbers, dtype=np.intp), np.array(places, dtype=np.intp), at
-
-    of = staticmethod(functools.lru_cache(maxsize=64)(lambda *how: Layout(*how)))
-
-
-# ---- Columns ------------------------------------------------------------------------------------
-
-
-def _kind_of_array(column):
-    """What an array holds, whatever its values are; None for lists."""
-    return ("date" if column.dtype.kind == "M" else "number") if isinstance(column, np.ndarray) else None
-
-
-def _kind_at(column, row):
-    """What a value of a column is; None if it is missing."""
-    value = column[row]
-    return None if is_missing(value) else _kind_of_array(column) or kind_of(value)
-
-
-def _first_kind(column):
-    """What the first value of a column is that is not missing; None without one."""
-    return next((kind for kind in (_kind_at(column, row) for row in range(len(column))) if kind is not None), None)
-
-
-def _slots(column, words, slots, learns):
-    """(slot of each word, -1 for what is missing; {word: slot} with those that are new)."""
-    values = column.tolist() if isinstance(column, np.ndarray) else column
-    if not set(map(type, values)) <= _APART:
-        values = [None if is_missing(value) else word_of(value) for value in values]
-    places = [words.get(value, -2) for value in values]
-    if -2 in places:
-        taken, shared = dict(words), {}
-        for value in dict.fromkeys(value for value, place in zip(values, places) if place == -2):
-            shared[value] = -1 if is_missing(value) else _slot(word_of(value), taken, slots, learns)
-        places = [shared[value] if place == -2 else place for value, place in zip(values, places)]
-        words = words if len(taken) == len(words) else taken
-    return np.array(places, dtype=np.intp), words
-
-
-_APART = {str, type(None), float}  # values of these are only equal if they are the same word
-
-
-def _slot(word, taken, slots, learns):
-    """The slot of a word, which takes it if it is new and there is one."""
-    slot = taken.get(word)
-    if slot is None:
-        slot = len(taken) if len(taken) < slots else hash_of(word) % slots
-        if learns and len(taken) < slots:
-            taken[word] = slot
-    return slot
-
-
-def _dates(instants, origin, cycles, days, circles):
-    """Write days since the first date, and points on circles; return the first date, if there is one by now."""
-    there = instants != NO_TIME
-    if not there.any():
-        return origin
-    if origin is None:
-        first = int(instants[np.argmax(there)])
-    days[there] = (instants[there] - (first if origin is None else origin)) / DAY
-    for k, cycle in enumerate(cycles):
-        elapsed, period = _ELAPSED[cycle](instants)
-        core.circle(np.where(there, elapsed, -1), period, circles[:, 2 * k : 2 * k + 2])
-    return first if origin is None else origin
-
-
-def _since_new_year(instants):
-    years = instants.astype("M8[us]").astype("M8[Y]").astype("M8[us]").astype(np.int64)
-    return instants - years, YEAR
-
-
-_ELAPSED = {
-    "day": lambda instants: (instants % DAY, DAY),
-    "week": lambda instants: ((instants - 4 * DAY) % (7 * DAY), 7 * DAY),  # since Monday; 1970 began on a Thursday
-    "year": _since_new_year,
-}
-
-
-def _located(read, table, j):
-    """What `read` makes of column j; its TypeErrors say where in the table the value is."""
-    column = table.columns[j]
-    try:
-        return read(column)
-    except TypeError as error:
-        name = j if table.names is None else table.names[j]
-        for row in range(len(column)):
-            try:
-                kind_of(column[row])
-            except TypeError as found:
-                raise row_error(TypeError, row, f", column {name!r}: {found}.") from error
-        raise
-
-
-def _tell_once(known, table, j, strange):
+def tell_once(known, table, j, strange):
     """Warn of the first value of a column that is not of its kind."""
     if known.odd[j] == 0:
         name, kind = known.name(j), known.kinds[j] or "number"

@@ -39,6 +39,7 @@ class ManyLabels(LabelSet):
         self._targets = self._short = {label_key(label): float(i) for i, label in enumerate(order)}
         is_other = display is not None and list(display) != list(range(len(order)))
         self._shown = np.array(display, dtype=np.intp) if is_other else None
+        self._are_places = all(type(label) is int and label == i for i, label in enumerate(order))
         self._classes = None
 
     @classmethod
@@ -80,6 +81,8 @@ class ManyLabels(LabelSet):
 
     def encode(self, y):
         """(indices, labels to go on with); ValueError for a label outside a fixed set."""
+        if self._are_places and self._hold(y):
+            return y.astype(float), self
         if is_continuous(y):
             raise ValueError(CONTINUOUS.format(shown(y)))
         targets = self._looked_up(y)
@@ -92,6 +95,12 @@ class ManyLabels(LabelSet):
         order = list(distinct_labels(labels, self.order).values())
         display = None if self.display is None else [*self.display, *range(len(self.order), len(order))]
         return ManyLabels(order, False, display).encode(y)
+
+    def _hold(self, y):
+        """Whether numbers are labels 0, 1, 2, ... of this set, as those of members of ensembles are: a look at all of them at once."""
+        if y.dtype.kind not in "iuf" or not len(y) or not 0 <= y.min() <= y.max() < len(self.order):
+            return False
+        return y.dtype.kind != "f" or bool((y == np.floor(y)).all())
 
     def first_of_best(self, scores):
         """Place of the largest score in the order that users see; among equals the first."""

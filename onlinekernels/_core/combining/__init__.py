@@ -1,0 +1,1 @@
+"""How an ensemble weighs its members."""
