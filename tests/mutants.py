@@ -379,7 +379,7 @@ FAULTS = [
     ]),
     ("tuned.py", "selftuned", [
         ("tuned > AHEAD * plain", "True"),
-        ("losses[:, :-1].mean(axis=1), losses[:, -1]", "losses[:, -1], losses[:, :-1].mean(axis=1)"),
+        ("[losses[:, :-1].mean(axis=1), losses[:, -1]]", "[losses[:, -1], losses[:, :-1].mean(axis=1)]"),
         ("self.losses[:0] if renewal.alarm else self.losses", "self.losses"),
         ("(None, None) if self.alarm else (old.axes, old.chosen)", "(old.axes, old.chosen)"),
         ("self.is_full and old.evidence(X[chosen], y[chosen], times, weighted, Y) < value + WORTH", "False"),

@@ -466,6 +466,50 @@ def test_alarm_when_relevance_changes():
     assert not noisy.history_["alarm"].any()
 
 
+def test_what_an_alarm_is():
+    """Lately much worse than usual, worse than the plain member by a quarter, and worse on two rows of three."""
+    composition = SelfTuned(window=120, budget=20).partial_fit(X[:150], NUMBERS[:150])._state.composition
+    usual = np.ones((300, 2))
+
+    def alarms(learned, plain, better=64):
+        lately = np.column_stack([np.full(64, learned), np.where(np.arange(64) < better, plain, learned + 1e-9)])
+        composition.losses = np.concatenate([usual, lately])
+        return composition._has_changed()
+
+    assert alarms(3.0, 2.0)
+    assert not alarms(1.9, 0.5)  # not twice as bad as usual
+    assert not alarms(3.0, 2.9)  # hard for the plain one, too
+    assert alarms(3.0, 0.1, better=42) and not alarms(3.0, 0.1, better=41)  # not by a few rows
+    composition.losses = usual[:100]
+    assert not composition._has_changed()
+
+
+def test_an_alarm_begins_with_the_latest_rows_alone():
+    """What was learned before does not matter for the kernel that the latest rows give, and neither do its losses."""
+    first, second = (SelfTuned(axes="own", window=120, budget=20) for _ in range(2))
+    first.partial_fit(X[:150], NUMBERS[:150]).partial_fit(X[300:364], NUMBERS[300:364])
+    second.partial_fit(X[150:300], 3 * X[150:300, 2]).partial_fit(X[300:364], NUMBERS[300:364])
+    assert np.abs(first.metric_ - second.metric_).max() > 0.1 * np.abs(first.metric_).max()
+    for model in (first, second):
+        model._state.composition.begin_anew()
+        model._check()
+        composition = model._state.composition
+        assert len(composition.losses) == 0 and len(composition.kept) == 64 and composition.began == 150
+        assert model.history_["alarm"][-1] and model.history_["t"][-1] == 214
+    assert np.allclose(first.metric_, second.metric_, rtol=1e-9)
+    assert np.allclose(*(model._state.composition.members["own"].scores(X, 1)[0] for model in (first, second)), rtol=1e-9)
+
+
+def test_a_kernel_that_is_no_better_does_not_replace_what_remembers_more():
+    model = SelfTuned(window=120, budget=30).partial_fit(X[:300], NUMBERS[:300]).refresh()
+    members = dict(model._state.composition.members)
+    model.refresh()  # by the same rows
+    assert all(model._state.composition.members[kind] is members[kind] for kind in ("own", "gradient"))
+    assert model.history_["t"].tolist()[-2:] == [300, 300]
+    model.set_params(frozen=True).partial_fit(X[300:], np.sin(5 * X[300:, 2])).refresh()  # by rows of which another feature tells
+    assert all(model._state.composition.members[kind] is not members[kind] for kind in ("own", "gradient"))
+
+
 def test_odd_streams():
     """Constant columns and targets, one feature, doubles, one class alone, weights of 0: nothing is ever not a number."""
     constant = np.column_stack([np.full(300, 5.0), X[:300, 0]])

@@ -213,6 +213,14 @@ def test_damaged_states_are_refused():
                 model._restored({**state, "learned": {**state["learned"], name: value}})
 
 
+def test_rows_without_weight_say_nothing_about_errors():
+    model = Smoother("squared", budget=1000).partial_fit(X, NUMBERS)
+    before = model.predict(X, return_std=True)
+    model.partial_fit(X[:9], NUMBERS[:9] + 1e3, sample_weight=np.zeros(9))
+    for now, then in zip(model.predict(X, return_std=True), before, strict=True):
+        assert np.allclose(now, then, rtol=1e-9)
+
+
 def test_answers():
     model = Smoother("multiclass_squared", scale=True)
     scores, proba, labels = model.progressive(X, LABELS, return_proba=True, return_labels=True)

@@ -61,7 +61,7 @@ def unbroken(function, *arguments):
         start_new_thread(work, ())
     except BaseException as error:
         signal = error
-    while not (signal is not None and tickets and _taken(tickets)):
+    while not found and not (signal is not None and tickets and _taken(tickets)):  # a signal may come when it is done already
         try:
             done.acquire()
             break
