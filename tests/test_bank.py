@@ -16,6 +16,7 @@ from faults import FAULTS, Call
 import onlinekernels as ok
 from onlinekernels import Bank
 from onlinekernels._core.formulas import vecmath
+from onlinekernels.bank import models
 
 try:
     from _testcapi import remove_mem_hooks, set_nomemory
@@ -583,6 +584,30 @@ class Object:
         remove_mem_hooks()
 
 
+class ObjectInCore(Object):
+    """The same, counted from where the compiled part begins."""
+
+    at_work = None
+
+    def start(self):
+        ObjectInCore.at_work = self
+
+    def stop(self):
+        ObjectInCore.at_work = None
+
+
+class RefusedModels(models.Models):
+    def visit(self, *arguments, **keywords):
+        visit, fault = super().visit, ObjectInCore.at_work
+        if fault is None:
+            return visit(*arguments, **keywords)
+        set_nomemory(fault.n, fault.n + 1)
+        try:
+            return visit(*arguments, **keywords)
+        finally:
+            remove_mem_hooks()
+
+
 def strikes(name, fault):
     """Let a fault strike while a bank learns: all rows of a call are learned, or none, and it goes on.
 
@@ -627,8 +652,17 @@ class TestFaults:
                 place += 1 if self.THOROUGH else stride
             assert place > 10
 
-    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     @pytest.mark.skipif(set_nomemory is None, reason="needs _testcapi")
+    def test_any_request_for_memory_of_the_core_may_be_refused(self, monkeypatch):
+        monkeypatch.setattr(models, "Models", RefusedModels)
+        for name in BANKS:
+            place = 1
+            while strikes(name, ObjectInCore(place)):
+                place += 1
+            assert place > 10
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    @pytest.mark.skipif(set_nomemory is None or sys.version_info >= (3, 12), reason="the interpreter itself dies for want of a frame")
     def test_any_request_for_memory_may_be_refused(self):
         for name in BANKS:
             place, last, struck = 1, 1, 0
