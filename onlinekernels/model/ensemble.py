@@ -299,11 +299,12 @@ class Ensemble(Composition):
 
     def _whole_piece(self, X, y, weights, outputs):
         rows = {None: X, **{name: view.advance(X) for name, view in self.views.items()}}
-        start = {voice: voice.rows for voice in self.members.values()}
+        t, start = self.t, {voice: voice.rows for voice in self.members.values()}
         try:
             return self._learned(rows, y, weights, outputs)
         except BaseException:
-            self._finish(rows, y, weights, start)
+            if self.t == t:
+                self._finish(rows, y, weights, start)
             raise
 
     def _finish(self, rows, y, weights, start):
