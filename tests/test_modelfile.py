@@ -211,10 +211,7 @@ def test_a_model_saved_after_a_change_of_parameters_predicts_the_same(tmp_path, 
     model = ok.NORMA("squared", ok.Gaussian(1.0)).partial_fit(X, TARGETS)
     values = model.predict(X)
     model.set_params(**change)
-    try:
-        model.save(tmp_path / "m.npz")
-    except ValueError:  # refusing to save is fine
-        return
+    model.save(tmp_path / "m.npz")
     assert (ok.load(tmp_path / "m.npz").predict(X) == values).all()
 
 
