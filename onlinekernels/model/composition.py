@@ -261,6 +261,14 @@ class Composition:
         self.stack.restore(state["stack"])
         for name, member in self.members.items():
             member.restore(state["members"][name])
+        self._check_labels()
+
+    def _check_labels(self):
+        """ValueError unless the labels that members have met are places of those there are."""
+        for member in self.members.values():
+            state = None if member.model is None or not member.many else member.model._state
+            if state is not None and not all(type(place) is int and 0 <= place < self.joined for place in state.labels.state()["order"]):
+                raise ValueError("the labels of a member are none")
 
     def _check(self):
         """Assert what must always hold."""

@@ -503,6 +503,9 @@ class Ensemble(Composition):
             member.restore(state["members"][name])
         self.__dict__.update(t=state["t"], joined=state["joined"], stride=state["stride"], innovations=innovations, lost=lost,
                              history=history)
+        self._check_labels()
+        if any(member.asleep is None and member.rows != self.t for member in self.members.values()):
+            raise ValueError("the members have not learned the same rows")
 
     def _check(self):
         assert self.t >= 0 and len(self.innovations) <= RECALLED and len(self.history) <= ENTRIES

@@ -31,6 +31,8 @@ class Smoothing:
     members = {}
 
     def __init__(self, task, rows, memory, nu=0.0):
+        if not 0.0 <= nu < 1.0:
+            raise ValueError("nu is not a share")
         self.task, self.nu, self.memory = task, nu, memory
         self.targets = 0 if task == "multiclass" else rows["targets"]
         self._joined = 0
