@@ -1,4 +1,4 @@
-"""Do the tests notice?  Two hundred faults made by hand, one at a time, against the tests that should catch them.
+"""Do the tests notice?  Two hundred and fifty faults made by hand, one at a time, against the tests that should catch them.
 
     python tests/mutants.py WHERE                        # all faults, in a copy of the tree that is built in WHERE
     python tests/mutants.py WHERE --only 3,17 --slow     # some, with the tests that are marked slow
