@@ -1,4 +1,4 @@
-"""Do the tests notice?  Two hundred faults made by hand, one at a time, against the tests that should catch them.
+"""Do the tests notice?  Two hundred and fifty faults made by hand, one at a time, against the tests that should catch them.
 
     python tests/mutants.py WHERE                        # all faults, in a copy of the tree that is built in WHERE
     python tests/mutants.py WHERE --only 3,17 --slow     # some, with the tests that are marked slow
@@ -273,7 +273,7 @@ FAULTS = [
         ("self.target_scaler.kind = self.plan.scale_target", "pass"),
         ("chosen if sample_weight is None else chosen * sample_weight", "chosen"),
     ]),
-    ("learner.py", "interface errors independence threads long_streams parameters", [
+    ("learner.py", "interface input initial errors independence threads long_streams parameters", [
         ("epoch * len(X)", "0"),
         ("float(np.quantile(scores, state.loss.nu))", "float(np.quantile(scores, 1 - state.loss.nu))"),
         ("is_new and earlier + learned == 0", "False"),
@@ -324,6 +324,86 @@ FAULTS = [
         ("validation.refuse_masked(x, \"x\")", "pass"),
         ("middle, fresh = (fine + too_many) // 2, scaler.copy()", "middle, fresh = (fine + too_many) // 2, scaler"),
     ]),
+    # ---- What listens to members, and what comes before and beside them ----
+    ("combining.pyx", "stacking frontdoor", [
+        ("n * (1.0 - memory) * prior", "(1.0 - memory) * prior"),
+        ("factor * (self.start - w[k])", "factor * (0.0 - w[k])"),
+        ("count * p[label] * p[rival]", "p[label] * p[rival]"),
+        ("c != label and p[c] > p[rival]", "c != label and p[c] < p[rival]"),
+        ("(1.0 - share) * belief[i] / total + share / n", "belief[i] / total"),
+        ("1.0 if fabs(error) < 4.0 else 4.0 / fabs(error)", "1.0"),
+        ("t >= FEW and low <= high", "False"),
+        ("d[i] - middle if awake[i] else 0.0", "d[i] - middle"),
+        ("t >= FEW and square > 16.0 * size", "square > 16.0 * size"),
+        ("trust[j, i] if there[i] else 0.0", "trust[j, i]"),
+        ("count[t] * self.loss(&F[t, i, 0], y[t, j], j, last, size) if there[i] else mine",
+         "count[t] * self.loss(&F[t, i, 0], y[t, j], j, last, size)"),
+        ("not np.array_equal(S, S.transpose(0, 2, 1))", "False"),
+        ("&G[t, 0, 0] if odds[k] and joined == 2 else &F[t, 0, 0]", "&F[t, 0, 0]"),
+    ]),
+    ("calibrating.pyx", "frontdoor", [
+        ("1.0 - (1.0 - k / (KNOTS - 1.0)) ** 2", "k / (KNOTS - 1.0)"),
+        ("fmax(rate, second / (rest + second) + APART)", "rate"),
+        ("sums[1] > sums[0] * (1 + 1e-9)", "sums[1] < 0.0"),
+    ]),
+    ("encoding.pyx", "encoding", [
+        ("fabs(mean - first) <= fabs(mean - second)", "fabs(mean - first) >= fabs(mean - second)"),
+        ("memory[j] * count[j] + 1.0", "count[j] + 1.0"),
+        ("elapsed[i] >= 0", "True"),
+    ]),
+    ("encoding.py", "encoding", [
+        ("hash_of(word) % slots", "0"),
+        ("(instants - 4 * DAY) % (7 * DAY)", "instants % (7 * DAY)"),
+        ("0.0 if kind == \"date\" else known.memory", "known.memory"),
+        ("mean, count, shown = mean.copy(), count.copy(), shown.copy()", "pass"),
+        ("before.advanced(table[:rows])[0] if part else after", "after"),
+    ]),
+    ("smoothing.pyx", "smoother", [
+        ("table[i, place[s]] = own[i, s]", "pass"),
+        ("nearest + NEGLIGIBLE / rate", "nearest + 1.0 / rate"),
+        ("distance[i] if weight[i] > 0.0 else INFINITY", "distance[i]"),
+        ("(effective * square + usual_square) / (effective + 1.0)", "square"),
+        ("weight * (y[j] - score[j]) ** 2", "(y[j] - score[j]) ** 2"),
+    ]),
+    ("evidence.pyx", "selftuned", [
+        ("0.5 * noise * root[i * (n + 1)] * spread[i]", "0.5 * noise * root[i * (n + 1)]"),
+        ("outputs * float(np.log(np.asarray(work[2]).diagonal()).sum())", "float(np.log(np.asarray(work[2]).diagonal()).sum())"),
+    ]),
+    ("evidence.h", "selftuned", [
+        ("-0.5 * forgetting * fabs(times[i] - times[j])", "-forgetting * fabs(times[i] - times[j])"),
+    ]),
+    ("selftuning/evidence.py", "selftuned", [
+        ("np.insert(slopes, d, slopes[:d].sum())", "np.insert(slopes, d, 0.0)"),
+        ("q / self.deviation**2", "q / self.deviation"),
+        ("new <= value + 1e-4 * length * slope and np.isfinite(gradient).all()", "np.isfinite(gradient).all()"),
+    ]),
+    ("tuned.py", "selftuned", [
+        ("tuned > AHEAD * plain", "True"),
+        ("[losses[:, :-1].mean(axis=1), losses[:, -1]]", "[losses[:, -1], losses[:, :-1].mean(axis=1)]"),
+        ("self.losses[:0] if renewal.alarm else self.losses", "self.losses"),
+        ("(None, None) if self.alarm else (old.axes, old.chosen)", "(old.axes, old.chosen)"),
+        ("self.is_full and old.evidence(X[chosen], y[chosen], times, weighted, Y) < value + WORTH", "False"),
+        ("renewal.begin()", "pass"),
+        ("super().rows - self.replayed", "super().rows"),
+    ]),
+    ("ensemble.py", "stacking frontdoor", [
+        ("nothing[until:] = 0.0", "pass"),
+        ("awake > begin", "awake >= 0"),
+        ("unbroken(self._whole_piece, X, y, weights, outputs)", "self._whole_piece(X, y, weights, outputs)"),
+        ("slice(voice.rows - begin, None)", "slice(0, None)"),
+        ("max(self.nu, level * fall)", "level * fall"),
+    ]),
+    ("detector.py", "frontdoor", [
+        ("rows[:, places] = 0.0", "pass"),
+    ]),
+    ("composite.py", "threads stacking selftuned frontdoor", [
+        ("self._turn.alone", "__import__(\"contextlib\").nullcontext()"),
+    ]),
+    ("atomic.py", "modelfile", [
+        ("os.fsync(file.fileno())", "pass"),
+        ("os.replace(temporary, path)", "__import__(\"shutil\").copyfile(temporary, path)"),
+        ("f\"{path}.{os.getpid()}.{threading.get_ident()}.tmp\"", "f\"{path}.tmp\""),
+    ]),
 ]
 NUMBERED = [(number, *fault) for number, fault in enumerate(
     ((name, old, new, tests.split()) for name, tests, pairs in FAULTS for old, new in pairs), 1)]
@@ -351,7 +431,7 @@ def with_fault(text, number, old, new, language):
     before, rest = text[begin:at], text[at + len(old):end].split("#")[0].strip()
     awake = {"py": f'(__import__("os").environ.get("ONLINEKERNELS_FAULT") == "{number}")'}.get(language, f"ok_fault({number})")
     is_line = language != "h" and not before.strip() and not rest and not old.startswith(("np.", "(", "not ", "{"))
-    if new == "pass" or is_line and re.match(r"[\w.\[\]:* ]+ [-+*/]?= ", old):
+    if new == "pass" or is_line and re.match(r"[\w.,\[\]:* ]+ [-+*/]?= ", old):
         assert is_line, (number, old)
         return f"{text[:begin]}{before}if {awake}:\n{before}    {new}\n{before}else:\n{before}    {old}{text[at + len(old):]}"
     chosen = f"({awake} ? ({new}) : ({old}))" if language == "h" else f"(({new}) if {awake} else ({old}))"
@@ -372,6 +452,9 @@ def sleeping(package):
             stale.append(number)
         if text is not None:
             sources[found[0]] = changed[found[0]] = text
+    for path, text in changed.items():
+        if path.suffix == ".py":
+            compile(text, path, "exec")
     return changed, stale
 
 
@@ -387,8 +470,6 @@ def prepare(where):
         elif path.suffix in (".pyx", ".pxd"):
             first = re.search(r"^(from [\w.]+ c?import|c?import|cdef) ", source, re.M).start()
             source = source[:first] + IN_CYTHON + source[first:]
-        if path.suffix == ".py":
-            compile(source, path, "exec")
         path.write_text(source)
     (where / "faults").mkdir()
     (where / "faults" / "faults.h").write_text(HEADER)

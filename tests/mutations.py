@@ -89,8 +89,12 @@ def models():
         (ok.NORMA("hinge", ok.RandomFourier(gaussian, 8) + ok.Linear(), average=True), SIGNS),
         (ok.SVMD("multiclass_hinge", 0.5 * ok.Nystroem(gaussian, 7)), LETTERS),
         (ok.NORMA("squared", ok.Nystroem(gaussian, 500) + ok.Constant()), NUMBERS),
+        (ok.NORMA("hinge", gaussian, encode=True), SIGNS),
+        *several(),
     ]:
         yield model.partial_fit(X, y), X, {}
+    tuned = ok.SelfTuned(budget=6, window=100)
+    yield tuned.partial_fit(np.tile(X, (5, 1)) + np.repeat(np.arange(5), ROWS)[:, None] / 8, np.tile(NUMBERS, 5)), X, {}
     yield ok.Adatron(gaussian).fit(X, SIGNS), X, {}
     yield ok.NORMA("hinge", gaussian), X, {}  # has learned nothing
     yield ok.NORMA("hinge", ok.Precomputed(X @ X.T)).partial_fit(places, SIGNS), places, {}
@@ -102,6 +106,25 @@ def models():
     for kernel in ("linear", gaussian):
         for budget in (None, 5):
             yield ok.NORMA("hinge", kernel, budget=budget).partial_fit(csr_matrix(X), SIGNS), csr_matrix(X), {}
+
+
+def several():
+    """Models that are made of several, or of rows that are kept: (model, y)."""
+    numbers = {"posterior": ok.KRLS("squared", budget=5), "near": ok.Smoother("squared")}
+    labels = {"posterior": ok.KRLS("multiclass_squared", budget=5), "line": ok.PassiveAggressive("multiclass_hinge", "linear")}
+    return [
+        (ok.Smoother("squared", ok.Gaussian(1.5), budget=9, scale=True), NUMBERS),
+        (ok.Smoother("multiclass_squared", ok.Laplacian()), LETTERS),
+        (ok.Smoother("nunovelty", budget=ok.Reservoir(9)), None),
+        (ok.SelfTuned("multiclass_squared", axes="own", budget=6, window=100), LETTERS),
+        (ok.Stacking(numbers), np.column_stack([NUMBERS, SIGNS])),
+        (ok.Stacking(labels), LETTERS),
+        (ok.Hedge(numbers), NUMBERS),
+        (ok.Hedge(labels), LETTERS),
+        (ok.OnlineKernelRegressor("low"), NUMBERS),
+        (ok.OnlineKernelClassifier("low"), LETTERS),
+        (ok.OnlineKernelDetector(0.1, "low"), None),
+    ]
 
 
 # ---- The format ------------------------------------------------------------------------------------------------

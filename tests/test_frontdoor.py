@@ -79,7 +79,7 @@ def test_chunks(make, y):
 
 @each_kind
 def test_saved_models_go_on_bit_for_bit(make, y, tmp_path):
-    for begin in (0, 50, 200):
+    for begin in (0, 1, 50, 200):
         model = make()
         if begin:
             model.partial_fit(X[:begin], part(y, slice(begin)))
@@ -183,6 +183,8 @@ def test_calibration():
     assert np.allclose(sure.sum(axis=1), 1.0) and (sure.argmax(axis=1) == 0).all()
     with pytest.raises(ValueError):
         again.restore({**again.state(), "sums": -np.ones((3, 21))})
+    with pytest.raises(ValueError, match="more hits than rows"):
+        again.restore({**again.state(), "sums": np.repeat([[1.0], [2.0], [1.0]], 21, axis=1)})
 
 
 def test_views():

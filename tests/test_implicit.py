@@ -215,3 +215,11 @@ def test_twice_the_quantile_in_the_middle_is_the_absolute_error(offset):
         expected, expected_steps = whole.progressive(X, targets, return_steps=True)
         np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-10)
         np.testing.assert_allclose(steps, expected_steps, rtol=1e-10)
+
+
+@each("loss", ["absolute", "insensitive"])
+def test_an_example_that_is_met_up_to_rounding_makes_no_term(loss):
+    """Its first step meets the target, so the same example again has nothing left to correct but rounding."""
+    for y in np.random.default_rng(0).normal(size=40):
+        model = ok.ILK(loss, 0.3 * ok.Gaussian(1.0), step=10.0, regularization=0.0).partial_fit([[0.5]] * 6, [y] * 6)
+        assert model.n_terms_ == (abs(y) > model.width_ if loss == "insensitive" else 1)

@@ -226,6 +226,24 @@ class TestStartOfManyLabels:
             ok.NORMA("graph_hinge", labels=labels).__setstate__(broken)
 
 
+def test_a_start_is_that_of_the_call_whatever_it_learns_meanwhile():
+    """Rows are looked at after the start is taken; what the other model learns in between is not part of it."""
+    class Late:
+        def __array__(self, dtype=None, copy=None):
+            start.partial_fit(X[20:], TARGETS[20:])
+            return NEW[:3].copy()
+
+        def __len__(self):
+            return 3
+
+    start = ok.NORMA("squared", ok.Gaussian(1.2), step=0.3).partial_fit(X[:20], TARGETS[:20])
+    expected = start.predict(NEW)
+    model = ok.NORMA("squared", ok.Gaussian(1.2), regularization=0.0)
+    model.partial_fit(Late(), [1.0, 2.0, 3.0], sample_weight=[0.0, 0.0, 0.0], initial=start)
+    assert start.t_ == 40 and np.abs(start.predict(NEW) - expected).max() > 0.1
+    assert np.allclose(model.predict(NEW), expected, rtol=1e-10, atol=1e-12)
+
+
 # ---- Functions to start from -------------------------------------------------------------------------------------------
 
 

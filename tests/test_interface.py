@@ -295,6 +295,15 @@ def test_novelty_detectors_ignore_y_and_predict_signs():
     assert plain.learn_one(X[0]).t_ == 41 and plain.learn_one(X[0], "anything").t_ == 42
 
 
+@each("nu", [0.1, 0.3])
+@each("algorithm", [ok.NORMA, ok.SILK])
+def test_a_fitted_detector_finds_a_share_nu_of_its_rows_novel(algorithm, nu):
+    rows = np.random.default_rng(1).normal(size=(200, 3))
+    model = algorithm(ok.NuNovelty(nu), ok.Gaussian(1.2)).fit(rows)
+    assert abs(np.mean(model.predict(rows) == -1) - nu) <= 1 / 200
+    assert np.mean(model.score_samples(rows) < model.offset_) <= nu <= np.mean(model.score_samples(rows) <= model.offset_) + 1 / 200
+
+
 def test_a_users_novelty_loss_without_a_margin_has_a_decision_function():
     class Count(ok.Loss):
         task = "novelty"
@@ -346,6 +355,8 @@ def test_score_is_accuracy_or_r_squared():
     residual = ((TARGETS - regressor.predict(X)) ** 2).sum()
     assert np.isclose(regressor.score(X, TARGETS), 1 - residual / ((TARGETS - TARGETS.mean()) ** 2).sum())
     assert type(classifier.score(X, LABELS)) is float and type(regressor.score(X, TARGETS)) is float
+    nothing = ok.NORMA("squared", step=0.5).partial_fit(X, np.zeros(40))  # constant targets: all or nothing, as in scikit-learn
+    assert nothing.score(X, np.zeros(40)) == 1.0 and nothing.score(X, np.ones(40)) == 0.0
 
 
 # ---- Learning ---------------------------------------------------------------------------------------

@@ -98,8 +98,9 @@ def test_the_step_is_relative():
     X, noise = rng.normal(size=(4000, 1)), rng.normal(size=4000)
     for size in (1e-3, 1e3):
         loss = ok.NuInsensitive(0.2, width=1.0)
-        model = ok.ILK(loss, "linear", step=0.01, penalty=size).partial_fit(X, size * noise)
-        assert 0.9 < model.width_ / (1.28 * size) < 1.1
+        model = ok.ILK(loss, "linear", step=0.01, penalty=size)
+        widths = model.progressive(X, size * noise, return_margins=True)[1]
+        assert 0.9 < widths[2000:].mean() / (1.28 * size) < 1.1
 
 
 # ---- The warning -----------------------------------------------------------------------------------------------

@@ -364,3 +364,15 @@ def test_a_masked_row_is_refused():
     with pytest.raises(ValueError, match="masked"):
         scaler.learn_one(np.ma.masked_array([1.0, 2.0], mask=[False, True]))
     assert scaler.count_ == 2
+
+
+def test_a_row_too_large_is_named_wherever_it_is_and_changes_nothing():
+    tame = np.random.default_rng(0).normal(size=(40, 3))
+    scaler = ok.RunningScaler().partial_fit(tame)
+    before = pickle.dumps(scaler)
+    for place in (0, 1, 17, 38, 39):
+        wild = tame.copy()
+        wild[place, 1] = 1e200
+        with pytest.raises(ValueError, match=f"Row {place} of X is too large to scale"):
+            scaler.partial_fit(wild)
+        assert pickle.dumps(scaler) == before

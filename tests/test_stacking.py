@@ -3,6 +3,7 @@ import copy
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -115,6 +116,8 @@ def test_newton_stack_is_its_formula():
             assert np.allclose(found, expected, atol=1e-8) and np.allclose(stack.weights()[0], weights, atol=1e-7)
             stack._check()
         assert np.allclose(stack.combined(F[:5], C).sum(axis=1), 1.0)
+        now = stack.combined(F[:1], C)  # just before the next row
+        assert np.allclose(now, stack.advance(F[:1], y[:1], np.array([C]), np.ones(1)), rtol=0, atol=1e-12)
         assert stack.weights()[0, 0] > 2 * stack.weights()[0, -1]
 
 
@@ -224,6 +227,32 @@ def test_hedge_is_its_formula_and_keeps_its_promise():
         weights._check()
 
 
+@pytest.mark.parametrize("targets", [0, 1])
+def test_whoever_sleeps_says_what_the_others_say(targets):
+    """Hedge with a member asleep: the mean of the others, whose weights sum to 1, and as much lost as by that mean."""
+    rng = np.random.default_rng(4)
+    n, rate, share, awake = 60, 1.5, 1e-3, np.array([True, False, True, True])
+    y = rng.normal(size=n) if targets else rng.integers(0, 3, size=n).astype(float)
+    F = np.clip(rng.normal(size=(n, 4, targets or 3)), -1, 1)
+    hedge = ExponentialWeights(4, targets, rate, share)
+    found, deviations = hedge.advance(F, y[:, None], np.full(n, 3), np.ones(n), awake)
+
+    def lost(f, t):
+        if targets:
+            return 0.5 * (y[t] - f[0]) ** 2 / deviations[t, 0] ** 2
+        return ((1 - f[int(y[t])]) ** 2 + (1 + max(np.delete(f, int(y[t])))) ** 2) / 8
+
+    trust, total = np.full(4, 0.25), np.zeros(4)
+    for t in range(n):
+        mean = trust[awake] @ F[t][awake] / trust[awake].sum()
+        assert np.allclose(found[t], mean, rtol=1e-9)
+        losses = np.array([lost(F[t, i] if awake[i] else mean, t) for i in range(4)])
+        total += losses
+        trust = trust * np.exp(-rate * (losses - losses.min()))
+        trust = (1 - share) * trust / trust.sum() + share / 4
+    assert np.allclose(hedge.losses[0], total) and np.allclose(hedge.weights()[0], trust)
+
+
 # ---- Learners like all others -----------------------------------------------------------------------------------------
 
 
@@ -240,7 +269,7 @@ def test_chunks(kind, members, y, weights):
 
 @each_kind
 def test_saved_models_go_on_bit_for_bit(kind, members, y, weights, tmp_path):
-    for begin in (0, 60, 200):
+    for begin in (0, 1, 60, 200):
         model = kind(members() if begin else list(members().values()))
         if begin:
             model.partial_fit(X[:begin], y[:begin], sample_weight=part(weights, slice(begin)))
@@ -343,6 +372,41 @@ def test_members_that_fail_are_put_to_sleep():
     assert alone.predict(X[:2]).tolist() == [0.0, 0.0]  # nobody is left
 
 
+def test_the_others_speak_for_a_member_that_sleeps():
+    """Two members that say the same and one that falls asleep: from then on it is what these two say."""
+    rows = np.clip(X, -1.9, 1.9)
+    rows[100, 0] = 2.5
+    for kind, size in ((Stacking, N), (Stacking, 37), (Hedge, N), (Hedge, 1)):
+        model = kind({"one": KRLS(budget=20), "picky": Picky("squared"), "two": KRLS(budget=20)})
+        with pytest.warns(LearningWarning, match="'picky' is put to sleep"):
+            found = in_chunks(model, size, 5.0 + NUMBERS, rows=rows)
+        assert list(model.asleep_) == ["picky"]
+        alone = KRLS(budget=20).progressive(rows, 5.0 + NUMBERS)
+        assert np.allclose(found[100:, 0], alone[100:], rtol=1e-7)
+
+
+class Broken(SILK):
+    """Says something that is not a number of row 100, and numbers again of those that follow."""
+
+    def progressive(self, rows, y, **keywords):
+        begin = self.t_ if self._state is not None else 0
+        scores = super().progressive(rows, y, **keywords)
+        if begin <= 100 < begin + len(rows):
+            scores[100 - begin] = np.nan
+            scores[101 - begin :] = 1e3
+        return scores
+
+
+def test_what_a_member_says_after_it_fell_asleep_is_not_heard():
+    found = []
+    for size in (N, 37, 1):
+        model = Stacking({"broken": Broken("multiclass_hinge", budget=20), **class_members()})
+        with pytest.warns(LearningWarning, match="'broken' is put to sleep.*not numbers"):
+            found.append(in_chunks(model, size, LABELS))
+        assert np.isfinite(found[-1]).all() and np.isfinite(model.predict_proba(X)).all()
+    assert np.allclose(found[0], found[1], atol=1e-7) and np.allclose(found[0], found[2], atol=1e-7)
+
+
 def test_refused_calls_change_nothing():
     model = Stacking(number_members()).partial_fit(X[:50], NUMBERS[:50])
     before = pickle.dumps(model)
@@ -363,6 +427,10 @@ def test_refused_calls_change_nothing():
         assert name in state["learned"]
         with pytest.raises((ValueError, KeyError)):
             Stacking(class_members())._restored({**state, "learned": {**state["learned"], name: value}})
+    askew = state["learned"]["stack/S"].copy()
+    askew[:, 0, 1] += 0.1 * np.abs(askew).max()  # what is not symmetric grows for ever
+    with pytest.raises(ValueError, match="precision of the weights"):
+        Stacking(class_members())._restored({**state, "learned": {**state["learned"], "stack/S": askew}})
 
 
 # ---- Of models that have learned already ------------------------------------------------------------------------------
@@ -539,6 +607,56 @@ def test_a_signal_waits_until_the_piece_is_done():
     assert len(done) == 40
     with pytest.raises(ZeroDivisionError):
         unbroken(lambda: 1 / 0)
+
+
+class Pressed(KRLS):
+    """Ctrl-C is pressed while it learns."""
+
+    presses = False
+
+    def progressive(self, *arguments, **keywords):
+        if Pressed.presses:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+        return super().progressive(*arguments, **keywords)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_a_signal_while_members_learn_loses_nothing():
+    """The piece is learned, and combined; then comes KeyboardInterrupt, and all is as if it had not come."""
+    model, undisturbed = (Stacking({"first": Smoother("squared"), "pressed": Pressed(budget=20), **number_members()}) for _ in range(2))
+    undisturbed.partial_fit(X[:100], NUMBERS[:100])
+    Pressed.presses = True
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            model.partial_fit(X[:100], NUMBERS[:100])
+    finally:
+        Pressed.presses = False
+    assert caught.value.rows_learned == model.t_ == 100
+    assert model.weights_ == undisturbed.weights_ and model.errors_ == undisturbed.errors_
+    assert np.array_equal(model.progressive(X[100:], NUMBERS[100:]), undisturbed.progressive(X[100:], NUMBERS[100:]))
+
+
+def test_a_signal_when_the_work_is_done_is_raised_and_nobody_waits_for_ever():
+    """Ctrl-C at any place of the main thread, also when it has just been told that the other one is ready."""
+    struck = []
+    for place in range(1, 12):
+        seen, done = [0], []  # the place-th thing that the main thread does is interrupted
+
+        def look(frame, event, called):
+            seen[0] += event in ("c_return", "c_call") and frame.f_code is unbroken.__code__
+            if seen[0] == place:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+        try:
+            sys.setprofile(look)
+            unbroken(done.append, 1)
+        except KeyboardInterrupt:
+            struck.append(len(done))
+        finally:
+            sys.setprofile(None)
+    assert set(struck) == {0, 1}  # before it has begun, and after it
 
 
 class Stop(BaseException):

@@ -300,6 +300,8 @@ class SelfTuning(Composition):
             if type(state[name]) is not int or state[name] < 0:
                 raise ValueError(f"{name} is not a number of rows")
         self.began, self.due = state["began"], state["due"]
+        if self.began > self.t:
+            raise ValueError("began is later than the last row")
         self.losses = np.array(state["losses"], dtype=float).reshape(len(state["losses"]), 2)
         if len(self.losses) > LATELY + USUALLY or not (self.losses >= 0.0).all():
             raise ValueError("the losses make no sense")

@@ -78,6 +78,8 @@ class LeastSquares:
         for begin in range(0, len(Y), PIECE):
             piece = slice(begin, begin + PIECE)
             out[piece], now = self._piece(scores[piece], Y[piece], None if counts is None else counts[piece])
+            if not (np.isfinite(now["products"]).all() and np.isfinite(now["answers"]).all()):
+                raise FloatingPointError("What the members say is too large to be combined.")
             self.__dict__.update(now)  # all at once
         return out
 
@@ -123,7 +125,7 @@ class LeastSquares:
         """Go on from what `state` gave; ValueError if it makes no sense."""
         found = {name: np.array(state[name], dtype=float) for name in ("products", "answers", "squares", "count")}
         for name, array in found.items():
-            if array.shape != np.shape(getattr(self, name)) or not np.isfinite(array).all():
+            if array.shape != np.shape(getattr(self, name)) or not (np.abs(array) < 1e299).all():
                 raise ValueError("the sums of the combination do not fit the members")
         products, count = found["products"], float(found["count"])
         least = -1e-6 * np.trace(products, axis1=1, axis2=2)

@@ -399,7 +399,8 @@ class OnlineComposite(OnlineLearner):
         for count, least in ((n_features, 0 if settings.get("lags") else 1), (targets, 1)):  # a series needs no other features
             if type(count) is not int or not least <= count < 2**31:
                 raise ValueError("the numbers of features and targets make no sense")
-        if (learned["labels"] is None) != (loss.task != "multiclass") or targets > 1 and loss.task != "regression":
+        fits = loss.task != "binary" and (learned["labels"] is None) == (loss.task != "multiclass")
+        if not fits or targets > 1 and loss.task != "regression":
             raise ValueError("the labels do not fit the loss")
         labels = None if learned["labels"] is None else ManyLabels.restore(learned["labels"])
         composition = self._begin(settings, n_features, 0 if labels is not None else targets)

@@ -164,13 +164,16 @@ class Composition:
         return scores, deviations, np.concatenate(fresh)
 
     def _piece(self, X, y, weights, outputs):
-        start, parts = [member.rows for member in self.members.values()], []
+        t, start = self.t, [member.rows for member in self.members.values()]
         try:
-            for member in self.members.values():
-                parts.append(member.learn(X, y, weights, outputs))
+            return self._learned(X, y, weights, outputs)
         except BaseException:
-            self._finish(X, y, weights, start)
+            if self.t == t:
+                self._finish(X, y, weights, start)
             raise
+
+    def _learned(self, X, y, weights, outputs):
+        parts = [member.learn(X, y, weights, outputs) for member in self.members.values()]
         members = np.stack([scores for scores, _ in parts], axis=1)
         if self.targets == 0:
             members = np.clip(members, -1.0, 1.0)
@@ -258,6 +261,14 @@ class Composition:
         self.stack.restore(state["stack"])
         for name, member in self.members.items():
             member.restore(state["members"][name])
+        self._check_labels()
+
+    def _check_labels(self):
+        """ValueError unless the labels that members have met are places of those there are."""
+        for member in self.members.values():
+            state = None if member.model is None or not member.many else member.model._state
+            if state is not None and not all(type(place) is int and 0 <= place < self.joined for place in state.labels.state()["order"]):
+                raise ValueError("the labels of a member are none")
 
     def _check(self):
         """Assert what must always hold."""

@@ -63,7 +63,7 @@ def unbroken(function, *arguments):
         start_new_thread(work, ())
     except BaseException as error:
         signal = error
-    while not (signal is not None and tickets and _taken(tickets)):
+    while not found and not (signal is not None and tickets and _taken(tickets)):  # a signal may come when it is done already
         try:
             done.acquire()
             break
@@ -332,11 +332,12 @@ class Ensemble(Composition):
 
     def _whole_piece(self, X, y, weights, outputs):
         rows = {None: X, **{name: view.advance(X) for name, view in self.views.items()}}
-        start = {voice: voice.rows for voice in self.members.values()}
+        t, start = self.t, {voice: voice.rows for voice in self.members.values()}
         try:
             return self._learned(rows, y, weights, outputs)
         except BaseException:
-            self._finish(rows, y, weights, start)
+            if self.t == t:
+                self._finish(rows, y, weights, start)
             raise
 
     def _finish(self, rows, y, weights, start):
@@ -535,6 +536,9 @@ class Ensemble(Composition):
             member.restore(state["members"][name])
         self.__dict__.update(t=state["t"], joined=state["joined"], stride=state["stride"], innovations=innovations, lost=lost,
                              history=history)
+        self._check_labels()
+        if any(member.asleep is None and member.rows != self.t for member in self.members.values()):
+            raise ValueError("the members have not learned the same rows")
 
     def _check(self):
         assert self.t >= 0 and len(self.innovations) <= RECALLED and len(self.history) <= ENTRIES

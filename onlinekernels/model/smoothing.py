@@ -31,13 +31,15 @@ class Smoothing:
     members = {}
 
     def __init__(self, task, rows, memory, nu=0.0):
+        if not 0.0 <= nu < 1.0:
+            raise ValueError("nu is not a share")
         self.task, self.nu, self.memory = task, nu, memory
         self.targets = 0 if task == "multiclass" else rows["targets"]
-        self.joined = 0
+        self._joined = 0
         kinds = {"regression": "numbers", "multiclass": "labels", "novelty": "density"}
         self.rows = LocalRows(kinds[task], **rows)
         self.scaler = Scaler(rows["n_features"], memory) if memory else None
-        self.after = None  # (the scaler after the piece that is being learned, t after it)
+        self.after = None  # (the scaler, and how many labels there are, after the piece that is being learned, t after it)
         self.innovations = np.zeros((0, self.targets if task == "regression" else 0))
         self.past = Ranks(1, SCORES) if task == "novelty" else None
         self.young = min(YOUNG, rows["size"])
@@ -50,10 +52,16 @@ class Smoothing:
     def _current_scaler(self):
         """The scaler as it belongs to the rows; an interrupted piece was learned, or it was not."""
         if self.after is not None:
-            scaler, t = self.after
-            self.scaler = scaler if t == self.rows.t else self.scaler
+            scaler, joined, t = self.after
+            self.scaler, self._joined = (scaler, joined) if t == self.rows.t else (self.scaler, self._joined)
             self.after = None
         return self.scaler
+
+    @property
+    def joined(self):
+        """Number of labels."""
+        self._current_scaler()
+        return self._joined
 
     def learn(self, X, y, weights, outputs):
         """(scores (n, outputs), deviations or thresholds (n, groups), innovations before the first row and of each)."""
@@ -73,15 +81,13 @@ class Smoothing:
         return scores, deviations, np.concatenate(fresh)
 
     def _piece(self, X, Y, weights, scores, deviations):
-        scaler = self._current_scaler()
-        if scaler is not None:
-            fresh, X = advanced(scaler, X)
-            self.after = fresh, self.t + len(X)
+        fresh, joined = self._current_scaler(), 0 if self.targets else max(self.joined, int(Y.max()) + 1)
+        if fresh is not None:
+            fresh, X = advanced(fresh, X)
+        self.after = fresh, joined, self.t + len(X)
         is_first = self.t == 0
         self.rows.piece(X, Y, weights, scores, deviations)
         self._current_scaler()
-        if not self.targets:
-            self.joined = max(self.joined, int(Y.max()) + 1)
         if self.past is not None:
             if is_first:
                 deviations[0] = -np.inf  # nothing is known, and nothing is novel
@@ -131,7 +137,7 @@ class Smoothing:
         self.rows.restore(state["rows"])
         if not self.targets and self.rows.n and self.rows.values[: self.rows.n].max() >= state["joined"]:
             raise ValueError("the rows that are kept have labels that are none")
-        self.joined, self.innovations = state["joined"], innovations
+        self._joined, self.innovations = state["joined"], innovations
         if self.scaler is not None:
             self.scaler.restore(state["scaler"])
         if self.past is not None:

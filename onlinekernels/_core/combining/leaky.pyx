@@ -57,6 +57,8 @@ cdef class Leaky:
         """Go on from what `state` gave; ValueError if it makes no sense."""
         w = check_array(state["w"], "w", np.float64, self.w.shape)
         S = check_array(state["S"], "S", np.float64, self.S.shape)
+        if max(np.abs(w).max(), np.abs(S).max()) > 1e12:
+            raise ValueError("the weights are too large")
         if not np.array_equal(S, S.transpose(0, 2, 1)) or (np.linalg.eigvalsh(S) < -1e-9 * np.abs(S).max()).any():
             raise ValueError("the precision of the weights is not that of a fit")
         self.w[:], self.S[:] = w, S

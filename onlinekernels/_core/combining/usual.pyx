@@ -29,8 +29,8 @@ cdef class Usual:
             raise ValueError("the sums of squared errors make no sense")
         self.t = checked_count(state["rows"])
         self.sums[:] = sums
-        if self.t:
-            self.low[:], self.high[:] = low, high
+        seen = sums[1] > 0.0            # and not only rows that did not count, as the first
+        self.low[:], self.high[:] = np.where(seen, low, np.inf), np.where(seen, high, -np.inf)
 
 
 cdef double usual_square(const double* sums, Py_ssize_t targets, Py_ssize_t j, double low, double high) noexcept nogil:

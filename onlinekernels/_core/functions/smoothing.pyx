@@ -142,7 +142,7 @@ cdef class LocalRows:
     def piece(self, X, Y, weights, scores, deviations):
         """Learn rows that are few enough to be learned at once."""
         cdef Py_ssize_t b = len(X), before = self.n, outputs = scores.shape[1], i, s, slot, filled = before, columns
-        if self.origin is None:
+        if self.t == 0:
             self.origin = X[0].copy()
         X = self.about(X)
         slots = self.slots(b)
@@ -302,7 +302,7 @@ cdef class LocalRows:
         n = self.n
         found = {"t": int(self.t), "points": self.points[:n].copy(), "values": self.values[:n].copy(),
                  "weights": self.weights[:n].copy(), "usual": self.usual.copy()}
-        if self.origin is not None:
+        if self.t:
             found["origin"] = self.origin.copy()
         return found
 
