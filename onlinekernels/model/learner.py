@@ -30,7 +30,7 @@ from onlinekernels.nouns.params import Parameterized
 from onlinekernels.nouns.steps import as_step
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Any, ArrayLike, Examples, Path, Self
+    from onlinekernels.annotations import Any, ArrayLike, Budget, ClassWeight, Examples, LabelStructure, Path, RunningScaler, Self
 
 __all__ = ["OnlineLearner", "checked_coverage"]
 
@@ -94,21 +94,21 @@ class OnlineLearner(Encodes, Fitted, Predicting, Parameterized, TakesTurns):
     {References}
     """
 
-    _budget_of_int = Recent
+    _budget_of_int: type[Budget] = Recent
     _default_kernel = staticmethod(defaults.kernel)
     _takes_many = False  # whether many classes are fine although the loss is of two
-    _rule = None  # the class of its rule
+    _rule: Any = None  # the class of its rule
     average = False
-    offset = False
-    labels = None
-    class_weight = None
-    scale = False
-    scale_target = False
+    offset: bool | None = False
+    labels: LabelStructure | None = None
+    class_weight: ClassWeight | None = None
+    scale: bool | str | RunningScaler = False
+    scale_target: bool | str | RunningScaler = False
     epochs = 1
 
     # ---- Learning -----------------------------------------------------------------------------
 
-    def fit(self, X: ArrayLike, y: Any = None, *, classes: Any = None, initial: Any = None) -> Self:
+    def fit(self, X: Examples, y: Any = None, *, classes: Any = None, initial: Any = None) -> Self:
         """Forget everything, then learn X, y in the given order, `epochs` times; return self.
 
         Parameters

@@ -276,7 +276,7 @@ class RunningEncoder(RunningTransformer):
             if len(input_features) != len(known.kinds) or known.names is not None and set(input_features) != set(known.names):
                 raise ValueError("input_features should have the names of the columns that came first. Got others instead.")
             known = known._replace(names=tuple(input_features)) if known.names is None else known
-        names = [None] * known.layout.width
+        names = [""] * known.layout.width
         for j, place in zip(known.layout.numbers, known.layout.places, strict=True):
             names[place] = f"{known.name(j)}"
         for j, begin in known.layout.words.items():
