@@ -22,6 +22,7 @@ DIRECTIVES = {
     "initializedcheck": False,
     "cdivision": True,
     "auto_pickle": False,
+    "freethreading_compatible": True,  # models take turns; see _core/run/turns.pyx
 }
 
 # Portable code: no -march, no fast-math.  vecmath.h chooses vector instructions at load time.  Python's own flags may

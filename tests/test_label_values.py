@@ -199,8 +199,8 @@ def test_a_date_and_a_time_of_the_same_moment_are_not_merged():
 
 @each("loss", ["hinge", "multiclass_hinge"])
 @each("missing", [
-    np.array(["2020-01-01", "NaT", "2021-01-01"], dtype="M8[ns]"), np.array([1, "NaT", 2], dtype="m8[s]"),
-    [np.datetime64("2020"), np.datetime64("NaT"), DAY], [1, None, 2], [1.0, float("nan"), 2.0], [1, float("inf"), 2],
+    np.array(["2020-01-01", "NaT", "2021-01-01"], dtype="M8[ns]"), np.array([1, np.timedelta64("NaT", "s"), 2], dtype="m8[s]"),
+    [np.datetime64("2020"), np.datetime64("NaT", "D"), DAY], [1, None, 2], [1.0, float("nan"), 2.0], [1, float("inf"), 2],
     np.array([1, complex("nan"), 2j]),
 ], ids=repr)
 def test_what_is_missing_is_refused(loss, missing):

@@ -94,11 +94,11 @@ class Adatron(TwoClasses):
         return self
 
     @only_if(never)
-    def partial_fit(self) -> Self:
+    def partial_fit(self) -> Any:
         """Does not exist: the Adatron knows its training set."""
 
     @only_if(never)
-    def learn_one(self) -> Self:
+    def learn_one(self) -> Any:
         """Does not exist: the Adatron knows its training set."""
 
     @only_if(never)

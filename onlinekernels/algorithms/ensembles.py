@@ -53,7 +53,7 @@ class EnsembleLearner(OnlineComposite):
     """
 
     loss = None  # that of the members' task
-    class_weight = None
+    class_weight: ClassWeight | None = None
 
     @learned
     def named_members_(self, state: Any) -> Any:
@@ -276,7 +276,7 @@ class _OfMembers(EnsembleLearner):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; those of members that have names as ``members__name__kernel``; return self."""
-        inner = {}
+        inner: dict[str, Any] = {}
         for key in [key for key in params if key.startswith("members__")]:
             name, _, rest = key.removeprefix("members__").partition("__")
             members = params.get("members", self.members)

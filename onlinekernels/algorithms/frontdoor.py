@@ -26,7 +26,7 @@ from onlinekernels.nouns.labelvalues import plain
 from onlinekernels.nouns.losses import MulticlassSquared, Squared
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Any, Array, ArrayLike, ClassWeight, Examples, Members, Path, RunningEncoder, Self
+    from onlinekernels.annotations import Any, Array, ClassWeight, Examples, Members, Path, RunningEncoder, Self
 
 __all__ = ["OnlineKernelClassifier", "OnlineKernelRegressor"]
 
@@ -44,7 +44,7 @@ class FrontDoor(EnsembleLearner):
         Members of your own instead. None is for those that were chosen for this effort.
     """
 
-    _task = None
+    _task: str | None = None
 
     def _settings(self):
         if not isinstance(self.effort, str) or self.effort not in EFFORTS:
@@ -380,7 +380,7 @@ class OnlineKernelRegressor(FrontDoor):
         """Prediction for one example, 1-d; with `lags` and without x the next value."""
         return plain(self.predict()[0]) if x is None else super().predict_one(x)
 
-    def predict_interval(self, X: ArrayLike | None = None, coverage: float = 0.9) -> Array:
+    def predict_interval(self, X: Examples | None = None, coverage: float = 0.9) -> Array:
         self._check_next(X, True)
         return super().predict_interval(X, coverage)
 

@@ -138,7 +138,7 @@ class TwoClasses(OnlineLearner):
     example out.
     """
 
-    budget = None
+    budget: Budget | int | None = None
 
     @property
     def loss(self) -> Any:

@@ -257,7 +257,7 @@ class KRLS(OnlineLearner):
             return state.answers(scores), state.in_units(deviations, _units(state, scores))
 
     @only_if(_is_regression, " Classes have predict_proba.")
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Array:
+    def predict_interval(self, X: Examples, coverage: float = 0.9) -> Array:
         """Intervals for the targets of the rows of X: array (2, n), lower and upper ends; (2, n, n_targets) for several targets.
 
         Half their width is the standard deviation of y, noise included, times a factor. A Gaussian would have one factor for
@@ -300,7 +300,7 @@ class KRLS(OnlineLearner):
             variance = (deviations**2 + rule.noise)[:, None] * units**2
             return np.sum(slope - 0.5 * ((y - mean) ** 2 / variance + np.log(2.0 * np.pi * variance)), axis=1)
 
-    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: int | Generator | None = 0) -> Array:
+    def sample_y(self, X: Examples, n_samples: int = 1, random_state: int | Generator | None = 0) -> Array:
         """Draw functions: values of f at the rows of X, shape (n, n_samples); (n, n_outputs, n_samples) for several outputs.
 
         Parameters

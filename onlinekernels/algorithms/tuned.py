@@ -494,7 +494,8 @@ def _summary(member, share):
 def together(seen):
     """The same of several as of one: squares of the roots, and logarithms of the others, on average."""
     shares = np.array([share for *_, share in seen])
-    roots, noise, forgetting = np.array([root for root, *_ in seen]), *np.array([[n, -math.log(m)] for _, n, m, _ in seen]).T
+    roots = np.array([root for root, *_ in seen])
+    noise, forgetting = np.array([[n, -math.log(m)] for _, n, m, _ in seen]).T
     noise, forgetting = (math.exp(shares @ np.log(np.maximum(part, 1e-300))) for part in (noise, forgetting))
     return np.sqrt(shares @ roots**2), noise, math.exp(-forgetting)
 

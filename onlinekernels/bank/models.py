@@ -19,7 +19,7 @@ from onlinekernels.model.labels import BinaryLabels
 from onlinekernels.nouns.params import Parameterized
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Any, ArrayLike, Budget, Examples, Kernel, Loss, Path, Self, Step
+    from onlinekernels.annotations import Any, Array, ArrayLike, Budget, Examples, Kernel, Loss, Path, Self, Step
 
 __all__ = ["Bank"]
 
@@ -125,7 +125,7 @@ class Bank(Collection, Parameterized):
 
     # ---- Learning -----------------------------------------------------------------------------
 
-    def partial_fit(self, X: ArrayLike, y: Any = None, keys: Any = None, active: Any = None, *,
+    def partial_fit(self, X: Examples, y: Any = None, keys: Any = None, active: Any = None, *,
                     classes: Any = None) -> Self:
         """Learn one row of X for each model, or rows with keys; return self.
 
@@ -145,7 +145,7 @@ class Bank(Collection, Parameterized):
         return self
 
     def progressive(self, X: Examples, y: Any = None, keys: Any = None, active: ArrayLike | None = None, *,
-                    classes: Any = None) -> Any:
+                    classes: Any = None) -> Array:
         """Test, then train: learn like `partial_fit` and return the scores just before each update.
 
         Returns
@@ -218,12 +218,12 @@ class Bank(Collection, Parameterized):
 
     # ---- Predicting ---------------------------------------------------------------------------
 
-    def scores(self, X: Examples, keys: Any = None, active: ArrayLike | None = None) -> Any:
+    def scores(self, X: Examples, keys: Any = None, active: ArrayLike | None = None) -> Array:
         """f(x) + offset of the rows' models, as `progressive` gives it, without learning; 0 for a key without a model."""
         with self._turn.shared:
             return self._visit(X, None, keys, active, None, learning=False)
 
-    def predict(self, X: Examples, keys: Any = None, active: ArrayLike | None = None) -> Any:
+    def predict(self, X: Examples, keys: Any = None, active: ArrayLike | None = None) -> Array:
         """Labels, targets, or +1 (ordinary) and -1 (novel) for the rows of X.
 
         Rows that are not active get None, NaN or 0.
@@ -237,7 +237,10 @@ class Bank(Collection, Parameterized):
                 answers = self._ordinary(scores, keys)
                 return np.where(np.isnan(scores), 0, np.where(answers, 1, -1))
             labels = self._labels.decode(scores[:, None])
-            return labels if active is None else np.where(np.isnan(scores), None, labels.astype(object))
+            if active is not None:
+                labels = labels.astype(object)
+                labels[np.isnan(scores)] = None
+            return labels
 
     def _ordinary(self, scores, keys):
         """Whether scores reach their model's margin; implicit steps leave f there up to rounding."""
@@ -295,7 +298,7 @@ class Bank(Collection, Parameterized):
             files.save(self, path)
 
     @staticmethod
-    def load(path: Path) -> Any:
+    def load(path: Path) -> Bank:
         """Read a bank that `save` wrote."""
         header, learned = files.read(path)
         try:

@@ -91,7 +91,7 @@ class Audit:
 
 
 @docstrings.like(Parameterized)
-def audit(model: Any, X: ArrayLike, y: ArrayLike, *, segments: int = 1) -> Any:
+def audit(model: Any, X: ArrayLike, y: ArrayLike, *, segments: int = 1) -> Audit:
     """Run a learner on a stream, and put every bound that applies beside what it did.
 
     The run is that of a fresh copy: `model` itself stays as it is. Any function serves as a comparison, and the best ones

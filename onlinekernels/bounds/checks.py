@@ -35,7 +35,7 @@ COUNT = Rule(
 )
 NUMBER = Rule(
     "an integer of at least 0",
-    lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 0,
+    lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 0,
 )
 
 

@@ -5,14 +5,12 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from onlinekernels.evaluate.confusions import Confusion
 from onlinekernels.evaluate.drawing import plot_comparison, plot_report, plot_tuning
 from onlinekernels.evaluate.words import comparison_table, report_table, tuning_table
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Any, Path
+    from onlinekernels.annotations import Any, Array, Path
 
 
 class _Printed:
@@ -93,29 +91,29 @@ class Report(_Printed):
     step: float
     margin: float
     seconds: float
-    history: np.ndarray = field(repr=False)
+    history: Array = field(repr=False)
     confusion: Confusion | None = field(repr=False, default=None)
     window_confusion: Confusion | None = field(repr=False, default=None)
 
     @property
-    def throughput(self) -> Any:
+    def throughput(self) -> float:
         """Examples per second."""
         return self.examples / self.seconds if self.seconds > 0 else math.inf
 
     @property
-    def mistakes(self) -> Any:
+    def mistakes(self) -> int | None:
         """Number of mistakes of a classifier; None for other tasks."""
         return self._errors("binary", "multiclass")
 
     @property
-    def alerts(self) -> Any:
+    def alerts(self) -> int | None:
         """Number of alerts of a detector; None for other tasks."""
         return self._errors("novelty")
 
     def _errors(self, *tasks):
         return round(self.error * self.examples) if self.task in tasks else None
 
-    def table(self) -> Any:
+    def table(self) -> str:
         """The figures as text."""
         return report_table(self)
 
@@ -150,17 +148,17 @@ class Comparison(_Printed):
     'fast'
     """
 
-    reports: dict
+    reports: dict[Any, Report]
 
     @property
     def best(self) -> Any:
         """Name of the model with the least error."""
         return next(iter(self.reports))
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: Any) -> Report:
         return self.reports[name]
 
-    def table(self) -> Any:
+    def table(self) -> str:
         """The figures as text, the least error first."""
         return comparison_table(self)
 
@@ -194,7 +192,7 @@ class Trial:
         Why the setting failed.
     """
 
-    params: dict
+    params: dict[str, Any]
     value: float = math.nan
     report: Report | None = None
     error: str | None = None
@@ -227,19 +225,19 @@ class Tuning(_Printed):
     "ValueError: The 'step' parameter of NORMA must be a positive number ... Got -1.0 instead."
     """
 
-    best: object
-    trials: list
+    best: Any
+    trials: list[Trial]
     metric: str
 
     @property
-    def best_params(self) -> Any:
+    def best_params(self) -> dict[str, Any]:
         return self.trials[0].params
 
     @property
-    def best_value(self) -> Any:
+    def best_value(self) -> float:
         return self.trials[0].value
 
-    def table(self) -> Any:
+    def table(self) -> str:
         """Settings and figures as text, the best one first."""
         return tuning_table(self)
 

@@ -33,7 +33,7 @@ _HISTORY = np.dtype(
 
 def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CHUNK,
                 classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None, auc: bool = True,
-                progress: bool | None = None) -> Any:
+                progress: bool | None = None) -> Report:
     """Test, then train: let a model predict and learn a stream, and report how it did.
 
     The model learns on from where it is. No example is scored by a model that has seen it, whatever the chunk.
@@ -102,7 +102,7 @@ def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CH
 @like(progressive)
 def compare(models: dict[Any, Any], stream: Any, *, window: int = 1000, chunk: int = _CHUNK,
             classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None, auc: bool = True,
-            progress: bool | None = None) -> Any:
+            progress: bool | None = None) -> Comparison:
     """Let several models predict and learn one stream, in one pass over it.
 
     Parameters

@@ -34,7 +34,7 @@ _MOST = ("f1", "auc", "window_f1", "window_auc")
 def tune(model: Any, grid: Grid, stream: Any, *, n_iter: int | None = None, seed: int = 0, n_jobs: int | None = None,
          executor: Executor | None = None, metric: str | Callable[..., float] = "error", window: int = 1000,
          chunk: int = 1000, classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None,
-         progress: bool | None = None) -> Any:
+         progress: bool | None = None) -> Tuning:
     """Try settings of parameters on one stream and rank them.
 
     Every setting is set on a fresh copy of the model, which learns the whole stream as in `progressive`. The

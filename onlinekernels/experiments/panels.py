@@ -48,10 +48,10 @@ class Lines:
     percent: bool = False
     marks: tuple = ()  # where vertical lines stand
     shaded: tuple = ()  # stretches (from, to, what it is)
-    bottom: float = None  # the lowest value that is shown; None is 0, or what there is on a logarithmic axis
-    top: float = None  # the highest
-    left: float = None  # where the horizontal axis begins
-    right: float = None  # where it ends
+    bottom: float | None = None  # the lowest value that is shown; None is 0, or what there is on a logarithmic axis
+    top: float | None = None  # the highest
+    left: float | None = None  # where the horizontal axis begins
+    right: float | None = None  # where it ends
     markers: bool = False
 
     def points(self):

@@ -127,7 +127,7 @@ class OnlineComposite(OnlineLearner):
     thresholds, and it has `threshold()`.
     """
 
-    kernel = None
+    kernel: Any = None
 
     def _settings(self):
         """Parameters in force, {name: value}, that only `fit` may change; ValueError for one that makes no sense."""
@@ -292,7 +292,7 @@ class OnlineComposite(OnlineLearner):
         return plain(self.predict([x])[0])
 
     @only_if(_is_regression, " Classes have predict_proba.")
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Array:
+    def predict_interval(self, X: Examples, coverage: float = 0.9) -> Array:
         """Intervals for the targets of the rows of X: array (2, n), lower and upper ends; (2, n, n_targets) for several targets.
 
         Half their width is the deviation that is expected of y, times the factor that would have covered the last 500 examples

@@ -49,6 +49,8 @@ class Encodes:
         self.__dict__["_pending"] = None if whole else table, encoder, ahead
         return rows
 
+    _state: Any
+
     def _check_encode(self):
         """ValueError if `encode` is not what it was when the model began."""
         wanted = as_encoder(self.encode, self)

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Any
+    from typing import TypeVar
+
+    from onlinekernels.annotations import Any, Callable
+
+    F = TypeVar("F")
+    T = TypeVar("T")
 
 __all__ = ["Fitted", "learned", "only_if"]
 
@@ -16,14 +21,14 @@ __all__ = ["Fitted", "learned", "only_if"]
 class only_if:
     """A method or property that exists only where `check(model)` holds, for hasattr as well; `hint` says what to do."""
 
-    def __init__(self, check, hint=""):
+    def __init__(self, check: Callable[[Any], bool], hint: str = "") -> None:
         self.check = check
         self.hint = hint
 
-    def __call__(self, function):
-        self.function = function
+    def __call__(self, function: F) -> F:
+        self.function: Any = function
         self.__doc__ = function.__doc__
-        return self
+        return self  # type: ignore[return-value]  # it has what the function has, for type checkers as well
 
     def __set_name__(self, owner, name):
         self.name = name
@@ -40,7 +45,7 @@ class only_if:
         return self.function.__get__(model, owner)
 
 
-def learned(function):
+def learned(function: Callable[[Any, Any], T]) -> T:
     """A property of what is learned: `function(model, state)`, read when it is this thread's turn, so of one state."""
 
     @functools.wraps(function)
@@ -48,13 +53,18 @@ def learned(function):
         with model._turn:
             return function(model, model._attribute())
 
-    return property(read)
+    return property(read)  # type: ignore[return-value]  # its value, for type checkers
 
 
 class Fitted:
     """The attributes of a fitted model, which end in an underscore; before the first fit they do not exist."""
 
-    _state = None  # what is learned: None until the first fit
+    _state: Any = None  # what is learned: None until the first fit
+    _turn: Any
+    _encoder: Any
+    _fitted: Any
+    _row: Any
+    _to_predict: Any
 
     def _attribute(self):
         if self._state is None:

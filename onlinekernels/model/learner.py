@@ -21,7 +21,7 @@ from onlinekernels.nouns.params import Parameterized
 from onlinekernels.nouns.steps import as_step
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Any, Path, Self
+    from onlinekernels.annotations import Any, Budget, ClassWeight, LabelStructure, Path, RunningScaler, Self
 
 __all__ = ["OnlineLearner"]
 
@@ -85,16 +85,16 @@ class OnlineLearner(Learning, Encodes, Fitted, Predicting, Parameterized, TakesT
     {References}
     """
 
-    _budget_of_int = Recent
+    _budget_of_int: type[Budget] = Recent
     _default_kernel = staticmethod(defaults.kernel)
     _takes_many = False  # whether many classes are fine although the loss is of two
-    _rule = None  # the class of its rule
+    _rule: Any = None  # the class of its rule
     average = False
-    offset = False
-    labels = None
-    class_weight = None
-    scale = False
-    scale_target = False
+    offset: bool | None = False
+    labels: LabelStructure | None = None
+    class_weight: ClassWeight | None = None
+    scale: bool | str | RunningScaler = False
+    scale_target: bool | str | RunningScaler = False
     epochs = 1
 
     # ---- Parameters ---------------------------------------------------------------------------

@@ -27,7 +27,7 @@ __all__ = ["Learning", "checked_coverage"]
 class Learning:
     """`fit`, `partial_fit`, `progressive` and `learn_one`, for a class that has a `_plan`, a `_turn` and a `_state`."""
 
-    def fit(self, X: ArrayLike, y: Any = None, *, classes: Any = None, initial: Any = None) -> Self:
+    def fit(self, X: Examples, y: Any = None, *, classes: Any = None, initial: Any = None) -> Self:
         """Forget everything, then learn X, y in the given order, `epochs` times; return self.
 
         Parameters

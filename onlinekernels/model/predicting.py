@@ -24,6 +24,12 @@ def _task_is(*tasks):
 class Predicting:
     """The methods of a learner that look at examples and learn nothing; what does not apply to its task does not exist."""
 
+    _turn: Any
+    _encoder: Any
+    fit: Any
+    _row: Any
+    _checked_one: Any
+
     def predict(self, X: Examples) -> Any:
         """Labels, targets, or +1 (ordinary) and -1 (novel) for the rows of X."""
         with self._turn.shared:

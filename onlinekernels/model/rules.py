@@ -23,10 +23,10 @@ class Rule(Parameterized):
 
     core_class = None
     forms = frozenset({"one"})  # of coefficients: "one" output, a "pair" of labels, "dense" over all, "targets"
-    losses = None  # classes of losses that it is for; None for all that are compiled
+    losses: tuple[type, ...] | None = None  # classes of losses that it is for; None for all that are compiled
     solves_losses = False  # whether it finds the steps of a loss of one's own
-    words = None  # what its steps are called
-    may_change = frozenset()  # parameters that may change between calls
+    words: str | None = None  # what its steps are called
+    may_change: frozenset[str] = frozenset()  # parameters that may change between calls
 
     step = Fixed(1.0)  # of rules that have none to choose
     regularization = 0.0
@@ -41,8 +41,8 @@ class Rule(Parameterized):
     takes_outliers = False  # whether targets far from all others may reach it as they are
     has_own_offset = False  # whether it finds an offset by itself
     votes = False  # whether all hypotheses since the first predict
-    refuses_start = None  # why f cannot start from another model's
-    advice = None  # what may help if learning diverges
+    refuses_start: str | None = None  # why f cannot start from another model's
+    advice: str | None = None  # what may help if learning diverges
 
     @property
     def adapts_step(self):

@@ -28,7 +28,7 @@ class Smoothing:
         The share of scores below the threshold; for novelty.
     """
 
-    members = {}
+    members: dict[str, object] = {}
 
     def __init__(self, task, rows, memory, nu=0.0):
         if not 0.0 <= nu < 1.0:
@@ -51,8 +51,9 @@ class Smoothing:
 
     def _current_scaler(self):
         """The scaler as it belongs to the rows; an interrupted piece was learned, or it was not."""
-        if self.after is not None:
-            scaler, joined, t = self.after
+        after = self.after  # several threads may predict
+        if after is not None:
+            scaler, joined, t = after
             self.scaler, self._joined = (scaler, joined) if t == self.rows.t else (self.scaler, self._joined)
             self.after = None
         return self.scaler

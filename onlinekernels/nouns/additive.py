@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.nouns.kernels import KERNELS, Kernel
+from onlinekernels.nouns.kernels import KERNELS as KERNELS, Kernel
 from onlinekernels.validation import Real, bad_parameter, check_flag, check_integer, check_positive
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ class _Additive(Kernel):
         Run on trees. With False the kernel is evaluated term by term, like any other.
     """
 
-    bounds = None
+    bounds: Any = None
+    tree: bool
 
     def _core(self):
         """K as the compiled core takes it."""
@@ -264,7 +265,8 @@ class Additive(_Additive):
 KERNELS.update({kernel.__name__.lower(): kernel for kernel in (AdditiveSpline, AdditiveExponential, AdditiveMatern)})
 
 
-def plot_components(model, X=None, *, names=None, points=200, axes=None):
+def plot_components(model: Any, X: Examples | None = None, *, names: Sequence[str] | None = None, points: int = 200,
+                    axes: Any = None) -> Any:
     """Draw every f_j of a fitted additive model, with a rug of the data's values below.
 
     Needs matplotlib (``pip install matplotlib``).

@@ -34,7 +34,7 @@ class Budget(Parameterized):
         How many terms stay, omega in I and V; at least 1.
     """
 
-    _size = None  # the parameter that counts terms or examples
+    _size: str | None = None  # the parameter that counts terms or examples
     looks_at_kernel = False  # whether it needs kernel values between terms, which trees do not have
     shares_out = False  # whether what goes is shared out among terms that stay, which may be of other labels
     moves_points = False  # whether terms leave the places of examples

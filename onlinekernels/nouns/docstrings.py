@@ -34,7 +34,7 @@ __all__ = ["LINES_ADDED", "entries", "fill", "like"]
 
 _PLACE = re.compile(r"( *)\{(\w+)\}")
 _ENTRY = re.compile(r"([\w]+(?:, \w+)*)(?: : .*)?")
-LINES_ADDED = {}  # {name of a class or function: lines that its docstring has more than in the file}
+LINES_ADDED: dict[str, int] = {}  # {name of a class or function: lines that its docstring has more than in the file}
 
 
 def fill(cls):

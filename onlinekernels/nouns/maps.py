@@ -43,6 +43,8 @@ class _Map(Kernel):
         Number of features; at least 1.
     """
 
+    kernel: Any
+
     def validate(self) -> None:
         if self.kernel is None:
             raise bad_parameter(self, "kernel", "a kernel or its name", None)

@@ -40,9 +40,9 @@ class Parameterized:
         Herbster, "Learning Additive Models Online with Fast Evaluating Kernels", 2001.
     """
 
-    _values = {}  # {parameter: check(self, name)} of the values that it takes
+    _values: dict[str, Any] = {}  # {parameter: check(self, name)} of the values that it takes
 
-    def __init_subclass__(cls, **keywords):
+    def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         docstrings.fill(cls)
 

@@ -22,6 +22,7 @@ class Step(Parameterized):
         How large the steps eta_t are; positive.
     """
 
+    rate: float
     _values = {"rate": check_positive}
     delay = 1.0
     meta_rate = 0.0

@@ -20,6 +20,8 @@ __all__ = ["LabelStructure", "Taxonomy", "LabelGraph", "Labels"]
 class LabelStructure(Parameterized):
     """Base of all label structures."""
 
+    nodes: Any  # all labels, and where labels are grouped the groups
+
     def validate(self) -> None:
         """Raise ValueError if the structure makes no sense."""
         self.nodes()
@@ -79,7 +81,7 @@ class Taxonomy(LabelStructure):
         (1.0, 2.0)
         """
         labels = list(dict.fromkeys(labels))
-        paths = {}
+        paths: dict[Any, tuple[Any, ...]] = {}
         for label in labels:
             path = tuple(split(label))
             if not path:
@@ -110,7 +112,7 @@ class Taxonomy(LabelStructure):
         if len(roots) != 1:
             what = f"{len(roots)} roots: {shown_list(roots)}" if roots else "a cycle and no root"
             raise ValueError(f"A Taxonomy must be a tree with one root. Got {what}.")
-        children = {}
+        children: dict[Any, list[Any]] = {}
         for child, parent in self.parents.items():
             children.setdefault(parent, []).append(child)
         order = [roots[0]]

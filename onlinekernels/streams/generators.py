@@ -214,8 +214,8 @@ def drifting_mixtures(n: int = 2000, *, seed: int = 0, components: int = 2, widt
         _require(name, parameter, value, _is_count(value), "a positive integer")
     _require(name, "width", width, _is_number(width) and width > 0, "a positive number")
     _require(name, "turn", turn, _is_number(turn), "a finite number")
-    for parameter, value in {"speed": speed, "wander": wander}.items():
-        _require(name, parameter, value, _is_number(value) and value >= 0, "a non-negative number")
+    for parameter, number in {"speed": speed, "wander": wander}.items():
+        _require(name, parameter, number, _is_number(number) and number >= 0, "a non-negative number")
     # One generator for each quantity, so that the first examples do not depend on n.
     headings, places, noises = np.random.default_rng(seed).spawn(3)
     heading = np.cumsum(wander * headings.standard_normal(n))

@@ -240,7 +240,7 @@ class Svmlight:
     """LIBSVM lines: ``label index:value index:value ... # comment``, indices ascending from 1."""
 
     has_header = False
-    header = []
+    header: list[str] = []
     feature_names = None
     target_names = ["label"]
 

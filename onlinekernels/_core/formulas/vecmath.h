@@ -2,8 +2,8 @@
  *
  * Every function is a plain loop without branches that an ordinary compiler turns into vector code
  * at -O3, without fast-math and without -march.  Where the compiler can make several versions of a
- * function and choose one at load time (GCC with glibc on x86-64), it makes three: AVX-512, AVX2 and
- * the baseline.  Elsewhere (clang, MSVC, other processors, sanitizer builds) there is one version.
+ * function and choose one at load time (GCC or clang with glibc on x86-64), it makes three: AVX-512, AVX2
+ * and the baseline.  Elsewhere (MSVC, other processors and systems, sanitizer builds) there is one version.
  *
  * NaN is never swallowed: comparisons are written so that a NaN passes through to the caller, who
  * reports it.
@@ -16,17 +16,26 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
-    __GNUC__ >= 12 && !defined(ONLINEKERNELS_NO_CLONES)
+/* Earlier compilers choose the wrong one, or cannot: clang relies on the libgcc that comes with GCC 12 and glibc 2.36. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(ONLINEKERNELS_NO_CLONES)
+#if defined(__clang__) ? __clang_major__ >= 19 && __GLIBC_PREREQ(2, 36) : __GNUC__ >= 12
 #define OK_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #define OK_HAS_CLONES
-#else
+#ifdef __clang__ /* a function with several versions must not be called "unused" */
+#define OK_STATIC static
+#pragma clang diagnostic ignored "-Wunused-function"
+#endif
+#endif
+#endif
+#ifndef OK_CLONES
 #define OK_CLONES
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)
 #define OK_INLINE static inline __attribute__((always_inline, unused))
+#ifndef OK_STATIC
 #define OK_STATIC static __attribute__((unused))
+#endif
 #define OK_PREFETCH(address) __builtin_prefetch(address)
 #else
 #define OK_INLINE static __forceinline

@@ -16,6 +16,7 @@ compiled code that cannot raise puts them in force.  If something fails before, 
 that learns begins with that checkpoint.
 """
 import numpy as np
+cimport cython
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import aligned_empty, check_array
@@ -128,9 +129,10 @@ cdef class Posterior(Function):
             scratch.means = <double*> w.buffer(MEANS, m * self.width * sizeof(double))
             self.read(scratch, m)
             return self.relate(scratch, m)
-        expansion = self.expansion              # several threads may predict, and replace it by the same
-        if expansion is None:
-            self.expansion = expansion = np.ascontiguousarray(self.expanded())
+        with cython.critical_section(self):     # several threads may predict, and replace it by the same
+            expansion = self.expansion
+            if expansion is None:
+                self.expansion = expansion = np.ascontiguousarray(self.expanded())
         scratch.expansion_array = expansion
         scratch.expansion = <const double*> array_data(expansion)
         return 0

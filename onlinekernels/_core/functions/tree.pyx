@@ -180,14 +180,14 @@ cdef class Tree(BalancedTree):
         cdef const double[:, ::1] place
         self.check_shapes(x, values)
         self.reserve(1)
-        place = self.places(np.asarray(x)[None])
+        place = self.places(np.asarray(x).reshape(1, -1))
         self.put(&place[0, 0], &values[0], self.all_rows, self.rows)
 
     def remove(self, const double[::1] x, const double[::1] values):
         """Remove a term that was added with the same arguments; KeyError if there is no such key."""
         cdef const double[:, ::1] place
         self.check_shapes(x, values)
-        place = self.places(np.asarray(x)[None])
+        place = self.places(np.asarray(x).reshape(1, -1))
         if not self.has(&place[0, 0]):
             raise KeyError(f"no term has the keys {list(x)}")
         self.take(&place[0, 0], &values[0], self.all_rows, self.rows)
@@ -206,7 +206,7 @@ cdef class Tree(BalancedTree):
         cdef const double[:, ::1] place
         if x.shape[0] != self.n_coordinates:
             raise ValueError(f"expected {self.n_coordinates} coordinates, got {x.shape[0]}")
-        place = self.places(np.asarray(x)[None])
+        place = self.places(np.asarray(x).reshape(1, -1))
         self.evaluate_into(&place[0, 0], self.rows, &out[0], &at[0])
         return np.asarray(out)
 

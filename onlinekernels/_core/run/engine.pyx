@@ -130,13 +130,17 @@ cdef class Engine:
 
     cdef tuple lend(self):
         """(scratch, example) that nobody else has. O(1)."""
-        return self.spare.pop() if self.spare else (self.function.new_scratch(), Example())
+        with cython.critical_section(self):     # several threads may predict
+            if self.spare:
+                return self.spare.pop()
+        return self.function.new_scratch(), Example()
 
     cdef int take_back(self, tuple lent) except -1:
         """It may be lent again: O(1)."""
         (<Scratch> lent[0]).let_go()
-        if len(self.spare) < MOST_SPARE:
-            self.spare.append(lent)
+        with cython.critical_section(self):
+            if len(self.spare) < MOST_SPARE:
+                self.spare.append(lent)
         return 0
 
     cdef int attach(self, Scratch w, Example e, examples) except -1:

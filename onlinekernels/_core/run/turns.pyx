@@ -15,6 +15,7 @@ them was learning refuses to be used.
 import os
 from _thread import allocate_lock
 
+cimport cython
 from cpython.pythread cimport PyThread_get_thread_ident
 
 cdef double NAP = 1.0           # seconds of waiting for a turn, before a look whether this is another process by now
@@ -32,7 +33,7 @@ cdef class Way:
 
 
 cdef class Turn:
-    """Who is in.  All of it is done under the interpreter's lock, which only `wait` lets go of.
+    """Who is in.  All of it is done under the interpreter's lock, or this object's where there is none: only `wait` lets go of it.
 
     >>> turn = Turn()
     >>> with turn, turn:
@@ -58,33 +59,35 @@ cdef class Turn:
 
     cdef enter(self, int purpose):
         cdef object me = PyThread_get_thread_ident()
-        self.mind_forks()
-        self.refuse_what_is_cut_off()
-        if me in self.inside:
-            if purpose != LOOK:
-                raise RuntimeError("This model is at work already: a loss or kernel of your own, or a signal handler, "
-                                   "must not learn or predict with the model that it interrupts.")
-            self.inside[me] += 1
-            return
-        if self.must_wait(me, purpose):
-            self.wait(me, purpose)
-        self.inside[me] = 1
-        if purpose == LEARN:
-            self.is_alone, self.learner = True, me
+        with cython.critical_section(self):
+            self.mind_forks()
+            self.refuse_what_is_cut_off()
+            if me in self.inside:
+                if purpose != LOOK:
+                    raise RuntimeError("This model is at work already: a loss or kernel of your own, or a signal handler, "
+                                       "must not learn or predict with the model that it interrupts.")
+                self.inside[me] += 1
+                return
+            if self.must_wait(me, purpose):
+                self.wait(me, purpose)
+            self.inside[me] = 1
+            if purpose == LEARN:
+                self.is_alone, self.learner = True, me
 
     cdef leave(self):
         cdef object me = PyThread_get_thread_ident()
-        self.mind_forks()
-        depth = self.inside[me]
-        if depth > 1:
-            self.inside[me] = depth - 1
-            return
-        del self.inside[me]
-        if self.is_alone:
-            self.is_alone = False
-            self.due += len(self.waiting) - len(self.learners)
-        if self.waiting:
-            self.wake()
+        with cython.critical_section(self):
+            self.mind_forks()
+            depth = self.inside[me]
+            if depth > 1:
+                self.inside[me] = depth - 1
+                return
+            del self.inside[me]
+            if self.is_alone:
+                self.is_alone = False
+                self.due += len(self.waiting) - len(self.learners)
+            if self.waiting:
+                self.wake()
 
     cdef bint must_wait(self, unsigned long me, int purpose):
         if purpose == LEARN:

@@ -62,7 +62,7 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
                 raise bad_parameter(self, "scores", "None for a loss of many classes", scores)
             self._usual = Usual()
         self._labels = self._first_labels()
-        self._weights = {}  # of classes, if the learner does not know them by their names
+        self._weights: dict[Any, float] = {}  # of classes, if the learner does not know them by their names
         if self._labels is not None and not self._learned and isinstance(model.class_weight, dict):
             check_class_weight(model, model.class_weight)
             self._weights, self.learner.class_weight = model.class_weight, None
@@ -93,7 +93,7 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
     def _first_time(self):
         return {"classes": self.classes} if self._multiclass else {}
 
-    def learn_one(self, x: Any, y: Any, w: float | None = 1.0) -> None:
+    def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         """Learn one example; `w` multiplies its loss."""
         labels = self._labels
         if labels is not None:

@@ -48,7 +48,7 @@ class RiverRegressor(Wrapper, base.MiniBatchRegressor):
         yield {"model": NORMA(Insensitive(), budget=100)}
         yield {"model": SILK(Insensitive(), budget=100)}
 
-    def learn_one(self, x: Any, y: Any, w: float | None = 1.0) -> None:
+    def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         """Learn one example; `w` multiplies its loss."""
         self._learn_one(x, float(y) if isinstance(y, numbers.Real) else y, w)
 

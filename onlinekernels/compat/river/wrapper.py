@@ -16,6 +16,7 @@ from onlinekernels.validation import bad_parameter
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
+    from onlinekernels.compat.river.unitscores import Usual
 
 
 def task_of(model):
@@ -39,13 +40,13 @@ class Wrapper:
         Value of a missing feature.
     """
 
-    def __init_subclass__(cls, **keywords):
+    def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         docstrings.fill(cls)
 
-    _tasks = ()
-    _labels = None  # of a two-class loss
-    _usual = None  # what scores have been like, if they are put on [0, 1]
+    _tasks: tuple[str, ...] = ()
+    _labels: Any = None  # of a two-class loss
+    _usual: Usual | None = None  # what scores have been like, if they are put on [0, 1]
 
     def __init__(self, model: Any, features: Any, fill: Any) -> None:
         self.model = model

@@ -14,7 +14,8 @@ CONTINUOUS = (
 class LabelSet:
     """Labels and the targets that stand for them; a subclass says which, and what scores choose."""
 
-    _targets = _short = {}  # by the key of a label; those that need no longer look
+    _targets: dict[object, float] = {}  # by the key of a label
+    _short = _targets  # those that need no longer look
     display = None  # how the labels are shown, if not in their own order
 
     def encode_one(self, y):

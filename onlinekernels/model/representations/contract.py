@@ -18,11 +18,11 @@ class Representation:
     plan : Plan
     """
 
-    keeps = None  # what f is, in a word
+    keeps: str | None = None  # what f is, in a word
     double = False  # whether examples must be of double precision
     takes_objects = False  # whether the kernel's callable sees examples as they came
     features_change = False  # whether a feature map may learn its features on the way
-    advice = None  # what may help if learning is no better than a constant
+    advice: str | None = None  # what may help if learning is no better than a constant
 
     def __init__(self, plan):
         self.kernel, self.budget, self.rule = plan.kernel, plan.budget, plan.rule

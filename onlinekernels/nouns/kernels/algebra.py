@@ -57,6 +57,7 @@ class Valued(Kernel):
         At least 0.
     """
 
+    _op: str
     _values = {"value": check_not_negative}
 
     def __init__(self, value: float = 1.0) -> None:

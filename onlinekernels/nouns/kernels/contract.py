@@ -20,6 +20,9 @@ ON_INNER_PRODUCTS = {"linear", "gaussian", "constant", "noise", "add", "multiply
 class Contract(Parameterized):
     """What a kernel answers. `Kernel` is this and its arithmetic, and the base of all kernels."""
 
+    _gram_of_maps: Any
+    _diagonal_of_maps: Any
+
     def __call__(self, X: Examples, Z: Examples | None = None) -> Any:
         """Gram matrix of k(x, z) for all x in X and z in Z; Z = None means X itself."""
         self.validate()

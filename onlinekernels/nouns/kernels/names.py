@@ -1,15 +1,13 @@
 """Kernels by name, ours and scikit-learn's."""
 from __future__ import annotations
 
-import numbers
+import math
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from onlinekernels.nouns.kernels import elementary
 from onlinekernels.nouns.kernels.algebra import Constant, Custom, Kernel
 from onlinekernels.nouns.kernels.elementary import Gaussian, Polynomial
-from onlinekernels.validation import bad_parameter
+from onlinekernels.validation import as_number, bad_parameter
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
@@ -25,9 +23,10 @@ def rbf(gamma: Any = None) -> Any:
     """
     if gamma is None:
         return Gaussian()
-    if not isinstance(gamma, numbers.Real) or isinstance(gamma, bool) or not 0 < gamma < np.inf:
+    number = as_number(gamma)
+    if number is None or number <= 0:
         raise bad_parameter("rbf", "gamma", "a positive number", gamma)
-    return Gaussian(width=float(1.0 / np.sqrt(2.0 * gamma)))
+    return Gaussian(width=1.0 / math.sqrt(2.0 * number))
 
 
 def poly(degree: Any = 3, gamma: Any = 1.0, coef0: Any = 1.0) -> Any:

@@ -34,7 +34,7 @@ class Precomputed(Kernel):
 
     def validate(self) -> None:
         refuse_masked(self.gram, "gram")
-        gram = np.asarray(self.gram) if self.gram is not None else np.empty(0)
+        gram: Any = np.asarray(self.gram) if self.gram is not None else np.empty(0)
         if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.size == 0 or gram.dtype.kind not in "fiu":
             shape = None if self.gram is None else gram.shape
             raise ValueError(

@@ -45,15 +45,15 @@ class Loss(Parameterized):
     structured = False  # whether the labels' distances matter
     over_all_labels = False  # whether each example moves the scores of all labels
     starts_as_wrong = False  # whether a label that joins has been a wrong label before
-    scalar_name = None  # the margin or width, if the loss has one
+    scalar_name: str | None = None  # the margin or width, if the loss has one
     nu = 0.0
     margin_step = None  # the scalar's own step; None shares f's, and so does LOG, for its logarithm
 
     adapts = False  # whether the scalar moves while learning
 
-    _built_in = None  # the class itself or its nearest ancestor whose formula the compiled core has
+    _built_in: Any = None  # the class itself or its nearest ancestor whose formula the compiled core has
 
-    def __init_subclass__(cls, **keywords):
+    def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         ours = (c for c in cls.__mro__ if c.__module__.startswith(f"{__package__}."))
         cls._built_in = next((c for c in ours if c.__name__ in _core.CODES), None)
@@ -152,7 +152,7 @@ class WithMargin(_WithScalar):
         rho, what a score should exceed; at least 0.
     """
 
-    scalar_name = "margin"
+    scalar_name: str | None = "margin"
     _values = {"margin": check_not_negative}
 
 
