@@ -36,7 +36,7 @@ class Known(namedtuple("Known", "names kinds layouts slots cycles indicators mem
 
     def names_out(self):
         """What each column that comes out is, as of now."""
-        names = [None] * self.layout.width
+        names = [""] * self.layout.width
         for j, place in zip(self.layout.numbers, self.layout.places, strict=True):
             names[place] = f"{self.name(j)}"
         for j, begin in self.layout.words.items():
