@@ -27,6 +27,8 @@ __all__ = ["Learning", "checked_coverage"]
 class Learning:
     """`fit`, `partial_fit`, `progressive` and `learn_one`, for a class that has a `_plan`, a `_turn` and a `_state`."""
 
+    _turn: Any
+
     def fit(self, X: Examples, y: Any = None, *, classes: Any = None, initial: Any = None) -> Self:
         """Forget everything, then learn X, y in the given order, `epochs` times; return self.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Parameterized", "same_parameters"]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _parameters_of(init):
     return [p for p in inspect.signature(init).parameters.values() if p.name != "self"]
 
