@@ -39,7 +39,7 @@ class Smoothing:
         kinds = {"regression": "numbers", "multiclass": "labels", "novelty": "density"}
         self.rows = LocalRows(kinds[task], **rows)
         self.scaler = Scaler(rows["n_features"], memory) if memory else None
-        self.after = None  # (the scaler, and how many labels there are, after the piece that is being learned, t after it)
+        self.after = None  # of the piece that is being learned: (scaler and number of labels after it, scores, t of `past`, t after it)
         self.innovations = np.zeros((0, self.targets if task == "regression" else 0))
         self.past = Ranks(1, SCORES) if task == "novelty" else None
         self.young = min(YOUNG, rows["size"])
@@ -49,12 +49,17 @@ class Smoothing:
         """Number of rows learned."""
         return int(self.rows.t)
 
-    def _current_scaler(self):
-        """The scaler as it belongs to the rows; an interrupted piece was learned, or it was not."""
+    def _current_scaler(self, limits=None):
+        """The scaler as it belongs to the rows; an interrupted piece was learned, or it was not. `limits` get thresholds."""
         after = self.after  # several threads may predict
         if after is not None:
-            scaler, joined, t = after
-            self.scaler, self._joined = (scaler, joined) if t == self.rows.t else (self.scaler, self._joined)
+            scaler, joined, scores, before, t = after
+            if t == self.rows.t:
+                self.scaler, self._joined = scaler, joined
+                if self.past is not None and self.past.t == before:
+                    self.past.advance(scores, limits, self.nu)
+                if self.past is not None and t == self.young:
+                    self.past.keep_latest(LATEST)
             self.after = None
         return self.scaler
 
@@ -85,22 +90,17 @@ class Smoothing:
         fresh, joined = self._current_scaler(), 0 if self.targets else max(self.joined, int(Y.max()) + 1)
         if fresh is not None:
             fresh, X = advanced(fresh, X)
-        self.after = fresh, joined, self.t + len(X)
-        is_first = self.t == 0
+        begin = 1 if self.t == 0 else 0  # nothing is known at the first row, and nothing is novel
+        limits = np.zeros(len(X) - begin)
+        self.after = fresh, joined, scores[begin:], 0 if self.past is None else self.past.t, self.t + len(X)
         self.rows.piece(X, Y, weights, scores, deviations)
-        self._current_scaler()
+        self._current_scaler(limits)
         if self.past is not None:
-            if is_first:
-                deviations[0] = -np.inf  # nothing is known, and nothing is novel
-            begin = 1 if is_first else 0
-            limits = np.zeros(len(X) - begin)
-            self.past.advance(scores[begin:], limits, self.nu)
-            deviations[begin:, 0] = limits
-            if self.t == self.young:
-                self.past.keep_latest(LATEST)
+            deviations[:begin], deviations[begin:, 0] = -np.inf, limits
 
     def threshold(self):
         """The score below which a share nu of all has been."""
+        self._current_scaler()
         return self.past.quantile(self.nu)
 
     def scores(self, X):
