@@ -22,7 +22,7 @@ FIRST, LONGEST = 100, 4000  # rows before the first refresh, and between two of 
 ROWS = 300  # that the evidence is taken of
 FIRST_STEPS, STEPS = 8, 5  # of descent: while rows are few, and once there are as many as are kept
 WORTH = 5.0  # nats of evidence by which another kernel must be better, once replaying it forgets what is kept no more
-LEAST_NOISE = 0.1  # evidence does not know the budget, and a posterior of few points that trusts its rows too much is worse
+LEAST_NOISE = {"numbers": 0.1, "classes": 0.03}  # evidence does not know the budget: few points must not trust rows too much
 MIXTURE = ((0.2, 0.5), (0.5, 1.0), (0.5, 2.5))  # shares and widths of the kernel: the metric is never exactly right
 
 STAGE = 16  # rows between two stages of a refresh of more rows than the evidence is taken of
@@ -61,8 +61,8 @@ class Tuned(Member):
         new.features, new.axes, new.chosen, new.centre, new.unit = features, axes, chosen, centre, unit
         scales, amplitude, noise, forgetting = new.values()
         new.map = axes * scales
-        new.model = KRLS(new.model.loss, mixture(amplitude), noise=max(noise, LEAST_NOISE), memory=math.exp(-forgetting),
-                         budget=self.budget)
+        least = LEAST_NOISE["classes" if self.many else "numbers"]
+        new.model = KRLS(new.model.loss, mixture(amplitude), noise=max(noise, least), memory=math.exp(-forgetting), budget=self.budget)
         return new
 
     def values(self):
@@ -463,9 +463,12 @@ def _tuned(sample, turned, axes, settings, steps=FIRST_STEPS):
     is_new = settings is None
     axes, settings = (np.eye(d), np.zeros(d + 4)) if is_new else (axes, settings)
     evidence = Evidence(U @ axes if turned else U, Y, times, weights)
-    if is_new or not turned:
+    if is_new:
+        settings, _ = minimize(evidence.with_prior, settings, steps)
+    settings = evidence.with_best_forgetting(settings)
+    if not turned:
         settings, value = minimize(evidence.with_prior, settings, steps)
-    if turned:
+    else:
         scales = evidence.settings.values(settings)[0]
         metric = (axes * scales**2) @ axes.T
         axes = gradient_axes(axes @ evidence.outer_products(settings) @ axes.T)
