@@ -51,7 +51,7 @@ class LeastSquares:
     def combined(self, scores):
         """Scores of members, shape (n, members, outputs), combined as of now, shape (n, outputs)."""
         middle, apart = self._apart(scores)
-        return middle + self._sum(self.v[None], apart)
+        return middle + np.einsum("tmc,mc->tc", apart, np.broadcast_to(self.v.T, apart.shape[1:]))
 
     def _apart(self, scores):
         """(mean f of the members, d)."""
@@ -73,21 +73,14 @@ class LeastSquares:
             Weights of the rows.
         """
         middle, apart = self._apart(scores)
-        v, now = self._solved(apart, Y - middle, counts)
-        combined = middle + self._sum(v[:-1], apart)
-        self.__dict__.update(now, v=v[-1])  # all at once
-        return combined
+        return middle + self._solved(apart, Y - middle, counts)
 
-    def _solved(self, apart, missed, counts):
-        """(v before each row and after the last, the sums then by name)."""
+    def _solved(self, apart, missed, counts=None):
+        """sum_i v_i d_i just before each row; all rows are taken in."""
         sums = self.products, self.answers, self.squares, self.count
-        v, now = solved(np.ascontiguousarray(apart), missed, counts, self.memory, self.prior, sums)
-        return v, dict(zip(("products", "answers", "squares", "count"), now, strict=True))
-
-    @staticmethod
-    def _sum(v, apart):
-        """sum_i v_i d_i; v is of each row or of all, and of each group or of all outputs."""
-        return np.einsum("tmc,tmc->tc", np.broadcast_to(v.transpose(0, 2, 1), apart.shape), apart)
+        said, v, (products, answers, squares, count) = solved(np.ascontiguousarray(apart), missed, counts, self.memory, self.prior, sums)
+        self.__dict__.update(products=products, answers=answers, squares=squares, count=count, v=v)  # all at once
+        return said
 
     def state(self):
         """What is learned, by name."""
@@ -106,4 +99,4 @@ class LeastSquares:
         if count < 0.0 or (found["squares"] < 0.0).any():
             raise ValueError("the sums of the combination are negative")
         self.__dict__.update(found, count=count)
-        self.v = self._solved(np.zeros((0, *self.v.T.shape)), np.zeros((0, len(self.v))), None)[0][-1]
+        self._solved(np.zeros((0, *self.v.T.shape)), np.zeros((0, len(self.v))))

@@ -117,7 +117,7 @@ class Evidence:
 
         What does not fit may be noise, fine structure, or the past, which are valleys apart: a descent stays in its own.
         """
-        tries = [q, *(np.append(q[:-1], forgetting) for forgetting in FORGETTING)]
+        tries = [q, *(np.append(q[:-1], forgetting) for forgetting in FORGETTING if abs(forgetting - q[-1]) > 1.0)]
         return min(tries, key=lambda there: self.value(there) + self.settings.penalty(there)[0])
 
     def outer_products(self, q):

@@ -5,7 +5,7 @@ from onlinekernels._core.formulas.triangles cimport ok_decompose
 
 
 def solved(const double[:, :, ::1] apart, const double[:, ::1] missed, counts, double memory, double prior, sums):
-    """(v before each row and after the last, the sums then): v minimises the fading sum of (missed - v.apart)^2 / size + prior |v|^2.
+    """(v.apart with v before each row, v after the last, the sums then): v minimises the fading sum of (missed - v.apart)^2 / size + prior |v|^2.
 
     Parameters
     ----------
@@ -26,12 +26,12 @@ def solved(const double[:, :, ::1] apart, const double[:, ::1] missed, counts, d
     cdef double count = sums[3], weight, total, x
     cdef const double[::1] given = None if counts is None else counts
     cdef double[:, ::1] root = np.empty((m, m))
-    found = np.empty((n + 1, groups, m))
-    cdef double[:, :, ::1] v = found
+    found, latest = np.empty((n, outputs)), np.empty((groups, m))
+    cdef double[:, ::1] said = found, v = latest
     with nogil:
         for t in range(n + 1):
             for g in range(groups):
-                solve(&products[g, 0, 0], &answers[g, 0], m, squares[g] / fmax(count, 1e-12), prior, &root[0, 0], &v[t, g, 0])
+                solve(&products[g, 0, 0], &answers[g, 0], m, squares[g] / fmax(count, 1e-12), prior, &root[0, 0], &v[g, 0])
             if t == n:
                 break
             weight = 1.0 if given is None else given[t]
@@ -39,6 +39,10 @@ def solved(const double[:, :, ::1] apart, const double[:, ::1] missed, counts, d
             for g in range(groups):
                 first = 0 if groups == 1 else g
                 last = outputs if groups == 1 else g + 1
+                for k in range(first, last):
+                    said[t, k] = 0.0
+                    for i in range(m):
+                        said[t, k] += v[g, i] * apart[t, i, k]
                 for i in range(m):
                     for j in range(i + 1):
                         total = 0.0
@@ -54,7 +58,7 @@ def solved(const double[:, :, ::1] apart, const double[:, ::1] missed, counts, d
                 for k in range(first, last):
                     total += missed[t, k] * missed[t, k]
                 squares[g] = memory * squares[g] + weight * total
-    return found, (np.asarray(products), np.asarray(answers), np.asarray(squares), count)
+    return found, latest, (np.asarray(products), np.asarray(answers), np.asarray(squares), count)
 
 
 cdef void solve(const double* products, const double* answers, Py_ssize_t m, double size, double prior, double* root,
