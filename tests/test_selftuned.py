@@ -11,7 +11,7 @@ from cases import covering, each
 
 import onlinekernels as ok
 from onlinekernels import KRLS, SelfTuned, load
-from onlinekernels.algorithms import tuned
+from onlinekernels.algorithms import renewal, tuned
 from onlinekernels.model.combining import LeastSquares
 from onlinekernels.model.composite import flat, grown
 from onlinekernels.model.composition import Member, interval_factor, interval_factors
@@ -117,7 +117,7 @@ def test_gradient_axes_find_a_rotation():
     rng = np.random.default_rng(1)
     rows, direction = rng.normal(size=(300, 3)), np.array([1.0, -2.0, 2.0]) / 3.0
     y = np.sin(2.0 * rows @ direction)[:, None] + 0.05 * rng.normal(size=(300, 1))
-    axes, settings, _ = tuned._tuned((rows, y, np.arange(300.0), np.ones(300)), True, None, None)
+    axes, settings, _ = renewal._tuned((rows, y, np.arange(300.0), np.ones(300)), True, None, None)
     assert abs(axes[:, 0] @ direction) > 0.99
     scales = Evidence(rows, y, np.arange(300.0)).settings.values(settings)[0]
     assert scales[0] > 4 * scales[1:].max()
@@ -174,6 +174,21 @@ def test_features():
             Features.restored({**features.state(), name: value[:3]}, 7)
     with pytest.raises(ValueError, match="order"):
         Features.restored({**features.state(), "knots": -features.knots}, 7)
+
+
+def test_forgetting_is_looked_for_elsewhere():
+    """What moves on has two explanations; the one that is better is found from the other's valley."""
+    rng = np.random.default_rng(2)
+    rows, t = rng.normal(size=(300, 3)), np.arange(300) * 6.0
+    y = (np.sin(2 * rows[:, 0] + t / 200.0) + 0.05 * rng.normal(size=300))[:, None]
+    evidence = Evidence(rows, y, t)
+    slow, _ = minimize(evidence.with_prior, np.append(np.zeros(6), -4.0), 5)
+    moved = evidence.with_best_forgetting(slow)
+    assert np.array_equal(moved[:-1], slow[:-1]) and moved[-1] > slow[-1] + 1.0
+    assert evidence.with_prior(moved)[0] < evidence.with_prior(slow)[0] - 5.0
+    still = Evidence(rows, np.sin(2 * rows[:, :1]) + 0.3 * rng.normal(size=(300, 1)), t)
+    fitted, _ = minimize(still.with_prior, np.append(np.zeros(6), -3.0), 20)
+    assert still.with_best_forgetting(fitted)[-1] < 0.0
 
 
 # ---- The combination --------------------------------------------------------------------------------------------------
@@ -413,7 +428,7 @@ def test_stages_are_all_or_nothing(monkeypatch):
     y = np.sin(2 * rows[:, 0]) + 0.1 * rng.normal(size=500)
     expected = SelfTuned(budget=20).progressive(rows, y)
     before = SelfTuned(budget=20).partial_fit(rows[:399], y[:399])
-    for owner, name, place in ((tuned, "minimize", 1), (tuned, "minimize", 2), (tuned.Tuned, "replay", 1), (tuned.Tuned, "replay", 2),
+    for owner, name, place in ((renewal, "minimize", 1), (renewal, "minimize", 2), (tuned.Tuned, "replay", 1), (tuned.Tuned, "replay", 2),
                                (tuned.Tuned, "replay", 3), (tuned, "_summary", 2)):
         model = copy.deepcopy(before)
         with monkeypatch.context() as patch:
@@ -426,12 +441,12 @@ def test_stages_are_all_or_nothing(monkeypatch):
         assert model.history_["t"].tolist() == [100, 200, 400]
     model = copy.deepcopy(before).set_params(background=True)
     with monkeypatch.context() as patch:
-        interrupted_at(patch, tuned, "minimize", 2)  # in the thread: then it is done again
+        interrupted_at(patch, renewal, "minimize", 2)  # in the thread: then it is done again
         assert np.allclose(model.progressive(rows[399:], y[399:]), expected[399:], rtol=0, atol=1e-10)
 
 
 def test_frozen_and_by_hand():
-    model = SelfTuned(window=150, budget=30).partial_fit(X[:150], NUMBERS[:150]).set_params(frozen=True)
+    model = SelfTuned(window=400, budget=30).partial_fit(X[:150], NUMBERS[:150]).set_params(frozen=True)
     learned = model._state.composition.members["own"].map
     model.partial_fit(X[150:300], NUMBERS[150:300])
     assert model._state.composition.members["own"].map is learned and model.history_["t"].tolist() == [100]
@@ -577,8 +592,8 @@ def interrupted_at(monkeypatch, owner, name, place):
 
 
 @pytest.mark.parametrize("owner, name, places", [
-    (tuned, "minimize", (1, 2)), (tuned, "Features", (1,)), (tuned.Tuned, "replay", (1,)),
-    (tuned, "gradient_axes", (1,)), (tuned, "_summary", (1, 2)), (tuned.Kept, "rows", (1,)),
+    (renewal, "minimize", (1, 2)), (renewal, "Features", (1,)), (tuned.Tuned, "replay", (1,)),
+    (renewal, "gradient_axes", (1,)), (tuned, "_summary", (1, 2)), (tuned.Kept, "rows", (1,)),
 ])
 def test_a_refresh_is_all_or_nothing(owner, name, places, monkeypatch):
     """Interrupted anywhere in a refresh, the old model stays; the next call begins with the refresh, and all is as ever."""

@@ -150,6 +150,7 @@ class KRLS(OnlineLearner):
         The variance of y about f; positive. "auto" starts at 0.1 and follows the innovations. Of numbers it also doubts: an
         innovation beyond four times the usual counts for no more than that, and when those of 64 examples are much larger than they
         used to be, f is taken to have changed; its mean stays, and is as uncertain as before the first example. `changes_` counts that.
+        k(x, x) does not follow: targets far from the size of 1 need ``scale_target=True``, or intervals are too wide.
     memory : float
         What is left of f's variance after one example, in (0, 1]; 1 forgets nothing.
     budget : int or None

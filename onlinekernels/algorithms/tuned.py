@@ -1,17 +1,17 @@
 """A stream that is learned by a posterior whose kernel is learned as well: when, from which rows, and when to begin anew."""
 import math
-import threading
 
 import numpy as np
 
 from onlinekernels.algorithms.recursive import KRLS
+from onlinekernels.algorithms.renewal import ROWS, Renewal
 from onlinekernels.model.combining import LeastSquares
-from onlinekernels.model.composition import Composition, Member, coded
+from onlinekernels.model.composition import Composition, Member
 from onlinekernels.nouns.kernels import Constant, Gaussian
 from onlinekernels.nouns.scaling import RunningScaler
-from onlinekernels.selftuning.descent import minimize
-from onlinekernels.selftuning.evidence import Evidence, Settings, gradient_axes
+from onlinekernels.selftuning.evidence import Evidence, Settings
 from onlinekernels.selftuning.features import Features
+from onlinekernels.selftuning.kept import Kept
 
 __all__ = ["KINDS", "SelfTuning", "together"]
 
@@ -19,14 +19,10 @@ KINDS = {"own": ("own",), "gradient": ("gradient",), "auto": ("own", "gradient")
 PLAIN = "plain"  # the member whose kernel is not learned
 
 FIRST, LONGEST = 100, 4000  # rows before the first refresh, and between two of them at most; in between they double
-ROWS = 300  # that the evidence is taken of
-FIRST_STEPS, STEPS = 8, 5  # of descent: while rows are few, and once there are as many as are kept
-WORTH = 5.0  # nats of evidence by which another kernel must be better, once replaying it forgets what is kept no more
-LEAST_NOISE = 0.1  # evidence does not know the budget, and a posterior of few points that trusts its rows too much is worse
+LEAST_NOISE = {"numbers": 0.1, "classes": 0.03}  # evidence does not know the budget: few points must not trust rows too much
 MIXTURE = ((0.2, 0.5), (0.5, 1.0), (0.5, 2.5))  # shares and widths of the kernel: the metric is never exactly right
 
 STAGE = 16  # rows between two stages of a refresh of more rows than the evidence is taken of
-REPLAYED = 512  # rows in one stage
 
 CHECKED = 64  # rows between two looks for an alarm
 LATELY, USUALLY = 64, 500  # rows whose loss is compared with that of those before them
@@ -61,8 +57,8 @@ class Tuned(Member):
         new.features, new.axes, new.chosen, new.centre, new.unit = features, axes, chosen, centre, unit
         scales, amplitude, noise, forgetting = new.values()
         new.map = axes * scales
-        new.model = KRLS(new.model.loss, mixture(amplitude), noise=max(noise, LEAST_NOISE), memory=math.exp(-forgetting),
-                         budget=self.budget)
+        least = LEAST_NOISE["classes" if self.many else "numbers"]
+        new.model = KRLS(new.model.loss, mixture(amplitude), noise=max(noise, least), memory=math.exp(-forgetting), budget=self.budget)
         return new
 
     def values(self):
@@ -149,7 +145,7 @@ class SelfTuning(Composition):
         unit = math.sqrt(n_features)
         members[PLAIN] = Member(
             KRLS("multiclass_squared" if many else "squared", 0.5 * Gaussian(0.25 * unit) + 0.5 * Gaussian(unit) + 1.0,
-                 memory=0.99, budget=max(1, budget // 3), tolerance=1e-2, scale=RunningScaler(0.99), scale_target=not many),
+                 memory=0.99, budget=max(1, budget // 4), tolerance=1e-2, scale=RunningScaler(0.99), scale_target=not many),
             many,
         )
         super().__init__(members, targets)
@@ -346,145 +342,6 @@ class SelfTuning(Composition):
             assert axes is None or np.allclose(axes.T @ axes, np.eye(self.n_features), atol=1e-8)
 
 
-class Renewal:
-    """Members in a metric that is learned anew from rows of the past, made in stages: first their metrics, then their rows.
-
-    Parameters
-    ----------
-    t : int
-        When it began.
-    olds : dict of str to Tuned
-        Members in force, by kind.
-    kept : Kept
-        The rows to learn from.
-    targets : int
-    is_full : bool
-        Whether a member in force stays unless another kernel is better: it remembers more than what is kept.
-    alarm : bool
-        Whether nothing is to be gone on from.
-    """
-
-    def __init__(self, t, olds, kept, targets, is_full, alarm):
-        self.t, self.olds, self.kept, self.targets, self.is_full, self.alarm = t, olds, kept, targets, is_full, alarm
-        self.thread = None
-        self.begin()
-
-    def begin(self):
-        """Nothing is done yet."""
-        self.done, self.members, self.sample = 0, {}, None
-
-    @property
-    def n_stages(self):
-        return len(self.olds) * (1 + -(-len(self.kept) // REPLAYED))
-
-    def advance(self, stages):
-        """Have so many stages done. An error leaves none, and they are done again."""
-        self.wait()
-        try:
-            while self.done < min(stages, self.n_stages):
-                self._stage(self.done)
-                self.done += 1
-        except BaseException:
-            self.begin()
-            raise
-
-    def _stage(self, number):
-        kinds = list(self.olds)
-        if number < len(kinds):
-            self._learn_metric(kinds[number])
-            return
-        kind, part = kinds[(number - len(kinds)) % len(kinds)], (number - len(kinds)) // len(kinds)
-        rows = slice(part * REPLAYED, (part + 1) * REPLAYED)
-        self._replay(kind, tuple(array[rows] for array in self.kept.rows()))
-
-    def _learn_metric(self, kind):
-        X, y, weights = self.kept.rows()
-        if self.sample is None:
-            features = Features(X)
-            Y, centre, unit = _standard(y, self.targets)
-            chosen = _spread_out(weights, ROWS)
-            self.sample = features, centre, unit, chosen, (features(X[chosen]), Y[chosen], chosen.astype(float), weights[chosen])
-        features, centre, unit, chosen, sample = self.sample
-        old = self.olds[kind]
-        start = (None, None) if self.alarm else (old.axes, old.chosen)
-        axes, settings, value = _tuned(sample, kind == "gradient", *start, STEPS if self.is_full else FIRST_STEPS)
-        value += len(chosen) * float(np.log(unit).sum())
-        _, Y, times, weighted = sample
-        if self.is_full and old.evidence(X[chosen], y[chosen], times, weighted, Y) < value + WORTH:
-            self.members[kind] = old  # it remembers more than what is kept
-        else:
-            self.members[kind] = old.renewed(features, axes, settings, centre, unit)
-
-    def _replay(self, kind, rows):
-        X, y, weights = rows
-        if self.members[kind] is not self.olds[kind] and len(X):
-            self.members[kind].replay(X, y if self.targets else y[:, 0], weights)
-
-    def start(self):
-        """Do all stages in a thread."""
-        if self.thread is None and self.done < self.n_stages:
-            self.thread = threading.Thread(target=self._in_thread, daemon=True)
-            self.thread.start()
-
-    def _in_thread(self):
-        try:
-            for number in range(self.done, self.n_stages):
-                self._stage(number)
-                self.done = number + 1
-        except BaseException:  # it is done again by who needs it, and told there
-            self.begin()
-
-    def wait(self):
-        """Until no thread works on it any more."""
-        if self.thread is not None:
-            self.thread.join()
-            self.thread = None
-
-    def finished(self, later):
-        """The members, which have learned the rows that were kept, and those that came later."""
-        self.advance(self.n_stages)
-        for kind in self.olds:
-            self._replay(kind, later)
-        return self.members
-
-
-def _standard(y, targets):
-    """(targets of the size of 1, their means, their deviations)."""
-    if not targets:
-        places, y = np.unique(y[:, 0], return_inverse=True)
-        return coded(y, len(places)), np.zeros(0), np.ones(0)
-    centre, unit = y.mean(axis=0), y.std(axis=0)
-    unit = np.where(unit > 1e-12 * np.abs(centre), unit, 1.0)
-    return (y - centre) / unit, centre, np.where(unit > 0.0, unit, 1.0)
-
-
-def _tuned(sample, turned, axes, settings, steps=FIRST_STEPS):
-    """(axes, settings, minus their log evidence and prior) within a few steps uphill of those given; None for the first."""
-    U, Y, times, weights = sample
-    d = U.shape[1]
-    is_new = settings is None
-    axes, settings = (np.eye(d), np.zeros(d + 4)) if is_new else (axes, settings)
-    evidence = Evidence(U @ axes if turned else U, Y, times, weights)
-    if is_new or not turned:
-        settings, value = minimize(evidence.with_prior, settings, steps)
-    if turned:
-        scales = evidence.settings.values(settings)[0]
-        metric = (axes * scales**2) @ axes.T
-        axes = gradient_axes(axes @ evidence.outer_products(settings) @ axes.T)
-        along = np.sqrt(np.einsum("ij,ij->j", axes, metric @ axes))  # the old metric along the new axes
-        evidence = Evidence(U @ axes, Y, times, weights)
-        settings, value = minimize(evidence.with_prior, evidence.settings.with_scales(settings, along), steps)
-    return axes, settings, value
-
-
-def _spread_out(weights, most):
-    """Places of at most so many rows that have a weight, evenly over all."""
-    places = np.flatnonzero(weights > 0.0)
-    if len(places) <= most:
-        return places
-    return places[np.round(np.linspace(0, len(places) - 1, most)).astype(np.intp)]
-
-
 def _summary(member, share):
     """(roots of the metric's diagonal, noise, memory, share) of a member that counts for so much among those that learn a kernel."""
     _, _, noise, forgetting = member.values()
@@ -498,55 +355,3 @@ def together(seen):
     noise, forgetting = np.array([[n, -math.log(m)] for _, n, m, _ in seen]).T
     noise, forgetting = (math.exp(shares @ np.log(np.maximum(part, 1e-300))) for part in (noise, forgetting))
     return np.sqrt(shares @ roots**2), noise, math.exp(-forgetting)
-
-
-class Kept:
-    """The latest rows, at most `window` of them, oldest first.
-
-    Rows are written behind the end, where nobody looks, and `moved` is the same with a later end: so a change is one
-    assignment, and a row costs what it is long.
-    """
-
-    def __init__(self, window, n_features, targets):
-        self.window = window
-        self.begin = self.end = 0
-        self.X, self.y, self.weights = np.zeros((2, n_features)), np.zeros((2, targets)), np.zeros(2)
-
-    def __len__(self):
-        return self.end - self.begin
-
-    def rows(self):
-        """(X, y, weights) that are kept."""
-        return tuple(part[self.begin : self.end] for part in (self.X, self.y, self.weights))
-
-    def write(self, X, y, weights):
-        """Put rows behind the end; all of it has room for them."""
-        need = self.end + len(X)
-        if need > len(self.X):
-            begin = max(self.begin, self.end - self.window)
-            size = max(16, 2 * (self.end - begin + len(X)))
-            larger = {"begin": 0, "end": self.end - begin}
-            for name in ("X", "y", "weights"):
-                old = getattr(self, name)
-                larger[name] = np.zeros((size, *old.shape[1:]))
-                larger[name][: self.end - begin] = old[begin : self.end]
-            self.__dict__.update(larger)  # all at once
-        there = slice(self.end, self.end + len(X))
-        self.X[there], self.y[there], self.weights[there] = X, y, 1.0 if weights is None else weights
-
-    def moved(self, n):
-        """With the n rows that were written."""
-        return self._with(max(self.begin, self.end + n - self.window), self.end + n)
-
-    def latest(self, n):
-        """With the latest n rows alone."""
-        return self._with(max(self.begin, self.end - n), self.end)
-
-    def without(self, n):
-        """Without the latest n rows."""
-        return self._with(self.begin, self.end - n)
-
-    def _with(self, begin, end):
-        other = Kept.__new__(Kept)
-        other.__dict__.update(self.__dict__, begin=begin, end=end)
-        return other

@@ -1,13 +1,13 @@
 """How members are combined: their scores, weighted by least squares that forget.
 
 The combiner listens and members do not: each learns for itself.  So a piece of rows is combined at once, with weights at
-each row as of the rows before it, by sums that fade: no row waits for another.
+each row as of the rows before it.
 """
 import numpy as np
 
-__all__ = ["LeastSquares"]
+from onlinekernels._core.run.fading import solved
 
-PIECE = 256  # rows whose fading sums are taken together: memory ** -256 must be a number of the size of 1
+__all__ = ["LeastSquares"]
 
 
 class LeastSquares:
@@ -46,11 +46,12 @@ class LeastSquares:
         self.answers = np.zeros((groups, n_members))
         self.squares = np.zeros(groups)  # of y - f
         self.count = 0.0
+        self.v = np.zeros((groups, n_members))  # as of these sums
 
     def combined(self, scores):
         """Scores of members, shape (n, members, outputs), combined as of now, shape (n, outputs)."""
         middle, apart = self._apart(scores)
-        return middle + self._sum(self._now(), apart)
+        return middle + np.einsum("tmc,mc->tc", apart, np.broadcast_to(self.v.T, apart.shape[1:]))
 
     def _apart(self, scores):
         """(mean f of the members, d)."""
@@ -59,10 +60,7 @@ class LeastSquares:
 
     def weights(self):
         """Weights of the members in each group, shape (groups, members)."""
-        return self._now()[0] + 1.0 / self.answers.shape[1]
-
-    def _now(self):
-        return self._solved(self.products[None], self.answers[None], self.squares[None], np.array([self.count]))
+        return self.v + 1.0 / self.v.shape[1]
 
     def advance(self, scores, Y, counts=None):
         """Take in rows: combined scores just before each, shape (n, outputs).
@@ -74,48 +72,17 @@ class LeastSquares:
         counts : array of shape (n,) or None
             Weights of the rows.
         """
-        out = np.empty(Y.shape)
-        for begin in range(0, len(Y), PIECE):
-            piece = slice(begin, begin + PIECE)
-            out[piece], now = self._piece(scores[piece], Y[piece], None if counts is None else counts[piece])
-            if not (np.isfinite(now["products"]).all() and np.isfinite(now["answers"]).all()):
-                raise FloatingPointError("What the members say is too large to be combined.")
-            self.__dict__.update(now)  # all at once
-        return out
-
-    def _piece(self, scores, Y, counts):
         middle, apart = self._apart(scores)
-        counts, missed = np.ones(len(Y)) if counts is None else counts, Y - middle
-        weighted = apart * counts[:, None, None]
-        if len(self.answers) == 1:
-            products = (weighted @ apart.transpose(0, 2, 1))[:, None]
-            answers = (weighted @ missed[:, :, None])[:, None, :, 0]
-            squares = counts[:, None] * np.sum(missed**2, axis=1, keepdims=True)
-        else:
-            products = np.einsum("tig,tjg->tgij", weighted, apart)
-            answers = np.einsum("tig,tg->tgi", weighted, missed)
-            squares = counts[:, None] * missed**2
-        fades = self.memory ** np.arange(len(Y) + 1.0)
-        products, last_products = _faded(fades, self.products, products)
-        answers, last_answers = _faded(fades, self.answers, answers)
-        squares, last_squares = _faded(fades, self.squares, squares)
-        before, last_count = _faded(fades, np.array(self.count), counts)
-        combined = middle + self._sum(self._solved(products, answers, squares, before), apart)
-        return combined, {"products": last_products, "answers": last_answers, "squares": last_squares, "count": float(last_count)}
+        return middle + self._solved(apart, Y - middle, counts)
 
-    def _solved(self, products, answers, squares, counts):
-        """v for sums at several rows, shape (rows, groups, members)."""
-        m = products.shape[-1]
-        missed = squares / np.maximum(counts, 1e-12)[:, None]
-        size = np.maximum(missed, 1e-12 * np.trace(products, axis1=-2, axis2=-1))  # also where f has been right
-        size = np.where(size > 0.0, size, 1.0)  # or nothing has been learned
-        ridged = products / size[..., None, None] + self.prior * np.eye(m)
-        return np.linalg.solve(ridged, (answers / size[..., None])[..., None])[..., 0]
-
-    @staticmethod
-    def _sum(v, apart):
-        """sum_i v_i d_i; v is of each row or of all, and of each group or of all outputs."""
-        return np.einsum("tmc,tmc->tc", np.broadcast_to(v.transpose(0, 2, 1), apart.shape), apart)
+    def _solved(self, apart, missed, counts=None):
+        """sum_i v_i d_i just before each row; all rows are taken in."""
+        sums = self.products, self.answers, self.squares, self.count
+        said, v, (products, answers, squares, count) = solved(np.ascontiguousarray(apart), missed, counts, self.memory, self.prior, sums)
+        if not (np.isfinite(products).all() and np.isfinite(answers).all()):
+            raise FloatingPointError("What the members say is too large to be combined.")
+        self.__dict__.update(products=products, answers=answers, squares=squares, count=count, v=v)  # all at once
+        return said
 
     def state(self):
         """What is learned, by name."""
@@ -134,14 +101,4 @@ class LeastSquares:
         if count < 0.0 or (found["squares"] < 0.0).any():
             raise ValueError("the sums of the combination are negative")
         self.__dict__.update(found, count=count)
-
-
-def _faded(fades, start, parts):
-    """(fading sums before each row, the sum after the last); fades are powers of the memory, from 1 on."""
-    fades = fades.reshape(-1, *[1] * start.ndim)
-    sums = np.empty((len(fades), *start.shape))
-    sums[0] = 0.0
-    np.cumsum(parts / fades[1:], axis=0, out=sums[1:])
-    sums += start
-    sums *= fades
-    return sums[:-1], sums[-1]
+        self._solved(np.zeros((0, *self.v.T.shape)), np.zeros((0, len(self.v))))

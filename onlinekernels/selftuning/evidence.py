@@ -15,6 +15,7 @@ from onlinekernels._core.formulas import evidence as core
 
 __all__ = ["Evidence", "Settings", "gradient_axes"]
 
+FORGETTING = (-2.0, 0.0, 2.0, 3.5)  # free numbers of the forgetting that are tried: memories of 20,000 to 200 rows
 PINNED = 1e-6  # of the mean curvature, along axes in which the function does not change at all
 
 
@@ -110,6 +111,14 @@ class Evidence:
         value, gradient = self(q)
         penalty, slope = self.settings.penalty(q)
         return value + penalty, gradient + slope
+
+    def with_best_forgetting(self, q):
+        """q, with another forgetting if one is better.
+
+        What does not fit may be noise, fine structure, or the past, which are valleys apart: a descent stays in its own.
+        """
+        tries = [q, *(np.append(q[:-1], forgetting) for forgetting in FORGETTING if abs(forgetting - q[-1]) > 1.0)]
+        return min(tries, key=lambda there: self.value(there) + self.settings.penalty(there)[0])
 
     def outer_products(self, q):
         """Sum over rows and outputs of g g^T, g the gradient of the mean function by the features, shape (d, d)."""

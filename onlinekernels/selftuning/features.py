@@ -3,12 +3,13 @@ import functools
 
 import numpy as np
 
+from onlinekernels._core.formulas.scores import scored
+
 __all__ = ["Features"]
 
 LEVELS = 33  # quantiles of a column
 FARTHEST = 10.0  # deviations at which a number stops to move
 LEAST = 1e-6  # by which a constant column must change, in units of its size, to count as changed
-FEW = 8  # rows that are compared with all knots at once; with more, each column is looked up
 
 
 @functools.cache
@@ -17,6 +18,14 @@ def _normal_scores():
     from statistics import NormalDist  # takes milliseconds to import
 
     return np.array([NormalDist().inv_cdf((level + 0.5) / LEVELS) for level in range(LEVELS)])
+
+
+def _quantiles(ascending):
+    """Quantiles at the levels of rows that ascend, between the two numbers next to each."""
+    places = (np.arange(LEVELS) + 0.5) / LEVELS * (ascending.shape[1] - 1)
+    below = places.astype(np.intp)
+    low, high = ascending[:, below], ascending[:, np.minimum(below + 1, ascending.shape[1] - 1)]
+    return low + (high - low) * (places - below)
 
 
 class Features:
@@ -50,7 +59,7 @@ class Features:
         self.slope = np.zeros(X.shape[1])  # of the part that is linear
         self.knots = np.full((X.shape[1], LEVELS), np.inf)
         self.scores = np.zeros((X.shape[1], LEVELS))  # at the knots
-        quantiles = np.quantile(X, (np.arange(LEVELS) + 0.5) / LEVELS, axis=0).T
+        quantiles = _quantiles(np.sort(X.T, axis=1))
         for j, column in enumerate(X.T):
             low, high = column.min(), column.max()
             if high - low <= LEAST * 1e-6 * max(abs(low), abs(high)):
@@ -75,19 +84,8 @@ class Features:
 
     def __call__(self, X):
         """Rows of X as they are compared."""
-        X = np.asarray(X, dtype=float)
-        columns = np.arange(X.shape[1])
-        inside = np.clip(X, self.knots[:, 0], self._last)
-        if len(X) <= FEW:
-            places = (inside[:, :, None] >= self.knots[None, :, 1:]).sum(axis=2)
-        else:
-            places = np.empty(X.shape, dtype=np.intp)
-            for j in columns:
-                places[:, j] = np.searchsorted(self.knots[j, 1:], inside[:, j], side="right")
-        scores = self.scores[columns, places] + self._rises[columns, places] * (inside - self.knots[columns, places])
-        with np.errstate(over="ignore"):
-            linear = np.clip((X - self.mean) * self.slope, -0.5 * FARTHEST, 0.5 * FARTHEST)
-        return linear + scores
+        X = np.ascontiguousarray(X, dtype=float)
+        return scored(X, self.mean, self.slope, 0.5 * FARTHEST, self.knots, self._last, self.scores, self._rises)
 
     def state(self):
         """Arrays by name, from which `restored` makes the same."""

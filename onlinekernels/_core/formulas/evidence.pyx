@@ -2,7 +2,7 @@
 import math
 
 import numpy as np
-from onlinekernels._core.formulas.triangles cimport ok_decompose, ok_invert_lower
+from onlinekernels._core.formulas.triangles cimport ok_decompose, ok_invert_lower, ok_solve_block
 
 
 def covariances(const double[:, ::1] Z, const double[::1] times, double amplitude, double forgetting):
@@ -28,6 +28,7 @@ def judged(const double[:, ::1] Z, const double[:, ::1] Y, const double[::1] tim
     cdef double* both = &work[1, 0, 0]
     cdef double* root = &work[2, 0, 0]
     cdef double* inverse = &work[3, 0, 0]
+    cdef double[:, ::1] whitened = np.array(Y)
     cdef bint definite
     with nogil:
         for i in range(n):
@@ -37,16 +38,16 @@ def judged(const double[:, ::1] Z, const double[:, ::1] Y, const double[::1] tim
             root[i * n + i] += noise * spread[i]
         definite = ok_decompose(root, n, n)
         if definite:
-            ok_invert_lower(root, n, n, inverse, n)
+            ok_solve_block(root, n, n, &whitened[0, 0], outputs, outputs)
     if not definite:
         return math.inf, None
-    whitener = np.asarray(work[3])
-    whitened = whitener @ Y
-    value = 0.5 * float(np.sum(whitened**2)) + 0.5 * n * outputs * math.log(2.0 * math.pi)
+    value = 0.5 * float(np.sum(np.square(whitened))) + 0.5 * n * outputs * math.log(2.0 * math.pi)
     value += outputs * float(np.log(np.asarray(work[2]).diagonal()).sum())
     if not with_slopes:
         return value, None
-    cdef double[:, ::1] alpha = np.ascontiguousarray(whitener.T @ whitened)
+    with nogil:
+        ok_invert_lower(root, n, n, inverse, n)
+    cdef double[:, ::1] alpha = np.ascontiguousarray(np.asarray(work[3]).T @ whitened)
     found = np.zeros(d + 3)
     cdef double[::1] slopes = found
     with nogil:
