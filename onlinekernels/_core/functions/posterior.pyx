@@ -131,8 +131,10 @@ cdef class Posterior(Function):
             return self.relate(scratch, m)
         with cython.critical_section(self):     # several threads may predict, and replace it by the same
             expansion = self.expansion
-            if expansion is None:
-                self.expansion = expansion = np.ascontiguousarray(self.expanded())
+        if expansion is None:
+            expansion = np.ascontiguousarray(self.expanded())
+            with cython.critical_section(self):
+                self.expansion = expansion
         scratch.expansion_array = expansion
         scratch.expansion = <const double*> array_data(expansion)
         return 0
