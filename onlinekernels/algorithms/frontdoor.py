@@ -229,12 +229,11 @@ class OnlineKernelClassifier(FrontDoor):
         return Classifying(voices, class_stack(len(voices), SHORT), views, settings["threshold"])
 
     def _likely_then(self, state, scores, y, joined):
-        likely = super()._likely_then(state, scores, y, joined)
-        if state.settings["threshold"] is None:
-            return likely
-        tilts = np.concatenate([np.pad(part, ((0, 0), (0, likely.shape[1] - part.shape[1])), constant_values=1.0)
-                                for part in state.composition.tilts])
-        return tilted(likely, 1.0 / state.shown(tilts.T).T)
+        if state.settings["threshold"] is not None:  # scores as they are without one
+            tilts = np.concatenate([np.pad(part, ((0, 0), (0, scores.shape[1] - part.shape[1])), constant_values=1.0)
+                                    for part in state.composition.tilts])
+            scores = 2.0 * tilted(0.5 * (1.0 + scores), 1.0 / tilts) - 1.0
+        return super()._likely_then(state, scores, y, joined)
 
     def predict_proba(self, X: Examples) -> Array:
         """Probabilities of the classes, shape (n, n_classes), held to how often such ones were right on the stream."""
@@ -244,7 +243,7 @@ class OnlineKernelClassifier(FrontDoor):
             state = self._fitted()
             scores = self._scores(state, X)
             likely = tilted(0.5 * (1.0 + scores), 1.0 / state.composition.tilt(scores.shape[1]))
-            return state.shown(likely.T).T
+            return state.shown(state.loss.probabilities(2.0 * likely - 1.0).T).T
 
 
 class OnlineKernelRegressor(FrontDoor):

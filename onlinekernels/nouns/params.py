@@ -5,7 +5,6 @@ touched there: constructors and `set_params` never raise on a value, the first f
 """
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import TYPE_CHECKING
 
@@ -15,11 +14,6 @@ if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Self
 
 __all__ = ["Parameterized", "same_parameters"]
-
-
-@functools.lru_cache(maxsize=None)
-def _parameters_of(init):
-    return [p for p in inspect.signature(init).parameters.values() if p.name != "self"]
 
 
 class Parameterized:
@@ -53,7 +47,10 @@ class Parameterized:
 
     @classmethod
     def _signature(cls):
-        return [] if cls.__init__ is object.__init__ else _parameters_of(cls.__init__)
+        if cls.__init__ is object.__init__:
+            return []
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        return [p for p in parameters if p.name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with `deep` also those of parameters, as ``kernel__width``."""
