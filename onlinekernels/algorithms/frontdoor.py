@@ -243,7 +243,7 @@ class OnlineKernelClassifier(FrontDoor):
             state = self._fitted()
             scores = self._scores(state, X)
             likely = tilted(0.5 * (1.0 + scores), 1.0 / state.composition.tilt(scores.shape[1]))
-            return state.shown(likely.T).T
+            return state.shown(state.loss.probabilities(2.0 * likely - 1.0).T).T
 
 
 class OnlineKernelRegressor(FrontDoor):

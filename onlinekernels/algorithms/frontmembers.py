@@ -105,11 +105,12 @@ def number_members(effort, d):
     found = {
         "LL 1": (posterior("LL", 1.0, 0.1), None),
         "GL 1": (posterior("GL", 1.0, 0.1), None),
+        "GL 1 ranks": (posterior("GL", 1.0, 0.1, scale=False), "ranks"),
         "line": (line(0.999), None),
         "near": (near(), None),
     }
     if effort == "low":
-        return {**found, "GL 1 ranks": (posterior("GL", 1.0, 0.1, scale=False), "ranks")}
+        return found
     found |= {
         "L 1": (posterior("L", 1.0, 0.03), None),
         "LL 2 ranks": (posterior("LL", 2.0, 0.1, scale=False), "ranks"),
@@ -118,7 +119,6 @@ def number_members(effort, d):
         found["self-tuned"] = (SelfTuned("squared", budget=100 if effort == "medium" else 150), None)
     if effort == "high":
         found |= {
-            "GL 1 ranks": (posterior("GL", 1.0, 0.1, scale=False), "ranks"),
             "L 0.5": (posterior("L", 0.5, 0.03), None),
             "GL 0.5": (posterior("GL", 0.5, 0.03), None),
             "L 2 slow": (posterior("L", 2.0, 0.1, 0.999), None),

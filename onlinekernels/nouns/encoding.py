@@ -117,7 +117,8 @@ class RunningEncoder(RunningTransformer):
 
     def advanced(self, X: Examples) -> Any:
         """(an encoder that has seen these rows as well, the rows as it encodes them); this one stays as it is."""
-        fresh = RunningEncoder(**self.get_params(deep=False))
+        fresh = RunningEncoder(self.slots, kinds=self.kinds, columns=self.columns, cycles=self.cycles, indicators=self.indicators,
+                               memory=self.memory)  # in a tenth of the time of `get_params`
         fresh._state, out = self._taken_in(self._state, self._table(self._state, X))
         return fresh, out
 
