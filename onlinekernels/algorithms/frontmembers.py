@@ -59,7 +59,7 @@ def class_members(effort, d):
         squares = KRLS("multiclass_squared", (1.0 / d) * Linear() + 1.0, noise=1.0, scale=True)
         found["line by squares"] = (squares, None)
     if effort == "low":
-        return {**found, "near 2000 ranks": (near(0.06, 2000, False), "ranks")}
+        return {**found, "near 1500 ranks": (near(0.06, 1500, False), "ranks")}
     found |= {
         "G 2 fast": (posterior("G", 2.0, 0.98), None),
         "LL 1 ranks": (posterior("LL", 1.0, scale=False, noise=1.0), "ranks"),
