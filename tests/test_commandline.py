@@ -455,6 +455,13 @@ def test_show(data, tmp_path, capsys):
         assert words in text, words
 
 
+def test_two_classes_are_not_many(data, tmp_path, capsys):
+    learn(data, "word", "--loss", "multiclasshinge", "--save", tmp_path / "m")
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "m")]) == 0
+    assert "two classes" in capsys.readouterr().out
+
+
 def test_show_leaves_room_after_long_words(data, tmp_path, capsys):
     learn(data, "wave", "--loss", "squared", "--save", tmp_path / "m")
     capsys.readouterr()
