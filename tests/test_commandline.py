@@ -216,7 +216,9 @@ def test_predicting_with_the_wrong_columns_says_what_helps(data, tmp_path, capsy
     learn(data, "sign", "--limit", 200, "--save", tmp_path / "m")
     (tmp_path / "new.csv").write_text("1,2,3\n")
     assert main(["predict", str(tmp_path / "m"), str(tmp_path / "new.csv")]) == 1
-    assert "--target names a column to leave out" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "new.csv has 3 columns to predict from, and the model learned 2" in said
+    assert "--target names a column to leave out" in said
     assert main(["predict", str(tmp_path / "m"), str(tmp_path / "new.csv"), "--target", "2"]) == 0
 
 

@@ -85,7 +85,7 @@ def _add_model_options(model):
                        help="scale features as the stream shows them (default: where there are words, dates or empty fields)")
     add("--scale-memory", float, "NUMBER", "scale, and forget: 0.999 goes by about the last thousand rows")
     model.add_argument("--encode", action=argparse.BooleanOptionalAction, default=None,
-                       help="take words, dates and empty fields (default: in .csv and .tsv, where numbers stay as they are)")
+                       help="take words, dates such as 2024-12-31 10:05 and empty fields (default: in .csv and .tsv, where numbers stay as they are)")
     model.add_argument("--words", type=converter(columns), metavar="A,B,...", help="columns of numbers that are names of things")
     model.add_argument(
         "--set",
