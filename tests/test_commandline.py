@@ -216,7 +216,9 @@ def test_predicting_with_the_wrong_columns_says_what_helps(data, tmp_path, capsy
     learn(data, "sign", "--limit", 200, "--save", tmp_path / "m")
     (tmp_path / "new.csv").write_text("1,2,3\n")
     assert main(["predict", str(tmp_path / "m"), str(tmp_path / "new.csv")]) == 1
-    assert "--target names a column to leave out" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "new.csv has 3 columns to predict from, and the model learned 2" in said
+    assert "--target names a column to leave out" in said
     assert main(["predict", str(tmp_path / "m"), str(tmp_path / "new.csv"), "--target", "2"]) == 0
 
 
@@ -453,6 +455,13 @@ def test_show(data, tmp_path, capsys):
     for words in ("algorithm  SILK", "kernel = Gaussian(width=0.5)", "many classes", "NE", "examples   3000",
                   "terms      ", "margin", "intercept", "columns    x, y", "read       data.csv, pass 1, line 3001", "mistakes"):
         assert words in text, words
+
+
+def test_two_classes_are_not_many(data, tmp_path, capsys):
+    learn(data, "word", "--loss", "multiclasshinge", "--save", tmp_path / "m")
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "m")]) == 0
+    assert "two classes" in capsys.readouterr().out
 
 
 def test_show_leaves_room_after_long_words(data, tmp_path, capsys):

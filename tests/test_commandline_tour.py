@@ -32,7 +32,7 @@ def figures(text):
     """{stream: {model: figure}} from the printed text."""
     found = {}
     for part in text.split("\n\n"):
-        rows = re.findall(r"^  (front door|linear|distance from the mean|constant|by chance) +([\d.]+)", part, flags=re.MULTILINE)
+        rows = re.findall(r"^  (OnlineKernel[A-Z][a-z]+|linear|distance from the mean|constant|by chance) +([\d.]+)", part, flags=re.MULTILINE)
         if rows:
             found[part.split()[0]] = [float(figure) for _, figure in rows]
     return found

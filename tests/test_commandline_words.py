@@ -139,6 +139,16 @@ def test_without_save_a_closing_line_says_so(data, tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_a_rare_class_that_is_never_found_is_said_so(tmp_path, capsys):
+    path = tmp_path / "rare.csv"
+    path.write_text("a,y\n" + "".join(f"{a:.3f},{'odd' if i % 25 == 24 else 'even'}\n" for i, a in enumerate(X[:400, 0])))
+    hint = "--set threshold=f1"
+    assert main(["learn", str(path), "--effort", "low"]) == 0
+    assert hint in capsys.readouterr().err
+    assert main(["learn", str(path), "--effort", "low", "--set", "threshold=f1"]) == 0
+    assert hint not in capsys.readouterr().err
+
+
 def test_predictions_are_counted_in_json(data, tmp_path, capsys):
     learn(data, "wave", "--loss", "squared", "--save", tmp_path / "m")
     capsys.readouterr()

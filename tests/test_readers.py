@@ -363,6 +363,37 @@ def test_labels_that_are_not_whole_or_very_small():
     assert labels_of("1e-99999999,0\n1,0\n").tolist() == [0.0, 1.0]
 
 
+@each("first", ["a;b;y\n", ""], ids=["header", "no header"])
+@each("kinds", [None, "auto"])
+def test_between_semicolons_numbers_may_have_decimal_commas(tmp_path, first, kinds):
+    path = tmp_path / "table.csv"
+    path.write_text(first + '-0,5;"1,25";2,5\n1;,5e-1;+3,0\n')
+    points, labels = gather(read(path, target=2, kinds=kinds))
+    assert points.tolist() == [[-0.5, 1.25], [1.0, 0.05]] and labels.tolist() == [2.5, 3.0]
+
+
+@each("texts, expected", [(["1.5", "", "2"], "a number"), (["up", ""], "a label"), ([""], "a label")])
+def test_an_empty_target_is_called_what_the_others_are(tmp_path, texts, expected):
+    path = tmp_path / "table.csv"
+    path.write_text("a,y,b\n" + "".join(f"1,{text},2\n" for text in texts))
+    with pytest.raises(BadRow, match=f"column 'y': expected {expected}. Got an empty field instead.*skip"):
+        list(read(path, target="y"))
+
+
+def test_other_commas_stay_as_they_are(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a;b;y\n0,5;Rome, 3,5;no,1\n")
+    points, labels = gather(read(path, target="y", kinds="auto"))
+    assert points.tolist() == [["0.5", "Rome, 3,5"]] and labels.tolist() == ["no,1"]
+    path.write_text("1,2\n3,5\n")
+    assert gather(read(path, target=None))[0].tolist() == [[1, 2], [3, 5]]
+    path.write_text("a;b,c;d\n1,2\n")
+    assert gather(read(path, target=None))[0].tolist() == [[1, 2]]
+    path.write_text("a;b\n1,234,567;2\n")
+    with pytest.raises(BadRow, match="expected a number. Got '1,234,567'"):
+        list(read(path, target=None))
+
+
 # ---- Errors --------------------------------------------------------------------------------------
 
 WAY_OUT = "(features= leaves columns out, on_error='skip' such rows.)"
@@ -632,6 +663,13 @@ def test_utf_16_is_said_so(tmp_path, mark, suffix):
     path = tmp_path / f"a.csv{suffix}"
     path.write_bytes(gzip.compress(content) if suffix else content)
     with pytest.raises(ValueError, match=r"a\.csv.* is not UTF-8 text: it looks like UTF-16.*iconv"):
+        list(read(path))
+
+
+def test_compressed_data_without_the_ending_are_said_so(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    with pytest.raises(ValueError, match=r"a\.csv is compressed.*gzip -dc"):
         list(read(path))
 
 

@@ -31,7 +31,7 @@ EXAMPLES = [
     "python -m onlinekernels learn data.csv",
     "python -m onlinekernels learn data.csv --target label --save model.npz",
     "python -m onlinekernels learn fraud.csv --target fraud --set threshold=f1 --effort low --save model.npz",
-    "python -m onlinekernels learn sensors.csv --target none --save model.npz",
+    "python -m onlinekernels learn sensors.csv --target none --set nu=0.01 --save model.npz",
     "python -m onlinekernels learn data.csv --target label --loss multiclasshinge \\",
     "       --algorithm silk --kernel gaussian:2.0 --budget 512 --save model.npz --progress",
     "python -m onlinekernels learn prices.tsv.gz --target price --loss squared --scale --offset --report 1000",
@@ -85,7 +85,7 @@ def _add_model_options(model):
                        help="scale features as the stream shows them (default: where there are words, dates or empty fields)")
     add("--scale-memory", float, "NUMBER", "scale, and forget: 0.999 goes by about the last thousand rows")
     model.add_argument("--encode", action=argparse.BooleanOptionalAction, default=None,
-                       help="take words, dates and empty fields (default: in .csv and .tsv, where numbers stay as they are)")
+                       help="take words, dates such as 2024-12-31 10:05 and empty fields (default: in .csv and .tsv, where numbers stay as they are)")
     model.add_argument("--words", type=converter(columns), metavar="A,B,...", help="columns of numbers that are names of things")
     model.add_argument(
         "--set",
@@ -123,7 +123,7 @@ def _add_run_options(run):
         metavar="N",
         help="passes over a file (default: 1); all count in the report",
     )
-    run.add_argument("--report", type=integer_from(1), metavar="N", help="report every N examples")
+    run.add_argument("--report", type=integer_from(1), metavar="N", help="report every N examples, at the next end of a chunk")
     run.add_argument("--save", metavar="FILE", help="where to write the model, at the end and at checkpoints")
     run.add_argument(
         "--checkpoint",

@@ -141,7 +141,7 @@ def add_data_options(parser):
         "--delimiter",
         type=lambda text: {"\\t": "\t", "tab": "\t"}.get(text, text),
         metavar="C",
-        help="character between fields, or tab (default: a comma, or what the first line has in its place; in .tsv a tab)",
+        help="character between fields, or tab (default: a comma, or what the first line has in its place; in .tsv a tab); between ; 0,5 is a number",
     )
     header = data.add_mutually_exclusive_group()
     header.add_argument("--header", dest="header", action="store_true", default="auto", help="the first line has names")

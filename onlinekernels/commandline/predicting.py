@@ -243,10 +243,11 @@ class _Tally:
 def _answers(model, X, reader, lines):
     try:
         return model.predict(X)
+    except WrongFeatures as error:
+        counts = f"has {X.shape[1]} columns to predict from, and the model learned {model.n_features_in_}"
+        raise ValueError(f"{reader.name} {counts}. (--target names a column to leave out, --features those to use.)") from error
     except (ValueError, FloatingPointError) as error:
-        wrong = isinstance(error, WrongFeatures)
-        hint = " (--target names a column to leave out, --features those to use.)" if wrong else ""
-        raise ValueError(told(with_line(error, reader, lines)) + hint) from error
+        raise ValueError(told(with_line(error, reader, lines))) from error
 
 
 @contextmanager

@@ -258,6 +258,8 @@ class Run:
         self.reports.end(self.arguments.save, self.n_skipped)
         for label in set(self.model.class_weight or ()) - set(getattr(self.model, "classes_", np.array([])).tolist()):
             print(f"--class-weight names {label!r}, which never came.", file=sys.stderr)
+        if self.figures.beside().get("f1") == 0 and isinstance(self.model, OnlineKernelClassifier) and self.model.threshold is None:
+            print("No row of the rarer class was found (F1 is 0): --set threshold=f1 finds some, with false alarms.", file=sys.stderr)
         return 0
 
     # ---- Saving -------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def _show(arguments):
 def _learned(model):
     """What the model has learned, by name."""
     task = model._current_loss().task
-    yield "task", _TASKS[task]
+    yield "task", _TASKS["binary" if task == "multiclass" and len(model.classes_) == 2 else task]
     if task in ("binary", "multiclass"):
         yield "classes", model.classes_.tolist()
     yield "examples", model.t_

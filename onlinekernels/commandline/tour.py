@@ -62,7 +62,7 @@ def _classify():
         "constant": _most_frequent_before(y) != y,
     }
     text = f"Handwritten digits, {len(y)} rows of {X.shape[1]} pixels: mistakes\n" + _rows(
-        {name: f"{mistakes.mean():.1%}" for name, mistakes in wrong.items()}
+        {name: f"{mistakes.mean():.1%}" for name, mistakes in wrong.items()}, {"front door": "OnlineKernelClassifier"}
     )
     return text, ("digits: mistakes so far", "digits", {name: np.cumsum(mistakes) for name, mistakes in wrong.items()})
 
@@ -88,7 +88,8 @@ def _predict():
     errors = {"front door": predictions - y, "linear": linear - y, "constant": means - y}
     covered = np.mean((low <= y) & (y <= high))
     text = f"Sunspots of {len(y)} years, each from the {_LAGS} before it: mean squared error, of their variance\n" + _rows(
-        {name: f"{np.mean(error[1:] ** 2) / y.var():.3f}" for name, error in errors.items()}
+        {name: f"{np.mean(error[1:] ** 2) / y.var():.3f}" for name, error in errors.items()},
+        {"front door": "OnlineKernelRegressor"},
     ) + f"\n  intervals for 90 % covered {covered:.0%}"
     sums = {name: np.cumsum(np.concatenate([[0.0], error[1:] ** 2])) / y.var() for name, error in errors.items()}
     return text, ("sunspots: squared errors so far", "years", sums)
@@ -110,7 +111,7 @@ def _alert():
     last = np.flatnonzero(alerts["front door"])[-1]
     reasons = [names[int(name[1:])] for name in list(detector.explain(X[last]))[:2]]
     text = f"Tumours, {_ODD} of {len(X)} malignant, none of them named: malignant ones found\n" + _rows(
-        shown, {"linear": "distance from the mean", "constant": "by chance"}
+        shown, {"front door": "OnlineKernelDetector", "linear": "distance from the mean", "constant": "by chance"}
     ) + f"\n  the last alert: {' and '.join(reasons)}"
     return text, ("tumours: malignant ones found so far", "tumours", found)
 
@@ -120,10 +121,9 @@ def _largest_so_far(distances):
     return np.array([i > 0 and d > np.quantile(distances[:i], 1 - _NU) for i, d in enumerate(distances)])
 
 
-def _rows(figures, names=()):
+def _rows(figures, names):
     """A line for each model, with its figure."""
-    shown = {name: dict(names).get(name, name) for name in figures}
-    return "\n".join(f"  {shown[name]:<24}{figures[name]:>16}" for name in figures)
+    return "\n".join(f"  {names.get(name, name):<24}{figures[name]:>16}" for name in figures)
 
 
 def _picture(panels, path):
@@ -148,7 +148,8 @@ def _drawn(panels):
     FigureCanvasAgg(figure)
     for axes, (title, unit, curves) in zip(figure.subplots(1, len(panels)), panels, strict=True):
         for name in _MODELS:
-            axes.plot(curves[name], label=name, color=_COLOURS[name], ls="--" if name == "constant" else "-")
+            style = {"color": _COLOURS[name], "ls": "--" if name == "constant" else "-"}
+            axes.plot(curves[name], label=name.replace("front door", "OnlineKernel..."), **style)
         axes.set(title=title, xlabel=unit, ylim=(0, 1.3 * max(curves["front door"][-1], curves["linear"][-1])))
     figure.axes[0].legend(frameon=False)
     return figure

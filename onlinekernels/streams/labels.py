@@ -58,7 +58,8 @@ class LabelParser:
         """What is wrong with a label, or None."""
         if text == "":
             way_out = Argument("on_error", "'skip'")
-            return Sentence("expected a label. Got an empty field instead. (", way_out, " leaves such rows out.)")
+            expected = "a number" if self.kind in ("integer", "float") else "a label"
+            return Sentence(f"expected {expected}. Got an empty field instead. (", way_out, " leaves such rows out.)")
         if self.kind == "string":
             try:
                 text.encode()

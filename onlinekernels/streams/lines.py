@@ -16,6 +16,7 @@ __all__ = ["open_lines", "numbered", "Waiting", "can_reopen", "name_of"]
 _BYTES_AT_A_TIME = 1 << 16
 # What is left of the marks at the beginning of UTF-16 files when they are read as UTF-8.
 _MARKS_OF_UTF16 = ("\udcff\udcfe", "\udcfe\udcff")
+_MARK_OF_GZIP = "\x1f\udc8b"
 
 
 def numbered(lines, name):
@@ -30,6 +31,8 @@ def numbered(lines, name):
 
 
 def _check_encoding(text, name):
+    if text.startswith(_MARK_OF_GZIP):
+        raise ValueError(f"{name} is compressed, without a name that ends in .gz. Unpack it: gzip -dc old.gz > new.csv")
     if text.startswith(_MARKS_OF_UTF16) or text.count("\0") > len(text) / 4:
         raise ValueError(
             f"{name} is not UTF-8 text: it looks like UTF-16, as spreadsheets write it. Save it as \"CSV UTF-8\", or "

@@ -6,6 +6,7 @@ A parser turns many lines into arrays at once (`parse_all`) and, where that fail
 from __future__ import annotations
 
 import csv
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["BadRow", "Delimited", "Svmlight", "DELIMITERS", "is_blank", "bad_option"]
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
+# A field between semicolons that is a number with a decimal comma, as spreadsheets write it where the comma is decimal.
+_DECIMAL_COMMA = re.compile(r"(?<![^;])([ \t]*\"?[ \t]*[+-]?[0-9]*),([0-9]+(?:[eE][+-]?[0-9]+)?[ \t]*\"?\s*)(?![^;])")
 _SKIPS = (Argument("on_error", "'skip'"), " such rows.)")
 _WAY_OUT_OF_KINDS = Sentence(" (", Argument("kinds"), " takes it for words, ", Argument("features"), " leaves it out, ", *_SKIPS)
 _WAY_OUT = Sentence(" (", Argument("features"), " leaves columns out, ", *_SKIPS)
@@ -52,7 +55,7 @@ class Delimited:
     def __init__(self, first_line, name, options):
         self.name = name
         self.delimiter = options["delimiter"] or _sniffed(first_line, options["format"])
-        fields = self._fields(first_line, 1)
+        fields = self._fields(self._pointed(first_line), 1)
         self.width = len(fields)
         self.has_header = _is_header(fields, options)
         self.header = [first_line] if self.has_header else []
@@ -135,6 +138,10 @@ class Delimited:
         other = next((mark for mark in ";\t|," if mark != self.delimiter and self.width == 1 and mark in self.names[0]), "")
         return Sentence(choices, " (is ", Argument("delimiter", repr(other)), " meant?)") if other else choices
 
+    def _pointed(self, text):
+        """A line in which numbers have decimal points, where fields are between semicolons."""
+        return _pointed(text) if self.delimiter == ";" else text
+
     def _fields(self, text, number):
         if '"' not in text:
             return [field.strip() for field in text.split(self.delimiter)]
@@ -148,6 +155,8 @@ class Delimited:
 
     def parse_all(self, texts):
         """(X, labels as text) of lines in which nothing is wrong; otherwise ValueError."""
+        if self.delimiter == ";":
+            texts = [*map(self._pointed, texts)]
         if self.kinds is not None:
             return self._parse_mixed(texts)
         return self._parse_numbers(texts)
@@ -205,7 +214,7 @@ class Delimited:
 
     def parse_one(self, number, text):
         """(x, label as text) of one line; BadRow says what is wrong with it."""
-        fields = self._fields(text, number)
+        fields = self._fields(self._pointed(text), number)
         if len(fields) != self.width:
             problem = f"expected {self.width} fields. Got {len(fields)} instead."
             raise BadRow(self.name, number, None, problem)
@@ -335,10 +344,16 @@ def _first_odd(kind, column):
 
 
 def _sniffed(first_line, format):
-    """What is between fields if nobody says it: a comma in CSV, unless the first line has none and has another mark."""
+    """What is between fields if nobody says it: a comma in CSV, unless the first line has none, but for decimal commas
+    between semicolons, and has another mark."""
     usual = DELIMITERS[format]
     others = [mark for mark in ";\t|" if mark in first_line]
-    return others[0] if format == "csv" and usual not in first_line and others else usual
+    return others[0] if format == "csv" and others and usual not in _pointed(first_line) else usual
+
+
+def _pointed(text):
+    """A line of fields between semicolons, with a point in each number that has a decimal comma."""
+    return _DECIMAL_COMMA.sub(r"\1.\2", text) if "," in text and ";" in text else text
 
 
 def _words(text):

@@ -69,7 +69,7 @@ def read(source: Any, *, target: Any = None, chunk: int = 1024, format: str | No
         the header must have among others. Data without a header are taken as they come.
     delimiter : str, default=None
         One character between the fields of a line. None is a tab for TSV; for CSV a comma, or if the first line has none a
-        semicolon, tab or bar that it has.
+        semicolon, tab or bar that it has. Between semicolons 0,5 is a number.
     kinds : "auto", dict or list, default=None
         Not None takes words, dates and empty fields in CSV and TSV files as well: X is then an array of texts, for models with
         ``encode=True``, unless all of them are numbers. What a column holds ("number", "word" or "date") the first
