@@ -120,3 +120,39 @@ class TestContributions:
             ok.NORMA("hinge", "linear").fit(X, TWO).contributions(X[0])
         with pytest.raises(ValueError, match="top must be"):
             model.contributions(rows[3], top=-1)
+
+
+def test_the_front_door_names_no_loss_that_nobody_chose():
+    with pytest.raises(AttributeError, match="OnlineKernelRegressor has no 'predict_proba'\\.$"):
+        ok.OnlineKernelRegressor("low").predict_proba
+    with pytest.raises(ValueError, match="use OnlineKernelRegressor"):
+        ok.OnlineKernelClassifier("low").fit(X, X[:, 0])
+
+
+def test_targets_and_labels_that_are_none_are_named():
+    with pytest.raises(TypeError, match="must hold numbers .* Got None of dtype object"):
+        ok.OnlineKernelRegressor("low").fit(X[:3], [1.0, None, 2.0])
+    with pytest.raises(TypeError, match="Got 'a' of dtype <U1"):
+        ok.OnlineKernelRegressor("low").fit(X[:2], ["a", "b"])
+    with pytest.raises(ValueError, match="NaN or None at index 1; expected labels"):
+        ok.OnlineKernelClassifier("low").partial_fit(X[:3], np.array(["a", None, "b"], dtype=object))
+
+
+@each("door", [ok.OnlineKernelClassifier, ok.OnlineKernelRegressor, ok.OnlineKernelDetector])
+def test_a_report_before_learning_says_what_to_do(door):
+    with pytest.raises((ValueError, AttributeError), match="not fitted yet. Call 'fit' or 'partial_fit' first"):
+        door().report()
+    assert not hasattr(door(), "history_")
+
+
+def test_a_frame_is_no_row_and_a_plan_no_frame():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "x"]})
+    model = ok.OnlineKernelRegressor("low").partial_fit(frame, [1.0, 2.0, 3.0])
+    before = model.predict(frame)
+    for call in (model.predict_one, lambda x: model.learn_one(x, 1.0)):
+        with pytest.raises(TypeError, match="Row 0 of X is a data frame; expected one row, such as frame.iloc"):
+            call(frame[:1])
+    with pytest.raises(TypeError, match="X is a LazyFrame"):
+        model.predict(type("LazyFrame", (), {})())  # polars has it
+    assert (model.predict(frame) == before).all()

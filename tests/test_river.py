@@ -24,6 +24,7 @@ from onlinekernels import (
     Laplacian,
     Linear,
     NuNovelty,
+    OnlineKernelClassifier,
     PassiveAggressive,
     Polynomial,
     Precomputed,
@@ -488,6 +489,31 @@ def test_one_hot_encoding_and_selection():
         pipeline.learn_one({"colour": colour, "size": float(i % 2)}, colour == "red")
     assert pipeline.predict_one({"colour": "red", "size": 1.0}) is True
     assert pipeline.predict_one({"colour": "blue", "size": 0.0}) is False
+
+
+def test_a_model_that_encodes_behind_one_hot_encoding_needs_all_names():
+    words = ["red", "blue", "green"]
+
+    def through(river_model):
+        pipeline = compose.SelectType(str) | preprocessing.OneHotEncoder() | river_model
+        for i in range(60):
+            pipeline.learn_one({"colour": words[i % 3]}, i % 3 == 0)
+        return [pipeline.predict_one({"colour": word}) for word in words]
+
+    front_door = as_river(OnlineKernelClassifier("low"))
+    with pytest.raises(ValueError, match="new feature 'colour_blue'.*features=, or leave OneHotEncoder out"):
+        through(front_door)
+    assert front_door.learner.t_ == 1
+    assert through(as_river(OnlineKernelClassifier("low"), features=[f"colour_{word}" for word in words])) == [True, False, False]
+
+
+def test_what_a_model_that_encodes_lacks_is_a_hole():
+    rows = [{"a": float(i % 3), "b": "xy"[i % 2]} for i in range(40)]
+    mine, plain = as_river(OnlineKernelClassifier("low"), features=["a", "b"]), OnlineKernelClassifier("low")
+    for i, row in enumerate(rows):
+        mine.learn_one({"b": row["b"]} if i % 5 == 4 else row, row["b"] == "x")
+        plain.learn_one({**row, "a": None} if i % 5 == 4 else row, row["b"] == "x")
+    assert mine.predict_proba_one({"b": "x"})[True] == plain.predict_proba([{"a": None, "b": "x"}])[0, 0]
 
 
 def test_one_against_the_rest():

@@ -367,7 +367,7 @@ class OnlineComposite(OnlineLearner):
 
     def _attribute(self):
         if self._state is None:
-            raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
+            raise validation.not_fitted(self)  # an AttributeError as well
         return self._state
 
     def _fitted(self):

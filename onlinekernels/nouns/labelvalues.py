@@ -47,9 +47,9 @@ def label_column(y, n, name="y"):
     if y.dtype.kind in "mM" and np.isnat(y).any():
         raise ValueError(f"Input {name} contains NaT, not a time; expected labels.")
     if y.dtype == object:
-        for label in y:
+        for i, label in enumerate(y):
             if _is_missing(label):
-                raise ValueError(f"Input {name} contains NaN or None, {label!r}; expected labels.")
+                raise ValueError(f"Input {name} contains NaN or None at index {i}; expected labels.")
             try:
                 hash(label)
             except TypeError as error:

@@ -54,6 +54,8 @@ class Table:
             raise TypeError(f"{name} is sparse, which holds numbers alone; expected rows to encode. Leave the encoder out.")
         if isinstance(X, Mapping):
             X = [X]
+        if type(X).__name__ == "LazyFrame":
+            raise TypeError(f"{name} is a LazyFrame, which has no rows yet; expected {name}.collect().")
         if hasattr(X, "columns") and hasattr(X, "shape"):
             table = cls._of_frame(X)
         elif isinstance(X, (list, tuple)) and len(X) and not isinstance(X[0], (str, bytes)) and not np.isscalar(X[0]):
@@ -95,6 +97,10 @@ class Table:
         """Columns of a list of dictionaries, or of rows in one order."""
         kinds = set(map(type, rows))
         if any(hasattr(kind, "to_dict") for kind in kinds):  # rows of a data frame
+            for i, row in enumerate(rows):
+                if getattr(row, "ndim", 1) == 2 or hasattr(row, "columns"):
+                    what = "is a data frame; expected one row, such as frame.iloc[0] or a dictionary."
+                    raise row_error(TypeError, i, what, name)
             rows = [row.to_dict() if hasattr(row, "to_dict") else row for row in rows]
             kinds = set(map(type, rows))
         if isinstance(rows[0], np.void) and rows[0].dtype.names:

@@ -67,7 +67,8 @@ def check_targets(y, n, n_targets=1):
     if y.dtype.kind == "O" and all(isinstance(value, numbers.Real) for value in y.ravel()):
         y = numbers_from_objects(y, "y")
     if y.dtype.kind not in "fiub":
-        raise TypeError(f"y must hold numbers for a regression loss. Got dtype {y.dtype} instead.")
+        odd = next((value for value in y.ravel().tolist() if not isinstance(value, numbers.Real)), None)
+        raise TypeError(f"y must hold numbers for a regression loss. Got {odd!r} of dtype {y.dtype} instead.")
     return numbers_of(y, np.float64, "y")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import copy
 import math
 import numbers
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,9 +36,10 @@ class Wrapper:
         wrapper and clones go on from there.
     features
         Names of the first columns, in order. Needed for models that were fitted to arrays without names, and for
-        additive kernels if the first example does not show all names; otherwise they get columns as they come.
+        additive kernels and models that encode if the first example does not show all names; otherwise they get columns
+        as they come.
     fill
-        Value of a missing feature.
+        Value of a missing feature. For models that encode it is a hole instead.
     """
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -89,6 +91,8 @@ class Wrapper:
 
     def _example(self, x):
         """(x as the learner takes it, its new names)."""
+        if self._encodes and isinstance(x, Mapping):
+            return self._named(x)
         if self._takes_objects:
             return copy.copy(x), ()
         values = numbers_of(x)
@@ -102,7 +106,8 @@ class Wrapper:
         if not hasattr(X, "iloc") or not hasattr(X, "columns"):
             raise TypeError(f"X must be a pandas DataFrame. Got {type(X).__name__} instead.")
         if self._takes_objects:
-            return X if self._encodes else X.to_dict("records"), ()
+            newcomers = tuple(X.columns) if self._encodes and not self._learned and not self._names else ()
+            return X if self._encodes else X.to_dict("records"), newcomers
         names = tuple(X.columns)
         if len(set(names)) != len(names):
             raise ValueError(f"X must have columns of different names. Got {names!r} instead.")
@@ -112,6 +117,18 @@ class Wrapper:
         if names:
             rows[:, columns] = np.column_stack(values)
         return rows, newcomers
+
+    def _named(self, x):
+        """(a dictionary for a learner that encodes, with holes for what it lacks, its new names)."""
+        newcomers = tuple([name for name in x if name not in self._columns])
+        if newcomers and self._learned:
+            if not self._names:  # fitted to rows without names: the encoder knows what to say
+                return copy.copy(x), ()
+            raise ValueError(
+                f"x has the new feature {newcomers[0]!r}, and a model that encodes cannot take new ones after its first "
+                "example: name all of them in features=, or leave OneHotEncoder out, since it takes words as they are."
+            )
+        return {**dict.fromkeys(self._names), **x}, newcomers
 
     def _places(self, names):
         """(columns of the names, those of them that are new); new ones get columns behind the others."""

@@ -7,7 +7,7 @@ __all__ = ["CONTINUOUS", "LabelSet", "checked_list", "classes_column"]
 
 CONTINUOUS = (
     "Unknown label type: continuous. y must hold labels for a classification loss. Got {}. "
-    'To predict numbers use a regression loss such as "squared".'
+    'To predict numbers use OnlineKernelRegressor, or a regression loss such as "squared".'
 )
 
 
