@@ -7,7 +7,7 @@ old coefficients and one new row of them; append that term and, if over budget, 
 Five nouns say what is learned: a kernel, a loss, a step, a budget and (for many classes) labels.  An
 algorithm is a rule plus sensible defaults for the nouns.
 
-Rooms, each importing only those before it: ``_core`` (compiled: formulas, points, functions, budgets, rules, and the run
+Rooms, each importing only those before it: ``_core`` (compiled: formulas, points, functions, budgets, rules, what combines members, and the run
 over a stream), ``validation``, ``nouns`` (what users name), ``model`` (what all algorithms share: the plan, the state, the
 learner), ``algorithms`` (a rule and its learners in each file), and what uses them: ``files streams bounds evaluate compat``,
 ``bank decomposition``, ``parallel video``, ``experiments``, ``commandline``.

@@ -73,6 +73,10 @@ def test_a_loss_takes_two_files(tmp_path):
                 return 1 - np.tanh(score - y) ** 2
         for algorithm in (ok.NORMA, ok.SVMD):
             assert np.allclose(algorithm("logcosh").progressive(X, y), algorithm(Own()).progressive(X, y), atol=1e-12)
+        kernel = ok.Gaussian(1.0)
+        bank = ok.Bank(2, "logcosh", kernel, n_models=1, rule="norma")
+        alone = ok.NORMA(Own(), kernel, budget=20).progressive(X, y)
+        assert np.allclose(bank.progressive(X, y, keys=np.zeros(50, dtype=int)), alone, atol=1e-12)
     """)
 
 

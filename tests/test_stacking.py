@@ -189,7 +189,7 @@ def test_weights_stay_bounded():
         stack = NewtonStack(5, class_settings(0.998))
         stack.advance(F, np.ones(10000), np.full(10000, 3), np.ones(10000))
         stack._check()
-        assert np.abs(stack.weights()).max() < 30 and np.abs(stack.fits.S).max() < 20
+        assert np.abs(stack.weights()).max() < 30 and np.abs(stack.fit.S).max() < 20
     stack = SquaresStack(5, 1, number_settings(0.998))
     stack.advance(np.full((10000, 5, 1), 2.0), np.ones((10000, 1)), np.ones(10000), np.ones(5, bool))
     stack._check()

@@ -1,4 +1,4 @@
-"""How a kernel is learned anew from rows of the past, in stages."""
+"""The work of a refresh: a kernel is learned anew from rows of the past, in stages."""
 import threading
 
 import numpy as np
@@ -72,15 +72,15 @@ class Renewal:
         if self.sample is None:
             features = Features(X)
             Y, centre, unit = _standard(y, self.targets)
-            chosen = _spread_out(weights, ROWS)
-            self.sample = features, centre, unit, chosen, (features(X[chosen]), Y[chosen], chosen.astype(float), weights[chosen])
-        features, centre, unit, chosen, sample = self.sample
+            places = _spread_out(weights, ROWS)
+            self.sample = features, centre, unit, places, (features(X[places]), Y[places], places.astype(float), weights[places])
+        features, centre, unit, places, sample = self.sample
         old = self.olds[kind]
         start = (None, None) if self.alarm else (old.axes, old.chosen)
         axes, settings, value = _tuned(sample, kind == "gradient", *start)
-        value += len(chosen) * float(np.log(unit).sum())
+        value += len(places) * float(np.log(unit).sum())
         _, Y, times, weighted = sample
-        if self.is_full and old.evidence(X[chosen], y[chosen], times, weighted, Y) < value + WORTH:
+        if self.is_full and old.evidence(X[places], y[places], times, weighted, Y) < value + WORTH:
             self.members[kind] = old  # it remembers more than what is kept
         else:
             self.members[kind] = old.renewed(features, axes, settings, centre, unit)
@@ -129,7 +129,7 @@ def _standard(y, targets):
 
 
 def _tuned(sample, turned, axes, settings):
-    """(axes, settings, minus their log evidence and prior) within a few steps uphill of those given; None for the first."""
+    """(axes, settings, minus the log of their evidence and prior) a few steps of descent from those given; None for the first."""
     U, Y, times, weights = sample
     d = U.shape[1]
     is_new = settings is None

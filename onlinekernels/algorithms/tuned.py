@@ -5,7 +5,6 @@ import numpy as np
 
 from onlinekernels.algorithms.recursive import KRLS
 from onlinekernels.algorithms.renewal import ROWS, Renewal
-from onlinekernels.model.combining import LeastSquares
 from onlinekernels.model.composition import Composition, Member
 from onlinekernels.nouns.kernels import Constant, Gaussian
 from onlinekernels.nouns.scaling import RunningScaler
@@ -29,9 +28,9 @@ LATELY, USUALLY = 64, 500  # rows whose loss is compared with that of those befo
 WORSE, AHEAD, OFTEN = 2.0, 1.25, 42  # times the usual loss, times that of the plain member, and on how many of the latest rows
 
 
-def mixture(amplitude=1.0, unit=1.0):
-    """The kernel of a self-tuned posterior, of distances in so large units."""
-    parts = [(amplitude * share) * Gaussian(width * unit) for share, width in MIXTURE]
+def mixture(amplitude=1.0, distance=1.0):
+    """The kernel of a self-tuned posterior, for points that are about so far apart."""
+    parts = [(amplitude * share) * Gaussian(width * distance) for share, width in MIXTURE]
     return parts[0] + parts[1] + parts[2] + Constant(1.0)
 
 
@@ -49,7 +48,7 @@ class Tuned(Member):
         self.centre, self.unit = np.zeros(targets), np.ones(targets)
         self.replayed = 0  # rows of the past with which the posterior began
         loss = "multiclass_squared" if many else "squared"
-        self.model = KRLS(loss, mixture(unit=math.sqrt(n_features)), budget=budget, scale=True, scale_target=not many)
+        self.model = KRLS(loss, mixture(distance=math.sqrt(n_features)), budget=budget, scale=True, scale_target=not many)
 
     def renewed(self, features, axes, chosen, centre, unit):
         """Another one that has learned nothing yet, in the metric that settings `chosen` along `axes` make."""
@@ -142,21 +141,19 @@ class SelfTuning(Composition):
         self.kinds, self.budget, self.window, self.n_features = kinds, budget, window, n_features
         many = targets == 0
         members = {kind: Tuned(many, budget, n_features, targets) for kind in kinds}
-        unit = math.sqrt(n_features)
+        distance = math.sqrt(n_features)
         members[PLAIN] = Member(
-            KRLS("multiclass_squared" if many else "squared", 0.5 * Gaussian(0.25 * unit) + 0.5 * Gaussian(unit) + 1.0,
+            KRLS("multiclass_squared" if many else "squared", 0.5 * Gaussian(0.25 * distance) + 0.5 * Gaussian(distance) + 1.0,
                  memory=0.99, budget=max(1, budget // 4), tolerance=1e-2, scale=RunningScaler(0.99), scale_target=not many),
             many,
         )
         super().__init__(members, targets)
-        if many:  # members are few and strong: hold their weights closer to equal
-            self.stack = LeastSquares(len(members), 1, memory=0.998, prior=100.0, origin=-1.0)
         self.frozen = False
         self.began = 0  # where the clock of refreshes started
         self.due = FIRST  # when the next one is
         self.kept = Kept(window, n_features, max(1, targets))
         self.losses = np.zeros((0, 2))  # of the learned members, and of the plain one, at the latest rows
-        self.pending = None  # a `Renewal` under way
+        self.pending = None  # a refresh under way: its `Renewal`
         self.later = 0  # rows that were kept since it began
         self.background = False
         self.history = []  # (t, whether by an alarm, for each kind (roots of the metric's diagonal, noise, memory, share))

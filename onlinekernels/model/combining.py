@@ -1,11 +1,13 @@
 """How members are combined: their scores, weighted by least squares that forget.
 
+For a composition of a few strong members; an `Ensemble` of many has `SquaresStack` or another of `_core/combining`.
+
 The combiner listens and members do not: each learns for itself.  So a piece of rows is combined at once, with weights at
 each row as of the rows before it.
 """
 import numpy as np
 
-from onlinekernels._core.run.fading import solved
+from onlinekernels._core.combining.fading import solved
 
 __all__ = ["LeastSquares"]
 

@@ -35,7 +35,7 @@ class Parts(Learned):
     def __init__(self, loss, settings, n_features, labels, targets, composition):
         super().__init__(n_features, labels, targets, "one" if labels is None and targets == 1 else "all")
         self.loss = loss
-        self.settings = self.plan = settings  # parameters in force, by name
+        self.settings = self.plan = settings  # a dictionary of parameters in force, where a single model has a `Plan`
         self.composition = composition
 
     def joined(self):
@@ -63,7 +63,7 @@ class Parts(Learned):
         return self
 
     def widened(self, width, fill):
-        """Refuse more features: they would be new axes of the metric."""
+        """Refuse more features: members have begun with those there were."""
         raise ValueError(f"a model with {self.n_features} features cannot take new ones after its first example: name all of "
                          "them in features=.")
 
@@ -138,7 +138,7 @@ class OnlineComposite(OnlineLearner):
         raise NotImplementedError
 
     def _plan(self):
-        """Check the parameters, as every learner does by this name."""
+        """Check the parameters, as every learner does by this name; no `Plan`, but what `_settings` says."""
         validation.check_integer(self, "epochs", 1)
         return self._settings()
 
@@ -364,16 +364,6 @@ class OnlineComposite(OnlineLearner):
         """Assert what must always hold."""
         if self._state is not None:
             self._state.composition._check()
-
-    def _attribute(self):
-        if self._state is None:
-            raise validation.not_fitted(self)  # an AttributeError as well
-        return self._state
-
-    def _fitted(self):
-        if self._state is None:
-            raise validation.not_fitted(self)
-        return self._state
 
     def _current_loss(self):
         return self._own_loss() if self._state is None else self._state.loss

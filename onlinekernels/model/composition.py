@@ -41,9 +41,9 @@ class Member:
 
     def learn(self, X, y, weights, outputs):
         """(scores (n, outputs), deviations of y (n, targets)) just before each row, which is learned."""
-        known = self._known()
+        met = self._met()
         scores, deviations = self.model.progressive(self.mapped(X), self._targets(y), sample_weight=weights, return_std=True)
-        return self._in_place(scores, outputs, known, y), self._with_noise(deviations, len(X))
+        return self._in_place(scores, outputs, met, y), self._with_noise(deviations, len(X))
 
     def take(self, X, y, weights):
         """Learn rows and say nothing."""
@@ -55,13 +55,13 @@ class Member:
             return np.full((len(X), outputs), -1.0 if self.many else 0.0), np.ones((len(X), 1 if self.many else outputs))
         state, _, scores, deviations = self.model._known(self.mapped(X))
         if self.many:
-            return self._in_place(scores, outputs, self._known(), None), self._with_noise(deviations, len(X))
+            return self._in_place(scores, outputs, self._met(), None), self._with_noise(deviations, len(X))
         scores = np.reshape(state.answers(scores), scores.shape)
         return self._in_place(scores, outputs, None, None), self._with_noise(self._in_units(state, deviations), len(X))
 
     @staticmethod
     def _in_units(state, deviations):
-        scaler = state.target_scaler
+        scaler = state.current_target_scaler()
         return deviations if scaler is None else deviations[:, None] * scaler.known()[1]
 
     def mapped(self, X):
@@ -71,21 +71,21 @@ class Member:
     def _targets(self, y):
         return y.astype(np.int64) if self.many else y if y.shape[1] > 1 else y[:, 0]
 
-    def _known(self):
+    def _met(self):
         """Places of the labels that the model has met, in the order of its columns; None where there are none."""
         if not self.many:
             return None
         return np.zeros(0, dtype=np.intp) if self.model._state is None else self.model.classes_.astype(np.intp)
 
-    def _in_place(self, scores, outputs, known, y):
-        """Scores with a column for each of so many outputs; those of labels that were not `known` begin with their first row."""
+    def _in_place(self, scores, outputs, met, y):
+        """Scores with a column for each of so many outputs; those of labels that were not `met` before begin with their first row."""
         scores = scores.reshape(len(scores), -1)
         if not self.many:
             return scores
         whole = np.full((len(scores), outputs), -1.0)
-        columns = self._known()
+        columns = self._met()
         whole[:, columns] = scores
-        for place in columns[len(known) :]:
+        for place in columns[len(met) :]:
             whole[: np.argmax(y == place) + 1, place] = -1.0
         return whole
 
@@ -129,7 +129,7 @@ class Composition:
         self.t = 0
         self.joined = 0  # labels that have been learned
         # Within a factor of 3, all is much the same on the streams that were tried.
-        numbers, labels = {"memory": 0.9995, "prior": 6.0}, {"memory": 0.998, "prior": 30.0, "origin": -1.0}
+        numbers, labels = {"memory": 0.9995, "prior": 6.0}, {"memory": 0.998, "prior": 100.0, "origin": -1.0}
         self.stack = LeastSquares(len(members), max(1, targets), **numbers if targets else labels)
         self.innovations = np.zeros((0, targets))  # the last errors of numbers, in units of what was expected
 

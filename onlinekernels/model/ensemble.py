@@ -103,7 +103,7 @@ class Voice(Member):
     """
 
     before = 0  # rows that the model had learned when it became a member
-    heard = None  # of a model that learns no more, the rows that it has heard since
+    heard = None  # of a model that learns no more, how many rows it has heard since
 
     def __init__(self, model, view=None):
         self.model, self.view = model, view
@@ -131,9 +131,9 @@ class Voice(Member):
             scores = self.scores(X, outputs)
             self.heard += len(y)
             return scores
-        known = self._known()
+        met = self._met()
         scores = self.model.progressive(self.mapped(X), self._answers(y), sample_weight=weights, **self._classes())
-        return self._in_place(np.reshape(scores, (len(y), -1)), outputs, known, y)
+        return self._in_place(np.reshape(scores, (len(y), -1)), outputs, met, y)
 
     def take(self, X, y, weights):
         if self.heard is not None:
@@ -151,7 +151,7 @@ class Voice(Member):
             return np.reshape(scores, (n, -1))
         with model._turn.shared:
             scores = model._state.shown(model._scores(model._state, X).T).T
-        return self._in_place(scores, outputs, self._known(), None)
+        return self._in_place(scores, outputs, self._met(), None)
 
     def mapped(self, X):
         return validation.as_csr(X) if isinstance(X, Rows) else X
@@ -163,7 +163,7 @@ class Voice(Member):
     def _answers(self, y):
         return None if self.task == "novelty" else super()._targets(y)
 
-    def _in_place(self, scores, outputs, known, y):
+    def _in_place(self, scores, outputs, met, y):
         """Scores in [-1, 1] with a column for each of so many labels, as estimates of 2 p - 1."""
         if not self.many:
             return scores
@@ -175,7 +175,7 @@ class Voice(Member):
             return np.clip(whole, -1.0, 1.0)[:, :outputs]
         if loss.probabilistic and not loss.over_all_labels:
             scores = 2.0 * loss.probabilities(scores) - 1.0
-        return np.clip(super()._in_place(scores, outputs, known, y), -1.0, 1.0)
+        return np.clip(super()._in_place(scores, outputs, met, y), -1.0, 1.0)
 
     def state(self):
         return {**super().state(), "asleep": self.asleep, "before": self.before, "heard": self.heard}
@@ -288,6 +288,7 @@ class Ensemble(Composition):
     targets : int
         0 for labels.
     combiner : NewtonStack, SquaresStack, ExponentialWeights or AveragedRanks
+        In the place of the `stack` of a composition.
     views : dict of str to view
         A view has `advance(X)`, rows as they are seen with what was known at each, `transform(X)`, `state` and `restore`.
     """
@@ -391,25 +392,25 @@ class Ensemble(Composition):
 
     def _heard(self, voice, X, y, weights, outputs):
         """(scores of a member, up to which row it takes part); it falls asleep at the first row that it cannot take."""
-        nothing = np.zeros((len(y), outputs))
+        scores = np.zeros((len(y), outputs))
         if voice.asleep is not None:
-            return nothing, 0
+            return scores, 0
         begin, until, reason = voice.rows, len(y), None
         try:
-            nothing = voice.learn(X, y, weights, outputs)
+            scores = voice.learn(X, y, weights, outputs)
         except Exception as error:
             reason, until = f"{type(error).__name__}: {error}", 0
             if voice.rows == begin and len(y) > 1:  # it has refused all rows for the sake of one
-                until, reason = self._up_to_an_error(voice, X, y, weights, nothing)
-        bad = np.flatnonzero(~np.isfinite(nothing[:until]).all(axis=1))
+                until, reason = self._up_to_an_error(voice, X, y, weights, scores)
+        bad = np.flatnonzero(~np.isfinite(scores[:until]).all(axis=1))
         if len(bad):
             until, reason = int(bad[0]), "its answers are not numbers"
         state = None if voice.model is None else voice.model._state
         if reason is None and state is not None and state.trouble == DIVERGED:
             reason = "learning diverges"
         voice.asleep = reason
-        nothing[until:] = 0.0
-        return nothing, until
+        scores[until:] = 0.0
+        return scores, until
 
     @staticmethod
     def _up_to_an_error(voice, X, y, weights, scores):

@@ -112,7 +112,8 @@ class Learned:
             return self.labels.decode(scores)
         if self.loss.task == "novelty":
             return np.where(np.greater_equal(*self.detected(scores, rho)), 1, -1)
-        return self.numbers(scores if self.target_scaler is None else self.target_scaler.restored(scores))
+        scaler = self.current_target_scaler()
+        return self.numbers(scores if scaler is None else scaler.restored(scores))
 
     def answers_of_their_time(self, scores, y, joined, rho):
         """`answers` just before each of the examples with targets y.
@@ -136,9 +137,14 @@ class Learned:
 
     def interval(self, scores, half_widths, known=None):
         """(lower, upper) ends in the units of the targets; `known` of these before each row, as of now if it is None."""
-        if self.target_scaler is None:
+        scaler = self.current_target_scaler()
+        if scaler is None:
             return scores - half_widths, scores + half_widths
-        return self.target_scaler.interval(scores, half_widths, *known or self.target_scaler.known())
+        return scaler.interval(scores, half_widths, *known or scaler.known())
+
+    def current_target_scaler(self):
+        """The scaler of targets as it belongs to what is learned; None without one."""
+        return self.target_scaler
 
     def in_units(self, deviations, units):
         """Deviations of f, which all outputs share, in units (n, targets) of each; one column where that is all there is."""

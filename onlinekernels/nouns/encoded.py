@@ -96,7 +96,7 @@ class Known(namedtuple("Known", "names kinds layouts slots cycles indicators mem
 
 
 class Layout:
-    """Where in an encoded row each part of each column is.
+    """Where in an encoded row each part of each column is, for kinds that columns had when the first row came.
 
     Attributes
     ----------
@@ -111,10 +111,10 @@ class Layout:
     width : int
     """
 
-    def __init__(self, layouts, slots, cycles, indicators):
+    def __init__(self, kinds, slots, cycles, indicators):
         numbers, places, self.words, self.cycles, self.missing, at = [], [], {}, {}, [], 0
         owners = []
-        for j, kind in enumerate(layouts):
+        for j, kind in enumerate(kinds):
             if kind != "word":
                 numbers.append(j)
                 places.append(at)

@@ -258,7 +258,7 @@ OK_INLINE void ok_lanes_move_by(int code, int implicit, int has_offset, const ok
             ok_lanes_move_by(CODE, 0, 0, rule, lanes, t, frame, offset, scalar, gap, gap_weight);  \
         break
 
-/* A loop of its own for each loss and rule. */
+/* A loop of its own for each loss that is named here, and each rule. */
 OK_STATIC OK_CLONES void ok_lanes_move(const ok_lanes_rule *OK_RESTRICT rule, ok_lanes *OK_RESTRICT lanes,
                                        int64_t *OK_RESTRICT t, double *OK_RESTRICT frame, double *OK_RESTRICT offset,
                                        double *OK_RESTRICT scalar, double *OK_RESTRICT gap,
@@ -281,6 +281,9 @@ OK_STATIC OK_CLONES void ok_lanes_move(const ok_lanes_rule *OK_RESTRICT rule, ok
         OK_LANES_CASE(OK_HUBER);
         OK_LANES_CASE(OK_NU_HUBER);
         OK_LANES_CASE(OK_CONCOMITANT_HUBER);
+    default: /* a loss without a loop of its own: the same, slower */
+        ok_lanes_move_by(rule->loss.code, rule->implicit, rule->has_offset, rule, lanes, t, frame, offset, scalar, gap,
+                         gap_weight);
     }
     for (l = 0; l < OK_LANES; l++) {
         moved += lanes->moved[l] != 0.0 ? 1 : 0;

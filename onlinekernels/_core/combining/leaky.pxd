@@ -2,7 +2,7 @@
 
 
 cdef class Leaky:
-    cdef readonly Py_ssize_t n, settings        # members; fits side by side
+    cdef readonly Py_ssize_t n, n_settings      # members; fits side by side
     cdef readonly double start                  # what each weight is beforehand
     cdef readonly object memories, priors       # of the settings
     cdef readonly object w, S                   # weights, and the inverse of their precision, of each setting

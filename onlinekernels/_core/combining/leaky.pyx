@@ -12,9 +12,9 @@ cdef class Leaky:
     """
 
     def __init__(self, Py_ssize_t n, settings, double start):
-        self.n, self.settings, self.start = n, len(settings), start
+        self.n, self.n_settings, self.start = n, len(settings), start
         self.memories, self.priors = (np.array(part, dtype=float) for part in zip(*settings))
-        self.w = np.full((self.settings, n), start)
+        self.w = np.full((self.n_settings, n), start)
         self.S = np.array([np.eye(n) / prior for prior in self.priors])
         self.work = np.zeros(n)
 

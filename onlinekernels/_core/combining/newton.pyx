@@ -40,13 +40,13 @@ cdef class NewtonStack:
         Which settings hear log odds.
     """
 
-    cdef readonly Leaky fits
+    cdef readonly Leaky fit
     cdef readonly object belief, odds
     cdef readonly double share
     cdef readonly long long t
 
     def __init__(self, Py_ssize_t n, settings, double share=1e-3, double total=2.0, odds=None):
-        self.fits = Leaky(n, settings, total / n)
+        self.fit = Leaky(n, settings, total / n)
         self.odds = np.zeros(len(settings), dtype=np.uint8) if odds is None else np.array(odds, dtype=np.uint8)
         self.belief = np.full(len(settings), 1.0 / len(settings))
         self.share, self.t = share, 0
@@ -68,28 +68,28 @@ cdef class NewtonStack:
         cdef const unsigned char[::1] odds = self.odds
         cdef const double* said
         cdef const double[::1] y = np.ascontiguousarray(places, dtype=float), count = np.ascontiguousarray(counts, dtype=float)
-        cdef const Py_ssize_t[::1] there = np.ascontiguousarray(joined, dtype=np.intp)
+        cdef const Py_ssize_t[::1] before = np.ascontiguousarray(joined, dtype=np.intp)
         found = np.zeros((len(scores), scores.shape[2]))
-        cdef Py_ssize_t t, k, label, n = self.fits.n, K = self.fits.settings, C = scores.shape[2]
-        cdef double[:, ::1] out = found, w = self.fits.w, likely = np.zeros((K, max(1, C)))
-        cdef double[:, :, ::1] S = self.fits.S
-        cdef const double[::1] memory = self.fits.memories, prior = self.fits.priors
+        cdef Py_ssize_t t, k, label, n = self.fit.n, K = self.fit.n_settings, C = scores.shape[2]
+        cdef double[:, ::1] out = found, w = self.fit.w, likely = np.zeros((K, max(1, C)))
+        cdef double[:, :, ::1] S = self.fit.S
+        cdef const double[::1] memory = self.fit.memories, prior = self.fit.priors
         cdef double[::1] belief = self.belief, losses = np.zeros(K), x = np.zeros(n), g = np.zeros(n)
         with nogil:
             for t in range(F.shape[0]):
                 label = <Py_ssize_t> y[t]
-                if there[t] > 0:
+                if before[t] > 0:
                     for k in range(K):
-                        said = &G[t, 0, 0] if odds[k] and there[t] == 2 else &F[t, 0, 0]
-                        self.softmax(said, C, there[t], &w[k, 0], &likely[k, 0])
-                    self.mix(&likely[0, 0], K, C, there[t], &belief[0], &out[t, 0])
+                        said = &G[t, 0, 0] if odds[k] and before[t] == 2 else &F[t, 0, 0]
+                        self.softmax(said, C, before[t], &w[k, 0], &likely[k, 0])
+                    self.mix(&likely[0, 0], K, C, before[t], &belief[0], &out[t, 0])
                 for k in range(K):
-                    self.fits.leak(&w[k, 0], &S[k, 0, 0], memory[k], prior[k], self.t)
-                if 1 < there[t] and label < there[t] and count[t] > 0.0:
+                    self.fit.leak(&w[k, 0], &S[k, 0, 0], memory[k], prior[k], self.t)
+                if 1 < before[t] and label < before[t] and count[t] > 0.0:
                     for k in range(K):
                         losses[k] = fmin(CAP, -count[t] * log(fmax(likely[k, label], 1e-300)))
-                        said = &G[t, 0, 0] if odds[k] and there[t] == 2 else &F[t, 0, 0]
-                        self.step(said, C, there[t], label, count[t], &likely[k, 0], &w[k, 0], &S[k, 0, 0], &x[0], &g[0])
+                        said = &G[t, 0, 0] if odds[k] and before[t] == 2 else &F[t, 0, 0]
+                        self.step(said, C, before[t], label, count[t], &likely[k, 0], &w[k, 0], &S[k, 0, 0], &x[0], &g[0])
                     shared_out(&belief[0], &losses[0], K, self.share)
                 self.t += 1
         return found
@@ -105,7 +105,7 @@ cdef class NewtonStack:
         cdef double largest = -INFINITY, total = 0.0
         for c in range(joined):
             p[c] = 0.0
-        for i in range(self.fits.n):
+        for i in range(self.fit.n):
             for c in range(joined):
                 p[c] += w[i] * F[i * C + c]
         for c in range(joined):
@@ -127,7 +127,7 @@ cdef class NewtonStack:
     cdef void step(self, const double* F, Py_ssize_t C, Py_ssize_t joined, Py_ssize_t label, double count, const double* p,
                    double* w, double* S, double* x, double* g) noexcept nogil:
         """A Newton step: the curvature is that along what tells the label from its strongest rival."""
-        cdef Py_ssize_t i, j, c, n = self.fits.n, rival = 1 if label == 0 else 0
+        cdef Py_ssize_t i, j, c, n = self.fit.n, rival = 1 if label == 0 else 0
         cdef double direction
         for c in range(joined):
             if c != label and p[c] > p[rival]:
@@ -137,7 +137,7 @@ cdef class NewtonStack:
             g[i] = F[i * C + label]
             for c in range(joined):
                 g[i] -= p[c] * F[i * C + c]
-        self.fits.learn_direction(S, x, count * p[label] * p[rival])
+        self.fit.learn_direction(S, x, count * p[label] * p[rival])
         for i in range(n):
             direction = 0.0
             for j in range(n):
@@ -149,8 +149,8 @@ cdef class NewtonStack:
         cdef const double[:, :, ::1] F = np.ascontiguousarray(scores), G = self.heard(scores, joined)
         cdef const unsigned char[::1] odds = self.odds
         found = np.zeros((len(scores), scores.shape[2]))
-        cdef Py_ssize_t t, k, K = self.fits.settings, C = scores.shape[2]
-        cdef double[:, ::1] out = found, w = self.fits.w, likely = np.zeros((K, max(1, C)))
+        cdef Py_ssize_t t, k, K = self.fit.n_settings, C = scores.shape[2]
+        cdef double[:, ::1] out = found, w = self.fit.w, likely = np.zeros((K, max(1, C)))
         cdef double[::1] belief = self.belief
         if joined == 0:
             return found
@@ -163,19 +163,19 @@ cdef class NewtonStack:
 
     def weights(self):
         """Mean weights over the settings, shape (1, members)."""
-        return (self.belief @ self.fits.w).reshape(1, -1)
+        return (self.belief @ self.fit.w).reshape(1, -1)
 
     def state(self):
         """What is learned, by name."""
-        return {"t": int(self.t), "belief": self.belief.copy(), **self.fits.state()}
+        return {"t": int(self.t), "belief": self.belief.copy(), **self.fit.state()}
 
     def restore(self, state):
         """Go on from what `state` gave; ValueError if it makes no sense."""
         self.t = checked_count(state["t"])
         self.belief[:] = checked_beliefs(state["belief"], self.belief.shape)
-        self.fits.restore(state)
+        self.fit.restore(state)
 
     def _check(self):
         """Assert what must always hold."""
-        self.fits._check()
+        self.fit._check()
         assert abs(self.belief.sum() - 1.0) < 1e-9 and (self.belief >= 0.0).all()

@@ -44,7 +44,7 @@ cdef class SquaresStack:
         cdef const double[::1] count = np.ascontiguousarray(counts, dtype=float)
         cdef const unsigned char[::1] there = np.ascontiguousarray(awake, dtype=np.uint8)
         cdef Leaky fit = self.fits[0]
-        cdef Py_ssize_t t, i, j, k, n = fit.n, K = fit.settings, T = Y.shape[1]
+        cdef Py_ssize_t t, i, j, k, n = fit.n, K = fit.n_settings, T = Y.shape[1]
         found, spread = np.zeros(Y.shape), np.zeros(Y.shape)
         cdef double[:, ::1] out = found, deviations = spread, sums = self.usual.sums, belief = self.belief, trust = self.trust, w
         cdef double[:, :, ::1] S

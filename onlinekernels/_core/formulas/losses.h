@@ -3,6 +3,7 @@
  * z is the score f(x) + b, y is the label (-1 or +1) or the target, and novelty ignores it.  The
  * functions are inlined: where the code is a constant of a loop over many models, only its own
  * formula is left, and the compiler makes vector code of it.  losses.pxd declares them for Cython.
+ * A loss that a function does not name has there what its last line says: Huber's formula, or no.
  */
 #ifndef ONLINEKERNELS_LOSSES_H
 #define ONLINEKERNELS_LOSSES_H

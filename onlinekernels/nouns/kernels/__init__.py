@@ -9,11 +9,13 @@ Gaussian(width=2.0) + 0.1*Linear() + Constant()
 array([[2.    , 1.8825],
        [1.8825, 2.1   ]])
 """
+from onlinekernels.nouns.kernels import elementary
 from onlinekernels.nouns.kernels.algebra import Constant, Kernel
 from onlinekernels.nouns.kernels.algebra import Custom as Custom, Product as Product, Sum as Sum
-from onlinekernels.nouns.kernels.elementary import Gaussian, Laplacian, Linear, Noise, Polynomial
+from onlinekernels.nouns.kernels.elementary import *  # noqa: F403
 from onlinekernels.nouns.kernels.names import KERNELS as KERNELS, as_kernel as as_kernel, poly, rbf
 from onlinekernels.nouns.kernels.normalized import Normalized
 from onlinekernels.nouns.kernels.precomputed import Precomputed
 
-__all__ = ["Kernel", "Linear", "Gaussian", "Polynomial", "Laplacian", "Noise", "Constant", "Normalized", "Precomputed", "rbf", "poly"]
+__all__ = ["Kernel", "Constant", "Normalized", "Precomputed", "rbf", "poly"]
+__all__ += elementary.__all__

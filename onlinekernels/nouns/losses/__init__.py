@@ -4,21 +4,18 @@ Conventions at kinks: the two-class hinges count a tie y f = margin as a margin 
 only f < margin; the regression losses only |y - f| > width, or f other than y; the hinges of many classes
 only a positive loss (V (17)), and the runner-up is the first label in class order among equals.
 """
-from onlinekernels.nouns.losses.binary import Hinge, Logistic, NuHinge
+from onlinekernels.nouns.losses import binary, multiclass, novelty, regression
+from onlinekernels.nouns.losses.binary import *  # noqa: F403
 from onlinekernels.nouns.losses.contract import Loss
-from onlinekernels.nouns.losses.multiclass import (
-    GraphHinge, MulticlassHinge, MulticlassLogistic, MulticlassSquared, NuGraphHinge, NuMulticlassHinge,
-)
+from onlinekernels.nouns.losses.multiclass import *  # noqa: F403
 from onlinekernels.nouns.losses.multiclass import Mistake as Mistake
 from onlinekernels.nouns.losses.names import LOSSES as LOSSES
 from onlinekernels.nouns.losses.names import as_loss as as_loss
-from onlinekernels.nouns.losses.novelty import Novelty, NuNovelty
-from onlinekernels.nouns.losses.regression import (
-    Absolute, ConcomitantHuber, Huber, Insensitive, NuHuber, NuInsensitive, Quantile, Squared, SquaredInsensitive,
-)
+from onlinekernels.nouns.losses.novelty import *  # noqa: F403
+from onlinekernels.nouns.losses.regression import *  # noqa: F403
 
-__all__ = [
-    "Loss", "Hinge", "NuHinge", "Logistic", "Novelty", "NuNovelty", "Squared", "Absolute", "Quantile", "Insensitive", "NuInsensitive",
-    "SquaredInsensitive", "Huber", "NuHuber", "ConcomitantHuber", "MulticlassHinge", "NuMulticlassHinge", "MulticlassLogistic",
-    "MulticlassSquared", "GraphHinge", "NuGraphHinge",
-]
+__all__ = ["Loss"]
+__all__ += binary.__all__  # each on a line of its own: so type checkers read it
+__all__ += novelty.__all__
+__all__ += regression.__all__
+__all__ += multiclass.__all__
