@@ -532,3 +532,14 @@ def test_an_ordinary_table(interaction):
             found.append(model.progressive(rows[i : i + 500], y[i : i + 500], classes=[False, True] if i == 0 else None, return_proba=True)[1])
         gains.append(ordinary_table.area(np.concatenate(found)[:, 1], y) - ordinary_table.area(ordinary_table.linear_scores(rows, y), y))
     assert min(gains) >= (0.02 if interaction else 0.0) and np.mean(gains) >= 0.02
+
+
+def test_whoever_sleeps_in_a_detector_sleeps_on_in_a_copy():
+    rng = np.random.default_rng(8)
+    rows = rng.normal(size=(60, 2))
+    model = OnlineKernelDetector(effort="low").partial_fit(rows)
+    model._state.composition.members["centre"].asleep = "no memory"
+    model.partial_fit(rows)
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.asleep_ == {"centre": "no memory"}
+    assert np.array_equal(copy.predict(rows), model.predict(rows)) and np.array_equal(copy.score_samples(rows), model.score_samples(rows))

@@ -10,7 +10,7 @@ from onlinekernels import validation
 from onlinekernels.algorithms.ensembles import EnsembleLearner
 from onlinekernels.algorithms.frontmembers import EFFORTS
 from onlinekernels.algorithms.smoother import Smoother
-from onlinekernels.model.ensemble import AveragedRanks, Ensemble, Voice
+from onlinekernels.model.ensemble import AveragedRanks, Ensemble, Voice, checked_sleep
 from onlinekernels.model.views import Scores
 from onlinekernels.nouns.budgets import Reservoir
 from onlinekernels.nouns.kernels import Gaussian, Laplacian
@@ -44,12 +44,12 @@ class Centre(Voice):
         return -np.abs(X).sum(axis=1, keepdims=True)
 
     def state(self):
-        return {"t": self.t}
+        return {"t": self.t, "asleep": self.asleep}
 
     def restore(self, state):
         if type(state["t"]) is not int or state["t"] < 0:
             raise ValueError("t is not a number of rows")
-        self.t = state["t"]
+        self.t, self.asleep = state["t"], checked_sleep(state["asleep"])
 
 
 class OnlineKernelDetector(EnsembleLearner):

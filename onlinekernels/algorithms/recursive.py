@@ -293,7 +293,7 @@ class KRLS(OnlineLearner):
                     raise ValueError(f"{as_list(labels)[known.index(False)]!r} is not a label of this model.")
                 return np.log(likely[np.arange(len(scores)), np.array(places, dtype=np.intp)])
             y = check_targets(y, len(scores), state.targets).reshape(len(scores), -1)
-            scaler, slope = state.target_scaler, 0.0
+            scaler, slope = state.current_target_scaler(), 0.0
             if scaler is not None:
                 (mean, units), slope, y = scaler.values(scores, *scaler.known()), scaler.log_slope(y), scaler.taken(y)
             else:
@@ -319,7 +319,7 @@ class KRLS(OnlineLearner):
             scores = self._decision(state, examples, trusted=True)
             left, right = state.function.uncertainty(examples, True)
             covariance = state.kernel(as_csr(examples) if state.sparse else examples) + left @ right.T
-            scaler = state.target_scaler
+            scaler = state.current_target_scaler()
             mean, units = (state.shown(scores.T).T, 1.0) if scaler is None else scaler.values(scores, *scaler.known())
         values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -358,4 +358,5 @@ class KRLS(OnlineLearner):
 
 def _units(state, scores):
     """What deviations of scores are multiplied by, shape (n, targets); 1 where targets are not scaled."""
-    return 1.0 if state.target_scaler is None else state.target_scaler.in_units(scores)[1]
+    scaler = state.current_target_scaler()
+    return 1.0 if scaler is None else scaler.in_units(scores)[1]

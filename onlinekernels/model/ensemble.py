@@ -20,7 +20,7 @@ from onlinekernels._core.run.ranks import Ranks
 from onlinekernels.model.composition import RECALLED, Composition, Member
 from onlinekernels.model.trouble import DIVERGED, LearningWarning, level_outside, silence
 
-__all__ = ["AveragedRanks", "Ensemble", "ExponentialWeights", "NewtonStack", "SquaresStack", "Voice", "task_of", "unbroken"]
+__all__ = ["AveragedRanks", "Ensemble", "ExponentialWeights", "NewtonStack", "SquaresStack", "Voice", "checked_sleep", "task_of", "unbroken"]
 
 PIECE = 512  # rows at most that all members learn before anything else happens
 SPACING = 512  # rows between two looks at what has been learned, at first
@@ -187,9 +187,14 @@ class Voice(Member):
         if type(before) is not int or not 0 <= before <= super().rows or not (heard is None or type(heard) is int and heard >= 0):
             raise ValueError("it does not say how many rows a member has learned")
         self.before, self.heard = before, heard
-        if not (state["asleep"] is None or isinstance(state["asleep"], str)):
-            raise ValueError("it does not say why a member is asleep")
-        self.asleep = state["asleep"]
+        self.asleep = checked_sleep(state["asleep"])
+
+
+def checked_sleep(reason):
+    """Why a member is asleep, or None; ValueError for something else."""
+    if not (reason is None or isinstance(reason, str)):
+        raise ValueError("it does not say why a member is asleep")
+    return reason
 
 
 # ---- Combiners ----------------------------------------------------------------------------------

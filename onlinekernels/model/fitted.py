@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlinekernels import validation
+
 if TYPE_CHECKING:
     from typing import TypeVar
 
@@ -70,7 +72,7 @@ class Fitted:
 
     def _attribute(self):
         if self._state is None:
-            raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
+            raise validation.not_fitted(self)  # an AttributeError as well
         return self._state
 
     @learned
