@@ -329,3 +329,14 @@ def test_among_others():
     assert evaluate.progressive(Smoother("multiclass_squared"), (X, LABELS), chunk=50).error < 0.5
     assert evaluate.progressive(Smoother(ok.NuNovelty(0.1)), (X, None), chunk=50).error < 0.3
     assert evaluate.progressive(Smoother(), (X[:60], NUMBERS[:60]), delay=5).examples == 60
+
+
+@pytest.mark.parametrize("name", ["points", "origin"])
+def test_kept_rows_that_are_too_large_are_refused(name):
+    """Their distances would not be numbers, and no row would be the nearest."""
+    rows = np.random.default_rng(0).normal(size=(9, 2))
+    kept = ok.Smoother("squared", neighbours=2).partial_fit(rows, rows[:, 0])._state.composition.rows
+    state = kept.state()
+    with pytest.raises(ValueError, match="too large"):
+        kept.restore({**state, name: 1e200 * state[name] + 1e200})
+    kept.restore(state)

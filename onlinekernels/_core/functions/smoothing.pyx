@@ -278,7 +278,7 @@ cdef class LocalRows:
         return log(0.5 * rate) if self.city_block else 0.5 * log(rate / 3.141592653589793)
 
     cdef double unit_of(self, const double* distance, Py_ssize_t n) noexcept nogil:
-        """Distance to the row that is so near; to the farthest if there are fewer. Never 0."""
+        """Distance to the row that is so near; to the farthest if there are fewer, 1 if there is none. Never 0."""
         cdef double best[NEAREST]
         cdef Py_ssize_t i, j, found = 0
         for i in range(n):
@@ -289,6 +289,8 @@ cdef class LocalRows:
                     j -= 1
                 best[j] = distance[i]
                 found = found + 1 if found < self.neighbour else found
+        if found == 0:
+            return 1.0
         return best[found - 1] if best[found - 1] > 1e-100 else 1e-100
 
     def rescale(self, ratio):
@@ -321,10 +323,14 @@ cdef class LocalRows:
             raise ValueError("the weights of rows are negative")
         if self.task == LABELS and not ((values >= 0) & (values == np.floor(values))).all():
             raise ValueError("the rows that are kept have labels that are none")
+        with np.errstate(over="ignore"):
+            squares = np.einsum("ij,ij->i", points, points)
+            if not np.isfinite(squares).all() or origin is not None and not np.isfinite(origin @ origin):
+                raise ValueError("the rows that are kept are too large")
         self.t = 0
         self.make_room(n)
         self.points[:n], self.values[:n], self.weights[:n] = points, values, weights
-        self.squares[:n] = np.einsum("ij,ij->i", points, points)
+        self.squares[:n] = squares
         self.usual, self.origin, self.t = usual.copy(), None if origin is None else origin.copy(), t
 
     def _check(self):
