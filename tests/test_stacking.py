@@ -407,6 +407,22 @@ def test_what_a_member_says_after_it_fell_asleep_is_not_heard():
     assert np.allclose(found[0], found[1], atol=1e-7) and np.allclose(found[0], found[2], atol=1e-7)
 
 
+class Enormous(ok.NORMA):
+    """Its answers are finite, and their squares are not."""
+
+    def progressive(self, *arguments, **keywords):
+        return 1e200 * super().progressive(*arguments, **keywords)
+
+
+@pytest.mark.parametrize("kind", [Stacking, Hedge])
+def test_answers_whose_squares_overflow_are_not_heard(kind):
+    model = kind({"enormous": Enormous("squared"), **number_members()})
+    with pytest.warns(LearningWarning, match="'enormous' is put to sleep.*too large"):
+        scores = model.progressive(X, NUMBERS)
+    assert np.isfinite(scores).all() and np.abs(scores).max() < 1e3
+    model._check()
+
+
 def test_refused_calls_change_nothing():
     model = Stacking(number_members()).partial_fit(X[:50], NUMBERS[:50])
     before = pickle.dumps(model)

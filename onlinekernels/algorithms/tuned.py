@@ -115,11 +115,19 @@ class Tuned(Member):
                     raise ValueError(f"the {name} of a metric are not numbers of shape {shape}")
             if not (values["unit"] > 0.0).all():
                 raise ValueError("the units of the targets are not positive")
+            if not are_axes(values["axes"]):
+                raise ValueError("the axes of a metric are not orthonormal")
             self.__dict__.update(self.renewed(features, **values).__dict__)
         self.replayed = state["replayed"]
         super().restore(state)
         if type(self.replayed) is not int or not 0 <= self.replayed <= self.rows + self.replayed:
             raise ValueError("the number of rows that were replayed makes no sense")
+
+
+def are_axes(axes):
+    """Whether columns are orthonormal."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.allclose(axes.T @ axes, np.eye(len(axes)), atol=1e-8)
 
 
 class SelfTuning(Composition):
@@ -336,7 +344,7 @@ class SelfTuning(Composition):
             assert member.rows >= 0
         for kind in self.kinds:
             axes = self.members[kind].axes
-            assert axes is None or np.allclose(axes.T @ axes, np.eye(self.n_features), atol=1e-8)
+            assert axes is None or are_axes(axes)
 
 
 def _summary(member, share):

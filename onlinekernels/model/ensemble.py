@@ -29,6 +29,7 @@ SCORES = 2000  # that ranks are taken among
 LATEST = 100  # scores that remain when others are forgotten
 GAIN, HIGHEST = 0.02, 4.0  # by which an alert lowers the level of alerts, and where it is at most, in units of nu
 YOUNG = (500, 2000)  # rows after which the scores of detectors so far are forgotten: of few rows they are too low, and would stay
+LARGEST = 1e120  # answer of a member: squares of larger ones would leave what combines them without numbers
 
 
 def task_of(model):
@@ -407,9 +408,9 @@ class Ensemble(Composition):
             reason, until = f"{type(error).__name__}: {error}", 0
             if voice.rows == begin and len(y) > 1:  # it has refused all rows for the sake of one
                 until, reason = self._up_to_an_error(voice, X, y, weights, scores)
-        bad = np.flatnonzero(~np.isfinite(scores[:until]).all(axis=1))
+        bad = np.flatnonzero(~(np.abs(scores[:until]) < LARGEST).all(axis=1))  # or not numbers
         if len(bad):
-            until, reason = int(bad[0]), "its answers are not numbers"
+            until, reason = int(bad[0]), "its answers are too large, or not numbers"
         state = None if voice.model is None else voice.model._state
         if reason is None and state is not None and state.trouble == DIVERGED:
             reason = "learning diverges"

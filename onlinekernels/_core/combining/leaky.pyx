@@ -59,11 +59,17 @@ cdef class Leaky:
         S = check_array(state["S"], "S", np.float64, self.S.shape)
         if max(np.abs(w).max(), np.abs(S).max()) > 1e12:
             raise ValueError("the weights are too large")
-        if not np.array_equal(S, S.transpose(0, 2, 1)) or (np.linalg.eigvalsh(S) < -1e-9 * np.abs(S).max()).any():
+        if not np.array_equal(S, S.transpose(0, 2, 1)) or not are_positive(S):
             raise ValueError("the precision of the weights is not that of a fit")
         self.w[:], self.S[:] = w, S
 
     def _check(self):
         assert np.isfinite(self.w).all() and np.isfinite(self.S).all()
         assert np.array_equal(self.S, self.S.transpose(0, 2, 1)), "S is not symmetric"
-        assert (np.linalg.eigvalsh(self.S) > -1e-9 * np.abs(self.S).max()).all()
+        assert are_positive(self.S)
+
+
+def are_positive(S):
+    """Whether symmetric matrices, shape (k, n, n), are positive definite up to rounding, and none is 0."""
+    sizes = np.abs(S).max(axis=(1, 2))
+    return bool((sizes > 0.0).all() and (np.linalg.eigvalsh(S) > -1e-9 * sizes[:, None]).all())
