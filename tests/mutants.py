@@ -342,7 +342,7 @@ FAULTS = [
         ("&G[t, 0, 0] if odds[k] and joined == 2 else &F[t, 0, 0]", "&F[t, 0, 0]"),
     ]),
     ("calibrating.pyx", "frontdoor", [
-        ("FLATTEST, 1.0 + 0.5 * v[1]", "FLATTEST, 1.0 - 0.5 * v[1]"),
+        ("1.0 + 0.5 * v[1]", "1.0 - 0.5 * v[1]"),
         ("fmax(rate, second / (rest + second) + APART)", "rate"),
         ("sums[1:] > sums[0] * (1 + 1e-9)", "sums[1:] < 0.0"),
     ]),
