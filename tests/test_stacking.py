@@ -754,3 +754,10 @@ def test_among_others():
     for row, target in zip(X[:60], NUMBERS[:60], strict=True):
         streaming.learn_one(dict(zip("abc", row, strict=True)), target)
     assert np.isfinite(streaming.predict_one(dict(zip("abc", X[0], strict=True))))
+
+
+def test_there_is_no_such_rate_or_share():
+    """As a file may have them: weights would be negative."""
+    for rate, share in ((0.0, 0.1), (np.nan, 0.1), (np.inf, 0.1), (1.0, -0.1), (1.0, 1.0), (1.0, np.nan)):
+        with pytest.raises(ValueError, match="no such"):
+            ExponentialWeights(2, 1, rate, share)

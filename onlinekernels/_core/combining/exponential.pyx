@@ -35,6 +35,8 @@ cdef class ExponentialWeights:
     cdef readonly Usual usual
 
     def __init__(self, Py_ssize_t n, Py_ssize_t targets, double rate, double share, bint votes=False):
+        if not 0.0 < rate < np.inf or not 0.0 <= share < 1.0:
+            raise ValueError("there is no such rate, or no such share")
         self.n, self.targets, self.rate, self.share, self.votes = n, targets, rate, share, votes
         groups = max(1, targets)
         self.trust = np.full((groups, n), 1.0 / n)
