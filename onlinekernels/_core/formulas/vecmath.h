@@ -3,7 +3,7 @@
  * Every function is a plain loop without branches that an ordinary compiler turns into vector code
  * at -O3, without fast-math and without -march.  Where the compiler can make several versions of a
  * function and choose one at load time (GCC or clang with glibc on x86-64), it makes three: AVX-512, AVX2
- * and the baseline.  Elsewhere (MSVC, other processors and systems, sanitizer builds) there is one version.
+ * and the baseline.  Elsewhere (MSVC, other processors and systems, ONLINEKERNELS_NO_CLONES) there is one version.
  *
  * NaN is never swallowed: comparisons are written so that a NaN passes through to the caller, who
  * reports it.
