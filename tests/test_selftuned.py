@@ -1,8 +1,11 @@
 """SelfTuned: the evidence and its gradient, the descent, features, the combination; a learner like all others."""
 import copy
 import math
+import os
 import pickle
+import signal
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -14,7 +17,8 @@ from onlinekernels import KRLS, SelfTuned, load
 from onlinekernels.algorithms import renewal, tuned
 from onlinekernels.model.combining import LeastSquares
 from onlinekernels.model.composite import flat, grown
-from onlinekernels.model.composition import Member, interval_factor, interval_factors
+from onlinekernels.model.intervals import interval_factor, interval_factors
+from onlinekernels.model.posteriors import Posterior
 from onlinekernels.selftuning.descent import minimize
 from onlinekernels.selftuning.evidence import Evidence, gradient_axes
 from onlinekernels.selftuning.features import Features
@@ -630,6 +634,27 @@ def test_an_interrupted_piece_is_finished_by_all_members(monkeypatch):
         assert model.t_ == 460 and np.mean(model.predict(X) == LABELS) > 0.7
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_a_signal_waits_until_an_interrupted_piece_is_finished(monkeypatch):
+    model = SelfTuned(window=120, budget=20).partial_fit(X[:160], NUMBERS[:160])
+    take, taken = Posterior.take, []
+
+    def pressed(member, rows, *others):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.02)
+        take(member, rows, *others)
+        taken.append(len(rows))
+
+    with monkeypatch.context() as patch:
+        interrupted_at(patch, KRLS, "progressive", 2)
+        patch.setattr(Posterior, "take", pressed)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            model.partial_fit(X[160:170], NUMBERS[160:170])
+    assert taken == [10, 10] and isinstance(caught.value.__context__, Stop)
+    assert caught.value.rows_learned == 10 and model.t_ == 170
+    assert {member.rows for member in model._state.composition.members.values()} == {170}
+
+
 def test_threads():
     """Predictions of other threads while one learns are those of some moment between two calls."""
     model = SelfTuned(window=120, budget=20).partial_fit(X[:90], NUMBERS[:90])
@@ -707,7 +732,7 @@ def test_command_line(tmp_path, capsys):
 
 def test_members_of_numbers_and_labels():
     """A member's scores have a place for every label, also for those that it has not met."""
-    member = Member(KRLS("multiclass_squared", ok.Gaussian(1.0) + 1.0), True)
+    member = Posterior(KRLS("multiclass_squared", ok.Gaussian(1.0) + 1.0), True)
     assert (member.scores(X[:2], 3)[0] == -1.0).all()
     scores, deviations = member.learn(X[:6], np.array([2.0, 2.0, 0.0, 2.0, 0.0, 2.0]), None, 4)
     assert scores.shape == (6, 4) and deviations.shape == (6, 1)

@@ -17,7 +17,7 @@ from onlinekernels._core.combining.exponential import ExponentialWeights
 from onlinekernels._core.combining.newton import NewtonStack
 from onlinekernels._core.combining.squares import SquaresStack
 from onlinekernels.algorithms.ensembles import class_settings, number_settings
-from onlinekernels.model.ensemble import unbroken
+from onlinekernels.model.interrupts import uninterrupted
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -614,15 +614,17 @@ def test_a_signal_waits_until_the_piece_is_done():
             done.append(i)
         return "ready"
 
-    assert unbroken(work) == "ready" and len(done) == 20
+    assert uninterrupted(work) == "ready" and len(done) == 20
     timer = threading.Timer(0.03, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        unbroken(work)
+        uninterrupted(work)
     timer.join()
     assert len(done) == 40
     with pytest.raises(ZeroDivisionError):
-        unbroken(lambda: 1 / 0)
+        uninterrupted(lambda: 1 / 0)
+    with np.errstate(under="raise"):  # what the caller has set holds for the work
+        assert uninterrupted(np.geterr)["under"] == "raise"
 
 
 class Pressed(KRLS):
@@ -656,18 +658,18 @@ def test_a_signal_while_members_learn_loses_nothing():
 def test_a_signal_when_the_work_is_done_is_raised_and_nobody_waits_for_ever():
     """Ctrl-C at any place of the main thread, also when it has just been told that the other one is ready."""
     struck = []
-    for place in range(1, 12):
+    for place in range(1, 14):
         seen, done = [0], []  # the place-th thing that the main thread does is interrupted
 
         def look(frame, event, called):
-            seen[0] += event in ("c_return", "c_call") and frame.f_code is unbroken.__code__
+            seen[0] += event in ("c_return", "c_call") and frame.f_code is uninterrupted.__code__
             if seen[0] == place:
                 sys.setprofile(None)
                 raise KeyboardInterrupt
 
         try:
             sys.setprofile(look)
-            unbroken(done.append, 1)
+            uninterrupted(done.append, 1)
         except KeyboardInterrupt:
             struck.append(len(done))
         finally:

@@ -10,7 +10,10 @@ from onlinekernels import validation
 from onlinekernels.algorithms.ensembles import EnsembleLearner
 from onlinekernels.algorithms.frontmembers import EFFORTS
 from onlinekernels.algorithms.smoother import Smoother
-from onlinekernels.model.ensemble import AveragedRanks, Ensemble, Voice, checked_sleep
+from onlinekernels.model.combining import AveragedRanks
+from onlinekernels.model.composition import checked_rows
+from onlinekernels.model.ensemble import Ensemble
+from onlinekernels.model.members import Voice, checked_sleep
 from onlinekernels.model.views import Scores
 from onlinekernels.nouns.budgets import Reservoir
 from onlinekernels.nouns.kernels import Gaussian, Laplacian
@@ -47,9 +50,7 @@ class Centre(Voice):
         return {"t": self.t, "asleep": self.asleep}
 
     def restore(self, state):
-        if type(state["t"]) is not int or state["t"] < 0:
-            raise ValueError("t is not a number of rows")
-        self.t, self.asleep = state["t"], checked_sleep(state["asleep"])
+        self.t, self.asleep = checked_rows(state, "t"), checked_sleep(state["asleep"])
 
 
 class OnlineKernelDetector(EnsembleLearner):

@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core.combining.exponential import ExponentialWeights
+from onlinekernels._core.combining.newton import NewtonStack
+from onlinekernels._core.combining.squares import SquaresStack
+from onlinekernels.model.combining import AveragedRanks
 from onlinekernels.model.composite import OnlineComposite, Parts
-from onlinekernels.model.ensemble import AveragedRanks, Ensemble, ExponentialWeights, NewtonStack, SquaresStack, Voice, task_of
+from onlinekernels.model.ensemble import Ensemble
 from onlinekernels.model.fitted import learned
 from onlinekernels.model.learner import OnlineLearner
+from onlinekernels.model.members import Voice, task_of
 from onlinekernels.model.prefit import Prefit
 from onlinekernels.nouns.losses import MulticlassSquared, NuNovelty, Squared
 from onlinekernels.validation.parameters import check_fraction

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core.combining.squares import SquaresStack
 from onlinekernels.algorithms.ensembles import (
     SHARE,
     SHORT,
@@ -18,9 +19,9 @@ from onlinekernels.algorithms.ensembles import (
 )
 from onlinekernels.algorithms.frontmembers import EFFORTS, class_members, number_members, sparse_members
 from onlinekernels.model.composite import LARGEST
-from onlinekernels.model.ensemble import SquaresStack, Voice, task_of
 from onlinekernels.model.fitted import only_if
 from onlinekernels.model.frontdoor import Classifying, Predicting, tilted
+from onlinekernels.model.members import Voice, task_of
 from onlinekernels.model.views import NormalScores, Relevance, Scores
 from onlinekernels.nouns.labelvalues import plain
 from onlinekernels.nouns.losses import MulticlassSquared, Squared

@@ -5,7 +5,8 @@ import numpy as np
 
 from onlinekernels.algorithms.recursive import KRLS
 from onlinekernels.algorithms.renewal import ROWS, Renewal
-from onlinekernels.model.composition import Composition, Member
+from onlinekernels.model.composition import checked_rows
+from onlinekernels.model.posteriors import Posterior, Posteriors
 from onlinekernels.nouns.kernels import Constant, Gaussian
 from onlinekernels.nouns.scaling import RunningScaler
 from onlinekernels.selftuning.evidence import Evidence, Settings
@@ -34,21 +35,21 @@ def mixture(amplitude=1.0, distance=1.0):
     return parts[0] + parts[1] + parts[2] + Constant(1.0)
 
 
-class Tuned(Member):
+class Tuned(Posterior):
     """A posterior in a metric that was learned: `KRLS` behind fixed features, a linear map, and units of the targets.
 
     Before the first refresh there is none of these: features and targets are scaled as they come.
     """
 
     def __init__(self, many, budget, n_features, targets):
-        self.many, self.budget = many, budget
-        self.n_features, self.targets = n_features, targets
+        self.budget, self.n_features, self.targets = budget, n_features, targets
         self.features = self.axes = self.chosen = None
         self.map = np.eye(n_features) * self.values()[0]  # B such that distances are |u B - v B|, for features u and v
         self.centre, self.unit = np.zeros(targets), np.ones(targets)
         self.replayed = 0  # rows of the past with which the posterior began
         loss = "multiclass_squared" if many else "squared"
-        self.model = KRLS(loss, mixture(distance=math.sqrt(n_features)), budget=budget, scale=True, scale_target=not many)
+        kernel = mixture(distance=math.sqrt(n_features))
+        super().__init__(KRLS(loss, kernel, budget=budget, scale=True, scale_target=not many), many)
 
     def renewed(self, features, axes, chosen, centre, unit):
         """Another one that has learned nothing yet, in the metric that settings `chosen` along `axes` make."""
@@ -130,7 +131,7 @@ def are_axes(axes):
         return np.allclose(axes.T @ axes, np.eye(len(axes)), atol=1e-8)
 
 
-class SelfTuning(Composition):
+class SelfTuning(Posteriors):
     """Posteriors whose kernels are learned, and a plain one beside them with a short memory.
 
     The plain one is for what changes faster than a kernel can be learned. It also tells a change from a hard stretch: after a
@@ -150,7 +151,7 @@ class SelfTuning(Composition):
         many = targets == 0
         members = {kind: Tuned(many, budget, n_features, targets) for kind in kinds}
         distance = math.sqrt(n_features)
-        members[PLAIN] = Member(
+        members[PLAIN] = Posterior(
             KRLS("multiclass_squared" if many else "squared", 0.5 * Gaussian(0.25 * distance) + 0.5 * Gaussian(distance) + 1.0,
                  memory=0.99, budget=max(1, budget // 4), tolerance=1e-2, scale=RunningScaler(0.99), scale_target=not many),
             many,
@@ -176,8 +177,8 @@ class SelfTuning(Composition):
             return min(to_check, STAGE - (self.t - self.pending.t) % STAGE)
         return max(1, min(to_check, self.due - self.t))
 
-    def remembered(self, X, y, weights, Y, members):
-        squares = ((members - Y[:, None]) / self._units()) ** 2
+    def remembered(self, X, y, weights, Y, scores):
+        squares = ((scores - Y[:, None]) / self._units()) ** 2
         losses = squares.sum(axis=2)
         pairs = np.column_stack([losses[:, :-1].mean(axis=1), losses[:, -1]])
         self.kept.write(X, y if self.targets else y[:, None], weights)
@@ -297,10 +298,7 @@ class SelfTuning(Composition):
 
     def restore(self, state):
         super().restore(state)
-        for name in ("began", "due"):
-            if type(state[name]) is not int or state[name] < 0:
-                raise ValueError(f"{name} is not a number of rows")
-        self.began, self.due = state["began"], state["due"]
+        self.began, self.due = (checked_rows(state, name) for name in ("began", "due"))
         if self.began > self.t:
             raise ValueError("began is later than the last row")
         self.losses = np.array(state["losses"], dtype=float).reshape(len(state["losses"]), 2)

@@ -1,15 +1,20 @@
-"""How members are combined: their scores, weighted by least squares that forget.
-
-For a composition of a few strong members; an `Ensemble` of many has `SquaresStack` or another of `_core/combining`.
+"""How members are combined: least squares for a few strong members, ranks for detectors; others are in `_core/combining`.
 
 The combiner listens and members do not: each learns for itself.  So a piece of rows is combined at once, with weights at
 each row as of the rows before it.
 """
+import math
+
 import numpy as np
 
 from onlinekernels._core.combining.fading import solved
+from onlinekernels._core.run.ranks import Ranks
 
-__all__ = ["LeastSquares"]
+__all__ = ["AveragedRanks", "LeastSquares"]
+
+SCORES = 2000  # that ranks are taken among
+LATEST = 100  # scores that remain when others are forgotten
+GAIN, HIGHEST = 0.02, 4.0  # by which an alert lowers the level of alerts, and where it is at most, in units of nu
 
 
 class LeastSquares:
@@ -104,3 +109,89 @@ class LeastSquares:
             raise ValueError("the sums of the combination are negative")
         self.__dict__.update(found, count=count)
         self._solved(np.zeros((0, *self.v.T.shape)), np.zeros((0, len(self.v))))
+
+    def _check(self):
+        """Assert what must always hold."""
+        assert np.isfinite(self.products).all() and np.isfinite(self.answers).all()
+        assert np.allclose(self.products, self.products.transpose(0, 2, 1))
+
+
+class AveragedRanks:
+    """Novelty: the mean over members of the log rank of a score among its like, and the rank of that mean among its like.
+
+    Logarithms, as Fisher combined tests: whoever is very sure that a row is odd is heard. Ranks are among uniform samples of the
+    past: ranks among the latest scores would get used to a burst of odd ones. The higher,
+    the more ordinary.
+
+    A rank below `level` is an alert. Where rows are like those before them a share nu has ranks below nu. Where rows become more and
+    more ordinary there are fewer, so the level slowly rises until there are as many as asked for. It is never below nu: a burst of odd
+    rows silences none that come after it.
+
+    Parameters
+    ----------
+    n : int
+        Members.
+    memory : int
+        After how many rows the past fades; 0 for never.
+    nu : float
+        The share of rows to alert about, in (0, 1).
+    """
+
+    def __init__(self, n, memory=0, nu=0.02):
+        self.each, self.mean = Ranks(n, SCORES, memory, 1), Ranks(1, SCORES, memory, 2)
+        self.nu = self.level = nu
+
+    def advance(self, scores, awake):
+        """(ranks of the mean, levels of alerts) just before each row, shapes (n, 1)."""
+        ranks = self._ranks(self.mean.advance, self._means(self.each.advance, scores, awake))
+        levels, level, highest = np.empty(ranks.shape), self.level, self._highest()
+        fall, rise = math.exp(-GAIN), math.exp(GAIN * self.nu / (1.0 - self.nu))  # in balance where a share nu alerts
+        for i, rank in enumerate(ranks[:, 0].tolist()):
+            levels[i] = level
+            level = max(self.nu, level * fall) if rank < level else min(highest, level * rise)
+        self.level = level
+        return ranks, levels
+
+    def _highest(self):
+        return min(HIGHEST * self.nu, 0.5 + 0.5 * self.nu)
+
+    def combined(self, scores, awake):
+        """The same as of now."""
+        return self._ranks(self.mean.ranks, self._means(self.each.ranks, scores, awake))
+
+    @staticmethod
+    def _means(ranks, scores, awake):
+        return np.log(ranks(scores[:, :, 0])[:, awake]).mean(axis=1, keepdims=True)
+
+    @staticmethod
+    def _ranks(ranks, means):
+        """Ranks, told apart a little by the means themselves, also where these are beyond all that were."""
+        return ranks(means) + 1e-6 * means
+
+    def begin_anew(self):
+        """Forget the scores of a time when members knew too little, but for the latest."""
+        self.each.keep_latest(LATEST)
+        self.mean.keep_latest(LATEST)
+        self.level = self.nu
+
+    def weights(self):
+        """All count alike."""
+        return np.full((1, self.each.columns), 1.0 / self.each.columns)
+
+    def state(self):
+        """What is learned, by name."""
+        return {"each": self.each.state(), "mean": self.mean.state(), "level": self.level}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it makes no sense."""
+        level = float(state["level"])
+        if not self.nu <= level <= self._highest():
+            raise ValueError("the level of alerts makes no sense")
+        self.each.restore(state["each"])
+        self.mean.restore(state["mean"])
+        self.level = level
+
+    def _check(self):
+        """Assert what must always hold."""
+        self.each._check()
+        self.mean._check()

@@ -11,8 +11,8 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.errors import row_error
-from onlinekernels.model.composition import interval_factor, interval_factors
 from onlinekernels.model.fitted import learned, only_if
+from onlinekernels.model.intervals import interval_factor, interval_factors
 from onlinekernels.model.labels import ManyLabels, label_column
 from onlinekernels.model.learned import Learned
 from onlinekernels.model.learner import OnlineLearner

@@ -3,135 +3,40 @@
 A `Composition` takes in rows (x, y), which are numbers only, and says what it would have answered before each of them: scores, and how
 far off they may be.
 """
-import math
-
 import numpy as np
 
-from onlinekernels.model.combining import LeastSquares
-from onlinekernels.model.state import State
+from onlinekernels.model.interrupts import uninterrupted
+from onlinekernels.model.intervals import RECALLED, checked_innovations, in_deviations
+from onlinekernels.model.trouble import silence
 
-__all__ = ["Composition", "Member", "coded", "interval_factor", "interval_factors"]
-
-RECALLED = 500  # innovations by which intervals go
-LED, GAIN = 200, 0.1  # how many of them lead a half-width, and how far each
-TRIES = 20  # to finish a piece that was interrupted, before a member is left behind
-
-
-# ---- Members ------------------------------------------------------------------------------------
-
-
-class Member:
-    """A model with deviations on encoded rows: labels are places 0, 1, 2, ..., and a class that it has not met has the score -1.
-
-    Parameters
-    ----------
-    model : KRLS
-    many : bool
-        Whether y are places of labels, and not numbers.
-    """
-
-    def __init__(self, model, many):
-        self.model = model
-        self.many = many
-
-    @property
-    def rows(self):
-        """How many rows it has learned."""
-        return 0 if self.model._state is None else self.model.t_
-
-    def learn(self, X, y, weights, outputs):
-        """(scores (n, outputs), deviations of y (n, targets)) just before each row, which is learned."""
-        met = self._met()
-        scores, deviations = self.model.progressive(self.mapped(X), self._targets(y), sample_weight=weights, return_std=True)
-        return self._in_place(scores, outputs, met, y), self._with_noise(deviations, len(X))
-
-    def take(self, X, y, weights):
-        """Learn rows and say nothing."""
-        self.model.partial_fit(self.mapped(X), self._targets(y), sample_weight=weights)
-
-    def scores(self, X, outputs):
-        """(scores, deviations of y) as of now."""
-        if self.model._state is None:
-            return np.full((len(X), outputs), -1.0 if self.many else 0.0), np.ones((len(X), 1 if self.many else outputs))
-        state, _, scores, deviations = self.model._known(self.mapped(X))
-        if self.many:
-            return self._in_place(scores, outputs, self._met(), None), self._with_noise(deviations, len(X))
-        scores = np.reshape(state.answers(scores), scores.shape)
-        return self._in_place(scores, outputs, None, None), self._with_noise(self._in_units(state, deviations), len(X))
-
-    @staticmethod
-    def _in_units(state, deviations):
-        scaler = state.current_target_scaler()
-        return deviations if scaler is None else deviations[:, None] * scaler.known()[1]
-
-    def mapped(self, X):
-        """Rows as the model takes them."""
-        return X
-
-    def _targets(self, y):
-        return y.astype(np.int64) if self.many else y if y.shape[1] > 1 else y[:, 0]
-
-    def _met(self):
-        """Places of the labels that the model has met, in the order of its columns; None where there are none."""
-        if not self.many:
-            return None
-        return np.zeros(0, dtype=np.intp) if self.model._state is None else self.model.classes_.astype(np.intp)
-
-    def _in_place(self, scores, outputs, met, y):
-        """Scores with a column for each of so many outputs; those of labels that were not `met` before begin with their first row."""
-        scores = scores.reshape(len(scores), -1)
-        if not self.many:
-            return scores
-        whole = np.full((len(scores), outputs), -1.0)
-        columns = self._met()
-        whole[:, columns] = scores
-        for place in columns[len(met) :]:
-            whole[: np.argmax(y == place) + 1, place] = -1.0
-        return whole
-
-    def _with_noise(self, deviations, n):
-        """Deviations of y from those of f, shape (n, targets)."""
-        state = self.model._state
-        units = self._in_units(state, np.ones(1)).reshape(1, -1)
-        return np.sqrt(np.reshape(deviations, (n, -1)) ** 2 + self.model.noise_ * units**2)
-
-    def state(self):
-        """What is learned, by name."""
-        return {"model": None if self.model._state is None else self.model._state.to_dict()}
-
-    def restore(self, state):
-        """Go on from what `state` gave."""
-        if state["model"] is not None:
-            self.model.__dict__["_state"] = State.from_dict(state["model"])
-
-
-# ---- Members together ---------------------------------------------------------------------------
+__all__ = ["Composition", "checked_rows", "coded"]
 
 
 class Composition:
     """Members and how their answers are combined: what a composite has learned, in numbers alone.
 
-    A subclass says when to stop on the way (`rows_ahead`), what to do there (`at_stop`), and what else to remember of rows
-    (`remembered`, a dictionary of attributes that all change at once).
+    A subclass says how a piece of rows is learned and combined (`_learned`), what is answered as of now (`scores`), and maybe when to
+    stop on the way (`rows_ahead`), what to do there (`at_stop`), and what else a piece changes (`_after`).
 
-    Every member has learned every row when a call ends, also by an error: an interrupted piece is finished first.
+    No member is ever ahead of another between two pieces: whatever is raised, each has learned all rows of a piece, or none has. What
+    can fail happens before the first member learns. If the piece is broken off nevertheless, by an error or by a signal, all
+    members go on to its end, and no signal keeps them from it (`_finish`); only then is it told, and the piece is not combined.
 
     Parameters
     ----------
     members : dict of str to Member
+    task : "classes", "numbers" or "novelty"
     targets : int
         Numbers to predict; 0 for labels.
+    stack : LeastSquares, NewtonStack, SquaresStack, ExponentialWeights or AveragedRanks
+        The combiner.
     """
 
-    def __init__(self, members, targets):
-        self.members = members
-        self.targets = targets
+    def __init__(self, members, task, targets, stack):
+        self.members, self.task, self.targets, self.stack = members, task, targets, stack
         self.t = 0
         self.joined = 0  # labels that have been learned
-        # Within a factor of 3, all is much the same on the streams that were tried.
-        numbers, labels = {"memory": 0.9995, "prior": 6.0}, {"memory": 0.998, "prior": 100.0, "origin": -1.0}
-        self.stack = LeastSquares(len(members), max(1, targets), **numbers if targets else labels)
-        self.innovations = np.zeros((0, targets))  # the last errors of numbers, in units of what was expected
+        self.innovations = np.zeros((0, targets if task == "numbers" else 0))
 
     def rows_ahead(self):
         """How many rows may come before the next stop."""
@@ -140,9 +45,7 @@ class Composition:
     def at_stop(self):
         """What is due when a piece has been learned."""
 
-    def remembered(self, X, y, weights, Y, members):
-        """Attributes to change with rows: {name: value}. `members` are their scores (n, members, outputs), Y the targets."""
-        return {}
+    # ---- Learning -----------------------------------------------------------------------------
 
     def learn(self, X, y, weights, outputs):
         """(scores (n, outputs), deviations (n, groups), innovations before the first row and of each) before each row.
@@ -164,50 +67,46 @@ class Composition:
         return scores, deviations, np.concatenate(fresh)
 
     def _piece(self, X, y, weights, outputs):
-        t, start = self.t, [member.rows for member in self.members.values()]
+        """(scores, deviations, innovations) of rows, which all members learn, or none does."""
+        after, told, rows = self._after(y), self.lesson(y), self._seen(X, y)
+        begun = {member: member.rows for member in self.members.values()}
         try:
-            return self._learned(X, y, weights, outputs)
+            return self._learned(rows, y, told, weights, outputs, after)
         except BaseException:
-            if self.t == t:
-                self._finish(X, y, weights, start)
+            if self.t != after["t"]:
+                uninterrupted(self._finish, rows, told, weights, begun, after)
             raise
 
-    def _learned(self, X, y, weights, outputs):
-        parts = [member.learn(X, y, weights, outputs) for member in self.members.values()]
-        members = np.stack([scores for scores, _ in parts], axis=1)
-        if self.targets == 0:
-            members = np.clip(members, -1.0, 1.0)
-        deviations = self._expected(np.stack([deviations for _, deviations in parts], axis=1), self.stack.weights())
-        Y = y if self.targets else coded(y, outputs)
-        combined = self.stack.advance(members, Y, self._counts(len(X), weights))
-        errors = self._errors(combined, Y, deviations)
-        self.__dict__.update(
-            t=self.t + len(X),
-            joined=self.joined if self.targets else max(self.joined, int(y.max()) + 1),
-            innovations=np.concatenate([self.innovations, errors])[-RECALLED:],
-            **self.remembered(X, y, weights, Y, members),
-        )
-        return combined, deviations, errors
+    def _after(self, y):
+        """Attributes that a piece changes whatever comes of it, {name: value}: all at once, when all members have learned it."""
+        joined = max(self.joined, int(y.max()) + 1) if self.task == "classes" else self.joined
+        return {"t": self.t + len(y), "joined": joined}
 
-    def _finish(self, X, y, weights, start):
-        """After an error: all members learn all rows of the piece if any has begun with it; nothing is combined."""
-        behind = {member: begin for member, begin in zip(self.members.values(), start, strict=True)}
-        if all(member.rows == begin for member, begin in behind.items()):
+    def lesson(self, y):
+        """What members are told of the targets."""
+        return y
+
+    def _seen(self, X, y):
+        """Rows as members see them, {view: rows}."""
+        return {None: X}
+
+    def _learned(self, rows, y, told, weights, outputs, after):
+        """(scores, deviations, innovations) of rows {view: rows}, which members learn as they are told; `after` and what else there is."""
+        raise NotImplementedError
+
+    def _finish(self, rows, told, weights, begun, after):
+        """All members learn the rest of a piece if any has begun with it, {member: rows before it}; nothing is combined."""
+        if all(member.rows == begin for member, begin in begun.items()):
             return
-        for member, begin in behind.items():
-            for _ in range(TRIES):
+        for member, begin in begun.items():
+            left = slice(member.rows - begin, None)
+            if member.asleep is None and left.start < len(told):
                 try:
-                    rows = slice(member.rows - begin, None)
-                    if rows.start < len(X):
-                        member.take(X[rows], y[rows], None if weights is None else weights[rows])
-                    break
-                except Exception:  # the first error is the one to tell
-                    break
-                except BaseException:
-                    continue
-        self.__dict__.update(
-            t=self.t + len(X), joined=self.joined if self.targets else max(self.joined, int(y.max()) + 1)
-        )
+                    with silence:
+                        member.take(rows[member.view][left], told[left], None if weights is None else weights[left])
+                except Exception as error:  # the first one is told
+                    member.give_up(error)
+        self.__dict__.update(after)
 
     def _counts(self, n, weights):
         """Weights of rows in the combination: what is said of the first row is not worth judging."""
@@ -216,26 +115,17 @@ class Composition:
             weights[0] = 0.0
         return weights
 
-    @staticmethod
-    def _expected(deviations, weights):
-        """Deviations of the combination from those of members (n, members, groups): they err alike, so deviations add up."""
-        shares = np.maximum(weights.T, 0.0) + 1e-9
-        return np.einsum("tmg,mg->tg", deviations, shares / shares.sum(axis=0))
-
     def _errors(self, combined, Y, deviations):
-        """|y - f| in deviations, for intervals of numbers."""
-        if not self.targets:
-            return np.zeros((len(Y), 0))
-        return np.abs(Y - combined) / np.maximum(deviations, 1e-300)
+        """Innovations, for intervals of numbers."""
+        return in_deviations(Y, combined, deviations) if self.task == "numbers" else np.zeros((len(combined), 0))
+
+    # ---- As of now ----------------------------------------------------------------------------
 
     def scores(self, X):
         """(scores (n, outputs), deviations (n, groups)) as of now."""
-        outputs = self.targets or self.joined
-        parts = [member.scores(X, outputs) for member in self.members.values()]
-        members = np.stack([scores for scores, _ in parts], axis=1)
-        if self.targets == 0:
-            members = np.clip(members, -1.0, 1.0)
-        return self.stack.combined(members), self._expected(np.stack([part[1] for part in parts], axis=1), self.stack.weights())
+        raise NotImplementedError
+
+    # ---- State --------------------------------------------------------------------------------
 
     def state(self):
         """What is learned, by name."""
@@ -250,32 +140,29 @@ class Composition:
     def restore(self, state):
         """Go on from what `state` gave; ValueError if it makes no sense."""
         for name in ("t", "joined"):
-            if type(state[name]) is not int or state[name] < 0:
-                raise ValueError(f"{name} is not a number of rows")
-        innovations = np.array(state["innovations"], dtype=float).reshape(len(state["innovations"]), self.targets)
-        if len(innovations) > RECALLED or not (innovations >= 0.0).all():
-            raise ValueError("the innovations make no sense")
+            setattr(self, name, checked_rows(state, name))
+        self.innovations = checked_innovations(state["innovations"], self.innovations.shape[1])
         if set(state["members"]) != set(self.members):
             raise ValueError("the members are not those of the parameters")
-        self.t, self.joined, self.innovations = state["t"], state["joined"], innovations
         self.stack.restore(state["stack"])
         for name, member in self.members.items():
             member.restore(state["members"][name])
-        self._check_labels()
-
-    def _check_labels(self):
-        """ValueError unless the labels that members have met are places of those there are."""
         for member in self.members.values():
-            state = None if member.model is None or not member.many else member.model._state
-            if state is not None and not all(type(place) is int and 0 <= place < self.joined for place in state.labels.state()["order"]):
+            learned = None if member.model is None or not member.many else member.model._state
+            if learned is not None and not all(type(place) is int and 0 <= place < self.joined for place in learned.labels.state()["order"]):
                 raise ValueError("the labels of a member are none")
 
     def _check(self):
         """Assert what must always hold."""
         assert self.t >= 0 and len(self.innovations) <= RECALLED
-        assert len({self.stack.products.shape[1], len(self.members)}) == 1
-        assert np.isfinite(self.stack.products).all() and np.isfinite(self.stack.answers).all()
-        assert np.allclose(self.stack.products, self.stack.products.transpose(0, 2, 1))
+        self.stack._check()
+
+
+def checked_rows(state, name):
+    """A number of rows, or of labels, in what `state` gave; ValueError if it is none."""
+    if type(state[name]) is not int or state[name] < 0:
+        raise ValueError(f"{name} is not a number of rows")
+    return state[name]
 
 
 def coded(y, outputs):
@@ -283,37 +170,3 @@ def coded(y, outputs):
     Y = np.full((len(y), outputs), -1.0)
     Y[np.arange(len(y)), y.astype(np.intp)] = 1.0
     return Y
-
-
-def interval_factor(innovations, coverage):
-    """How many deviations the half-width of an interval is, so that it has covered so much of the last innovations, shape (groups,).
-
-    See `interval_factors`.
-    """
-    return interval_factors(innovations, len(innovations), coverage)[0]
-
-
-def interval_factors(innovations, first, coverage):
-    """The same before each of the innovations from the `first` on, and after the last, shape (n, groups).
-
-    It begins with the smallest that covers at least `coverage` of the last 500, and of the one to come if that is like them.
-    Then it is led along the last 200: each that was outside makes it larger, and each inside smaller, so that it balances
-    where they grow or shrink. While they are too few to say, it is no less than that of a Gaussian.
-    """
-    from statistics import NormalDist
-
-    starts, ends = np.arange(first, len(innovations) + 1), []
-    for end in starts:
-        latest = innovations[max(0, end - RECALLED) : end]
-        place = math.ceil((len(latest) + 1) * coverage) - 1
-        if place < len(latest):
-            ends.append(np.partition(latest, place, axis=0)[place])
-        else:
-            ends.append(np.maximum(NormalDist().inv_cdf(0.5 + 0.5 * coverage), latest.max(axis=0, initial=0.0)))
-    found = np.array(ends)
-    enough = np.ceil((np.minimum(starts, RECALLED) + 1) * coverage) - 1 < np.minimum(starts, RECALLED)
-    for age in range(LED, 0, -1):
-        rows = np.flatnonzero(enough & (starts >= age))
-        beyond = innovations[starts[rows] - age] > found[rows]
-        found[rows] *= np.exp(GAIN * (beyond - (1.0 - coverage)))
-    return found

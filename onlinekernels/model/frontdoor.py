@@ -7,7 +7,9 @@ import numpy as np
 from onlinekernels._core.functions.smoothing import LocalRows
 from onlinekernels._core.run.calibrating import Calibration
 from onlinekernels._core.run.ranks import Ranks
-from onlinekernels.model.ensemble import Ensemble, spacing, unbroken
+from onlinekernels.model.ensemble import Ensemble, spacing
+from onlinekernels.model.interrupts import uninterrupted
+from onlinekernels.model.intervals import in_deviations
 
 __all__ = ["Classifying", "Predicting"]
 
@@ -29,7 +31,7 @@ class Front(Ensemble):
     def at_stop(self):
         super().at_stop()
         if self.t in EARLY or self.t and self.t % spacing(self.t) == 0:  # and not where a call happens to end
-            unbroken(self._look)
+            uninterrupted(self._look)
 
     def _look(self):
         """Take up what has been learned; twice is as good as once."""
@@ -158,16 +160,12 @@ class Predicting(Front):
         beyond = sides * (row - begin + 1.0)
         return np.where(np.abs(beyond) >= LASTING, y, np.clip(y, *self.fences)), beyond[-1]
 
-    def _whole_piece(self, X, y, weights, outputs):
-        before, beyond = self.t, self._told(y)[1]
-        rows = np.hstack([X, _windows(self.latest, y, self.lags)]) if self.lags else X
-        try:
-            return super()._whole_piece(rows, y, weights, outputs)
-        finally:
-            if self.t > before:  # an error may come when all have learned
-                self.beyond = beyond
-                if self.lags:
-                    self.latest = np.concatenate([self.latest, y])[-self.lags :]
+    def _after(self, y):
+        after = {**super()._after(y), "beyond": self._told(y)[1]}
+        return {**after, "latest": np.concatenate([self.latest, y])[-self.lags :]} if self.lags else after
+
+    def _seen(self, X, y):
+        return super()._seen(np.hstack([X, _windows(self.latest, y, self.lags)]) if self.lags else X, y)
 
     def ahead(self, X, latest=None):
         """The first rows that follow a series, by default its `latest` values, as members see them."""
@@ -187,7 +185,7 @@ class Predicting(Front):
         self.samples.advance(y)
         if self.nearby is not None:
             local, unused = np.zeros(y.shape), np.zeros(y.shape)
-            ratio = np.minimum(np.abs(y - combined) / np.maximum(deviations, 1e-300), LARGE)
+            ratio = np.minimum(in_deviations(y, combined, deviations), LARGE)
             known = np.where(self.t + np.arange(len(y)) < FIRST, 0.0, 1.0)
             self.nearby.learn(rows["near"], ratio, known, local, unused)
             deviations = deviations * mixed(local)

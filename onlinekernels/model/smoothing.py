@@ -4,7 +4,7 @@ import numpy as np
 from onlinekernels._core.functions.smoothing import LocalRows
 from onlinekernels._core.run.ranks import Ranks
 from onlinekernels._core.run.scaling import Scaler
-from onlinekernels.model.composition import RECALLED
+from onlinekernels.model.intervals import checked_innovations, in_deviations, recalled
 from onlinekernels.nouns.scaling import advanced
 
 __all__ = ["Smoothing"]
@@ -81,8 +81,8 @@ class Smoothing:
             part = slice(done, min(n, done + rows))
             self._piece(X[part], Y[part], weights[part], scores[part], deviations[part])
             if self.task == "regression":
-                fresh.append(np.abs(Y[part] - scores[part]) / np.maximum(deviations[part], 1e-300))
-                self.innovations = np.concatenate([self.innovations, fresh[-1]])[-RECALLED:]
+                fresh.append(in_deviations(Y[part], scores[part], deviations[part]))
+                self.innovations = recalled(self.innovations, fresh[-1])
             done = part.stop
         return scores, deviations, np.concatenate(fresh)
 
@@ -131,10 +131,7 @@ class Smoothing:
         """Go on from what `state` gave; ValueError if it makes no sense."""
         if type(state["joined"]) is not int or state["joined"] < 0:
             raise ValueError("joined is not a number of labels")
-        innovations = np.array(state["innovations"], dtype=float)
-        fits = innovations.ndim == 2 and innovations.shape[1:] == self.innovations.shape[1:] and len(innovations) <= RECALLED
-        if not fits or not (innovations >= 0.0).all():
-            raise ValueError("the innovations make no sense")
+        innovations = checked_innovations(state["innovations"], self.innovations.shape[1])
         self.rows.restore(state["rows"])
         if not self.targets and self.rows.n and self.rows.values[: self.rows.n].max() >= state["joined"]:
             raise ValueError("the rows that are kept have labels that are none")
