@@ -16,7 +16,7 @@ import onlinekernels as ok
 from onlinekernels import KRLS, SelfTuned, load
 from onlinekernels.algorithms import renewal, tuned
 from onlinekernels.model.combining import LeastSquares
-from onlinekernels.model.composite import flat, grown
+from onlinekernels.model.compositestate import flat, grown
 from onlinekernels.model.intervals import interval_factor, interval_factors
 from onlinekernels.model.posteriors import Posterior
 from onlinekernels.selftuning.descent import minimize

@@ -199,6 +199,23 @@ def test_saved_models_go_on_bit_for_bit(loss, y, tmp_path):
                 assert np.array_equal(other.predict(X), model.predict(X))
 
 
+def test_what_is_set_after_fitting_does_not_reach_what_is_learned(tmp_path):
+    """Neither the object that was given as a kernel, nor a parameter that the next call will refuse."""
+    kernel, budget = Gaussian(0.3), Recent(100)
+    model = Smoother("squared", kernel, budget=budget).partial_fit(X, NUMBERS)
+    expected = model.predict(X)
+    kernel.width, budget.size = 5.0, 10
+    model.epochs = 0
+    model.save(tmp_path / "model.npz")
+    for other in (load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), model):
+        assert np.array_equal(other.predict(X), expected)
+        with pytest.raises(ValueError, match="'epochs'"):
+            other.partial_fit(X, NUMBERS)
+        other.epochs = 1
+        with pytest.raises(ValueError, match="'kernel' parameter changed after fitting"):
+            other.partial_fit(X, NUMBERS)
+
+
 def test_damaged_states_are_refused():
     for loss, y, damages in (
         ("multiclass_squared", LABELS, {"joined": 1, "rows/values": np.full((N, 1), 0.5)}),

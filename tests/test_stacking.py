@@ -463,7 +463,7 @@ def test_fitted_members_are_members_that_have_learned_the_same_rows(kind, member
     kept = pickle.dumps(models)
     ensemble, other = kind.from_fitted(models), kind(members()).partial_fit(X[:150], y[:150], sample_weight=part(weights, slice(150)))
     composition = other._state.composition
-    composition.stack = other._combiner(other._state.settings, len(models), composition.targets)
+    composition.stack = other._combiner(other._state.plan, len(models), composition.targets)
     columns = [list(other.classes_).index(label) for label in ensemble.classes_] if y is LABELS else slice(None)
 
     def same(a, b):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from onlinekernels.algorithms.ensembles import EnsembleLearner
 from onlinekernels.algorithms.frontmembers import EFFORTS
 from onlinekernels.algorithms.smoother import Smoother
 from onlinekernels.model.combining import AveragedRanks
+from onlinekernels.model.compositestate import CompositePlan
 from onlinekernels.model.composition import checked_rows
 from onlinekernels.model.ensemble import Ensemble
 from onlinekernels.model.members import Voice, checked_sleep
@@ -51,6 +53,15 @@ class Centre(Voice):
 
     def restore(self, state):
         self.t, self.asleep = checked_rows(state, "t"), checked_sleep(state["asleep"])
+
+
+@dataclass(frozen=True, eq=False)
+class DetectorPlan(CompositePlan):
+    """Parameters of an `OnlineKernelDetector` that are in force."""
+
+    nu: float
+    effort: str
+    memory: int | None
 
 
 class OnlineKernelDetector(EnsembleLearner):
@@ -95,6 +106,8 @@ class OnlineKernelDetector(EnsembleLearner):
     'x1'
     """
 
+    _plan_class = DetectorPlan
+
     def __init__(self, nu: float = 0.02, effort: str = "medium", *, memory: int | None = None,
                  encode: bool | RunningEncoder = True, n_jobs: int = 1, epochs: int = 1) -> None:
         self.nu = nu
@@ -130,12 +143,11 @@ class OnlineKernelDetector(EnsembleLearner):
             rows[:, places] = 0.0
         return rows
 
-    def _begin(self, settings, n_features, targets):
-        d, (few, many) = n_features, ROWS[settings["effort"]]
-        memory = settings["memory"]
+    def _begin(self, plan, n_features, targets):
+        d, memory, (few, many) = n_features, plan.memory, ROWS[plan.effort]
 
         def density(kernel, size, view, seed):
-            return Voice(Smoother(NuNovelty(settings["nu"]), kernel, budget=Reservoir(size, memory, seed)), view)
+            return Voice(Smoother(NuNovelty(plan.nu), kernel, budget=Reservoir(size, memory, seed)), view)
 
         voices = {
             "narrow": density(Laplacian(1.0 / (0.1 * d)), few, "z", 1),
@@ -145,7 +157,7 @@ class OnlineKernelDetector(EnsembleLearner):
         }
         fading = 1.0 if memory is None else 1.0 - 1.0 / max(2, memory)
         views = {"z": Scores(d, fading), "squashed": Scores(d, fading, squashed=True)}
-        return Ensemble(voices, "novelty", 1, AveragedRanks(len(voices), memory or 0, settings["nu"]), views)
+        return Ensemble(voices, "novelty", 1, AveragedRanks(len(voices), memory or 0, plan.nu), views)
 
     def explain(self, x: Any) -> Any:
         """Which features make one example odd, {name: by how much}, the oddest first.

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,8 @@ from onlinekernels._core.combining.exponential import ExponentialWeights
 from onlinekernels._core.combining.newton import NewtonStack
 from onlinekernels._core.combining.squares import SquaresStack
 from onlinekernels.model.combining import AveragedRanks
-from onlinekernels.model.composite import OnlineComposite, Parts
+from onlinekernels.model.composite import OnlineComposite
+from onlinekernels.model.compositestate import CompositePlan, CompositeState
 from onlinekernels.model.ensemble import Ensemble
 from onlinekernels.model.fitted import learned
 from onlinekernels.model.learner import OnlineLearner
@@ -186,6 +188,14 @@ def fresh(model):
     return type(model)(**copy.deepcopy(model.get_params(deep=False)))
 
 
+@dataclass(frozen=True, eq=False)
+class _PlanOfMembers(CompositePlan):
+    """What `StackingPlan` and `HedgePlan` share."""
+
+    members: dict[str, OnlineLearner]  # that have learned nothing
+    nu: float  # 0 for other tasks than novelty
+
+
 class _OfMembers(EnsembleLearner):
     """What `Stacking` and `Hedge` share.
 
@@ -235,12 +245,12 @@ class _OfMembers(EnsembleLearner):
         ensemble.members = named(members, ensemble)
         if ensemble.encode is not False:
             raise ValueError("encode= is for ensembles that begin with nothing: these members know what numbers to expect.")
-        settings = ensemble._plan()
-        composition = ensemble._begin(settings, known.n_features, 0 if known.labels is not None else known.targets)
+        plan = ensemble._plan()
+        composition = ensemble._begin(plan, known.n_features, 0 if known.labels is not None else known.targets)
         for name, model in known.models.items():
             composition.members[name].become(model, frozen)
         composition.joined = 0 if known.labels is None else len(known.labels.order)
-        ensemble._state = Parts(ensemble._own_loss(), settings, known.n_features, known.labels, known.targets, composition)
+        ensemble._state = CompositeState(plan, known.n_features, known.labels, known.targets, composition)
         ensemble._state.feature_names = known.feature_names
         return ensemble
 
@@ -252,11 +262,11 @@ class _OfMembers(EnsembleLearner):
             return NuNovelty(float(np.mean(nus)))
         return LOSSES[task]()
 
-    def _begin(self, settings, n_features, targets):
-        members = {name: Voice(fresh(model)) for name, model in settings["members"].items()}
-        if settings["nu"]:
-            return Ensemble(members, "novelty", targets, AveragedRanks(len(members), nu=settings["nu"]))
-        return Ensemble(members, "numbers" if targets else "classes", targets, self._combiner(settings, len(members), targets))
+    def _begin(self, plan, n_features, targets):
+        members = {name: Voice(fresh(model)) for name, model in plan.members.items()}
+        if plan.nu:
+            return Ensemble(members, "novelty", targets, AveragedRanks(len(members), nu=plan.nu))
+        return Ensemble(members, "numbers" if targets else "classes", targets, self._combiner(plan, len(members), targets))
 
     def _settings(self):
         validation.check_count(self, "n_jobs")
@@ -267,7 +277,7 @@ class _OfMembers(EnsembleLearner):
     def _own_settings(self):
         raise NotImplementedError
 
-    def _combiner(self, settings, n, targets):
+    def _combiner(self, plan, n, targets):
         raise NotImplementedError
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -292,6 +302,13 @@ class _OfMembers(EnsembleLearner):
         for name, values in inner.items():
             self.members[name].set_params(**values)
         return self
+
+
+@dataclass(frozen=True, eq=False)
+class StackingPlan(_PlanOfMembers):
+    """Parameters of a `Stacking` that are in force."""
+
+    memory: float
 
 
 class Stacking(_OfMembers):
@@ -334,6 +351,8 @@ class Stacking(_OfMembers):
     (True, True)
     """
 
+    _plan_class = StackingPlan
+
     def __init__(self, members: Members, *, memory: float = SHORT, class_weight: ClassWeight | None = None,
                  encode: bool | RunningEncoder = False, n_jobs: int = 1, epochs: int = 1) -> None:
         self.members = members
@@ -346,10 +365,19 @@ class Stacking(_OfMembers):
     def _own_settings(self):
         return {"memory": check_fraction(self, "memory")}
 
-    def _combiner(self, settings, n, targets):
+    def _combiner(self, plan, n, targets):
         if targets:
-            return SquaresStack(n, targets, number_settings(settings["memory"]), SHARE)
-        return class_stack(n, settings["memory"])
+            return SquaresStack(n, targets, number_settings(plan.memory), SHARE)
+        return class_stack(n, plan.memory)
+
+
+@dataclass(frozen=True, eq=False)
+class HedgePlan(_PlanOfMembers):
+    """Parameters of a `Hedge` that are in force."""
+
+    rate: float | None
+    share: float
+    votes: bool
 
 
 class Hedge(_OfMembers):
@@ -399,6 +427,8 @@ class Hedge(_OfMembers):
     True
     """
 
+    _plan_class = HedgePlan
+
     def __init__(self, members: Members, *, rate: float | None = None, share: float = SHARE, votes: bool = False,
                  class_weight: ClassWeight | None = None, encode: bool | RunningEncoder = False, n_jobs: int = 1,
                  epochs: int = 1) -> None:
@@ -420,11 +450,11 @@ class Hedge(_OfMembers):
         return {"rate": validation.check_positive.or_none(self, "rate"), "share": check_fraction(self, "share"),
                 "votes": bool(self.votes)}
 
-    def _combiner(self, settings, n, targets):
-        rate = settings["rate"]
+    def _combiner(self, plan, n, targets):
+        rate = plan.rate
         if rate is None:
             rate = 0.5 if targets else 2.0
-        return ExponentialWeights(n, targets, rate, settings["share"], settings["votes"])
+        return ExponentialWeights(n, targets, rate, plan.share, plan.votes)
 
     @learned
     def loss_(self, state: Any) -> Any:

@@ -1,6 +1,7 @@
 """The front door: a classifier and a regressor that need no tuning."""
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from onlinekernels.algorithms.ensembles import (
 )
 from onlinekernels.algorithms.frontmembers import EFFORTS, class_members, number_members, sparse_members
 from onlinekernels.model.composite import LARGEST
+from onlinekernels.model.compositestate import CompositePlan
 from onlinekernels.model.fitted import only_if
 from onlinekernels.model.frontdoor import Classifying, Predicting, tilted
 from onlinekernels.model.members import Voice, task_of
@@ -28,10 +30,20 @@ from onlinekernels.nouns.losses import MulticlassSquared, Squared
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, ClassWeight, Examples, Members, Path, RunningEncoder, Self
+    from onlinekernels.model.learner import OnlineLearner
 
 __all__ = ["OnlineKernelClassifier", "OnlineKernelRegressor"]
 
 THRESHOLDS = (None, "balanced", "f1")
+
+
+@dataclass(frozen=True, eq=False)
+class FrontDoorPlan(CompositePlan):
+    """What the plans of both share."""
+
+    effort: str
+    members: dict[str, OnlineLearner] | None  # of the user's own
+    sparse: bool  # whether rows are
 
 
 class FrontDoor(EnsembleLearner):
@@ -54,35 +66,26 @@ class FrontDoor(EnsembleLearner):
         members = None if self.members is None else named(self.members, self)
         if members is not None and task_of(next(iter(members.values()))) != self._task:
             raise validation.bad_parameter(self, "members", f"models for {self._task}", self.members)
-        sparse = self.__dict__.get("_sparse", False) if self._state is None else self._state.settings["sparse"]
-        return {"effort": self.effort, "members": members, "sparse": sparse}
+        return {"effort": self.effort, "members": members, "sparse": self._state is not None and self._state.plan.sparse}
 
-    def _checked(self, state, X, *others, **keywords):
-        if state is None:
-            self.__dict__["_sparse"] = validation.is_sparse(X)
-            before, self.__dict__["_state"] = self._state, None  # of which the settings know nothing yet
-            try:
-                return super()._checked(state, X, *others, **keywords)
-            finally:
-                self.__dict__["_state"] = before
-        return super()._checked(state, X, *others, **keywords)
+    def _first_plan(self, X):
+        return replace(self._plan(), sparse=validation.is_sparse(X))
 
     def _points(self, X, n_features=None):
-        sparse = self.__dict__.get("_sparse", False) if n_features is None else self._state.settings["sparse"]
-        if not sparse:
+        if not (validation.is_sparse(X) if n_features is None else self._state.plan.sparse):
             return super()._points(X, n_features)
         rows = validation.check_sparse(X, n_features=n_features, owner=type(self).__name__)
         if len(rows.data) and np.abs(rows.data).max() > LARGEST:
             raise ValueError(f"X is too large: the variance of a feature overflows. Expected values below {LARGEST:g}.")
         return rows
 
-    def _voices(self, settings, n_features, default):
+    def _voices(self, plan, n_features, default):
         """({name: Voice}, {name: view}) as they begin."""
-        if settings["members"] is not None:
-            return {name: Voice(fresh(model)) for name, model in settings["members"].items()}, {}
-        if settings["sparse"]:
+        if plan.members is not None:
+            return {name: Voice(fresh(model)) for name, model in plan.members.items()}, {}
+        if plan.sparse:
             return {name: Voice(model) for name, (model, _) in sparse_members(self._task).items()}, {}
-        voices = {name: Voice(model, view) for name, (model, view) in default(settings["effort"], n_features).items()}
+        voices = {name: Voice(model, view) for name, (model, view) in default(plan.effort, n_features).items()}
         wanted = {voice.view for voice in voices.values()}
         views = {"ranks": NormalScores, "relevance": Relevance}
         return voices, {name: view(n_features) for name, view in views.items() if name in wanted}
@@ -116,7 +119,7 @@ class FrontDoor(EnsembleLearner):
                      f"{word} {errors[1]:.4g}"]
             if composition.task == "classes":
                 lines.append(f"classes: {', '.join(map(str, state.labels.classes[: state.joined()][:12]))}")
-            if state.settings["sparse"]:
+            if state.plan.sparse:
                 lines.append("rows are sparse: lines alone")
             lines.append(f"{'member':<22}{'weight':>9}{'error':>11}")
             for i in np.argsort(-np.abs(weights)):
@@ -167,6 +170,13 @@ class FrontDoor(EnsembleLearner):
         return []
 
 
+@dataclass(frozen=True, eq=False)
+class ClassifierPlan(FrontDoorPlan):
+    """Parameters of an `OnlineKernelClassifier` that are in force."""
+
+    threshold: str | None
+
+
 class OnlineKernelClassifier(FrontDoor):
     """A classifier for streams that needs no tuning: a dozen kernel learners, stacked and calibrated.
 
@@ -208,6 +218,7 @@ class OnlineKernelClassifier(FrontDoor):
     """
 
     _task = "classes"
+    _plan_class = ClassifierPlan
 
     def __init__(self, effort: str = "medium", *, threshold: str | None = None, members: Members | None = None,
                  class_weight: ClassWeight | None = None, encode: bool | RunningEncoder = True, n_jobs: int = 1,
@@ -225,12 +236,12 @@ class OnlineKernelClassifier(FrontDoor):
             raise validation.bad_parameter(self, "threshold", 'None, "balanced" or "f1"', self.threshold)
         return {**super()._settings(), "threshold": self.threshold}
 
-    def _begin(self, settings, n_features, targets):
-        voices, views = self._voices(settings, n_features, class_members)
-        return Classifying(voices, class_stack(len(voices), SHORT), views, settings["threshold"])
+    def _begin(self, plan, n_features, targets):
+        voices, views = self._voices(plan, n_features, class_members)
+        return Classifying(voices, class_stack(len(voices), SHORT), views, plan.threshold)
 
     def _likely_then(self, state, scores, y, joined):
-        if state.settings["threshold"] is not None:  # scores as they are without one
+        if state.plan.threshold is not None:  # scores as they are without one
             tilts = np.concatenate([np.pad(part, ((0, 0), (0, scores.shape[1] - part.shape[1])), constant_values=1.0)
                                     for part in state.composition.tilts])
             scores = 2.0 * tilted(0.5 * (1.0 + scores), 1.0 / tilts) - 1.0
@@ -238,13 +249,25 @@ class OnlineKernelClassifier(FrontDoor):
 
     def predict_proba(self, X: Examples) -> Array:
         """Probabilities of the classes, shape (n, n_classes), held to how often such ones were right on the stream."""
-        if self._fitted().settings["threshold"] is None:
+        if self._fitted().plan.threshold is None:
             return super().predict_proba(X)
         with self._turn.shared:
             state = self._fitted()
             scores = self._scores(state, X)
             likely = tilted(0.5 * (1.0 + scores), 1.0 / state.composition.tilt(scores.shape[1]))
             return state.shown(state.loss.probabilities(2.0 * likely - 1.0).T).T
+
+
+@dataclass(frozen=True, eq=False)
+class RegressorPlan(FrontDoorPlan):
+    """Parameters of an `OnlineKernelRegressor` that are in force."""
+
+    lags: int | None
+
+    @property
+    def least_features(self):
+        """A series needs none beside it."""
+        return 0 if self.lags else 1
 
 
 class OnlineKernelRegressor(FrontDoor):
@@ -299,6 +322,7 @@ class OnlineKernelRegressor(FrontDoor):
     """
 
     _task = "numbers"
+    _plan_class = RegressorPlan
     class_weight = None
 
     def __init__(self, effort: str = "medium", *, lags: int | None = None, members: Members | None = None,
@@ -317,11 +341,11 @@ class OnlineKernelRegressor(FrontDoor):
                              f"Got {self.epochs!r} instead.")
         return {**super()._settings(), "lags": lags}
 
-    def _begin(self, settings, n_features, targets):
-        lags = settings["lags"] or 0
+    def _begin(self, plan, n_features, targets):
+        lags = plan.lags or 0
         n_features += lags * targets
-        voices, views = self._voices(settings, n_features, number_members)
-        if not settings["sparse"]:
+        voices, views = self._voices(plan, n_features, number_members)
+        if not plan.sparse:
             views["near"] = Scores(n_features)
         stack = SquaresStack(len(voices), targets, number_settings(SHORT), SHARE)
         return Predicting(voices, targets, stack, views, n_features, lags)
@@ -357,7 +381,7 @@ class OnlineKernelRegressor(FrontDoor):
         return state.composition.ahead(row)
 
     def _known(self, state, X):
-        if X is None and state.settings["lags"] is not None:
+        if X is None and state.plan.lags is not None:
             if state.n_features:
                 raise ValueError("X must have a row for each value to predict, as beside the series when it was learned. Got None instead.")
             X = _nothing(1)
@@ -409,7 +433,7 @@ class OnlineKernelRegressor(FrontDoor):
         return self.predict(_nothing(steps))
 
     def _names_of_lags(self):
-        lags, targets = self._state.settings["lags"] or 0, self._state.targets
+        lags, targets = self._state.plan.lags or 0, self._state.targets
         return [f"y-{lag}" if targets == 1 else f"y{target}-{lag}" for lag in range(lags, 0, -1) for target in range(targets)]
 
 

@@ -1,6 +1,7 @@
 """The kernel that learns itself."""
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from onlinekernels import validation
 from onlinekernels.algorithms.tuned import KINDS, SelfTuning, together
 from onlinekernels.model.composite import OnlineComposite
+from onlinekernels.model.compositestate import CompositePlan
 from onlinekernels.model.fitted import learned
 from onlinekernels.nouns.losses import MulticlassSquared, Squared, as_loss
 from onlinekernels.selftuning import drawing
@@ -16,6 +18,15 @@ if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ClassWeight, RunningEncoder, Self
 
 __all__ = ["SelfTuned"]
+
+
+@dataclass(frozen=True, eq=False)
+class SelfTunedPlan(CompositePlan):
+    """Parameters of a `SelfTuned` that are in force."""
+
+    axes: str
+    budget: int
+    window: int
 
 
 class SelfTuned(OnlineComposite):
@@ -74,6 +85,8 @@ class SelfTuned(OnlineComposite):
     'x1'
     """
 
+    _plan_class = SelfTunedPlan
+
     def __init__(self, loss: Any = None, *, axes: str = "auto", budget: int = 150, window: int = 2000,
                  frozen: bool = False, background: bool = False, class_weight: ClassWeight | None = None,
                  encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
@@ -104,8 +117,8 @@ class SelfTuned(OnlineComposite):
             "window": validation.check_integer(self, "window", 100),
         }
 
-    def _begin(self, settings, n_features, targets):
-        return SelfTuning(KINDS[settings["axes"]], settings["budget"], settings["window"], n_features, targets)
+    def _begin(self, plan, n_features, targets):
+        return SelfTuning(KINDS[plan.axes], plan.budget, plan.window, n_features, targets)
 
     def _learn(self, before, state, X, y, weights=None, **others):
         state.composition.frozen, state.composition.background = bool(self.frozen), bool(self.background)

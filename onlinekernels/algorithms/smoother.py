@@ -1,12 +1,14 @@
 """Local averages over a budget of rows."""
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels import validation
 from onlinekernels.model.composite import OnlineComposite
+from onlinekernels.model.compositestate import CompositePlan
 from onlinekernels.model.fitted import learned
 from onlinekernels.model.smoothing import Smoothing
 from onlinekernels.nouns.budgets import Recent, Reservoir
@@ -21,6 +23,18 @@ __all__ = ["Smoother"]
 
 NEIGHBOUR, WIDTH = 3, 0.5  # whose distance is the unit where nothing is said, and the kernel's width in it
 FARTHEST = 64  # neighbour whose distance may be the unit
+
+
+@dataclass(frozen=True, eq=False)
+class SmootherPlan(CompositePlan):
+    """Parameters of a `Smoother` that are in force."""
+
+    task: str
+    nu: float  # 0 for other tasks than novelty
+    kernel: Kernel
+    budget: Budget
+    neighbour: int  # whose distance is the unit; 0 for distances as they are
+    memory: float  # of the scaler; 0 for none
 
 
 class Smoother(OnlineComposite):
@@ -68,6 +82,8 @@ class Smoother(OnlineComposite):
     array([ 1, -1])
     """
 
+    _plan_class = SmootherPlan
+
     def __init__(self, loss: Any = None, kernel: Kernel | str | None = None, *, budget: Budget | int = 1000,
                  neighbours: int | None = None, class_weight: ClassWeight | None = None,
                  scale: bool | RunningScaler = False, encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
@@ -114,14 +130,14 @@ class Smoother(OnlineComposite):
             raise validation.bad_parameter(self, "budget", "an integer of at least 1, a Recent or a Reservoir", budget)
         return Recent(validation.check_count(self, "budget"))
 
-    def _begin(self, settings, n_features, targets):
-        kernel, budget = settings["kernel"], settings["budget"]
+    def _begin(self, plan, n_features, targets):
+        kernel, budget = plan.kernel, plan.budget
         city_block = isinstance(kernel, Laplacian)
         rate = float(kernel.rate) if city_block else 0.5 / float(kernel.width) ** 2
         sample = {"uniform": True, "memory": budget.memory or 0, "seed": int(budget.seed)} if isinstance(budget, Reservoir) else {}
         rows = {"n_features": n_features, "targets": max(1, targets), "rate": rate, "city_block": city_block,
-                "size": int(budget.size), "neighbour": settings["neighbour"], **sample}
-        return Smoothing(settings["task"], rows, settings["memory"], settings["nu"])
+                "size": int(budget.size), "neighbour": plan.neighbour, **sample}
+        return Smoothing(plan.task, rows, plan.memory, plan.nu)
 
     @learned
     def n_terms_(self, state: Any) -> int:

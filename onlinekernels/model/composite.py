@@ -5,114 +5,28 @@ from there on there are numbers only, see `Composition`.  What its answers mean,
 """
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.errors import row_error
+from onlinekernels.model.compositestate import CompositePlan, CompositeState, grown
 from onlinekernels.model.fitted import learned, only_if
 from onlinekernels.model.intervals import interval_factor, interval_factors
 from onlinekernels.model.labels import ManyLabels, label_column
-from onlinekernels.model.learned import Learned
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.learning import checked_coverage
 from onlinekernels.nouns.labelvalues import plain
 from onlinekernels.nouns.losses import as_loss
-from onlinekernels.nouns.params import same_parameters
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, ArrayLike, Examples, Self
 
-__all__ = ["OnlineComposite", "Parts"]
+__all__ = ["OnlineComposite"]
 
 LARGEST = 1e150  # numbers whose squares are numbers
-
-
-class Parts(Learned):
-    """What a composite has learned: labels, and a `Composition`. What answers mean is what it means for single models."""
-
-    def __init__(self, loss, settings, n_features, labels, targets, composition):
-        super().__init__(n_features, labels, targets, "one" if labels is None and targets == 1 else "all")
-        self.loss = loss
-        self.settings = self.plan = settings  # a dictionary of parameters in force, where a single model has a `Plan`
-        self.composition = composition
-
-    def joined(self):
-        """Number of labels that have been learned; all of a fixed set."""
-        if self.labels is None:
-            return self.targets
-        return len(self.labels.order) if self.labels.fixed else self.composition.joined
-
-    def take_labels(self, labels):
-        """Go on with labels that may be shown in another order, which decides among equals."""
-        self.labels = labels
-
-    def scalar(self):
-        """The threshold of a detector; 0 for other tasks."""
-        return self.composition.threshold() if self.loss.task == "novelty" else 0.0
-
-    def refreshed(self, learner):
-        """The state under changed parameters, of which only some may change."""
-        now = {**learner._plan(), "loss": learner._own_loss()}
-        for name, before in {**self.settings, "loss": self.loss}.items():
-            if not same_parameters(before, now[name]):
-                raise ValueError(f"The {name!r} parameter changed after fitting, from {before!r} to {now[name]!r}; "
-                                 "call fit to start anew.")
-        self.stale = False
-        return self
-
-    def widened(self, width, fill):
-        """Refuse more features: members have begun with those there were."""
-        raise ValueError(f"a model with {self.n_features} features cannot take new ones after its first example: name all of "
-                         "them in features=.")
-
-    def check_learned(self):
-        """ValueError unless what the members have learned can be read again."""
-        for member in self.composition.members.values():
-            if member.model is not None and member.model._state is not None:
-                member.model._state.check_learned()
-
-    def to_dict(self):
-        """Everything that is learned, as plain values, nouns and arrays."""
-        return {
-            "plan": {"loss": self.loss, "rule": None, **self.settings},
-            "stale": self.stale,
-            "n_features": self.n_features,
-            "feature_names": self.feature_names,
-            "targets": self.targets,
-            "labels": None if self.labels is None else self.labels.state(),
-            "learned": flat(self.composition.state()),
-        }
-
-
-def flat(tree, path=""):
-    """A dictionary of dictionaries as one, with names like paths; an empty one is itself.
-
-    >>> flat({"a": {"b": 1, "c": {"d": 2}}})
-    {'a/b': 1, 'a/c/d': 2}
-    """
-    found = {}
-    for name, value in tree.items():
-        is_branch = isinstance(value, dict) and value
-        found.update(flat(value, f"{path}{name}/") if is_branch else {f"{path}{name}": value})
-    return found
-
-
-def grown(values):
-    """The dictionary of dictionaries that `flat` was given.
-
-    >>> grown({"a/b": 1, "a/c/d": 2})
-    {'a': {'b': 1, 'c': {'d': 2}}}
-    """
-    tree = {}
-    for path, value in values.items():
-        *branches, name = path.split("/")
-        place = tree
-        for branch in branches:
-            place = place.setdefault(branch, {})
-        place[name] = value
-    return tree
 
 
 def _is_regression(model):
@@ -122,25 +36,31 @@ def _is_regression(model):
 class OnlineComposite(OnlineLearner):
     """Base of learners that are made of others; numbers, one or several, classes, or novelty.
 
-    A subclass has `_settings`, which checks its parameters and names those that must not change, and `_begin`, which makes a
-    `Composition`, or what learns, answers and is saved as one does. For novelty what it gives instead of deviations are
-    thresholds, and it has `threshold()`.
+    A subclass has a `CompositePlan` of its own, `_settings`, which checks its parameters and gives the fields of the plan, and
+    `_begin`, which makes a `Composition`, or what learns, answers and is saved as one does. For novelty what it gives instead of
+    deviations are thresholds, and it has `threshold()`.
     """
 
     kernel: Any = None
+    _plan_class: type[CompositePlan]
 
     def _settings(self):
-        """Parameters in force, {name: value}, that only `fit` may change; ValueError for one that makes no sense."""
+        """Fields of the plan, {name: value}, but the loss; ValueError for a parameter that makes no sense."""
         raise NotImplementedError
 
-    def _begin(self, settings, n_features, targets):
+    def _begin(self, plan, n_features, targets):
         """A new `Composition`; targets is 0 for labels."""
         raise NotImplementedError
 
     def _plan(self):
-        """Check the parameters, as every learner does by this name; no `Plan`, but what `_settings` says."""
+        """The plan, as every learner has it by this name: copies, so that later changes do not reach it."""
         validation.check_integer(self, "epochs", 1)
-        return self._settings()
+        settings = self._settings()
+        return self._plan_class(**copy.deepcopy({"loss": self._own_loss(), **settings}))
+
+    def _first_plan(self, X):
+        """The plan of a model that begins with these rows."""
+        return self._plan()
 
     # ---- Learning -----------------------------------------------------------------------------
 
@@ -152,16 +72,16 @@ class OnlineComposite(OnlineLearner):
             X = self._to_learn(state, X, whole=balanced)
         names = validation.feature_names(X)
         if state is None:
-            settings, loss = self._plan(), self._own_loss()
+            plan = self._first_plan(X)
             X = self._points(X)
             labels, n_targets = None, 1
-            if loss.task == "regression":
+            if plan.loss.task == "regression":
                 y = validation.as_array_once(y)
                 n_targets = validation.count_targets(y)
-            elif loss.task != "novelty":
+            elif plan.loss.task != "novelty":
                 labels = ManyLabels.first_seen(label_column(y, len(X)), classes)
-            composition = self._begin(settings, X.shape[1], n_targets if labels is None else 0)
-            state = Parts(loss, settings, X.shape[1], labels, n_targets, composition)
+            composition = self._begin(plan, X.shape[1], n_targets if labels is None else 0)
+            state = CompositeState(plan, X.shape[1], labels, n_targets, composition)
             state.feature_names = names
         else:
             if state.stale:
@@ -381,23 +301,20 @@ class OnlineComposite(OnlineLearner):
         return tags
 
     def _restored(self, learned):
-        """The state that `Parts.to_dict` described; ValueError if its parts do not fit each other."""
-        settings = {name: value for name, value in learned["plan"].items() if name not in ("loss", "rule")}
-        loss, n_features, targets = learned["plan"]["loss"], learned["n_features"], learned["targets"]
-        if set(settings) != set(self._settings()):
-            raise ValueError("the parameters in force are not those of this learner")
-        for count, least in ((n_features, 0 if settings.get("lags") else 1), (targets, 1)):  # a series needs no other features
+        """The state that `CompositeState.to_dict` described; ValueError if its parts do not fit each other."""
+        plan, n_features, targets = self._plan_class.restored(learned["plan"]), learned["n_features"], learned["targets"]
+        for count, least in ((n_features, plan.least_features), (targets, 1)):
             if type(count) is not int or not least <= count < 2**31:
                 raise ValueError("the numbers of features and targets make no sense")
-        fits = loss.task != "binary" and (learned["labels"] is None) == (loss.task != "multiclass")
-        if not fits or targets > 1 and loss.task != "regression":
+        task = plan.loss.task
+        if task == "binary" or (learned["labels"] is None) != (task != "multiclass") or targets > 1 and task != "regression":
             raise ValueError("the labels do not fit the loss")
         labels = None if learned["labels"] is None else ManyLabels.restore(learned["labels"])
-        composition = self._begin(settings, n_features, 0 if labels is not None else targets)
+        composition = self._begin(plan, n_features, 0 if labels is not None else targets)
         composition.restore(grown(learned["learned"]))
         if labels is not None and composition.joined > len(labels.order):
             raise ValueError("there are more outputs than labels")
-        state = Parts(loss, settings, n_features, labels, targets, composition)
+        state = CompositeState(plan, n_features, labels, targets, composition)
         state.stale, names = bool(learned["stale"]), learned["feature_names"]
         if names is not None and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
             raise ValueError("the feature names do not fit the number of features")
