@@ -280,6 +280,8 @@ def test_refused_calls_change_nothing():
         ok.NORMA(budget=Reservoir(9)).fit(X, LABELS == "one")
     with pytest.raises(ValueError, match="'kernel' parameter changed"):
         model.set_params(kernel=Gaussian(2.0)).partial_fit(X, NUMBERS)
+    with pytest.raises(ValueError, match="^top must be a number of terms"):
+        model.contributions(X[0], top=-1)
     with pytest.raises(ValueError, match="return_std"):
         Smoother("nunovelty").progressive(X, return_std=True)
 

@@ -176,8 +176,7 @@ class OnlineKernelDetector(EnsembleLearner):
             if self._encoder is not None:
                 columns = self._encoder.columns_of(means)
             else:
-                names = state.feature_names or [f"x{j}" for j in range(state.n_features)]
-                columns = {name: ([j], means[[j]]) for j, name in enumerate(names)}
+                columns = {name: ([j], means[[j]]) for j, name in enumerate(state.names())}
             rows = np.repeat(self._member_row(state, x), len(columns) + 1, axis=0)
             for row, (places, middle) in zip(rows[1:], columns.values(), strict=True):
                 row[places] = middle

@@ -160,10 +160,9 @@ class FrontDoor(EnsembleLearner):
         if tuned is None or tuned._state is None:
             return {}
         with self._turn:
-            names = self._state.feature_names if self._encoder is None else self._encoder.feature_names_out
-            names = [*(names if names is not None else (f"x{j}" for j in range(self._state.n_features))), *self._names_of_lags()]
+            names = self._state.names() if self._encoder is None else self._encoder.feature_names_out
+            names = [*names, *self._names_of_lags()]
         return dict(zip(names, tuned.relevance_.values(), strict=True))
-
 
     def _names_of_lags(self):
         """Names of the features of a time series that are its own past."""

@@ -135,14 +135,11 @@ class SelfTuned(OnlineComposite):
 
     # ---- What was learned ---------------------------------------------------------------------
 
-    def _names(self, state):
-        return state.feature_names or [f"x{j}" for j in range(state.n_features)]
-
     @learned
     def relevance_(self, state: Any) -> Any:
         """How much each feature counts for distances, {name: share}: they sum to 1. With several learned members, these count as in `weights_`."""
         roots = np.sqrt(np.diag(state.composition.learned_now()[0]))
-        return dict(zip(self._names(state), (roots / roots.sum()).tolist(), strict=True))
+        return dict(zip(state.names(), (roots / roots.sum()).tolist(), strict=True))
 
     @learned
     def metric_(self, state: Any) -> Any:

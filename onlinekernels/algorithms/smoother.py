@@ -9,6 +9,7 @@ import numpy as np
 from onlinekernels import validation
 from onlinekernels.model.composite import OnlineComposite
 from onlinekernels.model.compositestate import CompositePlan
+from onlinekernels.model.contributions import checked_top, largest
 from onlinekernels.model.fitted import learned
 from onlinekernels.model.smoothing import Smoothing
 from onlinekernels.nouns.budgets import Recent, Reservoir
@@ -160,10 +161,7 @@ class Smoother(OnlineComposite):
         ``kernel`` is the row's share of all weights, and ``coefficient`` what it says: its target, or +1 and -1 for and against
         the label; for a detector 1.
         """
-        from onlinekernels.model.state import Contribution
-
-        if top is not None:
-            validation.check_integer(_Given(top), "top", 0)
+        top = checked_top(top)
         with self._turn.shared:
             state = self._fitted()
             composition = state.composition
@@ -176,21 +174,4 @@ class Smoother(OnlineComposite):
             else:
                 state.output(scores, label)
                 said = said[:, 0] if state.loss.task == "regression" else np.ones(len(points))
-            rows = composition.rows
-            here = rows.about(composition.scaled(row))
-            distances = rows.distances(here, rows.points[: rows.n], rows.squares[: rows.n])[0]
-            counted = rows.weights[: rows.n] > 0.0
-            unit = np.sort(distances[counted])[: rows.neighbour][-1] if rows.neighbour else 1.0
-            shares = rows.weights[: rows.n] * np.exp(-rows.rate / max(unit, 1e-100) * (distances - distances[counted].min()))
-            shares = shares / shares.sum()
-        values = shares * said
-        order = np.argsort(-np.abs(values), kind="stable")[:top]
-        return [Contribution(float(values[i]), int(i), points[i], float(said[i]), float(shares[i])) for i in order]
-
-
-class _Given:
-    """An argument, to be checked as a parameter is."""
-
-    def __init__(self, top):
-        self.top = top
-
+            return largest(points, said, composition.shares(row), top)

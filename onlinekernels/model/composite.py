@@ -315,8 +315,6 @@ class OnlineComposite(OnlineLearner):
         if labels is not None and composition.joined > len(labels.order):
             raise ValueError("there are more outputs than labels")
         state = CompositeState(plan, n_features, labels, targets, composition)
-        state.stale, names = bool(learned["stale"]), learned["feature_names"]
-        if names is not None and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
-            raise ValueError("the feature names do not fit the number of features")
-        state.feature_names = names
+        state.stale = bool(learned["stale"])
+        state.restore_names(learned["feature_names"])
         return state

@@ -42,6 +42,18 @@ class Learned:
         self.stale = False  # a parameter was set since the plan was made
         self.warned = False  # that learning goes wrong
 
+    # ---- Features ----
+
+    def names(self):
+        """Names of the features: of the data frame that came first, or x0, x1, ..."""
+        return [f"x{j}" for j in range(self.n_features)] if self.feature_names is None else self.feature_names
+
+    def restore_names(self, names):
+        """Go on with names that `to_dict` gave, or none; ValueError if they do not fit."""
+        if names is not None and (len(names) != self.n_features or not all(isinstance(name, str) for name in names)):
+            raise ValueError("the feature names do not fit the number of features")
+        self.feature_names = names
+
     # ---- Targets and weights, as they are learned ----
 
     def with_targets(self, n, y, classes):

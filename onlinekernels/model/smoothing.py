@@ -112,6 +112,15 @@ class Smoothing:
         scaler = self._current_scaler()
         return X if scaler is None or not scaler.count else scaler.scaled(X)
 
+    def shares(self, row):
+        """How much each row that is kept counts for what is said of one row, shape (1, features); they sum to 1."""
+        rows, n = self.rows, self.rows.n
+        distances = rows.distances(rows.about(self.scaled(row)), rows.points[:n], rows.squares[:n])[0]
+        counted = rows.weights[:n] > 0.0
+        unit = np.sort(distances[counted])[: rows.neighbour][-1] if rows.neighbour else 1.0
+        found = rows.weights[:n] * np.exp(-rows.rate / max(unit, 1e-100) * (distances - distances[counted].min()))
+        return found / found.sum()
+
     def kept(self):
         """(rows, what they say) that are kept, in the units of the features where they are not scaled."""
         n = self.rows.n

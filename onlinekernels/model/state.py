@@ -1,12 +1,12 @@
 """What a learner has learned, while it learns and predicts: the engine, the labels, the scaler, and the plan they belong to."""
 import copy
 import numbers
-from collections import namedtuple
 
 import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.points.sparse import Rows
+from onlinekernels.model.contributions import checked_top, largest
 from onlinekernels.model.defaults import Data
 from onlinekernels.model.labels import ManyLabels
 from onlinekernels.model.learned import Learned
@@ -15,10 +15,7 @@ from onlinekernels.model.storing import Stored
 from onlinekernels.model.target_scaling import TargetScaler
 from onlinekernels.nouns.scaling import advanced
 
-__all__ = ["Contribution", "State"]
-
-Contribution = namedtuple("Contribution", "value place point coefficient kernel")
-Contribution.__doc__ = """What one stored example contributes to a score: value = coefficient * kernel."""
+__all__ = ["State"]
 
 
 class State(Starting, Stored, Learned):
@@ -226,21 +223,14 @@ class State(Starting, Stored, Learned):
 
     def contributions(self, row, points, alpha, top, label):
         """What each term contributes to a score of one example, the largest first; see `Fitted.contributions`."""
-        if top is not None and (not isinstance(top, numbers.Integral) or isinstance(top, bool) or top < 0):
-            raise ValueError(f"top must be a number of terms, or None for all. Got {top!r} instead.")
+        top = checked_top(top)
         x = self.plan.checked_points(row, self.n_features, self.function.dtype, sparse=self.sparse)
         x = x if self.plan.takes_objects else self.scaled(x)
         output = self.output(self.engine.decision(x), label)
         if alpha.shape[1] == 0:
             return []
         x = validation.as_csr(x) if self.sparse else x
-        values = np.asarray(self.kernel(x, points))[0]
-        coefficients = self.with_label_kernel(alpha)[output]
-        shares = coefficients * values
-        order = np.argsort(-np.abs(shares), kind="stable")[:top]
-        return [
-            Contribution(float(shares[i]), int(i), points[i], float(coefficients[i]), float(values[i])) for i in order
-        ]
+        return largest(points, self.with_label_kernel(alpha)[output], np.asarray(self.kernel(x, points))[0], top)
 
     def latest_norm(self):
         """|f| of the latest hypothesis, even if the model averages."""

@@ -58,9 +58,7 @@ class Stored:
         state.stale = bool(learned["stale"])
         state._restore_beginning(learned)
         state._restore_scalers(learned)
-        state.feature_names = names = learned["feature_names"]
-        if names is not None and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
-            raise ValueError("the feature names do not fit the number of features")
+        state.restore_names(learned["feature_names"])
         return state
 
     def _restore_beginning(self, learned):
