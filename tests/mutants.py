@@ -389,12 +389,18 @@ FAULTS = [
     ("ensemble.py", "stacking frontdoor", [
         ("scores[until:] = 0.0", "pass"),
         ("awake > begin", "awake >= 0"),
-        ("unbroken(self._whole_piece, X, y, weights, outputs)", "self._whole_piece(X, y, weights, outputs)"),
-        ("slice(voice.rows - begin, None)", "slice(0, None)"),
+        ("uninterrupted(super()._piece, X, y, weights, outputs)", "super()._piece(X, y, weights, outputs)"),
         ("max(self.nu, level * fall)", "level * fall"),
+    ]),
+    ("composition.py", "stacking selftuned", [
+        ("slice(member.rows - begin, None)", "slice(0, None)"),
+        ("uninterrupted(self._finish, rows, told, weights, begun, after)", "self._finish(rows, told, weights, begun, after)"),
     ]),
     ("detector.py", "frontdoor", [
         ("rows[:, places] = 0.0", "pass"),
+    ]),
+    ("composite.py", "smoother", [
+        ("copy.deepcopy({\"loss\": self._own_loss(), **settings})", "{\"loss\": self._own_loss(), **settings}"),
     ]),
     ("composite.py", "threads stacking selftuned frontdoor", [
         ("self._turn.alone", "__import__(\"contextlib\").nullcontext()"),
