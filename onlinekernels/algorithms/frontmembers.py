@@ -17,6 +17,7 @@ __all__ = ["EFFORTS", "class_members", "number_members", "sparse_members"]
 
 EFFORTS = ("low", "medium", "high")
 POINTS = {"low": 32, "medium": 75, "high": 150}
+TUNED = {"low": {"axes": "own", "budget": 50, "window": 1000}, "medium": {"axes": "own", "budget": 100}, "high": {}}
 FAST = {"low": 24, "medium": 32, "high": 32}  # points of a posterior that remembers 50 rows or so
 KEPT = {"low": 500, "medium": 3000, "high": 5000}  # rows of the local average of numbers
 WIDEST = 300  # features beyond which a kernel is not learned: too many scales for a few hundred rows
@@ -49,15 +50,21 @@ def class_members(effort, d):
         return Smoother("multiclass_squared", Gaussian(w * math.sqrt(d)), budget=rows, scale=scale)
 
     found = {
-        "LL 1 fast": (posterior("LL", 1.0, 0.98, fading(), FAST[effort], 0.05), None),
-        "G 1 fading": (posterior("G", 1.0, scale=fading()), None),
         "line": (line(0.01, True), None),
         "line fading": (line(1.0, fading()), None),
         "near 500": (near(0.06, 500), None),
     }
+    tuned = d <= WIDEST
+    if effort != "low" or not tuned:
+        found |= {
+            "LL 1 fast": (posterior("LL", 1.0, 0.98, fading(), FAST[effort], 0.05), None),
+            "G 1 fading": (posterior("G", 1.0, scale=fading()), None),
+        }
     if d <= FLATTEST:  # rare classes: with few mistakes to make, hinges learn little
         squares = KRLS("multiclass_squared", (1.0 / d) * Linear() + 1.0, noise=1.0, scale=True)
         found["line by squares"] = (squares, None)
+    if tuned:
+        found["self-tuned"] = (SelfTuned("multiclass_squared", **TUNED[effort]), None)
     if effort == "low":
         return {**found, "near 1500 ranks": (near(0.06, 1500, False), "ranks")}
     found |= {
@@ -68,10 +75,6 @@ def class_members(effort, d):
         "near 5000": (near(0.03, 5000), None),
         "near 8000 ranks": (near(0.06, 8000, False), "ranks"),
     }
-    tuned = d <= WIDEST
-    if tuned:
-        own = {"axes": "own", "budget": 100} if effort == "medium" else {}
-        found["self-tuned"] = (SelfTuned("multiclass_squared", **own), None)
     found["near 5000 relevance"] = (near(0.12, 5000, not tuned), "relevance" if tuned else None)
     if effort == "high":
         found |= {
@@ -102,12 +105,17 @@ def number_members(effort, d):
     def near(scale=True):
         return Smoother("squared", Gaussian(0.5), neighbours=3, budget=KEPT[effort], scale=scale)
 
+    tuned = d <= WIDEST
     found = {
         "LL 1": (posterior("LL", 1.0, 0.1), None),
-        "GL 1": (posterior("GL", 1.0, 0.1), None),
-        "GL 1 ranks": (posterior("GL", 1.0, 0.1, scale=False), "ranks"),
         "line": (line(0.999), None),
         "near": (near(), None),
+    }
+    if effort == "low" and tuned:
+        return {**found, "self-tuned": (SelfTuned("squared", axes="own", budget=100, window=1000), None)}
+    found |= {
+        "GL 1": (posterior("GL", 1.0, 0.1), None),
+        "GL 1 ranks": (posterior("GL", 1.0, 0.1, scale=False), "ranks"),
     }
     if effort == "low":
         return found
@@ -115,7 +123,7 @@ def number_members(effort, d):
         "L 1": (posterior("L", 1.0, 0.03), None),
         "LL 2 ranks": (posterior("LL", 2.0, 0.1, scale=False), "ranks"),
     }
-    if d <= WIDEST:
+    if tuned:
         found["self-tuned"] = (SelfTuned("squared", budget=100 if effort == "medium" else 150), None)
     if effort == "high":
         found |= {

@@ -8,9 +8,8 @@ from onlinekernels.selftuning.descent import minimize
 from onlinekernels.selftuning.evidence import Evidence, gradient_axes
 from onlinekernels.selftuning.features import Features
 
-__all__ = ["ROWS", "Renewal"]
+__all__ = ["Renewal"]
 
-ROWS = 300  # that the evidence is taken of
 STEPS = 5  # of descent
 WORTH = 10.0  # nats of evidence by which another kernel must be better, once replaying it forgets what is kept no more
 REPLAYED = 512  # rows in one stage
@@ -27,6 +26,8 @@ class Renewal:
         Members in force, by kind.
     kept : Kept
         The rows to learn from.
+    sampled : int
+        Of how many of them the evidence is taken at most.
     targets : int
     is_full : bool
         Whether a member in force stays unless another kernel is better: it remembers more than what is kept.
@@ -34,8 +35,9 @@ class Renewal:
         Whether nothing is to be gone on from.
     """
 
-    def __init__(self, t, olds, kept, targets, is_full, alarm):
-        self.t, self.olds, self.kept, self.targets, self.is_full, self.alarm = t, olds, kept, targets, is_full, alarm
+    def __init__(self, t, olds, kept, sampled, targets, is_full, alarm):
+        self.t, self.olds, self.kept, self.sampled, self.targets = t, olds, kept, sampled, targets
+        self.is_full, self.alarm = is_full, alarm
         self.thread = None
         self.begin()
 
@@ -72,7 +74,7 @@ class Renewal:
         if self.sample is None:
             features = Features(X)
             Y, centre, unit = _standard(y, self.targets)
-            places = _spread_out(weights, ROWS)
+            places = _spread_out(weights, self.sampled)
             self.sample = features, centre, unit, places, (features(X[places]), Y[places], places.astype(float), weights[places])
         features, centre, unit, places, sample = self.sample
         old = self.olds[kind]

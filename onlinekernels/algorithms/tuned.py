@@ -4,10 +4,10 @@ import math
 import numpy as np
 
 from onlinekernels.algorithms.recursive import KRLS
-from onlinekernels.algorithms.renewal import ROWS, Renewal
+from onlinekernels.algorithms.renewal import Renewal
 from onlinekernels.model.composition import checked_rows
 from onlinekernels.model.posteriors import Posterior, Posteriors
-from onlinekernels.nouns.kernels import Constant, Gaussian
+from onlinekernels.nouns.kernels import Constant, Gaussian, Laplacian, Linear
 from onlinekernels.nouns.scaling import RunningScaler
 from onlinekernels.selftuning.evidence import Evidence, Settings
 from onlinekernels.selftuning.features import Features
@@ -17,14 +17,16 @@ __all__ = ["KINDS", "SelfTuning", "together"]
 
 KINDS = {"own": ("own",), "gradient": ("gradient",), "auto": ("own", "gradient")}
 PLAIN = "plain"  # the member whose kernel is not learned
+FEWEST = 24  # points of it
 
 FIRST, LONGEST = 100, 4000  # rows before the first refresh, and between two of them at most; in between they double
 LEAST_NOISE = {"numbers": 0.1, "classes": 0.03}  # evidence does not know the budget: few points must not trust rows too much
 MIXTURE = ((0.2, 0.5), (0.5, 1.0), (0.5, 2.5))  # shares and widths of the kernel: the metric is never exactly right
 
-STAGE = 16  # rows between two stages of a refresh of more rows than the evidence is taken of
+SAMPLED = 300  # rows that the evidence is taken of; of a short window a fifth will do
+STAGE = 16  # rows between two stages of a refresh of more rows than that
 
-CHECKED = 64  # rows between two looks for an alarm
+CHECKED = 128  # rows between two looks for an alarm
 LATELY, USUALLY = 64, 500  # rows whose loss is compared with that of those before them
 WORSE, AHEAD, OFTEN = 2.0, 1.25, 42  # times the usual loss, times that of the plain member, and on how many of the latest rows
 
@@ -33,6 +35,14 @@ def mixture(amplitude=1.0, distance=1.0):
     """The kernel of a self-tuned posterior, for points that are about so far apart."""
     parts = [(amplitude * share) * Gaussian(width * distance) for share, width in MIXTURE]
     return parts[0] + parts[1] + parts[2] + Constant(1.0)
+
+
+def plain(many, budget, n_features):
+    """The posterior whose kernel is not learned: city-block distances and a line, behind a scaler that forgets as it does."""
+    each = 1.0 / n_features
+    loss, noise = ("multiclass_squared", 0.3) if many else ("squared", 0.1)
+    return KRLS(loss, Laplacian(each) + each * Linear() + 1.0, noise=noise, memory=0.99, budget=budget, tolerance=2e-2,
+                scale=RunningScaler(0.99), scale_target=not many)
 
 
 class Tuned(Posterior):
@@ -150,13 +160,9 @@ class SelfTuning(Posteriors):
         self.kinds, self.budget, self.window, self.n_features = kinds, budget, window, n_features
         many = targets == 0
         members = {kind: Tuned(many, budget, n_features, targets) for kind in kinds}
-        distance = math.sqrt(n_features)
-        members[PLAIN] = Posterior(
-            KRLS("multiclass_squared" if many else "squared", 0.5 * Gaussian(0.25 * distance) + 0.5 * Gaussian(distance) + 1.0,
-                 memory=0.99, budget=max(1, budget // 4), tolerance=1e-2, scale=RunningScaler(0.99), scale_target=not many),
-            many,
-        )
+        members[PLAIN] = Posterior(plain(many, max(FEWEST, budget // 4), n_features), many)
         super().__init__(members, targets)
+        self.sampled = min(SAMPLED, max(FIRST, window // 5))
         self.frozen = False
         self.began = 0  # where the clock of refreshes started
         self.due = FIRST  # when the next one is
@@ -200,7 +206,7 @@ class SelfTuning(Posteriors):
         elif self.pending is not None:
             self._go_on()
         elif self.t >= self.due:
-            if len(self.kept) <= ROWS:
+            if len(self.kept) <= self.sampled:
                 self.refresh()
             else:
                 self.__dict__.update(pending=self._renewal(self.kept), later=0)
@@ -238,7 +244,7 @@ class SelfTuning(Posteriors):
 
     def _renewal(self, kept, alarm=False):
         olds = {kind: self.members[kind] for kind in self.kinds}
-        return Renewal(self.t, olds, kept, self.targets, len(kept) == self.window and not alarm, alarm)
+        return Renewal(self.t, olds, kept, self.sampled, self.targets, len(kept) == self.window and not alarm, alarm)
 
     def _go_on(self):
         """The next stage of a renewal, or its end, at a row that is fixed: it does not matter who has done the work, and when."""
