@@ -32,7 +32,7 @@ GCC = ["-fno-asynchronous-unwind-tables"]
 # Outside of the loop over examples: loops become vectors as with -O3, and the rest, which is most, a fifth smaller.
 SMALL = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
 HOT = {"coefficients", "engine", "evidence", "factor", "forms", "function", "gradient", "hypothesis", "implicit", "kernelrows",
-       "kernels", "knownpoints", "leaky", "metadescent", "metaimplicit", "newton", "outputs", "points", "selection", "smoothing", "sparse",
+       "kernels", "knownpoints", "leaky", "metadescent", "metaimplicit", "newton", "outputs", "points", "products", "selection", "smoothing", "sparse",
        "squares", "terms", "trial", "weights"}
 FLAGS = {"unix": UNIX, "mingw32": UNIX, "msvc": ["/O2", "/fp:precise"]}
 # No symbols either, a tenth of what is installed, unless somebody wants to look inside.

@@ -1,7 +1,10 @@
 """The Cholesky factor against NumPy, of all sizes that its loops treat differently; budgets test how points leave it."""
+import itertools
+
 import numpy as np
 import pytest
 from onlinekernels._core.formulas.factor import Factor, check_lower
+from onlinekernels._core.formulas.products import leave_to_numpy, product
 
 RNG = np.random.default_rng(11)
 
@@ -44,3 +47,18 @@ def test_what_cannot_be_a_factor_is_refused():
     assert len(check_lower(np.eye(2), "factor", 2)) == 2
     with pytest.raises(ValueError, match="factor has shape"):
         check_lower(np.eye(2), "factor", 3)
+
+
+@pytest.mark.parametrize("few", [0, 1 << 40], ids=["numpy", "tiles"])
+def test_products(few, request):
+    """Of all shapes, turned or not, with rows far apart; of a triangle what is on and below its diagonal."""
+    before = leave_to_numpy(few)
+    request.addfinalizer(lambda: leave_to_numpy(before))
+    rng = np.random.default_rng(2)
+    for rows, inner, columns in itertools.product((1, 2, 4, 7, 20), (1, 5, 64), (1, 3, 15, 16, 17, 24, 40)):
+        left, wide = rng.normal(size=(rows, inner)), rng.normal(size=(inner, columns + 20))
+        for right in (wide[:, :columns], np.ascontiguousarray(wide[:, :columns])):
+            for first in (left, np.asfortranarray(left)):
+                assert np.allclose(product(first, right), left @ right, rtol=0, atol=1e-13)
+                low = np.tril(product(first, right, 2), 2)
+                assert np.allclose(low, np.tril(left @ right, 2), rtol=0, atol=1e-13)

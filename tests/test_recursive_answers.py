@@ -14,6 +14,7 @@ from test_recursive import MANY, NEW, NUMBERS, SEVERAL, WEIGHTS, N, X, exact, sa
 
 import onlinekernels as ok
 from onlinekernels import KRLS
+from onlinekernels._core.formulas.products import leave_to_numpy
 
 PLACES_OF_LABELS = np.random.default_rng(0).integers(5, size=20)
 COVERAGES = (0.5, 0.8, 0.85, 0.9, 0.97)
@@ -595,7 +596,7 @@ def test_an_error_in_a_kernel_leaves_the_rows_before_it(good, error, y):
     (lambda: KRLS(kernel=ok.Nystroem(ok.Gaussian(2.0), 12) + ok.Linear()), SEVERAL),
 ], ids=["budget", "all", "classes", "weights", "map"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_a_place_is_all_or_nothing(make, y, error, monkeypatch):
+def test_a_place_is_all_or_nothing(make, y, error, monkeypatch, request):
     """The n-th call of NumPy at a place fails, for every n: all rows are learned, and the place is made up for."""
     places = range(PLACE, N, PLACE)
     calls = {"at": None, "made": 0}
@@ -610,9 +611,11 @@ def test_a_place_is_all_or_nothing(make, y, error, monkeypatch):
         return call
 
     expected = make().partial_fit(X, y)
-    for name in ("matmul", "argmax", "diag", "where", "eye"):
+    for name in ("matmul", "errstate", "argmax", "diag", "where", "eye"):
         monkeypatch.setattr(np, name, watched(getattr(np, name)))
     monkeypatch.setattr(np.linalg, "qr", watched(np.linalg.qr))
+    few = leave_to_numpy(0)  # else it is asked for large products only
+    request.addfinalizer(lambda: leave_to_numpy(few))
     n = interrupted = 0
     while interrupted is not None:
         n, interrupted, model = n + 1, None, make()

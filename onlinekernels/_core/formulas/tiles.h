@@ -42,6 +42,57 @@ OK_INLINE void ok_tile(ptrdiff_t rows, const double *A, ptrdiff_t a_row, ptrdiff
     }
 }
 
+/* C = A B, row r up to column `upto` + r at least.  Where there are less than OK_LANES columns, rows of B should be that long. */
+OK_STATIC OK_CLONES void ok_product(double *C, ptrdiff_t c_stride, ptrdiff_t rows, ptrdiff_t columns, const double *A, ptrdiff_t a_row,
+                                    ptrdiff_t a_column, ptrdiff_t inner, const double *B, ptrdiff_t b_stride, ptrdiff_t upto)
+{
+    ptrdiff_t r, j, p, l, s, count;
+    for (r = 0; r < rows; r += count) {
+        const double *a = A + r * a_row;
+        double *c = C + r * c_stride, tile[4 * OK_LANES];
+        ptrdiff_t width = upto + r + 4 < columns ? upto + r + 4 : columns;
+        count = rows - r < 4 ? 1 : 4;
+        if (width < OK_LANES && OK_LANES <= columns) width = OK_LANES;
+        if (width < OK_LANES && b_stride < OK_LANES) {
+            for (p = 0; p < count; p++)
+                for (j = 0; j < width; j++) {
+                    double sum = 0.0;
+                    for (s = 0; s < inner; s++) sum += a[p * a_row + s * a_column] * B[s * b_stride + j];
+                    c[p * c_stride + j] = sum;
+                }
+            continue;
+        }
+        for (j = 0; j < width; j += OK_LANES) {
+            const ptrdiff_t first = j + OK_LANES <= width || width < OK_LANES ? j : width - OK_LANES;
+            const ptrdiff_t some = width < OK_LANES ? width : OK_LANES;
+            ok_tile(count, a, a_row, a_column, inner, B + first, b_stride, tile);
+            for (p = 0; p < count; p++)
+                if (some == OK_LANES)
+                    for (l = 0; l < OK_LANES; l++) c[p * c_stride + first + l] = tile[p * OK_LANES + l];
+                else
+                    for (l = 0; l < some; l++) c[p * c_stride + l] = tile[p * OK_LANES + l];
+        }
+    }
+}
+
+/* How many multiplications a product has that takes less time by tiles than to call a BLAS. */
+OK_STATIC ptrdiff_t ok_few_multiplications(void)
+{
+#ifdef OK_HAS_CLONES
+    return __builtin_cpu_supports("avx512f") ? 1000000 : __builtin_cpu_supports("avx2") ? 300000 : 30000;
+#else
+    return 30000;
+#endif
+}
+
+/* Rows of X become the columns of T. */
+OK_STATIC void ok_turn(const double *X, ptrdiff_t stride, ptrdiff_t rows, ptrdiff_t columns, double *OK_RESTRICT T, ptrdiff_t t_stride)
+{
+    ptrdiff_t i, j;
+    for (j = 0; j < columns; j++)
+        for (i = 0; i < rows; i++) T[j * t_stride + i] = X[i * stride + j];
+}
+
 /* C -= A B for four rows or one, and at most OK_LANES columns of B, which are followed by so many that may be read. */
 OK_INLINE void ok_subtract_tile(double *C, ptrdiff_t c_stride, ptrdiff_t rows, ptrdiff_t from, ptrdiff_t columns, const double *A,
                                 ptrdiff_t a_row, ptrdiff_t a_column, ptrdiff_t inner, const double *B, ptrdiff_t b_stride)

@@ -305,6 +305,49 @@ OK_STATIC OK_CLONES void ok_eliminate(const double *OK_RESTRICT R, ptrdiff_t b, 
     for (j = 0; j < n; j++) row[j] /= root;
 }
 
+/* Column r of a Cholesky factor whose columns are the rows of T, up to row n; it holds that of the matrix, and root is its diagonal.
+ * What it explains of later rows is added to their squares. */
+OK_STATIC OK_CLONES void ok_next_column(double *T, ptrdiff_t stride, ptrdiff_t r, ptrdiff_t n, double root, double *OK_RESTRICT squares)
+{
+    double *row = T + r * stride;
+    const double scale = 1.0 / root;
+    ptrdiff_t j;
+    ok_subtract_rows(row + r + 1, T + r + 1, stride, T + r, stride, r, n - r - 1);
+    for (j = r + 1; j < n; j++) {
+        const double v = row[j] *= scale;
+        squares[j] += v * v;
+    }
+}
+
+/* Which has the least birthday of those with a loss up to a limit; -1 for none. */
+OK_STATIC OK_CLONES ptrdiff_t ok_oldest(const double *loss, double limit, const long long *birthday, ptrdiff_t n)
+{
+    long long least = INT64_MAX;
+    ptrdiff_t i;
+    for (i = 0; i < n; i++) {
+        const long long own = loss[i] <= limit ? birthday[i] : INT64_MAX;
+        least = own < least ? own : least;
+    }
+    if (least == INT64_MAX) return -1;
+    for (i = 0; birthday[i] != least || !(loss[i] <= limit); i++) {}
+    return i;
+}
+
+/* The largest of n numbers that exceed a share of others; 0 if none does. */
+OK_STATIC OK_CLONES double ok_largest_above(const double *x, double share, const double *other, ptrdiff_t n)
+{
+    double lane[OK_LANES] = {0}, largest = 0.0;
+    ptrdiff_t i, l;
+    for (i = 0; i + OK_LANES <= n; i += OK_LANES)
+        for (l = 0; l < OK_LANES; l++) {
+            const double v = x[i + l] > share * other[i + l] ? x[i + l] : 0.0;
+            lane[l] = v > lane[l] ? v : lane[l];
+        }
+    for (; i < n; i++) largest = x[i] > share * other[i] && x[i] > largest ? x[i] : largest;
+    for (l = 0; l < OK_LANES; l++) largest = lane[l] > largest ? lane[l] : largest;
+    return largest;
+}
+
 /* Points of a kernel matrix K leave, k of them so far; Z = L^-1, Q = K^-1 = Z^T Z of all n.  Now b leaves: row k of V, the next of a
  * pivoted factor of Q, and what is left of the diagonal of Q (not less than `least`) and of the rows of alpha. */
 OK_STATIC OK_CLONES void ok_leave(const double *Z, ptrdiff_t n, ptrdiff_t b, double *V, ptrdiff_t k, double *OK_RESTRICT diagonal,
@@ -342,15 +385,17 @@ OK_STATIC OK_CLONES void ok_losses(const double *alpha, ptrdiff_t labels, ptrdif
     for (i = 0; i < n; i++) loss[i] /= diagonal[i];
 }
 
-/* W <- c S + d I - W, for symmetric matrices of n rows. */
+/* W <- c S + d I - W, for symmetric matrices of n rows; of W the lower triangle is read. */
 OK_STATIC OK_CLONES void ok_shrink_and_subtract(const double *OK_RESTRICT S, ptrdiff_t stride, ptrdiff_t n, double c, double d,
                                                 double *OK_RESTRICT W, ptrdiff_t w_stride)
 {
     ptrdiff_t i, j;
     for (i = 0; i < n; i++) {
-        for (j = 0; j < n; j++) W[i * w_stride + j] = c * S[i * stride + j] - W[i * w_stride + j];
+        for (j = 0; j <= i; j++) W[i * w_stride + j] = c * S[i * stride + j] - W[i * w_stride + j];
         W[i * w_stride + i] += d;
     }
+    for (i = 0; i < n; i++)
+        for (j = i + 1; j < n; j++) W[i * w_stride + j] = W[j * w_stride + i];
 }
 
 #endif

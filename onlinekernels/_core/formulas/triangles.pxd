@@ -17,4 +17,7 @@ cdef extern from "triangles.h" nogil:
     void ok_leave(const double* Z, Py_ssize_t n, Py_ssize_t b, double* V, Py_ssize_t k, double* diagonal, const double* least,
                   double* alpha, Py_ssize_t labels) noexcept
     void ok_losses(const double* alpha, Py_ssize_t labels, Py_ssize_t n, const double* diagonal, double* loss) noexcept
+    void ok_next_column(double* T, Py_ssize_t stride, Py_ssize_t r, Py_ssize_t n, double root, double* squares) noexcept
+    Py_ssize_t ok_oldest(const double* loss, double limit, const long long* birthday, Py_ssize_t n) noexcept
+    double ok_largest_above(const double* x, double share, const double* other, Py_ssize_t n) noexcept
     int ok_decompose(double* A, Py_ssize_t stride, Py_ssize_t n) noexcept

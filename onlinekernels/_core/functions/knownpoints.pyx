@@ -1,13 +1,12 @@
 """A posterior on inducing points: f is known at some points, f_D = L u, which come and go at checkpoints of the stream."""
 import numpy as np
 from libc.string cimport memcpy, memset
-from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.functions.coefficients import UNBOUNDED
 from onlinekernels._core.points.dictionary cimport Dictionary, Tenant
 from onlinekernels._core.points.kernelrows cimport KernelRows
 from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.functions.posterior cimport CHECKPOINT, JOINING, TOTALS, Posterior, PosteriorScratch, room_for
+from onlinekernels._core.functions.posterior cimport CHECKPOINT, CHOSEN, JOINING, TOTALS, Posterior, PosteriorScratch, room_for
 from onlinekernels._core.functions.selection cimport bring_back, choose_leavers, find_newcomers, forget_newcomers
 from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.formulas.factor import check_lower
@@ -168,7 +167,7 @@ cdef class PointsPosterior(Posterior):
 
     cdef int conclude(self, PosteriorScratch w) except -1:
         """Take in the pending rows; let join who is new, and go who is least missed."""
-        cdef Py_ssize_t first = 0, n = self.n, count, size, stayers
+        cdef Py_ssize_t i, first = 0, n = self.n, count, size, stayers
         cdef Py_ssize_t joining[CHECKPOINT]
         cdef double rounding = DETERMINED
         cdef double* V = <double*> w.buffer(JOINING, CHECKPOINT * CHECKPOINT * sizeof(double))
@@ -177,33 +176,36 @@ cdef class PointsPosterior(Posterior):
         self.make_room(n + count)
         self.begin_to_take_in(w, count)
         self.prepare_rows(V, joining, count)
-        mean = self.future_mean(w, V, count)
-        slots, gone = np.empty(n + count, dtype=np.intp), np.zeros(n + count, dtype=np.uint8)
-        cdef Py_ssize_t* slot = <Py_ssize_t*> array_data(slots)
-        cdef unsigned char* leaves = <unsigned char*> array_data(gone)
+        cdef double* U = self.future_mean(w, V, count)
+        size = n + count
+        cdef Py_ssize_t* slot = <Py_ssize_t*> w.buffer(CHOSEN, max(1, size) * (3 * sizeof(long long) + 1))
+        cdef Py_ssize_t* stay = slot + size
+        cdef long long* births = <long long*> (stay + size)
+        cdef unsigned char* leaves = <unsigned char*> (births + size)
         self.list_slots(slot, joining, count)
-        births = self.dictionary.birthdays.array[0, slots]
+        for i in range(size):
+            births[i], leaves[i] = self.dictionary.born(slot[i]), 0
         if count == 0 or self.tolerance * BETTER >= rounding:
             rounding = 0.0                      # nobody is determined who was not before
-        if choose_leavers(self, self.factor, w, self.most, mean, <const long long*> array_data(births), rounding, leaves):
+        if choose_leavers(self, self.factor, w, self.most, U, size, births, rounding, leaves):
             stayers = forget_newcomers(w, V, joining, count, leaves + n)
             if stayers < count:
                 count = stayers
                 self.prepare_rows(V, joining, count)
                 self.list_slots(slot, joining, count)
-                mean = self.future_mean(w, V, count)
-        size = n + count
-        covariance = self.future_covariance(w, count)
-        cdef double* U = <double*> array_data(mean)
-        cdef double* S = <double*> array_data(covariance)
-        kept = np.append(np.flatnonzero(gone[:n] == 0), np.arange(n, size))
-        cdef const Py_ssize_t* stay = <const Py_ssize_t*> array_data(kept)
-        n = len(kept)
+                U = self.future_mean(w, V, count)
+        size, n = n + count, 0
+        cdef double* S = self.future_covariance(w, count)
+        for i in range(size):
+            if i >= self.n or not leaves[i]:
+                stay[n] = i
+                n += 1
         if n < size:
-            first = int(np.argmax(gone))
+            while first < n and stay[first] == first:
+                first += 1
             corner = bring_back(self, self.factor, w, U, S, size, stay, n, first)
-            slots = slots[kept]
-            slot = <Py_ssize_t*> array_data(slots)
+            for i in range(n):
+                slot[i] = slot[stay[i]]
             self.factor.keep(stay, first, n, corner)        # nothing can fail any more
         self.factor.n = n
         self.become(U, S, size, n)
@@ -213,10 +215,12 @@ cdef class PointsPosterior(Posterior):
     cdef void prepare_rows(self, const double* V, const Py_ssize_t* joining, Py_ssize_t count) noexcept:
         """Rows of L of those that join, behind those in use: O(count n)."""
         cdef Py_ssize_t i, r, n = self.n
+        cdef double* row
         for i in range(count):
-            memcpy(self.factor.row(n + i), self.a + joining[i] * self.capacity, n * sizeof(double))
+            row = self.factor.row(n + i)
+            memcpy(row, self.a + joining[i] * self.capacity, n * sizeof(double))
             for r in range(count):
-                self.factor.row(n + i)[n + r] = V[r * CHECKPOINT + joining[i]] if r <= i else 0.0
+                row[n + r] = V[r * CHECKPOINT + joining[i]] if r <= i else 0.0
 
     cdef void list_slots(self, Py_ssize_t* slots, const Py_ssize_t* joining, Py_ssize_t count) noexcept:
         """Slots of all points, with those that join."""

@@ -95,9 +95,8 @@ cdef class WeightsPosterior(Posterior):
 
     cdef int conclude(self, PosteriorScratch w) except -1:
         self.begin_to_take_in(w, 0)
-        mean, covariance = self.future_mean(w, NULL, 0), self.future_covariance(w, 0)
-        cdef const double* U = <const double*> array_data(mean)
-        cdef const double* S = <const double*> array_data(covariance)
+        cdef const double* U = self.future_mean(w, NULL, 0)
+        cdef const double* S = self.future_covariance(w, 0)
         self.become(U, S, self.n, self.n)
         return 0
 

@@ -13,13 +13,17 @@ cdef Py_ssize_t room_for(Py_ssize_t n) noexcept
 cdef enum PosteriorBuffer:
     CROSS = N_SHARED
     MEANS
+    COLUMNS             # of the factor of pending rows,
+    TURNED              # and their coordinates, a row for each
     FEATURES
     TAKEN               # what is taken in at a checkpoint,
     FUTURE              # the covariance that it leads to,
+    FUTURE_MEAN         # and the mean,
     PRODUCTS            # what is not determined of pending rows,
     JOINING             # what those that join have in common with the others,
     INVERSE             # what tells who leaves,
     LEAVING             # and what brings coordinates back to a triangle without them
+    CHOSEN              # slots of the points, and who of them stays
     TOTALS
 
 
@@ -27,6 +31,11 @@ cdef enum PosteriorBuffer:
 cdef class PosteriorScratch(Scratch):
     cdef double* cross                  # (rows, CHECKPOINT): what the rows of a piece have to do with pending ones,
     cdef double* means                  # (rows, outputs): and what was known of them at the last checkpoint
+    # While several rows are learned; NULL for one
+    cdef double* columns                # (CHECKPOINT, CHECKPOINT): columns of L_C up to the latest row, and behind these of C,
+    cdef double* explained              # (CHECKPOINT): what those of L_C explain of the variance of each row,
+    cdef double* expected               # (outputs, CHECKPOINT): and of its mean
+    cdef Py_ssize_t end                 # pending rows when all of the piece are
     cdef double* features               # (rows, features)
     cdef Py_ssize_t row                 # that was evaluated last
     cdef double* taken                  # (CHECKPOINT, taken_stride): what is taken in at a checkpoint, a column for each coordinate
@@ -70,9 +79,11 @@ cdef class Posterior(Function):
     cdef int set_room(self, Py_ssize_t capacity, Py_ssize_t width) except -1
     cdef int relate(self, PosteriorScratch w, Py_ssize_t m) except -1
     cdef void relate_one(self, PosteriorScratch w) noexcept nogil
+    cdef void spread_out(self, PosteriorScratch w, Py_ssize_t m) noexcept nogil
+    cdef void next_column(self, PosteriorScratch w, Py_ssize_t s, double deviation, bint counts) noexcept nogil
     cdef void absorb(self, PosteriorScratch w, const double* innovation, double deviation, bint counts) noexcept nogil
     cdef void doubt(self) noexcept nogil
     cdef int begin_to_take_in(self, PosteriorScratch w, Py_ssize_t joining) except -1
-    cdef future_mean(self, PosteriorScratch w, const double* V, Py_ssize_t joining)
-    cdef future_covariance(self, PosteriorScratch w, Py_ssize_t joining)
+    cdef double* future_mean(self, PosteriorScratch w, const double* V, Py_ssize_t joining) except NULL
+    cdef double* future_covariance(self, PosteriorScratch w, Py_ssize_t joining) except NULL
     cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil

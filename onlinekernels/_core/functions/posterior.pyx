@@ -24,8 +24,10 @@ from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.formulas.factor import check_lower
-from onlinekernels._core.formulas.triangles cimport ok_shrink_and_subtract, ok_times_rows
-from onlinekernels._core.formulas.vecmath cimport ok_dot
+from onlinekernels._core.formulas.products cimport ALL, matrix, multiply, turned
+from onlinekernels._core.formulas.tiles cimport ok_turn
+from onlinekernels._core.formulas.triangles cimport ok_next_column, ok_shrink_and_subtract, ok_times_rows
+from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot
 
 cdef object DOUBLE = np.dtype(np.float64)
 ROUNDING = 1e-12        # of variances, relative to k(x, x): less may be rounding, never joins, and cannot be told from no noise
@@ -141,18 +143,49 @@ cdef class Posterior(Function):
 
     cdef int relate(self, PosteriorScratch w, Py_ssize_t m) except -1:
         """(S - I) a of m new rows, its products with all pending ones, and what U says of them: O(m n^2)."""
-        cdef Py_ssize_t s = self.root.n, n = self.n
-        if m > 1:
-            coordinates, corrections = self.coordinates[s:s + m, :n], self.corrections[s:s + m, :n]
-            with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
-                np.matmul(coordinates, self.covariance[:n, :n], out=corrections)
-                np.subtract(corrections, coordinates, out=corrections)
-                np.matmul(coordinates, self.corrections[:s + m, :n].T,
-                          out=w.array(<char*> w.cross, m, CHECKPOINT, DOUBLE)[:, :s + m])
-                np.matmul(coordinates, self.mean[:, :n].T, out=w.array(<char*> w.means, m, self.width, DOUBLE))
-        else:                                   # to let others go on meanwhile would take longer
+        cdef Py_ssize_t i, j, s = self.root.n, n = self.n, room = self.capacity
+        cdef double* a = self.a + s * room
+        cdef double* b = self.b + s * room
+        cdef double* A
+        w.columns = NULL
+        if m == 1:                              # to let others go on meanwhile would take longer
             self.relate_one(w)
+            return 0
+        A = <double*> w.buffer(TURNED, max(1, n) * CHECKPOINT * sizeof(double))
+        w.columns = <double*> w.buffer(COLUMNS, (CHECKPOINT + 1 + self.width) * CHECKPOINT * sizeof(double))
+        multiply(b, room, matrix(a, m, n, room), matrix(self.S, n, n, room), ALL)
+        with nogil:
+            for i in range(m):
+                for j in range(n):
+                    b[i * room + j] -= a[i * room + j]
+                ok_times_rows(self.U, room, self.width, n, a + i * room, w.means + i * self.width)
+            ok_turn(self.a, room, s + m, n, A, CHECKPOINT)
+        multiply(w.cross, CHECKPOINT, matrix(b, m, n, room), matrix(A, n, s + m, CHECKPOINT), s)
+        with nogil:
+            self.spread_out(w, m)
         return 0
+
+    cdef void spread_out(self, PosteriorScratch w, Py_ssize_t m) noexcept nogil:
+        """Columns of C, which become those of L_C one by one: so each explains all later rows at once. O(m CHECKPOINT^2)."""
+        cdef Py_ssize_t r, t, y, s = self.root.n
+        cdef double* T = w.columns
+        cdef const double* K
+        cdef const double* cross
+        w.explained, w.expected, w.end = T + CHECKPOINT * CHECKPOINT, T + (CHECKPOINT + 1) * CHECKPOINT, s + m
+        memset(w.explained, 0, (1 + self.width) * CHECKPOINT * sizeof(double))
+        for t in range(s, s + m):
+            K, cross = self.K + t * CHECKPOINT, w.cross + (t - s) * CHECKPOINT
+            for r in range(t):
+                T[r * CHECKPOINT + t] = self.fade[t - r] * (K[r] + self.fade[r + 1] * self.fade[r + 1] * cross[r])
+        for r in range(s):
+            if self.K[r * CHECKPOINT + r] == 0.0:           # left out
+                memset(T + r * CHECKPOINT + s, 0, m * sizeof(double))
+        self.root.solve_columns(T + s, CHECKPOINT, m)
+        for r in range(s):
+            for t in range(s, s + m):
+                w.explained[t] += T[r * CHECKPOINT + t] * T[r * CHECKPOINT + t]
+            for y in range(self.width):
+                ok_axpy(self.E[y * CHECKPOINT + r], T + r * CHECKPOINT + s, w.expected + y * CHECKPOINT + s, m)
 
     cdef void relate_one(self, PosteriorScratch w) noexcept nogil:
         """The same for a single row, without numpy. O(n^2)."""
@@ -176,16 +209,22 @@ cdef class Posterior(Function):
         if (<PosteriorScratch> w).expansion != NULL:
             self.evaluate_mean(<PosteriorScratch> w, i, out)
             return
-        for r in range(s):
-            row[r] = 0.0
-            if self.K[r * CHECKPOINT + r] != 0.0:
-                row[r] = self.fade[s - r] * (K[r] + self.fade[r + 1] * self.fade[r + 1] * cross[r])
-        self.root.solve(row, 0)
         (<PosteriorScratch> w).row = i
-        w.variance = K[s] + self.fade[s + 1] * self.fade[s + 1] * cross[s] - ok_dot(row, row, s)
+        if (<PosteriorScratch> w).columns != NULL:
+            w.variance = (<PosteriorScratch> w).explained[s]
+            for y in range(self.width):
+                out[y] = (<PosteriorScratch> w).expected[y * CHECKPOINT + s]
+        else:
+            for r in range(s):
+                row[r] = 0.0
+                if self.K[r * CHECKPOINT + r] != 0.0:
+                    row[r] = self.fade[s - r] * (K[r] + self.fade[r + 1] * self.fade[r + 1] * cross[r])
+            self.root.solve(row, 0)
+            w.variance = ok_dot(row, row, s)
+            ok_times_rows(self.E, CHECKPOINT, self.width, s, row, out)
+        w.variance = K[s] + self.fade[s + 1] * self.fade[s + 1] * cross[s] - w.variance
         if w.variance < 0.0:
             w.variance = 0.0
-        ok_times_rows(self.E, CHECKPOINT, self.width, s, row, out)
         for y in range(self.width):
             out[y] += self.fade[s + 1] * (<PosteriorScratch> w).means[i * self.width + y]
 
@@ -194,7 +233,8 @@ cdef class Posterior(Function):
 
         O(n) for each output.
         """
-        cdef Py_ssize_t y, s = self.root.n
+        cdef Py_ssize_t r, y, s = self.root.n
+        cdef double* row = self.root.row(s)
         self.admit(w, w.row)
         for y in range(self.width):
             self.E[y * CHECKPOINT + s] = innovation[y] if counts else 0.0
@@ -202,8 +242,24 @@ cdef class Posterior(Function):
             memset(self.a + s * self.capacity, 0, self.n * sizeof(double))
             memset(self.b + s * self.capacity, 0, self.n * sizeof(double))
             memset(self.K + s * CHECKPOINT, 0, CHECKPOINT * sizeof(double))
-            memset(self.root.row(s), 0, s * sizeof(double))
-        self.root.append(self.root.row(s), deviation if counts else 1.0)
+            memset(row, 0, s * sizeof(double))
+        elif w.columns != NULL:
+            for r in range(s):
+                row[r] = w.columns[r * CHECKPOINT + s]
+        self.root.append(row, deviation if counts else 1.0)
+        if w.columns != NULL:
+            self.next_column(w, s, deviation, counts)
+
+    cdef void next_column(self, PosteriorScratch w, Py_ssize_t s, double deviation, bint counts) noexcept nogil:
+        """Column s of L_C below its diagonal, and what it says of the later rows of a piece: O(s CHECKPOINT)."""
+        cdef Py_ssize_t y, rest = w.end - s - 1
+        cdef double* column = w.columns + s * CHECKPOINT + s + 1
+        if not counts:
+            memset(column, 0, rest * sizeof(double))
+            return
+        ok_next_column(w.columns, CHECKPOINT, s, w.end, deviation, w.explained)
+        for y in range(self.width):
+            ok_axpy(self.E[y * CHECKPOINT + s], column, w.expected + y * CHECKPOINT + s + 1, rest)
 
     cdef void admit(self, PosteriorScratch w, Py_ssize_t i) noexcept nogil:
         pass
@@ -228,7 +284,8 @@ cdef class Posterior(Function):
         cdef Py_ssize_t j, t, n = self.n, room = self.capacity
         cdef double late
         w.taken_stride = n + joining
-        w.taken = <double*> w.buffer(TAKEN, CHECKPOINT * (n + joining) * sizeof(double))
+        w.taken_stride = max(w.taken_stride, 16)    # as tiles read it
+        w.taken = <double*> w.buffer(TAKEN, CHECKPOINT * w.taken_stride * sizeof(double))
         with nogil:
             for t in range(CHECKPOINT):
                 late = self.fade[CHECKPOINT - 1 - t]
@@ -238,35 +295,35 @@ cdef class Posterior(Function):
             self.root.solve_columns(w.taken, w.taken_stride, n)
         return 0
 
-    cdef future_mean(self, PosteriorScratch w, const double* V, Py_ssize_t joining):
+    cdef double* future_mean(self, PosteriorScratch w, const double* V, Py_ssize_t joining) except NULL:
         """U as it will be with the coordinates of V, which has a row for each: O(CHECKPOINT^2 joining + CHECKPOINT n)."""
-        cdef Py_ssize_t j, t, n = self.n
+        cdef Py_ssize_t j, t, y, n = self.n, size = n + joining
         cdef double* W = w.taken + n
+        cdef double* mean = <double*> w.buffer(FUTURE_MEAN, max(1, self.width * size) * sizeof(double))
         with nogil:
             for t in range(CHECKPOINT):
                 for j in range(joining):
                     W[t * w.taken_stride + j] = self.fade[CHECKPOINT - 1 - t] * V[j * CHECKPOINT + t]
             self.root.solve_columns(W, w.taken_stride, joining)
-        taken = w.array(<char*> w.taken, CHECKPOINT, w.taken_stride, DOUBLE)
-        mean = np.matmul(self.errors, taken[:, :n + joining])
-        mean[:, :n] += self.fade[CHECKPOINT] * self.mean[:, :n]
+        multiply(mean, size, matrix(self.E, self.width, CHECKPOINT, CHECKPOINT), matrix(w.taken, CHECKPOINT, size, w.taken_stride), ALL)
+        for y in range(self.width):
+            for j in range(n):
+                mean[y * size + j] += self.fade[CHECKPOINT] * self.U[y * self.capacity + j]
         return mean
 
-    cdef future_covariance(self, PosteriorScratch w, Py_ssize_t joining):
+    cdef double* future_covariance(self, PosteriorScratch w, Py_ssize_t joining) except NULL:
         """S as it will be with so many coordinates more, those of the last `future_mean`: O(CHECKPOINT n^2)."""
         cdef Py_ssize_t i, j, n = self.n, size = n + joining
-        cdef double* S = <double*> w.buffer(FUTURE, size * size * sizeof(double))
+        cdef double* S = <double*> w.buffer(FUTURE, max(1, size * size) * sizeof(double))
         cdef double faded = self.fade[CHECKPOINT] * self.fade[CHECKPOINT]
-        taken = w.array(<char*> w.taken, CHECKPOINT, w.taken_stride, DOUBLE)[:, :size]
-        covariance = w.array(<char*> S, size, size, DOUBLE)
-        np.matmul(taken.T, taken, out=covariance)
+        multiply(S, size, turned(w.taken, CHECKPOINT, size, w.taken_stride), matrix(w.taken, CHECKPOINT, size, w.taken_stride), 0)
         with nogil:
             ok_shrink_and_subtract(self.S, self.capacity, n, faded, 1.0 - faded, S, size)
             for i in range(n, size):
                 for j in range(i):
                     S[i * size + j] = S[j * size + i] = -S[i * size + j]
                 S[i * size + i] = 1.0 - S[i * size + i]
-        return covariance
+        return S
 
     cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil:
         """U and S are these now, of n coordinates, for which there is room, and no row is pending: O(n^2)."""

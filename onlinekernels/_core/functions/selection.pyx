@@ -4,18 +4,20 @@ Those join that f at the points does not determine; if there are more points tha
 of f would miss least. With a small tolerance, points leave too that the others have come to determine: otherwise L is so
 near to singular that coordinates are nothing but rounding.
 """
-import numpy as np
 from libc.math cimport INFINITY, fmax, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.formulas.reflections cimport (OK_REFLECTED, ok_find_reflections, ok_reflect, ok_reflections,
                                                        ok_reflections_size)
-from onlinekernels._core.formulas.triangles cimport ok_column_squares, ok_eliminate, ok_invert_lower, ok_leave, ok_losses
-from onlinekernels._core.formulas.vecmath cimport ok_dot
-from onlinekernels._core.functions.posterior cimport CHECKPOINT, INVERSE, LEAVING, PRODUCTS, Posterior, PosteriorScratch
+from onlinekernels._core.formulas.products cimport ALL, matrix, multiply
+from onlinekernels._core.formulas.tiles cimport ok_turn
+from onlinekernels._core.formulas.triangles cimport (ok_column_squares, ok_eliminate, ok_invert_lower, ok_largest_above, ok_leave,
+                                                     ok_losses, ok_oldest)
+from onlinekernels._core.formulas.vecmath cimport ok_dot, ok_least
+from onlinekernels._core.functions.posterior cimport CHECKPOINT, INVERSE, LEAVING, PRODUCTS, TURNED, Posterior, PosteriorScratch
 
-cdef object DOUBLE = np.dtype(np.float64)
 cdef double NEAR = 1e-6         # relative: what is closer than that is the same, and the earlier one goes first
+cdef long long LATER = 0x7fffffffffffffff   # than any birthday
 
 
 cdef Py_ssize_t find_newcomers(Posterior f, PosteriorScratch w, double tolerance, double* V, Py_ssize_t* joining,
@@ -27,29 +29,32 @@ cdef Py_ssize_t find_newcomers(Posterior f, PosteriorScratch w, double tolerance
     """
     cdef Py_ssize_t i, r, best, count = 0, room = f.capacity
     cdef double rest[CHECKPOINT]
+    cdef double own[CHECKPOINT]
     cdef double* R
-    cdef bint any_new = False
+    cdef double* A
     for i in range(CHECKPOINT):
-        rest[i] = f.K[i * CHECKPOINT + i] - ok_dot(f.a + i * room, f.a + i * room, f.n)
-        any_new |= rest[i] > fmax(tolerance, rounding[0]) * f.K[i * CHECKPOINT + i]
-    if not any_new:
+        own[i] = f.K[i * (CHECKPOINT + 1)]
+        rest[i] = own[i] - ok_dot(f.a + i * room, f.a + i * room, f.n)
+    if ok_largest_above(rest, fmax(tolerance, rounding[0]), own, CHECKPOINT) == 0.0:
         return 0
     R = <double*> w.buffer(PRODUCTS, CHECKPOINT * CHECKPOINT * sizeof(double))
-    coordinates = f.coordinates[:, :f.n]
-    np.matmul(coordinates, coordinates.T, out=w.array(<char*> R, CHECKPOINT, CHECKPOINT, DOUBLE))
+    A = <double*> w.buffer(TURNED, max(1, f.n) * CHECKPOINT * sizeof(double))
+    ok_turn(f.a, room, CHECKPOINT, f.n, A, CHECKPOINT)
+    multiply(R, CHECKPOINT, matrix(f.a, CHECKPOINT, f.n, room), matrix(A, f.n, CHECKPOINT, CHECKPOINT), 0)
     with nogil:
         for i in range(CHECKPOINT):
             for r in range(i):
                 R[i * CHECKPOINT + r] = f.K[i * CHECKPOINT + r] - R[i * CHECKPOINT + r]
-                if f.K[i * CHECKPOINT + i] == 0.0 or f.K[r * CHECKPOINT + r] == 0.0:    # left out
+                if own[i] == 0.0 or own[r] == 0.0:          # left out
                     R[i * CHECKPOINT + r] = 0.0
                 R[r * CHECKPOINT + i] = R[i * CHECKPOINT + r]
             R[i * CHECKPOINT + i] = rest[i]
         while count < CHECKPOINT:
-            for i in range(CHECKPOINT):
-                if rest[i] < 0.0 and rest[i] > -INFINITY and f.K[i * CHECKPOINT + i] > 0.0:
-                    rounding[0] = fmax(rounding[0], -10.0 * rest[i] / f.K[i * CHECKPOINT + i])
-            best = least_determined(rest, f.K, fmax(tolerance, rounding[0]))
+            if ok_least(rest, CHECKPOINT) < 0.0:
+                for i in range(CHECKPOINT):
+                    if rest[i] < 0.0 and own[i] > 0.0:
+                        rounding[0] = fmax(rounding[0], -10.0 * rest[i] / own[i])
+            best = least_determined(rest, own, fmax(tolerance, rounding[0]))
             if best < 0:
                 break
             joining[count] = best
@@ -57,8 +62,7 @@ cdef Py_ssize_t find_newcomers(Posterior f, PosteriorScratch w, double tolerance
             for i in range(CHECKPOINT):
                 rest[i] -= V[count * CHECKPOINT + i] * V[count * CHECKPOINT + i]
             count += 1
-            for r in range(count):
-                rest[joining[r]] = -INFINITY
+            rest[best] = own[best] = 0.0        # it is determined, and no example any more
     return count
 
 
@@ -83,19 +87,18 @@ cdef Py_ssize_t forget_newcomers(PosteriorScratch w, double* V, Py_ssize_t* join
     return stayers
 
 
-cdef int choose_leavers(Posterior f, Factor factor, PosteriorScratch w, long long budget, mean, const long long* births,
-                        double rounding, unsigned char* gone) except -1:
-    """Mark which of the points of `mean` go, one after another; return how many.
+cdef int choose_leavers(Posterior f, Factor factor, PosteriorScratch w, long long budget, const double* mean, Py_ssize_t size,
+                        long long* births, double rounding, unsigned char* gone) except -1:
+    """Mark which of so many points, of which this is the mean, go, one after another; return how many.
 
     First those that f at all others determines: its variance given these, 1 / Q_ii with Q = K^-1, is `rounding`. Then, as
     long as there are more than the budget allows, each time the one without which the mean changes least: without point i
     it loses sum_y alpha_yi^2 / Q_ii, where alpha = L^-T U. Both follow each removal. Among those that lose nearly the same
-    the oldest goes. Of Q there are only the diagonal and the columns of those that go. O(n^3) for the inverse of L, and
-    O(n^2) for each that goes.
+    the oldest goes. Of Q there are only the diagonal and the columns of those that go. Birthdays of those that go are lost.
+    O(n^3) for the inverse of L, and O(n^2) for each that goes.
     """
-    cdef Py_ssize_t i, k, victim, size = mean.shape[1], joined = f.outputs.joined
+    cdef Py_ssize_t i, k, victim, joined = f.outputs.joined
     cdef Py_ssize_t over = max(0, size - budget), most = over
-    cdef double lowest
     if rounding > 0.0:
         most = min(size - 1, over + CHECKPOINT)
     if most == 0:
@@ -109,7 +112,7 @@ cdef int choose_leavers(Posterior f, Factor factor, PosteriorScratch w, long lon
     with nogil:
         ok_invert_lower(factor.L, f.capacity, size, Z, size)
     if over:
-        np.matmul(mean[:joined], w.array(<char*> Z, size, size, DOUBLE), out=w.array(<char*> alpha, joined, size, DOUBLE))
+        multiply(alpha, size, matrix(mean, joined, size, size), matrix(Z, size, size, size), ALL)
     with nogil:
         ok_column_squares(Z, size, diagonal)
         for i in range(size):
@@ -120,15 +123,14 @@ cdef int choose_leavers(Posterior f, Factor factor, PosteriorScratch w, long lon
                 if k >= over:
                     return k
                 ok_losses(alpha, joined, size, diagonal, loss)
-                lowest = 0.0
                 for i in range(size):
-                    if not gone[i] and (victim < 0 or loss[i] < lowest):
-                        victim, lowest = i, loss[i]
-                for i in range(size):
-                    if not gone[i] and loss[i] <= (1.0 + NEAR) * lowest and births[i] < births[victim]:
-                        victim = i
+                    if gone[i]:
+                        loss[i] = INFINITY
+                victim = ok_oldest(loss, (1.0 + NEAR) * ok_least(loss, size), births, size)
+                if victim < 0:                  # there are no numbers any more
+                    victim = first_left(gone)
             ok_leave(Z, size, victim, V, k, diagonal, least, alpha, joined if over else 0)
-            gone[victim] = 1
+            gone[victim], births[victim] = 1, LATER
     return most
 
 
@@ -142,7 +144,7 @@ cdef const double* bring_back(Posterior f, Factor factor, PosteriorScratch w, do
     cdef ok_reflections h
     h.n, h.more = stay, size - n
     h.heads = <double*> w.buffer(LEAVING, (ok_reflections_size(stay, h.more) + OK_REFLECTED * max(size, columns)
-                                           + rest * (columns + size + stay) + stay * stay) * sizeof(double))
+                                           + rest * (columns + size + stay + 1) + stay * stay) * sizeof(double))
     h.tails = h.heads + stay
     h.meet = h.tails + stay * h.more
     h.work = h.meet + stay * OK_REFLECTED
@@ -150,7 +152,7 @@ cdef const double* bring_back(Posterior f, Factor factor, PosteriorScratch w, do
     cdef double* left = X + rest * columns                          # S
     cdef double* both = left + rest * size                          # (Q^T S)^T
     cdef double* corner = both + rest * stay
-    cdef Py_ssize_t[::1] order = np.empty(rest, dtype=np.intp)      # coordinates, first those that stay
+    cdef Py_ssize_t* order = <Py_ssize_t*> (corner + stay * stay)   # coordinates, first those that stay
     with nogil:
         for i in range(stay):
             order[i] = kept[first + i]
@@ -207,15 +209,20 @@ cdef Py_ssize_t most_determined(const double* precision, const double* least, co
     return most
 
 
-cdef Py_ssize_t least_determined(const double* rest, const double* K, double share) noexcept nogil:
-    """The example with the largest rest of those with more than this share of K_ii, of equals the earliest; -1 for none. O(1)."""
-    cdef Py_ssize_t i, best = -1
-    cdef double largest = 0.0
-    for i in range(CHECKPOINT):
-        if rest[i] > share * K[i * CHECKPOINT + i] and rest[i] > largest:
-            largest = rest[i]
-    for i in range(CHECKPOINT):
-        if rest[i] > share * K[i * CHECKPOINT + i] and rest[i] >= (1.0 - NEAR) * largest:
-            best = i
-            break
-    return best
+cdef Py_ssize_t first_left(const unsigned char* gone) noexcept nogil:
+    """The first that is not gone: O(n)."""
+    cdef Py_ssize_t i = 0
+    while gone[i]:
+        i += 1
+    return i
+
+
+cdef Py_ssize_t least_determined(const double* rest, const double* own, double share) noexcept nogil:
+    """The example with the largest rest of those with more than this share of k(x, x), of equals the earliest; -1 for none. O(1)."""
+    cdef Py_ssize_t i
+    cdef double largest = ok_largest_above(rest, share, own, CHECKPOINT)
+    if largest > 0.0:
+        for i in range(CHECKPOINT):
+            if rest[i] > share * own[i] and rest[i] >= (1.0 - NEAR) * largest:
+                return i
+    return -1
