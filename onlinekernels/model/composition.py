@@ -147,10 +147,7 @@ class Composition:
         self.stack.restore(state["stack"])
         for name, member in self.members.items():
             member.restore(state["members"][name])
-        for member in self.members.values():
-            learned = None if member.model is None or not member.many else member.model._state
-            if learned is not None and not all(type(place) is int and 0 <= place < self.joined for place in learned.labels.state()["order"]):
-                raise ValueError("the labels of a member are none")
+            member.check_labels(self.joined)
 
     def _check(self):
         """Assert what must always hold."""

@@ -71,6 +71,12 @@ class Member:
             whole[: np.argmax(y == place) + 1, place] = -1.0
         return whole
 
+    def check_labels(self, joined):
+        """ValueError unless the labels that it has met are places of those that have joined."""
+        state = self.model._state if self.many else None
+        if state is not None and not all(type(place) is int and 0 <= place < joined for place in state.labels.order):
+            raise ValueError("the labels of a member are none")
+
     def state(self):
         """What is learned, by name."""
         return {"model": None if self.model._state is None else self.model._state.to_dict()}
@@ -167,6 +173,9 @@ class Voice(Member):
         if loss.probabilistic and not loss.over_all_labels:
             scores = 2.0 * loss.probabilities(scores) - 1.0
         return np.clip(super()._in_place(scores, outputs, met, y), -1.0, 1.0)
+
+    def check_labels(self, joined):
+        super().check_labels(2 if self.many and self.two else joined)
 
     def state(self):
         return {**super().state(), "asleep": self.asleep, "before": self.before, "heard": self.heard}
