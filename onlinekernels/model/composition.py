@@ -7,7 +7,6 @@ import numpy as np
 
 from onlinekernels.model.interrupts import uninterrupted
 from onlinekernels.model.intervals import RECALLED, checked_innovations, in_deviations
-from onlinekernels.model.trouble import silence
 
 __all__ = ["Composition", "checked_rows", "coded"]
 
@@ -15,8 +14,8 @@ __all__ = ["Composition", "checked_rows", "coded"]
 class Composition:
     """Members and how their answers are combined: what a composite has learned, in numbers alone.
 
-    A subclass says how a piece of rows is learned and combined (`_learned`), what is answered as of now (`scores`), and maybe when to
-    stop on the way (`rows_ahead`), what to do there (`at_stop`), and what else a piece changes (`_after`).
+    A subclass says when to stop on the way (`rows_ahead`), how a piece of rows is learned and combined (`_learned`), what is answered as
+    of now (`scores`), and maybe what to do at a stop (`at_stop`) and what else a piece changes (`_after`).
 
     No member is ever ahead of another between two pieces: whatever is raised, each has learned all rows of a piece, or none has. What
     can fail happens before the first member learns. If the piece is broken off nevertheless, by an error or by a signal, all
@@ -40,7 +39,7 @@ class Composition:
 
     def rows_ahead(self):
         """How many rows may come before the next stop."""
-        return 512
+        raise NotImplementedError
 
     def at_stop(self):
         """What is due when a piece has been learned."""
@@ -102,8 +101,7 @@ class Composition:
             left = slice(member.rows - begin, None)
             if member.asleep is None and left.start < len(told):
                 try:
-                    with silence:
-                        member.take(rows[member.view][left], told[left], None if weights is None else weights[left])
+                    member.take(rows[member.view][left], told[left], None if weights is None else weights[left])
                 except Exception as error:  # the first one is told
                     member.give_up(error)
         self.__dict__.update(after)

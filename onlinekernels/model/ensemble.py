@@ -12,7 +12,7 @@ from onlinekernels.model.composition import Composition, checked_rows
 from onlinekernels.model.interrupts import uninterrupted
 from onlinekernels.model.intervals import recalled
 from onlinekernels.model.members import in_words
-from onlinekernels.model.trouble import DIVERGED, LearningWarning, level_outside, silence
+from onlinekernels.model.trouble import DIVERGED, LearningWarning, level_outside
 
 __all__ = ["Ensemble", "spacing"]
 
@@ -89,8 +89,7 @@ class Ensemble(Composition):
         voices, n = list(self.members.values()), len(y)
 
         def hear(voice):
-            with silence:  # it may be a thread of its own
-                return self._heard(voice, rows[voice.view], told, weights, outputs)
+            return self._heard(voice, rows[voice.view], told, weights, outputs)
 
         if self.n_jobs == 1:
             heard = list(map(hear, voices))

@@ -5,6 +5,7 @@ from onlinekernels.model.combining import LeastSquares
 from onlinekernels.model.composition import Composition, coded
 from onlinekernels.model.intervals import recalled
 from onlinekernels.model.members import Member
+from onlinekernels.model.trouble import shared_trouble, silence
 
 __all__ = ["Posterior", "Posteriors"]
 
@@ -15,7 +16,8 @@ class Posterior(Member):
     def learn(self, X, y, weights, outputs):
         """(scores (n, outputs), deviations of y (n, targets)) just before each row, which is learned."""
         met = self._met()
-        scores, deviations = self.model.progressive(self.mapped(X), self._targets(y), sample_weight=weights, return_std=True)
+        with silence:
+            scores, deviations = self.model.progressive(self.mapped(X), self._targets(y), sample_weight=weights, return_std=True)
         return self._in_place(scores, outputs, met, y), self._with_noise(deviations, len(X))
 
     def scores(self, X, outputs):
@@ -55,6 +57,7 @@ class Posteriors(Composition):
         numbers, labels = {"memory": 0.9995, "prior": 6.0}, {"memory": 0.998, "prior": 100.0, "origin": -1.0}
         stack = LeastSquares(len(members), max(1, targets), **numbers if targets else labels)
         super().__init__(members, "numbers" if targets else "classes", targets, stack)
+        self.noticed = None  # what all members have noticed at once when learning went wrong, the first time
 
     def _learned(self, rows, y, told, weights, outputs, after):
         X = rows[None]
@@ -62,7 +65,9 @@ class Posteriors(Composition):
         Y = y if self.targets else coded(y, outputs)
         combined = self.stack.advance(scores, Y, self._counts(len(X), weights))
         errors = self._errors(combined, Y, deviations)
-        self.__dict__.update(after, innovations=recalled(self.innovations, errors), **self.remembered(X, y, weights, Y, scores))
+        noticed = shared_trouble([member.model._state for member in self.members.values()]) if self.noticed is None else self.noticed
+        self.__dict__.update(after, noticed=noticed, innovations=recalled(self.innovations, errors),
+                             **self.remembered(X, y, weights, Y, scores))
         return combined, deviations, errors
 
     def _heard(self, parts):
