@@ -28,18 +28,16 @@ class Posterior(Member):
         if self.many:
             return self._in_place(scores, outputs, self._met(), None), self._with_noise(deviations, len(X))
         scores = np.reshape(state.answers(scores), scores.shape)
-        return self._in_place(scores, outputs, None, None), self._with_noise(self._in_units(state, deviations), len(X))
+        return self._in_place(scores, outputs, None, None), self._with_noise(deviations[:, None] * self._units(), len(X))
 
-    @staticmethod
-    def _in_units(state, deviations):
-        scaler = state.current_target_scaler()
-        return deviations if scaler is None else deviations[:, None] * scaler.known()[1]
+    def _units(self):
+        """What deviations of f are multiplied by where targets are scaled, shape (targets,); 1 where they are not."""
+        scaler = self.model._state.current_target_scaler()
+        return 1.0 if scaler is None else scaler.known()[1]
 
     def _with_noise(self, deviations, n):
         """Deviations of y from those of f, shape (n, targets)."""
-        state = self.model._state
-        units = self._in_units(state, np.ones(1)).reshape(1, -1)
-        return np.sqrt(np.reshape(deviations, (n, -1)) ** 2 + self.model.noise_ * units**2)
+        return np.sqrt(np.reshape(deviations, (n, -1)) ** 2 + self.model.noise_ * self._units() ** 2)
 
 
 class Posteriors(Composition):
