@@ -19,7 +19,8 @@ class Composition:
 
     No member is ever ahead of another between two pieces: whatever is raised, each has learned all rows of a piece, or none has. What
     can fail happens before the first member learns. If the piece is broken off nevertheless, by an error or by a signal, all
-    members go on to its end, and no signal keeps them from it (`_finish`); only then is it told, and the piece is not combined.
+    members go on to its end, and no signal keeps them from it (`_finish`); only then is it told, and the piece is not combined. An
+    `Ensemble` has more to lose, and no signal breaks off its pieces; for one row of a few quick members a thread would cost too much.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class Composition:
 
     def _piece(self, X, y, weights, outputs):
         """(scores, deviations, innovations) of rows, which all members learn, or none does."""
-        after, told, rows = self._after(y), self.lesson(y), self._seen(X, y)
+        after, told, rows = self._after(y), self._lesson(y), self._seen(X, y)
         begun = {member: member.rows for member in self.members.values()}
         try:
             return self._learned(rows, y, told, weights, outputs, after)
@@ -81,7 +82,7 @@ class Composition:
         joined = max(self.joined, int(y.max()) + 1) if self.task == "classes" else self.joined
         return {"t": self.t + len(y), "joined": joined}
 
-    def lesson(self, y):
+    def _lesson(self, y):
         """What members are told of the targets."""
         return y
 
@@ -90,7 +91,10 @@ class Composition:
         return {None: X}
 
     def _learned(self, rows, y, told, weights, outputs, after):
-        """(scores, deviations, innovations) of rows {view: rows}, which members learn as they are told; `after` and what else there is."""
+        """(scores, deviations, innovations) of rows {view: rows}, which members learn as they are `told`.
+
+        At the end the attributes in `after` change, and others with them, all at once.
+        """
         raise NotImplementedError
 
     def _finish(self, rows, told, weights, begun, after):

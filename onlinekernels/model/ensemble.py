@@ -72,7 +72,7 @@ class Ensemble(Composition):
             self.history = history
 
     def _piece(self, X, y, weights, outputs):
-        """The same; here a signal waits, because views and members that sleep cannot be made up for. A thread costs little beside them."""
+        """The same, and a signal waits until it is done: what views and the combiner have missed cannot be made up for."""
         awake = self.awake()
         try:
             return uninterrupted(super()._piece, X, y, weights, outputs)
