@@ -45,6 +45,18 @@ def test_who_learns_nothing_says_so_once():
         assert len(warned(lambda: [one.learn_one(*example) for example in zip(far[9:], y[9:])])) == 1
 
 
+def test_a_model_of_several_says_so_once_and_in_its_own_words():
+    """Whatever its members are called inside, and what they could be told, is not the user's business."""
+    X, rng = stream(3200)
+    for loss, y, than in (("squared", rng.normal(size=3200), "than the mean of the targets so far"),
+                          ("multiclass_squared", np.where(rng.random(3200) < 0.65, "one", "other"), "than always answering 'one'")):
+        model = ok.SelfTuned(loss, window=200, budget=20)
+        (message,) = warned(model.partial_fit, X, y)
+        assert re.search(than, message) and "say nothing" in message and "=True" not in message and "kernel" not in message
+        assert not warned(model.partial_fit, X, y)
+        assert not warned(ok.Stacking([ok.SelfTuned(loss, window=200, budget=20)]).partial_fit, X, y)
+
+
 def test_who_learns_does_not():
     X, rng = stream()
     noisy = np.where(rng.random(1600) < 0.75, 1, -1) * np.sign(X[:, 0])

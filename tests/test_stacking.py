@@ -111,13 +111,13 @@ def test_newton_stack_is_its_formula():
         expected, weights = newton_by_hand(F, y, joined, counts, settings, odds)
         for size in (400, 37, 1):
             stack = NewtonStack(m, settings, odds=odds)
-            found = np.concatenate([stack.advance(F[i : i + size], y[i : i + size], joined[i : i + size], counts[i : i + size])
+            found = np.concatenate([stack.advance(F[i : i + size], y[i : i + size], joined[i : i + size], counts[i : i + size])[0]
                                     for i in range(0, 400, size)])
-            assert np.allclose(found, expected, atol=1e-8) and np.allclose(stack.weights()[0], weights, atol=1e-7)
+            assert np.allclose(0.5 * (1.0 + found), expected, atol=1e-8) and np.allclose(stack.weights()[0], weights, atol=1e-7)
             stack._check()
-        assert np.allclose(stack.combined(F[:5], C).sum(axis=1), 1.0)
-        now = stack.combined(F[:1], C)  # just before the next row
-        assert np.allclose(now, stack.advance(F[:1], y[:1], np.array([C]), np.ones(1)), rtol=0, atol=1e-12)
+        assert np.allclose(stack.combined(F[:5], C)[0].sum(axis=1), 2.0 - C)
+        now = stack.combined(F[:1], C)[0]  # just before the next row
+        assert np.allclose(now, stack.advance(F[:1], y[:1], np.array([C]), np.ones(1))[0], rtol=0, atol=1e-12)
         assert stack.weights()[0, 0] > 2 * stack.weights()[0, -1]
 
 
@@ -170,14 +170,14 @@ def test_squares_stack_is_its_formula():
     expected = np.column_stack([squares_by_hand(F[:, :, j], Y[:, j], counts, settings) for j in range(2)])
     for size in (400, 37, 1):
         stack = SquaresStack(4, 2, settings)
-        found = np.concatenate([stack.advance(F[i : i + size], Y[i : i + size], counts[i : i + size], np.ones(4, bool))[0]
+        found = np.concatenate([stack.advance(F[i : i + size], Y[i : i + size], None, counts[i : i + size], np.ones(4, bool))[0]
                                 for i in range(0, 400, size)])
         assert np.allclose(found, expected, rtol=1e-8, atol=1e-8 * np.abs(Y).max(axis=0))
         stack._check()
         assert np.allclose(stack.weights().sum(axis=1), 1.0)
-    combined, _ = stack.combined(F[:9], np.ones(4, bool))
+    combined, _ = stack.combined(F[:9], 0, np.ones(4, bool))
     assert np.allclose(combined, np.einsum("gm,tmg->tg", stack.weights(), F[:9]))
-    alone, _ = stack.combined(F[:9], np.array([True, False, False, False]))
+    alone, _ = stack.combined(F[:9], 0, np.array([True, False, False, False]))
     assert np.allclose(alone, F[:9, 0])
 
 
@@ -191,7 +191,7 @@ def test_weights_stay_bounded():
         stack._check()
         assert np.abs(stack.weights()).max() < 30 and np.abs(stack.fit.S).max() < 20
     stack = SquaresStack(5, 1, number_settings(0.998))
-    stack.advance(np.full((10000, 5, 1), 2.0), np.ones((10000, 1)), np.ones(10000), np.ones(5, bool))
+    stack.advance(np.full((10000, 5, 1), 2.0), np.ones((10000, 1)), None, np.ones(10000), np.ones(5, bool))
     stack._check()
     assert np.allclose(stack.weights(), 0.2)
 
@@ -336,6 +336,22 @@ def test_two_classes_and_detectors():
     assert np.allclose(chunked[:, 0], scores, atol=2e-3) and not hasattr(model, "error_")
     with pytest.raises(ValueError, match="Stacking averages"):
         Hedge(detectors).fit(X)
+
+
+@pytest.mark.parametrize("begin", [1, 2, 60])
+def test_members_of_two_classes_are_saved(begin, tmp_path):
+    """Also while one class alone has been met: they know both from the beginning."""
+    y = np.where(np.arange(N) % 3 < 2, "yes", "no")
+    model = Stacking([SILK("hinge", budget=30), SILK("logistic", budget=30)]).partial_fit(X[:begin], y[:begin])
+    model.save(tmp_path / "model.npz")
+    others = [load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))]
+    expected = model.progressive(X[begin:], y[begin:])
+    for other in others:
+        assert np.array_equal(other.progressive(X[begin:], y[begin:]), expected)
+    state = model._state.to_dict()
+    for places in ([0, 2], [-1, 1]):
+        with pytest.raises(ValueError, match="labels of a member"):
+            model._restored({**state, "learned": {**state["learned"], "members/silk-1/model/labels/classes": places}})
 
 
 class Picky(ok.NORMA):

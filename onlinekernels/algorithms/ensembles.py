@@ -272,10 +272,7 @@ class _OfMembers(EnsembleLearner):
         validation.check_count(self, "n_jobs")
         loss = self._own_loss()
         nu = float(loss.nu) if loss.task == "novelty" else 0.0
-        return {"members": named(self.members, self), "nu": nu, **self._own_settings()}
-
-    def _own_settings(self):
-        raise NotImplementedError
+        return {"members": named(self.members, self), "nu": nu}
 
     def _combiner(self, plan, n, targets):
         raise NotImplementedError
@@ -362,8 +359,8 @@ class Stacking(_OfMembers):
         self.n_jobs = n_jobs
         self.epochs = epochs
 
-    def _own_settings(self):
-        return {"memory": check_fraction(self, "memory")}
+    def _settings(self):
+        return {**super()._settings(), "memory": check_fraction(self, "memory")}
 
     def _combiner(self, plan, n, targets):
         if targets:
@@ -441,13 +438,14 @@ class Hedge(_OfMembers):
         self.n_jobs = n_jobs
         self.epochs = epochs
 
-    def _own_settings(self):
-        if self._own_loss().task == "novelty":
+    def _settings(self):
+        settings, task = super()._settings(), self._own_loss().task
+        if task == "novelty":
             raise ValueError("Hedge weighs members by their losses, and detectors are told nothing to lose by. Stacking averages "
                              "their ranks.")
-        if validation.check_flag(self, "votes") and self._own_loss().task == "regression":
+        if validation.check_flag(self, "votes") and task == "regression":
             raise ValueError("votes=True is for members that say a class, and these say numbers.")
-        return {"rate": validation.check_positive.or_none(self, "rate"), "share": check_fraction(self, "share"),
+        return {**settings, "rate": validation.check_positive.or_none(self, "rate"), "share": check_fraction(self, "share"),
                 "votes": bool(self.votes)}
 
     def _combiner(self, plan, n, targets):

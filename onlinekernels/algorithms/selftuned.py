@@ -11,6 +11,7 @@ from onlinekernels.algorithms.tuned import KINDS, SelfTuning, together
 from onlinekernels.model.composite import OnlineComposite
 from onlinekernels.model.compositestate import CompositePlan
 from onlinekernels.model.fitted import learned
+from onlinekernels.model.trouble import warn_of_members
 from onlinekernels.nouns.losses import MulticlassSquared, Squared, as_loss
 from onlinekernels.selftuning import drawing
 
@@ -122,7 +123,9 @@ class SelfTuned(OnlineComposite):
 
     def _learn(self, before, state, X, y, weights=None, **others):
         state.composition.frozen, state.composition.background = bool(self.frozen), bool(self.background)
-        return super()._learn(before, state, X, y, weights, **others)
+        answers = super()._learn(before, state, X, y, weights, **others)
+        warn_of_members(state, state.composition.noticed)
+        return answers
 
     def refresh(self) -> Self:
         """Learn the kernel from the examples that are kept, now; return self.

@@ -51,7 +51,8 @@ class Tuned(Posterior):
     Before the first refresh there is none of these: features and targets are scaled as they come.
     """
 
-    def __init__(self, many, budget, n_features, targets):
+    def __init__(self, budget, n_features, targets):
+        many = targets == 0
         self.budget, self.n_features, self.targets = budget, n_features, targets
         self.features = self.axes = self.chosen = None
         self.map = np.eye(n_features) * self.values()[0]  # B such that distances are |u B - v B|, for features u and v
@@ -63,7 +64,7 @@ class Tuned(Posterior):
 
     def renewed(self, features, axes, chosen, centre, unit):
         """Another one that has learned nothing yet, in the metric that settings `chosen` along `axes` make."""
-        new = Tuned(self.many, self.budget, self.n_features, self.targets)
+        new = Tuned(self.budget, self.n_features, self.targets)
         new.features, new.axes, new.chosen, new.centre, new.unit = features, axes, chosen, centre, unit
         scales, amplitude, noise, forgetting = new.values()
         new.map = axes * scales
@@ -129,9 +130,9 @@ class Tuned(Posterior):
             if not are_axes(values["axes"]):
                 raise ValueError("the axes of a metric are not orthonormal")
             self.__dict__.update(self.renewed(features, **values).__dict__)
-        self.replayed = state["replayed"]
         super().restore(state)
-        if type(self.replayed) is not int or not 0 <= self.replayed <= self.rows + self.replayed:
+        self.replayed = state["replayed"]
+        if type(self.replayed) is not int or not 0 <= self.replayed <= super().rows:
             raise ValueError("the number of rows that were replayed makes no sense")
 
 
@@ -159,7 +160,7 @@ class SelfTuning(Posteriors):
     def __init__(self, kinds, budget, window, n_features, targets):
         self.kinds, self.budget, self.window, self.n_features = kinds, budget, window, n_features
         many = targets == 0
-        members = {kind: Tuned(many, budget, n_features, targets) for kind in kinds}
+        members = {kind: Tuned(budget, n_features, targets) for kind in kinds}
         members[PLAIN] = Posterior(plain(many, max(FEWEST, budget // 4), n_features), many)
         super().__init__(members, targets)
         self.sampled = min(SAMPLED, max(FIRST, window // 5))

@@ -141,8 +141,8 @@ class AveragedRanks:
         self.each, self.mean = Ranks(n, SCORES, memory, 1), Ranks(1, SCORES, memory, 2)
         self.nu = self.level = nu
 
-    def advance(self, scores, awake):
-        """(ranks of the mean, levels of alerts) just before each row, shapes (n, 1)."""
+    def advance(self, scores, y, joined, counts, awake):
+        """(ranks of the mean, levels of alerts) just before each row, shapes (n, 1); nothing is told of these, and all count alike."""
         ranks = self._ranks(self.mean.advance, self._means(self.each.advance, scores, awake))
         levels, level, highest = np.empty(ranks.shape), self.level, self._highest()
         fall, rise = math.exp(-GAIN), math.exp(GAIN * self.nu / (1.0 - self.nu))  # in balance where a share nu alerts
@@ -155,9 +155,9 @@ class AveragedRanks:
     def _highest(self):
         return min(HIGHEST * self.nu, 0.5 + 0.5 * self.nu)
 
-    def combined(self, scores, awake):
-        """The same as of now."""
-        return self._ranks(self.mean.ranks, self._means(self.each.ranks, scores, awake))
+    def combined(self, scores, joined, awake):
+        """(ranks of the mean, ones) as of now."""
+        return self._ranks(self.mean.ranks, self._means(self.each.ranks, scores, awake)), np.ones((len(scores), 1))
 
     @staticmethod
     def _means(ranks, scores, awake):

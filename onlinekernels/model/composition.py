@@ -7,7 +7,6 @@ import numpy as np
 
 from onlinekernels.model.interrupts import uninterrupted
 from onlinekernels.model.intervals import RECALLED, checked_innovations, in_deviations
-from onlinekernels.model.trouble import silence
 
 __all__ = ["Composition", "checked_rows", "coded"]
 
@@ -15,12 +14,13 @@ __all__ = ["Composition", "checked_rows", "coded"]
 class Composition:
     """Members and how their answers are combined: what a composite has learned, in numbers alone.
 
-    A subclass says how a piece of rows is learned and combined (`_learned`), what is answered as of now (`scores`), and maybe when to
-    stop on the way (`rows_ahead`), what to do there (`at_stop`), and what else a piece changes (`_after`).
+    A subclass says when to stop on the way (`rows_ahead`), how a piece of rows is learned and combined (`_learned`), what is answered as
+    of now (`scores`), and maybe what to do at a stop (`at_stop`) and what else a piece changes (`_after`).
 
     No member is ever ahead of another between two pieces: whatever is raised, each has learned all rows of a piece, or none has. What
     can fail happens before the first member learns. If the piece is broken off nevertheless, by an error or by a signal, all
-    members go on to its end, and no signal keeps them from it (`_finish`); only then is it told, and the piece is not combined.
+    members go on to its end, and no signal keeps them from it (`_finish`); only then is it told, and the piece is not combined. An
+    `Ensemble` has more to lose, and no signal breaks off its pieces; for one row of a few quick members a thread would cost too much.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Composition:
 
     def rows_ahead(self):
         """How many rows may come before the next stop."""
-        return 512
+        raise NotImplementedError
 
     def at_stop(self):
         """What is due when a piece has been learned."""
@@ -68,7 +68,7 @@ class Composition:
 
     def _piece(self, X, y, weights, outputs):
         """(scores, deviations, innovations) of rows, which all members learn, or none does."""
-        after, told, rows = self._after(y), self.lesson(y), self._seen(X, y)
+        after, told, rows = self._after(y), self._lesson(y), self._seen(X, y)
         begun = {member: member.rows for member in self.members.values()}
         try:
             return self._learned(rows, y, told, weights, outputs, after)
@@ -82,7 +82,7 @@ class Composition:
         joined = max(self.joined, int(y.max()) + 1) if self.task == "classes" else self.joined
         return {"t": self.t + len(y), "joined": joined}
 
-    def lesson(self, y):
+    def _lesson(self, y):
         """What members are told of the targets."""
         return y
 
@@ -91,7 +91,10 @@ class Composition:
         return {None: X}
 
     def _learned(self, rows, y, told, weights, outputs, after):
-        """(scores, deviations, innovations) of rows {view: rows}, which members learn as they are told; `after` and what else there is."""
+        """(scores, deviations, innovations) of rows {view: rows}, which members learn as they are `told`.
+
+        At the end the attributes in `after` change, and others with them, all at once.
+        """
         raise NotImplementedError
 
     def _finish(self, rows, told, weights, begun, after):
@@ -102,8 +105,7 @@ class Composition:
             left = slice(member.rows - begin, None)
             if member.asleep is None and left.start < len(told):
                 try:
-                    with silence:
-                        member.take(rows[member.view][left], told[left], None if weights is None else weights[left])
+                    member.take(rows[member.view][left], told[left], None if weights is None else weights[left])
                 except Exception as error:  # the first one is told
                     member.give_up(error)
         self.__dict__.update(after)
@@ -147,10 +149,7 @@ class Composition:
         self.stack.restore(state["stack"])
         for name, member in self.members.items():
             member.restore(state["members"][name])
-        for member in self.members.values():
-            learned = None if member.model is None or not member.many else member.model._state
-            if learned is not None and not all(type(place) is int and 0 <= place < self.joined for place in learned.labels.state()["order"]):
-                raise ValueError("the labels of a member are none")
+            member.check_labels(self.joined)
 
     def _check(self):
         """Assert what must always hold."""

@@ -21,6 +21,7 @@ class Encodes:
     `_to_predict`. Sparse rows are numbers, and pass.
     """
 
+    _state: Any
     encode = False
     _encoder = None  # that has seen what the state has learned; None if that was not encoded
     _pending = None  # (rows to be learned, the encoder before them, and after them)
@@ -48,8 +49,6 @@ class Encodes:
         ahead, rows = encoder.advanced(table)
         self.__dict__["_pending"] = None if whole else table, encoder, ahead
         return rows
-
-    _state: Any
 
     def _check_encode(self):
         """ValueError if `encode` is not what it was when the model began."""

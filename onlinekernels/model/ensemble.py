@@ -8,13 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from onlinekernels._core.combining.exponential import ExponentialWeights
-from onlinekernels._core.combining.newton import NewtonStack
 from onlinekernels.model.composition import Composition, checked_rows
 from onlinekernels.model.interrupts import uninterrupted
 from onlinekernels.model.intervals import recalled
 from onlinekernels.model.members import in_words
-from onlinekernels.model.trouble import DIVERGED, LearningWarning, level_outside, silence
+from onlinekernels.model.trouble import DIVERGED, LearningWarning, level_outside
 
 __all__ = ["Ensemble", "spacing"]
 
@@ -40,7 +38,9 @@ class Ensemble(Composition):
     targets : int
         0 for labels.
     stack : NewtonStack, SquaresStack, ExponentialWeights or AveragedRanks
-        The combiner.
+        The combiner. It has `advance(scores, y, joined, counts, awake)`, which gives (scores, deviations) just before each row and
+        learns it, and `combined(scores, joined, awake)`, the same as of now; `joined` is the number of labels there were, `awake`
+        which members take part.
     views : dict of str to view
         A view has `advance(X)`, rows as they are seen with what was known at each, `transform(X)`, `state` and `restore`.
     """
@@ -72,7 +72,7 @@ class Ensemble(Composition):
             self.history = history
 
     def _piece(self, X, y, weights, outputs):
-        """The same; here a signal waits, because views and members that sleep cannot be made up for. A thread costs little beside them."""
+        """The same, and a signal waits until it is done: what views and the combiner have missed cannot be made up for."""
         awake = self.awake()
         try:
             return uninterrupted(super()._piece, X, y, weights, outputs)
@@ -89,8 +89,7 @@ class Ensemble(Composition):
         voices, n = list(self.members.values()), len(y)
 
         def hear(voice):
-            with silence:  # it may be a thread of its own
-                return self._heard(voice, rows[voice.view], told, weights, outputs)
+            return self._heard(voice, rows[voice.view], told, weights, outputs)
 
         if self.n_jobs == 1:
             heard = list(map(hear, voices))
@@ -107,9 +106,10 @@ class Ensemble(Composition):
         combined, deviations = np.zeros((n, outputs)), np.ones((n, max(1, self.targets)))
         places = sorted({0, n, *(int(until) for until in awake if until < n)})
         for begin, end in zip(places[:-1], places[1:], strict=True):
-            part = slice(begin, end)
-            combined[part], deviations[part] = self._combine(
-                scores[part], y[part], None if joined is None else joined[part], counts[part], awake > begin)
+            part, there = slice(begin, end), awake > begin
+            before = None if joined is None else joined[part]
+            combined[part], deviations[part] = (self.stack.advance(scores[part], y[part], before, counts[part], there)
+                                                if there.any() else self._nobody(scores[part]))
         combined, deviations, errors = self._finished(rows, y, combined, deviations, joined, counts)
         lost = self._lost(scores, combined, y, joined)
         self.__dict__.update(after, lost=lost, innovations=recalled(self.innovations, errors))
@@ -147,24 +147,6 @@ class Ensemble(Composition):
                 return i, in_words(error)
         return len(y), None
 
-    def _combine(self, scores, y, joined, counts, awake):
-        """(combined scores, deviations) of rows, which the combiner learns."""
-        combiner = self.stack
-        if not awake.any():
-            return (-1.0 if self.task == "classes" else 0.0), 1.0
-        if self.task == "novelty":
-            return combiner.advance(scores, awake)
-        if isinstance(combiner, ExponentialWeights):
-            Y = y if joined is None else y[:, None]
-            combined, deviations = combiner.advance(scores, Y, np.zeros(len(y), dtype=np.intp) if joined is None else joined,
-                                                    counts, awake)
-            if joined is not None:
-                combined = np.where(np.arange(scores.shape[2]) < joined[:, None], combined, -1.0)
-            return combined, deviations
-        if self.task == "classes":
-            return 2.0 * combiner.advance(scores, y, joined, counts) - 1.0, 1.0
-        return combiner.advance(scores, y, counts, awake)
-
     def _finished(self, rows, y, combined, deviations, joined, counts):
         """(scores, deviations, innovations) as they are given out; `rows` are as the views show them."""
         return combined, deviations, self._errors(combined, y, deviations)
@@ -200,15 +182,12 @@ class Ensemble(Composition):
                          for member in self.members.values()], axis=1)
 
     def scores(self, X):
-        scores, awake, combiner = self.members_scores(X), self.awake(), self.stack
-        ones = np.ones((len(scores), max(1, self.targets)))
-        if not awake.any():
-            return np.full((len(scores), scores.shape[2]), -1.0 if self.task == "classes" else 0.0), ones
-        if self.task == "novelty":
-            return combiner.combined(scores, awake), ones
-        if self.task == "classes" and isinstance(combiner, NewtonStack):
-            return 2.0 * combiner.combined(scores, self.joined) - 1.0, ones
-        return combiner.combined(scores, awake)
+        scores, awake = self.members_scores(X), self.awake()
+        return self.stack.combined(scores, self.joined, awake) if awake.any() else self._nobody(scores)
+
+    def _nobody(self, scores):
+        """(scores, deviations) where all members are asleep."""
+        return np.full(scores[:, 0].shape, -1.0 if self.task == "classes" else 0.0), np.ones((len(scores), max(1, self.targets)))
 
     # ---- State --------------------------------------------------------------------------------
 

@@ -145,7 +145,7 @@ class Predicting(Front):
         if "near" in views:
             self.nearby = LocalRows("numbers", n_features, targets, 0.5, False, ERRORS, neighbour=NEIGHBOURS)
 
-    def lesson(self, y):
+    def _lesson(self, y):
         return self._told(y)[0]
 
     def _told(self, y):

@@ -3,6 +3,7 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.points.sparse import Rows
+from onlinekernels.model.trouble import silence
 
 __all__ = ["Member", "Voice", "checked_sleep", "in_words", "task_of"]
 
@@ -13,7 +14,7 @@ def task_of(model):
 
 
 class Member:
-    """A model that learns for itself. A subclass has `learn`, which also says what it would have answered, and `scores`.
+    """A model that learns for itself, and does not warn. A subclass has `learn`, which also says what it would have answered, and `scores`.
 
     Parameters
     ----------
@@ -36,7 +37,8 @@ class Member:
 
     def take(self, X, y, weights):
         """Learn rows and say nothing."""
-        self.model.partial_fit(self.mapped(X), self._targets(y), sample_weight=weights)
+        with silence:
+            self.model.partial_fit(self.mapped(X), self._targets(y), sample_weight=weights)
 
     def give_up(self, error):
         """After it could not take rows that others have learned: nothing, what kept the others is what is told."""
@@ -70,6 +72,12 @@ class Member:
         for place in columns[len(met) :]:
             whole[: np.argmax(y == place) + 1, place] = -1.0
         return whole
+
+    def check_labels(self, joined):
+        """ValueError unless the labels that it has met are places of those that have joined."""
+        state = self.model._state if self.many else None
+        if state is not None and not all(type(place) is int and 0 <= place < joined for place in state.labels.order):
+            raise ValueError("the labels of a member are none")
 
     def state(self):
         """What is learned, by name."""
@@ -119,14 +127,16 @@ class Voice(Member):
             self.heard += len(y)
             return scores
         met = self._met()
-        scores = self.model.progressive(self.mapped(X), self._targets(y), sample_weight=weights, **self._classes())
+        with silence:
+            scores = self.model.progressive(self.mapped(X), self._targets(y), sample_weight=weights, **self._classes())
         return self._in_place(np.reshape(scores, (len(y), -1)), outputs, met, y)
 
     def take(self, X, y, weights):
         if self.heard is not None:
             self.heard += len(y)
         else:
-            self.model.partial_fit(self.mapped(X), self._targets(y), sample_weight=weights, **self._classes())
+            with silence:
+                self.model.partial_fit(self.mapped(X), self._targets(y), sample_weight=weights, **self._classes())
 
     def give_up(self, error):
         """Fall asleep because of an error."""
@@ -167,6 +177,9 @@ class Voice(Member):
         if loss.probabilistic and not loss.over_all_labels:
             scores = 2.0 * loss.probabilities(scores) - 1.0
         return np.clip(super()._in_place(scores, outputs, met, y), -1.0, 1.0)
+
+    def check_labels(self, joined):
+        super().check_labels(2 if self.many and self.two else joined)
 
     def state(self):
         return {**super().state(), "asleep": self.asleep, "before": self.before, "heard": self.heard}

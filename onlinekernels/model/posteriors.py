@@ -5,6 +5,7 @@ from onlinekernels.model.combining import LeastSquares
 from onlinekernels.model.composition import Composition, coded
 from onlinekernels.model.intervals import recalled
 from onlinekernels.model.members import Member
+from onlinekernels.model.trouble import shared_trouble, silence
 
 __all__ = ["Posterior", "Posteriors"]
 
@@ -15,7 +16,8 @@ class Posterior(Member):
     def learn(self, X, y, weights, outputs):
         """(scores (n, outputs), deviations of y (n, targets)) just before each row, which is learned."""
         met = self._met()
-        scores, deviations = self.model.progressive(self.mapped(X), self._targets(y), sample_weight=weights, return_std=True)
+        with silence:
+            scores, deviations = self.model.progressive(self.mapped(X), self._targets(y), sample_weight=weights, return_std=True)
         return self._in_place(scores, outputs, met, y), self._with_noise(deviations, len(X))
 
     def scores(self, X, outputs):
@@ -26,18 +28,16 @@ class Posterior(Member):
         if self.many:
             return self._in_place(scores, outputs, self._met(), None), self._with_noise(deviations, len(X))
         scores = np.reshape(state.answers(scores), scores.shape)
-        return self._in_place(scores, outputs, None, None), self._with_noise(self._in_units(state, deviations), len(X))
+        return self._in_place(scores, outputs, None, None), self._with_noise(deviations[:, None] * self._units(), len(X))
 
-    @staticmethod
-    def _in_units(state, deviations):
-        scaler = state.current_target_scaler()
-        return deviations if scaler is None else deviations[:, None] * scaler.known()[1]
+    def _units(self):
+        """What deviations of f are multiplied by where targets are scaled, shape (targets,); 1 where they are not."""
+        scaler = self.model._state.current_target_scaler()
+        return 1.0 if scaler is None else scaler.known()[1]
 
     def _with_noise(self, deviations, n):
         """Deviations of y from those of f, shape (n, targets)."""
-        state = self.model._state
-        units = self._in_units(state, np.ones(1)).reshape(1, -1)
-        return np.sqrt(np.reshape(deviations, (n, -1)) ** 2 + self.model.noise_ * units**2)
+        return np.sqrt(np.reshape(deviations, (n, -1)) ** 2 + self.model.noise_ * self._units() ** 2)
 
 
 class Posteriors(Composition):
@@ -55,6 +55,7 @@ class Posteriors(Composition):
         numbers, labels = {"memory": 0.9995, "prior": 6.0}, {"memory": 0.998, "prior": 100.0, "origin": -1.0}
         stack = LeastSquares(len(members), max(1, targets), **numbers if targets else labels)
         super().__init__(members, "numbers" if targets else "classes", targets, stack)
+        self.noticed = None  # what all members have noticed at once when learning went wrong, the first time
 
     def _learned(self, rows, y, told, weights, outputs, after):
         X = rows[None]
@@ -62,7 +63,9 @@ class Posteriors(Composition):
         Y = y if self.targets else coded(y, outputs)
         combined = self.stack.advance(scores, Y, self._counts(len(X), weights))
         errors = self._errors(combined, Y, deviations)
-        self.__dict__.update(after, innovations=recalled(self.innovations, errors), **self.remembered(X, y, weights, Y, scores))
+        noticed = shared_trouble([member.model._state for member in self.members.values()]) if self.noticed is None else self.noticed
+        self.__dict__.update(after, noticed=noticed, innovations=recalled(self.innovations, errors),
+                             **self.remembered(X, y, weights, Y, scores))
         return combined, deviations, errors
 
     def _heard(self, parts):

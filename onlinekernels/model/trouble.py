@@ -6,9 +6,11 @@ import warnings
 from onlinekernels.model import defaults
 from onlinekernels.nouns.losses.contract import LOG
 
-__all__ = ["DIVERGED", "LearningWarning", "level_outside", "silence", "warn_once"]
+__all__ = ["DIVERGED", "LearningWarning", "level_outside", "shared_trouble", "silence", "warn_of_members", "warn_once"]
 
 SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER, OUT_OF_REACH = 1, 2, 3, 4, 5, 6, 7  # as in _core/run/watch.pxd
+
+DIVERGES = "Learning diverges: many predictions so far were more than ten times as large as any target."
 
 
 class LearningWarning(RuntimeWarning):
@@ -22,7 +24,7 @@ class LearningWarning(RuntimeWarning):
 
 
 class Silence(threading.local):
-    """``with silence:`` no model warns, in this thread: an ensemble looks after its members itself."""
+    """``with silence:`` no model warns, in this thread: a composite looks after its members itself."""
 
     depth = 0
 
@@ -55,6 +57,35 @@ def warn_once(state, model):
         message = _exploded(state, trouble)
     else:
         message = _ran_away(state.loss, state.hypothesis.scalar(latest=True), trouble)
+    warnings.warn(message, LearningWarning, stacklevel=level_outside())
+
+
+def shared_trouble(states):
+    """What all members of a composite have noticed: (trouble, verdict about the best of them); None if one has noticed nothing."""
+    troubles = {state.trouble for state in states}
+    if 0 in troubles:
+        return None
+    if troubles != {NO_BETTER}:
+        return DIVERGED, None
+    verdicts = [(*state.hypothesis.trial.verdict(), state.labels) for state in states]
+    examples, loss, constant, leader, labels = min(verdicts, key=lambda verdict: verdict[1] / max(verdict[2], 1e-300))
+    return NO_BETTER, (None if labels is None else labels.order[leader], examples, loss, constant)
+
+
+def warn_of_members(state, noticed):
+    """Warn of what `shared_trouble` has found in a composite, if that is anything, unless that was said before.
+
+    What would help a member is of no use: its parameters are not the user's.
+    """
+    if noticed is None or silence.depth or state.warned:
+        return
+    state.warned = True
+    trouble, verdict = noticed
+    message = DIVERGES
+    if trouble == NO_BETTER:
+        place, *figures = verdict
+        compared = _than_a_constant(None if place is None else state.labels.order[place], *figures)
+        message = f"{compared} Maybe these features say nothing about what is to be learned."
     warnings.warn(message, LearningWarning, stacklevel=level_outside())
 
 
@@ -101,7 +132,7 @@ def _exploded(state, trouble):
     elif state.plan.rule.advice is not None:
         advice.append(state.plan.rule.advice)
     what = (
-        "Learning diverges: many predictions so far were more than ten times as large as any target."
+        DIVERGES
         if trouble == DIVERGED
         else "Learning has stalled: the step has adapted itself to less than a millionth of the first."
     )
@@ -111,12 +142,7 @@ def _exploded(state, trouble):
 def _no_better(state, parameters):
     """Which constant does as well, and what may help, as far as the model has it."""
     examples, loss, constant, leader = state.hypothesis.trial.verdict()
-    if state.labels is None:
-        than = "the mean of the targets so far"
-        figures = f"its loss is {loss / constant:.3g} times that of the mean"
-    else:
-        than = f"always answering {state.labels.order[leader]!r}, the most frequent class so far"
-        figures = f"{loss:.1%} mistakes, and {constant:.1%} of that answer"
+    compared = _than_a_constant(None if state.labels is None else state.labels.order[leader], examples, loss, constant)
     advice = []
     if "scale" in parameters and not state.plan.scale and state.n_features is not None:
         advice.append("scale=True, if the features are not of the size of 1")
@@ -132,6 +158,15 @@ def _no_better(state, parameters):
     if state.labels is not None and constant < 0.2 and "class_weight" in parameters and not parameters["class_weight"]:
         advice.append("a class_weight for the rare classes, if they matter more")
     return (
-        f"This model is no better than {than}: {figures}, in the latest {examples} examples that were compared. What may help: "
-        f"{'; '.join(advice) or 'another kernel'}. Or these features say nothing about what is to be learned."
+        f"{compared} What may help: {'; '.join(advice) or 'another kernel'}. Or these features say nothing about what is to be learned."
     )
+
+
+def _than_a_constant(leader, examples, loss, constant):
+    """That a model is no better than always answering with a label, the most frequent one, or for None with the mean of numbers."""
+    if leader is None:
+        than, figures = "the mean of the targets so far", f"its loss is {loss / constant:.3g} times that of the mean"
+    else:
+        than = f"always answering {leader!r}, the most frequent class so far"
+        figures = f"{loss:.1%} mistakes, and {constant:.1%} of that answer"
+    return f"This model is no better than {than}: {figures}, in the latest {examples} examples that were compared."

@@ -44,11 +44,14 @@ cdef class ExponentialWeights:
         self.usual = Usual(groups)
 
     def advance(self, scores, Y, joined, counts, awake):
-        """(weighted means, usual errors) just before each row; the rows are learned. Y are places of labels, or numbers (n, targets)."""
+        """(weighted means, usual errors) just before each row; the rows are learned.
+
+        Y are places of labels (n,) or numbers (n, targets). `joined` labels were there before each row, others have -1.
+        """
         cdef const double[:, :, ::1] F = np.ascontiguousarray(self.heard(scores))
         cdef const double[:, ::1] y = np.ascontiguousarray(Y, dtype=float).reshape(len(scores), -1)
         cdef const double[::1] count = np.ascontiguousarray(counts, dtype=float)
-        cdef const Py_ssize_t[::1] before = np.ascontiguousarray(joined, dtype=np.intp)
+        cdef const Py_ssize_t[::1] before = np.ascontiguousarray(np.zeros(0) if self.targets else joined, dtype=np.intp)
         cdef const unsigned char[::1] there = np.ascontiguousarray(awake, dtype=np.uint8)
         cdef Py_ssize_t t, i, j, c, n = self.n, C = scores.shape[2], groups = max(1, self.targets), first, last
         found, spread = np.zeros((len(scores), C)), np.zeros((len(scores), groups))
@@ -87,7 +90,7 @@ cdef class ExponentialWeights:
                         learn_usual(&sums[0, 0], groups, j, y[t, j] - out[t, j], count[t], size, begin + t)
                         low[j], high[j] = fmin(low[j], y[t, j]), fmax(high[j], y[t, j])
         self.usual.t += len(scores)
-        return found, spread
+        return found if self.targets else np.where(np.arange(C) < np.asarray(before)[:, None], found, -1.0), spread
 
     cdef double loss(self, const double* F, double y, Py_ssize_t j, Py_ssize_t classes, double size) noexcept nogil:
         cdef Py_ssize_t c, label
@@ -106,8 +109,8 @@ cdef class ExponentialWeights:
             return scores
         return np.where(np.arange(scores.shape[2]) == scores.argmax(axis=2)[:, :, None], 1.0, -1.0)
 
-    def combined(self, scores, awake):
-        """(weighted means, usual errors) as of now."""
+    def combined(self, scores, joined, awake):
+        """The same as of now."""
         cdef double[:, ::1] sums = self.usual.sums
         cdef double[::1] low = self.usual.low, high = self.usual.high
         scores = self.heard(scores)

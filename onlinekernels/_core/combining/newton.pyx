@@ -51,18 +51,20 @@ cdef class NewtonStack:
         self.belief = np.full(len(settings), 1.0 / len(settings))
         self.share, self.t = share, 0
 
-    def advance(self, scores, places, joined, counts):
-        """Probabilities just before each row, shape (n, classes); the rows are learned.
+    def advance(self, scores, places, joined, counts, awake=None):
+        """(2 p - 1, ones) just before each row, shapes (n, classes) and (n, 1); the rows are learned.
 
         Parameters
         ----------
         scores : array of shape (n, members, classes)
+            Those of members asleep are 0.
         places : array of shape (n,)
             The labels.
         joined : array of shape (n,)
-            How many classes there were before each row; a row that brings a new one is not judged.
+            How many classes there were before each row; p of others is 0, and a row that brings a new one is not judged.
         counts : array of shape (n,)
             Weights of the rows.
+        awake : ignored
         """
         cdef const double[:, :, ::1] F = np.ascontiguousarray(scores), G = self.heard(scores, joined)
         cdef const unsigned char[::1] odds = self.odds
@@ -92,7 +94,7 @@ cdef class NewtonStack:
                         self.step(said, C, before[t], label, count[t], &likely[k, 0], &w[k, 0], &S[k, 0, 0], &x[0], &g[0])
                     shared_out(&belief[0], &losses[0], K, self.share)
                 self.t += 1
-        return found
+        return 2.0 * found - 1.0, np.ones((len(scores), 1))
 
     def heard(self, scores, joined):
         """What the settings that hear log odds do; the scores themselves where nobody does."""
@@ -144,22 +146,20 @@ cdef class NewtonStack:
                 direction += S[i * n + j] * g[j]
             w[i] += count * direction
 
-    def combined(self, scores, Py_ssize_t joined):
-        """Probabilities as of now, shape (n, classes)."""
+    def combined(self, scores, Py_ssize_t joined, awake=None):
+        """The same as of now."""
         cdef const double[:, :, ::1] F = np.ascontiguousarray(scores), G = self.heard(scores, joined)
         cdef const unsigned char[::1] odds = self.odds
         found = np.zeros((len(scores), scores.shape[2]))
         cdef Py_ssize_t t, k, K = self.fit.n_settings, C = scores.shape[2]
         cdef double[:, ::1] out = found, w = self.fit.w, likely = np.zeros((K, max(1, C)))
         cdef double[::1] belief = self.belief
-        if joined == 0:
-            return found
         with nogil:
-            for t in range(F.shape[0]):
+            for t in range(F.shape[0] if joined else 0):
                 for k in range(K):
                     self.softmax(&G[t, 0, 0] if odds[k] and joined == 2 else &F[t, 0, 0], C, joined, &w[k, 0], &likely[k, 0])
                 self.mix(&likely[0, 0], K, C, joined, &belief[0], &out[t, 0])
-        return found
+        return 2.0 * found - 1.0, np.ones((len(scores), 1))
 
     def weights(self):
         """Mean weights over the settings, shape (1, members)."""

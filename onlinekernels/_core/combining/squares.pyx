@@ -37,8 +37,8 @@ cdef class SquaresStack:
         self.trust = np.full((targets, n), 1.0 / n)
         self.share = share
 
-    def advance(self, scores, Y, counts, awake):
-        """(combined scores, usual errors) just before each row, shapes (n, targets); the rows are learned."""
+    def advance(self, scores, Y, joined, counts, awake):
+        """(combined scores, usual errors) just before each row, shapes (n, targets); the rows are learned. There are no labels to join."""
         cdef const double[:, :, ::1] F = np.ascontiguousarray(scores)
         cdef const double[:, ::1] y = np.ascontiguousarray(Y)
         cdef const double[::1] count = np.ascontiguousarray(counts, dtype=float)
@@ -100,8 +100,8 @@ cdef class SquaresStack:
         for i in range(fit.n):
             w[i] += factor * error * fit.work[i]
 
-    def combined(self, scores, awake):
-        """(combined scores, usual errors) as of now."""
+    def combined(self, scores, joined, awake):
+        """The same as of now."""
         cdef const double[:, :, ::1] F = np.ascontiguousarray(scores)
         cdef const unsigned char[::1] there = np.ascontiguousarray(awake, dtype=np.uint8)
         weights = np.ascontiguousarray(self.differences_weights())
