@@ -53,8 +53,9 @@ class Plan:
         self.representation = representation_of(self)  # how f is kept
         self.takes_objects = self.representation.takes_objects
         self.restricts = self.kernel.restricts()
+        self.takes_indices = self.kernel.takes_indices()
         # Whether a single row must be out of reach of the user's code and threads before it is checked
-        self.copies_one = not self.takes_objects and (self.kernel.takes_indices() or not self.loss.is_compiled())
+        self.copies_one = not self.takes_objects and (self.takes_indices or not self.loss.is_compiled())
         if not self.pending:
             self._check()
 
@@ -160,7 +161,7 @@ class Plan:
         if self.offset and self.loss.task == "novelty":
             raise ValueError("offset=True makes no sense with a novelty loss: the offset alone would fit everything.")
         self.budget.check_use(self)
-        if self.scale and (self.takes_objects or self.kernel.takes_indices()):
+        if self.scale and (self.takes_objects or self.takes_indices):
             raise ValueError(f"scale={in_words(self.scale)} needs a kernel on rows of numbers. Got {self.kernel!r}.")
         if self.scale_target and self.loss.task != "regression":
             raise ValueError(f"scale_target={self.scale_target!r} needs a loss of numbers. Got {self.loss!r}.")
@@ -233,11 +234,11 @@ class Plan:
                     "Convert it with X.toarray()."
                 )
             return validation.check_sparse(X, n_features=n_features, owner=owner)
-        if self.representation.double or self.kernel.takes_indices():
+        if self.representation.double or self.takes_indices:
             dtype = np.float64
-        if self.scale:  # the kernel sees other numbers
-            return validation.check_points(X, n_features=n_features, dtype=dtype, finite=finite, owner=owner)
-        return self.kernel.check_input(X, n_features, dtype, finite=finite, owner=owner)
+        if self.restricts and not self.scale:  # behind a scaler the kernel sees other numbers
+            return self.kernel.check_input(X, n_features, dtype, finite=finite, owner=owner)
+        return validation.check_points(X, n_features=n_features, dtype=dtype, finite=finite, owner=owner)
 
     def first_labels(self, y, classes):
         """Labels that the first call shows or names."""

@@ -39,7 +39,7 @@ class ManyLabels(LabelSet):
         self._targets = self._short = {label_key(label): float(i) for i, label in enumerate(order)}
         is_other = display is not None and list(display) != list(range(len(order)))
         self._shown = np.array(display, dtype=np.intp) if is_other else None
-        self._are_places = all(type(label) is int and label == i for i, label in enumerate(order))
+        self._table = _table(order)
         self._classes = None
 
     @classmethod
@@ -81,8 +81,9 @@ class ManyLabels(LabelSet):
 
     def encode(self, y):
         """(indices, labels to go on with); ValueError for a label outside a fixed set."""
-        if self._are_places and self._hold(y):
-            return y.astype(float), self
+        targets = self._at_once(y)
+        if targets is not None:
+            return targets, self
         if is_continuous(y):
             raise ValueError(CONTINUOUS.format(shown(y)))
         targets = self._looked_up(y)
@@ -96,11 +97,15 @@ class ManyLabels(LabelSet):
         display = None if self.display is None else [*self.display, *range(len(self.order), len(order))]
         return ManyLabels(order, False, display).encode(y)
 
-    def _hold(self, y):
-        """Whether numbers are labels 0, 1, 2, ... of this set, as those of members of ensembles are: a look at all of them at once."""
-        if y.dtype.kind not in "iuf" or not len(y) or not 0 <= y.min() <= y.max() < len(self.order):
-            return False
-        return y.dtype.kind != "f" or bool((y == np.floor(y)).all())
+    def _at_once(self, y):
+        """Targets of labels that are small numbers, as members of ensembles have, without a look at each; None for others."""
+        if self._table is None or y.dtype.kind not in "iuf" or not len(y) or not 0 <= y.min() <= y.max() < len(self._table):
+            return None
+        places = y.astype(np.intp)
+        if y.dtype.kind == "f" and (places != y).any():
+            return None
+        targets = self._table[places]
+        return None if np.isnan(targets).any() else targets
 
     def first_of_best(self, scores):
         """Place of the largest score in the order that users see; among equals the first."""
@@ -163,3 +168,12 @@ class ManyLabels(LabelSet):
             if any(type(place) is not int for place in display) or sorted(display) != list(range(len(order))):
                 raise ValueError("the labels are not shown once each")
         return cls(order, fixed, display)
+
+
+def _table(order):
+    """Targets of labels that are numbers 0, 1, 2, ..., by label, NaN for none; None where labels are others, or few of these."""
+    if not order or not all(type(label) is int and 0 <= label < 4 * len(order) for label in order):
+        return None
+    table = np.full(max(order) + 1, np.nan)
+    table[order] = np.arange(len(order))
+    return table
