@@ -23,7 +23,7 @@ FIRST, LONGEST = 100, 4000  # rows before the first refresh, and between two of 
 LEAST_NOISE = {"numbers": 0.1, "classes": 0.03}  # evidence does not know the budget: few points must not trust rows too much
 MIXTURE = ((0.2, 0.5), (0.5, 1.0), (0.5, 2.5))  # shares and widths of the kernel: the metric is never exactly right
 
-SAMPLED = 300  # rows that the evidence is taken of; of a short window a fifth will do
+SAMPLED = 200, 300  # rows that the evidence is taken of, at least and at most: in between a fifth of the window
 STAGE = 16  # rows between two stages of a refresh of more rows than that
 
 CHECKED = 128  # rows between two looks for an alarm
@@ -163,7 +163,7 @@ class SelfTuning(Posteriors):
         members = {kind: Tuned(budget, n_features, targets) for kind in kinds}
         members[PLAIN] = Posterior(plain(many, max(FEWEST, budget // 4), n_features), many)
         super().__init__(members, targets)
-        self.sampled = min(SAMPLED, max(FIRST, window // 5))
+        self.sampled = min(max(window // 5, SAMPLED[0]), SAMPLED[1])
         self.frozen = False
         self.began = 0  # where the clock of refreshes started
         self.due = FIRST  # when the next one is
@@ -207,7 +207,7 @@ class SelfTuning(Posteriors):
         elif self.pending is not None:
             self._go_on()
         elif self.t >= self.due:
-            if len(self.kept) <= self.sampled:
+            if len(self.kept) <= SAMPLED[1]:
                 self.refresh()
             else:
                 self.__dict__.update(pending=self._renewal(self.kept), later=0)
