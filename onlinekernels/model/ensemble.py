@@ -38,9 +38,9 @@ class Ensemble(Composition):
     targets : int
         0 for labels.
     stack : NewtonStack, SquaresStack, ExponentialWeights or AveragedRanks
-        The combiner. It has `advance(scores, y, joined, counts, awake)`, which gives (scores, deviations) just before each row and
-        learns it, and `combined(scores, joined, awake)`, the same as of now; `joined` is the number of labels there were, `awake`
-        which members take part.
+        The combiner. It has `advance(scores, y, joined, counts, awake)`, which gives (scores, deviations) just before each row
+        and learns it, and `combined(scores, joined, awake)`, the same as of now; `joined` is the number of labels there were,
+        `awake` which members take part.
     views : dict of str to view
         A view has `advance(X)`, rows as they are seen with what was known at each, `transform(X)`, `state` and `restore`.
     """
