@@ -48,8 +48,9 @@ def test_who_learns_nothing_says_so_once():
 def test_a_model_of_several_says_so_once_and_in_its_own_words():
     """Whatever its members are called inside, and what they could be told, is not the user's business."""
     X, rng = stream(3200)
+    words = np.where(rng.random(3200) < 0.65, "one", "other")
     for loss, y, than in (("squared", rng.normal(size=3200), "than the mean of the targets so far"),
-                          ("multiclass_squared", np.where(rng.random(3200) < 0.65, "one", "other"), "than always answering 'one'")):
+                          ("multiclass_squared", words, "than always answering 'one'")):
         model = ok.SelfTuned(loss, window=200, budget=20)
         (message,) = warned(model.partial_fit, X, y)
         assert re.search(than, message) and "say nothing" in message and "=True" not in message and "kernel" not in message

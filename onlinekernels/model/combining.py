@@ -123,9 +123,9 @@ class AveragedRanks:
     past: ranks among the latest scores would get used to a burst of odd ones. The higher,
     the more ordinary.
 
-    A rank below `level` is an alert. Where rows are like those before them a share nu has ranks below nu. Where rows become more and
-    more ordinary there are fewer, so the level slowly rises until there are as many as asked for. It is never below nu: a burst of odd
-    rows silences none that come after it.
+    A rank below `level` is an alert. Where rows are like those before them a share nu has ranks below nu. Where rows become
+    more and more ordinary there are fewer, so the level slowly rises until there are as many as asked for. It is never below
+    nu: a burst of odd rows silences none that come after it.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class AveragedRanks:
         self.nu = self.level = nu
 
     def advance(self, scores, y, joined, counts, awake):
-        """(ranks of the mean, levels of alerts) just before each row, shapes (n, 1); nothing is told of these, and all count alike."""
+        """(ranks of the mean, levels of alerts) just before each row, shapes (n, 1); all rows count alike."""
         ranks = self._ranks(self.mean.advance, self._means(self.each.advance, scores, awake))
         levels, level, highest = np.empty(ranks.shape), self.level, self._highest()
         fall, rise = math.exp(-GAIN), math.exp(GAIN * self.nu / (1.0 - self.nu))  # in balance where a share nu alerts

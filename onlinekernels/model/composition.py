@@ -14,13 +14,14 @@ __all__ = ["Composition", "checked_rows", "coded"]
 class Composition:
     """Members and how their answers are combined: what a composite has learned, in numbers alone.
 
-    A subclass says when to stop on the way (`rows_ahead`), how a piece of rows is learned and combined (`_learned`), what is answered as
-    of now (`scores`), and maybe what to do at a stop (`at_stop`) and what else a piece changes (`_after`).
+    A subclass says when to stop on the way (`rows_ahead`), how a piece of rows is learned and combined (`_learned`), what is
+    answered as of now (`scores`), and maybe what to do at a stop (`at_stop`) and what else a piece changes (`_after`).
 
-    No member is ever ahead of another between two pieces: whatever is raised, each has learned all rows of a piece, or none has. What
-    can fail happens before the first member learns. If the piece is broken off nevertheless, by an error or by a signal, all
-    members go on to its end, and no signal keeps them from it (`_finish`); only then is it told, and the piece is not combined. An
-    `Ensemble` has more to lose, and no signal breaks off its pieces; for one row of a few quick members a thread would cost too much.
+    No member is ever ahead of another between two pieces: whatever is raised, each has learned all rows of a piece, or none
+    has. What can fail happens before the first member learns. If the piece is broken off nevertheless, by an error or by a
+    signal, all members go on to its end, and no signal keeps them from it (`_finish`); only then is it told, and the piece is
+    not combined. An `Ensemble` has more to lose, and no signal breaks off its pieces; for one row of a few quick members the
+    thread that this takes would cost too much.
 
     Parameters
     ----------

@@ -38,9 +38,9 @@ class Ensemble(Composition):
     targets : int
         0 for labels.
     stack : NewtonStack, SquaresStack, ExponentialWeights or AveragedRanks
-        The combiner. It has `advance(scores, y, joined, counts, awake)`, which gives (scores, deviations) just before each row and
-        learns it, and `combined(scores, joined, awake)`, the same as of now; `joined` is the number of labels there were, `awake`
-        which members take part.
+        The combiner. It has `advance(scores, y, joined, counts, awake)`, which gives (scores, deviations) just before each row
+        and learns it, and `combined(scores, joined, awake)`, the same as of now; `joined` is the number of labels there were,
+        `awake` which members take part.
     views : dict of str to view
         A view has `advance(X)`, rows as they are seen with what was known at each, `transform(X)`, `state` and `restore`.
     """
@@ -66,10 +66,10 @@ class Ensemble(Composition):
         if self.task == "novelty" and self.t in YOUNG:
             self.stack.begin_anew()
         if self.t and self.t % self.stride == 0 and (not self.history or self.history[-1][0] < self.t):
-            history = [*self.history, (self.t, self.stack.weights(), self.lost.copy())]
+            stride, history = self.stride, [*self.history, (self.t, self.stack.weights(), self.lost.copy())]
             if len(history) > ENTRIES:
-                self.stride, history = 2 * self.stride, history[1::2]
-            self.history = history
+                stride, history = 2 * stride, history[1::2]
+            self.__dict__.update(stride=stride, history=history)
 
     def _piece(self, X, y, weights, outputs):
         """The same, and a signal waits until it is done: what views and the combiner have missed cannot be made up for."""

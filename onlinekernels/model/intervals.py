@@ -28,7 +28,7 @@ def checked_innovations(values, groups):
 
 
 def interval_factor(innovations, coverage):
-    """How many deviations the half-width of an interval is, so that it has covered so much of the last innovations, shape (groups,).
+    """How many deviations the half-width of an interval is, so that it has covered so much of late, shape (groups,).
 
     See `interval_factors`.
     """

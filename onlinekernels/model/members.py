@@ -1,4 +1,7 @@
-"""Models as members of a composite, on encoded rows: labels are places 0, 1, 2, ..., and a class that a model has not met has the score -1."""
+"""Models as members of a composite, on encoded rows.
+
+Labels are places 0, 1, 2, ..., and a class that a model has not met has the score -1.
+"""
 import numpy as np
 
 from onlinekernels import validation
@@ -14,7 +17,9 @@ def task_of(model):
 
 
 class Member:
-    """A model that learns for itself, and does not warn. A subclass has `learn`, which also says what it would have answered, and `scores`.
+    """A model that learns for itself, and does not warn.
+
+    A subclass has `learn`, which also says what it would have answered, and `scores`.
 
     Parameters
     ----------
@@ -62,7 +67,7 @@ class Member:
         return np.full((n, outputs), -1.0 if self.many else 0.0)
 
     def _in_place(self, scores, outputs, met, y):
-        """Scores with a column for each of so many outputs; those of labels that were not `met` before begin with their first row."""
+        """Scores with a column for each of so many outputs; labels that were not `met` before begin with their first row."""
         scores = scores.reshape(len(scores), -1)
         if not self.many:
             return scores

@@ -63,7 +63,9 @@ class Posteriors(Composition):
         Y = y if self.targets else coded(y, outputs)
         combined = self.stack.advance(scores, Y, self._counts(len(X), weights))
         errors = self._errors(combined, Y, deviations)
-        noticed = shared_trouble([member.model._state for member in self.members.values()]) if self.noticed is None else self.noticed
+        noticed = self.noticed
+        if noticed is None:
+            noticed = shared_trouble([member.model._state for member in self.members.values()])
         self.__dict__.update(after, noticed=noticed, innovations=recalled(self.innovations, errors),
                              **self.remembered(X, y, weights, Y, scores))
         return combined, deviations, errors

@@ -61,7 +61,7 @@ def warn_once(state, model):
 
 
 def shared_trouble(states):
-    """What all members of a composite have noticed: (trouble, verdict about the best of them); None if one has noticed nothing."""
+    """(trouble, verdict about the best) that all members of a composite have noticed; None if one has noticed nothing."""
     troubles = {state.trouble for state in states}
     if 0 in troubles:
         return None
@@ -158,12 +158,13 @@ def _no_better(state, parameters):
     if state.labels is not None and constant < 0.2 and "class_weight" in parameters and not parameters["class_weight"]:
         advice.append("a class_weight for the rare classes, if they matter more")
     return (
-        f"{compared} What may help: {'; '.join(advice) or 'another kernel'}. Or these features say nothing about what is to be learned."
+        f"{compared} What may help: {'; '.join(advice) or 'another kernel'}. "
+        "Or these features say nothing about what is to be learned."
     )
 
 
 def _than_a_constant(leader, examples, loss, constant):
-    """That a model is no better than always answering with a label, the most frequent one, or for None with the mean of numbers."""
+    """That a model is no better than always answering with the most frequent label, or with the mean of numbers (None)."""
     if leader is None:
         than, figures = "the mean of the targets so far", f"its loss is {loss / constant:.3g} times that of the mean"
     else:

@@ -38,7 +38,7 @@ cdef class SquaresStack:
         self.share = share
 
     def advance(self, scores, Y, joined, counts, awake):
-        """(combined scores, usual errors) just before each row, shapes (n, targets); the rows are learned. There are no labels to join."""
+        """(combined scores, usual errors) just before each row, shapes (n, targets); the rows are learned."""
         cdef const double[:, :, ::1] F = np.ascontiguousarray(scores)
         cdef const double[:, ::1] y = np.ascontiguousarray(Y)
         cdef const double[::1] count = np.ascontiguousarray(counts, dtype=float)
