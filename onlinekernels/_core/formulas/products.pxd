@@ -12,5 +12,5 @@ cdef struct Matrix:
     Py_ssize_t column
 
 cdef Matrix matrix(const double* data, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t stride) noexcept nogil
-cdef Matrix turned(const double* data, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t stride) noexcept nogil
+cdef Matrix transposed(const double* data, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t stride) noexcept nogil
 cdef int multiply(double* C, Py_ssize_t stride, Matrix A, Matrix B, Py_ssize_t upto) except -1

@@ -12,7 +12,7 @@ cdef Matrix matrix(const double* data, Py_ssize_t rows, Py_ssize_t columns, Py_s
     return Matrix(data, rows, columns, stride, 1)
 
 
-cdef Matrix turned(const double* data, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t stride) noexcept nogil:
+cdef Matrix transposed(const double* data, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t stride) noexcept nogil:
     """The transpose of so many rows."""
     return Matrix(data, columns, rows, 1, stride)
 

@@ -189,7 +189,52 @@ OK_STATIC OK_CLONES void ok_gram(const double *X, ptrdiff_t m, ptrdiff_t d, doub
         }
 }
 
-/* Whether that takes less time than a BLAS, which has more to prepare: with AVX-512, and not for a few features. */
+/* Inner products of m rows of X with n rows of S, all of d numbers.  Four of S stay in the fast cache while X passes by. */
+OK_STATIC OK_CLONES void ok_inner_block(const double *X, ptrdiff_t m, const double *S, ptrdiff_t n, ptrdiff_t d, double *OK_RESTRICT out,
+                                        ptrdiff_t stride)
+{
+    const double *a[4], *b[4];
+    double tile[16];
+    ptrdiff_t i, j, r, c;
+    for (j = 0; j < n; j += 4) {
+        for (c = 0; c < 4; c++) b[c] = S + (j + c < n ? j + c : n - 1) * d;
+        for (i = 0; i < m; i += 4) {
+            for (r = 0; r < 4; r++) a[r] = X + (i + r < m ? i + r : m - 1) * d;
+            ok_inner_tile(a, b, d, tile);
+            for (r = 0; r < 4 && i + r < m; r++)
+                for (c = 0; c < 4 && j + c < n; c++) out[(i + r) * stride + j + c] = tile[4 * r + c];
+        }
+    }
+}
+
+/* Squared distances of m rows to n points, whose features are the rows of T, never negative; squares are those of their lengths. */
+OK_STATIC OK_CLONES void ok_distance_block(const double *X, const double *own, ptrdiff_t m, const double *T, ptrdiff_t t_stride,
+                                           const double *squares, ptrdiff_t n, ptrdiff_t d, double *OK_RESTRICT out, ptrdiff_t stride)
+{
+    double tile[4 * OK_LANES];
+    ptrdiff_t r, j, p, l, s, count;
+    for (r = 0; r < m; r += count) {
+        count = m - r < 4 ? 1 : 4;
+        for (j = 0; j < n && OK_LANES <= n; j += OK_LANES) {
+            const ptrdiff_t first = j + OK_LANES <= n ? j : n - OK_LANES;
+            ok_tile(count, X + r * d, d, 1, d, T + first, t_stride, tile);
+            for (p = 0; p < count; p++)
+                for (l = 0; l < OK_LANES; l++) {
+                    const double distance = squares[first + l] + own[r + p] - 2.0 * tile[p * OK_LANES + l];
+                    out[(r + p) * stride + first + l] = distance < 0.0 ? 0.0 : distance;
+                }
+        }
+        for (p = 0; p < count && n < OK_LANES; p++)
+            for (j = 0; j < n; j++) {
+                double inner = 0.0, distance;
+                for (s = 0; s < d; s++) inner += X[(r + p) * d + s] * T[s * t_stride + j];
+                distance = squares[j] + own[r + p] - 2.0 * inner;
+                out[(r + p) * stride + j] = distance < 0.0 ? 0.0 : distance;
+            }
+    }
+}
+
+/* Whether inner products take less time so than by a BLAS, which has more to prepare: with AVX-512, and not for a few features. */
 OK_STATIC int ok_gram_pays(ptrdiff_t d)
 {
 #ifdef OK_HAS_CLONES

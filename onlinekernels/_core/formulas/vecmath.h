@@ -242,12 +242,55 @@ OK_STATIC OK_CLONES void ok_fourier_row(double *OK_RESTRICT row, double *OK_REST
         }                                                                                          \
         for (; i < n; i++) out[i] = ok_dot_inline##SUFFIX(S + i * d, x, d);                        \
     }                                                                                              \
+    /* The same sums for few features: OK_LANES points side by side, of which there are n, and two rows. */\
+    OK_INLINE void ok_l1_tile##SUFFIX(const TYPE *a, const TYPE *b, const TYPE *turned, ptrdiff_t d,\
+                                      TYPE *OK_RESTRICT tile)                                      \
+    {                                                                                              \
+        TYPE s0[OK_LANES] = {0}, s1[OK_LANES] = {0};                                               \
+        ptrdiff_t j, l;                                                                            \
+        for (j = 0; j < d; j++) {                                                                  \
+            const TYPE u = a[j], v = b[j], *t = turned + j * OK_LANES;                             \
+            for (l = 0; l < OK_LANES; l++) {                                                       \
+                const TYPE z = t[l];                                                               \
+                s0[l] += (TYPE)fabs((double)(u - z));                                              \
+                s1[l] += (TYPE)fabs((double)(v - z));                                              \
+            }                                                                                      \
+        }                                                                                          \
+        for (l = 0; l < OK_LANES; l++) {                                                           \
+            tile[l] = s0[l];                                                                       \
+            tile[OK_LANES + l] = s1[l];                                                            \
+        }                                                                                          \
+    }                                                                                              \
+    OK_INLINE void ok_narrow_l1_block##SUFFIX(const TYPE *X, ptrdiff_t m, const TYPE *S, ptrdiff_t n,\
+                                              ptrdiff_t d, double *OK_RESTRICT out, ptrdiff_t stride)\
+    {                                                                                              \
+        TYPE turned[OK_LANES * OK_LANES], tile[2 * OK_LANES];                                      \
+        ptrdiff_t first, r, j, l;                                                                  \
+        memset(turned, 0, sizeof turned);                                                          \
+        for (first = 0; first < n; first += OK_LANES) {                                            \
+            const ptrdiff_t some = n - first < OK_LANES ? n - first : OK_LANES;                    \
+            for (l = 0; l < some; l++)                                                             \
+                for (j = 0; j < d; j++) turned[j * OK_LANES + l] = S[(first + l) * d + j];         \
+            for (r = 0; r < m; r += 2) {                                                           \
+                double *own = out + r * stride + first, *next = r + 1 < m ? own + stride : own;    \
+                ok_l1_tile##SUFFIX(X + (r + 1 < m ? r + 1 : r) * d, X + r * d, turned, d, tile);   \
+                if (some == OK_LANES)                                                              \
+                    for (l = 0; l < OK_LANES; l++) next[l] = tile[l], own[l] = tile[OK_LANES + l]; \
+                else                                                                               \
+                    for (l = 0; l < some; l++) next[l] = tile[l], own[l] = tile[OK_LANES + l];     \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
     /* City-block distances of m rows of X to n rows of S, a tile of S at a time. */               \
     OK_STATIC OK_CLONES void ok_l1_block##SUFFIX(const TYPE *X, ptrdiff_t m, const TYPE *S,        \
                                                  ptrdiff_t n, ptrdiff_t d,                         \
                                                  double *OK_RESTRICT out, ptrdiff_t stride)        \
     {                                                                                              \
         ptrdiff_t tile = 16384 / (d > 0 ? d : 1) + 1, first, r, i, j, l;                           \
+        if (d <= OK_LANES && m >= 4) {                                                             \
+            ok_narrow_l1_block##SUFFIX(X, m, S, n, d, out, stride);                                \
+            return;                                                                                \
+        }                                                                                          \
         for (first = 0; first < n; first += tile) {                                                \
             ptrdiff_t last = first + tile < n ? first + tile : n;                                  \
             for (r = 0; r < m; r++)                                                                \
@@ -402,37 +445,91 @@ OK_STATIC void ok_scatter_pairs(const double *k, const double *coef, const int32
 /* The smallest of n numbers; infinity for none. */
 OK_STATIC OK_CLONES double ok_least(const double *x, ptrdiff_t n)
 {
-    double lane[OK_LANES], least = HUGE_VAL;
+    enum { LANES = 4 * OK_LANES }; /* of minima that wait for each other */
+    double lane[LANES], least = HUGE_VAL;
     ptrdiff_t i, l;
-    for (l = 0; l < OK_LANES; l++) lane[l] = HUGE_VAL;
-    for (i = 0; i + OK_LANES <= n; i += OK_LANES)
-        for (l = 0; l < OK_LANES; l++) lane[l] = x[i + l] < lane[l] ? x[i + l] : lane[l];
+    for (l = 0; l < LANES; l++) lane[l] = HUGE_VAL;
+    for (i = 0; i + LANES <= n; i += LANES)
+        for (l = 0; l < LANES; l++) lane[l] = x[i + l] < lane[l] ? x[i + l] : lane[l];
     for (; i < n; i++) least = x[i] < least ? x[i] : least;
-    for (l = 0; l < OK_LANES; l++) least = lane[l] < least ? lane[l] : least;
+    for (l = 0; l < LANES; l++) least = lane[l] < least ? lane[l] : least;
     return least;
 }
 
-/* Places of the numbers up to a limit, in order, and rate (least - x) of each; returns how many.  Most blocks have none. */
+/* Places of the numbers up to a limit, in order; returns how many.  Flags are bytes, so that eight are one word; most are 0. */
+OK_INLINE ptrdiff_t ok_places(const double *x, ptrdiff_t n, double limit, ptrdiff_t *OK_RESTRICT place)
+{
+    unsigned char flag[512];
+    ptrdiff_t first, i, l, found = 0;
+    for (first = 0; first < n; first += 512) {
+        const ptrdiff_t some = n - first < 512 ? n - first : 512;
+        for (i = 0; i < some; i++) flag[i] = x[first + i] <= limit;
+        for (; i & 7; i++) flag[i] = 0;
+        for (i = 0; i < some; i += 8) {
+            uint64_t word;
+            memcpy(&word, flag + i, sizeof word);
+            if (word == 0) continue;
+            if (word == 0x0101010101010101u) {
+                for (l = 0; l < 8; l++) place[found + l] = first + i + l;
+                found += 8;
+                continue;
+            }
+            for (l = 0; l < 8 && i + l < some; l++) {
+                place[found] = first + i + l;
+                found += flag[i + l];
+            }
+        }
+    }
+    return found;
+}
+
+/* Places of the numbers up to a limit, in order, and rate (least - x) of each; returns how many.  place has room for one more. */
 OK_STATIC OK_CLONES ptrdiff_t ok_nearby(const double *x, ptrdiff_t n, double limit, double least, double rate,
                                         ptrdiff_t *OK_RESTRICT place, double *OK_RESTRICT out)
 {
-    ptrdiff_t i, l, found = 0;
-    for (i = 0; i + 16 <= n; i += 16) {
-        int some = 0;
-        for (l = 0; l < 16; l++) some |= x[i + l] <= limit;
-        if (!some) continue;
-        for (l = i; l < i + 16; l++) {
-            place[found] = l;
-            out[found] = rate * (least - x[l]);
-            found += x[l] <= limit;
+    const ptrdiff_t found = ok_places(x, n, limit, place);
+    ptrdiff_t i;
+    for (i = 0; i < found; i++) out[i] = rate * (least - x[place[i]]);
+    return found;
+}
+
+/* The k smallest of n numbers, in order, but for infinite ones; returns how many there are.  place has room for n + 1. */
+OK_STATIC OK_CLONES ptrdiff_t ok_smallest(const double *x, ptrdiff_t n, ptrdiff_t k, ptrdiff_t *OK_RESTRICT place,
+                                          double *OK_RESTRICT best)
+{
+    double limit = HUGE_VAL;
+    ptrdiff_t first, i, j, found = 0;
+    for (first = 0; first < n; first += 64) { /* the more have been seen, the fewer are among the smallest */
+        const ptrdiff_t near = ok_places(x + first, n - first < 64 ? n - first : 64, limit, place);
+        for (i = 0; i < near; i++) {
+            const double v = x[first + place[i]];
+            if (!(v < limit)) continue;
+            j = found < k ? found++ : k - 1;
+            for (; j > 0 && best[j - 1] > v; j--) best[j] = best[j - 1];
+            best[j] = v;
+            limit = found < k ? HUGE_VAL : best[k - 1];
         }
     }
-    for (; i < n; i++)
-        if (x[i] <= limit) {
-            place[found] = i;
-            out[found++] = rate * (least - x[i]);
-        }
     return found;
+}
+
+/* out_i = values[index_i stride] */
+OK_STATIC OK_CLONES void ok_gather(const double *values, ptrdiff_t stride, const ptrdiff_t *index, ptrdiff_t n, double *OK_RESTRICT out)
+{
+    ptrdiff_t i;
+    for (i = 0; i < n; i++) out[i] = values[index[i] * stride];
+}
+
+/* sum_i share_i (x_i - mean)^2 */
+OK_STATIC OK_CLONES double ok_scatter(const double *share, const double *x, double mean, ptrdiff_t n)
+{
+    double lane[OK_LANES] = {0}, total = 0;
+    ptrdiff_t i = 0, l;
+    for (; i + OK_LANES <= n; i += OK_LANES)
+        for (l = 0; l < OK_LANES; l++) lane[l] += share[i + l] * ((x[i + l] - mean) * (x[i + l] - mean));
+    for (l = 0; i + l < n; l++) lane[l] += share[i + l] * ((x[i + l] - mean) * (x[i + l] - mean));
+    for (l = 0; l < OK_LANES; l++) total += lane[l];
+    return total;
 }
 
 /* ---- Kernel rows: k(x, s_j) for all j from inner products or distances ------------------------ */

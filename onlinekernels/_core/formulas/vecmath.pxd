@@ -42,5 +42,8 @@ cdef extern from "vecmath.h" nogil:
     void ok_shift_row(double* row, double by, Py_ssize_t n) noexcept
     void ok_scale_row(double* row, double by, Py_ssize_t n) noexcept
     double ok_least(const double* x, Py_ssize_t n) noexcept
+    Py_ssize_t ok_smallest(const double* x, Py_ssize_t n, Py_ssize_t k, Py_ssize_t* place, double* best) noexcept
+    void ok_gather(const double* values, Py_ssize_t stride, const Py_ssize_t* index, Py_ssize_t n, double* out) noexcept
+    double ok_scatter(const double* share, const double* x, double mean, Py_ssize_t n) noexcept
     Py_ssize_t ok_nearby(const double* x, Py_ssize_t n, double limit, double least, double rate, Py_ssize_t* place,
                          double* out) noexcept

@@ -24,7 +24,7 @@ from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.formulas.factor cimport Factor
 from onlinekernels._core.formulas.factor import check_lower
-from onlinekernels._core.formulas.products cimport ALL, matrix, multiply, turned
+from onlinekernels._core.formulas.products cimport ALL, matrix, multiply, transposed
 from onlinekernels._core.formulas.tiles cimport ok_turn
 from onlinekernels._core.formulas.triangles cimport ok_next_column, ok_shrink_and_subtract, ok_times_rows
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot
@@ -316,7 +316,7 @@ cdef class Posterior(Function):
         cdef Py_ssize_t i, j, n = self.n, size = n + joining
         cdef double* S = <double*> w.buffer(FUTURE, max(1, size * size) * sizeof(double))
         cdef double faded = self.fade[CHECKPOINT] * self.fade[CHECKPOINT]
-        multiply(S, size, turned(w.taken, CHECKPOINT, size, w.taken_stride), matrix(w.taken, CHECKPOINT, size, w.taken_stride), 0)
+        multiply(S, size, transposed(w.taken, CHECKPOINT, size, w.taken_stride), matrix(w.taken, CHECKPOINT, size, w.taken_stride), 0)
         with nogil:
             ok_shrink_and_subtract(self.S, self.capacity, n, faded, 1.0 - faded, S, size)
             for i in range(n, size):

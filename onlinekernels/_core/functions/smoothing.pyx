@@ -11,7 +11,9 @@ from libc.math cimport INFINITY, log, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.formulas.lots cimport reservoir_slot
-from onlinekernels._core.formulas.vecmath cimport ok_distance_row, ok_dot, ok_exp_array, ok_l1_block, ok_least, ok_nearby
+from onlinekernels._core.formulas.tiles cimport ok_distance_block
+from onlinekernels._core.formulas.vecmath cimport (ok_distance_row, ok_dot, ok_exp_array, ok_gather, ok_l1_block, ok_least, ok_nearby,
+                                                   ok_scatter, ok_smallest)
 
 cdef enum:
     NUMBERS = 0
@@ -20,6 +22,7 @@ cdef enum:
     PIECE = 128         # examples at most whose distances are taken together,
     MOST = 320000       # and distances: a piece of few rows costs more than these
     NEAREST = 64        # neighbours that may be the unit of distances
+    NARROW = 32         # features for which distances by tiles take less time than a matrix product
 
 cdef double NEGLIGIBLE = 23.0       # weights below exp(-23), 1e-10, of the nearest row's do not count
 cdef double FADING = 0.99           # of the mean squared error that a lone neighbour's answer is expected to have
@@ -56,6 +59,7 @@ cdef class LocalRows:
     cdef readonly unsigned long long seed
     cdef readonly object origin             # what rows are kept about: the first one
     cdef readonly object points, squares, values, weights, usual
+    cdef object columns                     # points, with a row for each feature; None if they are to be turned
 
     def __init__(self, task, Py_ssize_t n_features, Py_ssize_t targets, double rate, bint city_block, Py_ssize_t size,
                  bint uniform=False, long long memory=0, unsigned long long seed=0, Py_ssize_t neighbour=0):
@@ -80,6 +84,7 @@ cdef class LocalRows:
                 array[:len(old)] = old
             found.append(array)
         self.points, self.squares, self.values, self.weights = found
+        self.columns = None
 
     @property
     def n(self):
@@ -101,8 +106,11 @@ cdef class LocalRows:
         """Rows about the origin."""
         return np.ascontiguousarray(X - self.origin)
 
-    def distances(self, X, points, squares, found=None):
-        """Squared or city-block distances of rows to points, all about the origin; in the first columns of `found`, if given."""
+    def distances(self, X, points, squares, found=None, columns=None):
+        """Squared or city-block distances of rows to points, all about the origin; in the first columns of `found`, if given.
+
+        `columns` are these points, and perhaps more behind them, with a row for each feature.
+        """
         cdef const double[:, ::1] left = X, right
         cdef double[:, ::1] out
         cdef const double[::1] own, other
@@ -116,12 +124,24 @@ cdef class LocalRows:
             with nogil:
                 ok_l1_block(&left[0, 0], m, &right[0, 0], n, self.n_features, &out[0, 0], out.shape[1])
             return found
-        np.matmul(X, points.T, out=found[:, :n])
         own, other = np.einsum("ij,ij->i", X, X), squares
+        if 0 < self.n_features <= NARROW:
+            right = np.ascontiguousarray(points.T) if columns is None else columns
+            with nogil:
+                ok_distance_block(&left[0, 0], &own[0], m, &right[0, 0], right.shape[1], &other[0], n, self.n_features, &out[0, 0],
+                                  out.shape[1])
+            return found
+        np.matmul(X, points.T, out=found[:, :n])
         with nogil:
             for i in range(m):
                 ok_distance_row(&out[i, 0], &other[0], own[i], 1.0, &out[i, 0], n)
         return found
+
+    def turned(self):
+        """All points there is room for, with a row for each feature; None where nobody looks at them so."""
+        if self.columns is None and not self.city_block and self.n_features <= NARROW:
+            return np.ascontiguousarray(self.points.T)      # several threads may predict: only who learns keeps them
+        return self.columns
 
     def learn(self, X, Y, weights, scores, deviations):
         """Scores and deviations just before each row, which is learned; all is checked, and Y has a row for each.
@@ -141,7 +161,7 @@ cdef class LocalRows:
 
     def piece(self, X, Y, weights, scores, deviations):
         """Learn rows that are few enough to be learned at once."""
-        cdef Py_ssize_t b = len(X), before = self.n, outputs = scores.shape[1], i, s, slot, filled = before, columns
+        cdef Py_ssize_t b = len(X), before = self.n, outputs = scores.shape[1], i, j, s, slot, filled = before, columns
         if self.t == 0:
             self.origin = X[0].copy()
         X = self.about(X)
@@ -149,7 +169,8 @@ cdef class LocalRows:
         columns = min(self.size, before + b)
         self.make_room(columns)
         found = np.empty((b, columns))
-        self.distances(X, self.points[:before], self.squares[:before], found)
+        self.columns = turned = self.turned()
+        self.distances(X, self.points[:before], self.squares[:before], found, turned)
         own_squares = np.einsum("ij,ij->i", X, X)
         cdef double[:, ::1] table = found
         cdef const double[:, ::1] own = self.distances(X, X, own_squares), Xs = X, Ys = np.ascontiguousarray(Y, dtype=float)
@@ -161,7 +182,7 @@ cdef class LocalRows:
         cdef double[::1] weight = counts, usual = errors
         cdef LocalScratch scratch = LocalScratch(columns, outputs)
         cdef bint plain = bool((counts[:before] == 1.0).all() and (weights == 1.0).all())
-        cdef double[:, ::1] kept = self.points, kept_values = self.values
+        cdef double[:, ::1] kept = self.points, kept_values = self.values, kept_columns = turned
         cdef double[::1] kept_squares = self.squares, kept_weights = self.weights, kept_usual = self.usual
         with nogil:
             for i in range(b):
@@ -183,6 +204,9 @@ cdef class LocalRows:
                     memcpy(&kept[slot, 0], &Xs[i, 0], self.n_features * sizeof(double))
                     memcpy(&kept_values[slot, 0], &Ys[i, 0], self.targets * sizeof(double))
                     kept_squares[slot], kept_weights[slot] = xx[i], ws[i]
+                    if kept_columns is not None:
+                        for j in range(self.n_features):
+                            kept_columns[j, slot] = Xs[i, j]
             kept_usual[:] = usual
             self.t += b
 
@@ -200,11 +224,12 @@ cdef class LocalRows:
         cdef Py_ssize_t i, begin, rows, n = self.n
         cdef LocalScratch scratch = LocalScratch(max(1, n), outputs)
         cdef bint plain = bool((self.weights[:n] == 1.0).all())
+        turned = self.turned()
         begin = 0
         while begin < len(X):
             rows = min(len(X) - begin, self.rows_at_once())
             here = self.about(X[begin:begin + rows]) if n else np.zeros((rows, self.n_features))
-            near = self.distances(here, self.points[:n], self.squares[:n])
+            near = self.distances(here, self.points[:n], self.squares[:n], None, turned)
             table = near if n else np.zeros((rows, 1))
             with nogil:
                 for i in range(rows):
@@ -232,7 +257,7 @@ cdef class LocalRows:
                 spread[j] = 1.0
             return
         if self.neighbour:
-            rate /= self.unit_of(distance, n)
+            rate /= self.unit_of(distance, n, index)
         chosen = ok_nearby(distance, n, nearest + NEGLIGIBLE / rate, nearest, rate, index, share)
         ok_exp_array(share, share, chosen)
         if not plain:
@@ -245,12 +270,9 @@ cdef class LocalRows:
         elif self.task == NUMBERS:
             effective = total * total / ok_dot(share, share, chosen)
             for j in range(self.targets):
-                for i in range(chosen):
-                    scratch.said[i] = values[index[i] * self.targets + j]
+                ok_gather(values + j, self.targets, index, chosen, scratch.said)
                 mean = ok_dot(share, scratch.said, chosen) / total
-                for i in range(chosen):
-                    scratch.said[i] = (scratch.said[i] - mean) * (scratch.said[i] - mean)
-                square = ok_dot(share, scratch.said, chosen) / total
+                square = ok_scatter(share, scratch.said, mean, chosen) / total
                 out[j] = mean
                 usual_square = usual[j] / usual[self.targets] if usual[self.targets] > 0.0 else 1.0
                 spread[j] = sqrt((effective * square + usual_square) / (effective + 1.0))
@@ -277,18 +299,10 @@ cdef class LocalRows:
         """Logarithm of the kernel's height per feature: sqrt(rate / pi), or rate / 2."""
         return log(0.5 * rate) if self.city_block else 0.5 * log(rate / 3.141592653589793)
 
-    cdef double unit_of(self, const double* distance, Py_ssize_t n) noexcept nogil:
+    cdef double unit_of(self, const double* distance, Py_ssize_t n, Py_ssize_t* index) noexcept nogil:
         """Distance to the row that is so near; to the farthest if there are fewer, 1 if there is none. Never 0."""
         cdef double best[NEAREST]
-        cdef Py_ssize_t i, j, found = 0
-        for i in range(n):
-            if distance[i] < INFINITY and (found < self.neighbour or distance[i] < best[found - 1]):
-                j = found if found < self.neighbour else found - 1
-                while j > 0 and best[j - 1] > distance[i]:
-                    best[j] = best[j - 1]
-                    j -= 1
-                best[j] = distance[i]
-                found = found + 1 if found < self.neighbour else found
+        cdef Py_ssize_t found = ok_smallest(distance, n, self.neighbour, index, best)
         if found == 0:
             return 1.0
         return best[found - 1] if best[found - 1] > 1e-100 else 1e-100
@@ -297,7 +311,7 @@ cdef class LocalRows:
         """Multiply the features of all rows that are kept. All or nothing, but for the last assignment."""
         points, origin = self.points * ratio, self.origin * ratio
         squares = np.einsum("ij,ij->i", points, points)
-        self.points, self.squares, self.origin = points, squares, origin
+        self.points, self.squares, self.origin, self.columns = points, squares, origin, None
 
     def state(self):
         """What is kept, by name."""
@@ -330,12 +344,13 @@ cdef class LocalRows:
         self.t = 0
         self.make_room(n)
         self.points[:n], self.values[:n], self.weights[:n] = points, values, weights
-        self.squares[:n] = squares
+        self.squares[:n], self.columns = squares, None
         self.usual, self.origin, self.t = usual.copy(), None if origin is None else origin.copy(), t
 
     def _check(self):
         """Assert what must always hold."""
         assert len(self.points) == len(self.values) == len(self.weights) >= self.n
+        assert self.columns is None or np.array_equal(self.columns[:, :self.n], self.points[:self.n].T)
         assert np.allclose(self.squares[:self.n], np.einsum("ij,ij->i", self.points[:self.n], self.points[:self.n]))
 
 

@@ -5,10 +5,13 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.points.dictionary cimport Dictionary
 from onlinekernels._core.points.tables cimport Aged, RowTable
-from onlinekernels._core.formulas.tiles cimport ok_gram, ok_gram_pays
+from onlinekernels._core.formulas.tiles cimport ok_gram, ok_gram_pays, ok_inner_block
 from onlinekernels._core.formulas.vecmath cimport (ok_inner_row, ok_inner_row_f, ok_l1_block, ok_l1_block_f, ok_precise_dot,
                                           ok_precise_dot_f, ok_subtract, ok_subtract_f)
 from onlinekernels._core.run.piece cimport CENTERED, INNER, L1, OWN_INNER, OWN_L1, SQUARES, TILTS, Piece, apart
+
+cdef enum:
+    FEW_NUMBERS = 1 << 17       # of points: to rearrange these for a BLAS takes a good part of the time of the product
 
 
 cdef class DensePoints(Dictionary):
@@ -97,21 +100,28 @@ cdef class DensePoints(Dictionary):
     cdef int inner_products(self, Piece piece, bint learning) except -1:
         """Inner products of a piece with the points and with itself: two matrix products."""
         cdef Py_ssize_t m = piece.rows, item = self.dtype.itemsize, n = self.size()
-        cdef bint by_tiles = learning and not self.single and ok_gram_pays(self.n_features)
-        examples = piece.array(<char*> piece.x, m, self.n_features, self.dtype)
+        cdef bint by_tiles = not self.single and ok_gram_pays(self.n_features)
+        cdef bint all_by_tiles = by_tiles and n * self.n_features <= FEW_NUMBERS
+        piece.narrow = self.single
         piece.inner = piece.buffer(INNER, m * piece.stride * item)
+        if learning:
+            piece.own_inner = piece.buffer(OWN_INNER, m * m * item)
+        if by_tiles:
+            with nogil:
+                if all_by_tiles:
+                    ok_inner_block(<const double*> piece.x, m, <const double*> self.point(self.start), n, self.n_features,
+                                   <double*> piece.inner, piece.stride)
+                if learning:
+                    ok_gram(<const double*> piece.x, m, self.n_features, <double*> piece.own_inner)
+        if all_by_tiles or by_tiles and n == 0:
+            return 0
+        examples = piece.array(<char*> piece.x, m, self.n_features, self.dtype)
         with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
             if n:
                 np.matmul(examples, self.rows.array[self.start:self.stop].T,
                           out=piece.array(piece.inner, m, piece.stride, self.dtype)[:, :n])
-            if learning:
-                piece.own_inner = piece.buffer(OWN_INNER, m * m * item)
             if learning and not by_tiles:
                 np.matmul(examples, examples.T, out=piece.array(piece.own_inner, m, m, self.dtype))
-        if by_tiles:
-            with nogil:
-                ok_gram(<const double*> piece.x, m, self.n_features, <double*> piece.own_inner)
-        piece.narrow = self.single
         return 0
 
     cdef int turned_products(self, Piece piece) except -1:
