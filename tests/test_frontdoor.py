@@ -189,14 +189,18 @@ def test_calibration():
 
 def test_views():
     view, rows = NormalScores(2), np.column_stack([np.exp(3 * RNG.normal(size=900)), RNG.normal(size=900)])
-    found = np.concatenate([view.advance(rows[i : i + 50]) for i in range(0, 900, 50)])
+    found = np.zeros(rows.shape)
+    for i in range(0, 900, 50):
+        before, state = view, view.state()
+        view, found[i : i + 50] = view.advanced(rows[i : i + 50])
+        np.testing.assert_equal(before.state(), state)
     assert np.abs(found).max() < 4 and abs(found[200:].std() - 1) < 0.15
     assert np.all(np.diff(view.transform(rows[np.argsort(rows[:, 0])])[:, 0]) >= 0)
     special = pytest.importorskip("scipy.special")
     levels = np.linspace(1e-6, 1 - 1e-6, 5001)
     assert np.abs(normal_scores(levels) - special.ndtri(levels)).max() < 1e-7
     relevance = Relevance(2)
-    relevance.advance(rows)
+    relevance, _ = relevance.advanced(rows)
     before = relevance.transform(rows)
     ratio = relevance.take(np.array([0.9, 0.1]))
     assert np.allclose(relevance.transform(rows), before * ratio) and relevance.take(np.array([0.9, 0.1])) is None

@@ -296,7 +296,8 @@ class Ensemble(Composition):
     combiner : NewtonStack, SquaresStack, ExponentialWeights or AveragedRanks
         In the place of the `stack` of a composition.
     views : dict of str to view
-        A view has `advance(X)`, rows as they are seen with what was known at each, `transform(X)`, `state` and `restore`.
+        A view has `advanced(X)`, the view after these rows, and the rows with what was known at each; `transform(X)`, `state` and
+        `restore`.
     """
 
     def __init__(self, members, task, targets, combiner, views=None):
@@ -338,14 +339,18 @@ class Ensemble(Composition):
                                   stacklevel=level_outside())
 
     def _whole_piece(self, X, y, weights, outputs):
-        rows = {None: X, **{name: view.advance(X) for name, view in self.views.items()}}
-        t, start = self.t, {voice: voice.rows for voice in self.members.values()}
+        views, rows, t, start = {}, {None: X}, self.t, {voice: voice.rows for voice in self.members.values()}
+        for name, view in self.views.items():
+            views[name], rows[name] = view.advanced(X)
         try:
             return self._learned(rows, y, weights, outputs)
         except BaseException:
             if self.t == t:
                 self._finish(rows, y, weights, start)
             raise
+        finally:
+            if self.t > t:  # otherwise the rows will come again
+                self.views = views
 
     def _finish(self, rows, y, weights, start):
         """After an error: all members learn all rows of the piece if any has begun with it; nothing is combined."""
@@ -552,3 +557,5 @@ class Ensemble(Composition):
         self.stack._check()
         for member in self.members.values():
             assert member.asleep is not None or member.rows == self.t
+        for view in self.views.values():
+            view._check(self.t)
