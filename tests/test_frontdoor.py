@@ -5,6 +5,7 @@ import pickle
 import threading
 import warnings
 
+import mutations
 import numpy as np
 import ordinary_table
 import pytest
@@ -205,6 +206,23 @@ def test_views():
     ratio = relevance.take(np.array([0.9, 0.1]))
     assert np.allclose(relevance.transform(rows), before * ratio) and relevance.take(np.array([0.9, 0.1])) is None
     assert np.mean(relevance.weights**2) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("make, y, name", [
+    (lambda: OnlineKernelRegressor("low"), NUMBERS[:60], "near"),
+    (lambda: OnlineKernelDetector(effort="low", memory=40), None, "z"),
+    (lambda: OnlineKernelDetector(effort="low", memory=10**13), None, "squashed"),
+])
+def test_a_view_that_has_seen_other_rows_is_refused(make, y, name, tmp_path):
+    model, path = make().partial_fit(X[:60], y), tmp_path / "model.npz"
+    model._check()
+    model.save(path)
+    assert load(path).t_ == 60
+    header, arrays = mutations.read(path)
+    header["state"]["learned"][f"views/{name}/count"] += 1
+    mutations.write(path, header, arrays)
+    with pytest.raises(ValueError, match="the views have not seen the rows that the members have learned"):
+        load(path)
 
 
 def test_members_are_fresh_each_time():

@@ -296,8 +296,8 @@ class Ensemble(Composition):
     combiner : NewtonStack, SquaresStack, ExponentialWeights or AveragedRanks
         In the place of the `stack` of a composition.
     views : dict of str to view
-        A view has `advanced(X)`, the view after these rows, and the rows with what was known at each; `transform(X)`, `state` and
-        `restore`.
+        A view has `advanced(X)`, the view after these rows, and the rows with what was known at each; `transform(X)`, `has_seen(t)`,
+        `state` and `restore`.
     """
 
     def __init__(self, members, task, targets, combiner, views=None):
@@ -525,7 +525,7 @@ class Ensemble(Composition):
 
     def restore(self, state):
         for name in ("t", "joined", "stride"):
-            if type(state[name]) is not int or state[name] < 0:
+            if type(state[name]) is not int or not 0 <= state[name] < 1 << 62:
                 raise ValueError(f"{name} is not a number of rows")
         innovations, lost = np.array(state["innovations"], dtype=float), np.array(state["lost"], dtype=float)
         if innovations.shape[1:] != self.innovations.shape[1:] or len(innovations) > RECALLED or not (innovations >= 0).all():
@@ -551,11 +551,12 @@ class Ensemble(Composition):
         self._check_labels()
         if any(member.asleep is None and member.rows != self.t for member in self.members.values()):
             raise ValueError("the members have not learned the same rows")
+        if not all(view.has_seen(self.t) for view in self.views.values()):
+            raise ValueError("the views have not seen the rows that the members have learned")
 
     def _check(self):
         assert self.t >= 0 and len(self.innovations) <= RECALLED and len(self.history) <= ENTRIES
         self.stack._check()
         for member in self.members.values():
             assert member.asleep is not None or member.rows == self.t
-        for view in self.views.values():
-            view._check(self.t)
+        assert all(view.has_seen(self.t) for view in self.views.values())

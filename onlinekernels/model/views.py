@@ -3,6 +3,7 @@
 A view that has seen more rows is another one: as long as nobody has learned them, the old one is still there.
 """
 import copy
+import math
 
 import numpy as np
 
@@ -40,10 +41,9 @@ class NormalScores:
         """Go on from what `state` gave."""
         self.ranks.restore(state)
 
-    def _check(self, t):
-        """Assert that it has seen so many rows."""
-        assert self.ranks.t == t
-        self.ranks._check()
+    def has_seen(self, t):
+        """Whether it has seen so many rows."""
+        return self.ranks.t == t
 
 
 class Scores:
@@ -74,10 +74,10 @@ class Scores:
         """Go on from what `state` gave."""
         self.scaler.restore(state)
 
-    def _check(self, t):
-        """Assert that it has seen so many rows."""
-        memory = self.scaler.memory
-        assert np.isclose(self.scaler.count, t if memory == 1.0 else (1.0 - memory**t) / (1.0 - memory), rtol=1e-9)
+    def has_seen(self, t):
+        """Whether it has seen so many rows, as far as it remembers."""
+        count, memory = self.scaler.count, self.scaler.memory
+        return count == t if memory == 1.0 else math.isclose(count, -math.expm1(t * math.log(memory)) / (1.0 - memory), rel_tol=1e-6)
 
 
 class Relevance(Scores):
