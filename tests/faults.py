@@ -480,7 +480,7 @@ def survives(name, fault, n):
         kind.check(survivor)
         assert kind.learned_by(survivor) == ROWS
         scores = kind.scores(survivor)
-        if kind.is_composite and fault in ("memory", "allocation"):  # a member sleeps, or a piece is seen twice
+        if kind.is_composite and fault in ("memory", "allocation"):  # a member sleeps, or fences of targets have missed a piece
             assert np.isfinite(scores).any()
         else:
             assert np.allclose(scores, expected, rtol=0, atol=1e-12 * max(1.0, np.abs(expected).max())), np.abs(scores - expected).max()

@@ -5,6 +5,7 @@ import pickle
 import threading
 import warnings
 
+import mutations
 import numpy as np
 import ordinary_table
 import pytest
@@ -189,18 +190,39 @@ def test_calibration():
 
 def test_views():
     view, rows = NormalScores(2), np.column_stack([np.exp(3 * RNG.normal(size=900)), RNG.normal(size=900)])
-    found = np.concatenate([view.advance(rows[i : i + 50]) for i in range(0, 900, 50)])
+    found = np.zeros(rows.shape)
+    for i in range(0, 900, 50):
+        before, state = view, view.state()
+        view, found[i : i + 50] = view.advanced(rows[i : i + 50])
+        np.testing.assert_equal(before.state(), state)
     assert np.abs(found).max() < 4 and abs(found[200:].std() - 1) < 0.15
     assert np.all(np.diff(view.transform(rows[np.argsort(rows[:, 0])])[:, 0]) >= 0)
     special = pytest.importorskip("scipy.special")
     levels = np.linspace(1e-6, 1 - 1e-6, 5001)
     assert np.abs(normal_scores(levels) - special.ndtri(levels)).max() < 1e-7
     relevance = Relevance(2)
-    relevance.advance(rows)
+    relevance, _ = relevance.advanced(rows)
     before = relevance.transform(rows)
     ratio = relevance.take(np.array([0.9, 0.1]))
     assert np.allclose(relevance.transform(rows), before * ratio) and relevance.take(np.array([0.9, 0.1])) is None
     assert np.mean(relevance.weights**2) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("make, y, name", [
+    (lambda: OnlineKernelRegressor("low"), NUMBERS[:60], "near"),
+    (lambda: OnlineKernelDetector(effort="low", memory=40), None, "z"),
+    (lambda: OnlineKernelDetector(effort="low", memory=10**13), None, "squashed"),
+])
+def test_a_view_that_has_seen_other_rows_is_refused(make, y, name, tmp_path):
+    model, path = make().partial_fit(X[:60], y), tmp_path / "model.npz"
+    model._check()
+    model.save(path)
+    assert load(path).t_ == 60
+    header, arrays = mutations.read(path)
+    header["state"]["learned"][f"views/{name}/count"] += 1
+    mutations.write(path, header, arrays)
+    with pytest.raises(ValueError, match="the views have not seen the rows that the members have learned"):
+        load(path)
 
 
 def test_members_are_fresh_each_time():

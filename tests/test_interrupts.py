@@ -1,12 +1,13 @@
 """Ctrl-C, or a want of memory, at any place while a model learns: the model is whole, and goes on."""
 import copy
+import functools
 import os
 import pickle
 import signal
 
 import numpy as np
 import pytest
-from faults import FAULTS, KINDS, LETTERS, NEW, POINTS, SIGNS, G, places, survives
+from faults import FAULTS, KINDS, LETTERS, NEW, POINTS, SIGNS, G, aside, disturbed, places, survives
 
 import onlinekernels as ok
 
@@ -62,6 +63,23 @@ def attempt(model, fault, y):
         pass
     finally:
         fault.stop()
+
+
+@pytest.mark.parametrize("name", ["front door numbers", "front door labels", "front door novelty"])
+def test_no_row_counts_twice_in_a_view_for_want_of_memory(name):
+    """Where one view has seen a piece and the next one cannot, or no member begins with it, the rows will come again."""
+    kind = KINDS[name]
+    learned, struck = kind.make(), 0
+    kind.call(learned, 0, 30)()
+    for fault, last, stride in (("allocation", 40, 1), ("memory", 700, 23)):  # the first of these are before members begin
+        for place in range(1, 10 * last) if THOROUGH else range(1, last, stride):
+            model = copy.deepcopy(learned)
+            try:
+                aside(functools.partial(disturbed, FAULTS[fault](place), kind.call(model, 30, 40)))
+            except MemoryError:
+                struck += model.t_ == 30
+            model._check()
+    assert struck > 20
 
 
 def test_all_faults_are_tried():

@@ -73,6 +73,35 @@ def test_a_label_that_joins_has_been_there_from_the_first_example(kernel, algori
         growing._state.engine._check()
 
 
+class Own(ok.Loss):
+    """The same in Python: labels do not learn ahead, and one alone is an output that moves."""
+
+    task = "multiclass"
+
+    def value(self, scores, y):
+        return 0.5 * np.square(self.derivative(scores, y)).sum()
+
+    def derivative(self, scores, y):
+        return scores - np.where(np.arange(len(scores)) == y, 1.0, -1.0)
+
+
+@each("budget", [ok.Merging(4), ok.Projecting(4), ok.Projecting(4, 0.05), ok.Redundant(4), ok.Redundant(4, tighter=True)], ids=repr)
+@each("algorithm", ["norma", "svmd", "own"])
+def test_budgets_weigh_the_same_outputs_in_chunks(algorithm, budget):
+    """A chunk knows how many labels will join: then there are as many outputs that are ahead, all the same, or are 0 yet."""
+    loss = Own() if algorithm == "own" else "multiclass_squared"
+    more = {} if algorithm == "svmd" else {"step": 0.9, "regularization": 0.05}
+    make = ok.SVMD if algorithm == "svmd" else ok.NORMA
+    for seed in range(30):
+        X, y, rng = stream(seed, 24)
+        chunks, ones = (make(loss, 2.0 * ok.Gaussian(1.5) + ok.Constant(0.4), budget=budget, **more) for _ in range(2))
+        in_chunks(chunks, X, y, rng)
+        for i in range(len(y)):
+            ones.partial_fit(X[i:i + 1], y[i:i + 1])
+        np.testing.assert_allclose(chunks.decision_function(X), ones.decision_function(X), rtol=1e-7, atol=1e-8)
+        chunks._state.engine._check()
+
+
 @each("kernel", ["terms", "weights", "trees"])
 def test_averages_of_labels_that_join(kernel):
     X, y, rng = stream(1)

@@ -69,7 +69,8 @@ class Composition:
 
     def _piece(self, X, y, weights, outputs):
         """(scores, deviations, innovations) of rows, which all members learn, or none does."""
-        after, told, rows = self._after(y), self._lesson(y), self._seen(X, y)
+        told, (rows, views) = self._lesson(y), self._seen(X, y)
+        after = {**self._after(y), **views}
         begun = {member: member.rows for member in self.members.values()}
         try:
             return self._learned(rows, y, told, weights, outputs, after)
@@ -88,8 +89,8 @@ class Composition:
         return y
 
     def _seen(self, X, y):
-        """Rows as members see them, {view: rows}."""
-        return {None: X}
+        """(rows as members see them, {view: rows}; attributes that are others when they have been learned, {name: value})."""
+        return {None: X}, {}
 
     def _learned(self, rows, y, told, weights, outputs, after):
         """(scores, deviations, innovations) of rows {view: rows}, which members learn as they are `told`.
@@ -160,7 +161,7 @@ class Composition:
 
 def checked_rows(state, name):
     """A number of rows, or of labels, in what `state` gave; ValueError if it is none."""
-    if type(state[name]) is not int or state[name] < 0:
+    if type(state[name]) is not int or not 0 <= state[name] < 1 << 62:
         raise ValueError(f"{name} is not a number of rows")
     return state[name]
 

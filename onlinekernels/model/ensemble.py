@@ -42,7 +42,8 @@ class Ensemble(Composition):
         and learns it, and `combined(scores, joined, awake)`, the same as of now; `joined` is the number of labels there were,
         `awake` which members take part.
     views : dict of str to view
-        A view has `advance(X)`, rows as they are seen with what was known at each, `transform(X)`, `state` and `restore`.
+        A view has `advanced(X)`, the view after these rows, and the rows with what was known at each; `transform(X)`, `has_seen(t)`,
+        `state` and `restore`.
     """
 
     def __init__(self, members, task, targets, stack, views=None):
@@ -83,7 +84,10 @@ class Ensemble(Composition):
                                   stacklevel=level_outside())
 
     def _seen(self, X, y):
-        return {None: X, **{name: view.advance(X) for name, view in self.views.items()}}
+        rows, views = {None: X}, {}
+        for name, view in self.views.items():
+            views[name], rows[name] = view.advanced(X)
+        return rows, {"views": views}
 
     def _learned(self, rows, y, told, weights, outputs, after):
         voices, n = list(self.members.values()), len(y)
@@ -223,9 +227,12 @@ class Ensemble(Composition):
         self.stride, self.lost, self.history = stride, lost, history
         if any(member.asleep is None and member.rows != self.t for member in self.members.values()):
             raise ValueError("the members have not learned the same rows")
+        if not all(view.has_seen(self.t) for view in self.views.values()):
+            raise ValueError("the views have not seen the rows that the members have learned")
 
     def _check(self):
         super()._check()
         assert len(self.history) <= ENTRIES
         for member in self.members.values():
             assert member.asleep is not None or member.rows == self.t
+        assert all(view.has_seen(self.t) for view in self.views.values())

@@ -1,4 +1,10 @@
-"""What rows of an ensemble go through before some of its members see them; each row with what was known at its time."""
+"""What rows of an ensemble go through before some of its members see them; each row with what was known at its time.
+
+A view that has seen more rows is another one: as long as nobody has learned them, the old one is still there.
+"""
+import copy
+import math
+
 import numpy as np
 
 from onlinekernels._core.run.ranks import Ranks, normal_scores
@@ -17,9 +23,11 @@ class NormalScores:
     def __init__(self, n_features):
         self.ranks = Ranks(n_features, SAMPLE)
 
-    def advance(self, X):
-        """Rows as they are seen, each among those before it."""
-        return normal_scores(self.ranks.advance(X))
+    def advanced(self, X):
+        """(the view that has seen these rows as well, the rows, each among those before it)."""
+        after = copy.copy(self)
+        after.ranks = self.ranks.copy()
+        return after, normal_scores(after.ranks.advance(X))
 
     def transform(self, X):
         """Rows as of now."""
@@ -33,6 +41,10 @@ class NormalScores:
         """Go on from what `state` gave."""
         self.ranks.restore(state)
 
+    def has_seen(self, t):
+        """Whether it has seen so many rows."""
+        return self.ranks.t == t
+
 
 class Scores:
     """Running z-scores; with `squashed` arcsinh of them, so that far is not farther than it need be."""
@@ -41,10 +53,11 @@ class Scores:
         self.squashed = squashed
         self.scaler = Scaler(n_features, memory)
 
-    def advance(self, X):
-        """Rows as they are seen, each with what is known with it."""
-        self.scaler, rows = advanced(self.scaler, X)
-        return np.arcsinh(rows) if self.squashed else rows
+    def advanced(self, X):
+        """(the view that has seen these rows as well, the rows, each with what is known with it)."""
+        after = copy.copy(self)
+        after.scaler, rows = advanced(self.scaler, X)
+        return after, np.arcsinh(rows) if self.squashed else rows
 
     def transform(self, X):
         """Rows as of now."""
@@ -61,6 +74,11 @@ class Scores:
         """Go on from what `state` gave."""
         self.scaler.restore(state)
 
+    def has_seen(self, t):
+        """Whether it has seen so many rows, as far as it remembers."""
+        count, memory = self.scaler.count, self.scaler.memory
+        return count == t if memory == 1.0 else math.isclose(count, -math.expm1(t * math.log(memory)) / (1.0 - memory), rel_tol=1e-6)
+
 
 class Relevance(Scores):
     """z-scores, each times how much its feature matters; who looks through this view has to follow when that changes."""
@@ -69,8 +87,9 @@ class Relevance(Scores):
         super().__init__(n_features)
         self.weights = np.ones(n_features)
 
-    def advance(self, X):
-        return super().advance(X) * self.weights
+    def advanced(self, X):
+        after, rows = super().advanced(X)
+        return after, rows * self.weights
 
     def transform(self, X):
         return super().transform(X) * self.weights

@@ -152,7 +152,7 @@ cdef class MergingBudget(PairBudget):
         if (size if victim == NEWCOMER else terms.size_of(victim)) == 0.0:
             return                              # there is nothing to hand over
         self.look_around(terms, &others, victim)
-        if terms.rows == 1:
+        if terms.kept() == 1:
             partner = self.cheapest(terms, &others, term, victim, &share)
         else:
             partner = self.nearest(terms, &others, term, victim, &share)
@@ -267,7 +267,7 @@ cdef class MergingBudget(PairBudget):
         for j in range(n + 1):
             if others.distance[j] <= least * NEARLY + 1e-12 and (best == NOBODY or self.born(terms, j) < self.born(terms, best)):
                 best = j
-        for row in range(terms.rows):
+        for row in range(terms.kept()):
             a = b = 0.0
             for k in range(term.n):
                 if term.labels[k] == row:

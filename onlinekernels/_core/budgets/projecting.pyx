@@ -81,16 +81,17 @@ cdef class ProjectingBudget(Budget):
 
     cdef Py_ssize_t cheapest(self, Coefficients terms, const Term* term, Look* look) noexcept nogil:
         """Whose projection onto the others and the newcomer loses least: a place in the span, its end for the newcomer."""
-        cdef Py_ssize_t j, k, row
+        cdef Py_ssize_t j, k, row, rows = terms.kept()
         cdef double* loss = look.loss
         cdef double coefficient, least, share
         least = 0.0
         for k in range(term.n):
-            least += term.stored[k] * term.stored[k]
+            if term.labels[k] < rows:
+                least += term.stored[k] * term.stored[k]
         least *= look.residual
         for j in range(self.span.n):
             loss[j] = 0.0
-            for row in range(terms.rows):
+            for row in range(rows):
                 coefficient = terms.column(self.span.order[j])[row * terms.stored.capacity]
                 loss[j] += coefficient * coefficient
             share = look.shares[j]

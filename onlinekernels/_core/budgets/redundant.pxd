@@ -7,11 +7,13 @@ from onlinekernels._core.run.example cimport Term
 
 cdef struct Looks:
     # What is looked at before it is said who goes
+    Py_ssize_t rows             # outputs that count
     double own                  # k(x, x) of the newcomer,
     double* row                 # (capacity + 1,): its kernel values with all slots in use
     double* side                # (capacity + 1,): of one output, the labels of the terms, +1 or -1
     double* used                # (outputs,): 1 if a term has a coefficient there, others do not count yet
     double* coming              # (outputs,): the newcomer's coefficients; 0 if it does not count
+    double slack                # margins that differ by less are equal, whatever the rounding
     double* scores              # (capacity + 1, outputs): f at the terms' points, in the frame's coordinates
 
 

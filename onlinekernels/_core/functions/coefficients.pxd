@@ -5,6 +5,7 @@ from onlinekernels._core.points.tables cimport Table
 from onlinekernels._core.formulas.frame cimport Frame
 from onlinekernels._core.run.example cimport Outcome, Term
 from onlinekernels._core.functions.function cimport Scratch
+from onlinekernels._core.functions.outputs cimport Outputs
 
 cdef enum:
     NOBODY = -1         # no slot: there is room, or nothing expires
@@ -48,6 +49,7 @@ cdef class Coefficients(Tenant):
     cdef bint keeps_zeros                   # a term stays although its coefficient is 0: it may move yet
 
     # Depends on how coefficients spread over labels
+    cdef Py_ssize_t kept(self) noexcept nogil
     cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil
     cdef void read(self, Py_ssize_t slot, Term* term) noexcept nogil
     cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil
@@ -75,7 +77,7 @@ cdef class Coefficients(Tenant):
 
 @cython.final
 cdef class Full(Coefficients):
-    pass
+    cdef readonly Outputs outputs           # those that there is a row for
 
 
 @cython.final

@@ -256,6 +256,11 @@ cdef class Coefficients(Tenant):
 
     # ---- Labels -------------------------------------------------------------------------------
 
+    cdef Py_ssize_t kept(self) noexcept nogil:
+        """Rows per channel, the first ones, that a budget weighs: the rest are copies, or 0. How many of these there are
+        depends on how many labels a chunk has seen coming, and must not matter. O(1)."""
+        return self.rows
+
     cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil:
         """Take over a term's coordinates; the slot has none. O(channels rows)."""
         pass
@@ -318,6 +323,13 @@ cdef class Coefficients(Tenant):
 
 cdef class Full(Coefficients):
     """A coefficient for every output."""
+
+    def __init__(self, Dictionary dictionary, Budget budget, int channels, Outputs outputs):
+        self.outputs = outputs
+        Coefficients.__init__(self, dictionary, budget, channels, max(1, outputs.n))
+
+    cdef Py_ssize_t kept(self) noexcept nogil:
+        return self.outputs.kept()
 
     def widen(self, Py_ssize_t rows):
         """Make room for more outputs; their coefficients are 0."""

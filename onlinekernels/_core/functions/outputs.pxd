@@ -7,6 +7,7 @@ cdef class Outputs:
     cdef readonly bint ahead                # whether labels learn before they join
     cdef readonly Py_ssize_t n_nodes        # numbers of scratch that `apply` and `distances` want
 
+    cdef Py_ssize_t kept(self) noexcept nogil
     cdef void let_join(self, Py_ssize_t joined) noexcept nogil
     cdef void apply(self, double* scores, double* nodes) noexcept nogil
     cdef void distances(self, Py_ssize_t y, double* out, double* nodes) noexcept nogil

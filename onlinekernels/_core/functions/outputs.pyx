@@ -30,7 +30,7 @@ cdef class Outputs:
         """Whether labels may join: those of a structure cannot. O(1)."""
         return True
 
-    def kept(self):
+    cdef Py_ssize_t kept(self) noexcept nogil:
         """Outputs that know something of their own: the labels, and the one that is ahead of them. O(1)."""
         return self.joined + self.ahead
 

@@ -126,7 +126,7 @@ def coefficients_on(dictionary, budget, channels, outputs, form):
     """Coefficients on a dictionary, under a budget."""
     if form == "pair" and not budget.shares_out:
         return Paired(dictionary, budget.core(), channels)
-    return Full(dictionary, budget.core(), channels, max(1, outputs.n))
+    return Full(dictionary, budget.core(), channels, outputs)
 
 
 def as_users_see(state, points):
