@@ -54,6 +54,20 @@ def test_coefficients_fade_to_nothing_and_their_terms_with_them():
     model._state.engine._check()
 
 
+@each("budget", [ok.Recent(330), ok.Smallest(330), ok.Window(330)], ids=repr)
+def test_a_term_that_has_faded_is_dropped_and_the_trees_know_nothing_of_it(budget):
+    """A fold takes it out of the trees while it keeps its slot; the budget may choose it before the piece ends."""
+    model = ok.NORMA(ok.Novelty(1e6), ok.AdditiveExponential(), step=1.0, regularization=0.9, budget=budget)
+    X = np.random.default_rng(1).normal(size=(1500, 2))
+    for part in np.array_split(X, 2):
+        model.partial_fit(part)
+        model._state.engine._check()
+    assert type(model._state.function).__name__ == "BudgetedTrees" and model.n_terms_ <= 330
+    alpha = 0.1 ** np.arange(model.n_terms_ - 1, -1, -1.0)
+    np.testing.assert_allclose(model.dual_coef_[0], alpha, rtol=1e-9)
+    np.testing.assert_allclose(model.score_samples(X[:50]), model.kernel_(X[:50], X[-len(alpha):]) @ alpha, rtol=1e-9)
+
+
 @each("average", [False, True])
 def test_a_decay_of_zero_wipes_the_past(average):
     X = np.random.default_rng(2).normal(size=(300, 2))

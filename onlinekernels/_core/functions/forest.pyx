@@ -351,6 +351,8 @@ cdef class Trees(Function):
 cdef class BudgetedTrees(Terms):
     """f on trees, with its terms in a dictionary to know what to take out of them; not for kernels of the user's own.
 
+    In the trees are the terms whose coefficients are not all 0; one that fades to 0 stays in its slot until `Coefficients.settle`.
+
     Parameters
     ----------
     forest : Forest
@@ -408,8 +410,9 @@ cdef class BudgetedTrees(Terms):
         self.forest.put(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
 
     cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil:
-        self.terms.read(slot, &w.old)
-        self.forest.take(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
+        if not self.terms.is_zero(slot):        # otherwise it has faded, and is not in the trees any more
+            self.terms.read(slot, &w.old)
+            self.forest.take(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
         Terms.drop(self, w, slot)
 
     cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
