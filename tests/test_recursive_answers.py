@@ -168,6 +168,16 @@ def test_outliers_do_not_move_it(keywords):
         assert model.changes_ == 0
 
 
+def test_an_outlier_whose_square_is_no_number_is_refused(tmp_path):
+    """It would be pending with an infinite deviation, and no file could hold the model."""
+    model = KRLS(kernel=ok.Gaussian(1.0), noise="auto").partial_fit([[0.0], [1.0]], [0.0, 1.0])
+    with pytest.raises(FloatingPointError, match="Row 1 of X cannot be learned"):
+        model.partial_fit([[2.0], [3.0]], [1e150, 1e160])
+    assert model.t_ == 3
+    model.save(tmp_path / "model.npz")
+    assert np.array_equal(ok.load(tmp_path / "model.npz").predict([[2.0]]), model.predict([[2.0]]))
+
+
 def test_heavy_tails_are_as_good_as_the_best_noise():
     """Without a word about the noise, nearly what the best constant has that would have to be known."""
     rows, f, _, _, rng = world()
