@@ -351,8 +351,6 @@ cdef class Trees(Function):
 cdef class BudgetedTrees(Terms):
     """f on trees, with its terms in a dictionary to know what to take out of them; not for kernels of the user's own.
 
-    In the trees are the terms whose coefficients are not all 0; one that fades to 0 stays in its slot until `Coefficients.settle`.
-
     Parameters
     ----------
     forest : Forest
@@ -410,9 +408,8 @@ cdef class BudgetedTrees(Terms):
         self.forest.put(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
 
     cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil:
-        if not self.terms.is_zero(slot):        # otherwise it has faded, and is not in the trees any more
-            self.terms.read(slot, &w.old)
-            self.forest.take(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
+        self.terms.read(slot, &w.old)
+        self.forest.take(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
         Terms.drop(self, w, slot)
 
     cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
@@ -425,7 +422,7 @@ cdef class BudgetedTrees(Terms):
         Terms.fold(self, w)
         self.forest.tree.clear()
         for slot in range(self.dictionary.start, self.dictionary.stop):
-            if not self.terms.is_zero(slot):
+            if self.terms.holds(slot):
                 self.plant(w, slot)
 
     cdef Py_ssize_t piece_rows(self):
