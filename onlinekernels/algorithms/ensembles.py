@@ -27,7 +27,7 @@ LOSSES = {"classes": MulticlassSquared, "numbers": Squared}
 def class_settings(memory):
     """(memory, prior) of fits that run side by side: with this memory, and others 4 and 20 times as long, where little changes.
 
-    The priors were chosen on the streams that docs/frontdoor.md names.
+    The priors were chosen on the streams that docs/tutorials/frontdoor.md names.
     """
     longer, longest = (1.0 - (1.0 - memory) / times for times in (4.0, 20.0))
     return [(memory, 0.3), (longest, 3.0), (longer, 3.0), (longest, 30.0)]

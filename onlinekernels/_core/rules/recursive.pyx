@@ -112,7 +112,7 @@ cdef class Recursive(Rule):
         return self.estimates and not self.posterior.classes
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
-        cdef double square, excess = 1.0        # by how much the deviation was raised, for an outlier
+        cdef double square, excess = 1.0        # by how much the deviation was raised, for an outlier or above rounding
         labels = self.posterior.outputs.joined
         if e.view.weight > 0.0 and labels > 0:
             if self.is_robust():
