@@ -193,6 +193,8 @@ cdef class Engine:
                 PyErr_CheckSignals()
         finally:
             self.hypothesis.end_following()
+            if self.scaler is not None:
+                self.scaler.let_go()
             self.tidy()
         self.take_back(lent)
 
