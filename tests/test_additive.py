@@ -409,6 +409,16 @@ def test_only_what_a_tree_could_hold_is_loaded():
     assert tree.size == 3
 
 
+def test_terms_with_one_key_are_counted_as_far_as_numbers_go():
+    """A feature of two values meets the same key with every second row of an endless stream."""
+    tree = Tree(("exponential", 1.0))
+    tree.load(0, [0.5], [2**31 - 2], [[1.0]])
+    for _ in range(3):
+        tree.add(np.array([0.5]), np.array([1.0]))
+    tree._check()
+    assert tree.counts(0).tolist() == [2**31 - 1] and tree.values(0).tolist() == [[4.0]]
+
+
 def test_wrong_shapes_are_refused():
     tree = Tree(("exponential", 1.0), 2, 3)
     tree.add(np.array([0.1, 0.2]), np.ones(3))

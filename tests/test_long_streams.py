@@ -54,6 +54,36 @@ def test_coefficients_fade_to_nothing_and_their_terms_with_them():
     model._state.engine._check()
 
 
+@each("budget", [ok.Recent(330), ok.Smallest(330), ok.Window(330)], ids=repr)
+def test_a_term_that_has_faded_leaves_the_trees_and_the_budget_together(budget):
+    """A budget that chose it later, in the same piece, would take somebody else's key out of the trees."""
+    model = ok.NORMA(ok.Novelty(1e6), ok.AdditiveExponential(), step=1.0, regularization=0.9, budget=budget)
+    X = np.random.default_rng(1).normal(size=(1500, 2))
+    for part in np.array_split(X, 2):
+        model.partial_fit(part)
+        model._state.engine._check()
+    assert type(model._state.function).__name__ == "BudgetedTrees" and model.n_terms_ <= 330
+    alpha = 0.1 ** np.arange(model.n_terms_ - 1, -1, -1.0)
+    np.testing.assert_allclose(model.dual_coef_[0], alpha, rtol=1e-9)
+    np.testing.assert_allclose(model.score_samples(X[:50]), model.kernel_(X[:50], X[-len(alpha):]) @ alpha, rtol=1e-9)
+
+
+@each("kernel", [ok.Gaussian(), ok.AdditiveExponential()], ids=repr)
+@each("budget", [ok.RandomRemoval(330), ok.Redundant(330)], ids=repr)
+def test_budgets_meet_no_faded_terms_wherever_pieces_end(kernel, budget):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(700, 2)), rng.choice([-1, 1], size=700)
+    models = []
+    for chunk in (1, 37, 700):
+        model = ok.NORMA(ok.Hinge(1e6), kernel, step=1.0, regularization=0.9, budget=budget)
+        for first in range(0, 700, chunk):
+            model.partial_fit(X[first:first + chunk], y[first:first + chunk], classes=[-1, 1])
+        models.append(model)
+    for model in models[1:]:
+        assert np.array_equal(model.support_vectors_, models[0].support_vectors_)
+        np.testing.assert_allclose(model.dual_coef_, models[0].dual_coef_, rtol=1e-9)
+
+
 @each("average", [False, True])
 def test_a_decay_of_zero_wipes_the_past(average):
     X = np.random.default_rng(2).normal(size=(300, 2))

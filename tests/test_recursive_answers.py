@@ -169,6 +169,22 @@ def test_outliers_do_not_move_it(keywords):
         assert model.changes_ == 0
 
 
+@each("budget", [0, 2**31, 1.5, True])
+def test_a_budget_that_is_refused_is_that_of_the_learner(budget):
+    with pytest.raises(ValueError, match="The 'budget' parameter of KRLS must be an integer of at least 1"):
+        KRLS(budget=budget).fit([[0.0]], [1.0])
+
+
+def test_an_outlier_whose_square_is_no_number_is_refused(tmp_path):
+    """It would be pending with an infinite deviation, and no file could hold the model."""
+    model = KRLS(kernel=ok.Gaussian(1.0), noise="auto").partial_fit([[0.0], [1.0]], [0.0, 1.0])
+    with pytest.raises(FloatingPointError, match="Row 1 of X cannot be learned"):
+        model.partial_fit([[2.0], [3.0]], [1e150, 1e160])
+    assert model.t_ == 3
+    model.save(tmp_path / "model.npz")
+    assert np.array_equal(ok.load(tmp_path / "model.npz").predict([[2.0]]), model.predict([[2.0]]))
+
+
 def test_heavy_tails_are_as_good_as_the_best_noise():
     """Without a word about the noise, nearly what the best constant has that would have to be known."""
     rows, f, _, _, rng = world()

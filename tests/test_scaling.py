@@ -1,5 +1,6 @@
 """RunningScaler against sums over all rows so far, and `scale=` inside the algorithms."""
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -376,3 +377,18 @@ def test_a_row_too_large_is_named_wherever_it_is_and_changes_nothing():
         with pytest.raises(ValueError, match=f"Row {place} of X is too large to scale"):
             scaler.partial_fit(wild)
         assert pickle.dumps(scaler) == before
+
+
+@each("kind", ["sparse", "dense"])
+@each("kernel", ["linear", ok.Gaussian()], ids=str)
+def test_a_model_keeps_none_of_the_rows_that_it_has_scaled(kind, kernel):
+    X, y = np.random.default_rng(0).normal(size=(4000, 200)), np.zeros(4000)
+    if kind == "sparse":
+        X = pytest.importorskip("scipy.sparse").csr_matrix(X)
+    model = ok.NORMA("squared", kernel, step=1e-4, scale=True, budget=None if kernel == "linear" else 5)
+    model.partial_fit(X[:10], y[:10])
+    tracemalloc.start()
+    model.partial_fit(X, y)
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert kept < 0.4 * y.size * 200 * 8, f"{kept / 1e6:.1f} MB"

@@ -19,7 +19,6 @@ from onlinekernels.nouns.losses import MulticlassSquared, Squared
 from onlinekernels.validation import (
     as_csr,
     bad_parameter,
-    check_count,
     check_integer,
     check_part,
     check_positive,
@@ -55,6 +54,11 @@ def check_noise(owner, name):
     return check_positive(owner, name)
 
 
+def check_points(owner, name):
+    """A number of points, or None for all."""
+    return None if getattr(owner, name) is None else check_integer(owner, name, 1, 2**31 - 1)
+
+
 class Recursive(Rule):
     """Condition the posterior of f on each example.
 
@@ -70,8 +74,7 @@ class Recursive(Rule):
         How many points may stay; None for all.
     """
 
-    _values = {"noise": check_noise, "memory": check_share, "tolerance": check_part,
-               "budget": lambda rule, name: rule.budget is None or check_integer(rule, name, 1, 2**31 - 1)}
+    _values = {"noise": check_noise, "memory": check_share, "tolerance": check_part, "budget": check_points}
     losses = (Squared, MulticlassSquared)
     forms = frozenset({"one", "dense", "targets"})
     may_change = frozenset({"noise"})
@@ -213,7 +216,7 @@ class KRLS(OnlineLearner):
             check_noise(self, "noise"),
             check_share(self, "memory"),
             check_part(self, "tolerance"),
-            None if self.budget is None else check_count(self, "budget"),
+            check_points(self, "budget"),
         )
         return Plan.of(self, rule)
 

@@ -100,6 +100,11 @@ cdef inline bint is_tame(double number) noexcept nogil:
     return fabs(number) < 1e250
 
 
+cdef inline bint is_worn(const Norms* norms) noexcept nogil:
+    """Whether |f|^2 has shrunk so much since it was last computed that old rounding would show."""
+    return norms.square <= 1e-3 * norms.peak and norms.peak > 0.0
+
+
 cdef inline bint coefficient_is_tame(double alpha, double k) noexcept nogil:
     """Whether a coefficient is, and what it contributes to f; a small k(x, x) may have a large one."""
     return is_tame(alpha * fmax(k, 1e-40))
@@ -175,12 +180,17 @@ cdef inline double adapted_step(double eta, double mu, double product, bint expo
     return capped(eta * gain(mu, product, exponential), stiffness)
 
 
+cdef inline double regular(double memory) noexcept nogil:
+    """A memory of 0 would make the frame singular; 1e-12 of v is nothing."""
+    return memory if memory > 1e-12 else 1e-12
+
+
 cdef inline void meta_transform(double eta, double c, double memory, Move* move) noexcept nogil:
     """What a step does to the old coefficients of f and v: V (32), (40)."""
-    move.transform[0][0] = 1.0 - eta * c
+    cdef double shrink = gradient_shrink(eta, c)
+    move.transform[0][0] = shrink
     move.transform[1][0] = -eta * c
-    # A memory of 0 would make the frame singular; 1e-12 of v is nothing.
-    move.transform[1][1] = (1.0 - eta * c) * (memory if memory > 1e-12 else 1e-12)
+    move.transform[1][1] = shrink * regular(memory)
 
 
 cdef inline void meta_norms(double eta, double c, double memory, double xi_f, double xi_kxi,
@@ -229,7 +239,7 @@ cdef inline void trace_transform(double shrink, double memory, Move* move) noexc
     """
     move.transform[0][0] = shrink
     move.transform[1][0] = -shrink * (1.0 - shrink)
-    move.transform[1][1] = shrink * (memory if memory > 1e-12 else 1e-12)
+    move.transform[1][1] = shrink * regular(memory)
 
 
 cdef inline void moved_norms(const Move* move, double a_f, double a_v, double b_f, double aka, double akb, const Norms* old,

@@ -17,6 +17,9 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import aligned_empty
 from onlinekernels._core.formulas.additive cimport ok_count_below
 
+cdef enum:
+    MOST_TERMS = 0x7FFFFFFF     # with one key that are counted: where nothing bounds their number, none is taken out again
+
 
 cdef class BalancedTree:
     """Keys and coefficients of every coordinate, in order; what the sums are is for a kind of tree to say.
@@ -182,7 +185,7 @@ cdef class BalancedTree:
         cdef Py_ssize_t row, rest, size = (<int*> leaf)[0], at = ok_count_below(leaf + KEYS, key, LEAF)
         cdef int right = NOWHERE
         if at < size and leaf[KEYS + at] == key:
-            counts[at] += 1
+            counts[at] += counts[at] < MOST_TERMS
             for row in range(n):
                 leaf[VALUES + touched[row] * LEAF + at] += values[row]
             return NOWHERE

@@ -17,7 +17,8 @@ NEARLY = 1.0 + 1e-9
 cdef class Budget:
     """Makes room in a function: says which of its terms goes, and what becomes of that term's coefficient.
 
-    One budget belongs to one function. Complexities count the n terms, and outputs as one. It must implement
+    One budget belongs to one function. Complexities count the n terms, and outputs as one. Sizes are in the frame's
+    coordinates, as `terms.size_of` gives them: all terms share the frame, and only a fold changes them. It must implement
 
     `victim(terms, size)`
         the slot of the term that goes if another one of this size comes: NOBODY if there is room, NEWCOMER if it is
@@ -27,16 +28,18 @@ cdef class Budget:
 
     `make_room(terms, scratch, term, i, size, outcome)`
         the same question, asked with the newcomer at hand: its term; k(x, x) in w.piece.own[i] and, if `looks_at_newcomers`,
-        its kernel values with all slots in use in w.piece.values. The answer is in the outcome. On the way to it, numbers go to
-        w.for_budget and nowhere else: `numbers` says how many at most, and nothing of the budget changes;
+        its kernel values with all slots in use in w.piece.values. The answer is in the outcome, which says before that there is
+        room and nothing to hand over. On the way to it, numbers go to w.for_budget and nowhere else: `numbers` says how many
+        at most, and nothing of the budget changes;
     `hand_over(terms, scratch, term, i, outcome)`
         that is carried out: those that stay take over what they can of what goes, which is still there, and the newcomer's
         term too may change. It says in outcome.residual how much is lost;
     `expiring(terms, t)`
-        the slot of a term that f may not use after example t; asked again until it is NOBODY. O(1);
-    `entered`, `left`
+        the slot of a term that f may not use after example t; asked again until it is NOBODY. O(1). It is asked after every
+        example, so that a budget can know what time it is;
+    `entered(terms, slot)`, `left(terms, slot)`
         to follow which terms there are. O(1) for a queue, O(log n) for a heap, O(n) for numbers of pairs;
-    `changed`
+    `changed(terms)`
         all coefficients have been folded. O(n);
     `begin(terms)`
         before there are terms: make tables of the dictionary for what it keeps, which follow the slots. O(1);
@@ -50,7 +53,9 @@ cdef class Budget:
         the kernel over the dictionary, before there are terms. O(1);
     `state`, `check_numbers`, `restore`
         for numbers of its own. The last one is called when the terms are back, after `arrange`, but slots are in the order
-        of the state.
+        of the state, which is that of the hypothesis: it has "t" and "birthdays", too;
+    `check_state(birthdays)`
+        where a file can have terms in an order, or of an age, that cannot be.
     """
 
     def __cinit__(self, *args, **kwargs):

@@ -422,7 +422,7 @@ cdef class BudgetedTrees(Terms):
         Terms.fold(self, w)
         self.forest.tree.clear()
         for slot in range(self.dictionary.start, self.dictionary.stop):
-            if not self.terms.is_zero(slot):
+            if self.terms.holds(slot):
                 self.plant(w, slot)
 
     cdef Py_ssize_t piece_rows(self):

@@ -138,7 +138,7 @@ cdef class Function:
 
     cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
         """Ask the budget who goes for the term that is ready to enter with example i, and let those that stay take over
-        what they can. Nobody has left or entered then. As the budget's `make_room` and `hand_over`. As the budget."""
+        what they can. Nobody has left or entered then. As the budget's `make_room` and `hand_over`."""
         outcome.slot = outcome.partner = NOBODY
         outcome.share = outcome.loss = 0.0
         outcome.shrink, outcome.residual = 1.0, -1.0
@@ -183,7 +183,7 @@ cdef class Function:
         return None
 
     cdef double descend(self, Scratch w, const Term* term, Py_ssize_t i, const Descent* descent) noexcept nogil:
-        """Carry out w.term, coefficients for a step of 1, by a step of each weight's own; return the mean of these. O(d)."""
+        """Carry out a term, coefficients for a step of 1, by a step of each weight's own; return the mean of these. O(d)."""
         return NAN
 
     cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil:

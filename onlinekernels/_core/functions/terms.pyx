@@ -65,6 +65,7 @@ cdef class Terms(Function):
             self.terms.clear()                  # eta * lambda = 1 wipes the past
         else:
             self.terms.fold(&self.frame)
+            self.terms.settle()                 # at once: who is there for a budget must not depend on where pieces end
         frame_reset(&self.frame)
 
     cdef void coefficients_of(self, Scratch w, Py_ssize_t slot, int channel, double* out) noexcept nogil:

@@ -86,6 +86,10 @@ cdef class Weights(Function):
                 w.piece.own[i] = self.scale * self.own_square(w, i)
         return 0
 
+    cdef Py_ssize_t piece_rows(self):
+        """Rows behind a scaler are a copy, which should stay in the cache. O(1)."""
+        return max(64, min(4096, (1 << 18) // max(1, self.length)))
+
     cdef double dot(self, Scratch w, Py_ssize_t i, const double* weights) noexcept nogil:
         """<weights, x_i>."""
         return ok_dot(weights, <const double*> w.piece.x + i * self.length, self.length)
@@ -243,6 +247,9 @@ cdef class SparseWeights(Weights):
         for i in range(m):
             w.piece.own[i] = self.scale * self.own_square(w, i)
         return 0
+
+    cdef Py_ssize_t piece_rows(self):
+        return Function.piece_rows(self)
 
     cdef double dot(self, Scratch w, Py_ssize_t i, const double* weights) noexcept nogil:
         cdef const int* index = w.piece.index

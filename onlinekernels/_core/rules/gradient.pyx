@@ -1,7 +1,7 @@
 """Gradient descent: NORMA."""
 cimport cython
 from libc.math cimport INFINITY
-from onlinekernels._core.formulas.moves cimport Standing, gradient_move, moved_square, step_size
+from onlinekernels._core.formulas.moves cimport Standing, gradient_move, gradient_shrink, moved_square, step_size
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.rules.rule cimport Rule
 from onlinekernels._core.rules.rule import DIRECTIONS
@@ -39,6 +39,6 @@ cdef class Gradient(Rule):
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         cdef double eta = step_size(&self.step, now.t + 1)
         cdef Py_ssize_t l
-        e.move.transform[0][0] = 1.0 - eta * self.regularization
+        e.move.transform[0][0] = gradient_shrink(eta, self.regularization)
         for l in range(outputs.n):
             e.term.alpha[l] = e.term.offset[l] = -eta * e.derivative[l]

@@ -70,8 +70,7 @@ cdef class Implicit(Rule):
         cdef Py_ssize_t l, n = outputs.n
         e.move.transform[0][0] = shrink
         move_scalar(&now.loss, &now.pace, eta * self.penalty, e.weight, e.view.scalar_gradient, e.view.compared, &e.move)
-        if now.has_offset:
-            k += 1.0 / shrink
+        k = implicit_kernel(shrink, 1.0 if now.has_offset else 0.0, k)
         if k > 0.0 and size > 0.0:
             self.over_all_labels(now, n, y, k, size, e)
         for l in range(n):

@@ -2,8 +2,9 @@
 cimport cython
 from onlinekernels._core.formulas.dense cimport softmax_grip_times, softmax_step
 from onlinekernels._core.formulas.losses cimport loss_implicit
-from onlinekernels._core.formulas.moves cimport (Shift, Standing, gain, implicit_grip, implicit_shift, implicit_shrink, is_tame,
-                                                 moved_norms, normalized_product, shift_by, trace_transform)
+from onlinekernels._core.formulas.moves cimport (Shift, Standing, gain, implicit_grip, implicit_kernel, implicit_shift,
+                                                 implicit_shrink, is_tame, moved_norms, normalized_product, shift_by,
+                                                 trace_transform)
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.rules.metadescent cimport Adapted, AdaptiveGradient, OffsetStep, decided, decided_offsets
 from onlinekernels._core.run.example cimport Example
@@ -52,7 +53,8 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef double shrink = self.shrink(now.t + 1, e), size = decided(e).adapted.eta * self.penalty * e.view.weight
-        cdef double offsets = e.view.offsets if now.has_offset else 0.0, k = e.view.k + offsets / shrink, back, a, b
+        cdef double offsets = e.view.offsets if now.has_offset else 0.0, k = implicit_kernel(shrink, offsets, e.view.k)
+        cdef double back, a, b
         cdef Shift shift
         e.view.score += (shrink - 1.0) * e.view.bare
         shift = implicit_shift(&now.loss, shrink, size, offsets, e.view.score, e.view.target, e.view.k)
@@ -85,11 +87,10 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
             product += self.penalty * e.derivative[l] * (v[l] + (self.offsets[l].trace if now.has_offset else 0.0))
         self.adapt_freely(product, e)
         shrink = self.shrink(now.t + 1, e)
-        size, own = shrink * decided(e).adapted.eta * self.penalty * e.weight, k
+        size = shrink * decided(e).adapted.eta * self.penalty * e.weight
+        own = implicit_kernel(shrink, 1.0 if now.has_offset else 0.0, k)
         for l in range(n):
             e.shrunk[l] = e.scores[l] + (shrink - 1.0) * f[l]
-        if now.has_offset:
-            own += 1.0 / shrink
         if own > 0.0 and size > 0.0:
             if e.diagonal:
                 for l in range(n):

@@ -112,7 +112,7 @@ cdef class Recursive(Rule):
         return self.estimates and not self.posterior.classes
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
-        cdef double square, excess = 1.0        # by how much the deviation was raised, for an outlier
+        cdef double square, excess = 1.0        # by how much the deviation was raised, for an outlier or above rounding
         labels = self.posterior.outputs.joined
         if e.view.weight > 0.0 and labels > 0:
             if self.is_robust():
@@ -164,7 +164,7 @@ cdef class Recursive(Rule):
         self.posterior.absorb(<PosteriorScratch> w, e.innovation, e.deviation, e.view.weight > 0.0)
 
     cdef bint is_finite(self, Example e) noexcept nogil:
-        return isfinite(self.noise)
+        return isfinite(self.noise + e.deviation)       # an outlier may be so far off that its square is not a number
 
     cdef double tracked(self, Py_ssize_t output, int level, double share) noexcept nogil:
         """How far y may be from f, in deviations, between a level and the next; never less than at a lower level."""

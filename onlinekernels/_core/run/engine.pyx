@@ -162,8 +162,8 @@ cdef class Engine:
         `scores` takes one row of `width` numbers per example, `steps`, `scalars` and `deviations` take one, and `half_widths`,
         for the `coverage` that `level_of` has found, one for each target. `norms` takes |f|: as the hypothesis knows
         it, or as `norm()` says, if that is given. It is asked before every row, or to `follow` |f| from there, at the
-        beginning.  In words to the user the first row is number
-        `earlier`.  An error, or Ctrl-C, stops after the last complete row; `done` says how many rows that were.
+        beginning. In words to the user the first row is number `earlier`. An error, or Ctrl-C, stops after the last complete
+        row; `done` says how many rows that were.
         """
         cdef Py_ssize_t n = y.shape[0] // self.targets, width = self.function.width, first, rows
         cdef const double* weight_data
@@ -193,6 +193,8 @@ cdef class Engine:
                 PyErr_CheckSignals()
         finally:
             self.hypothesis.end_following()
+            if self.scaler is not None:
+                self.scaler.let_go()
             self.tidy()
         self.take_back(lent)
 

@@ -12,7 +12,7 @@ from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY
 from onlinekernels._core.rules.forms cimport OneOutput
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
 from onlinekernels._core.formulas.losses cimport Loss, loss_adapts
-from onlinekernels._core.formulas.moves cimport Norms, Pace, coefficient_is_tame, is_tame
+from onlinekernels._core.formulas.moves cimport Norms, Pace, coefficient_is_tame, is_tame, is_worn
 from onlinekernels._core.run.norms cimport ExactNorms
 from onlinekernels._core.run.trial cimport Trial
 from onlinekernels._core.run.watch cimport (ENOUGH, NO_BETTER, NO_TROUBLE, OUT_OF_REACH, new_watch, watch_margin,
@@ -275,7 +275,7 @@ cdef class Hypothesis:
 
     def is_worn(self):
         """Whether |f|^2 that is followed has shrunk so much that rounding would show."""
-        return self.follows_norm and self.followed.square <= 1e-3 * self.followed.peak and self.followed.peak > 0.0
+        return self.follows_norm and is_worn(&self.followed)
 
     def show_latest(self, bint latest):
         """Whether to show Python the latest hypothesis in place of the average."""

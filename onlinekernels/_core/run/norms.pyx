@@ -4,7 +4,7 @@ Moves say how |f|^2, and <f, v> of SVMD, change with them.  What a budget takes 
 evaluation of f.  What learns ahead of the labels has norms of its own.
 """
 from libc.math cimport fabs, fmax, isfinite
-from onlinekernels._core.formulas.moves cimport Norms, Standing, without_term
+from onlinekernels._core.formulas.moves cimport Norms, Standing, is_worn, without_term
 from onlinekernels._core.functions.coefficients cimport NEWCOMER
 from onlinekernels._core.functions.function cimport Function, Scratch
 from onlinekernels._core.run.example cimport Example, Term
@@ -116,8 +116,8 @@ cdef class ExactNorms:
     # ---- Rounding -----------------------------------------------------------------------------
 
     cdef bint are_worn(self, const Standing* now) noexcept nogil:
-        """Whether |f|^2 has shrunk so much since it was last computed that old rounding would show. O(1)."""
-        return not self.has_trace and now.norms.square <= 1e-3 * now.norms.peak and now.norms.peak > 0.0
+        """Whether |f|^2 is; with a trace it is not computed anew. O(1)."""
+        return not self.has_trace and is_worn(&now.norms)
 
     cdef void renew(self, Standing* now, Scratch w) noexcept nogil:
         """Compute |f|^2 anew if it is worn, O(terms^2); for kernels in Python that waits for the next example."""

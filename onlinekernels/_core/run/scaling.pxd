@@ -31,6 +31,7 @@ cdef class Scaler:
     cdef bint are_tame(self, const char* values, Py_ssize_t n) noexcept nogil
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1
     cdef int attach(self, Piece piece) except -1
+    cdef void let_go(self) noexcept
     cdef void go_back(self, Py_ssize_t learned) noexcept
     cdef void take_in(self, Py_ssize_t m, char* out) noexcept nogil
     cdef void take_row(self, Py_ssize_t i, double weight, double farthest, char* out) noexcept nogil

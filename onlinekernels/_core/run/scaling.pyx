@@ -164,6 +164,7 @@ cdef class Scaler:
             scaled = self.new_rows(rows) if wanted else None
             self.sparse_rows, self.first = rows, 0
             self.take_sparse(n, <double*> (<Rows> scaled).value if wanted else NULL)
+            self.let_go()
             return scaled
         rows = np.ascontiguousarray(rows, dtype=self.dtype)
         scaled = np.empty_like(rows) if wanted else None
@@ -177,6 +178,7 @@ cdef class Scaler:
                 if weights is not None:
                     weight = weights[i]
                 self.take_row(i, weight, farthest, out)
+        self.let_go()
         return scaled
 
     def scaled(self, rows):
@@ -240,6 +242,10 @@ cdef class Scaler:
             self.rows = piece.source_data
         self.call_rows = piece.source_data
         return 0
+
+    cdef void let_go(self) noexcept:
+        """The call is over: hold on to none of its rows. O(1)."""
+        self.sparse_rows, self.rows, self.call_rows = None, NULL, NULL
 
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1:
         """Take in m rows from `first` on, and let the piece read them scaled. As `take_in`."""

@@ -85,8 +85,6 @@ class Representation:
         """|f|^2."""
         raise NotImplementedError
 
-    # ---- How it starts from another ----
-
     def norm_source(self, state):
         """How the engine knows |f| before each row: the hypothesis keeps it, or follows it, or it is computed anew.
 
@@ -97,6 +95,8 @@ class Representation:
         others_change = self.rule.moves_terms or self.rule.per_feature or self.features_change
         follow = type(self.budget) is Unlimited and not others_change and not state.function.outputs.ahead
         return {"norm": state.latest_norm, "follow": follow}
+
+    # ---- How it starts from another ----
 
     def has_points(self, state):
         """Whether it holds rows, so that only a model for the same kind of rows, sparse or dense, can start from it."""
