@@ -112,7 +112,7 @@ def test_a_hole_among_two_values_has_the_nearer_one():
 
 
 def test_what_is_missing():
-    for hole in (None, np.nan, float("nan"), pd.NaT, pd.NA, "", "  ", np.datetime64("NaT"), b"", "n/a", "?", "NaN"):
+    for hole in (None, np.nan, float("nan"), pd.NaT, pd.NA, "", "  ", np.datetime64("NaT", "s"), b"", "n/a", "?", "NaN"):
         rows = [[1.0, "2024-01-01"], [hole, hole], [2.0, "2024-01-03"]]
         out = RunningEncoder(cycles=None).progressive(rows)
         np.testing.assert_array_equal(out, [[1, 0, 0, 0], [1, 1, 0, 1], [2, 0, 2, 0]], err_msg=repr(hole))
