@@ -390,6 +390,8 @@ FAULTS = {
     "allocation": Allocation,
     "timer": Timer,
 }
+if np.__version__.startswith("1."):  # which itself dies where it is refused memory, or fails and does not say why
+    del FAULTS["allocation"]
 
 
 # ---- What is left of a model ----------------------------------------------------------------------

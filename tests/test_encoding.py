@@ -112,7 +112,7 @@ def test_a_hole_among_two_values_has_the_nearer_one():
 
 
 def test_what_is_missing():
-    for hole in (None, np.nan, float("nan"), pd.NaT, pd.NA, "", "  ", np.datetime64("NaT"), b"", "n/a", "?", "NaN"):
+    for hole in (None, np.nan, float("nan"), pd.NaT, pd.NA, "", "  ", np.datetime64("NaT", "s"), b"", "n/a", "?", "NaN"):
         rows = [[1.0, "2024-01-01"], [hole, hole], [2.0, "2024-01-03"]]
         out = RunningEncoder(cycles=None).progressive(rows)
         np.testing.assert_array_equal(out, [[1, 0, 0, 0], [1, 1, 0, 1], [2, 0, 2, 0]], err_msg=repr(hole))
@@ -473,7 +473,7 @@ def test_models_that_start_from_others_and_sparse_rows():
         ok.SILK("hinge", ok.Gaussian(3.0)).partial_fit(rows, y, initial=first)
     with pytest.raises(ValueError, match="words of their own"):
         ok.combine([first, second])
-    sparse = pytest.importorskip("scipy.sparse").random_array((150, 20), density=0.2, rng=np.random.default_rng(0)).tocsr()
+    sparse = pytest.importorskip("scipy.sparse").random_array((150, 20), density=0.2, format="csr", random_state=0)
     model = ok.SILK("hinge", "linear", encode=True).fit(sparse, y)
     np.testing.assert_array_equal(model.predict(sparse), ok.SILK("hinge", "linear").fit(sparse, y).predict(sparse))
     part = first.contributions(rows[0], top=1)

@@ -191,7 +191,7 @@ def test_submodules_are_there_when_they_are_named():
 
 def test_what_few_programs_need_is_imported_when_it_is_named():
     code = (
-        "import sys, onlinekernels as ok; rooms = 'bank', 'files', 'parallel', 'model.ensemble', 'algorithms.frontdoor'; "
+        "import sys, onlinekernels as ok; rooms = 'bank', 'files', 'parallel', 'model.ensemble', 'model.learner', 'algorithms.norma'; "
         "print([room for room in rooms if f'onlinekernels.{room}' in sys.modules], set(ok.__all__) <= set(dir(ok)), "
         "set(ok.algorithms.__all__) <= set(dir(ok.algorithms)), hasattr(ok.algorithms, 'nothing')); "
         "from onlinekernels import *; print(Bank is ok.bank.Bank, Stacking is ok.algorithms.Stacking, load is ok.load)"

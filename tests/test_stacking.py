@@ -675,17 +675,19 @@ def test_a_signal_when_the_work_is_done_is_raised_and_nobody_waits_for_ever():
     """Ctrl-C at any place of the main thread, also when it has just been told that the other one is ready."""
     struck = []
     for place in range(1, 14):
-        seen, done = [0], []  # the place-th thing that the main thread does is interrupted
+        seen, done, goes_on = [0], [], threading.Event()  # the place-th thing that the main thread does is interrupted
 
         def look(frame, event, called):
             seen[0] += event in ("c_return", "c_call") and frame.f_code is uninterrupted.__code__
+            if seen[0] >= min(place, 11):  # the 11th is to wait, for which nothing would be left if the work were done by then
+                goes_on.set()
             if seen[0] == place:
                 sys.setprofile(None)
                 raise KeyboardInterrupt
 
         try:
             sys.setprofile(look)
-            uninterrupted(done.append, 1)
+            uninterrupted(lambda: goes_on.wait() and done.append(1))
         except KeyboardInterrupt:
             struck.append(len(done))
         finally:

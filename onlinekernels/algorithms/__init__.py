@@ -1,24 +1,20 @@
-"""The algorithms, one short file per family.
-
-Those that are made of other models are imported when they are first named: most programs name none.
-"""
+"""The algorithms, one short file per family, which is imported when one of them is first named: most programs name one."""
 import importlib
 from typing import TYPE_CHECKING
 
-from onlinekernels.algorithms.adatron import Adatron
-from onlinekernels.algorithms.budgeted import Forgetron, Projectron
-from onlinekernels.algorithms.implicit import ILK, SILK, PassiveAggressive
-from onlinekernels.algorithms.lasvm import LASVM
-from onlinekernels.algorithms.margin import ALMA, ROMMA, Ballseptron, VotedPerceptron
-from onlinekernels.algorithms.metadescent import SVMD
-from onlinekernels.algorithms.norma import NORMA, Perceptron
-from onlinekernels.algorithms.projection import Projection
-from onlinekernels.algorithms.recursive import KRLS
-
 if TYPE_CHECKING:
+    from onlinekernels.algorithms.adatron import Adatron
+    from onlinekernels.algorithms.budgeted import Forgetron, Projectron
     from onlinekernels.algorithms.detector import OnlineKernelDetector
     from onlinekernels.algorithms.ensembles import Hedge, Stacking
     from onlinekernels.algorithms.frontdoor import OnlineKernelClassifier, OnlineKernelRegressor
+    from onlinekernels.algorithms.implicit import ILK, SILK, PassiveAggressive
+    from onlinekernels.algorithms.lasvm import LASVM
+    from onlinekernels.algorithms.margin import ALMA, ROMMA, Ballseptron, VotedPerceptron
+    from onlinekernels.algorithms.metadescent import SVMD
+    from onlinekernels.algorithms.norma import NORMA, Perceptron
+    from onlinekernels.algorithms.projection import Projection
+    from onlinekernels.algorithms.recursive import KRLS
     from onlinekernels.algorithms.selftuned import SelfTuned
     from onlinekernels.algorithms.smoother import Smoother
 
@@ -49,13 +45,29 @@ __all__ = [
 ]
 
 LATER = {
+    "ALMA": "margin",
+    "Adatron": "adatron",
+    "Ballseptron": "margin",
+    "Forgetron": "budgeted",
     "Hedge": "ensembles",
+    "ILK": "implicit",
+    "KRLS": "recursive",
+    "LASVM": "lasvm",
+    "NORMA": "norma",
     "OnlineKernelClassifier": "frontdoor",
     "OnlineKernelDetector": "detector",
     "OnlineKernelRegressor": "frontdoor",
+    "PassiveAggressive": "implicit",
+    "Perceptron": "norma",
+    "Projection": "projection",
+    "Projectron": "budgeted",
+    "ROMMA": "margin",
+    "SILK": "implicit",
+    "SVMD": "metadescent",
     "SelfTuned": "selftuned",
     "Smoother": "smoother",
     "Stacking": "ensembles",
+    "VotedPerceptron": "margin",
 }
 
 
