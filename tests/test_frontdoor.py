@@ -22,6 +22,7 @@ from onlinekernels import (
 from onlinekernels._core.run.calibrating import Calibration
 from onlinekernels._core.run.ranks import normal_scores
 from onlinekernels.algorithms.frontmembers import class_members, number_members
+from onlinekernels.model.frontdoor import ends_of, errors_of
 from onlinekernels.model.views import NormalScores, Relevance
 
 DATA = pathlib.Path(__file__).resolve().parent.parent.parent / "shared" / "data"
@@ -287,6 +288,49 @@ def test_heavy_tails():
     scores, interval = OnlineKernelRegressor("low").progressive(rows, y, return_interval=0.9)
     assert np.mean(np.abs(scores - smooth)[500:]) < 0.45 * np.mean(np.abs(smooth - np.median(smooth)))
     assert 0.86 < np.mean((interval[0] <= y) & (y <= interval[1])) < 0.94
+
+
+def test_intervals_of_positive_targets_do_not_begin_below_zero():
+    """Claims: intervals cover, miss to both sides, and begin above 0; until a target comes that is not positive."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(1600, 3))
+    y = np.exp(5.0 + 0.5 * np.sin(rows[:, 0]) + 0.3 * rows[:, 1] + 0.8 * rng.normal(size=1600))
+    model = OnlineKernelRegressor("low")
+    scores, (low, high) = model.progressive(rows, y, return_interval=0.9)
+    late = np.arange(1600) >= 100
+    assert (low[1:] >= 0.0).all() and (low <= np.maximum(scores, 0.0))[late].all() and np.mean(low[late] > 0.0) > 0.8
+    assert 0.88 < np.mean(((low <= y) & (y <= high))[late]) < 0.92
+    assert min(np.mean((y < low)[late]), np.mean((y > high)[late])) > 0.025
+    ahead = model.predict_interval(rows[:300])
+    assert (ahead[0] >= 0.0).all()
+    again = load_again(model)
+    assert np.array_equal(again.predict_interval(rows[:300]), ahead)
+    chunked = OnlineKernelRegressor("low")
+    parts = [chunked.progressive(rows[i : i + 97], y[i : i + 97], return_interval=0.9)[1] for i in range(0, 1600, 97)]
+    assert np.allclose(np.hstack(parts), [low, high], rtol=1e-4)
+    # Nothing more than 0 is said of targets among which there is a 0, and nothing where one is negative
+    again.partial_fit(rows[:1], [0.0])
+    assert (again.predict_interval(rows[:300])[0] == 0.0).mean() > 0.3
+    again.partial_fit(rows[:1], [-1.0])
+    assert (again.predict_interval(rows[:300])[0] < 0.0).mean() > 0.3
+    several = OnlineKernelRegressor("low")
+    _, ends = several.progressive(rows[:400], np.column_stack([y, y - y.mean()])[:400], return_interval=0.9)
+    assert ends[0, 1:, 0].min() >= 0.0 > ends[0, 1:, 1].min()
+    state = several._state.composition.state()
+    for least in ([1.0], [1.0, np.inf]):
+        with pytest.raises(ValueError, match="least"):
+            several._state.composition.restore({**state, "least": least})
+
+
+def test_an_interval_covers_what_errs_by_no_more_than_its_factor():
+    rng = np.random.default_rng(4)
+    f, deviations, y = rng.normal(1.0, 2.0, 4000), rng.exponential(2.0, 4000), rng.normal(1.0, 2.0, 4000)
+    for least in (np.inf, -3.0, 0.0, 1e-9):
+        targets = y if least in (np.inf, -3.0) else np.abs(y) if least else np.abs(y) + 1e-8
+        errors = errors_of(f, targets, deviations, np.full(4000, least))
+        for factor in (0.3, 1.0, 3.0, 10.0):
+            low, high = ends_of(f, factor * deviations, np.full(4000, least))
+            assert np.array_equal((low <= targets) & (targets <= high), errors <= factor)
 
 
 def test_a_level_that_lasts_is_no_outlier():
