@@ -13,6 +13,7 @@ from onlinekernels import RunningEncoder
 from onlinekernels.__main__ import main
 from onlinekernels.nouns.formats import MANY, date_readings, number_readings
 from onlinekernels.nouns.values import kind_of
+from onlinekernels.streams import read
 
 
 def swapped(text):
@@ -119,7 +120,7 @@ def test_a_guess_that_was_wrong_is_said_and_so_is_one_that_stays():
     given = RunningEncoder(cycles=None, indicators=False, kinds={0: "day first"}).progressive(texts)
     assert given[:, 0].tolist() == [0.0, 1.0, 11.0, 2.0]
     for text, way, count in (("1,234", "decimal comma", 1), ("03/04/2024", "day first", 1), ("03-04-2024", "month first", 1),
-                             ("1.234", "", 0), ("03.04.2024", "", 0), ("03/03/2024", "", 0), ("12", "", 0)):
+                             ("1.234", "", 0), ("$1,234", "", 0), ("03.04.2024", "", 0), ("03/03/2024", "", 0), ("12", "", 0)):
         encoder = RunningEncoder()
         assert said_by(lambda: encoder.partial_fit([[text]] * (MANY - 1)))[1] == []
         said = said_by(lambda: encoder.partial_fit([[text]] * 100))[1]
@@ -169,6 +170,47 @@ def test_words_that_are_nearly_all_different_are_said_once():
     holes = [{"id": None}, *({"id": ""} for _ in range(200)), *({"id": "a"} for _ in range(5)), *({"id": f"C{i}"} for i in range(94))]
     assert said_by(lambda: RunningEncoder().partial_fit(holes))[1] == []
     assert len(said_by(lambda: RunningEncoder().partial_fit([*holes, {"id": "C95"}]))[1]) == 1
+
+
+# ---- Targets, and files with semicolons ---------------------------------------------------------
+
+
+def test_targets_are_numbers_in_the_same_forms(tmp_path):
+    numbers, _ = drawn()
+    numbers[1:] = [abs(value) + 1.0 for value in numbers[1:]]
+    for form in ("thousands", "comma", "percent", "dollars", "euros", "swiss"):
+        path = tmp_path / "a.tsv"
+        path.write_text("x\ty\n" + "".join(f"{i}\t{NUMBERS[form](value)}\n" for i, value in enumerate(numbers)), encoding="utf-8")
+        for options in ({}, {"label_type": "number"}):
+            reader = read(path, target="y", chunk=64, **options)
+            chunks = [y for _, y in reader]
+            np.testing.assert_allclose(np.concatenate(chunks), numbers, rtol=1e-12)
+        assert reader.position["labels"] == ("comma" if form in ("comma", "euros") else "float")
+    path.write_text("x\ty\n1\t0,5\n2\t1.234\n3\t1.5\n")
+    reader = read(path, target="y", chunk=1)
+    chunks = iter(reader)
+    assert next(chunks)[1].tolist() == [0.5]
+    position = reader.position
+    assert next(chunks)[1].tolist() == [1234.0]
+    assert next(iter(read(path, target="y", chunk=1, start=position)))[1].tolist() == [1234.0]
+    with pytest.raises(ValueError, match="line 4, column 'y': expected a number, decimal comma, as in rows before. Got '1.5'"):
+        next(chunks)
+    path.write_text("x\ty\n1\tred\n2\t5%\n")
+    assert next(iter(read(path, target="y")))[1].tolist() == ["red", "5%"]
+    path.write_text("x\ty\n" + "1\t1,234\n" * 40 + "1\t1,5\n")
+    with pytest.warns(UserWarning) as said:
+        assert [y for _, y in read(path, target="y", chunk=40)][1].tolist() == [1.5]
+    assert "targets such as '1,234' may" in str(said[0].message) and "the target '1,5' tells" in str(said[1].message) and len(said) == 2
+
+
+def test_thousands_between_semicolons(tmp_path):
+    numbers, _ = drawn()
+    path = tmp_path / "a.csv"
+    path.write_text("x;y;word\n" + "".join(f'{NUMBERS["comma"](value)};"{NUMBERS["comma"](value)}";up\n' for value in numbers))
+    for X, _ in read(path, target="word", chunk=1000):
+        np.testing.assert_allclose(X, np.column_stack([numbers, numbers]))
+    X, _ = next(iter(read(path, target="x", kinds="auto", chunk=1000)))
+    np.testing.assert_allclose(RunningEncoder().progressive(X)[:, 0], numbers)
 
 
 # ---- The command line ---------------------------------------------------------------------------

@@ -89,7 +89,8 @@ def number_readings(text):
         if form.fullmatch(digits) else None
         for form, table in zip(_DIGITS, _AS_POINT, strict=True)
     )
-    return None if values == (None, None) else Readings(values, 0, plain is not None)
+    usual = plain is not None or any(sign in text for sign in "$£¥₹")  # where these are, a comma is between thousands
+    return None if values == (None, None) else Readings(values, 0, usual)
 
 
 def plain_number(text):
