@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 import warnings
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_dates_are_what_they_were_written_from(form):
 
 def test_a_time_of_day_is_a_place_on_the_circle_of_the_day():
     encoder = RunningEncoder(cycles=["day"], indicators=False)
-    out = encoder.progressive([["06:00"], ["6:00 PM"], ["12:00:00 am"], [None]])
+    out = encoder.progressive([["06:00"], ["6:00 PM"], [time(0, 0)], [None]])
     np.testing.assert_allclose(out[:, 1:], [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], atol=1e-12)
 
 

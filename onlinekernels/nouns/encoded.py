@@ -10,10 +10,8 @@ from onlinekernels.nouns.formats import MANY, Custom
 __all__ = ["Known", "Layout"]
 
 
-_FIELDS = "names kinds layouts slots cycles indicators memory words variety customs origins mean count shown odd rows"
-
-
-class Known(namedtuple("Known", _FIELDS)):
+class Known(namedtuple("Known", "names kinds layouts slots cycles indicators memory words variety customs origins mean count "
+                                "shown odd rows")):
     """All that an encoder knows, one entry for each column where it is a tuple or an array; never changed, only replaced.
 
     names       of the columns, or None

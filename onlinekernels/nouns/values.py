@@ -3,7 +3,7 @@ import math
 import numbers
 import zlib
 from collections import namedtuple
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def kind_of(value):
         if value.strip().lower() in HOLES:
             return None
         return "number" if number_readings(value) is not None else "date" if date_readings(value) is not None else "word"
-    if isinstance(value, (date, np.datetime64)):
+    if isinstance(value, (date, time, np.datetime64)):
         return "date"
     if isinstance(value, (list, dict, set, bytearray, np.ndarray, numbers.Complex)) and not isinstance(value, numbers.Real):
         raise TypeError(f"expected a number, a word or a date: an argument must be a string or a number. Got {value!r} instead")
@@ -203,6 +203,8 @@ def _instant(value, convention):
         return NO_TIME if value.strip().lower() in HOLES else date_readings(value)
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(timezone.utc).replace(tzinfo=None)
+    if isinstance(value, time):
+        value = datetime.combine(date(1970, 1, 1), value.replace(tzinfo=None))
     if not isinstance(value, (date, np.datetime64)):
         return None
     return int(np.datetime64(value).astype("M8[us]").astype(np.int64))
