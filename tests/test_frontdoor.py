@@ -603,6 +603,23 @@ def test_an_ordinary_table(interaction):
     assert min(gains) >= (0.02 if interaction else 0.0) and np.mean(gains) >= 0.02
 
 
+def test_slots_that_stay_empty_do_no_harm():
+    """A rare class, numbers and ones: as good behind 110 columns of zeros, as words have them that never come."""
+    losses = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        rows = np.hstack([rng.normal(size=(5000, 6)), rng.random((5000, 40)) < rng.uniform(0.02, 0.5, 40)])
+        scores = rows @ np.r_[rng.normal(0.0, 0.4, 6), rng.normal(0.0, 0.5, 40)]
+        y = rng.random(5000) < 1.0 / (1.0 + np.exp(3.6 - scores + scores.mean()))
+        areas = []
+        for empty in (0, 110):
+            model = OnlineKernelClassifier("low")
+            proba = model.progressive(np.hstack([rows, np.zeros((5000, empty))]), y, return_proba=True)[1]
+            areas.append(ordinary_table.area(proba[:, model.classes_.tolist().index(True)], y))
+        losses.append(areas[0] - areas[1])
+    assert np.mean(losses) < 0.005
+
+
 def test_whoever_sleeps_in_a_detector_sleeps_on_in_a_copy():
     rng = np.random.default_rng(8)
     rows = rng.normal(size=(60, 2))
