@@ -148,7 +148,7 @@ def test_words_have_a_slot_each_and_then_share():
 
 
 def test_words_that_come_too_late_are_spread_over_the_slots():
-    encoder = RunningEncoder(slots=8, indicators=False).partial_fit([[f"early {i}"] for i in range(8)])
+    encoder = RunningEncoder(slots=8, indicators=False, kinds={0: "word"}).partial_fit([[f"early {i}"] for i in range(8)])
     late = [[f"late {i}"] for i in range(200)]
     rows = encoder.progressive(late)
     assert (rows.sum(axis=1) == 1.0).all() and (rows.sum(axis=0) > 8).all()  # 25 each, more or less
@@ -156,8 +156,11 @@ def test_words_that_come_too_late_are_spread_over_the_slots():
 
 
 def test_memory_is_constant_whatever_the_words():
-    encoder = RunningEncoder(slots=8)
-    encoder.partial_fit([[f"user {i}", "long" * (i + 1)] for i in range(3000)])
+    encoder, rows = RunningEncoder(slots=8), [[f"user {i}", "long" * (i + 1)] for i in range(3000)]
+    encoder.partial_fit(rows[:99])
+    assert len(json.dumps(encoder.to_dict())) < 6000
+    with pytest.warns(UserWarning, match="Column 'x[01]'"):
+        encoder.partial_fit(rows[99:])
     assert len(json.dumps(encoder.to_dict())) < 3000
     assert encoder.n_features_out_ == 18 and encoder.transform([["nobody", None]]).shape == (1, 18)
 
@@ -297,6 +300,8 @@ def test_copies_go_on_alike_and_nonsense_is_refused():
         "layouts": [["word"] * 8], "words": [[["a", "a"]] * 8, [[1]] * 8], "names": [["a"] * 8, ["a"]], "cycles": [["month"]],
         "mean": [[np.inf] * 8, [0.0]], "count": [[-1.0] * 8, [1e9] * 8], "shown": [[[0.0] * 8]], "odd": [[-1] * 8],
         "origins": [["2024"] * 8], "indicators": [None],
+        "variety": [[[0]] * 7, [[-1]] * 8, [[101]] * 8, [[1, 5, 6]] * 8, [[2, 5, 5]] * 8, [[100, 5]] * 8, [[1, 2**32]] * 8, [[1.0]] * 8],
+        "customs": [[[None, 0, 0]] * 7, [[2, 0, 0]] * 8, [[True, 0, 0]] * 8, [[None, 0]] * 8, [[None, 31, 0]] * 8, [[None, 0.0, 0]] * 8],
     }
     assert set(broken) == set(learned)
     for name, values in broken.items():

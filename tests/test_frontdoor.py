@@ -23,6 +23,8 @@ from onlinekernels import (
 from onlinekernels._core.run.calibrating import Calibration
 from onlinekernels._core.run.ranks import normal_scores
 from onlinekernels.algorithms.frontmembers import class_members, number_members
+from onlinekernels.model.ensemble import AveragedRanks
+from onlinekernels.model.frontdoor import ends_of, errors_of
 from onlinekernels.model.views import NormalScores, Relevance
 
 DATA = pathlib.Path(__file__).resolve().parent.parent.parent / "shared" / "data"
@@ -311,6 +313,49 @@ def test_heavy_tails():
     assert 0.86 < np.mean((interval[0] <= y) & (y <= interval[1])) < 0.94
 
 
+def test_intervals_of_positive_targets_do_not_begin_below_zero():
+    """Claims: intervals cover, miss to both sides, and begin above 0; until a target comes that is not positive."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(1600, 3))
+    y = np.exp(5.0 + 0.5 * np.sin(rows[:, 0]) + 0.3 * rows[:, 1] + 0.8 * rng.normal(size=1600))
+    model = OnlineKernelRegressor("low")
+    scores, (low, high) = model.progressive(rows, y, return_interval=0.9)
+    late = np.arange(1600) >= 100
+    assert (low[1:] >= 0.0).all() and (low <= np.maximum(scores, 0.0))[late].all() and np.mean(low[late] > 0.0) > 0.8
+    assert 0.88 < np.mean(((low <= y) & (y <= high))[late]) < 0.92
+    assert min(np.mean((y < low)[late]), np.mean((y > high)[late])) > 0.025
+    ahead = model.predict_interval(rows[:300])
+    assert (ahead[0] >= 0.0).all()
+    again = load_again(model)
+    assert np.array_equal(again.predict_interval(rows[:300]), ahead)
+    chunked = OnlineKernelRegressor("low")
+    parts = [chunked.progressive(rows[i : i + 97], y[i : i + 97], return_interval=0.9)[1] for i in range(0, 1600, 97)]
+    assert np.allclose(np.hstack(parts), [low, high], rtol=1e-4)
+    # Nothing more than 0 is said of targets among which there is a 0, and nothing where one is negative
+    again.partial_fit(rows[:1], [0.0])
+    assert (again.predict_interval(rows[:300])[0] == 0.0).mean() > 0.3
+    again.partial_fit(rows[:1], [-1.0])
+    assert (again.predict_interval(rows[:300])[0] < 0.0).mean() > 0.3
+    several = OnlineKernelRegressor("low")
+    _, ends = several.progressive(rows[:400], np.column_stack([y, y - y.mean()])[:400], return_interval=0.9)
+    assert ends[0, 1:, 0].min() >= 0.0 > ends[0, 1:, 1].min()
+    state = several._state.composition.state()
+    for least in ([1.0], [1.0, np.inf]):
+        with pytest.raises(ValueError, match="least"):
+            several._state.composition.restore({**state, "least": least})
+
+
+def test_an_interval_covers_what_errs_by_no_more_than_its_factor():
+    rng = np.random.default_rng(4)
+    f, deviations, y = rng.normal(1.0, 2.0, 4000), rng.exponential(2.0, 4000), rng.normal(1.0, 2.0, 4000)
+    for least in (np.inf, -3.0, 0.0, 1e-9):
+        targets = y if least in (np.inf, -3.0) else np.abs(y) if least else np.abs(y) + 1e-8
+        errors = errors_of(f, targets, deviations, np.full(4000, least))
+        for factor in (0.3, 1.0, 3.0, 10.0):
+            low, high = ends_of(f, factor * deviations, np.full(4000, least))
+            assert np.array_equal((low <= targets) & (targets <= high), errors <= factor)
+
+
 def test_a_level_that_lasts_is_no_outlier():
     """Outages of a sensor: the first rows of each come as a surprise, the others are followed; in chunks as at once."""
     rng = np.random.default_rng(8)
@@ -346,6 +391,30 @@ def test_detectors_alert_as_often_as_asked():
     drift[odd, 0] += rng.choice([-5.0, 5.0], size=odd.sum())
     long, short = (area(OnlineKernelDetector(0.02, "low", memory=memory).progressive(drift)[1000:], odd[1000:]) for memory in (None, 300))
     assert short > long + 0.03 and short > 0.85
+
+
+def test_rows_that_become_odder_and_odder_alert_little_more_than_asked():
+    """A drift that never ends: the level gives way, to half of nu and no further."""
+    for slope, most in ((0.0, 0.0225), (1e-4, 0.0265)):
+        rates, lowest = [], []
+        for seed in range(3):
+            scores = np.random.default_rng(seed).normal(size=20000) - slope * np.arange(20000)
+            combiner = AveragedRanks(1, nu=0.02)
+            ranks, levels = combiner.advance(scores[:, None, None], np.array([True]))
+            rates.append(np.mean((ranks < levels)[2000:]))
+            lowest.append(levels.min())
+        assert 0.019 < np.mean(rates) < most and 0.01 <= min(lowest) <= 0.02
+    assert max(lowest) < 0.015 and combiner.surplus > 10.0
+    again = AveragedRanks(1, nu=0.02)
+    again.restore(combiner.state())
+    assert (again.level, again.surplus) == (combiner.level, combiner.surplus)
+    for state in ({"level": 0.009}, {"surplus": 1e6}, {"surplus": np.nan}):
+        with pytest.raises(ValueError, match="level"):
+            again.restore({**combiner.state(), **state})
+    again = AveragedRanks(1, nu=0.02)
+    again.advance(scores[:500, None, None], np.array([True]))
+    again.begin_anew()
+    assert (again.level, again.surplus) == (0.02, 0.0)
 
 
 def test_columns_that_only_grow_do_no_harm():
@@ -554,6 +623,23 @@ def test_an_ordinary_table(interaction):
             found.append(model.progressive(rows[i : i + 500], y[i : i + 500], classes=[False, True] if i == 0 else None, return_proba=True)[1])
         gains.append(ordinary_table.area(np.concatenate(found)[:, 1], y) - ordinary_table.area(ordinary_table.linear_scores(rows, y), y))
     assert min(gains) >= (0.02 if interaction else 0.0) and np.mean(gains) >= 0.02
+
+
+def test_slots_that_stay_empty_do_no_harm():
+    """A rare class, numbers and ones: as good behind 110 columns of zeros, as words have them that never come."""
+    losses = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        rows = np.hstack([rng.normal(size=(5000, 6)), rng.random((5000, 40)) < rng.uniform(0.02, 0.5, 40)])
+        scores = rows @ np.r_[rng.normal(0.0, 0.4, 6), rng.normal(0.0, 0.5, 40)]
+        y = rng.random(5000) < 1.0 / (1.0 + np.exp(3.6 - scores + scores.mean()))
+        areas = []
+        for empty in (0, 110):
+            model = OnlineKernelClassifier("low")
+            proba = model.progressive(np.hstack([rows, np.zeros((5000, empty))]), y, return_proba=True)[1]
+            areas.append(ordinary_table.area(proba[:, model.classes_.tolist().index(True)], y))
+        losses.append(areas[0] - areas[1])
+    assert np.mean(losses) < 0.005
 
 
 def test_whoever_sleeps_in_a_detector_sleeps_on_in_a_copy():

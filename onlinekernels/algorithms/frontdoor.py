@@ -22,7 +22,7 @@ from onlinekernels.algorithms.frontmembers import EFFORTS, class_members, number
 from onlinekernels.model.composite import LARGEST
 from onlinekernels.model.compositestate import CompositePlan
 from onlinekernels.model.fitted import only_if
-from onlinekernels.model.frontdoor import Classifying, Predicting, tilted
+from onlinekernels.model.frontdoor import Classifying, Predicting, ends_of, tilted
 from onlinekernels.model.members import Voice, task_of
 from onlinekernels.model.views import NormalScores, Relevance, Scores
 from onlinekernels.nouns.labelvalues import plain
@@ -275,7 +275,8 @@ class OnlineKernelRegressor(FrontDoor):
     One or several targets. These are scaled as they come; members are told targets within fences of 3 times the distance of the
     quartiles, so a heavy tail does no harm, unless three in a row are beyond one: a level that lasts is no outlier. Where targets are
     very skewed, predictions lie between their median and their mean. `predict_interval` covers what it says on the stream: its
-    width is the error that is usual, times what errors nearby were, times what would have covered the last 500.
+    width is the error that is usual, times what errors nearby were, times what would have covered the last 500. As long as no target
+    was negative, no interval begins below 0.
 
     For sparse rows the members are lines alone.
 
@@ -408,6 +409,10 @@ class OnlineKernelRegressor(FrontDoor):
         return super().predict_interval(X, coverage)
 
     predict_interval.__doc__ = EnsembleLearner.predict_interval.__doc__
+
+    def _ends(self, state, scores, half, then=False):
+        composition = state.composition
+        return ends_of(scores, half, np.concatenate(composition.leasts) if then else composition.least)
 
     def _check_next(self, X, with_deviations):
         if with_deviations and self.lags is not None and X is not None and len(X) > 1:

@@ -21,7 +21,7 @@ TUNED = {"low": {"axes": "own", "budget": 50, "window": 1000}, "medium": {"axes"
 FAST = {"low": 24, "medium": 32, "high": 32}  # points of a posterior that remembers 50 rows or so
 KEPT = {"low": 500, "medium": 3000, "high": 5000}  # rows of the local average of numbers
 WIDEST = 300  # features beyond which a kernel is not learned: too many scales for a few hundred rows
-FLATTEST = 128  # features beyond which lines by least squares take too long
+FLATTEST = 256  # features beyond which lines by least squares take too long; a dozen columns of words have as many, most of them empty
 
 
 def kernel(letters, w, d):

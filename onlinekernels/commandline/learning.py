@@ -8,7 +8,16 @@ from onlinekernels.algorithms.frontmembers import EFFORTS
 from onlinekernels.commandline import checkpoints, specifications
 from onlinekernels.commandline.interruptions import Interruption
 from onlinekernels.commandline.models import DEFAULT_ALGORITHM, FIXED_ON_A_MODEL
-from onlinekernels.commandline.options import Usage, add_command, add_data_options, columns, converter, integer_from, told
+from onlinekernels.commandline.options import (
+    Usage,
+    add_command,
+    add_data_options,
+    columns,
+    converter,
+    integer_from,
+    kinds_of_columns,
+    told,
+)
 from onlinekernels.commandline.runs import Run
 from onlinekernels.evaluate.progress import progress_bar
 from onlinekernels.files.atomic import remove_leftovers
@@ -85,8 +94,10 @@ def _add_model_options(model):
                        help="scale features as the stream shows them (default: where there are words, dates or empty fields)")
     add("--scale-memory", float, "NUMBER", "scale, and forget: 0.999 goes by about the last thousand rows")
     model.add_argument("--encode", action=argparse.BooleanOptionalAction, default=None,
-                       help="take words, dates such as 2024-12-31 10:05 and empty fields (default: in .csv and .tsv, where numbers stay as they are)")
+                       help="take words, dates and empty fields (default: in .csv and .tsv, where numbers stay as they are)")
     model.add_argument("--words", type=converter(columns), metavar="A,B,...", help="columns of numbers that are names of things")
+    model.add_argument("--kinds", type=converter(kinds_of_columns), metavar="A=KIND,...",
+                       help="what columns hold: number, word, date, day-first, month-first, decimal-point or decimal-comma")
     model.add_argument(
         "--set",
         type=_checked(specifications.assignment),

@@ -3,8 +3,10 @@
 import argparse
 import os
 import sys
+import warnings
 
 from onlinekernels.commandline.choosing import NO_TARGET
+from onlinekernels.nouns.columns import ALL_KINDS, kind_with_custom
 from onlinekernels.streams import read
 from onlinekernels.streams.labels import LabelParser
 from onlinekernels.streams.options import FORMATS, format_of
@@ -16,7 +18,9 @@ __all__ = [
     "add_data_options",
     "as_labels",
     "converter",
+    "given_kinds",
     "integer_from",
+    "kinds_of_columns",
     "label_options",
     "needs_target",
     "open_data",
@@ -46,7 +50,9 @@ def add_command(subcommands, name, run, arguments, summary, description, example
 
 
 def _ended(run, arguments, parser):
-    """Run a command and return its exit status; what is wrong goes to stderr in one line."""
+    """Run a command and return its exit status; what is wrong, or is warned of, goes to stderr in one line."""
+    formatwarning = warnings.formatwarning
+    warnings.formatwarning = lambda warning, *_: f"{parser.prog}: {told(warning)}\n"
     try:
         status = run(arguments)
         sys.stdout.flush()
@@ -61,10 +67,12 @@ def _ended(run, arguments, parser):
     except (OSError, ValueError, TypeError, ArithmeticError, ImportError) as error:
         print(f"{parser.prog}: {told(error)}", file=sys.stderr)
         return 1
+    finally:
+        warnings.formatwarning = formatwarning
 
 
 def told(error):
-    """An error in one line."""
+    """An error, or a warning, in one line."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     text = error.args[0] if error.args and isinstance(error.args[0], Sentence) else str(error)
@@ -77,6 +85,8 @@ _OPTIONS = {"features": "--features A,B,...", "kinds": "--words COLUMN", "classe
 
 def _as_option(argument):
     """What the command line has for an argument of Python's."""
+    if argument.option is not None:
+        return argument.option
     option = "--" + argument.name.replace("_", "-")
     if argument.owner is not None:
         return "data" if argument.name == "source" else option
@@ -115,6 +125,16 @@ def columns(text):
     if not all(names):
         raise ValueError(f"must be names of columns, separated by commas. Got {text!r} instead.")
     return names
+
+
+def kinds_of_columns(text):
+    """[column, kind] of each of several columns, separated by commas."""
+    found = [[part.strip() for part in pair.rpartition("=")[::2]] for pair in text.split(",")]
+    found = [[column, kind.replace("-", " ")] for column, kind in found]
+    if not all(column and kind in ALL_KINDS for column, kind in found):
+        kinds = ", ".join(kind.replace(" ", "-") for kind in ALL_KINDS)
+        raise ValueError(f"must be COLUMN=KIND, separated by commas, where a kind is one of {kinds}. Got {text!r} instead.")
+    return found
 
 
 def add_data_options(parser):
@@ -200,7 +220,12 @@ def _kinds(arguments, source, model):
         return None
     if hasattr(model, "encoder_"):
         return list(model.encoder_.kinds_.values())
-    return dict.fromkeys(getattr(arguments, "words", None) or (), "word") or "auto"
+    return {column: kind_with_custom(kind)[0] for column, kind in given_kinds(arguments).items()} or "auto"
+
+
+def given_kinds(arguments):
+    """{column: kind} as --words and --kinds have it."""
+    return {**dict.fromkeys(getattr(arguments, "words", None) or (), "word"), **dict(getattr(arguments, "kinds", None) or ())}
 
 
 def needs_target(arguments, source):

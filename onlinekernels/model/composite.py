@@ -172,7 +172,7 @@ class OnlineComposite(OnlineLearner):
                 scores = np.where(there, scores, 0.0)
             if coverage is not None:
                 half = interval_factors(innovations, len(innovations) - len(X), coverage)[:-1] * deviations
-                found["interval"] = np.stack([state.numbers(scores - half), state.numbers(scores + half)])
+                found["interval"] = np.stack([state.numbers(end) for end in self._ends(state, scores, half, then=True)])
             if "labels" in wanted:
                 found["labels"] = state.answers_of_their_time(scores, y, joined, found["margins"])
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
@@ -229,7 +229,11 @@ class OnlineComposite(OnlineLearner):
             state = self._fitted()
             scores, deviations = self._known(state, X)
             half = interval_factor(state.composition.innovations, coverage) * deviations
-            return np.stack([state.answers(scores - half), state.answers(scores + half)])
+            return np.stack([state.answers(end) for end in self._ends(state, scores, half)])
+
+    def _ends(self, state, scores, half, then=False):
+        """Ends of intervals of so many deviations to each side; `then` of the rows that were just learned, as before each of them."""
+        return scores - half, scores + half
 
     def _known(self, state, X):
         """(scores, deviations) of the rows of X."""

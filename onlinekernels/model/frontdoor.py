@@ -11,7 +11,7 @@ from onlinekernels.model.ensemble import Ensemble, spacing
 from onlinekernels.model.interrupts import uninterrupted
 from onlinekernels.model.intervals import in_deviations
 
-__all__ = ["Classifying", "Predicting"]
+__all__ = ["Classifying", "Predicting", "ends_of", "errors_of"]
 
 EARLY = (32, 64, 128, 256)  # rows after which there is a first look at what is known
 FENCE = 3.0  # times the distance of the quartiles, beyond which targets are told to members as at the fence
@@ -19,6 +19,7 @@ LASTING = 3  # targets in a row beyond a fence, from which on they are told as t
 SAMPLE = 1000  # targets that quartiles are taken of
 FADING = 0.998  # of the frequencies of classes, and of what thresholds are chosen by
 NEIGHBOURS, ERRORS = 10, 500  # how near errors count for the local deviation, and how many are kept
+REACH = 3.0  # half-widths in units of a prediction, from which on the interval of a positive target begins at 0, a twentieth of it lower
 FIRST, LARGE = 10, 6.0  # rows whose errors say nothing yet, and what an error counts for at most, in units of the usual one
 
 
@@ -130,6 +131,9 @@ class Predicting(Front):
 
     A deviation is the usual error, times what errors were nearby.
 
+    As long as all targets were positive, they are taken to go on so: below a prediction f an error is a ratio, f log(f / y) in place of
+    f - y, which is the same where it is small, so intervals do not begin below 0, and cover what they would.
+
     With `lags`, the targets are a time series: behind its own features a row has so many values that came before it. Before its
     beginning a series is taken to have been at its first value. (Of that nothing is known at the first row; but there no member
     knows anything, and what the row looks like does not matter.)
@@ -140,10 +144,16 @@ class Predicting(Front):
         self.lags, self.latest = lags, np.zeros((0, targets))  # the last values of a series, at most `lags`
         self.samples = Ranks(targets, SAMPLE)
         self.fences = np.array([np.full(targets, -np.inf), np.full(targets, np.inf)])
+        self.least = np.full(targets, np.inf)  # target so far
+        self.leasts = []  # before each row of the latest call, piece by piece
         self.beyond = np.zeros(targets)  # how many of the latest targets in a row were beyond a fence; those below count down
         self.nearby = None
         if "near" in views:
             self.nearby = LocalRows("numbers", n_features, targets, 0.5, False, ERRORS, neighbour=NEIGHBOURS)
+
+    def learn(self, X, y, weights, outputs):
+        self.leasts = []
+        return super().learn(X, y, weights, outputs)
 
     def _lesson(self, y):
         return self._told(y)[0]
@@ -161,7 +171,7 @@ class Predicting(Front):
         return np.where(np.abs(beyond) >= LASTING, y, np.clip(y, *self.fences)), beyond[-1]
 
     def _after(self, y):
-        after = {**super()._after(y), "beyond": self._told(y)[1]}
+        after = {**super()._after(y), "beyond": self._told(y)[1], "least": np.minimum(self.least, y.min(axis=0))}
         return {**after, "latest": np.concatenate([self.latest, y])[-self.lags :]} if self.lags else after
 
     def _seen(self, X, y):
@@ -189,7 +199,8 @@ class Predicting(Front):
             known = np.where(self.t + np.arange(len(y)) < FIRST, 0.0, 1.0)
             self.nearby.learn(rows["near"], ratio, known, local, unused)
             deviations = deviations * mixed(local)
-        return combined, deviations, self._errors(combined, y, deviations)
+        self.leasts.append(np.minimum.accumulate(np.vstack([self.least, y]))[:-1])
+        return combined, deviations, errors_of(combined, y, deviations, self.leasts[-1])
 
     def scores(self, X):
         """The same as of now; of a series, each row follows the one before, with what was predicted for it as its value."""
@@ -208,7 +219,7 @@ class Predicting(Front):
         return scores, deviations
 
     def state(self):
-        found = {**super().state(), "samples": self.samples.state(), "beyond": self.beyond}
+        found = {**super().state(), "samples": self.samples.state(), "beyond": self.beyond, "least": self.least}
         finite = np.isfinite(self.fences).all()
         found["fences"] = self.fences if finite else np.where(np.isfinite(self.fences), self.fences, np.sign(self.fences) * 1e300)
         if self.lags:
@@ -225,7 +236,10 @@ class Predicting(Front):
         beyond = np.array(state["beyond"], dtype=float)
         if beyond.shape != self.beyond.shape or not (np.abs(beyond) <= self.t).all() or (beyond != np.floor(beyond)).any():
             raise ValueError("the number of targets beyond a fence makes no sense")
-        self.beyond = beyond
+        least = np.array(state["least"], dtype=float)
+        if least.shape != self.least.shape or not np.isfinite(least).all():
+            raise ValueError("the least of the targets makes no sense")
+        self.beyond, self.least = beyond, least
         if self.lags:
             latest = np.array(state["latest"], dtype=float)
             if latest.shape != (min(self.t, self.lags), self.targets) or not np.isfinite(latest).all():
@@ -240,6 +254,23 @@ def _windows(latest, y, lags):
     whole = np.concatenate([latest, y])
     whole = np.concatenate([np.repeat(whole[:1], lags - len(latest), axis=0), whole])
     return whole[np.arange(len(y))[:, None] + np.arange(lags)].reshape(len(y), -1)
+
+
+def errors_of(f, y, deviations, least):
+    """By how many deviations predictions were wrong, where the least targets before them were these; the inverse of `ends_of`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.minimum(np.log(f / np.maximum(y, 0.0)), REACH) * f
+    return np.where((0.0 < least) & (least < np.inf) & (0.0 < f) & (y < f), ratio, np.abs(y - f)) / np.maximum(deviations, 1e-300)
+
+
+def ends_of(f, half, least):
+    """Ends of intervals about predictions, where the least targets before them were these."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = half / f
+        by_ratio = np.where(ratio < REACH, f * np.exp(-ratio), 0.0)
+    low = np.where((0.0 < least) & (least < np.inf) & (0.0 < f), by_ratio, f - half)
+    floor = np.where((0.0 <= least) & (least < np.inf), 0.0, -np.inf)
+    return np.maximum(low, floor), np.maximum(f + half, floor)
 
 
 def mixed(local):

@@ -3,16 +3,30 @@ import numpy as np
 
 from onlinekernels._core.errors import row_error
 from onlinekernels._core.run import encoding as core
+from onlinekernels.nouns.formats import CONVENTIONS, NEW, Custom
 from onlinekernels.nouns.values import DAY, NO_TIME, hash_of, is_missing, kind_of, word_of
 
-__all__ = ["CYCLES", "KINDS", "first_kind", "kind_at", "kind_of_array", "located", "points_of_dates", "slots_of"]
+__all__ = ["ALL_KINDS", "CYCLES", "DIFFERENT", "KINDS", "VARIETY", "first_kind", "kind_at", "kind_with_custom", "kind_of_array", "located", "points_of_dates", "slots_of",
+           "variety_with"]
 
 KINDS = ("number", "word", "date")
+_CUSTOMS = {name: (kind, Custom(place, (0, 0))) for kind, names in CONVENTIONS.items() for place, name in enumerate(names)}
+ALL_KINDS = (*KINDS, *_CUSTOMS)  # that a user may name
 CYCLES = ("day", "week", "year")
 YEAR = 365.2425 * DAY
+VARIETY, DIFFERENT = 100, 95  # words after which it is said if nearly all were different, and how many that are
 
 
 # ---- Which kind it is ---------------------------------------------------------------------------
+
+
+def kind_with_custom(name):
+    """(kind, how its texts are to be read) of what a user calls one.
+
+    >>> kind_with_custom("day first")
+    ('date', Custom(convention=1, doubts=(0, 0)))
+    """
+    return _CUSTOMS.get(name, (name, NEW))
 
 
 def kind_of_array(column):
@@ -60,6 +74,22 @@ def _slot(word, taken, slots, learns):
         if learns and len(taken) < slots:
             taken[word] = slot
     return slot
+
+
+def variety_with(variety, column, places):
+    """(variety after the words of a column, index of the word and how many were different if that is to be said, or None).
+
+    A variety is how many words have come, and as long as they are fewer than `VARIETY` the hashes of the different ones among them.
+    """
+    count, *hashes = variety
+    if count == VARIETY:
+        return variety, None
+    rows = np.flatnonzero(places >= 0)[: VARIETY - count].tolist()
+    hashes = sorted({*hashes, *(hash_of(word_of(column[row])) for row in rows)})
+    count += len(rows)
+    if count < VARIETY:
+        return (count, *hashes), None
+    return (VARIETY,), (rows[-1], len(hashes)) if len(hashes) >= DIFFERENT else None
 
 
 def points_of_dates(instants, origin, cycles, days, circles):

@@ -4,12 +4,14 @@ from collections import namedtuple
 
 import numpy as np
 
-from onlinekernels.nouns.columns import CYCLES, KINDS
+from onlinekernels.nouns.columns import CYCLES, KINDS, VARIETY
+from onlinekernels.nouns.formats import MANY, Custom
 
 __all__ = ["Known", "Layout"]
 
 
-class Known(namedtuple("Known", "names kinds layouts slots cycles indicators memory words origins mean count shown odd rows")):
+class Known(namedtuple("Known", "names kinds layouts slots cycles indicators memory words variety customs origins mean count "
+                                "shown odd rows")):
     """All that an encoder knows, one entry for each column where it is a tuple or an array; never changed, only replaced.
 
     names       of the columns, or None
@@ -18,6 +20,8 @@ class Known(namedtuple("Known", "names kinds layouts slots cycles indicators mem
     slots, cycles, indicators, memory
                 parameters in force
     words       {word: its slot}
+    variety     how many words have come, up to `VARIETY`, and before that hashes of those, see `variety_with`
+    customs     how texts are to be read, see `Custom`
     origins     the first date, in microseconds since 1970, or None
     mean, count, shown
                 of the numbers so far, see the core
@@ -56,6 +60,8 @@ class Known(namedtuple("Known", "names kinds layouts slots cycles indicators mem
         plain.update(names=None if self.names is None else list(self.names), words=[list(words) for words in self.words])
         for name in ("kinds", "layouts", "cycles", "origins", "odd"):
             plain[name] = list(plain[name])
+        plain["variety"] = [list(variety) for variety in self.variety]
+        plain["customs"] = [[custom.convention, *custom.doubts] for custom in self.customs]
         for name in ("mean", "count"):
             plain[name] = plain[name].tolist()
         # whether at most two values were shown, and these; infinite before the first is None
@@ -68,7 +74,7 @@ class Known(namedtuple("Known", "names kinds layouts slots cycles indicators mem
         if not isinstance(learned, dict) or set(learned) != set(cls._fields):
             raise ValueError("the encoder lacks a part")
         n, slots, rows = len(learned["kinds"]), learned["slots"], learned["rows"]
-        lists = ("layouts", "words", "origins", "mean", "count", "odd")
+        lists = ("layouts", "words", "variety", "customs", "origins", "mean", "count", "odd")
         if not n or any(len(learned[name]) != n for name in lists) or [len(row) for row in learned["shown"]] != [n, n]:
             raise ValueError("the parts of the encoder do not fit its columns")
         for number in (slots, rows, *learned["odd"], *(origin or 0 for origin in learned["origins"])):
@@ -81,6 +87,13 @@ class Known(namedtuple("Known", "names kinds layouts slots cycles indicators mem
         is_sound = is_sound and isinstance(learned["indicators"], bool) and set(learned["cycles"]) <= set(CYCLES)
         for words in learned["words"]:
             is_sound = is_sound and len(words) == len(set(words)) <= slots and all(isinstance(word, str) for word in words)
+        for count, *hashes in learned["variety"]:
+            numbers = (count, *hashes)
+            is_sound = is_sound and all(type(number) is int and 0 <= number < 2**32 for number in numbers)
+            is_sound = is_sound and len(set(hashes)) == len(hashes) <= count <= VARIETY and (count < VARIETY or not hashes)
+        for convention, *doubts in learned["customs"]:
+            is_sound = is_sound and convention in (None, 0, 1) and type(convention) is not bool and len(doubts) == 2
+            is_sound = is_sound and all(type(doubt) is int and 0 <= doubt <= MANY for doubt in doubts)
         names = learned["names"]
         is_sound = is_sound and (names is None or len(set(names)) == len(names) == n)
         mean, count = np.array(learned["mean"], dtype=float), np.array(learned["count"], dtype=float)
@@ -91,6 +104,8 @@ class Known(namedtuple("Known", "names kinds layouts slots cycles indicators mem
             raise ValueError("what the encoder has seen makes no sense")
         parts = {name: tuple(learned[name]) for name in ("kinds", "layouts", "cycles", "origins", "odd")}
         words = tuple({word: slot for slot, word in enumerate(words)} for words in learned["words"])
+        parts["variety"] = tuple(map(tuple, learned["variety"]))
+        parts["customs"] = tuple(Custom(convention, tuple(doubts)) for convention, *doubts in learned["customs"])
         return cls(**{**learned, **parts, "names": None if names is None else tuple(names), "words": words, "mean": mean,
                       "count": count, "shown": shown})
 

@@ -11,10 +11,24 @@ from onlinekernels import validation
 from onlinekernels._core.errors import row_error
 from onlinekernels._core.formulas.vecmath import all_finite
 from onlinekernels._core.run import encoding as core
-from onlinekernels.nouns.columns import CYCLES, KINDS, first_kind, kind_at, kind_of_array, located, points_of_dates, slots_of
+from onlinekernels.nouns.columns import (
+    ALL_KINDS,
+    CYCLES,
+    VARIETY,
+    first_kind,
+    kind_at,
+    kind_of_array,
+    kind_with_custom,
+    located,
+    points_of_dates,
+    slots_of,
+    variety_with,
+)
 from onlinekernels.nouns.encoded import Known
+from onlinekernels.nouns.formats import CONVENTIONS, NEW, READINGS
 from onlinekernels.nouns.transforming import RunningTransformer
 from onlinekernels.nouns.values import NO_TIME, instants_of, numbers_of
+from onlinekernels.validation import Argument, Sentence
 from onlinekernels.validation.tables import Table
 
 if TYPE_CHECKING:
@@ -32,11 +46,12 @@ class RunningEncoder(RunningTransformer):
 
     The first row says what each column holds, and that decides what is made of it:
 
-    - a number (also True, False, or a text such as "3.5"): the number;
+    - a number (also True, False, or a text such as "3.5", "1,234.50", "1.234,5", "5%" or "$12.40"): the number, without its sign;
     - a word (any other text, categories): `slots` columns of zeros and ones. Each new word has the next of them to itself, at
       once; when all are taken, the word's hash chooses which one it shares;
-    - a date (datetime, datetime64, pandas' timestamps, or a text such as "2024-02-29" or "2024-02-29T12:30+01:00"): days since
-      the first date, and a point on a circle for each of the `cycles`: its sine and cosine. With a time zone, in UTC;
+    - a date (datetime, datetime64, pandas' timestamps, or a text such as "2024-02-29", "2024-02-29T12:30+01:00", "02/29/2024",
+      "29.2.2024", "29 Feb 2024 2:05 pm" or a time of day, "14:05"): days since the first date, and a point on a circle for each
+      of the `cycles`: its sine and cosine. With a time zone, in UTC;
     - what is missing (None, NaN, NaT, pandas' NA, an empty text) is filled: numbers by the mean so far (of two values, such as
       those of a truth value, by the nearer one), dates by the latest, a point on a circle by its middle, words by zeros. A
       further column of zeros and ones tells that it was missing, see `indicators`. A column whose first value is missing has all of the
@@ -45,7 +60,11 @@ class RunningEncoder(RunningTransformer):
     Numbers are not scaled: put a `RunningScaler` behind it, or ``scale=True``, which has a change of a column of zeros and ones
     count as much as that of a number, however rare it is.
 
-    A word where a number or a date is expected is taken for missing, with a warning; see `kinds` and `odd_`.
+    A word where a number or a date is expected is taken for missing, with a warning; see `kinds` and `odd_`. Texts such as 03/04/2024
+    or 1,234 mean one of two things. The first text of a column that can mean one alone, such as 03/14/2024, decides for those after it;
+    before it 03/04/2024 is the fourth of March, 03-04-2024 and 03.04.2024 the third of April, and a comma parts thousands. A warning
+    says so when 30 were read by such a guess, or when a guess turns out to be wrong. Another says when a column of words has had
+    nearly as many different ones as rows.
 
     Parameters
     ----------
@@ -53,7 +72,8 @@ class RunningEncoder(RunningTransformer):
         Columns for the words of each column; at least 1.
     kinds : dict or None
         {column: "number", "word" or "date"} of columns, by name or index, for which the first row shall not decide: whole
-        numbers that are names of something, say.
+        numbers that are names of something, say. "day first" and "month first" are dates, "decimal point" and "decimal comma" numbers
+        written so.
     columns : list or None
         Names of all columns: of those of arrays and lists, and for dictionaries of which the first does not have all.
         Dictionaries may lack some, which is missing then.
@@ -171,7 +191,7 @@ class RunningEncoder(RunningTransformer):
             isinstance(self.indicators, str) and self.indicators == "auto"
         ):
             raise validation.bad_parameter(self, "indicators", "True, False or 'auto'", self.indicators)
-        given = self._given_kinds(table)
+        given, customs = self._given_kinds(table)
         shown = [located(lambda column: kind_at(column, 0), table, j) for j in range(len(table.columns))]
         is_hole = [kind is None for kind in shown]
         kinds = tuple(
@@ -183,21 +203,25 @@ class RunningEncoder(RunningTransformer):
             indicators = any(is_hole) or any(kind != "number" for kind in kinds)
         n = len(kinds)
         values = {"mean": np.zeros(n), "count": np.zeros(n), "shown": np.full((2, n), np.inf), "odd": (0,) * n}
-        return Known(table.names, kinds, kinds, slots, cycles, indicators, memory, ({},) * n, (None,) * n, rows=0, **values)
+        variety = tuple((VARIETY,) if given.get(j) == "word" else (0,) for j in range(n))  # of what was asked for nothing is said
+        values.update(words=({},) * n, variety=variety, customs=tuple(customs.get(j, NEW) for j in range(n)), origins=(None,) * n)
+        return Known(table.names, kinds, kinds, slots, cycles, indicators, memory, rows=0, **values)
 
     def _given_kinds(self, table):
-        """{index: kind} of the columns whose kind is a parameter."""
-        given, expected = {}, f"a dictionary of {', '.join(map(repr, KINDS))} by names or indices of columns, or None"
+        """({index: kind}, {index: how its texts are to be read}) of the columns of which these are parameters."""
+        given, customs = {}, {}
+        expected = f"a dictionary of {', '.join(map(repr, ALL_KINDS))} by names or indices of columns, or None"
         if self.kinds is not None and not isinstance(self.kinds, dict):
             raise validation.bad_parameter(self, "kinds", expected, self.kinds)
         for column, kind in (self.kinds or {}).items():
             places = range(len(table.columns)) if table.names is None else table.names
             index = column if column not in places and isinstance(column, numbers.Integral) else None
             index = list(places).index(column) if column in places else index
-            if index is None or not -len(table.columns) <= index < len(table.columns) or kind not in KINDS:
+            if index is None or not -len(table.columns) <= index < len(table.columns) or kind not in ALL_KINDS:
                 raise validation.bad_parameter(self, "kinds", expected, self.kinds)
-            given[index % len(table.columns)] = kind
-        return given
+            index %= len(table.columns)
+            given[index], customs[index] = kind_with_custom(kind)
+        return given, customs
 
     def _encoded(self, known, table, learns):
         """(what is known after the rows of a table, or `known` itself, and these rows encoded)."""
@@ -206,6 +230,7 @@ class RunningEncoder(RunningTransformer):
             return known, np.concatenate([self._encoded(known, table[i : i + 1], False)[1] for i in range(len(table))])
         layout, n = known.layout, len(table)
         values, words, origins, odd = np.full((n, len(kinds)), np.nan), list(known.words), list(known.origins), list(known.odd)
+        variety, customs = list(known.variety), list(known.customs)
         out = np.zeros((n, layout.width)) if layout.width > len(kinds) or layout.words else values
         for j, (kind, column) in enumerate(zip(kinds, table.columns, strict=True)):
             if kind == "word":
@@ -213,17 +238,23 @@ class RunningEncoder(RunningTransformer):
                 missing, strange = places < 0, []
                 rows = np.flatnonzero(~missing)
                 out[rows, layout.words[j] + places[rows]] = 1.0
+                if learns and known.variety[j][0] < VARIETY:
+                    variety[j], found = variety_with(known.variety[j], column, places)
+                    if found is not None:
+                        tell_variety(known, table, j, *found)
             elif kind == "date":
-                instants, strange = located(instants_of, table, j)
+                instants, strange, customs[j], news = located(lambda column: instants_of(column, customs[j], learns), table, j)
+                tell_news(known, table, j, kind, news)
                 origins[j] = points_of_dates(instants, origins[j], known.cycles, values[:, j], out[:, layout.cycles[j] :])
                 missing = instants == NO_TIME
             elif kind == "number":
-                values[:, j], strange = located(numbers_of, table, j)
+                values[:, j], strange, customs[j], news = located(lambda column: numbers_of(column, customs[j], learns), table, j)
+                tell_news(known, table, j, kind, news)
                 missing = np.isnan(values[:, j])
             else:
                 missing, strange = np.ones(n, dtype=bool), []
             if strange and learns:
-                tell_once(known, table, j, strange)
+                tell_once(known, table, j, kind, customs[j], strange)
                 odd[j] += len(strange)
             if known.indicators:
                 out[:, layout.missing[j]] = missing
@@ -236,8 +267,8 @@ class RunningEncoder(RunningTransformer):
         if out is not values:
             out[:, layout.places] = values[:, layout.numbers]
         if learns:
-            known = known._replace(kinds=kinds, words=tuple(words), origins=tuple(origins), mean=mean, count=count, shown=shown,
-                                   odd=tuple(odd), rows=known.rows + n)
+            known = known._replace(kinds=kinds, words=tuple(words), variety=tuple(variety), customs=tuple(customs), origins=tuple(origins), mean=mean,
+                                   count=count, shown=shown, odd=tuple(odd), rows=known.rows + n)
         return known, out
 
     @staticmethod
@@ -381,15 +412,41 @@ def as_encoder(value, owner, name="encode"):
     return RunningEncoder(**value.get_params(deep=False))
 
 
-def tell_once(known, table, j, strange):
+def tell_once(known, table, j, kind, custom, strange):
     """Warn of the first value of a column that is not of its kind."""
     if known.odd[j] == 0:
-        name, kind = known.name(j), known.kinds[j] or "number"
-        key = name if known.names is not None else j
-        warnings.warn(
-            f"Row {strange[0]} of X, column {name!r}: expected a {kind}, as in the first row. Got {table.columns[j][strange[0]]!r}, "
-            f"which is taken for missing, as are others like it (odd_ counts them). If these are words, RunningEncoder(kinds="
-            f"{{{key!r}: 'word'}}) takes them so.",
-            UserWarning,
-            stacklevel=2,
-        )
+        value = table.columns[j][strange[0]]
+        like = "as in the first row"
+        if isinstance(value, str) and READINGS[kind](value) is not None:  # by the other convention
+            like = f"{CONVENTIONS[kind][custom.convention]}, as in rows before"
+        _tell(known, j, f"Row {strange[0]} of X, column {known.name(j)!r}: expected a {kind}, {like}. Got {value!r}, which is taken for "
+                        "missing, as are others like it (odd_ counts them). If these are words, ", "word", " takes them so.")
+
+
+def tell_news(known, table, j, kind, news):
+    """Warn of texts that could follow either convention: where many were read by a guess, and where a guess was wrong."""
+    for row, what, readings in news:
+        text, names = table.columns[j][row], CONVENTIONS[kind]
+        place = f"Row {row} of X, column {known.name(j)!r}: "
+        if what == "turned":
+            name, other = names[readings.decides], names[1 - readings.decides]
+            _tell(known, j, f"{place}{text!r} tells that the convention is {name}. Texts before it that could follow either were read as "
+                            f"{other}; from here on it is {name}. To have it so from the first row on, use ", name, ".")
+        else:
+            name, other = names[readings.guess], names[1 - readings.guess]
+            _tell(known, j, f"{place}texts such as {text!r} may follow one of two conventions, {name} or {other}, and nothing has told yet "
+                            f"which. Until something does, it is {name}. If that is wrong, use ", other, ".")
+
+
+def tell_variety(known, table, j, row, different):
+    """Warn of a column of words of which few come again."""
+    _tell(known, j, f"Column {known.name(j)!r}: {different} of its first {VARIETY} values are different words, such as "
+                    f"{table.columns[j][row]!r}, and share {known.slots} columns, which says little of them. If they name rows, leave "
+                    "the column out; if they are numbers or dates in a form that is not read, convert them. (", "word", " takes them as "
+                    "they are, and says nothing.)")
+
+
+def _tell(known, j, before, kind, after):
+    key = known.name(j) if known.names is not None else j
+    way = Argument("encode", f"RunningEncoder(kinds={{{key!r}: {kind!r}}})", option=f"--kinds {key}={kind.replace(' ', '-')}")
+    warnings.warn(UserWarning(Sentence(before, way, after)), stacklevel=2)

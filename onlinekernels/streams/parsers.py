@@ -22,7 +22,8 @@ __all__ = ["BadRow", "Delimited", "Svmlight", "DELIMITERS", "is_blank", "bad_opt
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 # A field between semicolons that is a number with a decimal comma, as spreadsheets write it where the comma is decimal.
-_DECIMAL_COMMA = re.compile(r"(?<![^;])([ \t]*\"?[ \t]*[+-]?[0-9]*),([0-9]+(?:[eE][+-]?[0-9]+)?[ \t]*\"?\s*)(?![^;])")
+_DECIMAL_COMMA = re.compile(r"(?<![^;])([ \t]*\"?[ \t]*[+-]?(?:[0-9]*|[1-9][0-9]{0,2}(?:\.[0-9]{3})+)),"
+                            r"([0-9]+(?:[eE][+-]?[0-9]+)?[ \t]*\"?\s*)(?![^;])")
 _SKIPS = (Argument("on_error", "'skip'"), " such rows.)")
 _WAY_OUT_OF_KINDS = Sentence(" (", Argument("kinds"), " takes it for words, ", Argument("features"), " leaves it out, ", *_SKIPS)
 _WAY_OUT = Sentence(" (", Argument("features"), " leaves columns out, ", *_SKIPS)
@@ -337,7 +338,7 @@ def _first_odd(kind, column):
     """Index of the first text of a column that is not of its kind, and not missing; None without one."""
     if kind not in ("number", "date"):
         return None
-    values, odd = (numbers_of if kind == "number" else instants_of)(column)
+    values, odd, *_ = (numbers_of if kind == "number" else instants_of)(column)
     if kind == "number" and np.isinf(values).any():
         odd = [int(np.argmax(np.isinf(values))), *odd]
     return min(odd, default=None)
@@ -353,7 +354,9 @@ def _sniffed(first_line, format):
 
 def _pointed(text):
     """A line of fields between semicolons, with a point in each number that has a decimal comma."""
-    return _DECIMAL_COMMA.sub(r"\1.\2", text) if "," in text and ";" in text else text
+    if "," not in text or ";" not in text:
+        return text
+    return _DECIMAL_COMMA.sub(lambda found: f"{found[1].replace('.', '')}.{found[2]}", text)
 
 
 def _words(text):

@@ -6,10 +6,13 @@ __all__ = ["Argument", "NotFittedError", "Sentence", "WrongFeatures", "add_note"
 
 
 class Argument:
-    """An argument in a sentence: `name=` and what stands behind it, or, as its subject, the parameter of a function."""
+    """An argument in a sentence: `name=` and what stands behind it, or, as its subject, the parameter of a function.
 
-    def __init__(self, name, value="", owner=None):
-        self.name, self.value, self.owner = name, value, owner
+    `option` is what the command line has in its place, where that does not follow from the name.
+    """
+
+    def __init__(self, name, value="", owner=None, option=None):
+        self.name, self.value, self.owner, self.option = name, value, owner, option
 
     def __str__(self):
         return f"{self.name}={self.value}" if self.owner is None else f"The {self.name!r} parameter of {self.owner}"
