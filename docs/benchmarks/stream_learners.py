@@ -48,7 +48,7 @@ def prepared(learner, X, y):
 # ---- Ours -------------------------------------------------------------------------------------
 
 
-def ours(make, *, labels=False, targets=True):
+def ours(make, *, labels=False, targets=True, alone=False):
     def prepare(X, y):
         warnings.simplefilter("ignore")
         model = make()
@@ -58,7 +58,10 @@ def ours(make, *, labels=False, targets=True):
                 return np.asarray(model.progressive(X[rows], y[rows], return_labels=True)[1])
             return model.progressive(X[rows], y[rows]) if targets else model.progressive(X[rows])
 
-        return step
+        def one_by_one(rows):
+            return np.concatenate([step(slice(t, t + 1)) for t in range(rows.start, min(rows.stop, len(X)))])
+
+        return one_by_one if alone else step
 
     return prepare
 
@@ -330,6 +333,9 @@ LEARNERS = {
         Learner(
             "OnlineKernelClassifier, high", "onlinekernels", ours(lambda: OnlineKernelClassifier("high"), labels=True)
         ),
+        Learner(
+            "OnlineKernelClassifier, row by row", "onlinekernels", ours(OnlineKernelClassifier, labels=True, alone=True)
+        ),
         Learner("SILK", "onlinekernels", ours(lambda: SILK("multiclass_hinge", scale=True), labels=True)),
         Learner("KRLS", "onlinekernels", ours(lambda: KRLS("multiclass_squared", scale=True), labels=True)),
         Learner("forest of 10", "CapyMOA", capymoa("classifier.AdaptiveRandomForestClassifier", ensemble_size=10)),
@@ -371,6 +377,7 @@ LEARNERS = {
         Learner("OnlineKernelRegressor, low", "onlinekernels", ours(lambda: OnlineKernelRegressor("low"))),
         Learner("OnlineKernelRegressor", "onlinekernels", ours(OnlineKernelRegressor)),
         Learner("OnlineKernelRegressor, high", "onlinekernels", ours(lambda: OnlineKernelRegressor("high"))),
+        Learner("OnlineKernelRegressor, row by row", "onlinekernels", ours(OnlineKernelRegressor, alone=True)),
         Learner("SILK", "onlinekernels", ours(lambda: SILK("squared", scale=True, scale_target=True))),
         Learner("KRLS", "onlinekernels", ours(lambda: KRLS("squared", scale=True, scale_target=True))),
         Learner(
