@@ -10,7 +10,8 @@ time, of one thread but for Java's own; contestants in this process take turns, 
 processes of their own. Rows are normal numbers with random labels, so that nearly every example becomes a support; a
 budget of ours is full, and every example makes a term and drops one. The exit status is 1 if a bar of ours is missed:
 those of ``learning.py`` against bare products, and, of first order, to be faster than every peer that is not merely
-linear. Second order has no bar here. Neighbours and linear models are no kernel learners: they are there for scale.
+linear. Second order has no bar here. Neighbours and linear models are no kernel learners, and are there for scale; their
+time is of predicting and learning, since neighbours do nothing before they are asked.
 """
 
 import argparse

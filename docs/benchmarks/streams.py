@@ -314,7 +314,7 @@ def draw(results, path):
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    picture, panels = plt.subplots(1, 3, figsize=(14, 5.2), dpi=110, layout="constrained")
+    picture, panels = plt.subplots(1, 3, figsize=(14, 5.6), dpi=110, layout="constrained")
     for axes, task in zip(panels, LEARNERS):
         points, streams = placed(results, task), shown(results, task)[1]
         axes.set(xscale="log", yscale="log", xlabel="microseconds of processor time per example")
@@ -325,14 +325,17 @@ def draw(results, path):
                 error,
                 MARKERS[learner.library],
                 color=COLOURS[learner.library],
-                markersize=8 if ours else 6,
+                markerfacecolor="white" if "row by row" in learner.name else None,
+                markersize=9 if ours else 7,
                 zorder=3 if ours else 2,
             )
         own = sorted(
-            (cost, error) for learner, (error, cost) in points.items() if learner.name.startswith("OnlineKernel")
+            (cost, error)
+            for learner, (error, cost) in points.items()
+            if learner.name.startswith("OnlineKernel") and "row by row" not in learner.name
         )
         if own:
-            axes.plot(*zip(*own), color=COLOURS["onlinekernels"], linewidth=1.2, alpha=0.4, zorder=1)
+            axes.plot(*zip(*own), color=COLOURS["onlinekernels"], linewidth=1.5, alpha=0.4, zorder=1)
         axes.set_title(f"{TITLES[task]}, {len(streams)} streams", fontsize=11)
         axes.grid(color="0.93", which="major")
         axes.spines[["top", "right"]].set_visible(False)
@@ -372,21 +375,21 @@ def plain_ticks(axes):
 def name_points(axes, points):
     """A name beside each point, where it covers no other point and no other name, as far as that can be had."""
     here = {learner: axes.transData.transform((cost, error)) for learner, (error, cost) in points.items()}
-    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in here.values()]
+    taken = [(x - 7, y - 7, x + 7, y + 7) for x, y in here.values()]
     frame = axes.get_window_extent()
     for learner, (x, y) in sorted(here.items(), key=lambda item: item[0].library != "onlinekernels"):
-        text = axes.text(0, 0, short(learner), fontsize=8, color=COLOURS[learner.library], transform=None)
+        text = axes.text(0, 0, short(learner), fontsize=9, color=COLOURS[learner.library], transform=None)
         box = text.get_window_extent()
         width, height = box.width, box.height
         spots = [
-            (x + 10, y - height / 2),
-            (x - 10 - width, y - height / 2),
-            (x - width / 2, y + 7),
-            (x - width / 2, y - 9 - height),
-            (x + 6, y + 4),
-            (x + 6, y - 4 - height),
-            (x - 6 - width, y + 4),
-            (x - 6 - width, y - 4 - height),
+            (x + 12, y - height / 2),
+            (x - 12 - width, y - height / 2),
+            (x - width / 2, y + 10),
+            (x - width / 2, y - 10 - height),
+            (x + 8, y + 6),
+            (x + 8, y - 6 - height),
+            (x - 8 - width, y + 6),
+            (x - 8 - width, y - 6 - height),
         ]
         left, bottom = min(spots, key=lambda spot: covered((*spot, spot[0] + width, spot[1] + height), taken, frame))
         taken.append((left, bottom, left + width, bottom + height))
