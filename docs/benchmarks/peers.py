@@ -7,11 +7,12 @@
 Peers that are not installed are left out with a note: scikit-learn, river, CapyMOA and vowpalwabbit (pip), kernlab
 (R), dlib (its C++ headers, a compiler and, which makes it four times as fast, OpenBLAS). Microseconds are of processor
 time, of one thread but for Java's own; contestants in this process take turns, the best of four runs each, and medians
-are compared; R, C++ and Vowpal Wabbit run for themselves. Rows are normal numbers with random labels, so that nearly every example becomes a support; a
-budget of ours is full, and every example makes a term and drops one. The exit status is 1 if a bar of ours is missed:
-those of ``learning.py`` against bare products, and, of first order, to be faster than every peer that is not merely
-linear. Second order has no bar here. Neighbours and linear models are no kernel learners, and are there for scale; their
-time is of predicting and learning, since neighbours do nothing before they are asked.
+are compared; R, C++ and Vowpal Wabbit run for themselves. Rows are normal numbers with random labels, so that nearly
+every example becomes a support; a budget of ours is full, and every example makes a term and drops one. The exit
+status is 1 if a bar of ours is missed: those of ``learning.py`` against bare products, and, of first order, to be
+faster than every peer that is not merely linear. Second order has no bar here. Neighbours and linear models are no
+kernel learners, and are there for scale; their time is of predicting and learning, since neighbours do nothing before
+they are asked.
 """
 
 import argparse
