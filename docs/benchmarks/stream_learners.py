@@ -420,6 +420,7 @@ LEARNERS = {
             river(behind_scaler(of_river("anomaly.HalfSpaceTrees", seed=1), "MinMaxScaler"), "score_one", sign=-1),
         ),
         Learner("half-space trees", "CapyMOA", capymoa("anomaly.HalfSpaceTrees", "novelty")),
+        Learner("half-space trees, scaled", "CapyMOA", capymoa("anomaly.HalfSpaceTrees", "novelty"), scaled=True),
         Learner("LODA", "CapyMOA", capymoa("anomaly.Loda", "novelty")),
         Learner("online isolation forest", "CapyMOA", capymoa("anomaly.OnlineIsolationForest", "novelty")),
         Learner(

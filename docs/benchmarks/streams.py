@@ -6,12 +6,12 @@
     python docs/benchmarks/streams.py --show --markdown docs/reference/real-streams.md --picture docs/images/streams.png
 
 The streams are those of ``real_data.py``: the first 20,000 rows in order of streams of classes (5,000 of mnist), the
-first 6,000 of numbers, all rows of detectors'. The learners are those of ``stream_learners.py``, with their
-libraries' defaults but for the number of trees. Peers that depend on units (neighbours, AutoVW, AutoML) get rows
-scaled by the rows so far, which is not timed, SAM-KNN also as they are; river's linear models and neighbours stand
-behind river's scalers; trees and ours get the rows as they are. A forest's new tree says 0 before it has learned, so
-forests of numbers get targets scaled, too. A library that is not installed is left out, with a
-note. ``--show`` runs nothing, and shows what is known.
+first 6,000 of numbers, all rows of detectors'. The learners are those of ``stream_learners.py``, with their libraries'
+defaults but for the number of trees. Peers that depend on units (neighbours, AutoVW, AutoML) get rows scaled by the
+rows so far, which is not timed, SAM-KNN and CapyMOA's half-space trees both ways; river's linear models and neighbours
+stand behind river's scalers; trees and ours get the rows as they are. A forest's new tree says 0 before it has
+learned, so forests of numbers get targets scaled, too. A library that is not installed is left out, with a note.
+``--show`` runs nothing, and shows what is known.
 
 Errors: mistakes in percent; squared error over the variance, from the second row on; one minus the area under the ROC
 curve. Time is processor time of the whole process, so threads of the Java runtime count, its compiler and its
