@@ -45,10 +45,19 @@ def prepared(learner, X, y):
     return learner.prepare(RunningScaler().progressive(X) if learner.scaled else X, y)
 
 
+def so_far(y):
+    """Mean and deviation of the numbers before each; for the first ten those of all ten, which is kind."""
+    counts = np.arange(1, len(y) + 1)
+    mean = np.cumsum(y) / counts
+    deviation = np.sqrt(np.maximum(np.cumsum(y**2) / counts - mean**2, 0.0))
+    mean[:10], deviation[:10] = y[:10].mean(), y[:10].std() or 1.0
+    return np.r_[mean[0], mean[:-1]], np.r_[deviation[0], deviation[:-1]]
+
+
 # ---- Ours -------------------------------------------------------------------------------------
 
 
-def ours(make, *, labels=False, targets=True):
+def ours(make, *, labels=False, targets=True, alone=False):
     def prepare(X, y):
         warnings.simplefilter("ignore")
         model = make()
@@ -58,7 +67,10 @@ def ours(make, *, labels=False, targets=True):
                 return np.asarray(model.progressive(X[rows], y[rows], return_labels=True)[1])
             return model.progressive(X[rows], y[rows]) if targets else model.progressive(X[rows])
 
-        return step
+        def one_by_one(rows):
+            return np.concatenate([step(slice(t, t + 1)) for t in range(rows.start, min(rows.stop, len(X)))])
+
+        return one_by_one if alone else step
 
     return prepare
 
@@ -129,8 +141,8 @@ def one_against_rest(make):
 # ---- CapyMOA ----------------------------------------------------------------------------------
 
 
-def capymoa(path, task="classes", **parameters):
-    """A learner of CapyMOA by its name: module.Class."""
+def capymoa(path, task="classes", *, centred=False, **parameters):
+    """A learner of CapyMOA by its name: module.Class; `centred` scales targets for those whose new trees say 0."""
 
     def prepare(X, y):
         import importlib
@@ -138,7 +150,8 @@ def capymoa(path, task="classes", **parameters):
         from capymoa.stream import NumpyStream
 
         classes, places = np.unique(y, return_inverse=True)
-        kind, target = ("numeric", y) if task == "numbers" else ("categorical", places)
+        centre, size = so_far(y) if centred else (np.zeros(len(y)), np.ones(len(y)))
+        kind, target = ("numeric", (y - centre) / size) if task == "numbers" else ("categorical", places)
         stream = NumpyStream(X, target, target_type=kind)
         module, name = path.split(".")
         settings = parameters | {key: value() for key, value in parameters.items() if callable(value)}
@@ -167,7 +180,7 @@ def capymoa(path, task="classes", **parameters):
             if task == "novelty":
                 return [-one for one in said]
             if task == "numbers":
-                return [np.nan if one is None else one for one in said]
+                return np.array([np.nan if one is None else one for one in said]) * size[rows] + centre[rows]
             return [np.nan if one is None else classes[one] for one in said]
 
         return step
@@ -262,15 +275,6 @@ def commonest(known):
 # ---- FLAML ------------------------------------------------------------------------------------
 
 
-def so_far(y):
-    """Mean and deviation of the numbers before each; for the first ten those of all ten, which is kind."""
-    counts = np.arange(1, len(y) + 1)
-    mean = np.cumsum(y) / counts
-    deviation = np.sqrt(np.maximum(np.cumsum(y**2) / counts - mean**2, 0.0))
-    mean[:10], deviation[:10] = y[:10].mean(), y[:10].std() or 1.0
-    return np.r_[mean[0], mean[:-1]], np.r_[deviation[0], deviation[:-1]]
-
-
 def autovw(task):
     def prepare(X, y):
         import logging
@@ -320,7 +324,7 @@ def autovw(task):
 
 # ---- All of them ------------------------------------------------------------------------------
 
-FOREST = "forest.ARFClassifier"
+FOREST, TREES = "forest.ARFClassifier", "regressor.AdaptiveRandomForestRegressor"
 LEARNERS = {
     "classes": [
         Learner(
@@ -329,6 +333,9 @@ LEARNERS = {
         Learner("OnlineKernelClassifier", "onlinekernels", ours(OnlineKernelClassifier, labels=True)),
         Learner(
             "OnlineKernelClassifier, high", "onlinekernels", ours(lambda: OnlineKernelClassifier("high"), labels=True)
+        ),
+        Learner(
+            "OnlineKernelClassifier, row by row", "onlinekernels", ours(OnlineKernelClassifier, labels=True, alone=True)
         ),
         Learner("SILK", "onlinekernels", ours(lambda: SILK("multiclass_hinge", scale=True), labels=True)),
         Learner("KRLS", "onlinekernels", ours(lambda: KRLS("multiclass_squared", scale=True), labels=True)),
@@ -371,21 +378,22 @@ LEARNERS = {
         Learner("OnlineKernelRegressor, low", "onlinekernels", ours(lambda: OnlineKernelRegressor("low"))),
         Learner("OnlineKernelRegressor", "onlinekernels", ours(OnlineKernelRegressor)),
         Learner("OnlineKernelRegressor, high", "onlinekernels", ours(lambda: OnlineKernelRegressor("high"))),
+        Learner("OnlineKernelRegressor, row by row", "onlinekernels", ours(OnlineKernelRegressor, alone=True)),
         Learner("SILK", "onlinekernels", ours(lambda: SILK("squared", scale=True, scale_target=True))),
         Learner("KRLS", "onlinekernels", ours(lambda: KRLS("squared", scale=True, scale_target=True))),
-        Learner(
-            "forest of 10", "CapyMOA", capymoa("regressor.AdaptiveRandomForestRegressor", "numbers", ensemble_size=10)
-        ),
-        Learner(
-            "forest of 30", "CapyMOA", capymoa("regressor.AdaptiveRandomForestRegressor", "numbers", ensemble_size=30)
-        ),
-        Learner("SOKNL, 10", "CapyMOA", capymoa("regressor.SOKNL", "numbers", ensemble_size=10)),
+        Learner("forest of 10", "CapyMOA", capymoa(TREES, "numbers", centred=True, ensemble_size=10)),
+        Learner("forest of 30", "CapyMOA", capymoa(TREES, "numbers", centred=True, ensemble_size=30)),
+        Learner("SOKNL, 10", "CapyMOA", capymoa("regressor.SOKNL", "numbers", centred=True, ensemble_size=10)),
         Learner("KNN", "CapyMOA", capymoa("regressor.KNNRegressor", "numbers"), scaled=True),
         Learner(
             "linear regression", "river", river(behind_scaler(target_scaled(of_river("linear_model.LinearRegression"))))
         ),
         Learner("KNN", "river", river(behind_scaler(of_river("neighbors.KNNRegressor")))),
-        Learner("forest of 10", "river", river(behind_scaler(of_river("forest.ARFRegressor", n_models=10, seed=1)))),
+        Learner(
+            "forest of 10",
+            "river",
+            river(behind_scaler(target_scaled(of_river("forest.ARFRegressor", n_models=10, seed=1)))),
+        ),
         Learner(
             "boosting, refitted",
             "scikit-learn",
@@ -412,6 +420,7 @@ LEARNERS = {
             river(behind_scaler(of_river("anomaly.HalfSpaceTrees", seed=1), "MinMaxScaler"), "score_one", sign=-1),
         ),
         Learner("half-space trees", "CapyMOA", capymoa("anomaly.HalfSpaceTrees", "novelty")),
+        Learner("half-space trees, scaled", "CapyMOA", capymoa("anomaly.HalfSpaceTrees", "novelty"), scaled=True),
         Learner("LODA", "CapyMOA", capymoa("anomaly.Loda", "novelty")),
         Learner("online isolation forest", "CapyMOA", capymoa("anomaly.OnlineIsolationForest", "novelty")),
         Learner(
