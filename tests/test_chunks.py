@@ -115,7 +115,7 @@ def test_a_chunk_is_a_loop(name, kind, member, cuts):
             np.testing.assert_allclose(model.norm_, one.norm_, rtol=1e-7, atol=1e-9, err_msg=cut)
 
 
-@pytest.mark.parametrize("features", [63, 64, 67, 120])
+@pytest.mark.parametrize("features", [63, 64, 67, 120, 1100])
 def test_a_chunk_of_wide_rows_is_a_loop(features):
     """From some features on the examples of a piece meet each other in tiles, the last of which are not whole."""
     rng = np.random.default_rng(features)

@@ -1,5 +1,6 @@
 """Smoother: local votes, averages and densities against their formulas; running ranks; a learner like all others."""
 import copy
+import itertools
 import math
 import pickle
 import threading
@@ -359,3 +360,28 @@ def test_kept_rows_that_are_too_large_are_refused(name):
     with pytest.raises(ValueError, match="too large"):
         kept.restore({**state, name: 1e200 * state[name] + 1e200})
     kept.restore(state)
+
+
+@pytest.mark.parametrize("features", [1, 8, 32, 33])
+def test_distances_and_neighbours(features):
+    """Of few features and many; while slots are taken again, units change, and a state is restored."""
+    rng = np.random.default_rng(features)
+    rows, said = rng.normal(size=(300, features)), rng.normal(size=(300, 1))
+    local = LocalRows("numbers", features, 1, 0.5, False, 150, neighbour=5)
+    for n, m in itertools.product((1, 15, 16, 17, 50), (1, 3, 4, 9)):
+        points, some = rows[:n], np.ascontiguousarray(rows[100 : 100 + m])
+        found = local.distances(some, points, (points**2).sum(axis=1))
+        assert np.allclose(found, ((some[:, None] - points) ** 2).sum(axis=2), rtol=0, atol=1e-11)
+    for begin, end in ((0, 1), (1, 90), (90, 230)):
+        local.learn(rows[begin:end], said[begin:end], np.ones(end - begin), np.zeros((end - begin, 1)), np.zeros((end - begin, 1)))
+        local._check()
+    local.rescale(np.full(features, 2.0))
+    local.learn(2 * rows[230:250], said[230:250], np.ones(20), np.zeros((20, 1)), np.zeros((20, 1)))
+    local._check()
+    other = LocalRows("numbers", features, 1, 0.5, False, 150, neighbour=5)
+    other.restore(local.state())
+    found = local.scores(2 * rows[250:], 1)[0]
+    assert np.array_equal(found, other.scores(2 * rows[250:], 1)[0])
+    distances = 4 * ((rows[250:, None] - rows[100:250]) ** 2).sum(axis=2)
+    shares = np.exp(-0.5 * (distances - distances.min(axis=1, keepdims=True)) / np.sort(distances, axis=1)[:, 4:5])
+    assert np.allclose(found[:, 0], shares @ said[100:250, 0] / shares.sum(axis=1), rtol=0, atol=1e-8)

@@ -442,17 +442,23 @@ OK_STATIC void ok_scatter_pairs(const double *k, const double *coef, const int32
     }
 }
 
+/* The smallest of those numbers that share a lane, OK_LANES * 4 lanes: so many minima need not wait for each other. */
+OK_INLINE void ok_least_of_lanes(const double *x, ptrdiff_t n, double *OK_RESTRICT lane)
+{
+    ptrdiff_t i, l;
+    for (l = 0; l < 4 * OK_LANES; l++) lane[l] = HUGE_VAL;
+    for (i = 0; i + 4 * OK_LANES <= n; i += 4 * OK_LANES)
+        for (l = 0; l < 4 * OK_LANES; l++) lane[l] = x[i + l] < lane[l] ? x[i + l] : lane[l];
+    for (l = 0; i + l < n; l++) lane[l] = x[i + l] < lane[l] ? x[i + l] : lane[l];
+}
+
 /* The smallest of n numbers; infinity for none. */
 OK_STATIC OK_CLONES double ok_least(const double *x, ptrdiff_t n)
 {
-    enum { LANES = 4 * OK_LANES }; /* of minima that wait for each other */
-    double lane[LANES], least = HUGE_VAL;
-    ptrdiff_t i, l;
-    for (l = 0; l < LANES; l++) lane[l] = HUGE_VAL;
-    for (i = 0; i + LANES <= n; i += LANES)
-        for (l = 0; l < LANES; l++) lane[l] = x[i + l] < lane[l] ? x[i + l] : lane[l];
-    for (; i < n; i++) least = x[i] < least ? x[i] : least;
-    for (l = 0; l < LANES; l++) least = lane[l] < least ? lane[l] : least;
+    double lane[4 * OK_LANES], least = HUGE_VAL;
+    ptrdiff_t l;
+    ok_least_of_lanes(x, n, lane);
+    for (l = 0; l < 4 * OK_LANES; l++) least = lane[l] < least ? lane[l] : least;
     return least;
 }
 
@@ -493,23 +499,27 @@ OK_STATIC OK_CLONES ptrdiff_t ok_nearby(const double *x, ptrdiff_t n, double lim
     return found;
 }
 
-/* The k smallest of n numbers, in order, but for infinite ones; returns how many there are.  place has room for n + 1. */
+/* Let a number in among the k smallest, of which there are `found`; returns how many there are then. */
+OK_INLINE ptrdiff_t ok_let_in(double v, ptrdiff_t k, ptrdiff_t found, double *best)
+{
+    ptrdiff_t j = found < k ? found : k - 1;
+    if (!(v < (found < k ? HUGE_VAL : best[k - 1]))) return found;
+    for (; j > 0 && best[j - 1] > v; j--) best[j] = best[j - 1];
+    best[j] = v;
+    return found < k ? found + 1 : k;
+}
+
+/* The k smallest of n numbers, in order, but for infinite ones; returns how many there are.  place has room for n + 1.
+ * None is larger than the k-th smallest minimum of a lane. */
 OK_STATIC OK_CLONES ptrdiff_t ok_smallest(const double *x, ptrdiff_t n, ptrdiff_t k, ptrdiff_t *OK_RESTRICT place,
                                           double *OK_RESTRICT best)
 {
-    double limit = HUGE_VAL;
-    ptrdiff_t first, i, j, found = 0;
-    for (first = 0; first < n; first += 64) { /* the more have been seen, the fewer are among the smallest */
-        const ptrdiff_t near = ok_places(x + first, n - first < 64 ? n - first : 64, limit, place);
-        for (i = 0; i < near; i++) {
-            const double v = x[first + place[i]];
-            if (!(v < limit)) continue;
-            j = found < k ? found++ : k - 1;
-            for (; j > 0 && best[j - 1] > v; j--) best[j] = best[j - 1];
-            best[j] = v;
-            limit = found < k ? HUGE_VAL : best[k - 1];
-        }
-    }
+    double lane[4 * OK_LANES];
+    ptrdiff_t i, near, found = 0;
+    ok_least_of_lanes(x, n, lane);
+    for (i = 0; i < 4 * OK_LANES; i++) found = ok_let_in(lane[i], k, found, best);
+    near = ok_places(x, n, found < k ? HUGE_VAL : best[k - 1], place);
+    for (i = found = 0; i < near; i++) found = ok_let_in(x[place[i]], k, found, best);
     return found;
 }
 
