@@ -235,6 +235,7 @@ cdef class Coefficients(Tenant):
         for slot in range(self.dictionary.start, self.dictionary.stop):
             if self.holds(slot) and self.is_zero(slot):
                 self.drop(slot)
+                self.dictionary.disorderly = True
 
     cdef int prepare(self, Py_ssize_t capacity) except -1:
         """As the budget."""

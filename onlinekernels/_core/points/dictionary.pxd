@@ -21,6 +21,7 @@ cdef class Dictionary:
     cdef readonly Table holders             # int32: how many functions hold each slot
     cdef Table hole_table                   # intp: slots within [start, stop) that nobody holds, the latest last
     cdef Py_ssize_t n_holes                 # how many of these there are
+    cdef bint disorderly                    # slots were given up among others, so that newcomers may lie before older ones
     cdef bint keeps_order                   # newcomers come last, also where others have left: slots are in order of age
     cdef readonly list tables               # all tables, which move with the slots
     cdef Table cleared                      # the first of those that are cleared with a slot
@@ -63,6 +64,7 @@ cdef class Dictionary:
     cdef add_table(self, Table table)
     cdef int reserve(self, Py_ssize_t newcomers) except -1
     cdef int tidy(self) except -1
+    cdef bint must_pack(self) noexcept nogil
     cdef int pack(self, Py_ssize_t capacity) except -1
     cdef bint sort_by_age(self, Aged* order) noexcept nogil
     cdef void move(self, const Aged* order, Py_ssize_t capacity) noexcept

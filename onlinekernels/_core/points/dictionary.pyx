@@ -209,9 +209,13 @@ cdef class Dictionary:
         cdef Tenant tenant
         for tenant in self.tenants:
             tenant.settle()
-        if self.held != self.stop - self.start:
+        if self.must_pack():
             self.pack(self.capacity)
         return 0
+
+    cdef bint must_pack(self) noexcept nogil:
+        """Whether there are dead slots, or were where newcomers are now: O(1)."""
+        return self.disorderly or self.held != self.stop - self.start
 
     def slots(self):
         """Slots that somebody holds, oldest first. O(n log n)."""
@@ -261,7 +265,7 @@ cdef class Dictionary:
         for table in self.tables:
             table.move(order, self.held, capacity)
         self.capacity = capacity
-        self.start, self.stop, self.n_holes = 0, self.held, 0
+        self.start, self.stop, self.n_holes, self.disorderly = 0, self.held, 0, False
         self.move_points()
         for tenant in self.tenants:
             tenant.moved()
@@ -337,7 +341,7 @@ cdef class Dictionary:
 
     def saved_slots(self):
         """Slots in the order in which they are saved: that of sums; the packed one where a pack is due. O(n log n)."""
-        if self.held != self.stop - self.start:
+        if self.must_pack():
             return self.slots()
         return np.arange(self.start, self.stop)
 
