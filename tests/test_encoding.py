@@ -301,7 +301,7 @@ def test_copies_go_on_alike_and_nonsense_is_refused():
         "mean": [[np.inf] * 8, [0.0]], "count": [[-1.0] * 8, [1e9] * 8], "shown": [[[0.0] * 8]], "odd": [[-1] * 8],
         "origins": [["2024"] * 8], "indicators": [None],
         "variety": [[[0]] * 7, [[-1]] * 8, [[101]] * 8, [[1, 5, 6]] * 8, [[2, 5, 5]] * 8, [[100, 5]] * 8, [[1, 2**32]] * 8, [[1.0]] * 8],
-        "customs": [[[None, 0, 0]] * 7, [[2, 0, 0]] * 8, [[True, 0, 0]] * 8, [[None, 0]] * 8, [[None, 31, 0]] * 8, [[None, 0.0, 0]] * 8],
+        "customs": [[[None, 0, 0]] * 7, [[2, 0, 0]] * 8, [[True, 0, 0]] * 8, [[1.0, 0, 0]] * 8, [[None, 0]] * 8, [[None, 31, 0]] * 8, [[None, 0.0, 0]] * 8],
     }
     assert set(broken) == set(learned)
     for name, values in broken.items():

@@ -92,7 +92,7 @@ class Known(namedtuple("Known", "names kinds layouts slots cycles indicators mem
             is_sound = is_sound and all(type(number) is int and 0 <= number < 2**32 for number in numbers)
             is_sound = is_sound and len(set(hashes)) == len(hashes) <= count <= VARIETY and (count < VARIETY or not hashes)
         for convention, *doubts in learned["customs"]:
-            is_sound = is_sound and convention in (None, 0, 1) and type(convention) is not bool and len(doubts) == 2
+            is_sound = is_sound and (convention is None or type(convention) is int and convention in (0, 1)) and len(doubts) == 2
             is_sound = is_sound and all(type(doubt) is int and 0 <= doubt <= MANY for doubt in doubts)
         names = learned["names"]
         is_sound = is_sound and (names is None or len(set(names)) == len(names) == n)
