@@ -456,8 +456,11 @@ cdef class Posterior(Function):
 
 
 cdef Py_ssize_t room_for(Py_ssize_t n) noexcept:
-    """A row length for n numbers: an odd number of cache lines, so that columns spread over the whole cache."""
-    return 8 * (((n + 7) // 8) | 1) if n else 0
+    """A row length for n numbers: an odd number of cache lines, so that columns spread over the whole cache.
+
+    At least three, as tiles read them: so a product has the same bits whatever room there is.
+    """
+    return 8 * (max(3, (n + 7) // 8) | 1) if n else 0
 
 
 def check_covariance(covariance):

@@ -80,8 +80,8 @@ cdef class Ranks:
 
     def clear(self):
         """Forget all values."""
-        self.t = 0
         self.ordered, self.rows = np.zeros((self.columns, self.size)), np.zeros((self.size, self.columns))
+        self.t = 0
 
     def copy(self):
         """Another one that has seen the same: O(columns size)."""
@@ -101,9 +101,9 @@ cdef class Ranks:
         """
         if self.t > self.size:
             raise ValueError("the latest rows are not known any more")
-        latest = self.rows[max(0, self.t - n):self.t].copy()
-        self.clear()
-        self.advance(latest)
+        fresh = Ranks(self.columns, self.size, self.memory, self.seed)
+        fresh.advance(self.rows[max(0, self.t - n):self.t])
+        self.ordered, self.rows, self.t = fresh.ordered, fresh.rows, fresh.t    # nothing can fail any more
 
     @property
     def n(self):
