@@ -23,7 +23,7 @@ from onlinekernels import (
 from onlinekernels._core.run.calibrating import Calibration
 from onlinekernels._core.run.ranks import normal_scores
 from onlinekernels.algorithms.frontmembers import class_members, number_members
-from onlinekernels.model.ensemble import AveragedRanks
+from onlinekernels.model.combining import AveragedRanks
 from onlinekernels.model.frontdoor import ends_of, errors_of
 from onlinekernels.model.views import NormalScores, Relevance
 

@@ -7,6 +7,7 @@ import pytest
 from cases import each
 
 import onlinekernels as ok
+from onlinekernels.model.labels import ManyLabels
 
 X = np.random.default_rng(0).normal(size=(12, 2))
 Y = np.array(list("abcabcabcabc"))
@@ -217,6 +218,22 @@ def test_any_hashable_is_a_label():
     assert model.predict_one(X[0]) in {("t", 1), 3, "s"}
     mixed = ok.NORMA(ok.MulticlassHinge()).partial_fit(X[:4], ["a", 3, "a", 3])
     assert mixed.classes_.tolist() == ["a", 3]
+
+
+@each("order, y", [
+    ([1, 0, 2], [0, 1, 2, 1]), ([1, 0, 2], [0.0, 2.0]), ([3, 1], [1, 3, 3]), ([3, 1], [1, 2]), ([1, 0], [1, -1]), ([1, 0], [5, 0]),
+    ([0, 1], [0.5, 1.0]), ([0, 9], [9, 0, 9]), ([True, False], [1, 0]),
+])
+def test_small_numbers_are_looked_up_as_all_labels_are(order, y):
+    """At once or one by one: the same targets, the same labels that join, and refusals."""
+    labels, at_once = ManyLabels(order, False), []
+    for y in (np.array(y), np.array(y, dtype=object)):  # objects are looked at one by one
+        try:
+            targets, after = labels.encode(y)
+            at_once.append((targets.tolist(), list(after.order)))
+        except ValueError as error:
+            at_once.append(type(error))
+    assert at_once[0] == at_once[1]
 
 
 def test_probabilities_of_many_classes():
