@@ -400,7 +400,7 @@ def test_rows_that_become_odder_and_odder_alert_little_more_than_asked():
         for seed in range(3):
             scores = np.random.default_rng(seed).normal(size=20000) - slope * np.arange(20000)
             combiner = AveragedRanks(1, nu=0.02)
-            ranks, levels = combiner.advance(scores[:, None, None], np.array([True]))
+            ranks, levels = combiner.advance(scores[:, None, None], None, None, None, np.array([True]))
             rates.append(np.mean((ranks < levels)[2000:]))
             lowest.append(levels.min())
         assert 0.019 < np.mean(rates) < most and 0.01 <= min(lowest) <= 0.02
@@ -412,7 +412,7 @@ def test_rows_that_become_odder_and_odder_alert_little_more_than_asked():
         with pytest.raises(ValueError, match="level"):
             again.restore({**combiner.state(), **state})
     again = AveragedRanks(1, nu=0.02)
-    again.advance(scores[:500, None, None], np.array([True]))
+    again.advance(scores[:500, None, None], None, None, None, np.array([True]))
     again.begin_anew()
     assert (again.level, again.surplus) == (0.02, 0.0)
 

@@ -222,7 +222,7 @@ def test_any_hashable_is_a_label():
 
 @each("order, y", [
     ([1, 0, 2], [0, 1, 2, 1]), ([1, 0, 2], [0.0, 2.0]), ([3, 1], [1, 3, 3]), ([3, 1], [1, 2]), ([1, 0], [1, -1]), ([1, 0], [5, 0]),
-    ([0, 1], [0.5, 1.0]), ([0, 9], [9, 0, 9]), ([True, False], [1, 0]),
+    ([0, 9], [9, 0, 9]), ([True, False], [1, 0]),
 ])
 def test_small_numbers_are_looked_up_as_all_labels_are(order, y):
     """At once or one by one: the same targets, the same labels that join, and refusals."""

@@ -17,7 +17,7 @@ __all__ = ["EFFORTS", "class_members", "number_members", "sparse_members"]
 
 EFFORTS = ("low", "medium", "high")
 POINTS = {"low": 32, "medium": 75, "high": 150}
-TUNED = {"low": {"axes": "own", "budget": 50, "window": 1000}, "medium": {"axes": "own", "budget": 100}, "high": {}}
+TUNED = {"low": {"axes": "own", "budget": 40, "window": 1000}, "medium": {"axes": "own"}, "high": {}}
 FAST = {"low": 24, "medium": 32, "high": 32}  # points of a posterior that remembers 50 rows or so
 KEPT = {"low": 500, "medium": 3000, "high": 5000}  # rows of the local average of numbers
 WIDEST = 300  # features beyond which a kernel is not learned: too many scales for a few hundred rows
@@ -112,7 +112,7 @@ def number_members(effort, d):
         "near": (near(), None),
     }
     if effort == "low" and tuned:
-        return {**found, "self-tuned": (SelfTuned("squared", axes="own", budget=100, window=1000), None)}
+        return {**found, "self-tuned": (SelfTuned("squared", axes="own", budget=100), None)}
     found |= {
         "GL 1": (posterior("GL", 1.0, 0.1), None),
         "GL 1 ranks": (posterior("GL", 1.0, 0.1, scale=False), "ranks"),
@@ -124,7 +124,7 @@ def number_members(effort, d):
         "LL 2 ranks": (posterior("LL", 2.0, 0.1, scale=False), "ranks"),
     }
     if tuned:
-        found["self-tuned"] = (SelfTuned("squared", budget=100 if effort == "medium" else 150), None)
+        found["self-tuned"] = (SelfTuned("squared"), None)
     if effort == "high":
         found |= {
             "L 0.5": (posterior("L", 0.5, 0.03), None),
