@@ -23,7 +23,6 @@ from onlinekernels import (
 from onlinekernels._core.run.calibrating import Calibration
 from onlinekernels._core.run.ranks import normal_scores
 from onlinekernels.algorithms.frontmembers import class_members, number_members
-from onlinekernels.model.combining import AveragedRanks
 from onlinekernels.model.frontdoor import ends_of, errors_of
 from onlinekernels.model.views import NormalScores, Relevance
 
@@ -391,30 +390,6 @@ def test_detectors_alert_as_often_as_asked():
     drift[odd, 0] += rng.choice([-5.0, 5.0], size=odd.sum())
     long, short = (area(OnlineKernelDetector(0.02, "low", memory=memory).progressive(drift)[1000:], odd[1000:]) for memory in (None, 300))
     assert short > long + 0.03 and short > 0.85
-
-
-def test_rows_that_become_odder_and_odder_alert_little_more_than_asked():
-    """A drift that never ends: the level gives way, to half of nu and no further."""
-    for slope, most in ((0.0, 0.0225), (1e-4, 0.0265)):
-        rates, lowest = [], []
-        for seed in range(3):
-            scores = np.random.default_rng(seed).normal(size=20000) - slope * np.arange(20000)
-            combiner = AveragedRanks(1, nu=0.02)
-            ranks, levels = combiner.advance(scores[:, None, None], None, None, None, np.array([True]))
-            rates.append(np.mean((ranks < levels)[2000:]))
-            lowest.append(levels.min())
-        assert 0.019 < np.mean(rates) < most and 0.01 <= min(lowest) <= 0.02
-    assert max(lowest) < 0.015 and combiner.surplus > 10.0
-    again = AveragedRanks(1, nu=0.02)
-    again.restore(combiner.state())
-    assert (again.level, again.surplus) == (combiner.level, combiner.surplus)
-    for state in ({"level": 0.009}, {"surplus": 1e6}, {"surplus": np.nan}):
-        with pytest.raises(ValueError, match="level"):
-            again.restore({**combiner.state(), **state})
-    again = AveragedRanks(1, nu=0.02)
-    again.advance(scores[:500, None, None], None, None, None, np.array([True]))
-    again.begin_anew()
-    assert (again.level, again.surplus) == (0.02, 0.0)
 
 
 def test_columns_that_only_grow_do_no_harm():

@@ -14,9 +14,7 @@ __all__ = ["AveragedRanks", "LeastSquares"]
 
 SCORES = 2000  # that ranks are taken among
 LATEST = 100  # scores that remain when others are forgotten
-GAIN = 0.02  # by which an alert lowers the level of alerts
-LOWEST, HIGHEST = 0.5, 4.0  # levels of alerts at least and at most, in units of nu
-LATELY, MUCH = 4000, 2.0  # rows whose alerts are counted, fading, and how many deviations of their number are too many
+GAIN, HIGHEST = 0.02, 4.0  # by which an alert lowers the level of alerts, and where it is at most, in units of nu
 
 
 class LeastSquares:
@@ -126,9 +124,8 @@ class AveragedRanks:
     the more ordinary.
 
     A rank below `level` is an alert. Where rows are like those before them a share nu has ranks below nu. Where rows become
-    more and more ordinary there are fewer, so the level slowly rises until there are as many as asked for. It is below nu only
-    where rows drift and more have alerted of late than chance would have it, and never below half of nu: a burst of odd rows
-    silences none that come after it.
+    more and more ordinary there are fewer, so the level slowly rises until there are as many as asked for. It is never below
+    nu: a burst of odd rows silences none that come after it.
 
     Parameters
     ----------
@@ -143,24 +140,16 @@ class AveragedRanks:
     def __init__(self, n, memory=0, nu=0.02):
         self.each, self.mean = Ranks(n, SCORES, memory, 1), Ranks(1, SCORES, memory, 2)
         self.nu = self.level = nu
-        self.surplus = 0.0  # of alerts, of late
 
     def advance(self, scores, y, joined, counts, awake):
         """(ranks of the mean, levels of alerts) just before each row, shapes (n, 1); all rows count alike."""
         ranks = self._ranks(self.mean.advance, self._means(self.each.advance, scores, awake))
         levels, level, highest = np.empty(ranks.shape), self.level, self._highest()
         fall, rise = math.exp(-GAIN), math.exp(GAIN * self.nu / (1.0 - self.nu))  # in balance where a share nu alerts
-        keep, much = 1.0 - 1.0 / LATELY, MUCH * math.sqrt(0.5 * LATELY * self.nu * (1.0 - self.nu))
-        surplus = self.surplus
         for i, rank in enumerate(ranks[:, 0].tolist()):
             levels[i] = level
-            surplus = keep * surplus + (rank < level) - self.nu
-            if rank < level:
-                lowest = LOWEST * self.nu if surplus > much else self.nu
-                level = max(level * fall, min(level, lowest))
-            else:
-                level = min(highest, level * rise)
-        self.level, self.surplus = level, surplus
+            level = max(self.nu, level * fall) if rank < level else min(highest, level * rise)
+        self.level = level
         return ranks, levels
 
     def _highest(self):
@@ -183,7 +172,7 @@ class AveragedRanks:
         """Forget the scores of a time when members knew too little, but for the latest."""
         self.each.keep_latest(LATEST)
         self.mean.keep_latest(LATEST)
-        self.level, self.surplus = self.nu, 0.0
+        self.level = self.nu
 
     def weights(self):
         """All count alike."""
@@ -191,16 +180,16 @@ class AveragedRanks:
 
     def state(self):
         """What is learned, by name."""
-        return {"each": self.each.state(), "mean": self.mean.state(), "level": self.level, "surplus": self.surplus}
+        return {"each": self.each.state(), "mean": self.mean.state(), "level": self.level}
 
     def restore(self, state):
         """Go on from what `state` gave; ValueError if it makes no sense."""
-        level, surplus = float(state["level"]), float(state["surplus"])
-        if not LOWEST * self.nu <= level <= self._highest() or not abs(surplus) <= LATELY:
+        level = float(state["level"])
+        if not self.nu <= level <= self._highest():
             raise ValueError("the level of alerts makes no sense")
         self.each.restore(state["each"])
         self.mean.restore(state["mean"])
-        self.level, self.surplus = level, surplus
+        self.level = level
 
     def _check(self):
         """Assert what must always hold."""
