@@ -227,9 +227,9 @@ def test_any_hashable_is_a_label():
 def test_small_numbers_are_looked_up_as_all_labels_are(order, y):
     """At once or one by one: the same targets, the same labels that join, and refusals."""
     labels, at_once = ManyLabels(order, False), []
-    for y in (np.array(y), np.array(y, dtype=object)):  # objects are looked at one by one
+    for column in (np.array(y), np.array(y, dtype=object)):  # objects are looked at one by one
         try:
-            targets, after = labels.encode(y)
+            targets, after = labels.encode(column)
             at_once.append((targets.tolist(), list(after.order)))
         except ValueError as error:
             at_once.append(type(error))
