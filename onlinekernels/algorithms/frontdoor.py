@@ -52,7 +52,7 @@ class FrontDoor(EnsembleLearner):
     Parameters
     ----------
     effort : "low", "medium" or "high"
-        How many members there are, and so how long an example takes: about 20, 100 or 200 times as long as with one `SILK`.
+        How many members there are, and so how long an example takes: about 20, 70 or 150 times as long as with one `SILK`.
     members : dict of str to model, list of models or None
         Members of your own instead. None is for those that were chosen for this effort.
     """
