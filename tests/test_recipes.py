@@ -292,8 +292,9 @@ def test_a_rule_takes_two_files_and_a_line(tmp_path):
                     return Plan.of(self, Signs(as_step(self.step, self)))
             ''',
         "algorithms/__init__.py": {
-            "from onlinekernels.algorithms.recursive import": "from onlinekernels.algorithms.signs import SignDescent\n",
+            "    from onlinekernels.algorithms.smoother import": "    from onlinekernels.algorithms.signs import SignDescent\n",
             '    "Smoother",\n': '    "SignDescent",\n',
+            '    "Smoother": "smoother",\n': '    "SignDescent": "signs",\n',
         },
     }, """
         import numpy as np
