@@ -385,3 +385,9 @@ def test_distances_and_neighbours(features):
     distances = 4 * ((rows[250:, None] - rows[100:250]) ** 2).sum(axis=2)
     shares = np.exp(-0.5 * (distances - distances.min(axis=1, keepdims=True)) / np.sort(distances, axis=1)[:, 4:5])
     assert np.allclose(found[:, 0], shares @ said[100:250, 0] / shares.sum(axis=1), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("parameters", [{"neighbour": -1}, {"neighbour": 65}, {"size": 0}, {"size": -3}])
+def test_parameters_of_a_file_that_no_rows_could_have_are_refused(parameters):
+    with pytest.raises(ValueError, match="neighbour"):
+        LocalRows("numbers", 3, 1, 0.5, False, **{"size": 9, **parameters})

@@ -63,6 +63,8 @@ cdef class LocalRows:
 
     def __init__(self, task, Py_ssize_t n_features, Py_ssize_t targets, double rate, bint city_block, Py_ssize_t size,
                  bint uniform=False, long long memory=0, unsigned long long seed=0, Py_ssize_t neighbour=0):
+        if not 0 <= neighbour <= NEAREST or size < 1:  # they may come from a file
+            raise ValueError("the number of rows, or the neighbour whose distance is the unit, makes no sense")
         self.task = TASKS[task]
         self.n_features, self.targets, self.rate, self.city_block = n_features, targets, rate, city_block
         self.size, self.uniform, self.memory, self.seed = size, uniform, memory, seed
