@@ -384,7 +384,6 @@ FAULTS = [
         ("(None, None) if self.alarm else (old.axes, old.chosen)", "(old.axes, old.chosen)"),
         ("self.is_full and old.evidence(X[places], y[places], times, weighted, Y) < value + WORTH", "False"),
         ("renewal.begin()", "pass"),
-        ("super().rows - self.replayed", "super().rows"),
     ]),
     ("ensemble.py", "stacking frontdoor", [
         ("scores[until:] = 0.0", "pass"),

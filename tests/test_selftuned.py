@@ -292,7 +292,7 @@ def test_damaged_states_are_refused():
     state = model._state.to_dict()
     model._restored(state)
     damages = {"t": -1, "due": 1.5, "kept/X": np.zeros((3, 9)), "kept/y": np.full((120, 2), np.nan), "losses": -np.ones((4, 2)),
-               "stack/products": np.zeros((2, 9, 9)), "members/own/replayed": 10**6, "members/own/metric/unit": np.zeros(2),
+               "stack/products": np.zeros((2, 9, 9)), "members/own/metric/unit": np.zeros(2),
                "members/own/metric/axes": np.eye(3), "innovations": np.zeros((999, 2)), "history/times": np.zeros(1, dtype=int)}
     for name, value in damages.items():
         assert name in state["learned"]
@@ -432,8 +432,8 @@ def test_stages_are_all_or_nothing(monkeypatch):
     y = np.sin(2 * rows[:, 0]) + 0.1 * rng.normal(size=500)
     expected = SelfTuned(budget=20).progressive(rows, y)
     before = SelfTuned(budget=20).partial_fit(rows[:399], y[:399])
-    for owner, name, place in ((renewal, "minimize", 1), (renewal, "minimize", 2), (tuned.Tuned, "replay", 1), (tuned.Tuned, "replay", 2),
-                               (tuned.Tuned, "replay", 3), (tuned, "_summary", 2)):
+    for owner, name, place in ((renewal, "minimize", 1), (renewal, "minimize", 2), (tuned.Tuned, "take", 1), (tuned.Tuned, "take", 2),
+                               (tuned.Tuned, "take", 3), (tuned, "_summary", 2)):
         model = copy.deepcopy(before)
         with monkeypatch.context() as patch:
             interrupted_at(patch, owner, name, place)
@@ -596,7 +596,7 @@ def interrupted_at(monkeypatch, owner, name, place):
 
 
 @pytest.mark.parametrize("owner, name, places", [
-    (renewal, "minimize", (1, 2)), (renewal, "Features", (1,)), (tuned.Tuned, "replay", (1,)),
+    (renewal, "minimize", (1, 2)), (renewal, "Features", (1,)), (tuned.Tuned, "take", (1,)),
     (renewal, "gradient_axes", (1,)), (tuned, "_summary", (1, 2)), (tuned.Kept, "rows", (1,)),
 ])
 def test_a_refresh_is_all_or_nothing(owner, name, places, monkeypatch):

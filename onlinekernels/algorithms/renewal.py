@@ -90,7 +90,7 @@ class Renewal:
     def _replay(self, kind, rows):
         X, y, weights = rows
         if self.members[kind] is not self.olds[kind] and len(X):
-            self.members[kind].replay(X, y if self.targets else y[:, 0], weights)
+            self.members[kind].take(X, y if self.targets else y[:, 0], weights)
 
     def start(self):
         """Do all stages in a thread."""

@@ -57,7 +57,6 @@ class Tuned(Posterior):
         self.features = self.axes = self.chosen = None
         self.map = np.eye(n_features) * self.values()[0]  # B such that distances are |u B - v B|, for features u and v
         self.centre, self.unit = np.zeros(targets), np.ones(targets)
-        self.replayed = 0  # rows of the past with which the posterior began
         loss = "multiclass_squared" if many else "squared"
         kernel = mixture(distance=math.sqrt(n_features))
         super().__init__(KRLS(loss, kernel, budget=budget, scale=True, scale_target=not many), many)
@@ -84,10 +83,6 @@ class Tuned(Posterior):
         evidence = Evidence(self.features(X) @ self.axes, Y, times, weights)
         return evidence.with_prior(self.chosen)[0] + len(X) * float(np.log(self.unit).sum())
 
-    @property
-    def rows(self):
-        return super().rows - self.replayed
-
     def mapped(self, X):
         return X if self.features is None else self.features(X) @ self.map
 
@@ -104,13 +99,8 @@ class Tuned(Posterior):
         """Scores and deviations in the units of y."""
         return (scores, deviations) if self.many else (scores * self.unit + self.centre, deviations * self.unit)
 
-    def replay(self, X, y, weights):
-        """Take in rows of the past."""
-        self.take(X, y, weights)
-        self.replayed += len(X)
-
     def state(self):
-        state = {"replayed": self.replayed, **super().state()}
+        state = super().state()
         if self.features is not None:
             state["metric"] = {"axes": self.axes, "chosen": self.chosen, "centre": self.centre, "unit": self.unit}
             state["features"] = self.features.state()
@@ -131,9 +121,6 @@ class Tuned(Posterior):
                 raise ValueError("the axes of a metric are not orthonormal")
             self.__dict__.update(self.renewed(features, **values).__dict__)
         super().restore(state)
-        self.replayed = state["replayed"]
-        if type(self.replayed) is not int or not 0 <= self.replayed <= super().rows:
-            raise ValueError("the number of rows that were replayed makes no sense")
 
 
 def are_axes(axes):
