@@ -30,12 +30,15 @@ FARTHEST = 64  # neighbour whose distance may be the unit
 class SmootherPlan(CompositePlan):
     """Parameters of a `Smoother` that are in force."""
 
-    task: str
-    nu: float  # 0 for other tasks than novelty
     kernel: Kernel
     budget: Budget
     neighbour: int  # whose distance is the unit; 0 for distances as they are
     memory: float  # of the scaler; 0 for none
+
+    @property
+    def nu(self):
+        """The share of rows to alert about; 0 for other tasks than novelty."""
+        return float(self.loss.nu) if self.loss.task == "novelty" else 0.0
 
 
 class Smoother(OnlineComposite):
@@ -114,8 +117,6 @@ class Smoother(OnlineComposite):
         if self.neighbours is not None:
             neighbour = validation.check_integer(self, "neighbours", 1, FARTHEST)
         return {
-            "task": loss.task,
-            "nu": float(loss.nu) if loss.task == "novelty" else 0.0,
             "kernel": kernel,
             "budget": self._rows_kept(),
             "neighbour": neighbour,
@@ -138,7 +139,7 @@ class Smoother(OnlineComposite):
         sample = {"uniform": True, "memory": budget.memory or 0, "seed": int(budget.seed)} if isinstance(budget, Reservoir) else {}
         rows = {"n_features": n_features, "targets": max(1, targets), "rate": rate, "city_block": city_block,
                 "size": int(budget.size), "neighbour": plan.neighbour, **sample}
-        return Smoothing(plan.task, rows, plan.memory, plan.nu)
+        return Smoothing(plan.loss.task, rows, plan.memory, plan.nu)
 
     @learned
     def n_terms_(self, state: Any) -> int:

@@ -330,7 +330,7 @@ class SelfTuning(Posteriors):
 
     def _check(self):
         super()._check()
-        assert self.frozen or (self.pending is not None or self.due > self.t - 1) and self.began <= self.t
+        assert self.began <= self.t
         assert len(self.kept) <= self.window and len(self.losses) <= LATELY + USUALLY
         for member in self.members.values():
             assert member.rows >= 0
