@@ -11,7 +11,8 @@ from onlinekernels._core.formulas.vecmath cimport (ok_inner_row, ok_inner_row_f,
 from onlinekernels._core.run.piece cimport CENTERED, INNER, L1, OWN_INNER, OWN_L1, SQUARES, TILTS, Piece, apart
 
 cdef enum:
-    FEW_NUMBERS = 1 << 17       # of points: to rearrange these for a BLAS takes a good part of the time of the product
+    FEW_NUMBERS = 1 << 17       # of points: to rearrange these for a BLAS takes a good part of the time of the product,
+    WIDE = 128                  # unless rows are short: then its product is the faster one
 
 
 cdef class DensePoints(Dictionary):
@@ -101,7 +102,7 @@ cdef class DensePoints(Dictionary):
         """Inner products of a piece with the points and with itself: two matrix products."""
         cdef Py_ssize_t m = piece.rows, item = self.dtype.itemsize, n = self.size()
         cdef bint by_tiles = not self.single and ok_gram_pays(self.n_features)
-        cdef bint all_by_tiles = by_tiles and n * self.n_features <= FEW_NUMBERS
+        cdef bint all_by_tiles = by_tiles and self.n_features >= WIDE and n * self.n_features <= FEW_NUMBERS
         piece.narrow = self.single
         piece.inner = piece.buffer(INNER, m * piece.stride * item)
         if learning:
