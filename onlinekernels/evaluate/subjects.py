@@ -162,7 +162,7 @@ class Late(_RowByRow, Prompt):
             scores = model._scores(state, row)
             margin = state.scalar() if state.loss.scalar_name is not None else 0.0
             if state.target_scaler is not None:
-                scores, units = state.target_scaler.in_units(scores)
+                scores, units = state.target_scaler.brought_back(scores, *state.target_scaler.known())
                 margin *= units.flat[0]
             return scores[0], margin
 

@@ -320,13 +320,13 @@ class Learning:
         is_new = before is None or before.engine is not engine
         if not state.loss.is_compiled() and isinstance(X, np.ndarray):
             X = X.copy()  # out of reach of the user's loss
-        if state.under_way is not None or state.beginning_after is not None:  # catching up was itself interrupted
+        if state.beginning_after is not None:  # catching up was itself interrupted
             state.catch_up()
         engine.done = 0
         try:
             self._state = state
-            if state.beginning is not None and state.target_scaler is not None:
-                state.target_scaler.advanced(y, weights)  # all or nothing
+            if state.beginning is not None:
+                state.check_scaling(X, y, weights)  # all or nothing
             while state.beginning is not None and done < len(X):
                 if state.beginning.left > 0:
                     rows, known = state.learn_first(*_from(done, state, X, y, weights), **_trace_from(done, state, trace))

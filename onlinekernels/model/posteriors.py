@@ -32,7 +32,7 @@ class Posterior(Member):
 
     def _units(self):
         """What deviations of f are multiplied by where targets are scaled, shape (targets,); 1 where they are not."""
-        scaler = self.model._state.current_target_scaler()
+        scaler = self.model._state.target_scaler
         return 1.0 if scaler is None else scaler.known()[1]
 
     def _with_noise(self, deviations, n):

@@ -9,50 +9,17 @@ import numpy as np
 from libc.math cimport INFINITY, NAN, fabs, fmax, fmin, isfinite, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.run.moments cimport MANY, advance_moments, divisor, knows_values, not_farther
 from onlinekernels._core.points.sparse cimport Rows
 from onlinekernels._core.run.piece cimport SCALED, Piece
 
 
-cdef double ROUNDING = 1e-14        # a spread below this fraction of the mean is rounding: the feature is constant
-cdef double MANY = 16.0             # times its weight that a number must have beside it to be called far off
-OTHERS = MANY
-cdef double CHANGE = sqrt(2.0)      # as far as two values of a scaled number are apart, in the root mean square
 cdef double TAME = 1e140            # no variance of smaller numbers overflows
 
 
 ctypedef fused real:
     float
     double
-
-
-cdef inline void advance_moments(double x, double weight, double count, double memory, double* mean,
-                                 double* square) noexcept nogil:
-    """Welford's recursion, by which all here is scaled: one more number, whose weight `count` knows already; the past fades."""
-    cdef double delta = x - mean[0]
-    mean[0] += weight * delta / count
-    square[0] = memory * square[0] + weight * delta * (x - mean[0])
-
-
-cdef inline bint knows_values(double count, double memory) noexcept nogil:
-    """Whether there were three rows: of two values, one has come again."""
-    return count > 1.0 + memory
-
-
-cdef inline bint is_change(double change, double size) noexcept nogil:
-    """Whether values of this size that differ by so much differ by more than rounding; not if NaN."""
-    return fabs(change) > ROUNDING * size and change * change > 0.0
-
-
-cdef inline double divisor(double mean, double variance, double change) noexcept nogil:
-    """What a number is divided by after it is centred: its deviation; 1 while it is constant.
-
-    change: what lies between the only two values of a feature; 0 or NaN for others.
-    """
-    cdef double deviation = sqrt(variance) if variance > 0.0 else 0.0
-    cdef double size = mean if mean > 0.0 else -mean
-    if is_change(change, size):
-        return fabs(change) / CHANGE
-    return deviation if deviation > ROUNDING * size and deviation > 0.0 else 1.0
 
 
 cdef class Scaler:
@@ -431,12 +398,6 @@ cdef inline double largest_size(const real* x, Py_ssize_t n) noexcept nogil:
     for i in range(n):
         largest = max(largest, fabs(x[i]))
     return largest
-
-
-cdef inline double not_farther(double x, double mean, double variance, double farthest) noexcept nogil:
-    """x, or where that is farther from the mean than so many deviations, the number that is not."""
-    cdef double most = farthest * divisor(mean, variance, 0.0)
-    return fmin(fmax(x, mean - most), mean + most) if variance > 0.0 else x
 
 
 cdef inline void look_at_values(Scaler s, const real* x) noexcept nogil:
