@@ -5,10 +5,11 @@ cdef class Backend:
     # A call
     cdef int attach(self, examples) except -1
     cdef int detach(self) except -1
-    # A block of its rows: `open`, which may fail and then has changed nothing; `run` and `commit`, which cannot fail
+    # A block of its rows: `open`, which may fail and then has changed nothing; all else cannot fail
     cdef Py_ssize_t room(self) except -1
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1
-    cdef Py_ssize_t run(self, double* scores, Py_ssize_t stride, double* deviations) noexcept nogil
+    cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil
+    cdef bint train(self, Py_ssize_t i) noexcept nogil
     cdef void commit(self, Py_ssize_t n) noexcept
     cdef object failure(self)
     # As of now

@@ -1,9 +1,9 @@
-"""The protocol of everything that learns: engines, local averages, self-tuned posteriors, and ensembles of these.
+"""The protocol of everything that learns: engines, local averages, and ensembles of these.
 
 A block of rows is learned in two steps.  `open` may fail, for want of memory, by user code, bad values or a signal, and has
-then changed nothing.  `run` tests and learns the rows, compiled, and cannot fail, and `commit` says how many of them count.
+then changed nothing.  Then `test` and `train` take its rows in order, compiled, and `commit` says how many of them count.
 So an ensemble opens all of its members, runs all, and commits all, and nobody is ever ahead of another.  Between the first
-`run` and the last `commit` no Python runs, but for losses and kernels of the user's, whose errors are kept for later.
+`test` and the last `commit` no Python runs, but for losses and kernels of the user's, whose errors are kept for later.
 """
 
 
@@ -18,18 +18,21 @@ cdef class Backend:
         how many rows the next block may have at most;
     `open(first, n, y, weights, labels)`
         get ready to learn n rows of the call from `first` on; y and weights are those of the block (NULL: all 1), and
-        there may be so many labels at its end;
-    `run(scores, stride, deviations)`
-        learn the block, and write what would have been answered just before each row, unless that is NULL; returns how
-        many rows could be learned;
+        there may be so many labels at its end. y is read when a row is trained; labels are read before;
+    `test(i, scores, deviations)`
+        what would be answered for row i of the block, unless that is NULL; False if that is not possible;
+    `train(i)`
+        learn that row; False if that is not possible, and then nothing has changed;
     `failure()`
-        why the row after these could not be: an exception, to be raised when all is done;
+        why not: an exception, to be raised when all is done;
     `commit(n)`
-        the first n rows count, at most those that `run` has learned; after `open` without `run`, 0;
+        the first n rows count, at most those that were trained; after `open` alone, 0;
     `detach()`
         the call is over;
     `evaluate(examples, n, scores, stride, deviations)`
         the answers for n rows as of now; several threads may ask.
+
+    Scores have a number for each output, deviations (of y, noise included) one for each target, or one for all labels.
     """
 
     cdef int attach(self, examples) except -1:
@@ -44,8 +47,11 @@ cdef class Backend:
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
         raise NotImplementedError
 
-    cdef Py_ssize_t run(self, double* scores, Py_ssize_t stride, double* deviations) noexcept nogil:
-        return 0
+    cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
+        return False
+
+    cdef bint train(self, Py_ssize_t i) noexcept nogil:
+        return False
 
     cdef void commit(self, Py_ssize_t n) noexcept:
         pass

@@ -26,6 +26,8 @@ cdef class TargetScaler:
     cdef double* shares                 # and the share of all weight that the row will have
 
     cdef int open(self, const double* y, Py_ssize_t n, const double* weights) except -1
+    cdef void know(self, Py_ssize_t i) noexcept nogil
+    cdef bint take(self, Py_ssize_t i) noexcept nogil
     cdef void commit(self, Py_ssize_t n) noexcept nogil
     cdef void update(self, Py_ssize_t i) noexcept nogil
     cdef double divisor_of(self, Py_ssize_t j) noexcept nogil
@@ -34,5 +36,5 @@ cdef class TargetScaler:
     cdef double target(self, double value) noexcept nogil
     cdef block(self, const double* data, Py_ssize_t rows, Py_ssize_t columns)
     cdef double in_units(self, double score, double mean, double deviation, double share, double* unit) noexcept nogil
-    cdef void restore_row(self, Py_ssize_t i, double* scores) noexcept nogil
-    cdef void restore_next(self, double* scores, double* units) noexcept nogil
+    cdef void restore_row(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil
+    cdef void restore_next(self, double* scores, double* deviations) noexcept nogil

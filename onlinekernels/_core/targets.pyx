@@ -1,9 +1,8 @@
 """Targets of a regression, scaled as they come: the model learns numbers of the size of 1 and predicts in the user's units."""
 import numpy as np
-from libc.math cimport INFINITY, asinh, cosh, fabs, fmax, fmin, isfinite, sinh, sqrt
+from libc.math cimport asinh, cosh, fabs, fmax, fmin, isfinite, sinh, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.errors import row_error
 from onlinekernels._core.run.moments cimport MANY, advance_moments, divisor, not_farther
 
 cdef double FARTHEST = 6.0          # deviations from the mean beyond which a target of a robust scaler counts for no more
@@ -52,8 +51,8 @@ cdef class TargetScaler:
     # ---- Learning -----------------------------------------------------------------------------
 
     cdef int open(self, const double* y, Py_ssize_t n, const double* weights) except -1:
-        """Scale the targets of n rows, one after another; `commit` says how many of them were learned. O(n targets)."""
-        cdef Py_ssize_t i, j, T = self.targets
+        """Get ready for n rows of targets: each is told by `know`, then learned by `take`. O(targets)."""
+        cdef Py_ssize_t T = self.targets
         if self.rows < n:
             room = np.zeros((3 * T + 1) * n)
             self.scaled = <double*> array_data(room)
@@ -61,17 +60,26 @@ cdef class TargetScaler:
             self.shares, self.room, self.rows = self.scaled + 3 * n * T, room, n
         self.y, self.weights, self.count_before = y, weights, self.count
         memcpy(self.mean + 2 * T, self.mean, 2 * T * sizeof(double))
-        for i in range(n):
-            for j in range(T):
-                self.means[i * T + j], self.deviations[i * T + j] = self.mean[j], self.divisor_of(j)
-            self.update(i)
-            self.shares[i] = (1.0 if weights == NULL else weights[i]) / fmax(self.count, 1e-300)
-            for j in range(T):
-                self.scaled[i * T + j] = (self.taken(y[i * T + j]) - self.mean[j]) / self.divisor_of(j)
-                if not (isfinite(self.mean[j]) and isfinite(self.square[j]) and isfinite(self.count)):
-                    self.commit(0)
-                    raise row_error(FloatingPointError, i, "cannot be learned: the variance of y overflows.")
         return 0
+
+    cdef void know(self, Py_ssize_t i) noexcept nogil:
+        """Remember what is known before row i of the block. O(targets)."""
+        cdef Py_ssize_t j, T = self.targets
+        cdef double weight = 1.0 if self.weights == NULL else self.weights[i]
+        cdef double count = self.memory * self.count + weight if weight > 0.0 else self.count
+        self.shares[i] = weight / fmax(count, 1e-300)
+        for j in range(T):
+            self.means[i * T + j], self.deviations[i * T + j] = self.mean[j], self.divisor_of(j)
+
+    cdef bint take(self, Py_ssize_t i) noexcept nogil:
+        """Learn the targets of row i, and scale them; False if that overflows. O(targets)."""
+        cdef Py_ssize_t j, T = self.targets
+        cdef bint finite = True
+        self.update(i)
+        for j in range(T):
+            self.scaled[i * T + j] = (self.taken(self.y[i * T + j]) - self.mean[j]) / self.divisor_of(j)
+            finite = finite and isfinite(self.scaled[i * T + j]) and isfinite(self.square[j])
+        return finite and isfinite(self.count)
 
     cdef void commit(self, Py_ssize_t n) noexcept nogil:
         """The first n rows of the block were learned, the others were not. O(n targets)."""
@@ -145,19 +153,23 @@ cdef class TargetScaler:
             unit[0] *= cosh(fmin(fmax(value, -LARGEST_LOG), LARGEST_LOG))
         return self.target(value)
 
-    cdef void restore_row(self, Py_ssize_t i, double* scores) noexcept nogil:
-        """Scores of row i of the block become targets, by what was known before it. O(targets)."""
+    cdef void restore_row(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
+        """Scores of row i of the block become targets, by what was known before it, and deviations theirs. O(targets)."""
         cdef Py_ssize_t j, T = self.targets
         cdef double unit
         for j in range(T):
             scores[j] = self.in_units(scores[j], self.means[i * T + j], self.deviations[i * T + j], self.shares[i], &unit)
+            if deviations != NULL:
+                deviations[j] *= unit
 
-    cdef void restore_next(self, double* scores, double* units) noexcept nogil:
-        """Scores of the row that comes next become targets; units: what their deviations are multiplied by. O(targets)."""
+    cdef void restore_next(self, double* scores, double* deviations) noexcept nogil:
+        """The same of the row that comes next. O(targets)."""
         cdef Py_ssize_t j
-        cdef double share = 1.0 / (self.memory * self.count + 1.0)
+        cdef double unit, share = 1.0 / (self.memory * self.count + 1.0)
         for j in range(self.targets):
-            scores[j] = self.in_units(scores[j], self.mean[j], self.divisor_of(j), share, units + j)
+            scores[j] = self.in_units(scores[j], self.mean[j], self.divisor_of(j), share, &unit)
+            if deviations != NULL:
+                deviations[j] *= unit
 
     # ---- For Python ---------------------------------------------------------------------------
 
@@ -168,11 +180,14 @@ cdef class TargetScaler:
         """
         cdef const double[::1] Y = np.ascontiguousarray(y, dtype=float).reshape(-1)
         cdef const double[::1] w = None if weights is None else np.ascontiguousarray(weights, dtype=float)
-        cdef Py_ssize_t n = Y.shape[0] // self.targets
+        cdef Py_ssize_t i, n = Y.shape[0] // self.targets
         shape = n, self.targets
         if n == 0:
             return np.zeros(0), np.zeros(shape), np.zeros(shape), np.zeros((0, 1))
         self.open(&Y[0], n, NULL if w is None else &w[0])
+        for i in range(n):
+            self.know(i)
+            self.take(i)
         return self.block(self.scaled, n * self.targets, 1).reshape(-1), *self.known_before(n)
 
     def known_before(self, Py_ssize_t n):

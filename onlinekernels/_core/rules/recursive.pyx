@@ -175,6 +175,9 @@ cdef class Recursive(Rule):
         there = fmax(here, QUANTILE[level + 1] * self.ratio[(level + 1) * self.columns + output])
         return (1.0 - share) * here + share * there
 
+    cdef double noise_of_targets(self) noexcept nogil:
+        return self.noise
+
     cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
         return sqrt(e.variance + self.noise) * factor * self.tracked(output, level, share)
 

@@ -45,11 +45,14 @@ cdef class Engine(Backend):
     cdef Py_ssize_t first               # row of the call with which it begins
     cdef Py_ssize_t rows                # how many
     cdef Py_ssize_t done_before         # `done` when it was opened
-    cdef const double* y                # as they are learned
+    cdef const double* y
     cdef const double* weights          # NULL: all 1
+    cdef Py_ssize_t joined              # labels before the row that was evaluated
 
-    cdef Py_ssize_t loop(self, Scratch w, Example e, Trace* trace) noexcept nogil
-    cdef Py_ssize_t stop_at(self, Py_ssize_t i, Py_ssize_t joined) noexcept nogil
+    cdef Py_ssize_t loop(self, Trace* trace) noexcept nogil
+    cdef bint evaluate_row(self, Scratch w, Example e, Py_ssize_t i, const Trace* trace) noexcept nogil
+    cdef bint learn_row(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil
+    cdef bint refuse_row(self) noexcept nogil
     cdef tuple lend(self)
     cdef int take_back(self, tuple lent) except -1
     cdef int make_room_for(self, Py_ssize_t labels) except -1

@@ -7,7 +7,7 @@ cimport cython
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport NAN, isfinite, sqrt
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.backend cimport Backend
 from onlinekernels._core.errors import row_error
@@ -64,48 +64,65 @@ cdef class Engine(Backend):
 
     # ---- The loop -----------------------------------------------------------------------------
 
-    cdef Py_ssize_t loop(self, Scratch w, Example e, Trace* trace) noexcept nogil:
-        """Learn the examples of the open block in order; how many were learned completely. As the three moves for each."""
-        cdef Py_ssize_t i, l, joined, width = self.function.width
-        cdef double weight
-        cdef const double* y = self.y
+    cdef Py_ssize_t loop(self, Trace* trace) noexcept nogil:
+        """Test and train the rows of the open block in order; how many were learned completely."""
+        cdef Py_ssize_t i
         for i in range(self.rows):
-            weight = 1.0 if self.weights == NULL else self.weights[i]
-            w.piece.slot = -1
-            joined = self.outputs.joined
-            if self.growing and joined <= <Py_ssize_t> y[i]:
-                self.hypothesis.let_join(<Py_ssize_t> y[i] + 1)     # at its own row
-            if not self.hypothesis.evaluate(w, e, i):
-                return self.stop_at(i, joined)
-            if trace.scores != NULL:
-                for l in range(min(width, trace.stride)):
-                    trace.scores[i * trace.stride + l] = e.scores[l] if l < self.outputs.joined else 0.0
-            if trace.norms != NULL:
-                trace.norms[i] = sqrt(self.hypothesis.square())
-            if trace.scalars != NULL:
-                trace.scalars[i] = self.hypothesis.now.loss.scalar
-            if trace.deviations != NULL:
-                trace.deviations[i] = sqrt(e.variance)
-            if trace.half_widths != NULL:
-                for l in range(self.targets):
-                    trace.half_widths[i * self.targets + l] = self.hypothesis.rule.half_width(e, l, trace.level, trace.share,
-                                                                                              trace.factor)
-            if weight == 0.0 and self.leaves_out:
-                self.done += 1
-                continue
-            if not self.hypothesis.decide(w, e, i, y + i * self.targets, weight):
-                return self.stop_at(i, joined)
-            self.hypothesis.carry_out(w, e, i)
+            if not (self.evaluate_row(self.scratch, self.example, i, trace) and self.learn_row(self.scratch, self.example, i)):
+                return i
             if trace.steps != NULL:
                 trace.steps[i] = self.hypothesis.rule.step_at(self.hypothesis.now.t)
-            self.done += 1
         return self.rows
 
-    cdef Py_ssize_t stop_at(self, Py_ssize_t i, Py_ssize_t joined) noexcept nogil:
-        """Row i cannot be learned: its label has not joined either. O(1)."""
+    cdef bint evaluate_row(self, Scratch w, Example e, Py_ssize_t i, const Trace* trace) noexcept nogil:
+        """Scores of row i, and what else is traced; its label joins before. False if they are not finite."""
+        cdef Py_ssize_t l
+        w.piece.slot = -1
+        self.joined = self.outputs.joined
+        if self.growing and self.joined <= <Py_ssize_t> self.y[i]:
+            self.hypothesis.let_join(<Py_ssize_t> self.y[i] + 1)    # at its own row
+        if self.target_scaler is not None:
+            self.target_scaler.know(i)
+        if not self.hypothesis.evaluate(w, e, i):
+            return self.refuse_row()
+        if trace.scores != NULL:
+            for l in range(min(self.function.width, trace.stride)):
+                trace.scores[i * trace.stride + l] = e.scores[l] if l < self.outputs.joined else 0.0
+        if trace.norms != NULL:
+            trace.norms[i] = sqrt(self.hypothesis.square())
+        if trace.scalars != NULL:
+            trace.scalars[i] = self.hypothesis.now.loss.scalar
+        if trace.deviations != NULL:
+            trace.deviations[i] = sqrt(e.variance)
+        if trace.half_widths != NULL:
+            for l in range(self.targets):
+                trace.half_widths[i * self.targets + l] = self.hypothesis.rule.half_width(e, l, trace.level, trace.share,
+                                                                                          trace.factor)
+        return True
+
+    cdef bint learn_row(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
+        """Learn row i, which was evaluated; False if that is not possible, and then nothing has changed."""
+        cdef double weight = 1.0 if self.weights == NULL else self.weights[i]
+        cdef const double* y = self.y + i * self.targets
+        if weight == 0.0 and self.leaves_out:
+            self.done += 1
+            return True
+        if self.target_scaler is not None:
+            if not self.target_scaler.take(i):
+                e.failure = MOVE
+                return self.refuse_row()
+            y = self.target_scaler.scaled + i * self.targets
+        if not self.hypothesis.decide(w, e, i, y, weight):
+            return self.refuse_row()
+        self.hypothesis.carry_out(w, e, i)
+        self.done += 1
+        return True
+
+    cdef bint refuse_row(self) noexcept nogil:
+        """A row cannot be learned: its label has not joined either. O(1)."""
         if self.growing:
-            self.hypothesis.undo_joining(joined)
-        return i
+            self.hypothesis.undo_joining(self.joined)
+        return False
 
     # ---- Scratch ------------------------------------------------------------------------------
 
@@ -154,7 +171,7 @@ cdef class Engine(Backend):
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
         """As `Function.open`, `Scaler.open` and `TargetScaler.open`."""
-        cdef bint scales = False, scales_targets = False
+        cdef bint scales = False
         if self.growing and labels > self.outputs.joined:
             self.make_room_for(labels)
         if self.hypothesis.exact_norms:
@@ -162,8 +179,6 @@ cdef class Engine(Backend):
         try:
             if self.target_scaler is not None:
                 self.target_scaler.open(y, n, weights)
-                scales_targets = True
-                y = self.target_scaler.scaled
             if self.scaler is not None:
                 self.scaler.open(self.scratch.piece, first, n)
                 scales = True
@@ -171,8 +186,6 @@ cdef class Engine(Backend):
         except BaseException:
             if scales:
                 self.scaler.go_back(0)
-            if scales_targets:
-                self.target_scaler.commit(0)
             raise
         self.y, self.weights, self.rows, self.first = y, weights, n, first
         self.done_before, self.is_open = self.done, True
@@ -186,16 +199,24 @@ cdef class Engine(Backend):
             self.hypothesis.make_ready(self.scratch, self.example)
         return 0
 
-    cdef Py_ssize_t run(self, double* scores, Py_ssize_t stride, double* deviations) noexcept nogil:
+    cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
         cdef Trace trace
-        cdef Py_ssize_t i, learned
+        cdef Py_ssize_t j
+        cdef double deviation
         memset(&trace, 0, sizeof(Trace))
-        trace.scores, trace.stride, trace.deviations = scores, stride, deviations
-        learned = self.loop(self.scratch, self.example, &trace)
-        if self.target_scaler is not None and scores != NULL:
-            for i in range(min(learned + 1, self.rows)):
-                self.target_scaler.restore_row(i, scores + i * stride)
-        return learned
+        if not self.evaluate_row(self.scratch, self.example, i, &trace):
+            return False
+        memcpy(scores, self.example.scores, self.outputs.joined * sizeof(double))
+        if deviations != NULL:
+            deviation = sqrt(self.example.variance + self.hypothesis.rule.noise_of_targets())
+            for j in range(self.targets):
+                deviations[j] = deviation
+        if self.target_scaler is not None:
+            self.target_scaler.restore_row(i, scores, deviations)
+        return True
+
+    cdef bint train(self, Py_ssize_t i) noexcept nogil:
+        return self.learn_row(self.scratch, self.example, i)
 
     cdef void commit(self, Py_ssize_t n) noexcept:
         """As `Function.close`."""
@@ -252,11 +273,11 @@ cdef class Engine(Backend):
                 trace.deviations = NULL if deviations is None else &deviations[first]
                 trace.half_widths = NULL if half_widths is None else &half_widths[first * self.targets]
                 self.open(first, rows, &y[first * self.targets], NULL if weights is None else &weights[first], 0)
+                with nogil:
+                    learned = self.loop(&trace)
+                self.commit(learned)
                 if known is not None:
                     self.tell_what_was_known(known, first, rows)
-                with nogil:
-                    learned = self.loop(self.scratch, self.example, &trace)
-                self.commit(learned)
                 if learned < rows:
                     raise self.failure()
                 PyErr_CheckSignals()
@@ -291,7 +312,7 @@ cdef class Engine(Backend):
         try:
             self.attach([x] if self.function.takes_objects else x)
             self.open(0, 1, &y, NULL, 0)
-            learned = self.loop(self.scratch, self.example, &trace)
+            learned = self.loop(&trace)
             self.commit(learned)
             if learned == 0:
                 raise self.failure()
