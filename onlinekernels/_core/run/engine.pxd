@@ -58,3 +58,5 @@ cdef class Engine(Backend):
     cdef int make_room_for(self, Py_ssize_t labels) except -1
     cdef int tell_what_was_known(self, known, Py_ssize_t first, Py_ssize_t rows) except -1
     cdef Py_ssize_t measure(self, norm, double* out, Py_ssize_t rows) except -1
+    cdef int scale_rows(self, Scratch w, const char* data, Py_ssize_t first, Py_ssize_t rows) except -1
+    cdef int evaluate_deviations(self, examples, Py_ssize_t n, double* deviations) except -1

@@ -16,6 +16,7 @@ from onlinekernels._core.run.hypothesis cimport Hypothesis
 from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.run.scaling cimport Scaler
 from onlinekernels._core.targets cimport TargetScaler
+from onlinekernels._core.run.piece cimport SCALED
 from onlinekernels._core.run.example cimport LOSS, MOVE, POINT, PYTHON, SCORE, Example
 
 REASONS = {
@@ -330,6 +331,61 @@ cdef class Engine(Backend):
             else self.target_scaler
 
     # ---- Predicting ---------------------------------------------------------------------------
+
+    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations) except -1:
+        """Scores of the function that predicts; numbers are in the units of the targets. As `decision`."""
+        cdef Py_ssize_t i, j, rows, done = 0, most = self.function.rows_to_evaluate()
+        cdef int channel = self.hypothesis.channel()
+        cdef bint scales = self.scaler is not None and self.scaler.count > 0.0 and not self.scaler.sparse
+        cdef tuple lent = self.lend()
+        cdef Scratch w = lent[0]
+        cdef Example e = lent[1]
+        cdef const char* data
+        self.hypothesis.make_ready(w, e)
+        if self.scaler is not None and self.scaler.sparse:
+            examples = self.scaler.scaled(examples)
+        self.function.attach(w, examples)
+        data = w.piece.source_data
+        while done < n:
+            rows = min(n - done, most)
+            if scales:
+                self.scale_rows(w, data, done, rows)
+            self.function.open(w, 0 if scales else done, rows, False, channel)
+            with nogil:
+                for i in range(rows):
+                    self.hypothesis.score(w, e, i, scores + (done + i) * stride)
+            done += rows
+            PyErr_CheckSignals()
+        self.take_back(lent)
+        if deviations != NULL:
+            self.evaluate_deviations(examples, n, deviations)
+        for i in range(n):
+            for j in range(self.outputs.joined):
+                if not isfinite(scores[i * stride + j]):
+                    raise row_error(FloatingPointError, i, "has no finite score: its values are too large for the kernel.")
+            if self.target_scaler is not None:
+                self.target_scaler.restore_next(scores + i * stride, NULL if deviations == NULL else deviations + i * self.targets)
+        return 0
+
+    cdef int scale_rows(self, Scratch w, const char* data, Py_ssize_t first, Py_ssize_t rows) except -1:
+        """Let the piece read rows of a call scaled by what is known. O(rows d)."""
+        cdef Py_ssize_t size = self.function.n_features * (sizeof(float) if self.scaler.single else sizeof(double))
+        cdef char* out = w.piece.buffer(SCALED, (rows + 2) * self.function.n_features * sizeof(double))
+        self.scaler.scale_dense(data + first * size, rows, <double*> (out + rows * size + (-rows * size & 7)), out)
+        w.piece.source_data = out
+        return 0
+
+    cdef int evaluate_deviations(self, examples, Py_ssize_t n, double* deviations) except -1:
+        """Deviations of y, noise included, in units of the scores; of posteriors."""
+        cdef Py_ssize_t i, j
+        cdef double noise = self.hypothesis.rule.noise_of_targets()
+        if self.scaler is not None and self.scaler.count > 0.0 and not self.scaler.sparse:
+            examples = self.scaler.scaled(examples)
+        cdef const double[::1] variances = self.function.uncertainty(examples)
+        for i in range(n):
+            for j in range(self.targets):
+                deviations[i * self.targets + j] = sqrt(variances[i] + noise)
+        return 0
 
     def decision(self, examples, *, bint trusted=False, int votes=0):
         """f(x, .) + b for all rows or objects, shape (n, labels); changes nothing.
