@@ -1,22 +1,13 @@
-"""Video: frames in, foreground masks out, with one small novelty detector for each pixel (I section 4).
+"""Video: frames in, foreground masks out, with one small novelty detector for each pixel (Cheng et al., section 4).
 
 A pixel's colour is an example. Its model learns which colours are ordinary there; what moves through is novel.
 """
-from __future__ import annotations
-
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from onlinekernels.bank import Bank
-from onlinekernels.nouns.kernels import Gaussian
-from onlinekernels.nouns.losses import Novelty
-from onlinekernels.validation import bad_parameter, check_integer, check_positive
-
-if TYPE_CHECKING:
-    from onlinekernels.annotations import Any
+from onlinekernels import Bank, Gaussian, Novelty
 
 __all__ = ["Background", "Clip", "read_clip", "synthetic_clip"]
 
@@ -45,8 +36,8 @@ class Background:
     budget : int
         omega, the terms of each pixel.
     step, regularization, penalty : float or None
-        How far a frame moves the models, how fast they forget, and how much a loss counts against staying; "norma" has no
-        penalty. The defaults, for None, let a colour become ordinary within ten to twenty frames.
+        How far a frame moves the models, how fast they forget, and how much a loss counts against staying; "norma" has
+        no penalty. The defaults, for None, let a colour become ordinary within ten to twenty frames.
     channels : int
         Numbers of a pixel: 3 for colours, 1 for grey.
     threads : int
@@ -69,22 +60,20 @@ class Background:
     [[1, 2], [2, 2]]
     """
 
-    def __init__(self, height: int, width: int, *, rule: str = "silk", kernel_width: float = 20.0, budget: int = 20,
-                 step: float | None = None, regularization: float | None = None, penalty: float | None = None,
-                 channels: int = 3, threads: int = 1) -> None:
+    def __init__(self, height, width, *, rule="silk", kernel_width=20.0, budget=20, step=None, regularization=None,
+                 penalty=None, channels=3, threads=1):
         self.height, self.width, self.channels = height, width, channels
-        self.kernel_width = kernel_width
-        for name in ("height", "width", "channels"):
-            check_integer(self, name, 1)
-        check_positive(self, "kernel_width")
+        if min(height, width, channels) < 1:
+            size = f"{height}, {width} and {channels}"
+            raise ValueError(f"Background needs height, width and channels of at least 1. Got {size} instead.")
         if rule not in DEFAULTS:
-            raise bad_parameter(self, "rule", "'silk' or 'norma'", rule)
+            raise ValueError(f"The 'rule' parameter of Background must be 'silk' or 'norma'. Got {rule!r} instead.")
         given = {"step": step, "regularization": regularization, "penalty": penalty}
         settings = {**DEFAULTS[rule], **{name: value for name, value in given.items() if value is not None}}
-        self.bank = Bank(channels, Novelty(1.0), Gaussian(kernel_width), n_models=height * width, rule=rule, budget=budget,
-                         threads=threads, **settings)  # type: ignore[arg-type]
+        self.bank = Bank(channels, Novelty(1.0), Gaussian(kernel_width), n_models=height * width, rule=rule,
+                         budget=budget, threads=threads, **settings)
 
-    def progressive(self, frames: Any) -> Any:
+    def progressive(self, frames):
         """Test, then train, frame by frame: f(x) of each pixel just before it is learned.
 
         Parameters
@@ -100,7 +89,7 @@ class Background:
         scores = [self.bank.progressive(self._pixels(frame)).astype(np.float32) for frame in frames]
         return np.reshape(scores, (-1, self.height, self.width)).astype(np.float32, copy=False)
 
-    def foreground(self, frames: Any, threshold: Any = 0.5) -> Any:
+    def foreground(self, frames, threshold=0.5):
         """`progressive`, as masks: True where the score is below the threshold."""
         return self.progressive(frames) < threshold
 
@@ -121,9 +110,8 @@ DEFAULTS = {
 }
 
 
-def synthetic_clip(n_frames: int = 200, height: int = 60, width: int = 80, *, objects: int = 3, start: int = 40,
-                   dark: tuple[int, int] | None = None, darkness: float = 0.4, jitter: float = 0.0, noise: float = 4.0,
-                   seed: int = 0) -> Any:
+def synthetic_clip(n_frames=200, height=60, width=80, *, objects=3, start=40, dark=None, darkness=0.4, jitter=0.0,
+                   noise=4.0, seed=0):
     """Discs and bars that move before a textured wall, with ground truth.
 
     Parameters
@@ -200,7 +188,8 @@ class Mover:
         self.round = self.rng.random() < 0.5
         side = self.rng.choice([-1, 1])
         self.speed = np.array([self.rng.normal(scale=0.1), side * self.rng.uniform(1.0, 3.0)]) * width / 80
-        self.place = np.array([self.rng.uniform(0.2, 0.8) * height, -self.radii[1] if side > 0 else width + self.radii[1]])
+        beside = -self.radii[1] if side > 0 else width + self.radii[1]
+        self.place = np.array([self.rng.uniform(0.2, 0.8) * height, beside])
         self.colour = np.where(self.rng.random(3) < 0.5, self.rng.uniform(0, 50, 3), self.rng.uniform(190, 255, 3))
 
     def covers(self, rows, columns):
@@ -215,21 +204,21 @@ class Mover:
             self.enter()
 
 
-def read_clip(path: Path) -> Any:
+def read_clip(path):
     """A clip from an .npz file or a folder of images.
 
     Parameters
     ----------
     path : str or path
         An .npz file with ``frames`` (n, height, width, channels), perhaps ``mask`` (n, height, width; not 0 is
-        foreground) and ``has_mask`` (n,). Or a folder of images, in the order of their names (this needs Pillow); a folder
-        ``masks`` in it may have the masks, under the names of the frames that they belong to.
+        foreground) and ``has_mask`` (n,). Or a folder of images, in the order of their names (this needs Pillow); a
+        folder ``masks`` in it may have the masks, under the names of the frames that they belong to.
 
     Returns
     -------
     Clip
     """
-    path = Path(os.fspath(path))
+    path = Path(path)
     if path.is_dir():
         return read_folder(path)
     with np.load(path, allow_pickle=False) as file:
@@ -254,7 +243,8 @@ def read_folder(folder):
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError("Reading a folder of images needs Pillow: pip install pillow. An .npz file does without.") from error
+        message = "Reading a folder of images needs Pillow: pip install pillow. An .npz file does without."
+        raise ImportError(message) from error
 
     def pixels(path, mode):
         with Image.open(path) as image:

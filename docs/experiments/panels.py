@@ -4,25 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Dots", "Images", "Lines", "Points", "averages", "draw"]
-
 # Okabe and Ito's colours can be told apart with any kind of colour vision.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 STYLES = ["-", "--", ":", "-."]
 _MOST_POINTS = 400  # of a curve, in the picture and in the file
-
-
-def averages(wrong):
-    """The average of a sequence so far, after each of its places.
-
-    Examples
-    --------
-    >>> from onlinekernels.experiments.panels import averages
-    >>> averages([1, 0, 0, 1]).tolist()
-    [1.0, 0.5, 0.3333333333333333, 0.5]
-    """
-    wrong = np.asarray(wrong, dtype=float)
-    return np.cumsum(wrong) / np.arange(1, len(wrong) + 1)
 
 
 def _thinned(x, y, logarithmic):
@@ -171,19 +156,19 @@ class Images:
         axes.spines[:].set_visible(False)
 
 
-def draw(results, path):
-    """Write the picture of `results`; ImportError without matplotlib."""
+def draw(panels, path):
+    """Write a picture with the panels side by side; ImportError without matplotlib."""
     # Figure and canvas as objects: pyplot would choose a backend and keep state for the process.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    count = len(results.panels)
+    count = len(panels)
     columns = count if count <= 3 else 2
     rows = -(-count // columns)
     figure = Figure(figsize=(4.8 * columns, 3.9 * rows), layout="constrained")
     FigureCanvasAgg(figure)
     every = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes, panel in zip(every, results.panels, strict=False):
+    for axes, panel in zip(every, panels, strict=False):
         panel.draw(axes)
         axes.set_title(panel.title, loc="left", fontsize="medium")
     for axes in every[count:]:

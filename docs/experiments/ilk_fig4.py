@@ -2,14 +2,10 @@
 
 import numpy as np
 
-from onlinekernels.algorithms import NORMA, SILK, SVMD
-from onlinekernels.experiments.experiment import Check, Experiment, Results
-from onlinekernels.experiments.learners import UNTUNED, images_of, mistakes, untuned, watch
-from onlinekernels.experiments.panels import Lines, averages
-from onlinekernels.experiments.stepsizes import rate
-from onlinekernels.nouns.kernels import Gaussian, Polynomial
-from onlinekernels.nouns.losses import Hinge, MulticlassHinge
-from onlinekernels.nouns.steps import Decaying
+from experiments.experiment import Check, Results, experiment
+from experiments.learners import UNTUNED, averages, images_of, mistakes, rate, untuned, watch
+from experiments.panels import Lines
+from onlinekernels import NORMA, SILK, SVMD, Decaying, Gaussian, Hinge, MulticlassHinge, Polynomial
 
 TERMS, BUDGETS = 128, (128, 256, 512)
 TAU, PENALTY = 0.00005, 100.0  # I 4
@@ -23,20 +19,18 @@ def silk(loss, kernel, budget, **others):
 
 def models(loss, kernel, n):
     shared = dict(loss=loss, kernel=kernel, regularization=1 / (500 * n), budget=TERMS)
-    return {
-        "SILK": silk(loss, kernel, TERMS),
-        "NORMA": NORMA(step=Decaying(0.1, delay=100), **shared),
-        "SVMD": SVMD(step=0.1, meta_step=0.01, memory=1.0, **shared),
-        CALM: SVMD(step=0.1, meta_step=0.1, memory=0.99, **shared),
-    }
+    return {"SILK": silk(loss, kernel, TERMS), "NORMA": NORMA(step=Decaying(0.1, delay=100), **shared),
+            "SVMD": SVMD(step=0.1, meta_step=0.01, memory=1.0, **shared),
+            CALM: SVMD(step=0.1, meta_step=0.1, memory=0.99, **shared)}
 
 
+@experiment(name="ilk-fig4", paper="I 4, Fig. 4", title="MNIST with small buffers, two classes and ten",
+            claim="With a buffer of 128 SILK errs less than NORMA and SVMD, and a larger buffer errs less.",
+            needs=("mnist",))
 def run(data, quick, seeds):
     X, digits = images_of(data, 2000 if quick else None)
-    tasks = {
-        "binary": (np.where(digits < 5, -1, 1), Hinge(1.0), Polynomial(9, scale=1.0, bias=0.0)),
-        "multiclass": (digits, MulticlassHinge(), Gaussian(0.2)),
-    }
+    tasks = {"binary": (np.where(digits < 5, -1, 1), Hinge(1.0), Polynomial(9, scale=1.0, bias=0.0)),
+             "multiclass": (digits, MulticlassHinge(), Gaussian(0.2))}
     budgets = [32, 64, 128] if quick else BUDGETS
     table, panels, checks = [], [], []
     for task, (y, loss, kernel) in tasks.items():
@@ -47,11 +41,11 @@ def run(data, quick, seeds):
         runs[UNTUNED, untuned(task).budget] = untuned(task)
         wrong = {key: mistakes(model, X, y, classes=np.unique(y)) for key, model in watch(runs.items())}
         table += [
-            {"task": task, "learner": name, "buffer": budget, "error": rate(values), "paper": _paper(name, budget)}
+            {"task": task, "learner": name, "buffer": budget, "error": rate(values), "paper": paper_of(name, budget)}
             for (name, budget), values in wrong.items()
         ]
-        panels += _panels(task, wrong, budgets)
-        checks += _checks(task, wrong, budgets)
+        panels += panels_of(task, wrong, budgets)
+        checks += checks_of(task, wrong, budgets)
     return Results(
         table=table,
         panels=panels,
@@ -67,11 +61,11 @@ def run(data, quick, seeds):
     )
 
 
-def _paper(name, budget):
+def paper_of(name, budget):
     return {"SILK": "lowest", "NORMA": "above SILK", "SVMD": "above SILK"}.get(name) if budget == TERMS else None
 
 
-def _panels(task, wrong, budgets):
+def panels_of(task, wrong, budgets):
     names = {"binary": "two classes", "multiclass": "ten classes"}
     own = {
         f"{name}, {budget}" if name == UNTUNED else name: averages(values)
@@ -86,25 +80,12 @@ def _panels(task, wrong, budgets):
     yield Lines(f"{names[task]}, SILK", "examples", "average error", sizes, ("x",), percent=True, top=top, left=30)
 
 
-def _checks(task, wrong, budgets):
+def checks_of(task, wrong, budgets):
     error = {key: values.mean() for key, values in wrong.items()}
     silk_error, others = error["SILK", TERMS], [error["NORMA", TERMS], error["SVMD", TERMS]]
     sizes = [error["SILK", budget] for budget in budgets]
     return [
-        Check(
-            f"{task}: SILK errs less than NORMA and SVMD",
-            f"{rate(silk_error)} against {rate(others[0])} and {rate(others[1])}",
-            silk_error < min(others),
-        ),
+        Check(f"{task}: SILK errs less than NORMA and SVMD",
+              f"{rate(silk_error)} against {rate(others[0])} and {rate(others[1])}", silk_error < min(others)),
         Check(f"{task}: a larger buffer errs less", ", ".join(map(rate, sizes)), sizes == sorted(sizes, reverse=True)),
     ]
-
-
-EXPERIMENT = Experiment(
-    name="ilk-fig4",
-    paper="I 4, Fig. 4",
-    title="MNIST with small buffers, two classes and ten",
-    claim="With a buffer of 128 SILK errs less than NORMA and SVMD, and a larger buffer errs less.",
-    run=run,
-    needs=("mnist",),
-)

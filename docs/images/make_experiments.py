@@ -1,21 +1,25 @@
-"""Run experiments and put what comes out into the pages: pictures and reports into images/reproduce, claim and verdict between marks.
+"""Run experiments and put what comes out into the pages: pictures and reports into images/experiments, claim and verdict between marks.
 
-    python docs/images/make_reproduce.py --data DIR              # all of them; some minutes
-    python docs/images/make_reproduce.py --data DIR svmd-fig6
+    python docs/images/make_experiments.py --data DIR              # all of them; some minutes
+    python docs/images/make_experiments.py --data DIR svmd-fig6
 
 A page has lines ``<!-- begin NAME -->`` and ``<!-- end NAME -->``; what stands between them is replaced.
 """
 import argparse
 import re
 import shutil
+import sys
 import tempfile
 import textwrap
 from pathlib import Path
 
-from onlinekernels.experiments import NAMES, Data, find, reproduce
-
 DOCS = Path(__file__).resolve().parents[1]
-PICTURES = DOCS / "images" / "reproduce"
+sys.path.insert(0, str(DOCS))
+
+from experiments import EXPERIMENTS
+from experiments.data import Data
+
+PICTURES = DOCS / "images" / "experiments"
 
 
 def put(name, report):
@@ -23,9 +27,9 @@ def put(name, report):
     (PICTURES / f"{name}.txt").write_text(report + "\n", encoding="utf-8")
     said = dict(line.split(": ", 1) for line in report.splitlines() if line.startswith(("claim: ", "verdict: ")))
     paragraphs = (
-        f"![{find(name).title}](../images/reproduce/{name}.png)",
+        f"![{EXPERIMENTS[name].title}](../images/experiments/{name}.png)",
         f"**Claim.** {said['claim']}",
-        f"**Verdict.** {said['verdict']} [All figures](../images/reproduce/{name}.txt)",
+        f"**Verdict.** {said['verdict']} [All figures](../images/experiments/{name}.txt)",
     )
     filled = (textwrap.fill(text, 118, break_long_words=False, break_on_hyphens=False) for text in paragraphs)
     block = "\n" + "\n\n".join(filled) + "\n\n"
@@ -39,13 +43,13 @@ def put(name, report):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("names", nargs="*", default=NAMES)
+    parser.add_argument("names", nargs="*", default=list(EXPERIMENTS))
     parser.add_argument("--data", required=True)
     arguments = parser.parse_args()
     PICTURES.mkdir(exist_ok=True)
     for name in arguments.names:
         with tempfile.TemporaryDirectory() as folder:
-            text = reproduce(find(name), Data(arguments.data), folder)
+            text = EXPERIMENTS[name].reproduce(Data(arguments.data), Path(folder))
             shutil.copy(Path(folder) / f"{name}.png", PICTURES)
         report, _, _ = text.rpartition("\nwritten:")
         put(name, report)
