@@ -29,7 +29,7 @@ def main(argv=None):
     parser.add_argument("--list", action="store_true", help="list the experiments and their claims")
     parser.add_argument("--all", action="store_true", help="run all of them")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with the data sets as .npz files")
-    parser.add_argument("--out", type=Path, default=Path("experiments"), metavar="DIR",
+    parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR",
                         help="where to write (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="short runs, with stand-ins for data that is not there")
     arguments = parser.parse_args(argv)
