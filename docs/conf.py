@@ -94,22 +94,19 @@ def gallery():
         words = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).partition("\n\n")[0].replace("\n", " ")
         words = re.sub(r"^Draw \S+(?: and \S+)?[:,] (.)", lambda match: match[1].upper(), words)
         pictures = sorted(HERE.glob(f"images/{script.stem.removeprefix('make_')}.*"))
-        figures.append((script.stem.removeprefix("make_"), words, pictures, script))
+        if pictures:
+            figures.append((script.stem.removeprefix("make_"), [words], [(words, picture) for picture in pictures], script))
     of_script = {}
     for experiment in EXPERIMENTS.values():
-        of_script.setdefault(experiment.run.__module__, []).append(experiment)
+        of_script.setdefault(experiment.run.__module__.replace(".", "/") + ".py", []).append(experiment)
     for script, found in of_script.items():
-        pictures = [HERE / "images" / "experiments" / f"{experiment.name}.png" for experiment in found]
-        words = "; ".join(experiment.title for experiment in found)
-        figures.append((", ".join(experiment.name for experiment in found), words, pictures,
-                        (HERE / script.replace(".", os.sep)).with_suffix(".py")))
+        pictures = [(experiment.title, HERE / "images" / "experiments" / f"{experiment.name}.png") for experiment in found]
+        figures.append((", ".join(experiment.name for experiment in found), [title for title, _ in pictures], pictures, HERE / script))
     lines = []
     for name, words, pictures, script in figures:
-        pictures = [picture.relative_to(HERE).as_posix() for picture in pictures if picture.exists()]
-        if pictures:
-            code = [f"```{{literalinclude}} {os.path.relpath(script, HERE)}", ":language: python", "```"]
-            lines += ["", f"## {name.replace('_', ' ')}", "", words, "", *(f"![{words}]({picture})\n" for picture in pictures),
-                      "````{dropdown} The code", *code, "````"]
+        shown = (f"![{alt}]({picture.relative_to(HERE).as_posix()})\n" for alt, picture in pictures)
+        code = [f"```{{literalinclude}} {os.path.relpath(script, HERE)}", ":language: python", "```"]
+        lines += ["", f"## {name.replace('_', ' ')}", "", "; ".join(words), "", *shown, "````{dropdown} The code", *code, "````"]
     return "\n".join(lines) + "\n"
 
 

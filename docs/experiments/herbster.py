@@ -35,21 +35,17 @@ def speed(data, quick, seeds):
         for i, size in enumerate(sizes)
     ]
     curves = {name: (sizes[: len(cost)], cost) for name, cost in costs.items()}
-    return Results(
-        table=table,
-        panels=[Lines("microseconds per trial", "trials before", "microseconds", curves, ("x", "y"), markers=True)],
-        checks=[
-            Check("with trees a trial costs O(log t): at most five times as much at the end",
-                  f"{growth[TREE]:.1f} times after {factor[TREE]:.0f} times as many trials", growth[TREE] < 5),
-            Check("term by term it grows like t: by at least a third of the factor",
-                  f"{growth[LIST]:.0f} times after {factor[LIST]:.0f} times as many", growth[LIST] > factor[LIST] / 3),
-        ],
-        notes=[
-            "Processor time, the least of three pieces of trials. Compare ratios.",
-            "log t itself grows by less than 2; what is above that is memory that no longer fits the cache.",
-            f"{UNTUNED} has at most 512 terms, so its cost does not grow. It does not see the additive structure.",
-        ],
-    )
+    panel = Lines("microseconds per trial", "trials before", "microseconds", curves, ("x", "y"), markers=True)
+    return Results(table, [panel], [
+        Check("with trees a trial costs O(log t): at most five times as much at the end",
+              f"{growth[TREE]:.1f} times after {factor[TREE]:.0f} times as many trials", growth[TREE] < 5),
+        Check("term by term it grows like t: by at least a third of the factor",
+              f"{growth[LIST]:.0f} times after {factor[LIST]:.0f} times as many", growth[LIST] > factor[LIST] / 3),
+    ], [
+        "Processor time, the least of three pieces of trials. Compare ratios.",
+        "log t itself grows by less than 2; what is above that is memory that no longer fits the cache.",
+        f"{UNTUNED} has at most 512 terms, so its cost does not grow. It does not see the additive structure.",
+    ])
 
 
 def costs_of(model, X, y, sizes, pieces=3):
@@ -102,14 +98,9 @@ def shifting_stream(seed, length):
     return X, y, [(0, first), (2, second), (3, first)]
 
 
-@experiment(
-    name="herbster-additive",
-    paper="H 2.4, Thm 5",
-    title="additive regression of a target that shifts",
-    claim="Kept in a ball of radius gamma, projection loses at most R^2 (gamma + |u|)^2 in any stretch that some u "
-    "fits, whatever came before.",
-    seeds=10,
-)
+@experiment(name="herbster-additive", paper="H 2.4, Thm 5", title="additive regression of a target that shifts",
+            claim="Kept in a ball of radius gamma, projection loses at most R^2 (gamma + |u|)^2 in any stretch that "
+            "some u fits, whatever came before.", seeds=10)
 def additive(data, quick, seeds):
     length = 200 if quick else 1000
     loss, squared_radius = SquaredInsensitive(TUBE), float(COORDINATES)  # K(x, x) is the number of coordinates
@@ -129,20 +120,14 @@ def additive(data, quick, seeds):
                 rows.append((seed, name, place, total, bound))
     curves["bound with the ball"] = bounds_of(rows, length)
     table = [row_of(rows, name, place) for name in models for place in (0, 2, 3)]
-    return Results(
-        table=table,
-        panels=[
-            Lines(f"loss since the last change, mean of {len(seeds)} streams", "examples", "sum of losses", curves,
+    panel = Lines(f"loss since the last change, mean of {len(seeds)} streams", "examples", "sum of losses", curves,
                   ("y",), marks=(3 * length,), shaded=((length, 2 * length, "a stuck sensor: no bound"),))
-        ],
-        checks=checks_of(rows),
-        notes=[
-            f"Table and picture are means over {len(seeds)} streams of {COORDINATES} features. The second stretch is a "
-            "sensor stuck at 30, which no function within the ball fits: there is no bound for it.",
-            "The ball's radius is the larger norm of both targets. The tube is 0.1, and so is the noise.",
-            f"{SELFTUNED} has no bound and no setting. It does not know that the target is additive, nor of the tube.",
-        ],
-    )
+    return Results(table, [panel], checks_of(rows), [
+        f"Table and picture are means over {len(seeds)} streams of {COORDINATES} features. The second stretch is a "
+        "sensor stuck at 30, which no function within the ball fits: there is no bound for it.",
+        "The ball's radius is the larger norm of both targets. The tube is 0.1, and so is the noise.",
+        f"{SELFTUNED} has no bound and no setting. It does not know that the target is additive, nor of the tube.",
+    ])
 
 
 def bounds_of(rows, length):

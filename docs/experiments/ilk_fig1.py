@@ -1,5 +1,4 @@
 """I, Figure 1: two classes that travel and overlap, 100 trials."""
-
 import numpy as np
 
 from experiments.experiment import Check, Results, experiment
@@ -42,7 +41,8 @@ def models():
 
 
 @experiment(name="ilk-fig1", paper="I 4, Fig. 1", title="two classes that travel, 100 trials",
-            claim="ILK and SILK make fewer mistakes than NORMA and truncated NORMA; without forgetting both make more.",
+            claim="ILK and SILK make fewer mistakes than NORMA and truncated NORMA; without forgetting both make "
+            "more.",
             seeds=100)
 def run(data, quick, seeds):
     counts = {}

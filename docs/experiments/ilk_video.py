@@ -149,15 +149,9 @@ def strip(title, clip, shown, moments, levels):
 # ---- Figure 2 -------------------------------------------------------------------------------------
 
 
-@experiment(
-    name="ilk-fig2",
-    paper="I 4, Fig. 2",
-    title="foreground of a video while the light changes",
-    claim="With a buffer of 20 per pixel SILK has the better ROC curve than truncated NORMA, and recovers better after "
-    "the light was switched off and on.",
-    seeds=5,
-    likes=(OUTDOOR,),
-)
+@experiment(name="ilk-fig2", paper="I 4, Fig. 2", title="foreground of a video while the light changes",
+            claim="With a buffer of 20 per pixel SILK has the better ROC curve than truncated NORMA, and recovers "
+            "better after the light was switched off and on.", seeds=5, likes=(OUTDOOR,))
 def light(data, quick, seeds):
     size = (24, 32) if quick else (60, 80)
     off, on, end = (60, 110, 140) if quick else (100, 250, 320)
@@ -229,14 +223,10 @@ def add_light(results, title, clips, width, changes, moments):
 # ---- Figure 3 -------------------------------------------------------------------------------------
 
 
-@experiment(
-    name="ilk-fig3",
-    paper="I 4, Fig. 3",
-    title="foreground of a video whose camera shakes",
-    claim="SILK finds the moving objects of a shaking camera's video plausibly, with a buffer of 20 per pixel.",
-    seeds=5,
-    likes=(BADMINTON,),
-)
+@experiment(name="ilk-fig3", paper="I 4, Fig. 3", title="foreground of a video whose camera shakes",
+            claim="SILK finds the moving objects of a shaking camera's video plausibly, with a buffer of 20 per "
+            "pixel.",
+            seeds=5, likes=(BADMINTON,))
 def shaking(data, quick, seeds):
     results = Results(
         notes=[

@@ -1,5 +1,4 @@
 """K, section IV: mistake bounds beside the mistakes that were made."""
-
 import numpy as np
 
 from experiments.experiment import Check, Results, experiment
@@ -58,21 +57,16 @@ def run(data, quick, seeds):
          "K's bound for NORMA": mean[kind, turn]["bound"], "bound, self-tuned": mean[kind, turn]["its bound"]}
         for kind, turn in mean
     ]
-    return Results(
-        table=table,
-        panels=panels,
-        checks=checks_of(made, mean, turns),
-        notes=[
-            f"Means over {len(seeds)} streams. NORMA has the step, margin and regularization that Theorem 3 prescribes "
-            "for the line that made the labels; it knows nothing else of it.",
-            f"{SELF_TUNED} is told nothing but the length of the stream: it is the vote of learners whose decays are "
-            "powers of two.",
-            "A mistake is y f <= 0, K (25): the first example is always one.",
-            "The switching line makes about the same way in four jumps, so its D2 is larger and its bound is worse.",
-            "The prescribed parameters are for the worst case: on switching data the Perceptron makes fewer mistakes "
-            "than NORMA with them. Parameters that were chosen by trying are in norma-fig2.",
-        ],
-    )
+    return Results(table, panels, checks_of(made, mean, turns), [
+        f"Means over {len(seeds)} streams. NORMA has the step, margin and regularization that Theorem 3 prescribes "
+        "for the line that made the labels; it knows nothing else of it.",
+        f"{SELF_TUNED} is told nothing but the length of the stream: it is the vote of learners whose decays are "
+        "powers of two.",
+        "A mistake is y f <= 0, K (25): the first example is always one.",
+        "The switching line makes about the same way in four jumps, so its D2 is larger and its bound is worse.",
+        "The prescribed parameters are for the worst case: on switching data the Perceptron makes fewer mistakes "
+        "than NORMA with them. Parameters that were chosen by trying are in norma-fig2.",
+    ])
 
 
 def checks_of(made, mean, turns):

@@ -1,5 +1,4 @@
 """K, Figure 2: mistakes on classes that drift, and on classes that switch."""
-
 import numpy as np
 
 from experiments.experiment import Check, Results, experiment
@@ -29,14 +28,9 @@ def models(stream):
     return dict(zip(ORDER, (*made, untuned("binary")), strict=True))
 
 
-@experiment(
-    name="norma-fig2",
-    paper="K VI-A, Fig. 2",
-    title="mistakes on drifting and on switching classes",
-    claim="There are no decisive differences. NORMA works well on switching data too. A positive margin is better than "
-    "none, and regularization without a margin is better than the Perceptron.",
-    seeds=20,
-)
+@experiment(name="norma-fig2", paper="K VI-A, Fig. 2", title="mistakes on drifting and on switching classes",
+            claim="There are no decisive differences. NORMA works well on switching data too. A positive margin is "
+            "better than none, and regularization without a margin is better than the Perceptron.", seeds=20)
 def run(data, quick, seeds):
     n = 2000 if quick else 10_000
     counts = {(stream, name): [] for stream in STREAMS for name in ORDER}
@@ -55,20 +49,12 @@ def run(data, quick, seeds):
         for stream, name in counts
     ]
     panels = [Lines(f"{stream}: mistakes so far", "examples", "mistakes", curves[stream]) for stream in STREAMS]
-    return Results(
-        table=table,
-        panels=panels,
-        checks=[
-            check
-            for stream in STREAMS
-            for check in checks(stream, {name: np.array(counts[stream, name]) for name in ORDER})
-        ],
-        notes=[
-            f"Means over {len(seeds)} streams of {n} examples; the parameters were chosen on two others.",
-            "The paper's own streams are not described in numbers; ours are of the same kind. A mistake is "
-            "y f <= 0, K (25).",
-        ],
-    )
+    found = [check for stream in STREAMS
+             for check in checks(stream, {name: np.array(counts[stream, name]) for name in ORDER})]
+    return Results(table, panels, found, [
+        f"Means over {len(seeds)} streams of {n} examples; the parameters were chosen on two others.",
+        "The paper's streams are not described in numbers; ours are of the same kind. A mistake is y f <= 0, K (25).",
+    ])
 
 
 def checks(stream, counts):

@@ -1,5 +1,4 @@
 """K, Figure 3: which digits are novel."""
-
 import numpy as np
 
 from experiments.experiment import Check, Results, experiment
@@ -24,14 +23,9 @@ def alerts_of(model, X):
     return scores < margins
 
 
-@experiment(
-    name="norma-fig3",
-    paper="K VI-B, Fig. 3",
-    title="novel digits of USPS",
-    claim="A fraction nu of the digits raises an alert. At first these are regular ones, later badly written ones; so "
-    "are the worst of the training set and of unseen digits.",
-    needs=("usps",),
-)
+@experiment(name="norma-fig3", paper="K VI-B, Fig. 3", title="novel digits of USPS",
+            claim="A fraction nu of the digits raises an alert. At first these are regular ones, later badly written "
+            "ones; so are the worst of the training set and of unseen digits.", needs=("usps",))
 def run(data, quick, seeds):
     X, digits = (part[:TRAINING] for part in digits_of(data))
     unseen, _ = digits_of(data, "test")
@@ -43,9 +37,8 @@ def run(data, quick, seeds):
         alerts = alerts_of(model, X)
         found[width, nu] = model, alerts
         rates[width, nu] = alerts.mean() / nu
-        table.append(
-            row_of(f"NORMA, width {width:g}", nu, alerts, distances, "nu" if (width, nu) == (WIDTH, NU) else None)
-        )
+        paper = "nu" if (width, nu) == (WIDTH, NU) else None
+        table.append(row_of(f"NORMA, width {width:g}", nu, alerts, distances, paper))
     papers = alerts_of(detector(WIDTH, NU, regularization=1.0), X)
     table.append(row_of(f"NORMA, width {WIDTH:g}, K's lambda = 1", NU, papers, distances, None))
     apart = np.median(np.diff(np.flatnonzero(papers)))
@@ -58,23 +51,19 @@ def run(data, quick, seeds):
     worst_unseen = np.argsort(model.decision_function(unseen))[:SHOWN]
     so_far = {f"NORMA, width {w:g}, nu {nu:g}": np.cumsum(found[w, nu][1]) for w, nu in ((WIDTH, NU), (4.0, NU))}
     so_far |= {UNTUNED: np.cumsum(other_alerts), f"nu t, nu = {NU:g}": NU * np.arange(1, len(X) + 1)}
-    return Results(
-        table=table,
-        panels=[
-            Images(f"the first {len(first)} alerts", pictures_of(X[first])),
-            Images(f"the worst {len(worst)} after training", pictures_of(X[worst])),
-            Images(f"the worst {len(worst_unseen)} of unseen digits", pictures_of(unseen[worst_unseen])),
-            Lines("alerts so far", "digits", "alerts", so_far),
-        ],
-        checks=checks_of(rates, alerts, distances, worst),
-        notes=[
-            f"The first {len(X)} training digits in the published order, then {len(unseen)} others. Regularization is "
-            "0.01 and the first margin 1, chosen on these digits.",
-            f"With K's lambda = 1 alerts come like a clock: of two in a row the second is {apart:.0f} digits later in "
-            "the median, and they are hardly odder than others.",
-            "Distance is that of a digit to the mean of its class; the detector knows no classes.",
-        ],
-    )
+    panels = [
+        Images(f"the first {len(first)} alerts", pictures_of(X[first])),
+        Images(f"the worst {len(worst)} after training", pictures_of(X[worst])),
+        Images(f"the worst {len(worst_unseen)} of unseen digits", pictures_of(unseen[worst_unseen])),
+        Lines("alerts so far", "digits", "alerts", so_far),
+    ]
+    return Results(table, panels, checks_of(rates, alerts, distances, worst), [
+        f"The first {len(X)} training digits in the published order, then {len(unseen)} others. Regularization is "
+        "0.01 and the first margin 1, chosen on these digits.",
+        f"With K's lambda = 1 alerts come like a clock: of two in a row the second is {apart:.0f} digits later in "
+        "the median, and they are hardly odder than others.",
+        "Distance is that of a digit to the mean of its class; the detector knows no classes.",
+    ])
 
 
 def to_class_means(X, digits):

@@ -1,5 +1,4 @@
 """What is drawn: lines, points, dots and pictures, as plain numbers until matplotlib is asked for."""
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -66,14 +66,9 @@ def two_class_models():
             SCHEDULED: scheduled(NuHinge(nu=0.05, margin=1.0), delay=10)}
 
 
-@experiment(
-    name="svmd-fig3",
-    paper="V 6.1.1, Fig. 3",
-    title="two classes of USPS digits with an adapted step",
-    claim="SVMD makes about half as many errors as with a scheduled step, which it overtakes after about 20 "
-    "examples. Adapting with memory 0 is the fastest at first and in between at the end.",
-    needs=("usps",),
-)
+@experiment(name="svmd-fig3", paper="V 6.1.1, Fig. 3", title="two classes of USPS digits with an adapted step",
+            claim="SVMD makes about half as many errors as with a scheduled step, which it overtakes after about 20 "
+            "examples. Adapting with memory 0 is the fastest at first and in between at the end.", needs=("usps",))
 def two_classes(data, quick, seeds):
     X, digits = digits_of(data)
     y = np.where(digits < 5, -1, 1)
@@ -125,13 +120,10 @@ def ten_class_models(n):
             SCHEDULED: NORMA(step=Decaying(0.1, delay=100), **shared)}
 
 
-@experiment(
-    name="svmd-fig4",
-    paper="V 6.1.2, Fig. 4",
-    title="ten classes of USPS digits with an adapted step",
-    claim="SVMD makes about half as many errors as NORMA with a scheduled step; adapting with memory 0 is in between.",
-    needs=("usps",),
-)
+@experiment(name="svmd-fig4", paper="V 6.1.2, Fig. 4", title="ten classes of USPS digits with an adapted step",
+            claim="SVMD makes about half as many errors as NORMA with a scheduled step; adapting with memory 0 is in "
+            "between.",
+            needs=("usps",))
 def ten_classes(data, quick, seeds):
     X, y = digits_of(data)
     paper = {SCHEDULED: "about twice SVMD", SINGLE: "in between"}
@@ -169,15 +161,9 @@ def counted(data, quick, seed):
     return counting_sequence(*digits_of(data), 1500 if quick else 6000, seed=seed)
 
 
-@experiment(
-    name="svmd-fig6",
-    paper="V 6.2.1, Fig. 6",
-    title="ten classes of USPS digits in the order of a counter",
-    claim="On a sequence that never stands still nu-SVMD errs in less than 19%; a scheduled step fails, memory 0 is "
-    "in between.",
-    seeds=5,
-    needs=("usps",),
-)
+@experiment(name="svmd-fig6", paper="V 6.2.1, Fig. 6", title="ten classes of USPS digits in the order of a counter",
+            claim="On a sequence that never stands still nu-SVMD errs in less than 19%; a scheduled step fails, "
+            "memory 0 is in between.", seeds=5, needs=("usps",))
 def counter(data, quick, seeds):
     streams = [counted(data, quick, seed) for seed in seeds]
     paper = {ADAPTED: "< 19%", SCHEDULED: "almost 90%", SINGLE: "in between"}

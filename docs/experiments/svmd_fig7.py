@@ -1,5 +1,4 @@
 """V, Figure 7: step sizes of novelty detection on a counter; MNIST with buffers of three sizes."""
-
 import numpy as np
 
 from experiments.experiment import Check, Results, experiment
@@ -20,15 +19,10 @@ PAPER = {(PAPERS, 256): ("20%", None), (PAPERS, 4096): ("3.9%", "2.9%")}
 BARS = {256: 0.125, 4096: 0.0295}
 
 
-@experiment(
-    name="svmd-fig7",
-    paper="V 6.2.2, 6.3, Fig. 7",
-    title="step sizes of novelty detection; MNIST with buffers of three sizes",
-    claim="The step of a novelty detector follows the counter's events; on MNIST the error falls from about 20% with a "
-    "buffer of 256 to 3.9% with 4096.",
-    seeds=5,
-    needs=("usps", "mnist"),
-)
+@experiment(name="svmd-fig7", paper="V 6.2.2, 6.3, Fig. 7",
+            title="step sizes of novelty detection; MNIST with buffers of three sizes",
+            claim="The step of a novelty detector follows the counter's events; on MNIST the error falls from about "
+            "20% with a buffer of 256 to 3.9% with 4096.", seeds=5, needs=("usps", "mnist"))
 def run(data, quick, seeds):
     orders = len(seeds) if quick else ORDERS
     steps = [steps_of(data, quick, FRESH + order) for order in watch(range(orders))]
@@ -43,20 +37,15 @@ def run(data, quick, seeds):
         Lines(f"MNIST, {name}", "examples", "average error", mine, ("x",), percent=True, top=0.6, left=30)
         for name, mine in curves.items()
     ]
-    return Results(
-        table=table,
-        panels=panels,
-        checks=[*novelty, *checks_of(error, quick)],
-        notes=[
-            f"Novelty: nu {NU:g}, first margin {MARGIN:g}, regularization {REGULARIZATION:g}, which the paper does not "
-            f"give; {orders} orders that nothing was chosen on. A jump is the largest step of the next 15 examples "
-            "beside the one before.",
-            "MNIST: images of length 1, polynomial of degree 9. As in the paper means meta-step 0.01 and memory 1; "
-            "regularization 1 / (500 n) and first step 0.1 are those of Fig. 4, as the paper gives none here.",
-            "The other two were chosen on the same images: SVMD with meta-step 0.1, memory 0.99, regularization 1e-5; "
-            "SILK with regularization 1 / (16 buffer).",
-        ],
-    )
+    return Results(table, panels, [*novelty, *checks_of(error, quick)], [
+        f"Novelty: nu {NU:g}, first margin {MARGIN:g}, regularization {REGULARIZATION:g}, which the paper does not "
+        f"give; {orders} orders that nothing was chosen on. A jump is the largest step of the next 15 examples "
+        "beside the one before.",
+        "MNIST: images of length 1, polynomial of degree 9. As in the paper means meta-step 0.01 and memory 1; "
+        "regularization 1 / (500 n) and first step 0.1 are those of Fig. 4, as the paper gives none here.",
+        "The other two were chosen on the same images: SVMD with meta-step 0.1, memory 0.99, regularization 1e-5; "
+        "SILK with regularization 1 / (16 buffer).",
+    ])
 
 
 def steps_of(data, quick, seed):
