@@ -7,10 +7,6 @@ from onlinekernels._core.run.example cimport Outcome, Term
 from onlinekernels._core.functions.function cimport Scratch
 from onlinekernels._core.functions.outputs cimport Outputs
 
-cdef enum:
-    NOBODY = -1         # no slot: there is room, or nothing expires
-    NEWCOMER = -2       # it is the newcomer itself that goes
-
 # Losses, or sizes, that differ by less than this are equal: then the oldest goes, whatever the rounding.
 cdef double NEARLY
 

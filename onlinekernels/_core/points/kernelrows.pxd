@@ -3,7 +3,6 @@ cimport cython
 from onlinekernels._core.points.dictionary cimport Dictionary
 from onlinekernels._core.points.tables cimport Table
 from onlinekernels._core.points.kernels cimport Program
-from onlinekernels._core.points.points cimport Objects
 from onlinekernels._core.run.piece cimport Piece
 
 
@@ -43,11 +42,3 @@ cdef class CompiledRows(KernelRows):
     cdef void values_into(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil
     cdef int make_slot_room(self, Piece piece, Py_ssize_t room) except -1
     cdef void find_facts(self, Piece piece) noexcept nogil
-
-
-@cython.final
-cdef class ObjectRows(KernelRows):
-    cdef readonly object kernel         # Python kernel on objects
-    cdef Objects objects                # the dictionary
-
-    cdef row(self, x)

@@ -2,6 +2,7 @@
 cimport cython
 from onlinekernels._core.points.dictionary cimport Dictionary
 from onlinekernels._core.points.tables cimport RowTable
+from onlinekernels._core.points.kernelrows cimport KernelRows
 from onlinekernels._core.run.piece cimport Piece
 
 
@@ -29,3 +30,11 @@ cdef class Objects(Dictionary):
     cdef list coming                        # the same after the next move
 
     cdef keep(self, Piece piece, x)
+
+
+@cython.final
+cdef class ObjectRows(KernelRows):
+    cdef readonly object kernel         # Python kernel on objects
+    cdef Objects objects                # the dictionary
+
+    cdef row(self, x)

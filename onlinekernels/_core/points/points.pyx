@@ -8,7 +8,8 @@ from onlinekernels._core.points.tables cimport Aged, RowTable
 from onlinekernels._core.formulas.tiles cimport ok_gram, ok_gram_pays, ok_inner_block
 from onlinekernels._core.formulas.vecmath cimport (ok_inner_row, ok_inner_row_f, ok_l1_block, ok_l1_block_f, ok_precise_dot,
                                           ok_precise_dot_f, ok_subtract, ok_subtract_f)
-from onlinekernels._core.run.piece cimport CENTERED, INNER, L1, OWN_INNER, OWN_L1, SQUARES, TILTS, Piece, apart
+from onlinekernels._core.points.kernelrows cimport KernelRows
+from onlinekernels._core.run.piece cimport OWN, CENTERED, INNER, L1, OWN_INNER, OWN_L1, SQUARES, TILTS, Piece, apart
 
 cdef enum:
     FEW_NUMBERS = 1 << 17       # of points: to rearrange these for a BLAS takes a good part of the time of the product,
@@ -264,3 +265,84 @@ cdef class Objects(Dictionary):
 
     def restore_points(self, state):
         self.objects[:] = list(state["objects"])
+
+
+cdef class ObjectRows(KernelRows):
+    """A kernel on Python objects; its values come one row at a time.
+
+    Parameters
+    ----------
+    dictionary : Objects
+    kernel : Kernel
+    """
+
+    def __init__(self, Objects dictionary, kernel):
+        KernelRows.__init__(self, dictionary)
+        self.kernel = kernel
+        self.objects = dictionary
+        self.takes_objects = True
+
+    cdef int attach(self, Piece piece, examples) except -1:
+        piece.source = examples
+        return 0
+
+    cdef Py_ssize_t piece_rows(self):
+        return 1
+
+    cdef Py_ssize_t rows_to_evaluate(self):
+        return 1
+
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        piece.example = x = piece.source[first]
+        if learning:
+            self.dictionary.reserve(1)
+        piece.own = <double*> piece.buffer(OWN, sizeof(double))
+        piece.values_array = self.row(x)
+        piece.own[0] = self.kernel.self_value(x) if learning or self.evaluates_own else 1.0
+        piece.begin(1)
+        piece.first = self.dictionary.start
+        piece.values = <const double*> array_data(piece.values_array)
+        return 0
+
+    cdef row(self, x):
+        """Kernel values of an object with the points, checked to be as many numbers."""
+        points = self.objects.in_use()
+        row = np.ascontiguousarray(self.kernel.row(x, points), dtype=np.float64)
+        if row.shape != (len(points),):
+            raise ValueError(f"The kernel gave an array of shape {row.shape} for one example and "
+                             f"{len(points)} terms; expected shape {(len(points),)}.")
+        return row
+
+    cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:
+        return piece.values
+
+    cdef int close(self, Piece piece) except -1:
+        self.objects.keep(piece, piece.example)
+        piece.example = None
+        return 0
+
+    cdef open_start(self, Piece piece, points, kept):
+        self.dictionary.reserve(len(kept))
+        piece.begin(0)
+        piece.own = <double*> piece.buffer(OWN, max(1, len(kept)) * sizeof(double))
+        piece.source = [points[i] for i in kept]
+        return piece.source
+
+    cdef int settle_start(self, Piece piece, points, Py_ssize_t i) except -1:
+        self.objects.keep(piece, points[i])
+        return 0
+
+    cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
+        cdef Py_ssize_t other, first = piece.first
+        for other in range(self.dictionary.start, self.dictionary.stop):
+            if other != slot:
+                out[other - self.dictionary.start] = piece.values[other - first]
+        out[slot - self.dictionary.start] = own
+
+    def values_between(self):
+        points = self.objects.in_use()
+        values = np.empty((len(points), len(points)))
+        for i, x in enumerate(points):
+            values[i] = self.row(x)
+            values[i, i] = self.kernel.self_value(x)
+        return values

@@ -15,6 +15,10 @@ cdef enum Failure:
 cdef enum:
     WORK_ROWS = 3       # of `Example.work`
 
+cdef enum:
+    NOBODY = -1         # no slot: there is room, or nothing expires
+    NEWCOMER = -2       # it is the newcomer itself that goes
+
 cdef struct Term:
     # A term of f: its labels, and coefficients (channels, n) for them.
     Py_ssize_t n                # how many labels
