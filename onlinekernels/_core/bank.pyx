@@ -27,9 +27,7 @@ from onlinekernels._core.formulas.moves cimport FIXED, Step, gradient_shrink, im
 from onlinekernels._core.formulas.vecmath cimport OK_LANES
 from onlinekernels._core.functions cimport MOVE, NONE, POINT, SCORE
 
-# ---- Blocks of models side by side ---------------------------------------------------------------
-# Blocks of models side by side: what examples do to them.
-#
+# ---- Blocks: what examples do to models side by side ---------------------------------------------
 # The scores of a block come from one loop over slots.  Then all of its models make their moves in one loop over lanes, by
 # the same formulas as the engine's: losses.h and moves.h have them.  With at most MAX_SLOTS terms the smallest is found by
 # looking at all.  One by one go only the terms that are stored, and what is rare.
@@ -81,7 +79,7 @@ ctypedef fused real:
     double
 
 
-# ---- One model ------------------------------------------------------------------------------------------
+# ---- One model -----------------------------------------------------------------------------------
 
 cdef inline double smallest(real sample) noexcept nogil:
     """Numbers below it lose digits: folded to 0."""
@@ -158,7 +156,7 @@ cdef double evaluate_carefully(const Store* store, const real* points, const rea
     return total
 
 
-# ---- A block --------------------------------------------------------------------------------------------
+# ---- A block -------------------------------------------------------------------------------------
 
 cdef void evaluate(const Store* store, const real* points, const real* coef, const real* x, Py_ssize_t slots,
                    Py_ssize_t ahead, real* sums) noexcept nogil:
@@ -463,18 +461,8 @@ cdef class Shares:
         return total
 
 
-# ---- Many small models of one kind, side by side -------------------------------------------------
-# Many small models of one kind, side by side: what `Bank` keeps.
-#
-# Models live in blocks of OK_LANES.  Within a block, lane l of every row of numbers belongs to model l, so that one
-# vector instruction serves all of them: points are [block][slot][feature][lane], coefficients [block][slot][lane].  A slot
-# that holds no term has coefficient 0.  Each model has a frame of its own (the factor that its stored coefficients have to
-# be multiplied by), an offset, the scalar of its loss, and its number of examples.
-#
+# ---- Models, for Python --------------------------------------------------------------------------
 # `block` has what examples do to the models, `shares` the threads of a call.
-#
-# All that can fail or be interrupted (memory, keys, Python) comes before the first write.  What then learns is compiled code
-# that cannot raise, in threads that know nothing of the interpreter; nobody runs Python code here until all of them are done.
 
 LANES_CODES = {"lanes": OK_LANES, "most slots": MAX_SLOTS}
 

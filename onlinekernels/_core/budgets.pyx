@@ -12,7 +12,7 @@ from onlinekernels._core.functions cimport NEWCOMER, NOBODY, Outcome, Piece, Scr
 from onlinekernels._core.kernels cimport GAUSSIAN, SCALE, SHIFT
 from onlinekernels._core.terms cimport NEARLY
 
-# ---- Budgets that keep all terms, or the latest, or those that a lot spares ----------------------
+# ---- All terms, the latest, or those that a hash spares ------------------------------------------
 
 @cython.final
 cdef class UnlimitedBudget(Budget):
@@ -184,7 +184,7 @@ def check_order(birthdays):
         raise ValueError("the terms are not in the order of their birthdays")
 
 
-# ---- A budget that keeps the terms with the largest coefficients, in a heap ----------------------
+# ---- Those with the largest coefficients, in a heap ----------------------------------------------
 
 @cython.final
 cdef class SmallestBudget(Budget):
@@ -296,7 +296,7 @@ cdef class SmallestBudget(Budget):
             assert not self.goes_before(terms, heap[i], heap[(i - 1) // 2]), "the heap is out of order"
 
 
-# ---- Budgets that keep a number for each two of their terms --------------------------------------
+# ---- Budgets with a number for each two terms ----------------------------------------------------
 
 cdef class PairBudget(Budget):
     """A budget that keeps a number for each two of its terms, which newcomers bring with them: see `row`."""
@@ -357,7 +357,7 @@ cdef class PairBudget(Budget):
         assert np.array_equal(numbers, numbers.T)
 
 
-# ---- Budgets that remove the term which is classified best without itself ------------------------
+# ---- The term that is classified best without itself goes ----------------------------------------
 
 cdef struct Looks:
     # What is looked at before it is said who goes
@@ -498,7 +498,7 @@ cdef class RedundantBudget(PairBudget):
         return mistakes
 
 
-# ---- A budget that scales f down before the oldest term goes -------------------------------------
+# ---- Scaling f down before the oldest term goes: the Forgetron's ---------------------------------
 
 cdef inline double won_by(const Term* term) noexcept nogil:
     """What an update brings f nearer to a function with margin 1: |f - u|^2 falls by 2 a - a^2, or more."""
@@ -572,7 +572,7 @@ cdef class ShrinkingBudget(PairBudget):
         self.won, self.damage = state["won"], state["damage"]
 
 
-# ---- A budget that merges two terms into one, at a point between them ----------------------------
+# ---- Merging two terms into one, at a point between them -----------------------------------------
 
 cdef struct Candidates:
     # Those that a victim may merge with: the terms, the newcomer at the end
@@ -585,7 +585,8 @@ cdef struct Candidates:
 cdef enum:
     GRID = 100          # cells of the table of mergers, each way
 
-# ---- Mergers: two terms of a Gaussian become one at a point between them --------------------------------------------
+# ---- Mergers: two terms of a Gaussian become one at a point between them -------------------------
+
 #
 # a has the coefficient 1 and b the coefficient r >= 1, u = rate |a - b|^2.  At z = h a + (1 - h) b the Gaussian is
 # exp(-u (1 - h)^2) with a and exp(-u h^2) with b.  A constant c may be added to it, which the height is 1 of.
@@ -932,7 +933,7 @@ cdef class MergingBudget(PairBudget):
         assert self.are_distances(self.pairs.array[np.ix_(mine, mine)], terms.dictionary.points[mine]), "distances are worn"
 
 
-# ---- What the points of terms span, which budgets that project need to know ----------------------
+# ---- Projecting: what the points of terms span ---------------------------------------------------
 
 cdef enum:
     VECTORS = 7         # of a span
@@ -1066,7 +1067,7 @@ cdef class Span:
         self.n = n
 
 
-# ---- A budget that projects what goes onto what stays --------------------------------------------
+# ---- Projecting what goes onto what stays --------------------------------------------------------
 
 cdef class ProjectingBudget(Budget):
     """What goes is projected onto what stays: the others get what they can represent of it.

@@ -23,8 +23,6 @@ from onlinekernels._core.functions cimport DENSE_ROW, FACTS, OWN, SLOT_INNER, SL
 from onlinekernels._core.kernels cimport MAX_OPS, SQUARE, TILT
 
 # ---- Tables --------------------------------------------------------------------------------------
-# Tables: numbers per slot of a dictionary, which grow and move with the slots.
-#
 # A move is prepared first, which may fail, and then carried out, which cannot.
 
 cdef class Table:
@@ -160,18 +158,6 @@ cdef void gather_row(const char* old, char* new, const Aged* order, Py_ssize_t n
 
 
 # ---- Dictionaries --------------------------------------------------------------------------------
-# Dictionaries: the points that functions stand on, in slots.
-#
-# A dictionary opens a piece of examples: all inner products with the points and of the examples with each other.  When an
-# example is admitted to a slot, its column of inner products is copied from the piece's own Gram matrix, so that later
-# examples of the piece see it, and the result is what one example at a time would give.
-#
-# The slots in use are one range [start, stop), so that a kernel row is one matrix product with a contiguous block.  A
-# newcomer takes a slot that was just given up, or the next one at the end.  Several functions may stand on one
-# dictionary; a slot is free when none of them holds it.
-#
-# When slots move, all that can fail or be interrupted comes first: new arrays are prepared, beside the old ones.  The move
-# itself is compiled code that cannot raise, so a dictionary has moved with all that hangs on it, or nothing has.
 
 cdef enum:
     MOST_ROWS = 256     # of a piece that is only evaluated
@@ -533,8 +519,6 @@ cdef class Dictionary:
 
 
 # ---- Kernel rows ---------------------------------------------------------------------------------
-# Kernel rows: values of a kernel between examples and the points of a dictionary.
-#
 # A function that stands on a dictionary looks at an example through one row of numbers, its kernel values with all slots in
 # use.  They come from a compiled program over inner products, or from Python.
 

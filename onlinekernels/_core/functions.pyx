@@ -15,9 +15,7 @@ from onlinekernels._core.formulas.frame cimport (MAX_CHANNELS, frame_advance, fr
                                                  frame_store)
 from onlinekernels._core.formulas.vecmath cimport ok_all_finite, ok_all_finite_f
 
-# ---- Memory of one call --------------------------------------------------------------------------
-# Memory of one call: nothing that belongs to a call lives in the model.
-#
+# ---- Memory of one call: nothing that belongs to a call lives in the model -----------------------
 # What a call needs is in three objects: the piece of rows that is open (`Piece`), what one kind of function computes on the
 # way (a subclass of `Scratch` for each), and one example as form and rule see it (`Example`).  The engine lends them and takes
 # them back, so that a call with one example does not ask for memory; no two calls at the same time have the same ones.
@@ -52,7 +50,7 @@ cdef class Memory:
                              dtype=dtype).reshape(rows, columns)
 
 
-# ---- A piece -------------------------------------------------------------------------------------
+# ---- A piece: consecutive rows in one loop without the interpreter -------------------------------
 
 cdef class Piece(Memory):
     """Some rows of a call, and what they have to do with the points of a dictionary and with each other."""
@@ -81,8 +79,6 @@ cdef Py_ssize_t apart(Py_ssize_t width) noexcept:
 
 
 # ---- One example as form and rule see it ---------------------------------------------------------
-# One example as form and rule see it: what is known of it, and what has been decided about it.
-#
 # `evaluate` and `decide` write here and nowhere else; `carry_out` reads.
 
 cdef enum:
@@ -130,8 +126,6 @@ cdef class Example(Memory):
 
 
 # ---- Label structures ----------------------------------------------------------------------------
-# Label structures: how many labels there are, the label kernel kappa and the distance Delta.
-#
 # A taxonomy's kernel counts common ancestors, kappa = Phi Phi^T with one column of Phi per node.  It is
 # never a matrix here: ``kappa @ scores`` is a sweep up the tree (what each subtree sums to) and a sweep
 # down it (what the ancestors of each node sum to), O(nodes).
@@ -361,10 +355,6 @@ cdef class MatrixOutputs(GraphOutputs):
 
 
 # ---- Functions -----------------------------------------------------------------------------------
-# Functions: what a representation of f must be able to do.
-#
-# f(x, y) = sum_i k(x_i, x) (A_i @ kappa)[y], and with it go other channels: the gradient trace v, the sum F of all
-# hypotheses.  All are kept in the coordinates of one frame, so a transform of all coefficients costs O(1).
 
 cdef object ndarray = np.ndarray
 

@@ -43,13 +43,7 @@ def mapping(bounds, n_features):
     return np.ascontiguousarray(low), np.ascontiguousarray(1.0 / (high - low))
 
 
-# ---- Kernels as small postfix programs over rows of inner products and distances -----------------
-# Kernels as small postfix programs over rows of inner products and distances.
-#
-# A kernel such as ``Gaussian(2) + 0.1*Linear() + Constant()`` becomes the program ``gaussian, linear,
-# scale, add, shift``.  It is run on one row at a time: from the inner products of an example with all
-# points (one matrix product for a whole chunk, shared by all parts) to the kernel values.  Dispatch is
-# per row and operation, never per pair.
+# ---- Programs ------------------------------------------------------------------------------------
 
 CODES = {
     "linear": LINEAR,

@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memmove
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import aligned_empty, check_array
 
-# ---- Products of matrices ------------------------------------------------------------------------
+# ---- Products: NumPy's, but for those so small that it would take less time than to ask for them ----
 
 cdef Py_ssize_t FEW = ok_few_multiplications()
 
@@ -67,7 +67,7 @@ def product(left, right, Py_ssize_t upto=ALL):
     return found
 
 
-# ---- A Cholesky factor that grows and shrinks with the points that it is about -------------------
+# ---- A Cholesky factor that grows and shrinks with its points ------------------------------------
 
 cdef class Factor:
     """L, lower triangular with a positive diagonal, K = L L^T for the kernel matrix K of n points.
@@ -209,7 +209,7 @@ def check_lower(lower, name, n):
     return lower
 
 
-# ---- The evidence of a kernel, log N(Y | 0, C), and its exact gradient; see `onlinekernels.selftuning.evidence`, which says of what ----
+# ---- The evidence of a kernel, log N(Y | 0, C), and its gradient: see `onlinekernels.selftuning.evidence` ----
 
 def covariances(const double[:, ::1] Z, const double[::1] times, double amplitude, double forgetting):
     """(kernel part, both parts) of the covariance of rows Z^T without noise, two symmetric matrices: O(n^2 d)."""

@@ -17,11 +17,7 @@ from onlinekernels._core.linalg cimport Factor
 from onlinekernels._core.linalg import check_lower
 from onlinekernels._core.points cimport DensePoints, Rows, SparsePoints
 
-# ---- Feature maps --------------------------------------------------------------------------------
-# Feature maps: examples as rows of features, k(x, z) = <phi(x), phi(z)>.
-#
-# With such a map f is a vector of weights over the features, whatever the number of examples.  Features of many rows come
-# from matrix products and one compiled pass; those of a single row do without numpy.
+# ---- The contract, and simple maps ---------------------------------------------------------------
 
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
@@ -420,7 +416,7 @@ cdef class FourierMap(FeatureMap):
         state["phases"] = self.phases - fill * frequencies[self.n_features:].sum(axis=0)
 
 
-# ---- Features of a kernel from its values with some examples, the inducing points ----------------
+# ---- Nystroem features: kernel values with inducing points ---------------------------------------
 
 # Residual variances, of k(x, x), up to which a row counts as a combination of inducing points: while they come, where rounding
 # of the kernel is all that is left, and when they are fixed, so that features do not amplify that rounding. By precision.

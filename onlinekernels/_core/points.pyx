@@ -15,7 +15,7 @@ from onlinekernels._core.formulas.vecmath cimport (ok_all_finite, ok_inner_row, 
 from onlinekernels._core.functions cimport CENTERED, DENSE_ROW, INNER, L1, OWN, OWN_INNER, OWN_L1, SQUARES, TILTS, apart
 from onlinekernels._core.linalg cimport ok_gram, ok_gram_pays, ok_inner_block
 
-# ---- Points that are rows of numbers, and points that are Python objects -------------------------
+# ---- Rows of an array, and Python objects --------------------------------------------------------
 
 cdef enum:
     FEW_NUMBERS = 1 << 17       # of points: to rearrange these for a BLAS takes a good part of the time of the product,
@@ -362,9 +362,7 @@ cdef class ObjectRows(KernelRows):
         return values
 
 
-# ---- Sparse examples -----------------------------------------------------------------------------
-# Sparse examples: rows of indices and values, and dictionaries of them.
-#
+# ---- Sparse rows ---------------------------------------------------------------------------------
 # Kernels that are functions of inner products need nothing else of an example.  One example is spread over a dense
 # vector, and each point gathers from it.  The non-zeros of all points are in one arena.
 

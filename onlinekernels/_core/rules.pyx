@@ -166,8 +166,6 @@ cdef class Rule:
 
 
 # ---- Forms ---------------------------------------------------------------------------------------
-# Forms: what of an example's scores a rule looks at, and on which labels its move falls.
-#
 # Losses of one score, and of a score for each target, are moves in one dimension.  So are the hinges of many labels, along
 # the direction from the best wrong label to the right one.  All labels move at once with the multiclass logistic loss,
 # the multiclass squared loss, exact hinges, shared mistakes and Python losses of many labels.
@@ -514,7 +512,7 @@ cdef class AllLabels(LabelForm):
         return True
 
 
-# ---- Gradient descent ----------------------------------------------------------------------------
+# ---- Gradient descent: NORMA ---------------------------------------------------------------------
 
 @cython.final
 cdef class Gradient(Rule):
@@ -552,7 +550,7 @@ cdef class Gradient(Rule):
             e.term.alpha[l] = e.term.offset[l] = -eta * e.derivative[l]
 
 
-# ---- The implicit step of a loss in Python -------------------------------------------------------
+# ---- The implicit step of a loss in Python: I's general recipe -----------------------------------
 
 cdef double PRECISION = 1e-15       # of the coefficient
 cdef double ROUNDING = 1e-7         # of slopes
@@ -673,7 +671,7 @@ cdef class ConvexStep:
         return 0
 
 
-# ---- Implicit updates ----------------------------------------------------------------------------
+# ---- Implicit updates: ILK and SILK --------------------------------------------------------------
 
 @cython.final
 cdef class Implicit(Rule):
@@ -758,7 +756,7 @@ cdef class Implicit(Rule):
         hinge_step(violation, y, n, k, size, e.work + e.width, e.term.alpha)
 
 
-# ---- Rules for margins ---------------------------------------------------------------------------
+# ---- Margins: passive-aggressive updates, ROMMA, Ballseptron, ALMA, Projectrons ------------------
 
 cdef double NO_CAP = 1e308              # no coefficient is larger
 
@@ -968,7 +966,7 @@ cdef class Projected(Rule):
             e.term.stays_out = True
 
 
-# ---- Learners that move coefficients of examples they have ---------------------------------------
+# ---- Coefficients that move again: the loops of the Kernel-Adatron, and the rule of LASVM --------
 
 cdef enum:
     SEEDS = 5           # examples that enter while there are none of the other class

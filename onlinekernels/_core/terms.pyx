@@ -12,9 +12,7 @@ from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot, ok_scatter_pairs
 from onlinekernels._core.functions cimport BUDGET, NEWCOMER, NOBODY, N_SHARED, Outputs
 
-# ---- Coefficients of terms, in the slots of a dictionary and the coordinates of a frame, under a budget ----
-# Coefficients of terms, in the slots of a dictionary and the coordinates of a frame, under a budget.
-#
+# ---- The contract of budgets, and coefficients ---------------------------------------------------
 # Two kinds: a coefficient for every output (one output, several targets, all labels), or one coefficient for a pair of
 # labels, which one of them has and the other one has the negative of.
 
@@ -499,7 +497,7 @@ cdef class Paired(Coefficients):
         Coefficients.restore(self, state, labels)
 
 
-# ---- Functions that are sums over terms ----------------------------------------------------------
+# ---- Functions -----------------------------------------------------------------------------------
 
 cdef enum TermsBuffer:
     TOTALS = N_SHARED

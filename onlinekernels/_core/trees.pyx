@@ -27,18 +27,7 @@ from onlinekernels._core.kernels cimport additive_kernel
 from onlinekernels._core.kernels import mapping
 from onlinekernels._core.terms cimport Coefficients, Terms
 
-# ---- Balanced trees, one per coordinate, whose nodes keep sums over all that is below them -------
-# Balanced trees, one per coordinate, whose nodes keep sums over all that is below them.
-#
-# A tree holds the distinct values (keys) that one coordinate of the terms has, with the sum of the coefficients at each.
-#
-# The structure is a B+ tree.  A comparison costs nothing beside a cache miss, so blocks are wide: 32 keys
-# in a leaf, 16 children in a node, each block one contiguous stretch of memory in an array that all
-# coordinates share.  A node keeps, for each child, its smallest and largest key and some sums per coefficient.
-#
-# Sums are never updated, always recomputed from the children, from the changed leaf up.  So a removal
-# leaves no dust, rounding does not accumulate, and the sums are a function of keys, coefficients and
-# shape alone: a tree that is saved and loaded goes on bit for bit.
+# ---- Balanced trees ------------------------------------------------------------------------------
 
 cdef enum:
     LEAF = 32               # keys in a leaf
@@ -582,9 +571,7 @@ cdef class BalancedTree:
         return node[LOW], node[HIGH + size - 1]
 
 
-# ---- Functions of additive kernels ---------------------------------------------------------------
-# Functions of additive kernels: trees, one per coordinate, that answer f_j(x) = sum_i a_i K(p_i, x) in O(log m) (H part 1).
-#
+# ---- f_j(x) = sum_i a_i K(p_i, x) in O(log m) (H part 1) -----------------------------------------
 # A node keeps, for each child, `dims` sums per output and channel (additive.h).  At x, children left and right of the one
 # that x falls into contribute through their sums, whatever lies below them; that one is looked into.  All coordinates descend
 # together, level by level, and each asks for its next block before the others take their turn, so that the misses overlap.
@@ -805,9 +792,7 @@ cdef class Tree(BalancedTree):
         return np.asarray(out)
 
 
-# ---- Functions on trees, for additive kernels ----------------------------------------------------
-# Functions on trees, for additive kernels.
-#
+# ---- Functions -----------------------------------------------------------------------------------
 # f(x, y) = sum_j f_j(x_j, y), and each f_j is a tree over the values of coordinate j.  The trees hold
 # coordinates in the frame, one row per channel and label, so decay and averages cost O(1) here as well.
 # With an unlimited budget there is nothing else.  A budget keeps its terms in a dictionary beside the trees, to
