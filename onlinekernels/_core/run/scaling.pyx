@@ -9,8 +9,8 @@ import numpy as np
 from libc.math cimport INFINITY, NAN, fabs, fmax, fmin, isfinite, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.points.sparse cimport Rows
-from onlinekernels._core.run.piece cimport SCALED, Piece
+from onlinekernels._core.points cimport Rows
+from onlinekernels._core.functions cimport SCALED, Piece
 
 
 cdef double ROUNDING = 1e-14        # a spread below this fraction of the mean is rounding: the feature is constant
