@@ -12,7 +12,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 CORE = "onlinekernels/_core"
-HEADERS = [f"{CORE}/formulas", f"{CORE}/bank"]
+HEADERS = [f"{CORE}/formulas"]
 SHARED = "onlinekernels._core._cython"  # what Cython would otherwise put into each module
 
 DIRECTIVES = {
@@ -22,18 +22,13 @@ DIRECTIVES = {
     "initializedcheck": False,
     "cdivision": True,
     "auto_pickle": False,
-    "freethreading_compatible": True,  # models take turns; see _core/run/turns.pyx
+    "freethreading_compatible": True,  # models take turns; see _core/lock.pyx
 }
 
 # Portable code: no -march, no fast-math.  vecmath.h chooses vector instructions at load time.  Python's own flags may
 # ask for debug information, which is most of what they produce.
 UNIX = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g0"]
 GCC = ["-fno-asynchronous-unwind-tables"]
-# Outside of the loop over examples: loops become vectors as with -O3, and the rest, which is most, a fifth smaller.
-SMALL = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
-HOT = {"coefficients", "engine", "evidence", "factor", "forms", "function", "gradient", "hypothesis", "implicit", "kernelrows",
-       "kernels", "knownpoints", "leaky", "metadescent", "metaimplicit", "newton", "outputs", "points", "products", "selection", "smoothing", "sparse",
-       "squares", "terms", "trial", "weights"}
 FLAGS = {"unix": UNIX, "mingw32": UNIX, "msvc": ["/O2", "/fp:precise"]}
 # No symbols either, a tenth of what is installed, unless somebody wants to look inside.
 STRIP = ["-Wl,-s"] if sys.platform == "linux" and "ONLINEKERNELS_CFLAGS" not in os.environ else []
@@ -65,8 +60,7 @@ class BuildCore(build_ext):
         for extension in self.extensions:
             extension.extra_compile_args += FLAGS.get(self.compiler.compiler_type, [])
             if knows_gcc:
-                is_hot = extension.name.rpartition(".")[2] in HOT
-                extension.extra_compile_args += GCC if is_hot else GCC + SMALL
+                extension.extra_compile_args += GCC
             extension.extra_compile_args += os.environ.get("ONLINEKERNELS_CFLAGS", "").split()
             extension.extra_link_args += STRIP
             extension.extra_link_args += os.environ.get("ONLINEKERNELS_LDFLAGS", "").split()

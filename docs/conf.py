@@ -7,11 +7,13 @@ the place of list items there that begin with a picture; and behind `gallery.md`
 import ast
 import os
 import re
+import sys
 from pathlib import Path
 
 import onlinekernels
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # experiments
 
 # ---- What Sphinx asks -----------------------------------------------------------------------------
 
@@ -23,7 +25,7 @@ version = release = onlinekernels.__version__
 extensions = ["myst_parser", "sphinx_design", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 html_math_renderer = "mathml"
-exclude_patterns = ["_build", "benchmarks", "images"]
+exclude_patterns = ["_build", "benchmarks", "experiments", "images"]
 html_theme = "furo"
 html_title = f"onlinekernels {release}"
 html_copy_source = False
@@ -85,24 +87,26 @@ def cards(text):
 
 def gallery():
     """Every picture, with what it shows and, below it, the code that draws it."""
-    from onlinekernels.experiments import NAMES, find
+    from experiments import EXPERIMENTS
 
     figures = []
     for script in sorted(HERE.glob("images/make_*.py")):
         words = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).partition("\n\n")[0].replace("\n", " ")
         words = re.sub(r"^Draw \S+(?: and \S+)?[:,] (.)", lambda match: match[1].upper(), words)
         pictures = sorted(HERE.glob(f"images/{script.stem.removeprefix('make_')}.*"))
-        figures.append((script.stem.removeprefix("make_"), words, pictures, script))
-    for name in NAMES:
-        script = HERE.parent / "onlinekernels" / "experiments" / f"{name.replace('-', '_')}.py"
-        figures.append((name, find(name).title, [HERE / "images" / "reproduce" / f"{name}.png"], script))
+        if pictures:
+            figures.append((script.stem.removeprefix("make_"), [words], [(words, picture) for picture in pictures], script))
+    of_script = {}
+    for experiment in EXPERIMENTS.values():
+        of_script.setdefault(experiment.run.__module__.replace(".", "/") + ".py", []).append(experiment)
+    for script, found in of_script.items():
+        pictures = [(experiment.title, HERE / "images" / "experiments" / f"{experiment.name}.png") for experiment in found]
+        figures.append((", ".join(experiment.name for experiment in found), [title for title, _ in pictures], pictures, HERE / script))
     lines = []
     for name, words, pictures, script in figures:
-        pictures = [picture.relative_to(HERE).as_posix() for picture in pictures if picture.exists()]
-        if pictures:
-            code = [f"```{{literalinclude}} {os.path.relpath(script, HERE)}", ":language: python", "```"]
-            lines += ["", f"## {name.replace('_', ' ')}", "", words, "", *(f"![{words}]({picture})\n" for picture in pictures),
-                      "````{dropdown} The code", *code, "````"]
+        shown = (f"![{alt}]({picture.relative_to(HERE).as_posix()})\n" for alt, picture in pictures)
+        code = [f"```{{literalinclude}} {os.path.relpath(script, HERE)}", ":language: python", "```"]
+        lines += ["", f"## {name.replace('_', ' ')}", "", "; ".join(words), "", *shown, "````{dropdown} The code", *code, "````"]
     return "\n".join(lines) + "\n"
 
 

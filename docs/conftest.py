@@ -2,6 +2,7 @@
 import contextlib
 import io
 import shlex
+import sys
 import textwrap
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "examples"))  # video.py
 NEEDS = {
     "howto/capymoa.md": ("capymoa",),
     "howto/river.md": ("river", "pandas"),

@@ -10,7 +10,7 @@ algorithm is a rule plus sensible defaults for the nouns.
 Rooms, each importing only those before it: ``_core`` (compiled: formulas, points, functions, budgets, rules, what combines members, and the run
 over a stream), ``validation``, ``nouns`` (what users name), ``model`` (what all algorithms share: the plan, the state, the
 learner), ``algorithms`` (a rule and its learners in each file), and what uses them: ``files streams bounds evaluate compat``,
-``bank decomposition``, ``parallel video``, ``experiments``, ``commandline``.
+``bank decomposition``, ``parallel``, ``commandline``.
 """
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -74,7 +74,7 @@ __all__ = [
 ]
 
 # Modules and names that are imported when they are first named
-MODULES = ("bank", "bounds", "decomposition", "evaluate", "files", "parallel", "selftuning", "streams", "video")
+MODULES = ("bank", "bounds", "decomposition", "evaluate", "files", "parallel", "selftuning", "streams")
 LATER = {
     **dict.fromkeys(_algorithms.__all__, "algorithms"),
     "Bank": "bank",

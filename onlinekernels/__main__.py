@@ -5,7 +5,7 @@ import os
 import sys
 
 from onlinekernels import __version__
-from onlinekernels.commandline import add_demo, add_learn, add_predict, add_reproduce, add_show
+from onlinekernels.commandline import add_demo, add_learn, add_predict, add_show
 
 _MODULE = "python -m onlinekernels"
 _DESCRIPTION = """\
@@ -72,7 +72,7 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=f"onlinekernels {__version__}")
     subcommands = parser.add_subparsers(title="subcommands", metavar="subcommand", required=True)
-    for add in (add_demo, add_learn, add_predict, add_show, add_reproduce):
+    for add in (add_demo, add_learn, add_predict, add_show):
         add(subcommands)
     return parser
 

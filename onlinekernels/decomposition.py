@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core import hebbian
 from onlinekernels._core.errors import row_error
-from onlinekernels._core.formulas.factor import Factor
-from onlinekernels._core.formulas.vecmath import all_finite
-from onlinekernels._core.run import hebbian
+from onlinekernels._core.linalg import Factor
+from onlinekernels._core.formulas.vectorized import all_finite
 from onlinekernels.nouns.kernels import Gaussian, as_kernel
 from onlinekernels.nouns.steps import MetaDescent, as_step
 from onlinekernels.nouns.transforming import RunningTransformer

@@ -7,7 +7,7 @@ import pytest
 from sortedcontainers import SortedDict
 
 import onlinekernels as ok
-from onlinekernels._core.functions.tree import Tree
+from onlinekernels._core.trees import Tree
 from cases import covering, each
 from reference import ReferenceNORMA
 from reference_additive import BruteTree, additive_gram, additive_kernel, coordinate_kernel

@@ -3,8 +3,7 @@ import itertools
 
 import numpy as np
 import pytest
-from onlinekernels._core.formulas.factor import Factor, check_lower
-from onlinekernels._core.formulas.products import leave_to_numpy, product
+from onlinekernels._core.linalg import Factor, check_lower, leave_to_numpy, product
 
 RNG = np.random.default_rng(11)
 

@@ -375,10 +375,8 @@ def test_a_new_step_starts_the_adaptation_of_offsets_anew():
 
 
 def test_a_form_refuses_a_rule_that_does_not_serve_it():
-    from onlinekernels._core.functions.outputs import Outputs
-    from onlinekernels._core.rules.forms import AllLabels, LabelPair, OneOutput, Targets
-    from onlinekernels._core.rules.gradient import Gradient
-    from onlinekernels._core.rules.margins import Aggressive, Ball
+    from onlinekernels._core.functions import Outputs
+    from onlinekernels._core.rules import Aggressive, AllLabels, Ball, Gradient, LabelPair, OneOutput, Targets
 
     step, outputs = (0, 1.0, 0.0, 0.0, 0.0), Outputs(3)
     rules = (Gradient(step, regularization=0.0), Aggressive(step, penalty=1.0), Ball(step, radius=1.0))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
-from onlinekernels._core.functions.tree import Tree
+from onlinekernels._core.trees import Tree
 from cases import each
 from reference_additive import additive_gram
 from test_additive import NAMES, points

@@ -82,8 +82,8 @@ def test_a_loss_takes_two_files(tmp_path):
 
 def test_a_kernel_takes_three_files(tmp_path):
     follow(tmp_path / "tree", {
-        "_core/points/kernels.pxd": {"    GAUSSIAN  ": "    RATIONAL            # 1 / (1 + a |x - z|_1)\n"},
-        "_core/points/kernels.pyx": {
+        "_core/kernels.pxd": {"    GAUSSIAN  ": "    RATIONAL            # 1 / (1 + a |x - z|_1)\n"},
+        "_core/kernels.pyx": {
             '    "gaussian": GAUSSIAN,\n': '    "rational": RATIONAL,\n',
             "            self.needs_double |= code == PRECOMPUTED\n": "            self.needs_l1 |= code == RATIONAL\n",
             "            elif op.code == GAUSSIAN or op.code == LAPLACIAN:\n":
@@ -131,9 +131,10 @@ def test_a_kernel_takes_three_files(tmp_path):
 
 def test_a_budget_takes_two_files(tmp_path):
     follow(tmp_path / "tree", {
-        "_core/budgets/largest.pyx": '''
+        "_core/largest.pyx": '''
             """A budget that keeps the terms with the smallest coefficients."""
-            from onlinekernels._core.functions.coefficients cimport NOBODY, Budget, Coefficients
+            from onlinekernels._core.functions cimport NOBODY
+            from onlinekernels._core.terms cimport Budget, Coefficients
 
 
             cdef class LargestBudget(Budget):
@@ -157,7 +158,7 @@ def test_a_budget_takes_two_files(tmp_path):
                     return size > other or size == other and terms.dictionary.born(a) < terms.dictionary.born(b)
             ''',
         "nouns/budgets.py": {
-            "from onlinekernels._core.budgets.merging import": "from onlinekernels._core.budgets.largest import LargestBudget\n",
+            "from onlinekernels._core.budgets import": "from onlinekernels._core.largest import LargestBudget\n",
             ' "Unlimited", "Recent",': ' "Largest",',
             "class Recent(Budget):\n": textwrap.dedent('''
                 class Largest(Budget):
@@ -216,14 +217,14 @@ def test_a_budget_takes_two_files(tmp_path):
 
 def test_a_rule_takes_two_files_and_a_line(tmp_path):
     follow(tmp_path / "tree", {
-        "_core/rules/signs.pyx": '''
+        "_core/signs.pyx": '''
             """Steps of one size, whatever the loss."""
             cimport cython
             from libc.math cimport copysign
             from onlinekernels._core.formulas.moves cimport Standing, stand_still, step_size
-            from onlinekernels._core.rules.rule cimport Rule
-            from onlinekernels._core.rules.rule import DIRECTIONS
-            from onlinekernels._core.run.example cimport Example
+            from onlinekernels._core.rules cimport Rule
+            from onlinekernels._core.rules import DIRECTIONS
+            from onlinekernels._core.functions cimport Example
 
 
             @cython.final
@@ -241,7 +242,7 @@ def test_a_rule_takes_two_files_and_a_line(tmp_path):
             ''',
         "algorithms/signs.py": '''
             """Steps of one size, whatever the loss."""
-            from onlinekernels._core.rules import signs as core
+            from onlinekernels._core import signs as core
             from onlinekernels.model.learner import OnlineLearner
             from onlinekernels.model.plan import Plan
             from onlinekernels.model.rules import Rule, check_step

@@ -14,7 +14,7 @@ from test_recursive import MANY, NEW, NUMBERS, SEVERAL, WEIGHTS, N, X, exact, sa
 
 import onlinekernels as ok
 from onlinekernels import KRLS
-from onlinekernels._core.formulas.products import leave_to_numpy
+from onlinekernels._core.linalg import leave_to_numpy
 
 PLACES_OF_LABELS = np.random.default_rng(0).integers(5, size=20)
 COVERAGES = (0.5, 0.8, 0.85, 0.9, 0.97)

@@ -11,7 +11,7 @@ import pytest
 
 import onlinekernels as ok
 from onlinekernels import Gaussian, Laplacian, Recent, Reservoir, RunningScaler, Smoother, load
-from onlinekernels._core.functions.smoothing import LocalRows
+from onlinekernels._core.smoothing import LocalRows
 from onlinekernels._core.run.ranks import Ranks
 from onlinekernels.model import smoothing
 from onlinekernels.nouns.losses import as_loss

@@ -5,7 +5,7 @@ from sortedcontainers import SortedList
 from cases import each
 
 import onlinekernels as ok
-from onlinekernels._core.run.memory import Memory
+from onlinekernels._core.functions import Memory
 
 # A margin out of reach makes a term of every example.
 pytestmark = pytest.mark.filterwarnings("ignore:The margin .* is out of reach:onlinekernels.LearningWarning")

@@ -10,7 +10,7 @@ from onlinekernels.nouns import kernels, losses
 
 MODULES = ["onlinekernels", *(f"onlinekernels.{name}" for name in (
     "algorithms", "annotations", "bank", "bounds", "budgets", "compat.river", "decomposition", "evaluate", "kernels", "labels", "losses",
-    "parallel", "scaling", "steps", "streams", "video"))]
+    "parallel", "scaling", "steps", "streams"))]
 
 
 def functions(thing):

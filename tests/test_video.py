@@ -1,13 +1,20 @@
 """Frames in, masks out."""
 import os
 import pathlib
+import sys
 
 import numpy as np
 import pytest
 from cases import each
 
 import onlinekernels as ok
-from onlinekernels.video import Background, Clip, read_clip, synthetic_clip
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "docs" / "examples"
+if not (EXAMPLES / "video.py").exists():
+    pytest.skip("the example is not here", allow_module_level=True)
+sys.path.insert(0, str(EXAMPLES))
+
+from video import Background, Clip, read_clip, synthetic_clip
 
 SHARED = pathlib.Path(os.environ.get("ONLINEKERNELS_SHARED", pathlib.Path(__file__).parents[2] / "shared"))
 
@@ -135,8 +142,8 @@ class TestBackground:
         assert Background(3, 4).progressive([]).shape == (0, 3, 4)
 
     @each("make, message", [
-        (lambda: Background(0, 4), "'height' parameter of Background"),
-        (lambda: Background(3, 4, kernel_width=0.0), "'kernel_width' parameter"),
+        (lambda: Background(0, 4), "height, width and channels of at least 1. Got 0, 4 and 3"),
+        (lambda: Background(3, 4, kernel_width=0.0).progressive(np.zeros((2, 3, 4, 3))), "'width' parameter of Gaussian"),
         (lambda: Background(3, 4, rule="svmd"), "'silk' or 'norma'"),
         (lambda: Background(3, 4).progressive(np.zeros((2, 4, 3, 3))), r"shape \(3, 4, 3\). Got \(4, 3, 3\)"),
         (lambda: Background(3, 4).progressive(np.zeros((2, 3, 4))), r"shape \(3, 4, 3\)"),

@@ -5,13 +5,16 @@ Run ``python docs/images/make_video.py``. It needs Pillow. With the clips of rea
 of ``shared`` beside the checkout, it prints their rates too.
 """
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 
-from onlinekernels.video import Background, read_clip, synthetic_clip
-
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.with_name("examples")))
+
+from video import Background, read_clip, synthetic_clip
+
 SHARED = Path(os.environ.get("ONLINEKERNELS_SHARED", HERE.parents[2] / "shared"))
 HEIGHT, WIDTH, DARK = 72, 96, (110, 170)
 SHOWN = {60: "objects", 111: "light off", 135: "settled", 171: "light on", 200: "settled again"}

@@ -2,7 +2,6 @@
 import numpy as np
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 
-
 cdef char* array_data(array) except? NULL:
     """Address of a C-contiguous array's elements, valid while the array lives."""
     cdef Py_buffer view

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlinekernels._core.rules import margins as core
+from onlinekernels._core import rules as core
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.algorithms.norma import TIE, Gradient
 from onlinekernels.model.learner import OnlineLearner

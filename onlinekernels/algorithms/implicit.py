@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlinekernels._core.rules import implicit, margins, metaimplicit
+from onlinekernels._core import metadescent, rules
 from onlinekernels.algorithms.doubling import RATE, self_tuned
 from onlinekernels.model import defaults
 from onlinekernels.model.learner import OnlineLearner
@@ -111,7 +111,7 @@ class Implicit(Rule):
     @property
     def core_class(self):
         """Another rule if the step adapts."""
-        return metaimplicit.AdaptiveImplicit if self.adapts_step else implicit.Implicit
+        return metadescent.AdaptiveImplicit if self.adapts_step else rules.Implicit
 
     def settings(self):
         settings = {**super().settings(), "regularization": self.regularization, "penalty": self.penalty}
@@ -135,7 +135,7 @@ class Aggressive(Rule):
     forms = frozenset({"one", "pair", "targets"})
     words = "passive-aggressive"
     may_change = frozenset({"penalty"})
-    core_class = margins.Aggressive
+    core_class = rules.Aggressive
 
     def __init__(self, penalty=None, squared=False, radius=None):
         self.penalty = penalty

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core import rules as core
 from onlinekernels._core.errors import row_error
-from onlinekernels._core.rules import dual as core
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.model.fitted import learned
 from onlinekernels.model.plan import Plan

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels._core.rules import margins as core
+from onlinekernels._core import rules as core
 from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.model import defaults
 from onlinekernels.model.learner import OnlineLearner

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlinekernels._core.rules import gradient, metadescent
+from onlinekernels._core import metadescent, rules
 from onlinekernels.algorithms.doubling import RATE, self_tuned
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
@@ -76,7 +76,7 @@ class Gradient(Rule):
     @property
     def core_class(self):
         """Another rule if the step adapts."""
-        return metadescent.AdaptiveGradient if self.adapts_step else gradient.Gradient
+        return metadescent.AdaptiveGradient if self.adapts_step else rules.Gradient
 
     def settings(self):
         settings = {**super().settings(), "regularization": self.regularization}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels._core.bank.bank import Models
+from onlinekernels._core.bank import Models
 from onlinekernels.model.state import State
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.bank.bank import Models
-from onlinekernels._core.formulas.vecmath import all_finite
+from onlinekernels._core.bank import Models
+from onlinekernels._core.formulas.vectorized import all_finite
 from onlinekernels._core.run.engine import REASONS
-from onlinekernels._core.run.turns import Turn
+from onlinekernels._core.lock import Turn
 from onlinekernels.bank import files
 from onlinekernels.bank.collection import Collection
 from onlinekernels.bank.plan import BankPlan

@@ -1,7 +1,7 @@
 """The validated parameters of a bank."""
 import copy
 
-from onlinekernels._core.bank.bank import LANES_CODES
+from onlinekernels._core.bank import LANES_CODES
 from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.algorithms.implicit import Implicit
 from onlinekernels.model import defaults

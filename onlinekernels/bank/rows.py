@@ -2,7 +2,7 @@
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.bank.bank import LANES_CODES
+from onlinekernels._core.bank import LANES_CODES
 from onlinekernels.model.labels import BinaryLabels, label_column
 
 __all__ = ["as_keys", "checked_mask", "checked_numbers", "pieces", "targets"]

@@ -8,8 +8,7 @@ classes, and ``interruptions`` listens for signals.
 
 from onlinekernels.commandline.learning import add_learn
 from onlinekernels.commandline.predicting import add_predict
-from onlinekernels.commandline.reproducing import add_reproduce
 from onlinekernels.commandline.showing import add_show
 from onlinekernels.commandline.tour import add_demo
 
-__all__ = ["add_demo", "add_learn", "add_predict", "add_reproduce", "add_show"]
+__all__ = ["add_demo", "add_learn", "add_predict", "add_show"]

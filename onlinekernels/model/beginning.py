@@ -7,7 +7,7 @@ That does not depend on how the stream is cut into calls.
 import numpy as np
 
 from onlinekernels._core.arrays import check_array
-from onlinekernels._core.points.sparse import Rows
+from onlinekernels._core.points import Rows
 from onlinekernels.model import defaults
 
 __all__ = ["Beginning"]

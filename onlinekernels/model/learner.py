@@ -7,7 +7,7 @@ from __future__ import annotations
 import copyreg
 from typing import TYPE_CHECKING
 
-from onlinekernels._core.run.turns import TakesTurns
+from onlinekernels._core.lock import TakesTurns
 from onlinekernels.model import defaults
 from onlinekernels.model.encoding import Encodes
 from onlinekernels.model.fitted import Fitted

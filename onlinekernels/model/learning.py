@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.points.sparse import Rows
-from onlinekernels._core.rules.recursive import level_of
+from onlinekernels._core.points import Rows
+from onlinekernels._core.recursive import level_of
 from onlinekernels.model import defaults
 from onlinekernels.model.beginning import Beginning
 from onlinekernels.model.labels import label_column

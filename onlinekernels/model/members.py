@@ -5,7 +5,7 @@ Labels are places 0, 1, 2, ..., and a class that a model has not met has the sco
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.points.sparse import Rows
+from onlinekernels._core.points import Rows
 from onlinekernels.model.trouble import silence
 
 __all__ = ["Member", "Voice", "checked_sleep", "in_words", "task_of"]

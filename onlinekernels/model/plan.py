@@ -4,7 +4,7 @@ import copy
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.functions.outputs import Outputs
+from onlinekernels._core.functions import Outputs
 from onlinekernels._core.run.engine import Engine
 from onlinekernels._core.run.hypothesis import Hypothesis
 from onlinekernels._core.run.scaling import Scaler

@@ -1,5 +1,5 @@
 """Rules, as a plan holds them: parameters, what a rule can serve, and which rule of the core it becomes."""
-from onlinekernels._core.rules.forms import AllLabels, LabelPair, OneOutput, Targets
+from onlinekernels._core.rules import AllLabels, LabelPair, OneOutput, Targets
 from onlinekernels.nouns.params import Parameterized, same_parameters
 from onlinekernels.nouns.steps import Fixed, MetaDescent, Step
 

@@ -1,7 +1,7 @@
 """Local averages behind a running scaler, with a threshold where they are densities: what a `Smoother` has learned."""
 import numpy as np
 
-from onlinekernels._core.functions.smoothing import LocalRows
+from onlinekernels._core.smoothing import LocalRows
 from onlinekernels._core.run.ranks import Ranks
 from onlinekernels._core.run.scaling import Scaler
 from onlinekernels.model.intervals import checked_innovations, in_deviations, recalled

@@ -5,7 +5,7 @@ import numbers
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.points.sparse import Rows
+from onlinekernels._core.points import Rows
 from onlinekernels.model.contributions import checked_top, largest
 from onlinekernels.model.defaults import Data
 from onlinekernels.model.labels import ManyLabels

@@ -4,12 +4,9 @@ from __future__ import annotations
 import numbers
 from typing import TYPE_CHECKING
 
-from onlinekernels._core.budgets.merging import MergingBudget
-from onlinekernels._core.budgets.projecting import ProjectingBudget
-from onlinekernels._core.budgets.queues import RandomBudget, RecentBudget, SublinearBudget, UnlimitedBudget, WindowBudget
-from onlinekernels._core.budgets.redundant import RedundantBudget
-from onlinekernels._core.budgets.shrinking import ShrinkingBudget
-from onlinekernels._core.budgets.smallest import SmallestBudget
+from onlinekernels._core.budgets import (MergingBudget, ProjectingBudget, RandomBudget, RecentBudget, RedundantBudget,
+                                         ShrinkingBudget, SmallestBudget, SublinearBudget, UnlimitedBudget,
+                                         WindowBudget)
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.validation import bad_parameter, check_count, check_flag, check_integer, check_part, check_share
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.errors import row_error
-from onlinekernels._core.formulas.vecmath import all_finite
+from onlinekernels._core.formulas.vectorized import all_finite
 from onlinekernels._core.run import encoding as core
 from onlinekernels.nouns.columns import (
     ALL_KINDS,

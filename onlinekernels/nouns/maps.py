@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels._core.arrays import check_array
-from onlinekernels._core.functions.fourier import FourierMap
-from onlinekernels._core.functions.maps import ConstantMap, JoinedMap, LinearMap, NormalizedMap
-from onlinekernels._core.functions.nystroem import NystroemMap
+from onlinekernels._core.maps import ConstantMap, FourierMap, JoinedMap, LinearMap, NormalizedMap, NystroemMap
 from onlinekernels.nouns.kernels import Gaussian, Kernel, Laplacian, as_kernel
 from onlinekernels.validation import bad_parameter, check_count, check_integer, check_sparse, is_sparse
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.errors import row_error
-from onlinekernels._core.points.sparse import Rows
+from onlinekernels._core.points import Rows
 from onlinekernels._core.run.scaling import Scaler
 from onlinekernels.nouns.transforming import RunningTransformer
 

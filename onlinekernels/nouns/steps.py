@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlinekernels._core.rules.rule import STEP_CODES, step_sizes
+from onlinekernels._core.rules import STEP_CODES, step_sizes
 from onlinekernels.nouns.params import Parameterized, nearest
 from onlinekernels.validation import as_number, bad_parameter, check_flag, check_memory, check_not_negative, check_positive
 

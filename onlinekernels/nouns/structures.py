@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels._core.functions.outputs import GraphOutputs, MatrixOutputs, TaxonomyOutputs
+from onlinekernels._core.functions import GraphOutputs, MatrixOutputs, TaxonomyOutputs
 from onlinekernels.nouns.labelvalues import label_key, plain, shown_list
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.validation import bad_parameter

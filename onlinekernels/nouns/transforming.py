@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from onlinekernels import validation
-from onlinekernels._core.run.turns import TakesTurns
+from onlinekernels._core.lock import TakesTurns
 from onlinekernels.nouns.params import Parameterized
 
 if TYPE_CHECKING:

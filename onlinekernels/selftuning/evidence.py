@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from onlinekernels._core.formulas import evidence as core
+from onlinekernels._core import linalg as core
 
 __all__ = ["Evidence", "Settings", "gradient_axes"]
 

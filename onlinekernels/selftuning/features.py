@@ -3,7 +3,7 @@ import functools
 
 import numpy as np
 
-from onlinekernels._core.formulas.scores import scored
+from onlinekernels._core.formulas.vectorized import scored
 
 __all__ = ["Features"]
 

@@ -4,8 +4,8 @@ import numbers
 
 import numpy as np
 
-from onlinekernels._core.formulas.vecmath import all_finite
-from onlinekernels._core.points.sparse import Rows
+from onlinekernels._core.formulas.vectorized import all_finite
+from onlinekernels._core.points import Rows
 from onlinekernels.validation.errors import WrongFeatures, wrong_number
 
 __all__ = ["check_feature_names", "check_objects", "check_point", "check_points", "check_sparse", "refuse_masked"]

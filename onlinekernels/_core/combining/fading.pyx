@@ -1,7 +1,7 @@
 """Least squares that forget: weights of a few members as of each row, from sums that fade; see `onlinekernels.model.combining`."""
 import numpy as np
 from libc.math cimport fmax
-from onlinekernels._core.formulas.triangles cimport ok_decompose
+from onlinekernels._core.linalg cimport ok_decompose
 
 
 def solved(const double[:, :, ::1] apart, const double[:, ::1] missed, counts, double memory, double prior, sums):

@@ -1,4 +1,4 @@
-"""Additive kernels: declarations of additive.h, and how a kernel is described to it."""
+"""Declarations of additive.h: additive kernels."""
 
 cdef extern from "additive.h" nogil:
     ctypedef struct ok_additive:
@@ -33,6 +33,3 @@ cdef extern from "additive.h" nogil:
     void ok_additive_row_f(const ok_additive* k, const double* low, const double* scale, const float* x,
                            const float* points, Py_ssize_t n, Py_ssize_t d, double* out) noexcept
     void ok_prefetch(const double* block, Py_ssize_t numbers) noexcept
-
-
-cdef ok_additive additive_kernel(description) except *

@@ -1,1 +1,1 @@
-"""The loop over a stream: pieces, hypotheses, scalers, turns."""
+"""The loop over a stream: pieces, hypotheses, scalers."""

@@ -1,9 +1,7 @@
 """The engine: the loop over a stream."""
 cimport cython
 from onlinekernels._core.backend cimport Backend
-from onlinekernels._core.functions.function cimport Function, Scratch
-from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.run.example cimport Example
+from onlinekernels._core.functions cimport Example, Function, Outputs, Scratch
 from onlinekernels._core.run.hypothesis cimport Hypothesis
 from onlinekernels._core.run.scaling cimport Scaler
 from onlinekernels._core.targets cimport TargetScaler

@@ -11,13 +11,10 @@ from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.backend cimport Backend
 from onlinekernels._core.errors import row_error
-from onlinekernels._core.functions.function cimport Function, Scratch
+from onlinekernels._core.functions cimport LOSS, MOVE, POINT, PYTHON, SCALED, SCORE, Example, Function, Outputs, Scratch
 from onlinekernels._core.run.hypothesis cimport Hypothesis
-from onlinekernels._core.functions.outputs cimport Outputs
 from onlinekernels._core.run.scaling cimport Scaler
 from onlinekernels._core.targets cimport TargetScaler
-from onlinekernels._core.run.piece cimport SCALED
-from onlinekernels._core.run.example cimport LOSS, MOVE, POINT, PYTHON, SCORE, Example
 
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "

@@ -1,10 +1,8 @@
 """The hypothesis: a function with offsets, a loss and a rule."""
 cimport cython
-from onlinekernels._core.rules.forms cimport Form
-from onlinekernels._core.functions.function cimport Function, Scratch
+from onlinekernels._core.rules cimport Form, Rule
+from onlinekernels._core.functions cimport Example, Function, Scratch
 from onlinekernels._core.formulas.moves cimport Norms, Standing
-from onlinekernels._core.rules.rule cimport Rule
-from onlinekernels._core.run.example cimport Example
 from onlinekernels._core.run.norms cimport ExactNorms
 from onlinekernels._core.run.trial cimport Trial
 from onlinekernels._core.run.watch cimport Watch

@@ -8,8 +8,8 @@ import numpy as np
 from libc.math cimport fmax, isfinite, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array, check_number
-from onlinekernels._core.functions.coefficients cimport NEWCOMER, NOBODY
-from onlinekernels._core.rules.forms cimport OneOutput
+from onlinekernels._core.functions cimport MOVE, NEWCOMER, NOBODY, POINT, SCORE, Example, Outcome
+from onlinekernels._core.rules cimport OneOutput
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
 from onlinekernels._core.formulas.losses cimport Loss, loss_adapts
 from onlinekernels._core.formulas.moves cimport Norms, Pace, coefficient_is_tame, is_tame, is_worn
@@ -17,7 +17,6 @@ from onlinekernels._core.run.norms cimport ExactNorms
 from onlinekernels._core.run.trial cimport Trial
 from onlinekernels._core.run.watch cimport (ENOUGH, NO_BETTER, NO_TROUBLE, OUT_OF_REACH, new_watch, watch_margin,
                                              watch_scalar, watch_score, watch_step)
-from onlinekernels._core.run.example cimport MOVE, POINT, SCORE, Example, Outcome
 
 
 cdef class Hypothesis:

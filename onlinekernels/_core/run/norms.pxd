@@ -1,8 +1,7 @@
 """Norms that stay exact when terms go."""
 cimport cython
 from onlinekernels._core.formulas.moves cimport Norms, Standing
-from onlinekernels._core.functions.function cimport Function, Scratch
-from onlinekernels._core.run.example cimport Example, Term
+from onlinekernels._core.functions cimport Example, Function, Scratch, Term
 
 
 @cython.final

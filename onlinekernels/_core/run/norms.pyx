@@ -5,9 +5,7 @@ evaluation of f.  What learns ahead of the labels has norms of its own.
 """
 from libc.math cimport fabs, fmax, isfinite
 from onlinekernels._core.formulas.moves cimport Norms, Standing, is_worn, without_term
-from onlinekernels._core.functions.coefficients cimport NEWCOMER
-from onlinekernels._core.functions.function cimport Function, Scratch
-from onlinekernels._core.run.example cimport Example, Term
+from onlinekernels._core.functions cimport NEWCOMER, Example, Function, Scratch, Term
 
 
 cdef class ExactNorms:

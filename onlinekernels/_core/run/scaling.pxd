@@ -1,7 +1,7 @@
 """Running means and variances of columns of numbers, features or targets, advanced row by row."""
 cimport cython
-from onlinekernels._core.points.sparse cimport Rows
-from onlinekernels._core.run.piece cimport Piece
+from onlinekernels._core.points cimport Rows
+from onlinekernels._core.functions cimport Piece
 
 
 @cython.final

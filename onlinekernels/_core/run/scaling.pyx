@@ -10,8 +10,8 @@ from libc.math cimport INFINITY, NAN, fabs, fmax, fmin, isfinite, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.run.moments cimport MANY, advance_moments, divisor, knows_values, not_farther
-from onlinekernels._core.points.sparse cimport Rows
-from onlinekernels._core.run.piece cimport SCALED, Piece
+from onlinekernels._core.points cimport Rows
+from onlinekernels._core.functions cimport SCALED, Piece
 
 
 cdef double TAME = 1e140            # no variance of smaller numbers overflows

@@ -1,8 +1,7 @@
 """A trial: is the model better than a constant?"""
 cimport cython
 from onlinekernels._core.formulas.losses cimport Loss
-from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.run.example cimport Example
+from onlinekernels._core.functions cimport Example, Outputs
 
 
 @cython.final

@@ -11,8 +11,7 @@ import numpy as np
 from libc.math cimport fmin, sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.formulas.losses cimport Loss, loss_value
-from onlinekernels._core.functions.outputs cimport Outputs
-from onlinekernels._core.run.example cimport Example
+from onlinekernels._core.functions cimport Example, Outputs
 
 cdef enum:
     FIRST_BLOCK = 500   # examples of a trial before its first verdict,

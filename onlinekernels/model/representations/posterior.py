@@ -1,5 +1,5 @@
 """What is known of f, and how well: second order."""
-from onlinekernels._core.functions import knownpoints, knownweights
+from onlinekernels._core import knownpoints, knownweights
 from onlinekernels.model.representations.terms import Terms
 from onlinekernels.model.representations.weights import MappedWeights, Weights
 from onlinekernels.nouns.maps import feature_map

@@ -2,12 +2,10 @@
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.functions.coefficients import Full, Paired
-from onlinekernels._core.functions.terms import KernelTerms
-from onlinekernels._core.points.kernelrows import CompiledRows, ObjectRows
-from onlinekernels._core.points.kernels import Program
-from onlinekernels._core.points.points import DensePoints, Objects
-from onlinekernels._core.points.sparse import Rows, SparsePoints
+from onlinekernels._core.terms import Full, KernelTerms, Paired
+from onlinekernels._core.dictionary import CompiledRows
+from onlinekernels._core.points import DensePoints, ObjectRows, Objects, Rows, SparsePoints
+from onlinekernels._core.kernels import Program
 from onlinekernels.model.representations.contract import Representation
 from onlinekernels.nouns.budgets import Unlimited
 

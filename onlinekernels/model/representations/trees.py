@@ -1,8 +1,8 @@
 """f as trees over coordinates: additive kernels."""
 import numpy as np
 
-from onlinekernels._core.functions import forest as core
-from onlinekernels._core.points.points import DensePoints
+from onlinekernels._core import trees as core
+from onlinekernels._core.points import DensePoints
 from onlinekernels.model.representations.contract import Representation
 from onlinekernels.model.representations.terms import Terms, coefficients_on
 

@@ -1,10 +1,10 @@
 """f as weights: of a linear kernel, or over the features of a map."""
 import numpy as np
 
+from onlinekernels._core import weights as core
 from onlinekernels._core.arrays import check_array
-from onlinekernels._core.functions import weights as core
-from onlinekernels._core.functions.nystroem import NystroemMap
-from onlinekernels._core.points.sparse import Rows
+from onlinekernels._core.maps import NystroemMap
+from onlinekernels._core.points import Rows
 from onlinekernels.model.representations.contract import Representation
 from onlinekernels.model.representations.terms import as_users_see, start_points
 from onlinekernels.nouns.budgets import Shrinking

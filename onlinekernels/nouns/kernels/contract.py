@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels._core.points.kernels import Program
+from onlinekernels._core.kernels import Program
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.validation import as_csr, check_objects, check_points, check_sparse, is_sparse
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels._core.formulas import losses as _core
-from onlinekernels._core.formulas.dense import probabilities
+from onlinekernels._core.formulas import vectorized as _core
+from onlinekernels._core.formulas.vectorized import probabilities
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.validation import bad_parameter, check_fraction, check_not_negative, check_positive
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels._core.formulas import losses as _core
-from onlinekernels._core.formulas.dense import mistake_gradients, probabilities
+from onlinekernels._core.formulas import vectorized as _core
+from onlinekernels._core.formulas.vectorized import mistake_gradients, probabilities
 from onlinekernels.nouns.losses.contract import NU_VALUES, Loss, WithMargin
 from onlinekernels.validation import bad_parameter, check_finite
 

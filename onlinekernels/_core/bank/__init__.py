@@ -1,1 +1,0 @@
-"""Thousands of tiny models at once."""

@@ -1,1 +1,0 @@
-"""Which terms stay."""

@@ -1,1 +1,0 @@
-"""Representations of f: terms, weights, maps, trees, posteriors."""

@@ -1,0 +1,697 @@
+"""Feature maps: examples as rows of features, k(x, z) = <phi(x), phi(z)>.
+
+With such a map f is a vector of weights over the features, whatever the number of examples.  Features of many rows come
+from matrix products and one compiled pass; those of a single row do without numpy.
+"""
+cimport cython
+import numpy as np
+from libc.math cimport NAN, isfinite, sqrt
+from libc.string cimport memcpy, memset
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array
+from onlinekernels._core.dictionary cimport CompiledRows, Dictionary, Tenant
+from onlinekernels._core.formulas.vecmath cimport ok_add_row, ok_axpy, ok_dot, ok_fourier_row, ok_scale_row, ok_widen
+from onlinekernels._core.functions cimport COORDINATES, WIDENED
+from onlinekernels._core.kernels cimport Program
+from onlinekernels._core.linalg cimport Factor
+from onlinekernels._core.linalg import check_lower
+from onlinekernels._core.points cimport DensePoints, Rows, SparsePoints
+
+# ---- The contract, and simple maps ---------------------------------------------------------------
+
+DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+
+
+cdef class FeatureMap:
+    """phi(x), `size` numbers for every example x.
+
+    Parameters
+    ----------
+    examples : tuple
+        (number of features, whether rows are sparse, whether they are float32); otherwise they are float64.
+    size : int
+
+    It knows nothing of weights. Who uses it calls `make_ready(piece)` once, says what the call is about
+    (piece.source, and for dense rows piece.source_data), and then for each piece of rows
+
+    `map_rows(piece, first, m, learning, out, stride)`
+        features of rows first, ..., first + m - 1 of the call's source into out[i * stride], ..., all `size` of them.
+        out must have room for m + 1 rows. They are doubles, from products in the precision of the rows. Features of
+        rows that are too large for the kernel are not finite. O(size d) a row, with inducing points O(size^2) more.
+
+    A map may choose its features by the examples that it meets. As long as it `grows()`, pieces that are learned must
+    have one row, and
+
+    `change(piece, first)`
+        just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features change:
+        then phi becomes B phi, and weights w become B w. O(size^2), O(size^3) for B. That is prepared, and happens with
+    `carry_out_change()`
+        once the weights are ready for it, or there is no matrix; it cannot fail. O(1);
+    `admit(piece)`
+        the row that was mapped last is being learned. Features of all other examples stay as they are: a new feature is 0
+        for those learned before, and so is its weight. O(size^2).
+
+    For Python there are `state`, `check_state` and `restore`; a map that has something to save implements them as
+    `own_state`, `check_own` and `restore_own`, and has a name.
+    """
+
+    def __init__(self, examples, Py_ssize_t size):
+        self.n_features, self.sparse, self.single = examples
+        self.row_bytes = self.n_features * (4 if self.single else 8)
+        self.dtype = SINGLE if self.single else DOUBLE
+        self.size = size
+
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        raise NotImplementedError
+
+    cdef bint grows(self) noexcept nogil:
+        return False
+
+    cdef change(self, Piece piece, Py_ssize_t first):
+        return None
+
+    cdef void carry_out_change(self) noexcept:
+        pass
+
+    cdef void admit(self, Piece piece) noexcept nogil:
+        pass
+
+    cdef int make_ready(self, Piece piece) except -1:
+        """Pieces below the call's, where it needs them: O(depth)."""
+        cdef Py_ssize_t level
+        for level in range(self.depth):  # no-cython-lint
+            if piece.under is None:
+                piece.under = Piece()
+            piece = piece.under
+        return 0
+
+    cdef void admit_below(self, Piece piece, Py_ssize_t levels) noexcept nogil:
+        """A row of pieces so far below is being learned: O(levels)."""
+        if levels:
+            self.admit_below(piece.under, levels - 1)
+        else:
+            self.admit(piece)
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    def __call__(self, examples):
+        """Features of all rows of an array, or of sparse rows, shape (n, size); the map learns nothing."""
+        cdef Piece piece = Piece()
+        cdef Py_ssize_t n = len(examples), first
+        cdef double* out
+        features = np.zeros((n + 1, self.size))
+        out = <double*> array_data(features)
+        self.make_ready(piece)
+        piece.source = examples
+        if not self.sparse:
+            piece.source_data = array_data(examples)
+        for first in range(0, n, 256):
+            self.map_rows(piece, first, min(256, n - first), False, out + first * self.size, self.size)
+        return features[:n]
+
+    def leaves(self):
+        """The maps that this one is made of, in the order of their features. O(maps)."""
+        return [self]
+
+    def widened(self, Py_ssize_t extra, double fill):
+        """(places that today's features will have, features that there will be, state) for examples with so many more columns.
+
+        These held the value `fill` in all of them so far. O(size).
+        """
+        places, size, state = [], 0, {}
+        for leaf in self.leaves():
+            places.append(size + np.arange(leaf.size))
+            size += leaf.size + (extra if isinstance(leaf, LinearMap) else 0)
+            own = leaf.own_state()
+            leaf.widen(own, extra, fill)
+            state.update({f"{leaf.name}.{key}": value for key, value in own.items()})
+        return np.concatenate(places), size, state
+
+    def state(self):
+        """Named numbers and arrays that do not follow from the parameters. O(its size)."""
+        return {f"{leaf.name}.{key}": value for leaf in self.leaves() for key, value in leaf.own_state().items()}
+
+    def check_state(self, state):
+        """ValueError unless a state fits. O(its size)."""
+        for leaf in self.leaves():
+            leaf.check_own(entries(state, leaf.name))
+
+    def restore(self, state):
+        """Continue from a state that has been checked. O(its size)."""
+        for leaf in self.leaves():
+            leaf.restore_own(entries(state, leaf.name))
+
+    def own_state(self):
+        """The same of a map that is made of no others. O(its size)."""
+        return {}
+
+    def check_own(self, state):
+        """ValueError unless such a state fits: O(its size)."""
+        pass
+
+    def restore_own(self, state):
+        """Continue from it: O(its size)."""
+        pass
+
+    def widen(self, state, Py_ssize_t extra, double fill):
+        """Change its own state to that for examples with so many more columns, which held `fill` in all of them so far.
+
+        O(its size).
+        """
+
+    def _check(self):
+        """Assert every invariant."""
+
+
+def entries(state, name):
+    """Entries of a state that are about one map, without its name."""
+    return {key.removeprefix(f"{name}."): value for key, value in state.items() if key.startswith(f"{name}.")}
+
+
+@cython.final
+cdef class LinearMap(FeatureMap):
+    """sqrt(scale) x."""
+
+    cdef double factor                      # phi(x) = factor x
+
+    def __init__(self, examples, double scale):
+        FeatureMap.__init__(self, examples, examples[0])
+        self.factor = sqrt(scale)
+
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        cdef Py_ssize_t i, k
+        cdef Rows rows
+        if self.sparse:
+            rows = piece.source
+            for i in range(m):
+                memset(out + i * stride, 0, self.size * sizeof(double))
+                for k in range(rows.start[first + i], rows.start[first + i + 1]):
+                    out[i * stride + rows.index[k]] = self.factor * rows.value[k]
+            return 0
+        for i in range(m):
+            if self.single:
+                ok_widen(<const float*> (piece.source_data + (first + i) * self.row_bytes), out + i * stride, self.size)
+            else:
+                memcpy(out + i * stride, piece.source_data + (first + i) * self.row_bytes, self.row_bytes)
+            if self.factor != 1.0:
+                ok_scale_row(out + i * stride, self.factor, self.size)
+        return 0
+
+
+@cython.final
+cdef class ConstantMap(FeatureMap):
+    """sqrt(value)."""
+
+    cdef double value                       # of the one feature
+
+    def __init__(self, examples, double value):
+        FeatureMap.__init__(self, examples, 1)
+        self.value = sqrt(value)
+
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        cdef Py_ssize_t i
+        for i in range(m):
+            out[i * stride] = self.value
+        return 0
+
+
+cdef multiply(Piece piece, left, right, out):
+    """left @ right into an array of doubles, by a product in the precision of `right`."""
+    cdef Py_ssize_t rows = left.shape[0], columns = right.shape[1]
+    if right.dtype == DOUBLE:
+        np.matmul(left, right, out=out)
+        return
+    product = piece.array(piece.buffer(WIDENED, rows * columns * 4), rows, columns, SINGLE)
+    np.matmul(left, right, out=product)
+    out[:] = product
+
+
+@cython.final
+cdef class NormalizedMap(FeatureMap):
+    """sqrt(scale) phi(x) / |phi(x)|, and 0 where that is 0."""
+
+    cdef readonly FeatureMap inner          # whose features are divided by their length,
+    cdef double factor                      # and multiplied by this
+
+    def __init__(self, FeatureMap inner, double scale):
+        FeatureMap.__init__(self, (inner.n_features, inner.sparse, inner.single), inner.size)
+        self.inner = inner
+        self.factor = sqrt(scale)
+        self.depth = inner.depth
+
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        cdef Py_ssize_t i
+        cdef double square
+        self.inner.map_rows(piece, first, m, learning, out, stride)
+        for i in range(m):
+            square = ok_dot(out + i * stride, out + i * stride, self.size)
+            if square > 0.0:
+                ok_scale_row(out + i * stride, self.factor / sqrt(square), self.size)
+        return 0
+
+    cdef bint grows(self) noexcept nogil:
+        return self.inner.grows()
+
+    cdef change(self, Piece piece, Py_ssize_t first):
+        return self.inner.change(piece, first)
+
+    cdef void carry_out_change(self) noexcept:
+        self.inner.carry_out_change()
+
+    cdef void admit(self, Piece piece) noexcept nogil:
+        self.inner.admit(piece)
+
+    def leaves(self):
+        return self.inner.leaves()
+
+
+@cython.final
+cdef class JoinedMap(FeatureMap):
+    """Features of two maps, one after the other: the sum of their kernels."""
+
+    cdef readonly FeatureMap left           # whose features come first,
+    cdef readonly FeatureMap right          # and whose come next
+
+    def __init__(self, FeatureMap left, FeatureMap right):
+        FeatureMap.__init__(self, (left.n_features, left.sparse, left.single), left.size + right.size)
+        self.left, self.right = left, right
+        self.depth = left.depth + right.depth
+
+    cdef Piece rows_of_right(self, Piece piece):
+        """What is below that of the left one, about the same rows."""
+        cdef Piece below = piece
+        cdef Py_ssize_t level
+        for level in range(self.left.depth):  # no-cython-lint
+            below = below.under
+        below.source, below.source_data = piece.source, piece.source_data
+        return below
+
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        self.left.map_rows(piece, first, m, learning, out, stride)
+        self.right.map_rows(self.rows_of_right(piece), first, m, learning, out + self.left.size, stride)
+        return 0
+
+    cdef bint grows(self) noexcept nogil:
+        return self.left.grows() or self.right.grows()
+
+    cdef change(self, Piece piece, Py_ssize_t first):
+        left, right = self.left.change(piece, first), self.right.change(self.rows_of_right(piece), first)
+        if left is None and right is None:
+            return None
+        change = np.eye(self.size)
+        if left is not None:
+            change[:self.left.size, :self.left.size] = left
+        if right is not None:
+            change[self.left.size:, self.left.size:] = right
+        return change
+
+    cdef void carry_out_change(self) noexcept:
+        self.left.carry_out_change()
+        self.right.carry_out_change()
+
+    cdef void admit(self, Piece piece) noexcept nogil:
+        self.left.admit(piece)
+        self.right.admit_below(piece, self.left.depth)
+
+    def leaves(self):
+        return self.left.leaves() + self.right.leaves()
+
+
+# ---- Random Fourier features ---------------------------------------------------------------------
+
+@cython.final
+cdef class FourierMap(FeatureMap):
+    """sqrt(scale / n) (cos <w_1, x>, ..., cos <w_n, x>, sin <w_1, x>, ..., sin <w_n, x>), Rahimi and Recht.
+
+    Parameters
+    ----------
+    examples
+        As for `FeatureMap`.
+    scale : float
+    size : int
+        2 n.
+    draw : callable
+        Frequencies (columns, n) of examples with so many columns; those of the first do not depend on how many there are.
+    name : str
+        What names in the state begin with.
+    """
+
+    cdef object draw                        # frequencies of so many columns
+    cdef readonly object frequencies        # (n_features, size / 2)
+    cdef object of_rows                     # the same in the precision of rows
+    cdef readonly object phases             # (size / 2,): added to those of every example
+    cdef const double* frequency            # of `frequencies`
+    cdef const double* phase                # of `phases`
+    cdef bint shifted                       # whether a phase is not 0
+    cdef double factor                      # of cosines and sines
+
+    def __init__(self, examples, double scale, Py_ssize_t size, draw, str name):
+        FeatureMap.__init__(self, examples, size)
+        self.draw = draw
+        self.frequencies = self.draw(self.n_features)
+        self.of_rows = self.frequencies.astype(self.dtype, copy=False)
+        self.frequency = <const double*> array_data(self.frequencies)
+        self.factor = sqrt(2.0 * scale / size)
+        self.name = name
+        self.set_phases(np.zeros(size // 2))
+
+    def set_phases(self, phases):
+        """Phases that all examples have beside their own: those of features that came late and were the same before."""
+        self.phases = phases
+        self.phase = <const double*> array_data(phases)
+        self.shifted = bool(phases.any())
+
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        cdef Py_ssize_t i, n = self.size // 2
+        cdef bint by_row = self.sparse or m == 1
+        if not by_row:
+            examples = piece.array(<char*> piece.source_data + first * self.row_bytes, m, self.n_features, self.dtype)
+            with np.errstate(over="ignore", invalid="ignore"):          # what overflows is reported, with its row
+                multiply(piece, examples, self.of_rows, piece.array(<char*> out, m, stride, DOUBLE)[:, :n])
+        with nogil:
+            for i in range(m):
+                if by_row:
+                    self.row_phases(piece, first + i, out + i * stride)
+                if self.shifted:
+                    ok_add_row(out + i * stride, self.phase, n)
+                ok_fourier_row(out + i * stride, out + i * stride + n, self.factor, n)
+        return 0
+
+    cdef void row_phases(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil:
+        """<w_j, x_i> for all j, feature by feature."""
+        cdef Py_ssize_t j, k, n = self.size // 2
+        cdef const char* x = piece.source_data + i * self.row_bytes
+        cdef double value
+        memset(out, 0, n * sizeof(double))
+        if self.sparse:
+            for k in range((<Rows> piece.source).start[i], (<Rows> piece.source).start[i + 1]):
+                ok_axpy((<Rows> piece.source).value[k], self.frequency + (<Rows> piece.source).index[k] * n, out, n)
+            return
+        for j in range(self.n_features):
+            value = (<const float*> x)[j] if self.single else (<const double*> x)[j]
+            if value != 0.0:
+                ok_axpy(value, self.frequency + j * n, out, n)
+
+    def own_state(self):
+        """The phases; of the frequencies, which follow from the seed, one to see whether they still do."""
+        return {"phases": self.phases, "frequency": self.frequencies[:, 0].copy()}
+
+    def check_own(self, state):
+        check_array(state["phases"], "phases", np.float64, (self.size // 2,))
+        if not np.array_equal(state["frequency"], self.frequencies[:, 0]):
+            raise ValueError("the random frequencies are not those that the seed gives here")
+
+    def restore_own(self, state):
+        self.set_phases(state["phases"].copy())
+
+    def widen(self, state, Py_ssize_t extra, double fill):
+        frequencies = self.draw(self.n_features + extra)
+        state["frequency"] = frequencies[:, 0].copy()
+        state["phases"] = self.phases - fill * frequencies[self.n_features:].sum(axis=0)
+
+
+# ---- Nystroem features: kernel values with inducing points ---------------------------------------
+
+# Residual variances, of k(x, x), up to which a row counts as a combination of inducing points: while they come, where rounding
+# of the kernel is all that is left, and when they are fixed, so that features do not amplify that rounding. By precision.
+DEPENDENT = {DOUBLE: (1e-13, 1e-10), SINGLE: (1e-7, 1e-6)}
+
+cdef enum:
+    BLOCK = 64          # features that are computed together
+
+
+@cython.final
+cdef class NystroemMap(FeatureMap):
+    """sqrt(scale) L^-1 k(D, x), where K_DD = L L^T and D are inducing points: the first rows that are learned.
+
+    While rows come, each that is no combination of these points becomes one, until there are `size`: f is exact. The new
+    feature is what the point does not share with those before it, so it is 0 for all of them. When there are enough,
+    and another row comes, points that others nearly span are given up, and those that stay are fixed.
+
+    Parameters
+    ----------
+    examples, size
+        As for `FeatureMap`.
+    scale : float
+    ops : list of dict
+        The kernel as `Program` takes it.
+    name : str
+        What names in the state begin with.
+    """
+
+    cdef tuple arguments                    # of the constructor, for a successor
+    cdef NystroemMap successor              # what the map is about to be; None for what it is
+    cdef readonly Dictionary inducing       # the points,
+    cdef CompiledRows rows                  # the kernel over them,
+    cdef Tenant tenant                      # and who holds them
+    cdef readonly Factor factor             # L
+    cdef readonly object inverse            # of L once the points are fixed; None while they come
+    cdef const double* inverse_data         # of `inverse`
+    cdef object of_rows                     # the inverse in the precision of rows
+    cdef double dependent                   # residual variances, of k(x, x), of what inducing points span
+    cdef double nearly_dependent            # and of what they nearly span
+    cdef double scale                       # of features
+    cdef bint tells_examples_apart          # Noise: an equal row is another example
+
+    def __init__(self, examples, double scale, ops, Py_ssize_t size, str name):
+        FeatureMap.__init__(self, examples, size)
+        self.arguments = examples, scale, ops, size, name
+        self.dependent, self.nearly_dependent = DEPENDENT[self.dtype]
+        self.depth = 1
+        self.scale = sqrt(scale)
+        self.name = name
+        self.tells_examples_apart = any(op["op"] == "noise" for op in ops)
+        self.begin(None)
+
+    cdef int begin(self, origin) except -1:
+        """No points, about an origin; to be called before the map is in use, see `successor`."""
+        cdef Program program = Program(self.arguments[2])
+        if self.sparse:
+            self.inducing = SparsePoints(self.n_features)
+        else:
+            self.inducing = DensePoints(self.n_features, self.dtype, origin)
+        program.start(self.n_features, self.inducing.dtype, origin)
+        self.rows = CompiledRows(self.inducing, program)
+        self.tenant = Tenant()
+        self.tenant.most = self.size
+        self.inducing.add_tenant(self.tenant)
+        self.factor = Factor(0)
+        self.inverse = None
+        return 0
+
+    cdef bint grows(self) noexcept nogil:
+        return self.inverse is None
+
+    # ---- Rows ---------------------------------------------------------------------------------
+
+    cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
+                      Py_ssize_t stride) except -1:
+        cdef Piece below = piece.under
+        cdef Py_ssize_t i, n
+        below.joins = False
+        learning = learning and self.grows()
+        if learning and self.inducing.stop == 0 and not self.sparse:
+            row = piece.array(<char*> piece.source_data + first * self.row_bytes, 1, self.n_features, self.dtype)[0]
+            origin = self.rows.program.choose_origin(row)
+            if origin is not (<DensePoints> self.inducing).origin:
+                self.successor = NystroemMap(*self.arguments)
+                self.successor.begin(origin)
+                self.carry_out_change()
+        below.source, below.source_data = piece.source, piece.source_data
+        self.rows.open(below, first, m, learning, False)
+        if learning and self.inducing.capacity > self.factor.room:
+            self.factor = self.factor.with_room(self.inducing.capacity)
+        n = self.inducing.stop
+        if self.grows():
+            self.grow_rows(below, m, learning, out, stride)
+        else:
+            self.project_rows(below, m, out, stride)
+        with nogil:
+            for i in range(m):
+                memset(out + i * stride + n + below.joins, 0, (self.size - n - below.joins) * sizeof(double))
+                if self.scale != 1.0:
+                    ok_scale_row(out + i * stride, self.scale, n + below.joins)
+                if not isfinite(below.own[i] + below.square[i]):          # too large for the kernel
+                    out[i * stride] = NAN
+        return 0
+
+    cdef double read(self, Piece below, Py_ssize_t i, double* out) noexcept nogil:
+        """Coordinates L^-1 k(D, x) of example i, O(n^2); return what of k(x, x) the points do not determine."""
+        cdef Py_ssize_t n = self.inducing.stop
+        self.rows.values_into(below, i, out)
+        self.factor.solve(out, 0)
+        return below.own[i] - ok_dot(out, out, n)
+
+    cdef int grow_rows(self, Piece below, Py_ssize_t m, bint learning, double* out, Py_ssize_t stride) except -1:
+        """Features while points come; a row that is learned and is no combination of them has one more."""
+        cdef Py_ssize_t i, n = self.inducing.stop, twin
+        cdef double rest
+        below.coordinates = <double*> below.buffer(COORDINATES, (self.rows.program.depth * n + 1) * sizeof(double))
+        with nogil:
+            for i in range(m):
+                rest = self.read(below, i, below.coordinates)
+                memcpy(out + i * stride, below.coordinates, n * sizeof(double))
+                if not learning:
+                    continue
+                twin = self.twin(below)
+                if twin >= 0:
+                    memcpy(out + i * stride, self.factor.row(twin), n * sizeof(double))
+                elif n < self.size and rest > self.dependent * below.own[i]:
+                    below.joins = True
+                    out[i * stride + n] = below.coordinates[n] = sqrt(rest)
+        return 0
+
+    cdef Py_ssize_t twin(self, Piece below) noexcept nogil:
+        """The point that is equal to the only row of a piece, or -1."""
+        cdef Py_ssize_t slot
+        if not self.tells_examples_apart:
+            for slot in range(self.inducing.stop):
+                if self.inducing.is_at(below, 0, slot):
+                    return slot
+        return -1
+
+    cdef int project_rows(self, Piece below, Py_ssize_t m, double* out, Py_ssize_t stride) except -1:
+        """Features once the points are fixed: kernel rows times the inverse of L, O(m n^2)."""
+        cdef Py_ssize_t i, j, n = self.inducing.stop
+        below.coordinates = <double*> below.buffer(COORDINATES, (m + self.rows.program.depth) * n * sizeof(double))
+        with nogil:
+            for i in range(m):
+                self.rows.values_into(below, i, below.coordinates + i * n)
+            if m == 1:
+                for j in range(n):
+                    out[j] = ok_dot(self.inverse_data + j * n, below.coordinates, j + 1)
+        if m > 1:
+            values, features = below.array(<char*> below.coordinates, m, n, DOUBLE), below.array(<char*> out, m, stride, DOUBLE)
+            with np.errstate(over="ignore", invalid="ignore"):
+                if self.single:
+                    values = values.astype(SINGLE)
+                for j in range(0, n, BLOCK):            # the inverse is triangular: blocks above the diagonal are 0
+                    last = min(j + BLOCK, n)
+                    multiply(below, values[:, :last], self.of_rows[j:last, :last].T, features[:, j:last])
+        return 0
+
+    # ---- Points come, and are fixed -----------------------------------------------------------
+
+    cdef void admit(self, Piece piece) noexcept nogil:
+        cdef Py_ssize_t slot, n = self.inducing.stop
+        if not piece.under.joins:
+            return
+        piece.under.joins = False
+        slot = self.inducing.admit(piece.under, 0, n + 1)
+        self.inducing.hold(slot)
+        self.rows.keep_facts(piece.under, 0, slot)
+        self.factor.append(piece.under.coordinates, piece.under.coordinates[n])
+
+    cdef change(self, Piece piece, Py_ssize_t first):
+        """When all points are there, and a row comes that is no combination of them: fix them."""
+        cdef Piece below = piece.under
+        cdef double rest
+        self.successor = None
+        if not self.grows() or self.inducing.stop < self.size:
+            return None
+        below.source, below.source_data = piece.source, piece.source_data
+        self.rows.open(below, first, 1, False, False)
+        below.coordinates = <double*> below.buffer(COORDINATES, self.rows.program.depth * self.size * sizeof(double))
+        rest = self.read(below, 0, below.coordinates)
+        if self.twin(below) >= 0 or not rest > self.dependent * below.own[0]:
+            return None
+        return self.fix()
+
+    cdef fix(self):
+        """Prepare to give up points that others nearly span; return what that does to features, None for nothing. O(n^3)."""
+        cdef Py_ssize_t j, n = self.inducing.stop
+        cdef Factor factor = Factor(n)
+        cdef double* row
+        gram, kept = self.factor.gram(), []
+        for j in range(n):
+            row = factor.row(factor.n)
+            factor.array[factor.n, :factor.n] = gram[j, kept]
+            factor.solve(row, 0)
+            rest = gram[j, j] - ok_dot(row, row, factor.n)
+            if rest > self.nearly_dependent * gram[j, j]:
+                factor.append(row, sqrt(rest))
+                kept.append(j)
+        if len(kept) == n:
+            factor = self.factor
+        successor = NystroemMap(*self.arguments)
+        successor.restore_own({**self.inducing.state(np.array(kept)), "factor": factor.lower(), "fixed": True})
+        self.successor = successor
+        if len(kept) == n:
+            return None
+        change = np.zeros((self.size, self.size))
+        features = self.factor.lower()[kept]
+        factor.solve_columns_into(features)
+        change[:len(kept), :n] = features
+        return change
+
+    cdef void carry_out_change(self) noexcept:
+        """Be what the successor is."""
+        cdef NystroemMap next = self.successor
+        if next is None:
+            return
+        self.successor = None
+        self.inducing, self.rows, self.tenant, self.factor = next.inducing, next.rows, next.tenant, next.factor
+        self.inverse, self.inverse_data, self.of_rows = next.inverse, next.inverse_data, next.of_rows
+
+    def set_inverse(self):
+        """The points are fixed, and L is."""
+        inverse = self.factor.inverse()
+        self.of_rows = inverse.astype(self.dtype, copy=False)
+        self.inverse_data = <const double*> array_data(inverse)
+        self.inverse = inverse
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    def points(self):
+        """The inducing points, oldest first."""
+        return self.inducing.points_at(self.inducing.slots())
+
+    def dual(self, weights):
+        """Coefficients of the points of functions with these weights, (functions, points)."""
+        coefficients = weights[:, :self.factor.n].T.copy("C")
+        self.factor.solve_transposed_into(coefficients)
+        return coefficients.T / self.scale
+
+    def own_state(self):
+        return {**self.inducing.state(self.inducing.slots()), "factor": self.factor.lower(), "fixed": not self.grows()}
+
+    def check_own(self, state):
+        n = len(check_lower(state["factor"], "factor", -1))
+        if n > self.size:
+            raise ValueError(f"a factor of {n} points is more than the map's size of {self.size}")
+        if type(state["fixed"]) is not bool or state["fixed"] and n == 0:
+            raise ValueError("it is not said whether the points are fixed")
+        if "origin" in state:
+            check_array(state["origin"], "origin", self.dtype, (self.n_features,))
+        self.inducing.check_state(state, n)
+
+    def restore_own(self, state):
+        cdef Py_ssize_t slot
+        n = len(state["factor"])
+        self.begin(state.get("origin"))
+        self.inducing.restore({**state, "birthdays": np.arange(1, n + 1)})
+        self.rows.restore()
+        for slot in range(n):
+            self.inducing.hold(slot)
+        self.factor = Factor(n)
+        self.factor.load(state["factor"])
+        if state["fixed"]:
+            self.set_inverse()
+
+    def widen(self, state, Py_ssize_t extra, double fill):
+        origin = state.get("origin", np.zeros(self.n_features, dtype=self.dtype))
+        state["origin"] = np.append(origin, np.full(extra, fill, dtype=self.dtype))
+        state["points"] = np.pad(state["points"], [(0, 0), (0, extra)])
+
+    def _check(self):
+        n = self.inducing.stop
+        self.inducing._check()
+        self.factor._check()
+        assert self.inducing.start == 0 and self.inducing.held == n == self.factor.n <= self.size
+        assert self.inverse is None or self.inverse.shape == (n, n)

@@ -1,0 +1,480 @@
+"""Steps whose size adapts, explicit and implicit: stochastic meta-descent, SVMD."""
+cimport cython
+import numpy as np
+from libc.math cimport INFINITY, fabs, fmax
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array, check_number
+from onlinekernels._core.formulas.dense cimport softmax_grip_times, softmax_hessian_times, softmax_step
+from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_square, loss_implicit
+from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, adapted_step, capped, gain, implicit_grip,
+                                                 implicit_kernel, implicit_shift, implicit_shrink, is_tame, meta_norms,
+                                                 meta_transform, move_scalar, moved_logarithm, moved_norms,
+                                                 normalized_product, shift_by, trace_transform)
+from onlinekernels._core.functions cimport Example, Outputs, Scratch
+from onlinekernels._core.rules cimport Rule
+from onlinekernels._core.rules import DIRECTIONS
+
+# ---- Gradient steps whose size adapts ------------------------------------------------------------
+
+cdef struct Adapted:
+    # What adapts with the examples: V (33)-(58)
+    double eta                          # step of f
+    double scalar_eta                   # step of the margin's logarithm
+    double scalar_trace                 # its trace: the derivative of that logarithm with respect to that of its step
+    double scale                        # running mean of |<g, v>|, if products are normalized,
+    double scale_weight                 # and the sum of the weights in it
+
+cdef struct OffsetStep:
+    # What adapts with each offset: V (50)-(52)
+    double eta                          # step of the offset
+    double trace                        # derivative of the offset with respect to the logarithm of its step
+    double scale                        # running mean of |<g, v>|, as in `Adapted`,
+    double weight                       # and the sum of the weights in it
+    double offset                       # that it has led to
+
+cdef struct Adaptation:
+    # What is decided about an example; behind it, an `OffsetStep` for each output
+    Adapted adapted                     # what the rule will have adapted to
+    double derivative                   # of the loss along the direction that was looked at,
+    double curvature                    # and its curvature there
+    double stiffness                    # curvature along the step, squared losses: caps adapted steps
+    double offset_trace                 # what the trace of an offset gains along the direction
+
+cdef inline Adaptation* decided(Example e) noexcept nogil:
+    return <Adaptation*> e.decision
+
+cdef inline OffsetStep* decided_offsets(Example e) noexcept nogil:
+    return <OffsetStep*> (e.decision + sizeof(Adaptation))
+
+OFFSET_STEP = np.dtype([(name, np.float64) for name in ("eta", "trace", "scale", "weight", "offset")])      # `OffsetStep`
+
+
+cdef class AdaptiveGradient(Rule):
+    """SVMD, V Algorithm 2: gradient steps whose size adapts; the gradient trace v is the second channel.
+
+    Parameters
+    ----------
+    step : tuple
+    regularization : float
+        c of V.
+    per_feature : bool
+        SMD, V 2.2: each weight has a step of its own, which the function keeps. The rule decides as for a step of 1, and
+        `eta` is their mean.
+    normalized : bool
+        Take products <g, v> relative to their running mean.
+    """
+
+    cdef readonly double regularization         # c of V
+    cdef readonly double penalty                # C of implicit steps, otherwise 1
+    cdef readonly double offset_meta_rate       # mu of the offsets: V (51),
+    cdef readonly double offset_memory          # and their lambda: V (52)
+    cdef readonly double margin_meta_rate       # mu of the margin: V (57),
+    cdef readonly double margin_memory          # and its lambda: V (58)
+    cdef readonly double offset_rate            # eta of the offsets at the beginning,
+    cdef readonly double margin_rate            # and of the margin
+    cdef readonly bint exponential              # whether steps are multiplied by the exponential itself: V (4)
+    cdef readonly bint normalized               # whether products <g, v> are taken relative to their running mean
+    cdef Adapted adapted                        # what has adapted with the examples so far
+    cdef readonly object offset_steps           # an `OffsetStep` for each output
+    cdef OffsetStep* offsets                    # its data
+
+    def __init__(self, step, bint per_feature=False, **settings):
+        self.forms = (*DIRECTIONS, "AllLabels")
+        self.has_trace = True
+        self.per_feature = per_feature
+        self.set_offset_steps(np.zeros(1, dtype=OFFSET_STEP))
+        self.configure(step, **settings)
+
+    def configure(self, step, double regularization, bint normalized=False):
+        offset_rate, margin_rate = step[9:11]
+        if step[1] != self.step.rate:               # a new eta_0 starts the adaptation anew
+            self.adapted.eta = step[1]
+        if offset_rate != self.offset_rate:
+            self.offset_steps["eta"] = offset_rate
+        if margin_rate != self.margin_rate:
+            self.adapted.scalar_eta = margin_rate
+        Rule.configure(self, step)
+        self.regularization, self.penalty = regularization, 1.0
+        self.offset_meta_rate, self.offset_memory, self.margin_meta_rate, self.margin_memory = step[5:9]
+        self.offset_rate, self.margin_rate, self.exponential = offset_rate, margin_rate, step[11]
+        self.normalized = normalized
+
+    cdef int set_offset_steps(self, steps) except -1:
+        cdef OffsetStep* offsets = <OffsetStep*> array_data(steps)
+        self.offset_steps, self.offsets = steps, offsets
+        return 0
+
+    def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
+        steps = np.zeros(width, dtype=OFFSET_STEP)
+        steps["eta"] = self.offset_rate
+        steps[:known] = self.offset_steps[:known]
+        if ahead:
+            steps[known:] = steps[known - 1]
+        self.set_offset_steps(steps)
+
+    cdef double step_at(self, long long t) noexcept nogil:
+        return self.adapted.eta
+
+    cdef double longest(self) noexcept nogil:
+        return self.penalty / self.regularization if self.regularization > 0.0 else INFINITY
+
+    # ---- Decide -------------------------------------------------------------------------------
+
+    cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
+        return sizeof(Adaptation) + width * sizeof(OffsetStep)
+
+    cdef bint is_finite(self, Example e) noexcept nogil:
+        cdef Adapted* next = &decided(e).adapted
+        return is_tame(next.eta + next.scale + next.scalar_eta + fabs(next.scalar_trace))
+
+    cdef void adapt(self, double product, Example e) noexcept nogil:
+        """The step after <g, v>: V (33). O(1)."""
+        cdef Adapted* next = &decided(e).adapted
+        next[0] = self.adapted
+        if self.normalized:
+            product = normalized_product(product, &next.scale, &next.scale_weight)
+        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product, self.exponential,
+                                self.regularization + decided(e).stiffness)
+
+    cdef void move_scalar(self, const Standing* now, Example e) noexcept nogil:  # no-cython-lint
+        """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum). O(1)."""
+        cdef double slope = self.penalty * e.view.weight * now.loss.scalar * e.view.scalar_gradient     # dl / d log eps
+        cdef double memory = self.margin_memory
+        cdef Adapted* next = &decided(e).adapted
+        e.move.compared = e.view.compared
+        if now.loss.step != 0.0:
+            move_scalar(&now.loss, &now.pace, next.eta * self.penalty, e.view.weight, e.view.scalar_gradient, e.view.compared,
+                        &e.move)
+        elif loss_adapts(&now.loss) and now.loss.scalar > 0.0:
+            next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope, self.exponential)     # V (57)
+            next.scalar_trace = (memory * next.scalar_trace
+                                 - next.scalar_eta * slope * (1.0 + memory * next.scalar_trace))    # V (58)
+            e.move.scalar = moved_logarithm(&now.loss, next.scalar_eta * self.penalty * e.view.weight, e.view.scalar_gradient)
+
+    cdef void move(self, const Standing* now, Example e) noexcept nogil:
+        cdef Adaptation* next = decided(e)
+        cdef double xi = e.view.derivative, memory = self.step.memory, c = self.regularization, chi, eta, trace_next
+        next.derivative, next.curvature, next.stiffness = xi, e.view.curvature, 0.0
+        if loss_grows_like_square(&now.loss):
+            next.stiffness = e.view.curvature * (e.view.k + (e.view.offsets if now.has_offset else 0.0))
+        next.adapted = self.adapted
+        chi = e.view.curvature * e.view.trace                               # (43)
+        e.move.offset = 0.0                                                 # `decide_offsets` does that
+        if self.per_feature:
+            self.move_scalar(now, e)
+            self.leave_steps(now, e.view.curvature, e)
+            e.move.alpha[0], e.move.alpha[1] = -xi, -(xi + memory * chi)
+            return
+        self.adapt(c * now.norms.product + xi * e.view.trace, e)            # (33), (45)
+        eta = next.adapted.eta
+        self.move_scalar(now, e)
+        meta_transform(eta, c, memory, &e.move)
+        e.move.alpha[0] = -eta * xi                                         # (32)
+        e.move.alpha[1] = -eta * (xi + memory * chi)                        # (42)
+        trace_next = ((1.0 - eta * c) * memory * e.view.trace
+                      - eta * (c * e.view.bare + (xi + memory * chi) * e.view.k))   # (39) at x_t
+        meta_norms(eta, c, memory, xi * e.view.bare, xi * xi * e.view.k, chi * e.view.bare, xi * trace_next, &now.norms,
+                   &e.move.norms)
+
+    cdef void leave_steps(self, const Standing* now, double curvature, Example e) noexcept nogil:
+        """The function's own steps decay and move f and v; here they stand still. O(1)."""
+        e.move.transform[0][0] = e.move.transform[1][1] = 1.0
+        e.move.transform[1][0] = 0.0
+        e.descent.meta_rate, e.descent.memory = self.step.meta_rate, self.step.memory
+        e.descent.regularization = self.regularization
+        e.descent.curvature = curvature if loss_grows_like_square(&now.loss) else 0.0
+
+    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
+        """All labels at once: V (37), (38), (44). O(outputs)."""
+        cdef Adaptation* next = decided(e)
+        cdef Py_ssize_t l, n = outputs.n
+        cdef double* xi = e.derivative
+        cdef double* v = e.bare + e.width
+        cdef double* chi = e.work                   # the Hessian times v
+        cdef double* K_new = chi + e.width          # kappa times what enters v
+        cdef double* K_xi = K_new + e.width         # kappa xi
+        cdef double c = self.regularization, memory = self.step.memory, eta, xi_v = 0.0, largest = 0.0
+        hessian_times(e, v, n, chi)
+        for l in range(n):
+            K_xi[l] = xi[l]
+        outputs.apply(K_xi, e.nodes)
+        for l in range(outputs.joined):
+            xi_v += xi[l] * v[l]
+        next.stiffness = 0.0
+        if e.diagonal and loss_grows_like_square(&now.loss):
+            next.stiffness = stiffness_along(e, K_xi, outputs, k, 1.0 if now.has_offset else 0.0)
+            for l in range(n):
+                largest = fmax(largest, e.curvature[l])
+        next.adapted = self.adapted
+        if self.per_feature:
+            self.leave_steps(now, largest, e)
+            for l in range(n):
+                e.term.alpha[l], e.term.alpha[n + l], e.term.offset[l] = -xi[l], -(xi[l] + memory * chi[l]), 0.0
+            return
+        self.adapt(c * now.norms.product + xi_v, e)
+        eta = next.adapted.eta
+        meta_transform(eta, c, memory, &e.move)
+        for l in range(n):
+            e.term.alpha[l] = -eta * xi[l]
+            e.term.alpha[n + l] = -eta * (xi[l] + memory * chi[l])
+            e.term.offset[l] = 0.0
+            K_new[l] = xi[l] + memory * chi[l]
+        outputs.apply(K_new, e.nodes)
+        self.norms_over(0, outputs.joined, k, chi, K_new, K_xi, &now.norms, &e.move.norms, e)
+        if outputs.ahead:
+            self.norms_over(outputs.joined, outputs.joined + 1, k, chi, K_new, K_xi, &now.ahead, &e.move.ahead, e)
+
+    cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const double* chi, const double* K_new,
+                         const double* K_xi, const Norms* old, Norms* new, Example e) noexcept nogil:
+        """<f, v> and |f|^2 of some outputs after the move that `move_all` has decided. O(outputs)."""
+        cdef Py_ssize_t l
+        cdef double* f = e.bare
+        cdef double* v = e.bare + e.width
+        cdef double* xi = e.derivative
+        cdef double c = self.regularization, memory = self.step.memory, eta = decided(e).adapted.eta
+        cdef double xi_f = 0.0, xi_kxi = 0.0, chi_f = 0.0, xi_v_next = 0.0
+        for l in range(first, stop):
+            xi_f += xi[l] * f[l]
+            chi_f += chi[l] * f[l]
+            xi_kxi += k * xi[l] * K_xi[l]
+            xi_v_next += xi[l] * ((1.0 - eta * c) * memory * v[l] - eta * (c * f[l] + k * K_new[l]))
+        meta_norms(eta, c, memory, xi_f, xi_kxi, chi_f, xi_v_next, old, new)
+
+    cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
+        """Each offset has a step of its own, and a trace: V (50)-(52). O(outputs)."""
+        cdef Py_ssize_t l, k
+        cdef const OffsetStep* now
+        cdef OffsetStep* next
+        cdef double* chi = e.work                   # the Hessian times the traces
+        cdef double* traces = chi + e.width
+        cdef double* xi = e.derivative if e.all_labels else traces
+        cdef double product
+        cdef bint finite = True
+        if e.all_labels:
+            for l in range(labels):
+                traces[l] = self.offsets[l].trace
+            hessian_times(e, traces, labels, chi)
+        else:
+            for l in range(labels):
+                xi[l], chi[l] = 0.0, decided(e).curvature * self.offsets[l].trace
+            for k in range(e.term.n):               # the second label of a pair has the opposite sign
+                xi[e.term.labels[k]] = decided(e).derivative if k == 0 else -decided(e).derivative
+        for l in range(labels):
+            now, next = self.offsets + l, decided_offsets(e) + l
+            product, next.scale, next.weight = xi[l] * now.trace, now.scale, now.weight
+            if self.normalized:
+                product = normalized_product(product, &next.scale, &next.weight)
+            next.eta = capped(now.eta * gain(self.offset_meta_rate, product, self.exponential),             # V (51)
+                              decided(e).stiffness)
+            next.trace = (self.offset_memory * now.trace                                            # V (52), erratum
+                          - next.eta * (xi[l] + self.offset_memory * chi[l]))
+            next.offset = offset[l] - next.eta * xi[l]                                              # V (50)
+            finite &= is_tame(next.eta + next.scale + fabs(next.trace) + fabs(next.offset))
+        return finite
+
+    # ---- Carry out ----------------------------------------------------------------------------
+
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
+        cdef Py_ssize_t l
+        self.adapted = decided(e).adapted
+        if now.has_offset:
+            for l in range(labels):
+                self.offsets[l] = decided_offsets(e)[l]
+                offset[l] = self.offsets[l].offset
+
+    cdef void follow(self, Scratch w, Example e) noexcept nogil:
+        if self.per_feature:
+            self.adapted.eta = w.mean_step
+
+    # ---- State --------------------------------------------------------------------------------
+
+    def state(self, Py_ssize_t labels):
+        offsets = self.offset_steps[:labels]
+        state = {"eta": self.adapted.eta, "scalar_eta": self.adapted.scalar_eta, "scalar_trace": self.adapted.scalar_trace,
+                 "offset_eta": offsets["eta"].copy(), "offset_trace": offsets["trace"].copy()}
+        if self.normalized:
+            state.update(scale=self.adapted.scale, scale_weight=self.adapted.scale_weight,
+                         offset_scales=np.array([offsets["scale"], offsets["weight"]]))
+        return state
+
+    def check_state(self, state):
+        for name in ("eta", "scalar_eta", "scalar_trace"):
+            check_number(state[name], name)
+        for name in ("offset_eta", "offset_trace"):
+            check_array(state[name], name, np.float64, (state["labels"],))
+        if self.normalized:
+            for name in ("scale", "scale_weight"):
+                check_number(state[name], name, 0.0)
+            if (check_array(state["offset_scales"], "offset_scales", np.float64, (2, state["labels"])) < 0).any():
+                raise ValueError("offset_scales are negative")
+
+    def restore(self, state):
+        offsets = self.offset_steps[:state["labels"]]
+        self.adapted = Adapted(state["eta"], state["scalar_eta"], state["scalar_trace"], 0.0, 0.0)
+        if self.normalized:
+            self.adapted.scale, self.adapted.scale_weight = state["scale"], state["scale_weight"]
+            offsets["scale"], offsets["weight"] = state["offset_scales"]
+        offsets["eta"], offsets["trace"] = state["offset_eta"], state["offset_trace"]
+
+
+cdef void hessian_times(Example e, const double* vector, Py_ssize_t n, double* out) noexcept nogil:
+    """out = H vector, of the loss of all labels, or of a loss for each target. O(n)."""
+    cdef Py_ssize_t l
+    if not e.diagonal:
+        softmax_hessian_times(e.probability, vector, n, e.weight, out)
+        return
+    for l in range(n):
+        out[l] = e.curvature[l] * vector[l]
+
+
+cdef double stiffness_along(Example e, const double* K_xi, Outputs outputs, double k, double offsets) noexcept nogil:
+    """Curvature of squared losses along the step, per length of it; K_xi = kappa xi. O(n).
+
+    Scores move by (k kappa + offsets) xi. Where kappa is the identity, the largest of all labels' is taken.
+    """
+    cdef Py_ssize_t l
+    cdef double moved, bend = 0.0, length = 0.0, largest = 0.0
+    if outputs.n_nodes == 0:
+        for l in range(outputs.n):
+            largest = fmax(largest, e.curvature[l] * (k + offsets))
+        return largest
+    for l in range(outputs.n):
+        moved = k * K_xi[l] + offsets * e.derivative[l]
+        bend += e.curvature[l] * moved * moved
+        length += e.derivative[l] * moved
+    return bend / length if length > 0.0 else 0.0
+
+
+# ---- Implicit steps whose size adapts ------------------------------------------------------------
+
+@cython.final
+cdef class AdaptiveImplicit(AdaptiveGradient):
+    """Implicit steps whose size adapts: eta <- eta max(1/2, 1 - mu <g(f_t), v_t>), then the step of `Implicit`.
+
+    v_t is the derivative of f_t with respect to log eta, see `trace_transform`; offsets are coordinates of the same arg-min,
+    so they share its step and have a part in v. Nothing caps the step: an implicit one cannot overshoot.
+
+    Parameters
+    ----------
+    step : tuple
+    regularization, penalty : float
+    """
+
+    def __init__(self, step, **settings):
+        self.looks_ahead = True
+        AdaptiveGradient.__init__(self, step, **settings)
+
+    def configure(self, step, double regularization, double penalty, bint normalized=False):
+        AdaptiveGradient.configure(self, step, regularization, normalized)
+        self.penalty = penalty
+
+    cdef double shrink(self, long long t, Example e) noexcept nogil:
+        return implicit_shrink(decided(e).adapted.eta, self.regularization)
+
+    cdef double offset_trace_along(self, Example e) noexcept nogil:
+        """The trace of the offsets along the direction of e.term.labels."""
+        cdef double trace = self.offsets[e.term.labels[0]].trace
+        return trace - self.offsets[e.term.labels[1]].trace if e.term.n == 2 else trace
+
+    cdef void look_back(self, const Standing* now, Example e) noexcept nogil:
+        cdef double trace = e.view.trace + (self.offset_trace_along(e) if now.has_offset else 0.0)
+        self.adapt_freely(self.regularization * now.norms.product + self.penalty * e.view.derivative * trace, e)
+
+    cdef void adapt_freely(self, double product, Example e) noexcept nogil:
+        """The step after <g, v>, which nothing caps."""
+        cdef Adapted* next = &decided(e).adapted
+        next[0] = self.adapted
+        if self.normalized:
+            product = normalized_product(product, &next.scale, &next.scale_weight)
+        next.eta *= gain(self.step.meta_rate, product, self.exponential)
+
+    cdef void move(self, const Standing* now, Example e) noexcept nogil:
+        cdef double shrink = self.shrink(now.t + 1, e), size = decided(e).adapted.eta * self.penalty * e.view.weight
+        cdef double offsets = e.view.offsets if now.has_offset else 0.0, k = implicit_kernel(shrink, offsets, e.view.k)
+        cdef double back, a, b
+        cdef Shift shift
+        e.view.score += (shrink - 1.0) * e.view.bare
+        shift = implicit_shift(&now.loss, shrink, size, offsets, e.view.score, e.view.target, e.view.k)
+        shift_by(&shift, &e.move)
+        trace_transform(shrink, self.step.memory, &e.move)
+        self.move_scalar(now, e)
+        a = shift.alpha
+        back = self.step.memory * e.view.trace - (1.0 - shrink) * e.view.bare + a * (e.view.k + offsets / (shrink * shrink))
+        if now.has_offset:
+            back += self.step.memory * self.offset_trace_along(e) / shrink
+        back *= implicit_grip(&now.loss, shrink * size, a, e.view.score, e.view.target, k)
+        e.move.alpha[1] = b = shrink * (a - back)
+        decided(e).offset_trace = a / shrink - back
+        moved_norms(&e.move, a * e.view.bare, a * e.view.trace, b * e.view.bare, a * a * e.view.k, a * b * e.view.k, &now.norms,
+                    &e.move.norms)
+
+    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
+        """All labels at once, or all targets; kappa is the identity. e.derivative is that at f_t."""
+        cdef Py_ssize_t l, n = outputs.n
+        cdef OffsetStep* next = decided_offsets(e)
+        cdef double* f = e.bare
+        cdef double* v = e.bare + e.width
+        cdef double* a = e.term.alpha
+        cdef double* b = e.term.alpha + n
+        cdef double* back = e.work                  # what v would be at x but for the loss, which gives this back of it
+        cdef double* probability = e.work + e.width         # after the step
+        cdef double memory = self.step.memory, product = self.regularization * now.norms.product, shrink, size, own
+        cdef double a_f = 0.0, a_v = 0.0, b_f = 0.0, aka = 0.0, akb = 0.0
+        for l in range(n):
+            product += self.penalty * e.derivative[l] * (v[l] + (self.offsets[l].trace if now.has_offset else 0.0))
+        self.adapt_freely(product, e)
+        shrink = self.shrink(now.t + 1, e)
+        size = shrink * decided(e).adapted.eta * self.penalty * e.weight
+        own = implicit_kernel(shrink, 1.0 if now.has_offset else 0.0, k)
+        for l in range(n):
+            e.shrunk[l] = e.scores[l] + (shrink - 1.0) * f[l]
+        if own > 0.0 and size > 0.0:
+            if e.diagonal:
+                for l in range(n):
+                    a[l] = loss_implicit(&now.loss, e.shrunk[l], e.targets[l], own, size)
+            elif n >= 2:
+                softmax_step(e.shrunk, y, n, own, size, e.work, a)
+        for l in range(n):
+            back[l] = memory * v[l] - (1.0 - shrink) * f[l] + a[l] * k
+            if now.has_offset:
+                back[l] += (memory * self.offsets[l].trace + a[l] / shrink) / shrink
+        if e.diagonal:
+            for l in range(n):
+                back[l] *= implicit_grip(&now.loss, size, a[l], e.shrunk[l], e.targets[l], own)
+        elif size > 0.0:
+            for l in range(n):
+                probability[l] = (1.0 if l == y else 0.0) - a[l] / size
+            softmax_grip_times(probability, back, n, own, size, back)
+        trace_transform(shrink, memory, &e.move)
+        for l in range(n):
+            b[l] = shrink * (a[l] - back[l])
+            e.term.offset[l] = a[l] / shrink
+            next[l].trace = e.term.offset[l] - back[l]      # so much more
+            a_f += a[l] * f[l]
+            a_v += a[l] * v[l]
+            b_f += b[l] * f[l]
+            aka += a[l] * a[l] * k
+            akb += a[l] * b[l] * k
+        moved_norms(&e.move, a_f, a_v, b_f, aka, akb, &now.norms, &e.move.norms)
+
+    cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
+        """Traces of the offsets, which share the step of f."""
+        cdef Py_ssize_t l
+        cdef OffsetStep* next = decided_offsets(e)
+        cdef bint finite = True
+        for l in range(labels):
+            next[l].trace = self.step.memory * self.offsets[l].trace + (next[l].trace if e.all_labels else 0.0)
+        if not e.all_labels:
+            next[e.term.labels[0]].trace += decided(e).offset_trace
+            if e.term.n == 2:
+                next[e.term.labels[1]].trace -= decided(e).offset_trace
+        for l in range(labels):
+            finite &= is_tame(next[l].trace)
+        return finite
+
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
+        cdef Py_ssize_t l
+        self.adapted = decided(e).adapted
+        if now.has_offset:
+            for l in range(labels):
+                self.offsets[l].trace = decided_offsets(e)[l].trace

@@ -1,1 +1,0 @@
-"""The points that functions stand on, and the rows of a kernel over them."""

@@ -1,0 +1,48 @@
+"""Rules: what an example does to a function. The formulas are in ``moves`` and ``dense``."""
+cimport cython
+from onlinekernels._core.formulas.moves cimport Standing, Step
+from onlinekernels._core.functions cimport Example, Function, Outputs, Scratch
+
+cdef class Rule:
+    cdef Step step                      # the learning rate
+    cdef readonly tuple forms           # names of the forms that it serves
+    cdef readonly bint has_trace        # whether the function's second channel is the gradient trace v
+    cdef readonly bint per_feature      # whether each weight has a step of its own, which the function keeps
+    cdef readonly bint looks_ahead      # whether it looks at the scores of the hypothesis that it will have shrunk
+    cdef readonly bint asks_loss        # whether it asks a Python loss itself, which is a rule's own way to move
+    cdef readonly int trouble           # what it has noticed; see `watch`
+
+    # Decide: write to the example and to nothing else
+    cdef void move(self, const Standing* now, Example e) noexcept nogil
+    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil
+    cdef void look_back(self, const Standing* now, Example e) noexcept nogil
+    cdef double shrink(self, long long t, Example e) noexcept nogil
+    cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil
+    cdef bint is_finite(self, Example e) noexcept nogil
+    cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept
+    # Carry out
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil
+    cdef void follow(self, Scratch w, Example e) noexcept nogil
+    # Tell
+    cdef double step_at(self, long long t) noexcept nogil
+    cdef double longest(self) noexcept nogil
+    cdef double noise_of_targets(self) noexcept nogil
+    cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil
+    cdef int stand_on(self, Function function) except -1
+
+
+cdef class Form:
+    cdef readonly Rule rule             # what moves along the direction that it finds
+    cdef readonly Outputs outputs       # the labels
+    cdef readonly object custom_loss    # a Python loss, or None if the loss is compiled
+    cdef readonly Py_ssize_t targets    # numbers that y has for each example
+
+    cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil
+    cdef bint differentiate(self, const Standing* now, Example e) noexcept nogil
+    cdef bint ask_custom_loss(self, Example e) noexcept with gil
+    cdef int refuse_loss(self, what, Example e) except -1
+
+
+@cython.final
+cdef class OneOutput(Form):
+    pass

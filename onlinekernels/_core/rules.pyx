@@ -1,0 +1,1301 @@
+"""Rules: what an example does to a function. The formulas are in ``moves`` and ``dense``."""
+cimport cython
+import numpy as np
+from libc.math cimport INFINITY, NAN, fabs, fmax, fmin, isfinite, sqrt
+from libc.string cimport memset
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array, check_number
+from onlinekernels._core.budgets cimport ProjectingBudget
+from onlinekernels._core.dictionary cimport Dictionary, SquareTable, Table
+from onlinekernels._core.formulas.dense cimport hinge_step, mistake_gradient, softmax, softmax_step
+from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
+from onlinekernels._core.formulas.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, PROPORTIONAL_MISTAKE,
+                                                  loss_compared, loss_curvature, loss_derivative, loss_implicit,
+                                                  loss_scalar_gradient)
+from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Shift, View, aggressive_move,
+                                                 ball_move, coefficient_is_tame, gradient_move, gradient_shrink,
+                                                 implicit_kernel, implicit_move, implicit_shift_by, implicit_shrink,
+                                                 move_scalar, moved_square, relaxed_move, shift_by, stand_still,
+                                                 step_size)
+from onlinekernels._core.functions cimport LOSS, MOVE, NOBODY, PYTHON, Piece
+from onlinekernels._core.run.watch cimport RESTARTED
+from onlinekernels._core.terms cimport Coefficients, KernelTerms
+from onlinekernels._core.trees cimport Tree
+
+# ---- The contract of rules -----------------------------------------------------------------------
+
+STEP_CODES = {"Fixed": FIXED, "InverseSqrt": INVERSE_SQRT, "Decaying": DECAYING, "MetaDescent": ADAPTED}
+DIRECTIONS = "OneOutput", "Targets", "LabelPair"        # forms that ask for moves in one direction
+
+
+def step_sizes(int code, double rate, double delay, double meta_rate, double memory, t):
+    """eta_t for one t or an array of them."""
+    cdef Step step = Step(code, rate, delay, meta_rate, memory)
+    times = np.asarray(t, dtype=np.int64)
+    sizes = np.array([step_size(&step, one) for one in times.ravel().tolist()])
+    return sizes.reshape(times.shape) if times.ndim else float(sizes[0])
+
+
+cdef class Rule:
+    """Turns an example into a move, and has named state of its own.
+
+    A rule says which `forms` it serves, by the names of their classes. It decides first, which changes nothing: it writes to
+    the example, e.move, and e.term where all labels move. What its own state will be goes to e.decision, where it has
+    `decision_size` bytes; when the move is carried out, `accept` makes the state follow. With n outputs, it implements
+
+    `move(now, e)`
+        the move in the direction of e.view, if it serves such a form: e.move.transform, alpha and offset. The scalar, its
+        pace and the norms stay as they are unless it says otherwise. O(1);
+    `move_all(now, outputs, y, k, e)`
+        a move with a coefficient for every label, if it serves such a form: e.term.alpha, and e.term.offset. What it may
+        find there is the derivative of the loss, e.derivative. O(n) and one product with the label kernel;
+
+    and may implement
+
+    `shrink(t, e)`
+        the factor that it will apply to f, if it `looks_ahead`, at the scores after that. O(1);
+    `look_back(now, e)`
+        before that, if it has a trace too: the example at f_t itself, along e.term.labels. O(1);
+    `decide_offsets(labels, offset, e)`
+        after the move, if it adapts offsets itself, or something that goes with each of them. O(n);
+    `accept(now, labels, offset, e)`
+        the move is carried out: let its own state follow, and offsets that it adapts itself. O(n);
+    `follow(w, e)`
+        the move has been carried out: w.piece.slot is where the example is now. O(1) for all but second-order rules and
+        those that move coefficients of other terms;
+    `state`, `check_state`, `restore`, `grow`
+        for a state of its own, between calls. Numbers per slot, or per pair of slots, are tables of the dictionary;
+    `stand_on(function)`
+        to know the function that it will move;
+    `take_loss(loss)`
+        to know a Python loss, if it `asks_loss` itself in `move`; e.failure says if that went wrong.
+
+    Parameters
+    ----------
+    step : tuple
+        (code, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of offsets and of the margin,
+        the first rates of both, and whether to take exponentials.
+    """
+    def __init__(self, step):
+        self.configure(step)
+
+    def configure(self, step):
+        """Set what may change between calls. O(1)."""
+        self.step = Step(step[0], step[1], step[2], step[3], step[4])
+
+    # ---- Decide -------------------------------------------------------------------------------
+
+    cdef void move(self, const Standing* now, Example e) noexcept nogil:
+        """For forms that ask for a move in one direction."""
+        pass
+
+    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
+        """For forms that ask for a coefficient for every output."""
+        pass
+
+    cdef void look_back(self, const Standing* now, Example e) noexcept nogil:
+        """The example as f_t sees it, before the rule is asked how much it will shrink f. O(1)."""
+        pass
+
+    cdef double shrink(self, long long t, Example e) noexcept nogil:
+        """What the rule leaves of old coefficients at example t, if it looks at the scores after that. O(1)."""
+        return 1.0
+
+    cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
+        """What `accept` will do to offsets that it adapts itself, and what goes with them; False if not finite. O(n)."""
+        return True
+
+    cdef bint is_finite(self, Example e) noexcept nogil:
+        """Whether its own state would be, after the move that has been decided. O(1)."""
+        return True
+
+    cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
+        """Bytes of e.decision with so many outputs."""
+        return 0
+
+    # ---- Carry out ----------------------------------------------------------------------------
+
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
+        """The move that has been decided is carried out: let its own state follow, and offsets that it adapts itself. O(n)."""
+        pass
+
+    cdef void follow(self, Scratch w, Example e) noexcept nogil:
+        """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere. O(1)."""
+        pass
+
+    # ---- Tell ---------------------------------------------------------------------------------
+
+    cdef double step_at(self, long long t) noexcept nogil:
+        """eta of example t, the latest one. O(1)."""
+        return step_size(&self.step, t)
+
+    cdef double noise_of_targets(self) noexcept nogil:
+        """The variance of y about f, where the rule knows it. O(1)."""
+        return 0.0
+
+    cdef double longest(self) noexcept nogil:
+        """What the sizes of all coefficients cannot exceed together, per weight of the examples and |l'|. O(1)."""
+        return INFINITY
+
+    cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
+        """Half the width of the interval of a coverage about the score that was just evaluated: see `level_of`. O(1)."""
+        return NAN
+
+    cdef int stand_on(self, Function function) except -1:
+        """This is the function that it will move. O(1)."""
+        return 0
+
+    def take_loss(self, loss):
+        """This Python loss is learned. O(1)."""
+
+    def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
+        """Make room for more labels than are known; those that learn ahead go on from the last one. O(width)."""
+
+    def current_step(self, long long t):
+        """eta of example t, the latest one. O(1)."""
+        return self.step_at(t)
+
+    def state(self, Py_ssize_t labels):
+        """Named numbers and arrays. O(their size)."""
+        return {}
+
+    def check_state(self, state):
+        """ValueError unless a state fits. O(its size)."""
+
+    def restore(self, state):
+        """Continue from a state that has been checked; the function has been restored. O(its size)."""
+
+    def _check(self):
+        """Assert every invariant."""
+
+
+# ---- Forms ---------------------------------------------------------------------------------------
+# Losses of one score, and of a score for each target, are moves in one dimension.  So are the hinges of many labels, along
+# the direction from the best wrong label to the right one.  All labels move at once with the multiclass logistic loss,
+# the multiclass squared loss, exact hinges, shared mistakes and Python losses of many labels.
+
+cdef enum:
+    BLOCK = 16                          # labels that are compared at a time
+
+cdef class Form:
+    """Lets a rule decide about an example that has been evaluated.
+
+    `decide(now, offset, k, e)` leaves the rule's move and the new term in the example and changes nothing else; it is False,
+    with the reason in e.failure, if the example cannot be learned. O(n) with n outputs, and products with the label kernel.
+    The rule must serve forms of this kind.
+
+    Parameters
+    ----------
+    rule : Rule
+    outputs : Outputs
+    custom_loss : Loss or None
+        A Python loss.
+    targets : int
+        Numbers that y has for each example.
+    """
+
+    def __init__(self, Rule rule, Outputs outputs, custom_loss=None, Py_ssize_t targets=1):
+        if type(self).__name__ not in rule.forms:
+            raise ValueError(f"{type(rule).__name__} knows no moves of the kind {type(self).__name__}")
+        self.rule = rule
+        self.outputs = outputs
+        self.custom_loss = custom_loss
+        self.targets = targets
+        if custom_loss is not None:
+            rule.take_loss(custom_loss)
+
+    cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
+        return False
+
+    cdef bint differentiate(self, const Standing* now, Example e) noexcept nogil:
+        """Derivatives of the loss at the score of e.view; False if a Python loss fails. O(1)."""
+        cdef View* view = &e.view
+        view.scalar_gradient = view.curvature = view.compared = 0.0
+        if self.custom_loss is not None:
+            view.derivative = 0.0
+            return self.rule.asks_loss or self.ask_custom_loss(e)
+        view.derivative = view.weight * loss_derivative(&now.loss, view.score, view.target)
+        view.scalar_gradient = loss_scalar_gradient(&now.loss, view.score, view.target)
+        view.compared = loss_compared(&now.loss, view.score, view.target)
+        if self.rule.has_trace:
+            view.curvature = view.weight * loss_curvature(&now.loss, view.score, view.target)
+        return True
+
+    cdef bint ask_custom_loss(self, Example e) noexcept with gil:
+        """The same for a Python loss, apart: where Python objects are, the interpreter's lock is taken whatever happens.
+
+        As the loss.
+        """
+        cdef View* view = &e.view
+        try:
+            view.derivative = view.weight * self.custom_loss.derivative(view.score, view.target)
+            if self.rule.has_trace:
+                view.curvature = view.weight * self.custom_loss.curvature(view.score, view.target)
+        except BaseException as error:
+            e.error, e.failure = error, PYTHON
+            return False
+        if not (isfinite(view.derivative) and isfinite(view.curvature)):
+            name = "derivative" if isfinite(view.curvature) else "curvature"
+            self.refuse_loss(f"{name}({view.score:.6g}, {view.target:.6g})", e)
+            return False
+        return True
+
+    cdef int refuse_loss(self, what, Example e) except -1:
+        """What a Python loss gave cannot be learned from: O(1)."""
+        e.error, e.failure = (FloatingPointError, f"{what} of {type(self.custom_loss).__name__} is not finite"), LOSS
+        return 0
+
+    def set_order(self, display):
+        """Say which of equal labels comes first: display lists them; None and those behind it go by their number. O(labels)."""
+
+
+cdef class OneOutput(Form):
+    """The output itself."""
+
+    cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
+        cdef View* view = &e.view
+        view.score, view.bare = e.scores[0], e.bare[0]
+        view.trace = e.bare[e.width] if self.rule.has_trace else 0.0
+        view.target, view.weight, view.k, view.offsets = e.targets[0], e.weight, k, 1.0
+        e.term.n, e.term.labels[0] = 1, 0
+        if not self.differentiate(now, e):
+            return False
+        if self.rule.looks_ahead and self.rule.has_trace:
+            self.rule.look_back(now, e)
+        self.rule.move(now, e)
+        if e.failure:
+            return False
+        e.term.alpha[0], e.term.alpha[1], e.term.alpha[2] = e.move.alpha[0], e.move.alpha[1], 0.0
+        e.term.offset[0] = e.move.offset
+        e.term.enters = e.move.alpha[0] != 0.0 or self.rule.has_trace and e.move.alpha[1] != 0.0
+        if not self.rule.has_trace:
+            e.term.alpha[1] = 0.0
+        return True
+
+
+@cython.final
+cdef class Targets(Form):
+    """Several targets: losses and kernels do not mix them, so each output has a move of its own."""
+
+    cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
+        cdef Py_ssize_t l, n = self.targets
+        cdef View* view = &e.view
+        e.all_labels = e.diagonal = True
+        memset(e.term.alpha, 0, e.channels * n * sizeof(double))
+        view.weight, view.k, view.offsets, view.trace = e.weight, k, 1.0, 0.0
+        for l in range(n):
+            view.bare, view.score, view.target = e.bare[l], e.scores[l], e.targets[l]
+            if not self.differentiate(now, e):
+                return False
+            e.derivative[l], e.curvature[l] = view.derivative, view.curvature
+            if not self.rule.has_trace:
+                self.rule.move(now, e)
+                if e.failure:
+                    return False
+                e.term.alpha[l] = e.move.alpha[0]
+                e.term.offset[l] = e.move.offset
+        if self.rule.has_trace:
+            self.rule.move_all(now, self.outputs, 0, k, e)
+        return all_finite(e, n, k)
+
+
+cdef bint all_finite(Example e, Py_ssize_t n, double k) noexcept nogil:
+    """The term is for labels 0, ..., n - 1: see whether it enters, and whether its coefficients are numbers."""
+    cdef Py_ssize_t l, j
+    cdef bint finite = True
+    e.term.n, e.term.enters = n, False
+    for l in range(n):
+        e.term.labels[l] = <int> l
+        e.term.enters |= e.term.alpha[l] != 0.0
+    for j in range(e.channels * n):
+        finite &= coefficient_is_tame(e.term.alpha[j], k)
+    if not finite:
+        e.failure = MOVE
+    return finite
+
+
+cdef double block_maximum(const double* value) noexcept nogil:
+    """The largest of BLOCK numbers: four maxima side by side, so that no comparison waits for the one before."""
+    cdef Py_ssize_t i, j
+    cdef double[4] top
+    for j in range(4):
+        top[j] = value[j]
+    for i in range(1, BLOCK // 4):
+        for j in range(4):
+            top[j] = value[4 * i + j] if value[4 * i + j] > top[j] else top[j]
+    for j in range(1, 4):
+        top[0] = top[j] if top[j] > top[0] else top[0]
+    return top[0]
+
+
+cdef class LabelForm(Form):
+    """What the losses of many labels share.
+
+    Parameters
+    ----------
+    rule, outputs, custom_loss
+        As for `Form`.
+    structured : bool
+        Whether the loss uses the labels' distances; otherwise all are 1.
+    """
+
+    cdef readonly bint structured       # whether the loss uses the labels' distances; otherwise all are 1
+    cdef object rank_array              # keeps `ranks` alive
+    cdef const long long* ranks         # place of each of the first labels among equals, or NULL
+    cdef Py_ssize_t n_ranked            # how many these are
+
+    def __init__(self, Rule rule, Outputs outputs, custom_loss=None, bint structured=False):
+        Form.__init__(self, rule, outputs, custom_loss)
+        self.structured = structured
+
+    def set_order(self, display):
+        if display is None:
+            self.ranks, self.n_ranked, self.rank_array = NULL, 0, None
+            return
+        ranks = np.ascontiguousarray(np.argsort(display), dtype=np.int64)
+        self.ranks, self.n_ranked, self.rank_array = <const long long*> array_data(ranks), len(display), ranks
+
+    cdef void find_distances(self, Py_ssize_t y, Example e) noexcept nogil:
+        """Delta(y, .) as the loss sees it. O(n), of a taxonomy O(nodes)."""
+        cdef Py_ssize_t l
+        if self.structured:
+            self.outputs.distances(y, e.distance, e.nodes)
+            return
+        for l in range(self.outputs.n):
+            e.distance[l] = 0.0 if l == y else 1.0
+
+    cdef Py_ssize_t runner_up(self, const Standing* now, const double* offset, Py_ssize_t y, double shrink,
+                              Example e) noexcept nogil:
+        """argmax over l != y of rho Delta(y, l) + shrink f(x, l) + b_l, the first among equals; -1 for none. O(n).
+
+        Labels come in blocks; only those of a block that holds a new maximum are compared one by one.
+        """
+        cdef Py_ssize_t i, first, l, j, size, best = -1, n = self.outputs.n
+        cdef double largest = -INFINITY, rho = now.loss.scalar
+        cdef double[BLOCK] value
+        cdef const double* f = e.bare
+        cdef const double* distance = e.distance
+        for i in range((n + BLOCK - 1) // BLOCK):
+            first = BLOCK * i
+            size = n - first if n - first < BLOCK else BLOCK
+            for j in range(size):
+                value[j] = rho * distance[first + j] + shrink * f[first + j] + offset[first + j]
+            for j in range(size, BLOCK):
+                value[j] = -INFINITY
+            if first <= y < first + size:
+                value[y - first] = -INFINITY
+            if block_maximum(value) < largest:
+                continue
+            for j in range(size):
+                l = first + j
+                if l != y and (best < 0 or value[j] > largest or (value[j] == largest and self.goes_first(l, best))):
+                    best, largest = l, value[j]
+        return best
+
+    cdef bint goes_first(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+        """Whether label a > b comes before b all the same."""
+        return a < self.n_ranked and self.ranks[a] < self.ranks[b]
+
+    cdef void look_at_prediction(self, const Standing* now, const double* offset, Py_ssize_t y, Example e) noexcept nogil:
+        """dl/drho of a nu-hinge at f_t itself, whose runner-up may differ from the shrunk hypothesis's."""
+        cdef Py_ssize_t best = self.runner_up(now, offset, y, 1.0, e)
+        cdef double margin
+        e.view.scalar_gradient, e.view.compared = -now.loss.nu, now.loss.scalar
+        if best >= 0:
+            margin = e.scores[y] - e.scores[best]
+            e.view.scalar_gradient = loss_scalar_gradient(&now.loss, margin, e.distance[best])
+            e.view.compared = loss_compared(&now.loss, margin, e.distance[best])
+
+
+@cython.final
+cdef class LabelPair(LabelForm):
+    """The margin of a label over its runner-up: one of them gets a coefficient, the other its negative."""
+
+    cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
+        cdef Py_ssize_t label = <Py_ssize_t> e.targets[0], best
+        cdef int channel
+        self.find_distances(label, e)
+        e.view.weight = e.weight
+        if self.rule.looks_ahead and self.rule.has_trace:
+            if not self.look_at(now, label, self.runner_up(now, offset, label, 1.0, e), k, e):
+                return False
+            self.rule.look_back(now, e)
+        best = self.runner_up(now, offset, label, self.rule.shrink(now.t + 1, e), e)
+        if not self.look_at(now, label, best, k, e):
+            return False
+        if self.rule.looks_ahead and best >= 0:
+            self.look_at_prediction(now, offset, label, e)
+        self.rule.move(now, e)
+        for channel in range(MAX_CHANNELS):
+            e.term.alpha[channel * e.term.n] = e.move.alpha[channel] if channel <= self.rule.has_trace else 0.0
+            if e.term.n == 2:
+                e.term.alpha[channel * e.term.n + 1] = -e.term.alpha[channel * e.term.n]
+        e.term.offset[0], e.term.offset[1] = e.move.offset, -e.move.offset
+        e.term.enters = e.move.alpha[0] != 0.0 or self.rule.has_trace and e.move.alpha[1] != 0.0
+        return True
+
+    cdef bint look_at(self, const Standing* now, Py_ssize_t label, Py_ssize_t best, double k, Example e) noexcept nogil:
+        """The view along the direction from `best` to the label."""
+        cdef View* view = &e.view
+        e.term.n = 2 if best >= 0 else 1
+        e.term.labels[0], e.term.labels[1] = <int> label, <int> best
+        if best < 0:                                # a single label so far: nothing to tell apart
+            view.target = label
+            view.score = view.bare = view.trace = view.k = view.offsets = 0.0
+            view.derivative = view.curvature = 0.0
+            view.scalar_gradient, view.compared = -now.loss.nu, now.loss.scalar
+            return True
+        view.target = e.distance[best]
+        view.score, view.bare = e.scores[label] - e.scores[best], e.bare[label] - e.bare[best]
+        view.trace = e.bare[e.width + label] - e.bare[e.width + best] if self.rule.has_trace else 0.0
+        view.k = k * self.outputs.square_between(label, best)
+        view.offsets = 2.0
+        return self.differentiate(now, e)
+
+
+@cython.final
+cdef class AllLabels(LabelForm):
+    """A coefficient for every label: multiclass logistic and squared, exact hinges, shared mistakes, Python losses."""
+
+    cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
+        cdef Py_ssize_t l, label = <Py_ssize_t> e.targets[0], n = self.outputs.n
+        cdef double shrink
+        e.all_labels, e.diagonal = True, False
+        memset(e.term.alpha, 0, e.channels * n * sizeof(double))
+        if self.rule.looks_ahead:
+            self.find_distances(label, e)
+            self.look_at_prediction(now, offset, label, e)
+        if self.rule.looks_ahead and not self.rule.has_trace:
+            shrink = self.rule.shrink(now.t + 1, e)
+            for l in range(n):
+                e.shrunk[l] = shrink * e.bare[l] + offset[l]
+        elif not self.differentiate_all(now, label, e):
+            return False
+        self.rule.move_all(now, self.outputs, label, k, e)
+        return all_finite(e, n, k)
+
+    cdef bint differentiate_all(self, const Standing* now, Py_ssize_t y, Example e) noexcept nogil:
+        """Derivatives of the loss; for the logistic one also the probabilities, for the squared one the curvatures. O(n)."""
+        cdef Py_ssize_t l, n = self.outputs.n
+        cdef double target
+        if self.custom_loss is not None:
+            return self.ask_for_all(y, e)
+        if now.loss.code == MULTICLASS_LOGISTIC:
+            softmax(e.scores, n, e.probability)
+            for l in range(n):
+                e.derivative[l] = e.probability[l] - (1.0 if l == y else 0.0)                       # V (21)
+        elif now.loss.code == MULTICLASS_SQUARED:
+            e.diagonal = True
+            for l in range(n):
+                target = 1.0 if l == y else -1.0
+                e.derivative[l] = loss_derivative(&now.loss, e.scores[l], target)
+                e.curvature[l] = e.weight * loss_curvature(&now.loss, e.scores[l], target)
+        else:
+            mistake_gradient(e.scores, y, n, now.loss.code == PROPORTIONAL_MISTAKE, e.derivative)
+        for l in range(n):
+            e.derivative[l] *= e.weight
+        return True
+
+    cdef bint ask_for_all(self, Py_ssize_t y, Example e) noexcept with gil:
+        """The same for a Python loss; False if it fails."""
+        cdef Py_ssize_t l, n = self.outputs.n
+        try:
+            scores = np.array([e.scores[l] for l in range(n)])
+            slopes = np.asarray(self.custom_loss.derivative(scores, y), dtype=float)
+            if slopes.shape != (n,):
+                raise ValueError(f"The loss gave a derivative of shape {slopes.shape} for {n} scores.")
+            for l in range(n):
+                e.derivative[l] = e.weight * <double> slopes[l]
+        except BaseException as error:
+            e.error, e.failure = error, PYTHON
+            return False
+        for l in range(n):
+            if not isfinite(e.derivative[l]):
+                self.refuse_loss(f"derivative({scores.tolist()}, {y})", e)
+                return False
+        return True
+
+
+# ---- Gradient descent: NORMA ---------------------------------------------------------------------
+
+@cython.final
+cdef class Gradient(Rule):
+    """f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .): NORMA.
+
+    Parameters
+    ----------
+    step : tuple
+    regularization : float
+        lambda of K.
+    """
+    cdef readonly double regularization
+
+    def __init__(self, step, **settings):
+        self.forms = (*DIRECTIONS, "AllLabels")
+        self.configure(step, **settings)
+
+    def configure(self, step, double regularization):
+        Rule.configure(self, step)
+        self.regularization = regularization
+
+    cdef double longest(self) noexcept nogil:
+        return 1.0 / self.regularization if self.regularization > 0.0 else INFINITY
+
+    cdef void move(self, const Standing* now, Example e) noexcept nogil:
+        gradient_move(&now.loss, &now.pace, step_size(&self.step, now.t + 1), self.regularization, &e.view, &e.move)
+        if now.keeps_square:
+            moved_square(&now.norms, &e.view, &e.move)
+
+    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
+        cdef double eta = step_size(&self.step, now.t + 1)
+        cdef Py_ssize_t l
+        e.move.transform[0][0] = gradient_shrink(eta, self.regularization)
+        for l in range(outputs.n):
+            e.term.alpha[l] = e.term.offset[l] = -eta * e.derivative[l]
+
+
+# ---- The implicit step of a loss in Python: I's general recipe -----------------------------------
+
+cdef double PRECISION = 1e-15       # of the coefficient
+cdef double ROUNDING = 1e-7         # of slopes
+cdef double DUST = 1e-12            # of the largest coefficient that there could be: a smaller one is none
+
+
+class BadLoss(Exception):
+    """What is wrong with a loss, and what kind of an error that is."""
+
+
+@cython.final
+cdef class ConvexStep:
+    """alpha with alpha + size l'(z + alpha k, y) = 0, for any convex l, I (10).
+
+    The left side rises with alpha, with slope 1 at least, and changes its sign between 0 and -size l'(z, y). Newton's steps,
+    if the loss has a curvature, and otherwise those of false position shrink that bracket; where they do not halve it in
+    three steps, bisection does. Where l' jumps across the root, the bracket closes at the jump.
+
+    Parameters
+    ----------
+    loss : Loss
+        A Python loss.
+    squared : bool
+        Take l^2 instead, which is convex if l is and not negative: PA-II.
+    """
+
+    cdef object loss                # the user's
+    cdef bint squared               # whether its square counts: PA-II
+    cdef bint has_curvature         # whether the loss tells its second derivative
+
+    def __init__(self, loss, bint squared=False):
+        self.loss = loss
+        self.squared = squared
+        self.has_curvature = loss.has_curvature and not squared
+
+    cdef double alpha(self, double z, double y, double k, double size, Example e) noexcept with gil:
+        """The coefficient; 0, with the reason in e.failure, if the loss fails. Some 50 calls of it where it has a kink."""
+        try:
+            return self.root(z, y, k, size)
+        except BadLoss as bad:
+            e.error, e.failure = bad.args, LOSS
+        except BaseException as error:
+            e.error, e.failure = error, PYTHON
+        return 0.0
+
+    cdef double root(self, double z, double y, double k, double size) except? -1.0:
+        """u > 0 goes down the slope: h(u) = side l'(z + side u k) rises from h(0) < 0, and the root is that of u + size h(u)."""
+        cdef double first = self.slope(z, y), side = 1.0 if first < 0.0 else -1.0
+        cdef double low = 0.0, low_h = -fabs(first), low_value = size * low_h
+        cdef double high = -low_value, high_h, high_value, largest = high
+        cdef double u, h, value, tolerance, wide = high, slope, low_weight = 1.0, high_weight = 1.0
+        cdef int rounds, slow = 0, before = 0
+        if first == 0.0 or size == 0.0:
+            return 0.0
+        if not isfinite(z + side * high * k):
+            return side * high                      # too large to be learned, which the engine will say
+        high_h = side * self.slope(z + side * high * k, y)
+        self.check_order(first, z, side, k, low, low_h, high, high_h, y)
+        high_value = high + size * high_h
+        for rounds in range(400):  # no-cython-lint
+            tolerance = PRECISION * high
+            if high_value <= 0.0 or high - low <= tolerance or high <= DUST * largest:
+                break
+            if slow == 3:
+                u, slow, wide = 0.5 * (low + high), 0, high - low
+            else:
+                u = (low * high_weight * high_value - high * low_weight * low_value) / (
+                    high_weight * high_value - low_weight * low_value)
+                if self.has_curvature:
+                    u, value = (high, high_value) if high_value < -low_value else (low, low_value)
+                    slope = 1.0 + size * k * self.asked("curvature", z + side * u * k, y)
+                    u = u - value / slope if slope >= 1.0 else 0.5 * (low + high)
+            u = min(max(u, low + 0.5 * tolerance), high - 0.5 * tolerance)      # never nothing, so that the bracket closes
+            h = side * self.slope(z + side * u * k, y)
+            self.check_order(first, z, side, k, low, low_h, u, h, y)
+            self.check_order(first, z, side, k, u, h, high, high_h, y)
+            value = u + size * h
+            if value >= 0.0:
+                high, high_h, high_value, high_weight = u, h, value, 1.0
+                low_weight = 0.5 * low_weight if before > 0 else 1.0            # an end that stays counts less and less: Illinois
+            if value <= 0.0:
+                low, low_h, low_value, low_weight = u, h, value, 1.0
+                high_weight = 0.5 * high_weight if before < 0 else 1.0
+            before = 1 if value >= 0.0 else -1
+            slow += 1
+            if high - low <= 0.5 * wide:
+                slow, wide = 0, high - low
+        return side * high if high > DUST * largest else 0.0
+
+    cdef double slope(self, double z, double y) except? -1.0:
+        """l'(z, y), or that of l^2."""
+        cdef double slope = self.asked("derivative", z, y), value
+        if self.squared:
+            value = self.asked("value", z, y)
+            if value < 0.0:
+                raise BadLoss(ValueError, f"its loss is squared, and value({z:.6g}, {y:.6g}) of {self.name()} is {value:.6g} < 0")
+            slope *= 2.0 * value
+        return slope
+
+    cdef double asked(self, name, double z, double y) except? -1.0:
+        cdef double answer = getattr(self.loss, name)(z, y)
+        if not isfinite(answer):
+            raise BadLoss(FloatingPointError, f"{name}({z:.6g}, {y:.6g}) of {self.name()} is {answer}")
+        return answer
+
+    def name(self):
+        return type(self.loss).__name__
+
+    cdef int check_order(self, double first, double z, double side, double k, double u, double h, double w, double g,
+                         double y) except -1:
+        """h(u) <= g = h(w) for u < w, up to rounding: that of scores may be large beside a slope that is nearly 0."""
+        if h - g > ROUNDING * fmax(fabs(first), fmax(fabs(h), fabs(g))):
+            raise BadLoss(
+                ValueError,
+                f"{self.name()} is not convex, and has no implicit step; with NORMA it works. Its derivative should not fall, and is "
+                f"{side * h:.6g} at {z + side * u * k:.6g} and {side * g:.6g} at {z + side * w * k:.6g} for y = {y:.6g}",
+            )
+        return 0
+
+
+# ---- Implicit updates: ILK and SILK --------------------------------------------------------------
+
+@cython.final
+cdef class Implicit(Rule):
+    """f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)): ILK and SILK.
+
+    Parameters
+    ----------
+    step : tuple
+    regularization, penalty : float
+        lambda and C of I.
+    """
+    cdef readonly double regularization
+    cdef readonly double penalty
+    cdef ConvexStep own                 # of a Python loss, or None
+
+    def __init__(self, step, **settings):
+        self.forms = (*DIRECTIONS, "AllLabels")
+        self.looks_ahead = True
+        self.configure(step, **settings)
+
+    def configure(self, step, double regularization, double penalty):
+        Rule.configure(self, step)
+        self.regularization, self.penalty = regularization, penalty
+
+    def take_loss(self, loss):
+        self.own, self.asks_loss = ConvexStep(loss), True
+
+    cdef double shrink(self, long long t, Example e) noexcept nogil:
+        return implicit_shrink(step_size(&self.step, t), self.regularization)
+
+    cdef double longest(self) noexcept nogil:
+        return self.penalty / self.regularization if self.regularization > 0.0 else INFINITY
+
+    cdef void move(self, const Standing* now, Example e) noexcept nogil:
+        e.view.score += (self.shrink(now.t + 1, e) - 1.0) * e.view.bare
+        if self.asks_loss:
+            self.move_by_asking(now, e)
+        else:
+            implicit_move(&now.loss, &now.pace, step_size(&self.step, now.t + 1), self.regularization, self.penalty,
+                          now.has_offset, &e.view, &e.move)
+        if now.keeps_square:
+            moved_square(&now.norms, &e.view, &e.move)
+
+    cdef void move_by_asking(self, const Standing* now, Example e) noexcept nogil:
+        """The same of a Python loss."""
+        cdef double eta = step_size(&self.step, now.t + 1), shrink = implicit_shrink(eta, self.regularization)
+        cdef double k = implicit_kernel(shrink, e.view.offsets if now.has_offset else 0.0, e.view.k), alpha = 0.0
+        cdef Shift shift
+        if k > 0.0:
+            alpha = self.own.alpha(e.view.score, e.view.target, k, shrink * eta * self.penalty * e.view.weight, e)
+        shift = implicit_shift_by(shrink, alpha)
+        shift_by(&shift, &e.move)
+
+    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
+        cdef double eta = step_size(&self.step, now.t + 1), shrink = self.shrink(now.t + 1, e)
+        cdef double size = shrink * eta * self.penalty * e.weight
+        cdef Py_ssize_t l, n = outputs.n
+        e.move.transform[0][0] = shrink
+        move_scalar(&now.loss, &now.pace, eta * self.penalty, e.weight, e.view.scalar_gradient, e.view.compared, &e.move)
+        k = implicit_kernel(shrink, 1.0 if now.has_offset else 0.0, k)
+        if k > 0.0 and size > 0.0:
+            self.over_all_labels(now, n, y, k, size, e)
+        for l in range(n):
+            e.term.offset[l] = 1.0 / shrink * e.term.alpha[l]
+
+    cdef void over_all_labels(self, const Standing* now, Py_ssize_t n, Py_ssize_t y, double k, double size,
+                              Example e) noexcept nogil:
+        """The arg-min over all labels, for the delta kernel. O(n), for exact hinges O(n log n)."""
+        cdef Py_ssize_t l
+        cdef double* violation = e.work
+        if now.loss.code == MULTICLASS_SQUARED:
+            for l in range(n):
+                e.term.alpha[l] = loss_implicit(&now.loss, e.shrunk[l], 1.0 if l == y else -1.0, k, size)
+            return
+        if n < 2:                                   # a single label so far: nothing to tell apart
+            return
+        if now.loss.code == MULTICLASS_LOGISTIC:
+            softmax_step(e.shrunk, y, n, k, size, e.work, e.term.alpha)
+            return
+        for l in range(n):
+            violation[l] = now.loss.scalar * e.distance[l] + e.shrunk[l] - e.shrunk[y]
+        hinge_step(violation, y, n, k, size, e.work + e.width, e.term.alpha)
+
+
+# ---- Margins: passive-aggressive updates, ROMMA, Ballseptron, ALMA, Projectrons ------------------
+
+cdef double NO_CAP = 1e308              # no coefficient is larger
+
+
+@cython.final
+cdef class Aggressive(Rule):
+    """The shortest way to no loss, or to less: passive-aggressive, and the projections of H.
+
+    Parameters
+    ----------
+    step : tuple
+    penalty : float or None
+        None is no cap: PA.
+    squared : bool
+        PA-II.
+    """
+    cdef readonly double penalty
+    cdef readonly bint squared
+    cdef ConvexStep own                 # of a Python loss, or None
+
+    def __init__(self, step, bint squared=False, **settings):
+        self.forms = DIRECTIONS
+        self.squared = squared
+        self.configure(step, **settings)
+
+    def configure(self, step, penalty):
+        Rule.configure(self, step)
+        self.penalty = NO_CAP if penalty is None else penalty
+
+    def take_loss(self, loss):
+        self.own, self.asks_loss = ConvexStep(loss, self.squared), True
+
+    cdef void move(self, const Standing* now, Example e) noexcept nogil:
+        cdef double k = e.view.k + (e.view.offsets if now.has_offset else 0.0)
+        if self.asks_loss:
+            stand_still(&e.move)
+            if k > 0.0:
+                e.move.alpha[0] = e.move.offset = self.own.alpha(e.view.score, e.view.target, k, self.penalty * e.view.weight, e)
+        else:
+            aggressive_move(&now.loss, self.penalty, self.squared, now.has_offset, &e.view, &e.move)
+        if now.keeps_square:
+            moved_square(&now.norms, &e.view, &e.move)
+
+
+cdef struct Relaxation:
+    bint starts_anew                    # the hypothesis is too long to go on with
+
+
+@cython.final
+cdef class Relaxed(Rule):
+    """ROMMA.
+
+    Parameters
+    ----------
+    step : tuple
+    aggressive : bool
+        Below margin 1, not after mistakes only.
+    """
+    cdef readonly bint aggressive
+
+    def __init__(self, step, bint aggressive=False):
+        self.forms = ("OneOutput",)
+        self.aggressive = aggressive
+        self.configure(step)
+
+    cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
+        return sizeof(Relaxation)
+
+    cdef void move(self, const Standing* now, Example e) noexcept nogil:
+        (<Relaxation*> e.decision).starts_anew = relaxed_move(self.aggressive, now.norms.square, &e.view, &e.move)
+        if now.keeps_square:
+            moved_square(&now.norms, &e.view, &e.move)
+
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
+        if (<Relaxation*> e.decision).starts_anew:
+            self.trouble = RESTARTED
+
+
+@cython.final
+cdef class Ball(Rule):
+    """Ballseptron.
+
+    Parameters
+    ----------
+    step : tuple
+    radius : float
+        Of the ball.
+    """
+    cdef readonly double radius
+
+    def __init__(self, step, **settings):
+        self.forms = ("OneOutput",)
+        self.configure(step, **settings)
+
+    def configure(self, step, double radius):
+        Rule.configure(self, step)
+        self.radius = radius
+
+    cdef void move(self, const Standing* now, Example e) noexcept nogil:
+        ball_move(self.radius, now.norms.square, &e.view, &e.move)
+        if now.keeps_square:
+            moved_square(&now.norms, &e.view, &e.move)
+
+
+cdef struct Correction:
+    double corrections                  # so far, this one included
+
+
+@cython.final
+cdef class Approximate(Rule):
+    """ALMA_2 (Gentile): w + C / sqrt(k) y x if y w.x <= (1 - alpha) B / sqrt(k); the hypothesis keeps |w| <= 1.
+
+    Parameters
+    ----------
+    step : tuple
+    threshold : float
+        (1 - alpha) B.
+    penalty : float
+        C.
+    """
+    cdef readonly double threshold
+    cdef readonly double penalty
+    cdef readonly double corrections            # updates so far
+
+    def __init__(self, step, **settings):
+        self.forms = ("OneOutput",)
+        self.configure(step, **settings)
+
+    def configure(self, step, double threshold, double penalty):
+        Rule.configure(self, step)
+        self.threshold, self.penalty = threshold, penalty
+
+    cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
+        return sizeof(Correction)
+
+    cdef void move(self, const Standing* now, Example e) noexcept nogil:
+        cdef Correction* next = <Correction*> e.decision
+        cdef double k = self.corrections + 1.0
+        stand_still(&e.move)
+        next.corrections = self.corrections
+        if e.view.k > 0.0 and e.view.weight > 0.0 and e.view.target * e.view.bare <= self.threshold / sqrt(k):
+            e.move.alpha[0] = e.view.target * self.penalty / sqrt(k)
+            next.corrections = k
+        if now.keeps_square:
+            moved_square(&now.norms, &e.view, &e.move)
+
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
+        self.corrections = (<Correction*> e.decision).corrections
+
+    def state(self, Py_ssize_t labels):
+        return {"corrections": self.corrections}
+
+    def check_state(self, state):
+        check_number(state["corrections"], "corrections", 0.0)
+
+    def restore(self, state):
+        self.corrections = state["corrections"]
+
+
+@cython.final
+cdef class Projected(Rule):
+    """Projectron and Projectron++ (Orabona, Keshet, Caputo): a Perceptron whose updates the terms that are there take over.
+
+    The budget projects what does not enter. After a margin error, 0 < y f(x) < 1, the update is projected in any case,
+    and as large as it safely may be: with loss l and p = |P k(x, .)|^2, where delta^2 = k(x, x) - p is out of reach,
+    tau = min(l / p, 2 (l - delta^2 / eta) / p, 1), none if that is negative.
+
+    Parameters
+    ----------
+    step : tuple
+    tolerance : float
+        eta of margin errors; 0 leaves them alone.
+    """
+    cdef readonly double tolerance
+    cdef Coefficients terms
+    cdef ProjectingBudget budget
+
+    def __init__(self, step, **settings):
+        self.forms = ("OneOutput", "LabelPair")
+        self.configure(step, **settings)
+
+    def configure(self, step, double tolerance):
+        Rule.configure(self, step)
+        self.tolerance = tolerance
+
+    cdef int stand_on(self, Function function) except -1:
+        self.terms, self.budget = function.terms, function.terms.budget
+        self.budget.let_newcomers_yield()
+        return 0
+
+    cdef void move(self, const Standing* now, Example e) noexcept nogil:
+        cdef double y = -1.0 if e.view.derivative > 0.0 else 1.0, loss = 1.0 - y * e.view.score, part, reached, tau
+        stand_still(&e.move)
+        if e.view.derivative == 0.0 or e.view.k <= 0.0:
+            return
+        if loss >= 1.0:
+            e.move.alpha[0] = -e.view.derivative
+            return
+        # Of a pair of labels, view.k is that of both.
+        part, e.term.looked_at = 1.0, self.tolerance > 0.0
+        if e.term.looked_at:
+            part = self.budget.look(self.terms, e.values, e.view.k / e.view.offsets, e.for_budget)
+        reached = e.view.k * (1.0 - part)
+        if reached > 0.0 and loss > e.view.k * part / self.tolerance:
+            tau = fmin(1.0, fmin(loss, 2.0 * (loss - e.view.k * part / self.tolerance)) / reached)
+            e.move.alpha[0] = -e.view.derivative * tau
+            e.term.stays_out = True
+
+
+# ---- Coefficients that move again: the loops of the Kernel-Adatron, and the rule of LASVM --------
+
+cdef enum:
+    SEEDS = 5           # examples that enter while there are none of the other class
+
+
+cdef inline double step_of(double alpha, double score, double y, double step) noexcept nogil:
+    """What alpha becomes: V 3."""
+    return fmax(0.0, alpha + step * (1.0 - y * score))
+
+
+def pass_over_block(double[:, ::1] gram, Py_ssize_t first, const double[::1] y, double[::1] alpha,
+                    double[::1] scores, double step):
+    """Examples first, first + 1, ... in turn.
+
+    gram has their kernel values with all examples, scores their f(x), which earlier ones of the block
+    change.
+    """
+    cdef Py_ssize_t i, j, m = gram.shape[0]
+    cdef double new, change
+    with nogil:
+        for i in range(m):
+            new = step_of(alpha[first + i], scores[i], y[first + i], step)
+            change = (new - alpha[first + i]) * y[first + i]
+            alpha[first + i] = new
+            if change != 0.0:
+                for j in range(i + 1, m):
+                    scores[j] += change * gram[j, first + i]
+
+
+def pass_over_tree(Tree tree, const double[:, ::1] points, double scale, const double[::1] y, double[::1] alpha,
+                   double step):
+    """All examples in turn; the tree holds sum_i alpha_i y_i K(x_i, .)."""
+    cdef Py_ssize_t i
+    cdef double new, change, score
+    cdef int[::1] at = np.zeros(points.shape[1], dtype=np.int32)
+    tree.reserve(points.shape[0])
+    with nogil:
+        for i in range(points.shape[0]):
+            tree.evaluate_into(&points[i, 0], 1, &score, &at[0])
+            new = step_of(alpha[i], scale * score, y[i], step)
+            change = (new - alpha[i]) * y[i]
+            alpha[i] = new
+            if change != 0.0:
+                tree.put(&points[i, 0], &change, tree.all_rows, 1)
+
+
+cdef inline double settled(double alpha, double bound) noexcept nogil:
+    """What is at 0 or at its bound, up to rounding, is there: it would be in pairs for steps of nothing."""
+    cdef double share = alpha / bound
+    return 0.0 if share < 1e-12 else bound if share > 1.0 - 1e-12 else alpha
+
+
+cdef inline double rounding(double gradient) noexcept nogil:
+    """How far gradients are apart that count as equal."""
+    return 1e-10 * (1.0 + fabs(gradient))
+
+
+cdef struct Pair:
+    # Two terms for a step: each a slot, or NOBODY
+    Py_ssize_t up                       # the coefficient that may grow with the largest gradient
+    Py_ssize_t down                     # the one that may shrink with the smallest
+
+
+cdef struct Admission:
+    # What is decided about an example
+    double bound                        # of its coefficient
+    double own                          # its k(x, x)
+
+
+cdef class Pairwise(Rule):
+    """LASVM (Bordes, Ertekin, Weston and Bottou 2005): maximize over the coefficients a_s of the terms
+
+        sum_s a_s y_s - 1/2 sum_rs a_r a_s k(x_r, x_s),     sum_s a_s = 0,     a_s between 0 and its bound, y_s C
+
+    by steps in two coordinates, a_i up and a_j down by as much.  Its gradient is g_s = y_s - f(x_s).  A pair is worth a
+    step if a_i may grow, a_j may shrink, and g_i - g_j exceeds the tolerance.
+
+    `move` decides whether an example enters; once it is there, `follow` makes the step PROCESS with it and the step
+    REPROCESS with the best pair.  All kernel values between terms are kept, and those of a newcomer are computed in one
+    way only, so that steps depend neither on chunks nor on where slots are.  The frame stays 1.
+
+    Parameters
+    ----------
+    step : tuple
+    penalty : float
+        C.
+    tolerance : float
+        tau.
+    """
+    cdef KernelTerms function
+    cdef Dictionary dictionary
+    cdef Coefficients terms
+    cdef SquareTable kernel_values
+    cdef Table numbers                  # of each term: its gradient, its bound
+    cdef readonly double penalty
+    cdef readonly double tolerance
+    cdef public bint admits             # whether all examples enter: `fit` knows a pair among them
+    cdef public double rows_gap         # that of all rows of `fit`, terms or not; 0 once more is learned
+    cdef double* offset                 # of the hypothesis
+
+    def __init__(self, step, **settings):
+        self.forms = ("OneOutput",)
+        self.configure(step, **settings)
+
+    def configure(self, step, double penalty, double tolerance):
+        Rule.configure(self, step)
+        self.penalty, self.tolerance = penalty, tolerance
+
+    cdef int stand_on(self, Function function) except -1:
+        self.function = function
+        self.dictionary, self.terms = self.function.dictionary, self.function.terms
+        self.kernel_values, self.numbers = self.dictionary.new_square_table(), self.dictionary.new_table(2)
+        self.terms.keeps_zeros = self.dictionary.keeps_order = True
+        return 0
+
+    # ---- Numbers of the terms -----------------------------------------------------------------
+
+    cdef double* alpha(self) noexcept nogil:
+        return <double*> self.terms.stored.data
+
+    cdef double* gradient(self) noexcept nogil:
+        return <double*> self.numbers.data
+
+    cdef double* bounds(self) noexcept nogil:
+        return <double*> self.numbers.data + self.numbers.capacity
+
+    cdef double* row(self, Py_ssize_t slot) noexcept nogil:
+        """Kernel values of a term with all slots."""
+        return <double*> self.kernel_values.data + slot * self.kernel_values.capacity
+
+    # ---- Whether an example enters ------------------------------------------------------------
+
+    cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
+        return sizeof(Admission)
+
+    cdef void move(self, const Standing* now, Example e) noexcept nogil:
+        """O(terms)."""
+        cdef Admission* next = <Admission*> e.decision
+        stand_still(&e.move)
+        next.bound, next.own = e.view.target * self.penalty * e.view.weight, e.view.k
+        if next.own > 0.0 and next.bound != 0.0 and (self.admits or self.is_wanted(e.view.target - e.view.bare, next.bound)):
+            e.move.alpha[0] = next.bound        # of its size; `follow` says what it is
+
+    cdef bint is_wanted(self, double gradient, double bound) noexcept nogil:
+        """Whether it makes a pair that is worth a step, or there is nobody to make one with, and few wait for that."""
+        cdef Pair pair = self.best_pair()
+        if (pair.down if bound > 0.0 else pair.up) == NOBODY:
+            return self.terms.count < SEEDS
+        if bound > 0.0:
+            return gradient - self.gradient()[pair.down] > self.tolerance
+        return self.gradient()[pair.up] - gradient > self.tolerance
+
+    cdef bint is_finite(self, Example e) noexcept nogil:
+        cdef Admission* next = <Admission*> e.decision
+        return fabs(next.bound) * next.own < 1e150      # so that gradients stay finite
+
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
+        self.offset = offset
+        self.rows_gap = 0.0
+
+    # ---- Steps --------------------------------------------------------------------------------
+
+    cdef void follow(self, Scratch w, Example e) noexcept nogil:
+        """O(terms)."""
+        if w.piece.slot >= 0:
+            self.process(w.piece, <Admission*> e.decision)
+        self.reprocess()
+
+    cdef void process(self, Piece piece, const Admission* admitted) noexcept nogil:
+        """The example has entered a slot: a step with the best partner."""
+        cdef Py_ssize_t other, slot = piece.slot, start = self.dictionary.start
+        cdef double* row = self.row(slot)
+        cdef double gradient = 1.0 if admitted.bound > 0.0 else -1.0
+        cdef Pair pair
+        self.alpha()[slot] = 0.0
+        self.function.rows.newcomers_values(piece, slot, admitted.own, row + start)
+        for other in range(start, self.dictionary.stop):
+            if not self.terms.holds(other):
+                row[other] = 0.0
+            self.row(other)[slot] = row[other]
+            gradient -= self.alpha()[other] * row[other]
+        self.gradient()[slot], self.bounds()[slot] = gradient, admitted.bound
+        pair = self.best_pair()
+        if admitted.bound > 0.0:
+            pair.up = slot
+        else:
+            pair.down = slot
+        self.exchange(pair)
+
+    cdef bint reprocess(self) noexcept nogil:
+        """A step with the best pair, after which terms go that cannot be in one soon; False if none is worth it."""
+        cdef Pair pair = self.best_pair()
+        cdef bint found = self.exchange(pair)
+        if found:
+            pair = self.best_pair()
+        self.place_offset(pair)
+        if found:
+            self.remove_idle(pair)
+        return found
+
+    cdef void place_offset(self, Pair pair) noexcept nogil:
+        """Halfway between the two gradients; as long as there is one class, at that one."""
+        cdef double* g = self.gradient()
+        if pair.up != NOBODY and pair.down != NOBODY:
+            self.offset[0] = 0.5 * (g[pair.up] + g[pair.down])
+        elif pair.up != NOBODY:
+            self.offset[0] = g[pair.up]
+        elif pair.down != NOBODY:
+            self.offset[0] = g[pair.down]
+
+    cdef Pair best_pair(self) noexcept nogil:
+        """The pair whose gradients are farthest apart. O(terms).
+
+        A step leaves two gradients equal, so that ties are common: of those that are equal up to rounding, the older.
+        """
+        cdef Py_ssize_t slot, start = self.dictionary.start, stop = self.dictionary.stop
+        cdef double* g = self.gradient()
+        cdef double largest = -INFINITY, smallest = INFINITY
+        cdef Pair pair
+        for slot in range(start, stop):
+            if g[slot] > largest and self.may_grow(slot):
+                largest = g[slot]
+            if g[slot] < smallest and self.may_shrink(slot):
+                smallest = g[slot]
+        pair.up = pair.down = NOBODY
+        largest -= rounding(largest)
+        smallest += rounding(smallest)
+        for slot in range(start, stop):
+            if pair.up == NOBODY and g[slot] >= largest and self.may_grow(slot):
+                pair.up = slot
+            if pair.down == NOBODY and g[slot] <= smallest and self.may_shrink(slot):
+                pair.down = slot
+        return pair
+
+    cdef bint may_grow(self, Py_ssize_t slot) noexcept nogil:
+        return self.terms.holds(slot) and self.alpha()[slot] < fmax(0.0, self.bounds()[slot])
+
+    cdef bint may_shrink(self, Py_ssize_t slot) noexcept nogil:
+        return self.terms.holds(slot) and self.alpha()[slot] > fmin(0.0, self.bounds()[slot])
+
+    cdef bint exchange(self, Pair pair) noexcept nogil:
+        """Go to the maximum along the direction (up, down), as far as the bounds let; False if it is not worth it. O(terms)."""
+        cdef Py_ssize_t slot, i = pair.up, j = pair.down
+        cdef double* a = self.alpha()
+        cdef double* g = self.gradient()
+        cdef double* k_i
+        cdef double* k_j
+        cdef double step, curvature, rise, fall
+        if i == NOBODY or j == NOBODY or not g[i] - g[j] > self.tolerance:
+            return False
+        k_i, k_j = self.row(i), self.row(j)
+        step = fmin(fmax(0.0, self.bounds()[i]) - a[i], a[j] - fmin(0.0, self.bounds()[j]))
+        curvature = k_i[i] + k_j[j] - 2.0 * k_i[j]
+        if curvature * step > g[i] - g[j]:
+            step = (g[i] - g[j]) / curvature
+        rise, fall = -a[i], a[j]
+        a[i], a[j] = settled(a[i] + step, self.bounds()[i]), settled(a[j] - step, self.bounds()[j])
+        rise, fall = rise + a[i], fall - a[j]
+        for slot in range(self.dictionary.start, self.dictionary.stop):
+            g[slot] -= rise * k_i[slot] - fall * k_j[slot]
+        return True
+
+    cdef void remove_idle(self, Pair pair) noexcept nogil:
+        """Terms with coefficient 0 go that would make no pair with the best partner."""
+        cdef Py_ssize_t slot
+        cdef double largest, smallest
+        if pair.up == NOBODY or pair.down == NOBODY:
+            return
+        largest, smallest = self.gradient()[pair.up], self.gradient()[pair.down]
+        largest -= rounding(largest)
+        smallest += rounding(smallest)
+        for slot in range(self.dictionary.start, self.dictionary.stop):
+            if self.terms.holds(slot) and self.alpha()[slot] == 0.0:
+                if (self.gradient()[slot] <= smallest if self.bounds()[slot] > 0.0 else self.gradient()[slot] >= largest):
+                    self.terms.drop(slot)
+
+    def finish(self, offsets, Py_ssize_t steps):
+        """Up to so many steps REPROCESS; False if there may be more to do. offsets: those of the hypothesis."""
+        cdef bint found = True
+        self.offset = <double*> array_data(offsets)
+        with nogil:
+            while found and steps > 0:
+                found = self.reprocess()
+                steps -= 1
+        self.function.tidy()
+        return not found
+
+    def extremes(self):
+        """(largest gradient of a coefficient that may grow, smallest of one that may shrink); no pair: -inf, inf."""
+        cdef Pair pair = self.best_pair()
+        return (-INFINITY if pair.up == NOBODY else self.gradient()[pair.up],
+                INFINITY if pair.down == NOBODY else self.gradient()[pair.down])
+
+    def gap(self):
+        """By how much the terms, and all rows of `fit` as long as it is known, miss the conditions of the optimum."""
+        largest, smallest = self.extremes()
+        return max(self.rows_gap, largest - smallest)
+
+    # ---- State --------------------------------------------------------------------------------
+
+    def state(self, Py_ssize_t labels):
+        gradients, bounds = self.numbers.array[:, self.dictionary.saved_slots()]
+        return {"gradients": gradients, "bounds": bounds, "rows_gap": self.rows_gap}
+
+    def check_state(self, state):
+        check_number(state["rows_gap"], "rows_gap", 0.0)
+        n = (len(state["birthdays"]),)
+        check_array(state["gradients"], "gradients", np.float64, n)
+        bounds = check_array(state["bounds"], "bounds", np.float64, n)
+        share = state["coefficients"][0] * np.sign(bounds)
+        if not (bounds != 0).all() or (share < 0).any() or (share > np.abs(bounds)).any():
+            raise ValueError("a coefficient is not within its bounds")
+        if not np.array_equal(state["frame"], [[1.0]]):
+            raise ValueError("the frame is not 1")
+
+    def restore(self, state):
+        self.numbers.array[0], self.numbers.array[1] = state["gradients"], state["bounds"]
+        self.rows_gap = state["rows_gap"]
+        lower = np.tril(self.function.rows.values_between())     # of two, the younger has looked at the older
+        self.kernel_values.array[:] = lower + np.tril(lower, -1).T
+
+    def _check(self):
+        held = self.terms.mine.array[0] != 0
+        bounds, share = self.numbers.array[1], self.terms.stored.array[0] * np.sign(self.numbers.array[1])
+        assert (bounds[held] != 0).all() and (share[held] >= 0).all() and (share <= np.abs(bounds))[held].all()
+        assert np.isfinite(self.numbers.array[0, held]).all()
+        values = self.kernel_values.array
+        assert np.array_equal(values, values.T) and not values[~held].any()

@@ -1,1 +1,0 @@
-"""What an example does to a function."""

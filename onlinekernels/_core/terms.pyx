@@ -1,0 +1,794 @@
+"""Functions that are sums over terms: coefficients in the slots of a dictionary, a budget, and the kernel over its points.
+
+Coefficients are of two kinds: one for every output (one output, several targets, all labels), or one for a pair of
+labels, which one of them has and the other one has the negative of.
+"""
+cimport cython
+import numpy as np
+from libc.math cimport NAN, fabs, isfinite
+from libc.string cimport memset
+from onlinekernels._core.arrays import check_array
+from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
+from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot, ok_scatter_pairs
+from onlinekernels._core.functions cimport BUDGET, NEWCOMER, NOBODY, N_SHARED, Outputs
+
+# ---- The contract of budgets, and coefficients ---------------------------------------------------
+# Two kinds: a coefficient for every output (one output, several targets, all labels), or one coefficient for a pair of
+# labels, which one of them has and the other one has the negative of.
+
+cdef double TINY = 2.2250738585072014e-308      # below it numbers lose digits: folded to 0
+UNBOUNDED = 1 << 62
+NEARLY = 1.0 + 1e-9
+
+
+cdef class Budget:
+    """Makes room in a function: says which of its terms goes, and what becomes of that term's coefficient.
+
+    One budget belongs to one function. Complexities count the n terms, and outputs as one. Sizes are in the frame's
+    coordinates, as `terms.size_of` gives them: all terms share the frame, and only a fold changes them. It must implement
+
+    `victim(terms, size)`
+        the slot of the term that goes if another one of this size comes: NOBODY if there is room, NEWCOMER if it is
+        the newcomer that does not come. O(1), or O(log n) with a heap;
+
+    and may implement
+
+    `make_room(terms, scratch, term, i, size, outcome)`
+        the same question, asked with the newcomer at hand: its term; k(x, x) in w.piece.own[i] and, if `looks_at_newcomers`,
+        its kernel values with all slots in use in w.piece.values. The answer is in the outcome, which says before that there is
+        room and nothing to hand over. On the way to it, numbers go to w.for_budget and nowhere else: `numbers` says how many
+        at most, and nothing of the budget changes;
+    `hand_over(terms, scratch, term, i, outcome)`
+        that is carried out: those that stay take over what they can of what goes, which is still there, and the newcomer's
+        term too may change. It says in outcome.residual how much is lost;
+    `expiring(terms, t)`
+        the slot of a term that f may not use after example t; asked again until it is NOBODY. O(1). It is asked after every
+        example, so that a budget can know what time it is;
+    `entered(terms, slot)`, `left(terms, slot)`
+        to follow which terms there are. O(1) for a queue, O(log n) for a heap, O(n) for numbers of pairs;
+    `changed(terms)`
+        all coefficients have been folded. O(n);
+    `begin(terms)`
+        before there are terms: make tables of the dictionary for what it keeps, which follow the slots. O(1);
+    `prepare(terms, capacity)`
+        there may soon be so many slots: get other memory that this needs, before anything moves. O(capacity^2) at most;
+    `arrange(terms)`
+        start anew: the terms have moved, and the order of their slots is that of their age. O(n);
+    `widen(terms, rows)`
+        there are about to be so many outputs: get memory for them, which may be too much for those there are. O(rows n);
+    `stand_on(rows)`
+        the kernel over the dictionary, before there are terms. O(1);
+    `state`, `check_numbers`, `restore`
+        for numbers of its own. The last one is called when the terms are back, after `arrange`, but slots are in the order
+        of the state, which is that of the hypothesis: it has "t" and "birthdays", too;
+    `check_state(birthdays)`
+        where a file can have terms in an order, or of an age, that cannot be.
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self.most = UNBOUNDED
+
+    cdef Py_ssize_t numbers(self, Coefficients terms) noexcept:
+        """How many numbers `make_room` writes to the scratch of a call, at most. O(1)."""
+        return 0
+
+    cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
+        """Who goes for a newcomer of this size. O(1)."""
+        return NOBODY
+
+    cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
+                        Outcome* outcome) noexcept nogil:
+        """Say who goes for a newcomer of this size. As `victim`."""
+        outcome.slot = self.victim(terms, size)
+
+    cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+        """Carry out what `make_room` has said, but for leaving and entering. O(1)."""
+        pass
+
+    cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil:
+        """A term that f may not use after example t. O(1)."""
+        return NOBODY
+
+    cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+        """A slot has a term now. O(1), of a heap O(log terms), of pairs O(terms)."""
+        pass
+
+    cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+        """A slot has no term any more. As `entered`."""
+        pass
+
+    cdef void changed(self, Coefficients terms) noexcept nogil:
+        """All coefficients have been folded. O(terms)."""
+        pass
+
+    cdef int begin(self, Coefficients terms) except -1:
+        return 0
+
+    cdef int prepare(self, Coefficients terms, Py_ssize_t capacity) except -1:
+        return 0
+
+    cdef void arrange(self, Coefficients terms) noexcept nogil:
+        """The terms have moved. O(terms)."""
+        pass
+
+    cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1:
+        return 0
+
+    def stand_on(self, rows):
+        """Look at the kernel, if that is needed."""
+
+    def state(self, Coefficients terms, slots):
+        """Named numbers and arrays about the terms in these slots. O(its size)."""
+        return {}
+
+    def restore(self, Coefficients terms, state):
+        """Continue from a state that has been checked; slots are in its order. O(its size)."""
+
+    def check_numbers(self, state, Py_ssize_t n):
+        """ValueError unless what `state` gave fits n terms. O(their size)."""
+
+    def check_state(self, birthdays):
+        """ValueError unless a model under this budget can have terms with these birthdays, in the order of sums. O(n)."""
+        if len(birthdays) > self.most:
+            raise ValueError(f"{len(birthdays)} terms are more than the budget of {self.most}")
+
+    def _check(self, Coefficients terms):
+        """Assert every invariant."""
+        assert terms.count <= self.most
+
+
+cdef class Coefficients(Tenant):
+    """Coefficients in slots, rows (channel, label), as a frame stores them.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+    budget : Budget
+    channels : int
+    rows : int
+        Numbers per channel.
+    """
+
+    def __init__(self, Dictionary dictionary, Budget budget, int channels, Py_ssize_t rows):
+        self.dictionary = dictionary
+        self.budget = budget
+        self.most = budget.most
+        self.channels = channels
+        self.rows = rows
+        self.stored = dictionary.new_table(channels * rows)
+        self.mine = dictionary.new_table(1, np.uint8)
+        budget.begin(self)
+        budget.prepare(self, dictionary.capacity)
+        budget.arrange(self)
+        dictionary.add_tenant(self)
+
+    cdef double* column(self, Py_ssize_t slot) noexcept nogil:
+        """The coefficients of a slot: one of each row, `capacity` apart. O(1)."""
+        return <double*> self.stored.data + slot
+
+    cdef bint holds(self, Py_ssize_t slot) noexcept nogil:
+        """Whether a slot has a term: O(1)."""
+        return self.mine.data[slot] != 0
+
+    cdef double size_of(self, Py_ssize_t slot) noexcept nogil:
+        """max_y |coefficient| in frame coordinates: all terms share the frame, so their order by it never changes. O(rows)."""
+        cdef Py_ssize_t row, capacity = self.stored.capacity
+        cdef double size = 0.0
+        for row in range(self.rows):
+            size = max(size, fabs(self.column(slot)[row * capacity]))
+        return size
+
+    cdef bint is_zero(self, Py_ssize_t slot) noexcept nogil:
+        """Whether all of a slot's coefficients are 0: O(channels rows)."""
+        cdef Py_ssize_t row
+        for row in range(self.channels * self.rows):
+            if self.column(slot)[row * self.stored.capacity] != 0.0:
+                return False
+        return True
+
+    # ---- Terms come and go --------------------------------------------------------------------
+
+    cdef void put(self, Py_ssize_t slot, const Term* term) noexcept nogil:
+        """A new term in a slot of the dictionary. O(channels rows), and the budget's."""
+        self.mine.data[slot] = 1
+        self.dictionary.hold(slot)
+        self.count += 1
+        self.write(slot, term)
+        self.budget.entered(self, slot)
+
+    cdef void drop(self, Py_ssize_t slot) noexcept nogil:
+        """The term in a slot goes. O(channels rows), and the budget's."""
+        cdef Py_ssize_t row, capacity = self.stored.capacity
+        cdef double* column = self.column(slot)
+        self.budget.left(self, slot)
+        for row in range(self.channels * self.rows):
+            column[row * capacity] = 0.0
+        self.mine.data[slot] = 0
+        self.count -= 1
+        self.dictionary.release(slot)
+
+    cdef void clear(self) noexcept nogil:
+        """Forget all terms, leaving the slots in use where they are. O(n)."""
+        cdef Py_ssize_t slot
+        for slot in range(self.dictionary.stop - 1, self.dictionary.start - 1, -1):     # the first is free at last
+            if self.holds(slot):
+                self.drop(slot)
+
+    cdef void fold(self, const Frame* frame) noexcept nogil:
+        """Multiply the frame into the stored coordinates. O(channels rows n)."""
+        cdef double stored[MAX_CHANNELS]
+        cdef Py_ssize_t slot, row, capacity = self.stored.capacity, stride = self.rows * capacity
+        cdef int channel
+        cdef double value
+        cdef double* coef = <double*> self.stored.data
+        for row in range(self.rows):
+            for slot in range(self.dictionary.start, self.dictionary.stop):
+                for channel in range(frame.channels):
+                    stored[channel] = coef[channel * stride + row * capacity + slot]
+                for channel in range(frame.channels):
+                    value = frame_row(frame, channel, stored)
+                    if fabs(value) < TINY:
+                        value = 0.0
+                        self.stale = True
+                    coef[channel * stride + row * capacity + slot] = value
+        self.budget.changed(self)
+
+    cdef void settle(self) noexcept nogil:
+        """Release terms that have faded to 0. O(1), O(n) if there are any."""
+        cdef Py_ssize_t slot
+        if not self.stale or self.keeps_zeros:
+            return
+        self.stale = False
+        for slot in range(self.dictionary.start, self.dictionary.stop):
+            if self.holds(slot) and self.is_zero(slot):
+                self.drop(slot)
+                self.dictionary.disorderly = True
+
+    cdef int prepare(self, Py_ssize_t capacity) except -1:
+        """As the budget."""
+        return self.budget.prepare(self, capacity)
+
+    cdef void moved(self) noexcept:
+        """As the budget."""
+        self.budget.arrange(self)
+
+    cdef Py_ssize_t list_slots(self, Py_ssize_t* out) noexcept nogil:
+        """Slots of the terms, ascending; return how many. O(n)."""
+        cdef Py_ssize_t slot, n = 0
+        for slot in range(self.dictionary.start, self.dictionary.stop):
+            if self.holds(slot):
+                out[n] = slot
+                n += 1
+        return n
+
+    def slots(self):
+        """Slots with a coefficient, oldest first. O(n log n)."""
+        slots = np.arange(self.dictionary.start, self.dictionary.stop)
+        slots = slots[(self.stored.array[:, slots] != 0).any(axis=0)]
+        return slots[np.argsort(self.dictionary.birthdays.array[0, slots], kind="stable")]
+
+    # ---- Labels -------------------------------------------------------------------------------
+
+    cdef Py_ssize_t kept(self) noexcept nogil:
+        """Rows per channel, the first ones, that a budget weighs: the rest are copies, or 0. How many of these there are
+        depends on how many labels a chunk has seen coming, and must not matter. O(1)."""
+        return self.rows
+
+    cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil:
+        """Take over a term's coordinates; the slot has none. O(channels rows)."""
+        pass
+
+    cdef void read(self, Py_ssize_t slot, Term* term) noexcept nogil:
+        """The labels of a slot, and its stored coordinates, into a term. O(channels rows)."""
+        pass
+
+    cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
+        """sums[y] = sum over the slots in use of the stored coefficient at label y times the value. O(channels rows n)."""
+        pass
+
+    cdef void add_up_carefully(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
+        """The same without slots that hold no term: an infinite value times their 0 is no reason to stop. O(channels rows n)."""
+        pass
+
+    cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m, double* totals) noexcept nogil:
+        """totals[y * m + i] += the slot's stored coefficient at label y times value i. O(channels rows m)."""
+        pass
+
+    # ---- State --------------------------------------------------------------------------------
+
+    def check_state(self, state, Py_ssize_t n, Py_ssize_t labels):
+        """ValueError unless the coefficients of a state fit n terms of so many labels. O(its size)."""
+        rows = self.stored_rows(labels)
+        check_array(state["coefficients"], "coefficients", np.float64, (self.channels * rows, n))
+        self.budget.check_state(state["birthdays"])
+        self.budget.check_numbers(state, n)
+
+    def state(self, slots, Py_ssize_t labels):
+        """Named arrays about these slots. O(its size)."""
+        rows = self.stored_rows(labels)
+        stored = self.stored.array[:, slots].reshape(self.channels, self.rows, len(slots))[:, :rows]
+        return {"coefficients": stored.reshape(self.channels * rows, len(slots)), **self.budget.state(self, slots)}
+
+    def restore(self, state, Py_ssize_t labels):
+        """Take over what has been checked; the points are there, and slots are in the order of the state. O(its size)."""
+        cdef Py_ssize_t slot
+        rows, n = self.stored_rows(labels), len(state["birthdays"])
+        stored = self.stored.array.reshape(self.channels, self.rows, n)
+        stored[:, :rows] = state["coefficients"].reshape(self.channels, rows, n)
+        self.mine.array[:] = 1
+        self.count, self.stale = n, True        # saved in the middle of a call, a term may have faded to 0
+        for slot in range(n):
+            self.dictionary.hold(slot)
+        self.budget.arrange(self)
+        self.budget.restore(self, state)
+
+    def stored_rows(self, Py_ssize_t labels):
+        """Rows per channel that mean something, for so many labels. O(1)."""
+        return self.rows
+
+    def _check(self):
+        """Assert every invariant."""
+        mine = self.mine.array[0] != 0
+        assert self.count == np.count_nonzero(mine) and (self.dictionary.holders.array[0, mine] > 0).all()
+        assert not self.stored.array[:, ~mine].any(), "a slot without a term has a coefficient"
+        self.budget._check(self)
+
+
+@cython.final
+cdef class Full(Coefficients):
+    """A coefficient for every output."""
+
+    cdef readonly Outputs outputs           # those that there is a row for
+
+    def __init__(self, Dictionary dictionary, Budget budget, int channels, Outputs outputs):
+        self.outputs = outputs
+        Coefficients.__init__(self, dictionary, budget, channels, max(1, outputs.n))
+
+    cdef Py_ssize_t kept(self) noexcept nogil:
+        return self.outputs.kept()
+
+    def widen(self, Py_ssize_t rows):
+        """Make room for more outputs; their coefficients are 0."""
+        cdef Py_ssize_t capacity = self.stored.capacity
+        wider = np.zeros((self.channels, rows, capacity))
+        wider[:, :self.rows] = self.stored.array.reshape(self.channels, self.rows, capacity)
+        wider = wider.reshape(self.channels * rows, capacity)
+        self.budget.widen(self, rows)
+        self.stored.set_array(wider)            # which fails, or
+        self.rows = rows
+
+    def copy_last(self, Py_ssize_t n):
+        """Outputs from the n-th on become what the one before them is."""
+        stored = self.stored.array.reshape(self.channels, self.rows, self.stored.capacity)
+        stored[:, n:] = stored[:, n - 1:n]
+
+    cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil:
+        cdef int channel
+        cdef Py_ssize_t k, n = term.n, capacity = self.stored.capacity
+        cdef double* column = self.column(slot)
+        for channel in range(self.channels):
+            for k in range(n):
+                column[term.labels[k] * capacity] = term.stored[channel * n + k]
+            column += self.rows * capacity
+
+    cdef void read(self, Py_ssize_t slot, Term* term) noexcept nogil:
+        cdef Py_ssize_t row
+        term.n = self.rows
+        for row in range(self.rows):
+            term.labels[row] = <int> row
+        for row in range(self.channels * self.rows):
+            term.stored[row] = self.column(slot)[row * self.stored.capacity]
+
+    cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
+        cdef Py_ssize_t y, n = self.dictionary.size()
+        cdef const double* coef = self.column(self.dictionary.start) + channel * self.rows * self.stored.capacity
+        cdef bint finite = True
+        for y in range(labels):
+            sums[y] = ok_dot(coef + y * self.stored.capacity, values, n)
+            finite &= isfinite(sums[y])
+        if not finite:
+            self.add_up_carefully(values, channel, labels, sums)
+
+    cdef void add_up_carefully(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
+        cdef Py_ssize_t j, y
+        cdef double c
+        for y in range(labels):
+            sums[y] = 0.0
+            for j in range(self.dictionary.size()):
+                c = self.column(self.dictionary.start + j)[(channel * self.rows + y) * self.stored.capacity]
+                if c != 0.0:
+                    sums[y] += c * values[j]
+
+    cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m, double* totals) noexcept nogil:
+        cdef Py_ssize_t y
+        cdef double c
+        for y in range(self.rows):
+            c = self.column(slot)[(channel * self.rows + y) * self.stored.capacity]
+            if c != 0.0:
+                ok_axpy(c, values, totals + y * m, m)
+
+    def stored_rows(self, Py_ssize_t labels):
+        return labels
+
+    def over_labels(self, true, slots, Py_ssize_t labels):
+        """True numbers (rows, slots) of one channel as (labels, slots)."""
+        return true[:labels]
+
+
+@cython.final
+cdef class Paired(Coefficients):
+    """One coefficient for two labels: the first has it, the second its negative."""
+
+    cdef readonly Table pairs               # (2, capacity) int32: the label that has the coefficient, and its negative
+
+    def __init__(self, Dictionary dictionary, Budget budget, int channels):
+        Coefficients.__init__(self, dictionary, budget, channels, 1)
+        self.pairs = dictionary.new_table(2, np.int32)
+
+    def widen(self, Py_ssize_t rows):
+        """More labels need no more room."""
+
+    cdef int* pair(self, Py_ssize_t slot) noexcept nogil:
+        """The first label of a slot; the second is `capacity` behind."""
+        return <int*> self.pairs.data + slot
+
+    cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil:
+        cdef int channel
+        for channel in range(self.channels):
+            self.column(slot)[channel * self.stored.capacity] = term.stored[channel * term.n]
+        self.pair(slot)[0] = term.labels[0]
+        self.pair(slot)[self.pairs.capacity] = term.labels[1]
+
+    cdef void read(self, Py_ssize_t slot, Term* term) noexcept nogil:
+        cdef int channel
+        term.n = 2
+        term.labels[0], term.labels[1] = self.pair(slot)[0], self.pair(slot)[self.pairs.capacity]
+        for channel in range(self.channels):
+            term.stored[2 * channel] = self.column(slot)[channel * self.stored.capacity]
+            term.stored[2 * channel + 1] = -term.stored[2 * channel]
+
+    cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
+        cdef Py_ssize_t y, start = self.dictionary.start
+        cdef bint finite = True
+        for y in range(labels):
+            sums[y] = 0.0
+        ok_scatter_pairs(values, self.column(start) + channel * self.stored.capacity, self.pair(start),
+                         self.pair(start) + self.pairs.capacity, self.dictionary.size(), sums, labels)
+        for y in range(labels):
+            finite &= isfinite(sums[y])
+        if not finite:
+            self.add_up_carefully(values, channel, labels, sums)
+
+    cdef void add_up_carefully(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
+        cdef Py_ssize_t j, y, slot
+        cdef double c
+        for y in range(labels):
+            sums[y] = 0.0
+        for j in range(self.dictionary.size()):
+            slot = self.dictionary.start + j
+            c = self.column(slot)[channel * self.stored.capacity]
+            if c != 0.0:
+                sums[self.pair(slot)[0]] += c * values[j]
+                sums[self.pair(slot)[self.pairs.capacity]] -= c * values[j]
+
+    cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m, double* totals) noexcept nogil:
+        cdef double c = self.column(slot)[channel * self.stored.capacity]
+        if c != 0.0:
+            ok_axpy(c, values, totals + self.pair(slot)[0] * m, m)
+            ok_axpy(-c, values, totals + self.pair(slot)[self.pairs.capacity] * m, m)
+
+    def over_labels(self, true, slots, Py_ssize_t labels):
+        rows, terms = np.zeros((labels, len(slots))), np.arange(len(slots))
+        rows[self.pairs.array[0, slots], terms] = true[0]
+        rows[self.pairs.array[1, slots], terms] = -true[0]
+        return rows
+
+    def check_state(self, state, Py_ssize_t n, Py_ssize_t labels):
+        Coefficients.check_state(self, state, n, labels)
+        pairs = check_array(state["pairs"], "pairs", np.int32, (2, n))
+        if n and not (0 <= pairs.min() and pairs.max() < labels):
+            raise ValueError("the labels of the terms are not pairs of known labels")
+
+    def state(self, slots, Py_ssize_t labels):
+        return {**Coefficients.state(self, slots, labels), "pairs": self.pairs.array[:, slots]}
+
+    def restore(self, state, Py_ssize_t labels):
+        self.pairs.array[:] = state["pairs"]
+        Coefficients.restore(self, state, labels)
+
+
+# ---- Functions -----------------------------------------------------------------------------------
+
+cdef enum TermsBuffer:
+    TOTALS = N_SHARED
+
+
+cdef class TermsScratch(Scratch):
+    """What a sum over terms of a kernel computes on the way."""
+
+
+cdef class Terms(Function):
+    """f(x, y) = sum_i k(x_i, x) (A_i @ kappa)[y] over the points x_i of a dictionary.
+
+    Parameters
+    ----------
+    terms : Coefficients
+        The A_i, and the budget; they know the dictionary.
+    outputs
+        As for `Function`.
+
+    How it is evaluated is for others to say.
+    """
+
+    def __init__(self, Coefficients terms, Outputs outputs):
+        Function.__init__(self, terms.dictionary.n_features, terms.dictionary.dtype, terms.channels, outputs)
+        self.keeps = "terms"
+        self.terms = terms
+        self.dictionary = terms.dictionary
+
+    # ---- Changing -----------------------------------------------------------------------------
+
+    cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+        """A term is as large as its largest coefficient in f."""
+        cdef Py_ssize_t k
+        cdef double size = 0.0
+        for k in range(term.n):
+            size = max(size, fabs(term.stored[k]))
+        Function.make_way(self, w, term, i, outcome)
+        self.terms.budget.make_room(self.terms, w, term, i, size, outcome)
+        self.terms.budget.hand_over(self.terms, w, term, i, outcome)
+
+    cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
+        return self.terms.budget.expiring(self.terms, t)
+
+    cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil:
+        self.terms.drop(slot)
+
+    cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
+        cdef Py_ssize_t slot = self.dictionary.admit(w.piece, i, t)
+        self.entered(w, i, slot)
+        self.terms.put(slot, term)
+
+    cdef void entered(self, Scratch w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        """Example i has entered a slot."""
+        pass
+
+    cdef void fold(self, Scratch w) noexcept nogil:
+        if self.frame.channels == 1 and self.frame.p[0][0] == 0.0:
+            self.terms.clear()                  # eta * lambda = 1 wipes the past
+        else:
+            self.terms.fold(&self.frame)
+            self.terms.settle()                 # at once: who is there for a budget must not depend on where pieces end
+        frame_reset(&self.frame)
+
+    cdef void coefficients_of(self, Scratch w, Py_ssize_t slot, int channel, double* out) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef double stored[MAX_CHANNELS]
+        cdef int j
+        for k in range(self.width):
+            out[k] = 0.0
+        self.terms.read(slot, &w.old)
+        for k in range(w.old.n):
+            for j in range(channel + 1):
+                stored[j] = w.old.stored[j * w.old.n + k]
+            out[w.old.labels[k]] += frame_row(&self.frame, channel, stored)
+
+    cdef int tidy(self) except -1:
+        self.dictionary.tidy()
+        return 0
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    def widen(self, Py_ssize_t width):
+        self.terms.widen(width)
+
+    def copy_last(self, Py_ssize_t n):
+        self.terms.copy_last(n)
+
+    def slots(self):
+        """Slots with a term, oldest first."""
+        return self.terms.slots()
+
+    def points(self):
+        """Points of the terms, oldest first."""
+        return self.dictionary.points_at(self.slots())
+
+    def pairs(self):
+        """The two labels of each term, or None."""
+        return self.terms.pairs.array[:, self.slots()] if hasattr(self.terms, "pairs") else None
+
+    def coefficients(self, int channel):
+        """True coefficients of a channel, (labels, terms), oldest first: the A_i, before the label kernel."""
+        slots = self.slots()
+        stored = self.terms.stored.array[:, slots].reshape(self.frame.channels, self.terms.rows, len(slots))
+        return self.terms.over_labels(self.true_rows(stored, channel), slots, self.outputs.n)
+
+    def check_start(self, points, alpha, pairs):
+        Function.check_start(self, points, alpha, pairs)
+        if pairs is None and self.pairs() is not None:
+            raise ValueError("terms have a coefficient for a pair of labels here, and alpha has one for each label")
+
+    def begin_from(self, points, alpha, pairs=None, long long t=0):
+        """Start from f = sum_i alpha_i k(points_i, .), for t=0 H's start vector w_1; ValueError if that does not fit.
+
+        The terms count as examples t - n + 1, ..., t in their order, under the budget.
+
+        Parameters
+        ----------
+        points : array, sparse rows or list of objects
+        alpha : array of shape (1, n), or (outputs, n)
+        pairs : array of shape (2, n), where terms have pairs of labels
+        t : int
+            How many examples there have been.
+        """
+        self.start_from(points, alpha, pairs, t)
+        self.tidy()
+
+    def state(self):
+        """Named numbers and arrays; no scratch. Terms are in the order in which they are added up."""
+        slots = self.dictionary.saved_slots()
+        return {**self.frame_state(), **self.dictionary.state(slots), **self.terms.state(slots, self.outputs.kept()),
+                "birthdays": self.dictionary.birthdays.array[0, slots]}
+
+    def check_state(self, state):
+        """ValueError unless a state fits."""
+        self.check_frame(state)
+        n = self.dictionary.check_birthdays(state, state["t"])
+        self.dictionary.check_state(state, n)
+        self.terms.check_state(state, n, state["labels"])
+
+    def restore(self, state):
+        """Continue from a state that has been checked."""
+        self.restore_frame(state)
+        self.dictionary.restore(state)
+        self.terms.restore(state, state["labels"])
+
+    def _check(self):
+        Function._check(self)
+        self.dictionary._check()
+        self.terms._check()
+
+
+cdef class KernelTerms(Terms):
+    """Terms of a kernel: f is a sum over its row of values.
+
+    Parameters
+    ----------
+    rows : KernelRows
+        The kernel over the dictionary of the terms.
+    terms, outputs
+        As for `Terms`.
+    evaluates_slots : bool
+        Whether f at the points of terms will be needed.
+    """
+
+    def __init__(self, *, KernelRows rows, Coefficients terms, Outputs outputs, bint evaluates_slots=False):
+        Terms.__init__(self, terms, outputs)
+        self.rows = rows
+        self.takes_objects, self.notices_bad_points = rows.takes_objects, rows.notices_bad_points
+        if evaluates_slots:
+            rows.look_at_slots()
+        terms.budget.stand_on(rows)
+
+    cdef Scratch new_scratch(self):
+        return TermsScratch()
+
+    cdef int attach(self, Scratch w, examples) except -1:
+        return self.rows.attach(w.piece, examples)
+
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+        self.rows.open(w.piece, first, m, learning, by_slots >= 0)
+        (<TermsScratch> w).totals = NULL
+        if w.piece.turned:
+            self.add_up_by_slots(<TermsScratch> w, by_slots)
+        if learning:
+            self.make_budget_room(w)
+        return 0
+
+    cdef int make_budget_room(self, Scratch w) except -1:
+        """Memory for what the budget computes, for as many slots as there are room for. O(1), O(its size) if it is new."""
+        w.for_budget = <double*> w.buffer(BUDGET, self.terms.budget.numbers(self.terms) * sizeof(double))
+        return 0
+
+    cdef int close(self, Scratch w) except -1:
+        return self.rows.close(w.piece)
+
+    cdef int add_up_by_slots(self, TermsScratch w, int last) except -1:
+        """Sums of stored coefficients times kernel values, slot after slot, for all examples of a piece."""
+        cdef Py_ssize_t slot, m = w.piece.rows
+        cdef const double* values
+        cdef int channel
+        w.totals = <double*> w.buffer(TOTALS, (last + 1) * self.width * m * sizeof(double))
+        with nogil:
+            memset(w.totals, 0, (last + 1) * self.width * m * sizeof(double))
+            for slot in range(self.dictionary.start, self.dictionary.stop):
+                values = self.rows.slot_over_piece(w.piece, slot)
+                for channel in range(last + 1):
+                    self.terms.add_slot(slot, channel, values, m, w.totals + channel * self.width * m)
+        return 0
+
+    cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil:
+        return self.rows.point_is_finite(w.piece, i)
+
+    cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
+        cdef Py_ssize_t y
+        cdef int channel
+        cdef const double* totals = (<TermsScratch> w).totals
+        if self.dictionary.size() == 0:
+            for y in range((last + 1) * self.width):
+                out[y] = 0.0
+            return
+        if totals != NULL:
+            for y in range((last + 1) * self.width):
+                w.sums[y] = totals[y * w.piece.rows + i]
+        else:
+            w.piece.values = self.rows.values(w.piece, i)
+            for channel in range(last + 1):
+                self.terms.add_up(w.piece.values, channel, self.outputs.n, w.sums + channel * self.width)
+        self.make_true(w, last, out)
+
+    cdef double value_with(self, Scratch w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
+        return w.piece.values[slot - self.dictionary.start]
+
+    cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
+        """sum over all hypotheses of a Perceptron of sign(w . x), or of w . x, times what each survived.
+
+        A term makes a new hypothesis: the prefix sum that ends with it.
+        """
+        cdef Py_ssize_t slot, start = self.dictionary.start, stop = self.dictionary.stop
+        cdef double total = 0.0, votes = 0.0, survived
+        cdef const double* values
+        if start == stop:
+            return 0.0
+        values = self.rows.values(w.piece, i)
+        for slot in range(start, stop):
+            total += self.frame.p[0][0] * self.terms.column(slot)[0] * values[slot - start]
+            survived = <double> ((self.dictionary.born(slot + 1) if slot + 1 < stop else t + 1) - self.dictionary.born(slot))
+            votes += survived * (((total > 0) - (total < 0)) if signs else total)
+        return votes
+
+    cdef void entered(self, Scratch w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        self.rows.keep_facts(w.piece, i, slot)
+
+    cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
+        cdef int channel
+        own[0] = self.rows.slot_values(w.piece, slot)
+        for channel in range(last + 1):
+            self.terms.add_up(w.piece.slot_work, channel, self.outputs.n, w.sums + channel * self.width)
+        self.make_true(w, last, out)
+
+    cdef double square(self, Scratch w) noexcept nogil:
+        return self.square_over(w, self.dictionary.start, self.dictionary.stop) if self.rows.looks_back else NAN
+
+    def square_from_python(self):
+        """|f|^2 of one output, from kernel values anew; None where a loop can do that."""
+        if self.rows.looks_back:
+            return None
+        slots = self.slots()
+        alpha, places = self.coefficients(0)[0], slots - self.dictionary.start
+        return float(alpha @ self.rows.values_between()[np.ix_(places, places)] @ alpha)
+
+    cdef Py_ssize_t piece_rows(self):
+        return self.rows.piece_rows()
+
+    cdef Py_ssize_t rows_to_evaluate(self):
+        return self.rows.rows_to_evaluate()
+
+    cdef open_start(self, Scratch w, points, kept):
+        return self.rows.open_start(w.piece, points, kept)
+
+    cdef Py_ssize_t start_row(self, Scratch w, Py_ssize_t i) except -1:
+        """A budget that looks at newcomers sees one at a time."""
+        if not self.terms.budget.looks_at_newcomers:
+            return i
+        self.rows.open(w.piece, i, 1, True, False)
+        self.make_budget_room(w)
+        w.piece.values = self.rows.values(w.piece, 0)
+        return 0
+
+    cdef int settle_start(self, Scratch w, points, Py_ssize_t i) except -1:
+        return self.rows.settle_start(w.piece, points, i)
+
+    def restore(self, state):
+        Terms.restore(self, state)
+        self.rows.restore()

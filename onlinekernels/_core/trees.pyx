@@ -1,0 +1,1283 @@
+"""Functions of additive kernels, f(x, y) = sum_j f_j(x_j, y), on one balanced tree per coordinate.
+
+A tree holds the distinct values (keys) that one coordinate of the terms has, with the sum of the coefficients at each.
+
+The structure is a B+ tree.  A comparison costs nothing beside a cache miss, so blocks are wide: 32 keys
+in a leaf, 16 children in a node, each block one contiguous stretch of memory in an array that all
+coordinates share.  A node keeps, for each child, its smallest and largest key and some sums per coefficient.
+
+Sums are never updated, always recomputed from the children, from the changed leaf up.  So a removal
+leaves no dust, rounding does not accumulate, and the sums are a function of keys, coefficients and
+shape alone: a tree that is saved and loaded goes on bit for bit.
+"""
+cimport cython
+import numpy as np
+from libc.math cimport INFINITY
+from libc.string cimport memcpy, memmove, memset
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import aligned_empty, check_array
+from onlinekernels._core.formulas.additive cimport (OK_MATERN, OK_MAX_DIMS, ok_additive_basis, ok_additive_combine,
+                                                    ok_additive_dims, ok_additive_row, ok_additive_shifts,
+                                                    ok_additive_values, ok_additive_weights, ok_count_below,
+                                                    ok_own_value, ok_own_values, ok_own_weights, ok_prefetch)
+from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
+from onlinekernels._core.formulas.vecmath cimport ok_dot
+from onlinekernels._core.functions cimport CENTERED, N_SHARED, OWN, Function, Outputs, Scratch, Term
+from onlinekernels._core.kernels cimport additive_kernel
+from onlinekernels._core.kernels import mapping
+from onlinekernels._core.terms cimport Coefficients, Terms
+
+# ---- Balanced trees ------------------------------------------------------------------------------
+
+cdef enum:
+    LEAF = 32               # keys in a leaf
+    FAN = 16                # children of a node
+    HEADER = 8              # numbers at the start of a block: one cache line; its size is the first int
+    NOWHERE = -1
+
+# Where things are in a block, in doubles
+cdef enum:
+    KEYS = HEADER                           # leaf: keys, ascending, then infinity
+    COUNTS = KEYS + LEAF                    # leaf: int32, terms with this key
+    VALUES = COUNTS + LEAF // 2             # leaf: (rows, LEAF) coefficients, then (facts, LEAF)
+    HIGH = HEADER                           # node: largest key of each child, then infinity
+    LOW = HIGH + FAN                        # node: smallest key of each child
+    CHILD = LOW + FAN                       # node: int32
+    SUMS = CHILD + FAN // 2                 # node: (rows, dims, FAN)
+
+cdef enum:
+    MOST_TERMS = 0x7FFFFFFF     # with one key that are counted: where nothing bounds their number, none is taken out again
+
+
+cdef class BalancedTree:
+    """Keys and coefficients of every coordinate, in order; what the sums are is for a kind of tree to say.
+
+    Parameters
+    ----------
+    n_coordinates : int
+        Trees; a term has one key in each.
+    rows : int
+        Coefficients of a term: channels * outputs.
+    facts : int
+        Numbers that follow from a key and are kept beside it.
+    dims : int
+        Sums per block and coefficient.
+
+    A kind implements
+
+    `refresh(block, at, level, touched, n, everything)`
+        a node's entry for a child, which is at `level`: its ends, and the sums of the n rows in `touched` or, if more has
+        changed, of all;
+    `facts_of(keys)`
+        the facts about an array of keys, shape (facts, n).
+    """
+
+    def __init__(self, Py_ssize_t n_coordinates, Py_ssize_t rows, Py_ssize_t facts, int dims):
+        self.n_coordinates, self.rows, self.facts, self.dims = n_coordinates, rows, facts, dims
+        self.stride = 1 + facts
+        self.leaves.block = VALUES + (rows + self.facts) * LEAF
+        self.nodes.block = SUMS + rows * self.dims * FAN
+        self.leaves.capacity = self.nodes.capacity = 0
+        self.root_array = np.empty(max(n_coordinates, 1), dtype=np.int32)
+        self.height_array = np.empty(max(n_coordinates, 1), dtype=np.int32)
+        self.all_rows_array = np.arange(max(rows, 1), dtype=np.int32)
+        self.root = <int*> array_data(self.root_array)
+        self.height = <int*> array_data(self.height_array)
+        self.all_rows = <const int*> array_data(self.all_rows_array)
+        self.leaf_array = self.node_array = None
+        self.clear()
+
+    cdef void clear(self) noexcept nogil:
+        """Forget all terms. O(coordinates)."""
+        cdef Py_ssize_t j
+        for j in range(self.n_coordinates):
+            self.root[j] = NOWHERE
+            self.height[j] = 0
+        self.leaves.used = self.leaves.free = self.nodes.used = self.nodes.free = 0
+        self.leaves.first_free = self.nodes.first_free = NOWHERE
+
+    # ---- Memory -------------------------------------------------------------------------------
+
+    cdef reserve(self, Py_ssize_t newcomers):
+        """Make sure that so many terms can be added without any array moving.
+
+        A block splits when it is full, into halves: a term splits at most one leaf of each coordinate,
+        and leaves that are halves need LEAF / 2 terms more.  A new leaf may split one node of each level, and
+        node splits are as rare among leaf splits as leaf splits among terms. O(blocks) when an array moves, which is rare.
+        """
+        cdef Py_ssize_t terms = newcomers * self.n_coordinates
+        cdef Py_ssize_t leaves = min(terms, self.leaves.used + terms // (LEAF // 2)) + self.n_coordinates
+        cdef Py_ssize_t nodes = 2 * min(leaves, self.nodes.used + leaves // (FAN // 2)) + 2 * self.n_coordinates
+        self.leaf_array = self.grown(&self.leaves, self.leaf_array, leaves)
+        self.node_array = self.grown(&self.nodes, self.node_array, nodes)
+
+    cdef reserve_blocks(self, Py_ssize_t leaves, Py_ssize_t nodes):
+        """The same for so many blocks."""
+        self.leaf_array = self.grown(&self.leaves, self.leaf_array, leaves)
+        self.node_array = self.grown(&self.nodes, self.node_array, nodes)
+
+    cdef grown(self, Blocks* store, array, Py_ssize_t wanted):
+        """An array with room for `wanted` new blocks. O(1), O(blocks) when it moves."""
+        cdef Py_ssize_t needed = store.used - store.free + wanted, capacity
+        cdef double* data
+        if store.capacity - store.used + store.free >= wanted and array is not None:
+            return array
+        new = aligned_empty((max(needed, store.used + store.used // 2), store.block), np.dtype(float))
+        if store.used:
+            new[:store.used] = array[:store.used]
+        capacity, data = len(new), <double*> array_data(new)
+        store.capacity, store.data = capacity, data
+        return new
+
+    cdef int new_block(self, Blocks* store, Py_ssize_t padded) noexcept nogil:
+        """An empty block; its first `padded` keys are infinity. O(its size)."""
+        cdef int i
+        cdef Py_ssize_t j
+        cdef double* block
+        if store.first_free != NOWHERE:
+            i = store.first_free
+            store.first_free = (<int*> (store.data + i * store.block))[1]
+            store.free -= 1
+        else:
+            i = <int> store.used
+            store.used += 1
+        block = store.data + i * store.block
+        memset(block, 0, store.block * sizeof(double))
+        for j in range(padded):
+            block[HEADER + j] = INFINITY
+        return i
+
+    cdef void free_block(self, Blocks* store, int i) noexcept nogil:
+        """Chain a block to the free ones: O(1)."""
+        cdef int* header = <int*> (store.data + i * store.block)
+        header[0] = -1
+        header[1] = store.first_free
+        store.first_free = i
+        store.free += 1
+
+    # ---- Adding -------------------------------------------------------------------------------
+
+    cdef void put(self, const double* x, const double* values, const int* touched, Py_ssize_t n) noexcept nogil:
+        """Add a term with values[row] for the n rows in `touched`; room has been reserved. O(coordinates rows log n)."""
+        cdef Py_ssize_t j
+        for j in range(self.n_coordinates):
+            self.put_key(j, x + j * self.stride, values, touched, n)
+
+    cdef void put_key(self, Py_ssize_t j, const double* key, const double* values, const int* touched,
+                      Py_ssize_t n) noexcept nogil:
+        """The same in one tree: O(rows log n)."""
+        cdef int sibling, above
+        cdef bint everything = False
+        if self.root[j] == NOWHERE:
+            self.root[j] = self.new_block(&self.leaves, LEAF)
+        sibling = self.insert_below(self.root[j], self.height[j], key, values, touched, n, &everything)
+        if sibling != NOWHERE:                                  # the root has split
+            above = self.new_block(&self.nodes, FAN)
+            self.insert_child(above, 0, self.root[j], self.height[j])
+            self.insert_child(above, 1, sibling, self.height[j])
+            self.root[j] = above
+            self.height[j] += 1
+
+    cdef int insert_below(self, int block, int level, const double* key, const double* values, const int* touched,
+                    Py_ssize_t n, bint* everything) noexcept nogil:
+        """Add to a key below a block; return a new sibling to its right if it had to split.
+
+        `everything` tells whether more than the touched rows has changed. O(rows level).
+        """
+        cdef double* node
+        cdef int sibling, right = NOWHERE
+        cdef Py_ssize_t at
+        if level == 0:
+            return self.insert_in_leaf(block, key, values, touched, n, everything)
+        node = self.node(block)
+        at = min(ok_count_below(node + HIGH, key[0], FAN), (<int*> node)[0] - 1)
+        sibling = self.insert_below((<int*> (node + CHILD))[at], level - 1, key, values, touched, n, everything)
+        self.refresh(block, at, level - 1, touched, n, everything)
+        if sibling == NOWHERE:
+            return NOWHERE
+        if (<int*> node)[0] == FAN:
+            right = self.split(block, level)
+            if at >= (<int*> node)[0]:
+                at -= (<int*> node)[0]
+                self.insert_child(right, at + 1, sibling, level - 1)
+                return right
+        self.insert_child(block, at + 1, sibling, level - 1)
+        return right
+
+    cdef int insert_in_leaf(self, int block, const double* place, const double* values, const int* touched,
+                            Py_ssize_t n, bint* everything) noexcept nogil:
+        """The same in a leaf: O(n touched), O(rows) if the key is new."""
+        cdef double* leaf = self.leaf(block)
+        cdef int* counts = <int*> (leaf + COUNTS)
+        cdef double key = place[0]
+        cdef Py_ssize_t row, rest, size = (<int*> leaf)[0], at = ok_count_below(leaf + KEYS, key, LEAF)
+        cdef int right = NOWHERE
+        if at < size and leaf[KEYS + at] == key:
+            counts[at] += counts[at] < MOST_TERMS
+            for row in range(n):
+                leaf[VALUES + touched[row] * LEAF + at] += values[row]
+            return NOWHERE
+        everything[0] = True
+        if size == LEAF:
+            right = self.split(block, 0)
+            size = (<int*> leaf)[0]
+            if at > size or at == size and key > self.leaf(right)[KEYS]:
+                leaf, at = self.leaf(right), at - size
+                counts, size = <int*> (leaf + COUNTS), (<int*> leaf)[0]
+        rest = size - at
+        memmove(leaf + KEYS + at + 1, leaf + KEYS + at, rest * sizeof(double))
+        memmove(counts + at + 1, counts + at, rest * sizeof(int))
+        for row in range(self.rows + self.facts):
+            memmove(leaf + VALUES + row * LEAF + at + 1, leaf + VALUES + row * LEAF + at, rest * sizeof(double))
+            leaf[VALUES + row * LEAF + at] = 0.0 if row < self.rows else place[1 + row - self.rows]
+        leaf[KEYS + at] = key
+        counts[at] = 1
+        for row in range(n):
+            leaf[VALUES + touched[row] * LEAF + at] += values[row]
+        (<int*> leaf)[0] += 1
+        return right
+
+    cdef int split(self, int block, int level) noexcept nogil:
+        """Move the upper half of a full block to a new one, which is returned. O(rows)."""
+        cdef Blocks* store = &self.leaves if level == 0 else &self.nodes
+        cdef Py_ssize_t width = LEAF if level == 0 else FAN
+        cdef int right = self.new_block(store, width)
+        self.move_entries(block, width // 2, width - width // 2, right, 0, level)
+        return right
+
+    cdef void move_entries(self, int source, Py_ssize_t first, Py_ssize_t n, int target, Py_ssize_t at,
+                           int level) noexcept nogil:
+        """Move the last n entries of a block to the end of another, which has `at` so far. O(rows)."""
+        cdef Py_ssize_t i, row, rows, width = LEAF if level == 0 else FAN
+        cdef double* a = self.leaf(source) if level == 0 else self.node(source)
+        cdef double* b = self.leaf(target) if level == 0 else self.node(target)
+        cdef Py_ssize_t ints = COUNTS if level == 0 else CHILD
+        cdef Py_ssize_t rest = VALUES if level == 0 else SUMS
+        rows = self.rows + self.facts if level == 0 else self.rows * self.dims
+        memcpy(b + HEADER + at, a + HEADER + first, n * sizeof(double))        # KEYS or HIGH
+        if level > 0:
+            memcpy(b + LOW + at, a + LOW + first, n * sizeof(double))
+        memcpy(<int*> (b + ints) + at, <int*> (a + ints) + first, n * sizeof(int))
+        for row in range(rows):
+            memcpy(b + rest + row * width + at, a + rest + row * width + first, n * sizeof(double))
+            memset(a + rest + row * width + first, 0, n * sizeof(double))
+        for i in range(n):
+            a[HEADER + first + i] = INFINITY
+        (<int*> a)[0] = <int> first
+        (<int*> b)[0] = <int> (at + n)
+
+    cdef void insert_child(self, int block, Py_ssize_t at, int child, int level) noexcept nogil:
+        """Make room for a child, which is at `level`, and compute its entry. O(rows)."""
+        cdef double* node = self.node(block)
+        cdef Py_ssize_t row, rest = (<int*> node)[0] - at
+        cdef int* children = <int*> (node + CHILD)
+        cdef bint everything = True
+        memmove(node + HIGH + at + 1, node + HIGH + at, rest * sizeof(double))
+        memmove(node + LOW + at + 1, node + LOW + at, rest * sizeof(double))
+        memmove(children + at + 1, children + at, rest * sizeof(int))
+        for row in range(self.rows * self.dims):
+            memmove(node + SUMS + row * FAN + at + 1, node + SUMS + row * FAN + at, rest * sizeof(double))
+        children[at] = child
+        (<int*> node)[0] += 1
+        self.refresh(block, at, level, self.all_rows, self.rows, &everything)
+
+    cdef void refresh(self, int block, Py_ssize_t at, int level, const int* touched, Py_ssize_t n,
+                      bint* everything) noexcept nogil:
+        pass
+
+    cdef void refresh_below(self, int block, int level) noexcept nogil:
+        """Compute all sums from the leaves up. O(rows blocks)."""
+        cdef Py_ssize_t at
+        cdef bint everything = True
+        if level == 0:
+            return
+        for at in range((<int*> self.node(block))[0]):
+            self.refresh_below((<int*> (self.node(block) + CHILD))[at], level - 1)
+            self.refresh(block, at, level - 1, self.all_rows, self.rows, &everything)
+
+    # ---- Removing -----------------------------------------------------------------------------
+
+    cdef bint has(self, const double* x) noexcept nogil:
+        """Whether every coordinate has its key. O(coordinates log n)."""
+        cdef Py_ssize_t j, at
+        cdef int block, level
+        cdef double* data
+        for j in range(self.n_coordinates):
+            block = self.root[j]
+            if block == NOWHERE:
+                return False
+            for level in range(self.height[j], 0, -1):  # no-cython-lint
+                data = self.node(block)
+                at = min(ok_count_below(data + HIGH, x[j * self.stride], FAN), (<int*> data)[0] - 1)
+                block = (<int*> (data + CHILD))[at]
+            data = self.leaf(block)
+            at = ok_count_below(data + KEYS, x[j * self.stride], LEAF)
+            if at >= (<int*> data)[0] or data[KEYS + at] != x[j * self.stride]:
+                return False
+        return True
+
+    cdef void take(self, const double* x, const double* values, const int* touched, Py_ssize_t n) noexcept nogil:
+        """Remove a term that was added with these values; every coordinate has its key. O(coordinates rows log n)."""
+        cdef Py_ssize_t j
+        cdef int block
+        cdef bint everything
+        for j in range(self.n_coordinates):
+            everything = False
+            self.remove_below(self.root[j], self.height[j], x[j * self.stride], values, touched, n, &everything)
+            while self.height[j] > 0 and self.size_of(self.root[j], self.height[j]) == 1:
+                block = self.root[j]
+                self.root[j] = (<int*> (self.node(block) + CHILD))[0]
+                self.height[j] -= 1
+                self.free_block(&self.nodes, block)
+            if self.height[j] == 0 and self.size_of(self.root[j], 0) == 0:
+                self.free_block(&self.leaves, self.root[j])
+                self.root[j] = NOWHERE
+
+    cdef void remove_below(self, int block, int level, double key, const double* values, const int* touched,
+                     Py_ssize_t n, bint* everything) noexcept nogil:
+        """Remove from a key below a block; small children join a neighbour, empty ones go. O(rows level)."""
+        cdef double* node
+        cdef Py_ssize_t at, before
+        cdef int child
+        if level == 0:
+            before = self.size_of(block, 0)
+            self.remove_in_leaf(block, key, values, touched, n)
+            everything[0] |= before != self.size_of(block, 0)
+            return
+        node = self.node(block)
+        at = min(ok_count_below(node + HIGH, key, FAN), (<int*> node)[0] - 1)
+        child = (<int*> (node + CHILD))[at]
+        self.remove_below(child, level - 1, key, values, touched, n, everything)
+        if self.size_of(child, level - 1) == 0:
+            self.free_block(&self.leaves if level == 1 else &self.nodes, child)
+            self.remove_child(block, at)
+            everything[0] = True
+        elif self.merge(block, at, level - 1) or at > 0 and self.merge(block, at - 1, level - 1):
+            everything[0] = True
+        else:
+            self.refresh(block, at, level - 1, touched, n, everything)
+
+    cdef void remove_in_leaf(self, int block, double key, const double* values, const int* touched,
+                             Py_ssize_t n) noexcept nogil:
+        """The same in a leaf: O(n touched), O(rows) if the key goes."""
+        cdef double* leaf = self.leaf(block)
+        cdef int* counts = <int*> (leaf + COUNTS)
+        cdef Py_ssize_t row, rest, size = (<int*> leaf)[0], at = ok_count_below(leaf + KEYS, key, LEAF)
+        counts[at] -= 1
+        if counts[at] > 0:
+            for row in range(n):
+                leaf[VALUES + touched[row] * LEAF + at] -= values[row]
+            return
+        rest = size - at - 1                                    # the key goes, with all that rounding left
+        memmove(leaf + KEYS + at, leaf + KEYS + at + 1, rest * sizeof(double))
+        memmove(counts + at, counts + at + 1, rest * sizeof(int))
+        for row in range(self.rows + self.facts):
+            memmove(leaf + VALUES + row * LEAF + at, leaf + VALUES + row * LEAF + at + 1, rest * sizeof(double))
+            leaf[VALUES + row * LEAF + size - 1] = 0.0
+        leaf[KEYS + size - 1] = INFINITY
+        (<int*> leaf)[0] -= 1
+
+    cdef void remove_child(self, int block, Py_ssize_t at) noexcept nogil:
+        """Take a child's entry out of a node. O(rows)."""
+        cdef double* node = self.node(block)
+        cdef int* children = <int*> (node + CHILD)
+        cdef Py_ssize_t row, size = (<int*> node)[0], rest = size - at - 1
+        memmove(node + HIGH + at, node + HIGH + at + 1, rest * sizeof(double))
+        memmove(node + LOW + at, node + LOW + at + 1, rest * sizeof(double))
+        memmove(children + at, children + at + 1, rest * sizeof(int))
+        for row in range(self.rows * self.dims):
+            memmove(node + SUMS + row * FAN + at, node + SUMS + row * FAN + at + 1, rest * sizeof(double))
+            node[SUMS + row * FAN + size - 1] = 0.0
+        node[HIGH + size - 1] = INFINITY
+        (<int*> node)[0] -= 1
+
+    cdef bint merge(self, int block, Py_ssize_t at, int level) noexcept nogil:
+        """Join a child with its right neighbour if together they leave a quarter of a block free and
+        one of them is small. O(rows)."""
+        cdef double* node = self.node(block)
+        cdef int* children = <int*> (node + CHILD)
+        cdef Py_ssize_t left, right, width = LEAF if level == 0 else FAN
+        cdef bint everything = True
+        if at + 1 >= (<int*> node)[0]:
+            return False
+        left, right = self.size_of(children[at], level), self.size_of(children[at + 1], level)
+        if min(left, right) > width // 4 or left + right > 3 * width // 4:
+            return False
+        self.move_entries(children[at + 1], 0, right, children[at], left, level)
+        self.free_block(&self.leaves if level == 0 else &self.nodes, children[at + 1])
+        self.remove_child(block, at + 1)
+        self.refresh(block, at, level, self.all_rows, self.rows, &everything)
+        return True
+
+    # ---- From Python --------------------------------------------------------------------------
+
+    def load(self, Py_ssize_t j, keys, counts, values, sizes=None):
+        """Fill an empty coordinate in O(m).
+
+        Parameters
+        ----------
+        keys, counts : arrays of shape (m,)
+            Distinct keys in ascending order, and how many terms have each.
+        values : array of shape (rows, m)
+        sizes : list of arrays
+            Sizes of the leaves, of the nodes above them, ..., of the root; blocks three quarters full
+            if not given.
+        """
+        keys, counts = np.asarray(keys, dtype=np.float64), np.asarray(counts, dtype=np.int32)
+        values, m = np.asarray(values, dtype=np.float64), len(keys)
+        self.check_coordinate(j)
+        if self.root[j] != NOWHERE:
+            raise ValueError(f"coordinate {j} is not empty")
+        if keys.shape != (m,) or counts.shape != (m,) or values.shape != (self.rows, m):
+            raise ValueError(f"expected {m} counts and values of shape {(self.rows, m)}, got shapes {counts.shape} "
+                             f"and {values.shape}")
+        if not (np.isfinite(keys).all() and np.isfinite(values).all() and (np.diff(keys) > 0).all()
+                and (counts > 0).all()):
+            raise ValueError("keys must be finite and ascending, counts positive and values finite")
+        if sizes is None:
+            sizes, n, full = [], m, 3 * LEAF // 4
+            while True:
+                blocks = max(1, -(-n // full))
+                sizes.append(np.full(blocks, n // blocks) + (np.arange(blocks) < n % blocks))
+                if blocks == 1:
+                    break
+                n, full = blocks, 3 * FAN // 4
+        if m:
+            self.reserve_blocks(len(sizes[0]), sum(map(len, sizes[1:])))
+            self.build(j, np.ascontiguousarray(keys), np.ascontiguousarray(counts), np.ascontiguousarray(values), sizes)
+
+    cdef build(self, Py_ssize_t j, keys, counts, values, sizes):
+        """A tree from its leaves in order: O(rows leaves)."""
+        cdef const double[::1] key = keys
+        cdef const int[::1] count = counts
+        cdef const double[:, ::1] value = np.vstack([values, self.facts_of(keys)])
+        cdef Py_ssize_t first = 0, size, row
+        cdef int block, level
+        cdef double* data
+        below = []
+        for size in sizes[0]:
+            block = self.new_block(&self.leaves, LEAF)
+            data = self.leaf(block)
+            memcpy(data + KEYS, &key[first], size * sizeof(double))
+            memcpy(data + COUNTS, &count[first], size * sizeof(int))
+            for row in range(self.rows + self.facts):
+                memcpy(data + VALUES + row * LEAF, &value[row, first], size * sizeof(double))
+            (<int*> data)[0] = <int> size
+            first += size
+            below.append(block)
+        for level in range(1, len(sizes)):
+            blocks, first = [], 0
+            for size in sizes[level]:
+                block = self.new_block(&self.nodes, FAN)
+                for row in range(size):
+                    self.insert_child(block, row, below[first + row], level - 1)
+                first += size
+                blocks.append(block)
+            below = blocks
+        self.root[j] = below[0]
+        self.height[j] = len(sizes) - 1
+
+    cdef check_coordinate(self, Py_ssize_t j):
+        if not 0 <= j < self.n_coordinates:
+            raise IndexError(f"there is no coordinate {j} of {self.n_coordinates}")
+
+    cdef collect(self, int block, int level, list leaf_blocks, list sizes):
+        """Leaves in order, and the sizes of all blocks by level. O(blocks)."""
+        cdef Py_ssize_t at
+        sizes[level].append(self.size_of(block, level))
+        if level == 0:
+            leaf_blocks.append(block)
+            return
+        for at in range(self.size_of(block, level)):
+            self.collect((<int*> (self.node(block) + CHILD))[at], level - 1, leaf_blocks, sizes)
+
+    def contents(self, Py_ssize_t j):
+        """(keys, counts, values, sizes) of a coordinate, as `load` takes them."""
+        cdef int level
+        self.check_coordinate(j)
+        blocks, sizes = [], [[] for level in range(self.height[j] + 1)]  # no-cython-lint
+        if self.root[j] == NOWHERE:
+            return np.zeros(0), np.zeros(0, dtype=np.int32), np.zeros((self.rows, 0)), []
+        self.collect(self.root[j], self.height[j], blocks, sizes)
+        sizes = [np.array(level_sizes, dtype=np.int32) for level_sizes in sizes]
+        leaves = self.leaf_array[blocks]
+        used = np.arange(LEAF) < sizes[0][:, None]
+        counts = np.ascontiguousarray(leaves[:, COUNTS:VALUES]).view(np.int32)
+        values = leaves[:, VALUES:VALUES + self.rows * LEAF].reshape(len(blocks), self.rows, LEAF).transpose(1, 0, 2)
+        return leaves[:, KEYS:COUNTS][used], counts[used], values[:, used], sizes
+
+    def keys(self, Py_ssize_t j):
+        """Distinct values of a coordinate, ascending."""
+        return self.contents(j)[0]
+
+    def counts(self, Py_ssize_t j):
+        """How many terms have each of the keys."""
+        return self.contents(j)[1]
+
+    def values(self, Py_ssize_t j):
+        """Sum of the coefficients at each of the keys, shape (rows, keys)."""
+        return self.contents(j)[2]
+
+    @property
+    def size(self):
+        """Number of keys in all coordinates."""
+        return sum(len(self.contents(j)[0]) for j in range(self.n_coordinates))
+
+    @property
+    def nbytes(self):
+        """Bytes that are allocated for blocks."""
+        return sum(0 if array is None else array.nbytes for array in (self.leaf_array, self.node_array))
+
+    def _check(self):
+        """Assert every invariant."""
+        cdef Py_ssize_t j
+        cdef Py_ssize_t leaves = 0, nodes = 0
+        for j in range(self.n_coordinates):
+            if self.root[j] == NOWHERE:
+                assert self.height[j] == 0
+                continue
+            keys, counts, values, sizes = self.contents(j)
+            assert (np.diff(keys) > 0).all() and np.isfinite(keys).all() and (counts > 0).all()
+            assert np.isfinite(values).all()
+            assert len(sizes) == self.height[j] + 1 and len(sizes[self.height[j]]) == 1
+            for level in range(len(sizes)):
+                assert (sizes[level] >= 1).all() and (sizes[level] <= (LEAF if level == 0 else FAN)).all()
+                assert sizes[level].sum() == (len(keys) if level == 0 else len(sizes[level - 1]))
+            assert self.height[j] == 0 or sizes[self.height[j]][0] >= 2
+            self.ends(self.root[j], self.height[j])
+            before = self.node_array[:self.nodes.used].copy() if self.nodes.used else None
+            self.refresh_below(self.root[j], self.height[j])    # the sums are what the leaves say, bit for bit
+            if before is not None:
+                assert np.array_equal(before[:, SUMS:], self.node_array[:self.nodes.used, SUMS:], equal_nan=True)
+            leaves += len(sizes[0])
+            nodes += sum(map(len, sizes[1:]))
+        assert leaves == self.leaves.used - self.leaves.free
+        assert nodes == self.nodes.used - self.nodes.free
+
+    cdef ends(self, int block, int level):
+        """Smallest and largest key below a block, which its parent must know; beyond its size all is padding. O(1)."""
+        cdef Py_ssize_t at, size = self.size_of(block, level)
+        if level == 0:
+            leaf = self.leaf_array[block]
+            assert np.isinf(leaf[KEYS + size:COUNTS]).all()
+            assert not leaf[VALUES:].reshape(self.rows + self.facts, LEAF)[:, size:].any()
+            return leaf[KEYS], leaf[KEYS + size - 1]
+        node = self.node_array[block]
+        assert np.isinf(node[HIGH + size:LOW]).all()
+        assert not node[SUMS:].reshape(self.rows * self.dims, FAN)[:, size:].any()
+        for at in range(size):
+            low, high = self.ends((<int*> (self.node(block) + CHILD))[at], level - 1)
+            assert (low, high) == (node[LOW + at], node[HIGH + at])
+        return node[LOW], node[HIGH + size - 1]
+
+
+# ---- f_j(x) = sum_i a_i K(p_i, x) in O(log m) (H part 1) -----------------------------------------
+# A node keeps, for each child, `dims` sums per output and channel (additive.h).  At x, children left and right of the one
+# that x falls into contribute through their sums, whatever lies below them; that one is looked into.  All coordinates descend
+# together, level by level, and each asks for its next block before the others take their turn, so that the misses overlap.
+
+cdef class Tree(BalancedTree):
+    """Sums over coordinates of f_j(x_j) = sum_i a_i K(p_ij, x_j).
+
+    Parameters
+    ----------
+    kernel : tuple
+        ("spline", order), ("exponential", rate), ("matern", rate, smoothness) or ("own", left, right) with lists of
+        functions of arrays.
+    n_coordinates : int
+        Trees; a term has one key in each.
+    rows : int
+        Coefficients of a term: channels * outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels._core.trees import Tree
+    >>> tree = Tree(("exponential", 1.0))
+    >>> tree.add(np.array([2.0]), np.array([0.5]))
+    >>> tree.add(np.array([3.0]), np.array([1.0]))
+    >>> tree.evaluate(np.array([2.0]))              # 0.5 + exp(-1)
+    array([0.86787944])
+    """
+
+    def __init__(self, kernel, Py_ssize_t n_coordinates=1, Py_ssize_t rows=1):
+        self.kernel = additive_kernel(kernel)
+        self.functions = [*kernel[1], *kernel[2]] if kernel[0] == "own" else []
+        BalancedTree.__init__(self, n_coordinates, rows, len(self.functions), ok_additive_dims(&self.kernel))
+
+    # ---- Sums ---------------------------------------------------------------------------------
+
+    cdef void refresh(self, int block, Py_ssize_t at, int level, const int* touched, Py_ssize_t n,
+                      bint* everything) noexcept nogil:
+        """Compute a node's entry for its child, which is at `level`, from the child."""
+        cdef double* node = self.node(block)
+        cdef int child = (<int*> (node + CHILD))[at]
+        cdef double* below = self.leaf(child) if level == 0 else self.node(child)
+        cdef Py_ssize_t i, row, s, size = (<int*> below)[0]
+        cdef double low = below[KEYS] if level == 0 else below[LOW]
+        cdef double high = below[KEYS + size - 1] if level == 0 else below[HIGH + size - 1]
+        cdef double work[OK_MAX_DIMS * LEAF]
+        cdef const double* basis = work
+        cdef Py_ssize_t width = size            # of a row of the basis
+        cdef double* sums
+        everything[0] |= low != node[LOW + at] or high != node[HIGH + at]
+        node[LOW + at] = low
+        node[HIGH + at] = high
+        if level == 0 and self.facts:
+            basis, width = below + VALUES + self.rows * LEAF, LEAF
+        elif level == 0:
+            ok_additive_basis(&self.kernel, low, high, below + KEYS, work, size)
+        elif self.kernel.code == OK_MATERN:
+            ok_additive_shifts(&self.kernel, low, high, below + LOW, below + HIGH, work, FAN)
+        if everything[0]:
+            n = self.rows
+        for i in range(n):
+            row = i if everything[0] else touched[i]
+            sums = node + SUMS + row * self.dims * FAN + at
+            if level == 0:
+                for s in range(self.dims):
+                    sums[s * FAN] = ok_dot(basis + s * width, below + VALUES + row * LEAF, size)
+            else:
+                ok_additive_combine(&self.kernel, work, below + SUMS + row * self.dims * FAN, sums, FAN, FAN)
+
+    cdef void fold(self, const Frame* frame) noexcept nogil:
+        """Multiply the frame into all coefficients; rows are (channels, outputs)."""
+        cdef Py_ssize_t i, j, y, at, outputs = self.rows // frame.channels
+        cdef double stored[MAX_CHANNELS]
+        cdef double* leaf
+        cdef int channel
+        for i in range(self.leaves.used):
+            leaf = self.leaf(<int> i)
+            for at in range((<int*> leaf)[0]):                  # -1 for a free block
+                for y in range(outputs):
+                    for channel in range(frame.channels):
+                        stored[channel] = leaf[VALUES + (channel * outputs + y) * LEAF + at]
+                    for channel in range(frame.channels):
+                        leaf[VALUES + (channel * outputs + y) * LEAF + at] = frame_row(frame, channel, stored)
+        for j in range(self.n_coordinates):
+            if self.root[j] != NOWHERE:
+                self.refresh_below(self.root[j], self.height[j])
+
+    # ---- Evaluating ---------------------------------------------------------------------------
+
+    cdef void evaluate_into(self, const double* x, Py_ssize_t rows, double* out, int* at) noexcept nogil:
+        """out[row] = sum_j f_j(x_j) for the first `rows` rows; all coordinates descend together.
+
+        x: a place for each coordinate, see `places`. at: scratch, where each coordinate's descent is.
+        """
+        cdef Py_ssize_t j, row
+        cdef int step, highest = 0
+        for row in range(rows):
+            out[row] = 0.0
+        for j in range(self.n_coordinates):
+            at[j] = self.root[j]
+            highest = max(highest, self.height[j])
+        for step in range(highest + 1):
+            for j in range(self.n_coordinates):
+                if step < self.height[j]:
+                    self.descend(j, x + j * self.stride, self.height[j] - step, self.node(at[j]), rows, out, at)
+                elif step == self.height[j] and at[j] != NOWHERE:
+                    self.look_into(x + j * self.stride, self.leaf(at[j]), rows, out)
+
+    cdef void descend(self, Py_ssize_t j, const double* x, int level, const double* block, Py_ssize_t rows,
+                      double* out, int* at) noexcept nogil:
+        """Add what the children beside x contribute, and go on to the one that x falls into."""
+        cdef double weights[OK_MAX_DIMS * FAN]
+        cdef Py_ssize_t row, size = (<const int*> block)[0], span = self.dims * FAN
+        cdef Py_ssize_t child = min(ok_count_below(block + HIGH, x[0], FAN), size - 1)
+        at[j] = (<const int*> (block + CHILD))[child]
+        if level > 1:
+            ok_prefetch(self.node(at[j]), self.nodes.block if self.rows == 1 else SUMS)
+        else:
+            ok_prefetch(self.leaf(at[j]), self.leaves.block if self.rows == 1 else VALUES)
+        if self.facts:
+            ok_own_weights(&self.kernel, x, child, size, weights, FAN)
+        else:
+            ok_additive_weights(&self.kernel, x[0], block + LOW, block + HIGH, child, size, weights, FAN)
+        for row in range(rows):
+            out[row] += ok_dot(weights, block + SUMS + row * span, span)
+
+    cdef void look_into(self, const double* x, const double* block, Py_ssize_t rows, double* out) noexcept nogil:
+        """Add the keys of a leaf, one by one."""
+        cdef double values[LEAF]
+        cdef Py_ssize_t row, size = (<const int*> block)[0]
+        if self.facts:
+            ok_own_values(&self.kernel, x, block + KEYS, block + VALUES + self.rows * LEAF, LEAF, values, size)
+        else:
+            ok_additive_values(&self.kernel, x[0], block + KEYS, values, size)
+        for row in range(rows):
+            out[row] += ok_dot(values, block + VALUES + row * LEAF, size)
+
+    cdef double value(self, const double* x, const double* z) noexcept nogil:
+        """sum_j K(x_j, z_j)."""
+        cdef double total = 0.0
+        cdef Py_ssize_t j
+        if self.facts:
+            for j in range(self.n_coordinates):
+                total += ok_own_value(&self.kernel, x + j * self.stride, z + j * self.stride)
+        elif self.n_coordinates:
+            ok_additive_row(&self.kernel, NULL, NULL, x, z, 1, self.n_coordinates, &total)
+        return total
+
+    # ---- From Python --------------------------------------------------------------------------
+
+    def facts_of(self, x):
+        """Values of the user's functions at an array of numbers, shape (facts, n)."""
+        facts = np.empty((self.facts, len(x)))
+        for i, function in enumerate(self.functions):
+            values = np.asarray(function(x.copy()), dtype=np.float64)
+            if values.shape not in ((), x.shape):
+                raise ValueError(f"The functions of Additive must give one number for each one that they get. For {len(x)} "
+                                 f"numbers, {function!r} gave an array of shape {values.shape}.")
+            facts[i] = values
+        return facts
+
+    def places(self, x):
+        """Rows of numbers, one per coordinate, as rows of places: each number and the facts about it."""
+        x = np.asarray(x, dtype=np.float64)
+        if not self.facts:
+            return np.ascontiguousarray(x)
+        places = np.vstack([x.reshape(1, -1), self.facts_of(x.ravel())]).T
+        return np.ascontiguousarray(places).reshape(x.shape[0], -1)
+
+    def add(self, const double[::1] x, const double[::1] values):
+        """Add a term: its keys, one per coordinate, and its coefficients, one per row."""
+        cdef const double[:, ::1] place
+        self.check_shapes(x, values)
+        self.reserve(1)
+        place = self.places(np.asarray(x).reshape(1, -1))
+        self.put(&place[0, 0], &values[0], self.all_rows, self.rows)
+
+    def remove(self, const double[::1] x, const double[::1] values):
+        """Remove a term that was added with the same arguments; KeyError if there is no such key."""
+        cdef const double[:, ::1] place
+        self.check_shapes(x, values)
+        place = self.places(np.asarray(x).reshape(1, -1))
+        if not self.has(&place[0, 0]):
+            raise KeyError(f"no term has the keys {list(x)}")
+        self.take(&place[0, 0], &values[0], self.all_rows, self.rows)
+
+    cdef check_shapes(self, const double[::1] x, const double[::1] values):
+        if x.shape[0] != self.n_coordinates or values.shape[0] != self.rows:
+            raise ValueError(f"expected {self.n_coordinates} keys and {self.rows} values, "
+                             f"got {x.shape[0]} and {values.shape[0]}")
+        if not (np.isfinite(x).all() and np.isfinite(values).all()):
+            raise ValueError("keys and values must be finite")
+
+    def evaluate(self, const double[::1] x):
+        """sum_j f_j(x_j), one number per row."""
+        cdef double[::1] out = np.zeros(self.rows)
+        cdef int[::1] at = np.zeros(self.n_coordinates, dtype=np.int32)
+        cdef const double[:, ::1] place
+        if x.shape[0] != self.n_coordinates:
+            raise ValueError(f"expected {self.n_coordinates} coordinates, got {x.shape[0]}")
+        place = self.places(np.asarray(x).reshape(1, -1))
+        self.evaluate_into(&place[0, 0], self.rows, &out[0], &at[0])
+        return np.asarray(out)
+
+    def component(self, Py_ssize_t j, points):
+        """f_j at all points, shape (len(points), rows)."""
+        cdef const double[:, ::1] x = self.places(np.reshape(points, (-1, 1)))
+        cdef double[:, ::1] out = np.zeros((x.shape[0], self.rows))
+        cdef Py_ssize_t i
+        cdef int[::1] at = np.zeros(self.n_coordinates, dtype=np.int32)
+        cdef int level
+        self.check_coordinate(j)
+        if self.root[j] != NOWHERE:
+            for i in range(x.shape[0]):
+                at[j] = self.root[j]
+                for level in range(self.height[j], 0, -1):
+                    self.descend(j, &x[i, 0], level, self.node(at[j]), self.rows, &out[i, 0], &at[0])
+                self.look_into(&x[i, 0], self.leaf(at[j]), self.rows, &out[i, 0])
+        return np.asarray(out)
+
+
+# ---- Functions -----------------------------------------------------------------------------------
+# f(x, y) = sum_j f_j(x_j, y), and each f_j is a tree over the values of coordinate j.  The trees hold
+# coordinates in the frame, one row per channel and label, so decay and averages cost O(1) here as well.
+# With an unlimited budget there is nothing else.  A budget keeps its terms in a dictionary beside the trees, to
+# know what to take out of them when one is dropped.
+
+cdef enum TreeBuffer:
+    PLACES = N_SHARED
+    DESCENT
+    TOUCHED
+    TOUCHED_VALUES
+    KNOT
+
+cdef enum:
+    PIECE_ROWS = 256            # of trees: there are no inner products that must fit the cache
+    EVALUATED_ROWS = 4096
+
+
+@cython.final
+cdef class TreeScratch(Scratch):
+    """What trees compute on the way."""
+
+    cdef double* places                 # rows of the piece as trees know them
+    cdef int* descent                   # where each coordinate's descent is
+    cdef int* touched                   # rows of the trees that a term touches,
+    cdef double* touched_values         # what they get,
+    cdef double* knot                   # and the term's point
+
+
+@cython.final
+cdef class Forest:
+    """A tree for each coordinate: scale * sum_j sum_i K(x_ij, x_j) A_i, of stored coordinates.
+
+    Parameters
+    ----------
+    additive : tuple
+        K, as `Tree` takes it.
+    scale : float
+    bounds : (low, high) or None
+        Points are mapped to (x - low) / (high - low).
+    n_features, channels, width : int
+    """
+
+    cdef readonly Tree tree             # one for each feature
+    cdef object description             # the kernel, as `Tree` takes it
+    cdef readonly double scale          # k(x, z) = scale * sum_j K(x_j, z_j)
+    cdef readonly Py_ssize_t n_features # trees
+    cdef readonly Py_ssize_t width      # outputs that there is room for
+    cdef Py_ssize_t span                # numbers of an example as the trees know it
+    cdef readonly int channels          # of the frame
+    cdef readonly object low, stretch   # a point is mapped to (x - low) * stretch; or None
+    cdef double* low_data               # of `low`, or NULL
+    cdef double* stretch_data           # of `stretch`, or NULL
+
+    def __init__(self, *, additive, double scale, bounds, Py_ssize_t n_features, int channels, Py_ssize_t width):
+        self.description = additive
+        self.scale = scale
+        self.n_features, self.channels, self.width = n_features, channels, width
+        if bounds is not None:
+            self.low, self.stretch = mapping(bounds, n_features)
+            self.low_data = <double*> array_data(self.low)
+            self.stretch_data = <double*> array_data(self.stretch)
+        self.tree = self.empty(width)
+        self.span = n_features * self.tree.stride
+
+    def empty(self, Py_ssize_t width):
+        """Trees without terms."""
+        return Tree(self.description, self.n_features, self.channels * width)
+
+    cdef void take_over(self, Tree tree, Py_ssize_t width) noexcept:
+        """Go on with trees for so many outputs."""
+        self.tree, self.width = tree, width
+
+    def wider(self, Py_ssize_t width):
+        """The trees with room for more outputs."""
+        return self.planted(width, self.width, self.width)
+
+    def copy_last(self, Py_ssize_t n):
+        """Outputs from the n-th on become what the one before them is."""
+        self.take_over(self.planted(self.width, n, n - 1), self.width)
+
+    def planted(self, Py_ssize_t width, Py_ssize_t n, Py_ssize_t source):
+        """Trees with the first n outputs, and behind them up to `width` what output `source` is, 0 if there is none."""
+        cdef Py_ssize_t j
+        planted = self.empty(width)
+        for j in range(self.n_features):
+            keys, counts, values, sizes = self.tree.contents(j)
+            values = values.reshape(self.channels, self.width, len(keys))
+            moved = np.zeros((self.channels, width, len(keys)))
+            moved[:, n:] = values[:, source:source + 1] if source < self.width else 0.0
+            moved[:, :n] = values[:, :n]
+            planted.load(j, keys, counts, moved.reshape(self.channels * width, len(keys)), sizes)
+        return planted
+
+    # ---- In the loop --------------------------------------------------------------------------
+
+    cdef void map_point(self, const double* x, double* out) noexcept nogil:
+        """A point as the trees know it."""
+        cdef Py_ssize_t j
+        if self.low_data == NULL:
+            memcpy(out, x, self.n_features * sizeof(double))
+            return
+        for j in range(self.n_features):
+            out[j] = (x[j] - self.low_data[j]) * self.stretch_data[j]
+
+    cdef int open(self, TreeScratch w, Py_ssize_t first, Py_ssize_t m, bint copies) except -1:
+        """Examples as they came into the piece, as the trees know them into w.places, and their k(x, x)."""
+        cdef Py_ssize_t i, d = self.n_features, rows = self.channels * max(2, self.width)
+        w.piece.begin(m)
+        w.piece.x = w.piece.source_data + first * d * sizeof(double)
+        if copies:
+            # Keys that change between being compared and being stored would break the order of a tree.
+            w.piece.x = w.piece.buffer(CENTERED, m * d * sizeof(double))
+            memcpy(<void*> w.piece.x, w.piece.source_data + first * d * sizeof(double), m * d * sizeof(double))
+        w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
+        w.descent = <int*> w.buffer(DESCENT, d * sizeof(int))
+        w.touched = <int*> w.buffer(TOUCHED, rows * sizeof(int))
+        w.touched_values = <double*> w.buffer(TOUCHED_VALUES, rows * sizeof(double))
+        w.knot = <double*> w.buffer(KNOT, d * sizeof(double))
+        w.places = <double*> w.piece.x
+        if self.low_data != NULL or self.tree.facts:
+            w.places = <double*> w.buffer(PLACES, m * self.span * sizeof(double))
+        if self.tree.facts:
+            places = self.tree.places(w.array(<char*> w.piece.x, m, d, np.dtype(np.float64)))   # may ask the user's functions
+            memcpy(w.places, array_data(places), m * self.span * sizeof(double))
+        with nogil:
+            for i in range(m):
+                if self.low_data != NULL:
+                    self.map_point(<const double*> w.piece.x + i * d, w.places + i * d)
+                w.piece.own[i] = self.value(w.places + i * self.span, w.places + i * self.span)
+        return 0
+
+    cdef void evaluate(self, TreeScratch w, const double* x, Py_ssize_t rows) noexcept nogil:
+        """Sums over all terms into w.sums, for the first rows."""
+        cdef Py_ssize_t row
+        self.tree.evaluate_into(x, rows, w.sums, w.descent)
+        for row in range(rows):
+            w.sums[row] *= self.scale
+
+    cdef double value(self, const double* x, const double* z) noexcept nogil:
+        return self.scale * self.tree.value(x, z)
+
+    cdef Py_ssize_t rows_of(self, TreeScratch w, const Term* term) noexcept nogil:
+        """Which rows of the trees a term touches, and its coordinates there."""
+        cdef Py_ssize_t n = 0, k
+        cdef int channel
+        for channel in range(self.channels):
+            for k in range(term.n):
+                w.touched[n] = <int> (channel * self.width + term.labels[k])
+                w.touched_values[n] = term.stored[n]
+                n += 1
+        return n
+
+    cdef void put(self, TreeScratch w, const double* x, const Term* term) noexcept nogil:
+        """Add a term at a mapped point."""
+        cdef Py_ssize_t n = self.rows_of(w, term)
+        self.tree.put(x, w.touched_values, w.touched, n)
+
+    cdef void take(self, TreeScratch w, const double* x, const Term* term) noexcept nogil:
+        """Take a term out again."""
+        cdef Py_ssize_t n = self.rows_of(w, term)
+        self.tree.take(x, w.touched_values, w.touched, n)
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    def mapped(self, Py_ssize_t j, points):
+        """Values of coordinate j as the trees know them."""
+        points = np.asarray(points, dtype=np.float64)
+        return points if self.low is None else (points - self.low[j]) * self.stretch[j]
+
+    def by_channel(self, rows, Py_ssize_t labels):
+        """Rows (channels * width, n) as (channels, labels, n)."""
+        return rows.reshape(self.channels, self.width, rows.shape[1])[:, :labels]
+
+    def knots(self, Function function, Py_ssize_t j, int channel, Py_ssize_t labels):
+        """(keys, counts, true coefficients, sizes) of coordinate j, of a channel of the function that these trees are."""
+        keys, counts, stored, sizes = self.tree.contents(j)
+        return keys, counts, function.true_rows(self.by_channel(stored, labels), channel), sizes
+
+    def component(self, Function function, Py_ssize_t j, keys, int channel, Py_ssize_t labels):
+        """f_j of a channel at keys of coordinate j."""
+        stored = self.by_channel(self.tree.component(j, keys).T, labels)
+        true = self.scale * function.true_rows(stored, channel).T
+        return np.array([function.outputs.kappa_times(row) for row in true]).reshape(true.shape)
+
+    def square(self, Function function, int channel, Py_ssize_t labels):
+        """|f|^2 = sum_j sum_p a_jp f_j(p) over the knots p of each coordinate."""
+        cdef Py_ssize_t j
+        total = 0.0
+        for j in range(self.n_features):
+            keys, _, true, _ = self.knots(function, j, channel, labels)
+            total += np.sum(true.T * self.component(function, j, keys, channel, labels))
+        return float(total)
+
+    def load(self, contents):
+        """Trees with (keys, counts, values of shape (channels, labels, keys), sizes) for each coordinate."""
+        tree = self.empty(self.width)
+        for j, (keys, counts, values, sizes) in enumerate(contents):
+            rows = np.zeros((self.channels, self.width, len(keys)))
+            rows[:len(values), :values.shape[1]] = values
+            tree.load(j, keys, counts, rows.reshape(self.channels * self.width, len(keys)), sizes)
+        self.tree = tree
+
+    def state(self, Py_ssize_t labels):
+        """Keys, counts and stored coordinates of all knots, one coordinate after another, and the trees' shapes."""
+        contents = [self.tree.contents(j) for j in range(self.n_features)]
+        values = np.concatenate([values for _, _, values, _ in contents], axis=1)
+        levels = [[len(sizes), *map(len, sizes)] for _, _, _, sizes in contents]
+        sizes = [size for _, _, _, coordinate in contents for size in coordinate]
+        return {
+            "tree_keys": np.concatenate([keys for keys, _, _, _ in contents]),
+            "tree_counts": np.concatenate([counts for _, counts, _, _ in contents]),
+            "tree_values": self.by_channel(values, labels).reshape(self.channels * labels, -1).copy(),
+            "tree_levels": np.concatenate([np.array(level, dtype=np.int64) for level in levels]),
+            "tree_sizes": np.concatenate([np.zeros(0, dtype=np.int32), *sizes]),
+        }
+
+    def checked(self, state):
+        """What `load` takes; ValueError if a state does not make trees."""
+        labels = state["labels"]
+        levels = check_array(state["tree_levels"], "tree_levels", np.int64, (-1,))
+        sizes = check_array(state["tree_sizes"], "tree_sizes", np.int32, (-1,))
+        keys = check_array(state["tree_keys"], "tree_keys", np.float64, (-1,))
+        counts = check_array(state["tree_counts"], "tree_counts", np.int32, (len(keys),))
+        values = check_array(state["tree_values"], "tree_values", np.float64, (self.channels * labels, len(keys)))
+        values = values.reshape(self.channels, labels, len(keys))
+        loaded, level, first, key = [], 0, 0, 0
+        wrong = ValueError("the trees do not fit together")
+        for _ in range(self.n_features):
+            if level >= len(levels) or not 0 <= levels[level] < 40:
+                raise wrong
+            blocks = levels[level + 1:level + 1 + levels[level]]
+            level += 1 + int(levels[level])
+            if len(blocks) and (blocks.min() < 1 or blocks[len(blocks) - 1] != 1):
+                raise wrong
+            parts = []
+            for n in map(int, blocks):
+                part = sizes[first:first + n]
+                first += n
+                if len(part) != n or (part < 1).any() or (part > (FAN if parts else LEAF)).any():
+                    raise wrong
+                if parts and part.sum() != len(parts[len(parts) - 1]):
+                    raise wrong
+                parts.append(part)
+            n = int(parts[0].sum()) if parts else 0
+            if n > len(keys) - key or (np.diff(keys[key:key + n]) <= 0).any() or (counts[key:key + n] < 1).any():
+                raise wrong
+            loaded.append((keys[key:key + n], counts[key:key + n], values[:, :, key:key + n], parts))
+            key += n
+        if level != len(levels) or first != len(sizes) or key != len(keys):
+            raise wrong
+        return loaded
+
+    def check_terms(self, points, contents):
+        """ValueError unless the trees hold terms at these points."""
+        for j, (keys, counts, _, _) in enumerate(contents):
+            own_keys, own_counts = np.unique(self.mapped(j, points[:, j]), return_counts=True)
+            if not (np.array_equal(own_keys, keys) and np.array_equal(own_counts, counts)):
+                raise ValueError("the trees do not hold the terms")
+
+
+cdef open_points(Function f, Scratch w, points):
+    """Open the points of another model as a piece: O(points d)."""
+    points = np.ascontiguousarray(points, dtype=np.float64)
+    f.attach(w, points)
+    f.open(w, 0, len(points), True, -1)
+    return points
+
+
+@cython.final
+cdef class Trees(Function):
+    """f on trees and nowhere else.
+
+    Parameters
+    ----------
+    forest : Forest
+    outputs
+        As for `Function`; rows are float64.
+    """
+
+    cdef readonly Forest forest         # what f is kept in
+
+    def __init__(self, *, Forest forest, Outputs outputs):
+        Function.__init__(self, forest.n_features, np.float64, forest.channels, outputs)
+        self.keeps = "knots"
+        self.forest = forest
+
+    cdef Scratch new_scratch(self):
+        return TreeScratch()
+
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+        if learning:
+            self.forest.tree.reserve(m)
+        return self.forest.open(<TreeScratch> w, first, m, learning)
+
+    cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
+        self.forest.evaluate(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, (last + 1) * self.width)
+        self.make_true(w, last, out)
+
+    cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
+        self.forest.put(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, term)
+
+    cdef void fold(self, Scratch w) noexcept nogil:
+        if self.frame.channels == 1 and self.frame.p[0][0] == 0.0:
+            self.forest.tree.clear()            # a factor of 0 wipes the past
+        else:
+            self.forest.tree.fold(&self.frame)
+        frame_reset(&self.frame)
+
+    cdef Py_ssize_t piece_rows(self):
+        return PIECE_ROWS
+
+    cdef Py_ssize_t rows_to_evaluate(self):
+        return EVALUATED_ROWS
+
+    cdef open_start(self, Scratch w, points, kept):
+        return open_points(self, w, points[kept])
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    def widen(self, Py_ssize_t width):
+        self.forest.take_over(self.forest.wider(width), width)
+
+    def copy_last(self, Py_ssize_t n):
+        self.forest.copy_last(n)
+
+    def begin_from(self, points, alpha, pairs=None, long long t=0):
+        """Start from f = sum_i alpha_i k(points_i, .); or, for points=None, from the knots `alpha` of each coordinate."""
+        if points is None:
+            if len(alpha) != self.n_features or any(not 1 <= len(true) <= self.width for _, _, true, _ in alpha):
+                raise ValueError(f"the knots are not those of {self.n_features} coordinates and {self.width} outputs")
+            self.forest.load([(keys, counts, true[None], sizes) for keys, counts, true, sizes in alpha])
+        else:
+            self.start_from(points, alpha, pairs, t)
+
+    def knots(self, Py_ssize_t j, int channel, Py_ssize_t labels):
+        return self.forest.knots(self, j, channel, labels)
+
+    def component(self, Py_ssize_t j, points, int channel, Py_ssize_t labels):
+        return self.forest.component(self, j, self.forest.mapped(j, points), channel, labels)
+
+    def additive_square(self, int channel, Py_ssize_t labels):
+        return self.forest.square(self, channel, labels)
+
+    def state(self):
+        """Named numbers and arrays; no scratch."""
+        return {**self.frame_state(), **self.forest.state(self.outputs.kept())}
+
+    def check_state(self, state):
+        """ValueError unless a state fits."""
+        self.check_frame(state)
+        self.forest.checked(state)
+
+    def restore(self, state):
+        """Continue from a state that has been checked."""
+        self.restore_frame(state)
+        self.forest.load(self.forest.checked(state))
+
+    def _check(self):
+        Function._check(self)
+        self.forest.tree._check()
+
+
+@cython.final
+cdef class BudgetedTrees(Terms):
+    """f on trees, with its terms in a dictionary to know what to take out of them; not for kernels of the user's own.
+
+    Parameters
+    ----------
+    forest : Forest
+    terms, outputs
+        As for `Terms`; the dictionary keeps points as they came.
+    """
+
+    cdef readonly Forest forest         # what f is kept in
+
+    def __init__(self, *, Forest forest, Coefficients terms, Outputs outputs):
+        Terms.__init__(self, terms, outputs)
+        self.forest = forest
+
+    cdef Scratch new_scratch(self):
+        return TreeScratch()
+
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+        if learning:
+            self.reserve(m)
+        return self.forest.open(<TreeScratch> w, first, m, learning)
+
+    def reserve(self, Py_ssize_t newcomers):
+        """Room for so many new terms, and for planting all terms anew."""
+        cdef Py_ssize_t leaves, nodes
+        cdef Tree tree = self.forest.tree
+        tree.reserve(newcomers)
+        self.dictionary.reserve(newcomers)
+        leaves = self.n_features * (2 * (self.terms.count + newcomers) // LEAF + 2)
+        nodes = 3 * leaves // FAN + 8 * self.n_features
+        tree.reserve_blocks(max(0, leaves - tree.leaves.used + tree.leaves.free),
+                            max(0, nodes - tree.nodes.used + tree.nodes.free))
+
+    cdef const double* knot(self, TreeScratch w, Py_ssize_t slot) noexcept nogil:
+        """The point of a slot as the trees know it."""
+        self.forest.map_point(<const double*> self.dictionary.point(slot), w.knot)
+        return w.knot
+
+    cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
+        self.forest.evaluate(<TreeScratch> w, (<TreeScratch> w).places + i * self.n_features, (last + 1) * self.width)
+        self.make_true(w, last, out)
+
+    cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
+        cdef const double* x = self.knot(<TreeScratch> w, slot)
+        self.forest.evaluate(<TreeScratch> w, x, (last + 1) * self.width)
+        self.make_true(w, last, out)
+        own[0] = self.forest.value(x, x)
+
+    cdef double value_with(self, Scratch w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
+        return self.forest.value(self.knot(<TreeScratch> w, slot), (<TreeScratch> w).places + i * self.n_features)
+
+    cdef double square(self, Scratch w) noexcept nogil:
+        return self.square_over(w, self.dictionary.start, self.dictionary.stop)
+
+    cdef void plant(self, Scratch w, Py_ssize_t slot) noexcept nogil:
+        """Add a term of the dictionary to the trees."""
+        self.terms.read(slot, &w.old)
+        self.forest.put(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
+
+    cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil:
+        self.terms.read(slot, &w.old)
+        self.forest.take(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
+        Terms.drop(self, w, slot)
+
+    cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
+        Terms.add(self, w, term, i, t)
+        self.forest.put(<TreeScratch> w, (<TreeScratch> w).places + i * self.n_features, term)
+
+    cdef void fold(self, Scratch w) noexcept nogil:
+        """Fold the terms, and plant them anew."""
+        cdef Py_ssize_t slot
+        Terms.fold(self, w)
+        self.forest.tree.clear()
+        for slot in range(self.dictionary.start, self.dictionary.stop):
+            if self.terms.holds(slot):
+                self.plant(w, slot)
+
+    cdef Py_ssize_t piece_rows(self):
+        return PIECE_ROWS
+
+    cdef Py_ssize_t rows_to_evaluate(self):
+        return EVALUATED_ROWS
+
+    cdef open_start(self, Scratch w, points, kept):
+        return open_points(self, w, points[kept])
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    def widen(self, Py_ssize_t width):
+        cdef Tree trees = self.forest.wider(width)
+        Terms.widen(self, width)                # the last that can fail
+        self.forest.take_over(trees, width)
+
+    def copy_last(self, Py_ssize_t n):
+        Terms.copy_last(self, n)
+        self.forest.copy_last(n)
+
+    def knots(self, Py_ssize_t j, int channel, Py_ssize_t labels):
+        return self.forest.knots(self, j, channel, labels)
+
+    def component(self, Py_ssize_t j, points, int channel, Py_ssize_t labels):
+        return self.forest.component(self, j, self.forest.mapped(j, points), channel, labels)
+
+    def additive_square(self, int channel, Py_ssize_t labels):
+        return self.forest.square(self, channel, labels)
+
+    def state(self):
+        return {**Terms.state(self), **self.forest.state(self.outputs.kept())}
+
+    def check_state(self, state):
+        Terms.check_state(self, state)
+        alive = (state["coefficients"] != 0).any(axis=0)
+        self.forest.check_terms(state["points"][alive], self.forest.checked(state))
+
+    def restore(self, state):
+        Terms.restore(self, state)
+        self.forest.load(self.forest.checked(state))
+
+    def _check(self):
+        Terms._check(self)
+        self.forest.tree._check()
+        contents = [self.forest.tree.contents(j) for j in range(self.n_features)]
+        self.forest.check_terms(self.points(), contents)
