@@ -11,6 +11,9 @@ cdef class Backend:
     cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil
     cdef bint train(self, Py_ssize_t i) noexcept nogil
     cdef void commit(self, Py_ssize_t n) noexcept
+    cdef bint diverges(self) noexcept nogil
+    cdef object signal(self)
     cdef object failure(self)
     # As of now
-    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations) except -1
+    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
+                      Py_ssize_t spread) except -1

@@ -25,12 +25,16 @@ cdef class Backend:
         learn that row; False if that is not possible, and then nothing has changed;
     `failure()`
         why not: an exception, to be raised when all is done;
+    `diverges()`
+        whether its answers have gone out of hand;
+    `signal()`
+        what a signal has raised in the user's code, which then is no failure: the row may be tried again;
     `commit(n)`
         the first n rows count, at most those that were trained; after `open` alone, 0;
     `detach()`
         the call is over;
-    `evaluate(examples, n, scores, stride, deviations)`
-        the answers for n rows as of now; several threads may ask.
+    `evaluate(examples, n, scores, stride, deviations, spread)`
+        the answers for n rows as of now, and from row to row they are so far apart; several threads may ask.
 
     Scores have a number for each output, deviations (of y, noise included) one for each target, or one for all labels.
     """
@@ -56,8 +60,15 @@ cdef class Backend:
     cdef void commit(self, Py_ssize_t n) noexcept:
         pass
 
+    cdef bint diverges(self) noexcept nogil:
+        return False
+
+    cdef object signal(self):
+        return None
+
     cdef object failure(self):
         return None
 
-    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations) except -1:
+    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
+                      Py_ssize_t spread) except -1:
         raise NotImplementedError

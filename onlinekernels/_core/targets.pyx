@@ -3,7 +3,7 @@ import numpy as np
 from libc.math cimport asinh, cosh, fabs, fmax, fmin, isfinite, sinh, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.run.moments cimport MANY, advance_moments, divisor, not_farther
+from onlinekernels._core.formulas.moments cimport MANY, advance_moments, divisor, not_farther
 
 cdef double FARTHEST = 6.0          # deviations from the mean beyond which a target of a robust scaler counts for no more
 cdef double LARGEST_LOG = 700.0     # whose sinh is a number

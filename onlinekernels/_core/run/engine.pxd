@@ -3,7 +3,7 @@ cimport cython
 from onlinekernels._core.backend cimport Backend
 from onlinekernels._core.functions cimport Example, Function, Outputs, Scratch
 from onlinekernels._core.run.hypothesis cimport Hypothesis
-from onlinekernels._core.run.scaling cimport Scaler
+from onlinekernels._core.transforms cimport Scaler
 from onlinekernels._core.targets cimport TargetScaler
 
 
@@ -57,4 +57,4 @@ cdef class Engine(Backend):
     cdef int tell_what_was_known(self, known, Py_ssize_t first, Py_ssize_t rows) except -1
     cdef Py_ssize_t measure(self, norm, double* out, Py_ssize_t rows) except -1
     cdef int scale_rows(self, Scratch w, const char* data, Py_ssize_t first, Py_ssize_t rows) except -1
-    cdef int evaluate_deviations(self, examples, Py_ssize_t n, double* deviations) except -1
+    cdef int evaluate_deviations(self, examples, Py_ssize_t n, double* deviations, Py_ssize_t spread) except -1

@@ -11,10 +11,11 @@ from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.backend cimport Backend
 from onlinekernels._core.errors import row_error
-from onlinekernels._core.functions cimport LOSS, MOVE, POINT, PYTHON, SCALED, SCORE, Example, Function, Outputs, Scratch
+from onlinekernels._core.functions cimport LOSS, MOVE, NONE, POINT, PYTHON, SCALED, SCORE, Example, Function, Outputs, Scratch
 from onlinekernels._core.run.hypothesis cimport Hypothesis
-from onlinekernels._core.run.scaling cimport Scaler
+from onlinekernels._core.run.watch cimport DIVERGED
 from onlinekernels._core.targets cimport TargetScaler
+from onlinekernels._core.transforms cimport Scaler
 
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
@@ -111,6 +112,8 @@ cdef class Engine(Backend):
                 return self.refuse_row()
             y = self.target_scaler.scaled + i * self.targets
         if not self.hypothesis.decide(w, e, i, y, weight):
+            if self.target_scaler is not None:
+                self.target_scaler.commit(i)
             return self.refuse_row()
         self.hypothesis.carry_out(w, e, i)
         self.done += 1
@@ -183,7 +186,7 @@ cdef class Engine(Backend):
             self.function.open(self.scratch, 0 if self.scaler is not None and not self.scaler.sparse else first, n, True, -1)
         except BaseException:
             if scales:
-                self.scaler.go_back(0)
+                self.scaler.commit(0)
             raise
         self.y, self.weights, self.rows, self.first = y, weights, n, first
         self.done_before, self.is_open = self.done, True
@@ -220,11 +223,22 @@ cdef class Engine(Backend):
         """As `Function.close`."""
         self.is_open = False
         self.function.close(self.scratch)
-        if n < self.rows and self.scaler is not None:
-            self.scaler.go_back(n)
+        if self.scaler is not None:
+            self.scaler.commit(n)
         if n < self.rows and self.target_scaler is not None:
             self.target_scaler.commit(n)
         self.done = self.done_before + n
+
+    cdef bint diverges(self) noexcept nogil:
+        return self.hypothesis.watch.trouble == DIVERGED
+
+    cdef object signal(self):
+        """A KeyboardInterrupt, say, that came in a loss of the user's."""
+        cdef Example e = self.example
+        if e.failure != PYTHON or isinstance(e.error, Exception):
+            return None
+        error, e.error, e.failure = e.error, None, NONE
+        return error
 
     cdef object failure(self):
         cdef Example e = self.example
@@ -329,7 +343,8 @@ cdef class Engine(Backend):
 
     # ---- Predicting ---------------------------------------------------------------------------
 
-    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations) except -1:
+    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
+                      Py_ssize_t spread) except -1:
         """Scores of the function that predicts; numbers are in the units of the targets. As `decision`."""
         cdef Py_ssize_t i, j, rows, done = 0, most = self.function.rows_to_evaluate()
         cdef int channel = self.hypothesis.channel()
@@ -355,13 +370,13 @@ cdef class Engine(Backend):
             PyErr_CheckSignals()
         self.take_back(lent)
         if deviations != NULL:
-            self.evaluate_deviations(examples, n, deviations)
+            self.evaluate_deviations(examples, n, deviations, spread)
         for i in range(n):
             for j in range(self.outputs.joined):
                 if not isfinite(scores[i * stride + j]):
                     raise row_error(FloatingPointError, i, "has no finite score: its values are too large for the kernel.")
             if self.target_scaler is not None:
-                self.target_scaler.restore_next(scores + i * stride, NULL if deviations == NULL else deviations + i * self.targets)
+                self.target_scaler.restore_next(scores + i * stride, NULL if deviations == NULL else deviations + i * spread)
         return 0
 
     cdef int scale_rows(self, Scratch w, const char* data, Py_ssize_t first, Py_ssize_t rows) except -1:
@@ -372,7 +387,7 @@ cdef class Engine(Backend):
         w.piece.source_data = out
         return 0
 
-    cdef int evaluate_deviations(self, examples, Py_ssize_t n, double* deviations) except -1:
+    cdef int evaluate_deviations(self, examples, Py_ssize_t n, double* deviations, Py_ssize_t spread) except -1:
         """Deviations of y, noise included, in units of the scores; of posteriors."""
         cdef Py_ssize_t i, j
         cdef double noise = self.hypothesis.rule.noise_of_targets()
@@ -381,7 +396,7 @@ cdef class Engine(Backend):
         cdef const double[::1] variances = self.function.uncertainty(examples)
         for i in range(n):
             for j in range(self.targets):
-                deviations[i * self.targets + j] = sqrt(variances[i] + noise)
+                deviations[i * spread + j] = sqrt(variances[i] + noise)
         return 0
 
     def decision(self, examples, *, bint trusted=False, int votes=0):

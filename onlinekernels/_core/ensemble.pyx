@@ -1,0 +1,551 @@
+"""Ensembles: members that learn for themselves, and a combiner that learns whom to trust.
+
+Members do not know of each other, and do not depend on the combination: each learns from (x, y) alone.  A block of rows is
+opened by all, run by all, and then combined in one loop over its rows.  Opening may fail, and is then taken back; all else is
+compiled and cannot fail, so nobody is ever ahead of another.  A member whose numbers diverge, or whose loss or kernel is
+Python that fails, is disabled at that row, and the others go on.
+"""
+import warnings
+
+import numpy as np
+from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport exp, fabs, fmax, fmin
+from libc.string cimport memcpy, memset
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.points cimport Rows
+
+cdef enum:
+    BLOCK = 128         # rows at most that all members learn before anything else happens
+    SPACING = 512       # rows between two entries of the history, at first
+    ENTRIES = 256       # of a history; then every second one goes, and entries are twice as far apart
+
+cdef double LARGEST = 1e120     # answer of a member: squares of larger ones would leave the combiner without numbers
+YOUNG = (500, 2000)     # rows after which the scores of detectors so far are forgotten: of few rows they are too low, and would stay
+SCALES = {"numbers": NUMBERS, "density": DENSITY, "margin": MARGIN, "log odds": LOG_ODDS, "labels": LABELS, "logits": LOGITS}
+
+
+class MemberError(Exception):
+    """A member cannot take a row: `member`, and the error that it raised."""
+
+    def __init__(self, member, error):
+        super().__init__(member, error)
+        self.member, self.error = member, error
+
+
+cdef class Member:
+    """A backend as a member of an ensemble: which rows it sees, and what its scores mean there.
+
+    Parameters
+    ----------
+    name : str
+    backend : Backend
+    scale : str
+        What its scores mean: see `Scale`.
+    transform : Transform or None
+    model : object
+        What shows the backend to users.
+    labels : list of int or None
+        Codes of the labels that the backend knows already.
+    before : int
+        Rows that it has learned already.
+    frozen : bool
+        Whether it learns no more.
+    """
+
+    def __init__(self, str name, Backend backend, str scale, Transform transform=None, model=None, labels=(), long long before=0,
+                 bint frozen=False, bint has_deviations=False, bint has_python=False):
+        self.has_deviations, self.has_python = has_deviations, has_python
+        self.name, self.backend, self.scale, self.transform, self.model = name, backend, SCALES[scale], transform, model
+        self.before, self.frozen = before, frozen
+        self.reserve(1, 1, max(labels, default=1) + 1)
+        for code in labels:
+            self.codes[self.known], self.labels[code] = code, self.known
+            self.known += 1
+
+    @property
+    def is_labelled(self):
+        """Whether its scores are of labels that join as they appear."""
+        return self.scale >= LABELS
+
+    @property
+    def label_codes(self):
+        """The ensemble's codes of its labels."""
+        return [self.codes[label] for label in range(self.known)]
+
+    cdef int reserve(self, Py_ssize_t n, Py_ssize_t targets, Py_ssize_t labels) except -1:
+        """Room for a block."""
+        cdef Py_ssize_t width = max(2, max(targets, labels))
+        if self.code_array is None or len(self.code_array) < width:
+            codes, known = np.full(2 * width, -1, dtype=np.int64), np.full(2 * width, -1, dtype=np.int64)
+            if self.code_array is not None:
+                codes[:len(self.code_array)], known[:len(self.label_array)] = self.code_array, self.label_array
+            self.codes, self.labels = <long long*> array_data(codes), <long long*> array_data(known)
+            self.code_array, self.label_array = codes, known
+        width = max(width, self.width)
+        size = n * (max(1, targets) + 1) + width * (1 + n * self.frozen)
+        if self.room is None or len(self.room) < size:
+            room = np.zeros(size)
+            self.y, self.room = <double*> array_data(room), room
+        self.known_before = <Py_ssize_t*> (self.y + n * max(1, targets))
+        self.raw, self.width = <double*> (self.known_before + n), width
+        self.answers = self.raw + width
+        return 0
+
+    cdef int attach(self, examples, Py_ssize_t n) except -1:
+        """A call is about these rows, or what its transform makes of n of them at a time."""
+        cdef double[:, ::1] rows
+        if self.transform is not None:
+            self.transform.reserve(n)
+            rows = <double[:self.transform.capacity, :self.transform.n_features]> self.transform.out
+            examples = np.asarray(rows)
+        self.attached = examples
+        self.backend.attach(examples)
+        return 0
+
+    cdef int open(self, examples, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t targets,
+                  Py_ssize_t labels) except -1:
+        """Get ready for n rows of the call from `first` on. As the backend."""
+        cdef Py_ssize_t i, known = self.known
+        cdef long long code
+        self.reserve(n, targets, labels)
+        if self.scale == NUMBERS:
+            memcpy(self.y, y, n * targets * sizeof(double))
+        for i in range(n if self.scale >= MARGIN else 0):
+            code = <long long> y[i]
+            self.known_before[i] = known
+            if self.scale < LABELS:
+                if code > 1:
+                    raise ValueError("a loss of two classes cannot take a third one")
+                self.y[i] = 2.0 * code - 1.0
+                continue
+            if self.labels[code] < 0 or self.labels[code] >= known:
+                self.labels[code], self.codes[known] = known, code
+                known += 1
+            self.y[i] = <double> self.labels[code]
+        if self.frozen:
+            self.backend.evaluate(examples if self.transform is None else self.attached, n, self.answers, self.width, NULL, 0)
+        else:
+            self.backend.open(first if self.transform is None else 0, n, self.y, weights, known)
+        self.rows = self.until = n
+        self.trained, self.is_wild, self.diverged = 0, False, False
+        return 0
+
+    cdef void run_all(self, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs, double* deviations,
+                      Py_ssize_t spread, Py_ssize_t groups) noexcept nogil:
+        """Test and train all rows of the block, as do the members that follow; strides are from row to row."""
+        cdef Py_ssize_t i
+        for i in range(n):
+            self.test(i, scores + i * stride, outputs, deviations + i * spread)
+            self.train(i)
+        if self.next is not None:
+            self.next.run_all(n, scores + outputs, stride, outputs, deviations + groups, spread, groups)
+
+    cdef void test_all(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations, Py_ssize_t groups) noexcept nogil:
+        """Test row i, as do the members that follow."""
+        self.test(i, scores, outputs, deviations)
+        if self.next is not None:
+            self.next.test_all(i, scores + outputs, outputs, deviations + groups, groups)
+
+    cdef void train_all(self, Py_ssize_t i) noexcept nogil:
+        """Learn row i, as do the members that follow."""
+        self.train(i)
+        if self.next is not None:
+            self.next.train_all(i)
+
+    cdef Py_ssize_t enabled_from(self, Py_ssize_t i, Py_ssize_t end, unsigned char* enabled) noexcept nogil:
+        """Which members, from this one on, take part at row i, and up to which row that stays so."""
+        enabled[0] = self.until > i
+        if enabled[0]:
+            end = min(end, self.until)
+        return end if self.next is None else self.next.enabled_from(i, end, enabled + 1)
+
+    cdef void test(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations) noexcept nogil:
+        """Its scores of row i, as the combiner takes them; zeros once it is disabled."""
+        cdef Py_ssize_t j, known = self.known_before[i] if self.scale >= LABELS else 0, width = known
+        if self.scale < LABELS:
+            width = outputs if self.scale == NUMBERS else 1
+        if self.until > i:
+            if self.frozen:
+                memcpy(self.raw, self.answers + i * self.width, width * sizeof(double))
+            elif not self.tested(i, deviations):
+                width, self.until = 0, i
+            for j in range(width):
+                if not fabs(self.raw[j]) < LARGEST:
+                    self.until, self.is_wild = i, True
+        if self.until > i:
+            self.place(self.raw, scores, outputs, known)
+        else:
+            memset(scores, 0, outputs * sizeof(double))
+
+    cdef bint tested(self, Py_ssize_t i, double* deviations) noexcept nogil:
+        while not self.backend.test(i, self.raw, deviations if self.has_deviations else NULL):
+            if not self.was_signal():
+                return False
+        return True
+
+    cdef void train(self, Py_ssize_t i) noexcept nogil:
+        """Learn row i, which was tested, unless it is disabled by now."""
+        if self.until <= i:
+            return
+        while not (self.frozen or self.backend.train(i)):
+            if not self.was_signal():
+                self.until = i                  # and what it has said of this row counts no more
+                return
+        self.trained = i + 1
+        if not self.frozen and self.backend.diverges():
+            self.diverged, self.until = True, i + 1
+
+    cdef bint was_signal(self) noexcept with gil:
+        """Whether a signal, and no error, came in a loss of the user's: the row is learned all the same, and it is raised later."""
+        signal = self.backend.signal()
+        if signal is not None and self.signal is None:
+            self.signal = signal
+        return signal is not None
+
+    cdef void place(self, double* raw, double* scores, Py_ssize_t outputs, Py_ssize_t known) noexcept nogil:
+        """The backend's scores as the combiner takes them: of classes in [-1, 1], as estimates of 2 p - 1."""
+        cdef Py_ssize_t l
+        cdef double largest, total = 0.0, p
+        if self.scale <= DENSITY:
+            memcpy(scores, raw, outputs * sizeof(double))
+            return
+        for l in range(outputs):
+            scores[l] = -1.0
+        if self.scale < LABELS:
+            p = raw[0] if self.scale == MARGIN else 2.0 / (1.0 + exp(-raw[0])) - 1.0
+            p = fmin(fmax(p, -1.0), 1.0)
+            if outputs > 0:
+                scores[0] = -p
+            if outputs > 1:
+                scores[1] = p
+            return
+        if self.scale == LOGITS and known:
+            largest = raw[0]
+            for l in range(1, known):
+                largest = fmax(largest, raw[l])
+            for l in range(known):
+                raw[l] = exp(raw[l] - largest)
+                total += raw[l]
+            for l in range(known):
+                raw[l] = 2.0 * raw[l] / total - 1.0
+        for l in range(known):
+            if self.codes[l] < outputs:
+                scores[self.codes[l]] = fmin(fmax(raw[l], -1.0), 1.0)
+
+    cdef void commit(self, Py_ssize_t n) noexcept:
+        """The first n rows of the block count, or as many of them as it has learned."""
+        cdef Py_ssize_t i
+        if self.rows == 0:
+            return
+        n = min(n, self.trained)
+        if not self.frozen:
+            self.backend.commit(n)
+        for i in range(n if self.scale >= LABELS else 0):
+            self.known = max(self.known, 1 + <Py_ssize_t> self.y[i])
+        self.t += n
+        self.rows = 0
+
+    def reason(self):
+        """Why it stopped in the latest block."""
+        if self.is_wild:
+            return "its answers are too large, or not numbers"
+        if self.diverged:
+            return "learning diverges"
+        return in_words(self.backend.failure())
+
+    def disable(self, reason):
+        """Take part no more."""
+        self.status = reason
+
+    cdef int evaluate(self, examples, const double* rows, Py_ssize_t n, double* scores, Py_ssize_t outputs, Py_ssize_t stride,
+                      double* deviations, Py_ssize_t spread) except -1:
+        """Scores of n rows as of now, as the combiner takes them. As the backend."""
+        cdef Py_ssize_t i, width = max(self.width, outputs)
+        cdef double[::1] raw = np.zeros(n * width), seen
+        if self.t + self.before == 0:
+            for i in range(n):
+                self.place_nothing(scores + i * stride, outputs)
+            return 0
+        if self.transform is not None:
+            seen = np.empty(n * self.transform.n_features)
+            self.transform.evaluate(rows, n, &seen[0])
+            examples = np.asarray(seen).reshape(n, -1)
+        self.backend.evaluate(examples, n, &raw[0], width, deviations if self.has_deviations else NULL, spread)
+        for i in range(n):
+            self.place(&raw[i * width], scores + i * stride, outputs, self.known)
+        return 0
+
+    cdef void place_nothing(self, double* scores, Py_ssize_t outputs) noexcept nogil:
+        """Scores before anything is learned."""
+        cdef Py_ssize_t l
+        for l in range(outputs):
+            scores[l] = -1.0 if self.scale >= MARGIN else 0.0
+
+    def may_fail(self, error):
+        """Whether an error in getting ready is about these rows, or the user's code, and so the member's own."""
+        if isinstance(error, MemoryError) or not isinstance(error, Exception):
+            return False
+        return self.has_python or isinstance(error, (ValueError, FloatingPointError))
+
+
+def in_words(error):
+    """Why a member is disabled that has raised an error."""
+    return f"{type(error).__name__}: {error}"
+
+
+cdef class Ensemble(Backend):
+    """Members, what their rows go through first, and a combiner.
+
+    Parameters
+    ----------
+    members : list of Member
+    combiner : Combiner
+    task : "classes", "numbers" or "novelty"
+    targets : int
+        Numbers to predict; 0 for labels.
+    n_features : int
+    transforms : dict of str to Transform
+    calibration : Calibration or None
+    correction : PriorCorrection or None
+    intervals : IntervalTracker or None
+    """
+
+    def __init__(self, members, Combiner combiner, str task, Py_ssize_t targets, Py_ssize_t n_features, *, transforms=None,
+                 Calibration calibration=None, PriorCorrection correction=None, IntervalTracker intervals=None):
+        self.members, self.combiner, self.task, self.targets = list(members), combiner, task, targets
+        self.transforms = {} if transforms is None else transforms
+        self.calibration, self.correction, self.intervals = calibration, correction, intervals
+        self.n_features, self.groups = n_features, max(1, targets)
+        self.stride, self.history, self.n_jobs = SPACING, [], 1
+        self.knows_no_losses = task == "novelty"
+        self.link()
+        losses = np.zeros(len(self.members) + 1)
+        self.loss_sums, self.losses = <double*> array_data(losses), losses
+
+    cdef int link(self) except -1:
+        """Let each member know the next one."""
+        cdef Member member, before = None
+        for member in self.members:
+            if before is not None:
+                before.next = member
+            member.next = None
+            before = member
+        self.first_member = self.members[0]
+        return 0
+
+    # ---- A call -------------------------------------------------------------------------------
+
+    cdef int attach(self, examples) except -1:
+        cdef Member member
+        self.examples = examples
+        self.data = NULL if isinstance(examples, Rows) else <const double*> array_data(examples)
+        for member in self.members:
+            if member.status is None and not member.frozen:
+                member.attach(examples, min(len(examples), BLOCK))
+        return 0
+
+    cdef int detach(self) except -1:
+        cdef Member member
+        self.examples, self.data = None, NULL
+        if self.rows:
+            self.commit(0)
+        for member in self.members:
+            if member.attached is not None:
+                member.attached = None
+                member.backend.detach()
+        return 0
+
+    cdef Py_ssize_t room(self) except -1:
+        cdef Member member
+        cdef Py_ssize_t rows = min(BLOCK, self.stride - self.t % self.stride)
+        for member in self.members:
+            if member.status is None and not member.frozen:
+                rows = min(rows, member.backend.room())
+        if self.task == "novelty":
+            for age in YOUNG:
+                if age > self.t:
+                    rows = min(rows, age - self.t)
+        return rows
+
+    cdef int reserve(self, Py_ssize_t n, Py_ssize_t outputs) except -1:
+        """Room for a block."""
+        cdef Py_ssize_t m = len(self.members), g = self.groups
+        if self.room_rows >= n and self.room_outputs >= outputs:
+            return 0
+        n, outputs = max(n, self.room_rows), max(outputs, self.room_outputs)
+        room = np.zeros(n * (m * (outputs + g) + 3 * outputs + 3 * g + 2) + m + 1)
+        self.scores = <double*> array_data(room)
+        self.member_deviations = self.scores + n * m * outputs
+        self.combined = self.member_deviations + n * m * g
+        self.answers = self.combined + n * outputs
+        self.factors = self.answers + n * outputs
+        self.deviations = self.factors + n * outputs
+        self.innovations = self.deviations + n * g
+        self.leasts = self.innovations + n * g
+        self.counts = self.leasts + n * g
+        self.joined_before = <Py_ssize_t*> (self.counts + n)
+        self.enabled = <unsigned char*> (self.joined_before + n)
+        self.memory_of_block, self.room_rows, self.room_outputs = room, n, outputs
+        return 0
+
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
+        cdef Member member
+        cdef Transform transform
+        cdef Py_ssize_t i, joined = self.joined
+        self.prepare()
+        self.outputs = self.targets if self.targets else 1 if self.task == "novelty" else max(labels, joined)
+        self.reserve(n, self.outputs)
+        self.y, self.weights, self.rows = y, weights, n
+        member = None
+        try:
+            for transform in self.transforms.values():
+                transform.open(self.data + first * self.n_features, n)
+            for member in self.members:
+                if member.status is None:
+                    member.open(self.examples, first, n, y, weights, self.targets, self.outputs)
+            member = None
+            self.combiner.open(n, self.outputs)
+            if self.correction is not None:
+                self.correction.open(n, self.outputs)
+        except BaseException as error:
+            self.commit(0)
+            if member is None or not member.may_fail(error):
+                raise
+            raise MemberError(member, error) from error
+        for i in range(n):
+            self.joined_before[i] = joined
+            if self.task == "classes":
+                joined = max(joined, <Py_ssize_t> y[i] + 1)
+            self.counts[i] = 1.0 if weights == NULL else weights[i]
+        if self.t == 0 and not self.has_learned_members():      # what is said of the first row is not worth judging
+            self.counts[0] = 0.0
+        return 0
+
+    cdef bint has_learned_members(self):
+        cdef Member member
+        for member in self.members:
+            if member.before:
+                return True
+        return False
+
+    cdef int prepare(self) except -1:
+        """What is due between two blocks: an entry of the history. All or nothing, as often as you like."""
+        if self.t and self.t % self.stride == 0 and (not self.history or self.history[len(self.history) - 1][0] < self.t):
+            history = [*self.history, (int(self.t), self.combiner.weights(), self.losses.copy())]
+            stride = self.stride
+            if len(history) > ENTRIES:
+                stride, history = 2 * stride, history[1::2]
+            self.stride, self.history = stride, history
+        return 0
+
+    # ---- A block ------------------------------------------------------------------------------
+
+    cdef void run(self) noexcept nogil:
+        """Test and train all rows of the open block: members one after another, then the combiner."""
+        cdef Py_ssize_t m = self.combiner.n_members
+        self.first_member.run_all(self.rows, self.scores, m * self.outputs, self.outputs, self.member_deviations, m * self.groups,
+                                  self.groups)
+        self.combine(0, self.rows)
+
+    cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
+        cdef Py_ssize_t m = self.combiner.n_members
+        self.first_member.test_all(i, self.scores + i * m * self.outputs, self.outputs, self.member_deviations + i * m * self.groups,
+                                   self.groups)
+        self.combine(i, i + 1)
+        memcpy(scores, self.answers + i * self.outputs, self.outputs * sizeof(double))
+        if deviations != NULL:
+            memcpy(deviations, self.deviations + i * self.groups, self.groups * sizeof(double))
+        return True
+
+    cdef bint train(self, Py_ssize_t i) noexcept nogil:
+        self.first_member.train_all(i)
+        return True
+
+    cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+        """Combine rows that the members have tested, and learn from them whom to trust."""
+        cdef Py_ssize_t i = begin, j, stop, m = self.combiner.n_members, o = self.outputs, g = self.groups
+        cdef bint anybody
+        while i < end:
+            stop = self.first_member.enabled_from(i, end, self.enabled)
+            anybody = False
+            for j in range(m):
+                anybody = anybody or self.enabled[j]
+            if anybody:
+                self.combiner.run(stop - i, o, self.scores + i * m * o, self.y + i * (g if self.targets else 1),
+                                  self.joined_before + i, self.counts + i, self.enabled, self.combined + i * o, self.deviations + i * g)
+            else:
+                self.answer_nothing(stop - i, self.combined + i * o, self.deviations + i * g)
+            i = stop
+        self.finish(begin, end)
+        self.count_losses(begin, end)
+
+    cdef void answer_nothing(self, Py_ssize_t n, double* combined, double* deviations) noexcept nogil:
+        """Where all members are disabled."""
+        cdef Py_ssize_t i
+        for i in range(n * self.outputs):
+            combined[i] = 0.0 if self.targets else -1.0
+        for i in range(n * self.groups):
+            deviations[i] = 1.0
+
+    cdef void finish(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+        """What is answered: probabilities are calibrated, and innovations followed, by which intervals go."""
+        cdef Py_ssize_t i, c, o = self.outputs, n = end - begin
+        cdef double* combined = self.combined + begin * o
+        cdef double* answers = self.answers + begin * o
+        if self.intervals is not None:
+            self.intervals.run(n, combined, self.y + begin * o, self.deviations + begin * o, self.innovations + begin * o,
+                               self.leasts + begin * o)
+        if self.calibration is None:
+            memcpy(answers, combined, n * o * sizeof(double))
+            return
+        for i in range(n * o):
+            combined[i] = 0.5 * (1.0 + combined[i])
+        self.calibration.run(n, o, combined, self.y + begin, self.joined_before + begin, self.counts + begin, answers)
+        if self.correction is not None:
+            memcpy(combined, answers, n * o * sizeof(double))
+            self.correction.run(n, o, combined, self.y + begin, self.joined_before + begin, answers, self.factors + begin * o)
+        for i in range(n):
+            for c in range(o):
+                answers[i * o + c] = 2.0 * answers[i * o + c] - 1.0 if c < self.joined_before[begin + i] else -1.0
+
+    cdef void count_losses(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+        """Mistakes, or squared errors, of each member and of all together."""
+        cdef Py_ssize_t i, j, k, m = self.combiner.n_members, o = self.outputs
+        cdef double loss, error
+        cdef const double* scores
+        if self.knows_no_losses:
+            return
+        for i in range(begin, end):
+            for k in range(m + 1):
+                scores = self.answers + i * o if k == m else self.scores + (i * m + k) * o
+                loss = 0.0
+                if self.targets:
+                    for j in range(o):
+                        error = scores[j] - self.y[i * o + j]
+                        loss += error * error
+                else:
+                    loss = self.best(scores, self.joined_before[i]) != <Py_ssize_t> self.y[i]
+                self.loss_sums[k] += loss
+
+    cdef Py_ssize_t best(self, const double* scores, Py_ssize_t joined) noexcept nogil:
+        """The first of the largest scores; -1 if there are no labels."""
+        cdef Py_ssize_t c, best = 0
+        for c in range(1, joined):
+            if scores[c] > scores[best]:
+                best = c
+        return best if joined else -1
+
+    cdef void commit(self, Py_ssize_t n) noexcept:
+        cdef Member member
+        cdef Transform transform
+        for member in self.members:
+            member.commit(n)
+        for transform in self.transforms.values():
+            transform.commit(n)
+        if n:
+            self.t += n
+            if self.task == "classes":
+                self.joined = max(self.joined_before[n - 1], <Py_ssize_t> self.y[n - 1] + 1)
+            if self.task == "novelty" and self.t in YOUNG:
+                (<AveragedRanks> self.combiner).begin_anew()
+        self.rows = 0
