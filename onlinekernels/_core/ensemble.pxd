@@ -25,11 +25,13 @@ cdef class Member:
     cdef readonly bint frozen           # whether it learns no more
     cdef readonly bint has_deviations   # whether the combination wants its deviations
     cdef readonly bint has_python       # whether code of the user's runs in it
-    cdef public object status           # why it is disabled; None
+    cdef readonly bint disabled         # whether it takes part no more,
+    cdef object text                    # and why
     cdef readonly long long before      # rows that it had learned when it became a member
     cdef readonly long long t           # rows that it has seen as a member
     cdef Member next                    # the next member of the ensemble
     # Labels: the backend's are numbered as they appear to it
+    cdef readonly bint fixed            # whether no other can join
     cdef Py_ssize_t known               # how many it has met
     cdef object code_array, label_array # own these:
     cdef long long* codes               # the ensemble's code of a label
@@ -84,6 +86,8 @@ cdef class Ensemble(Backend):
     cdef public long long t             # rows learned
     cdef public Py_ssize_t joined       # labels that have been learned
     cdef public Py_ssize_t done         # rows of the latest call that are learned
+    cdef readonly object leasts_of_call # least targets before each of them,
+    cdef readonly object factors_of_call        # and factors of probabilities, if these are corrected
     cdef readonly object losses         # mistakes or squared errors of each member, and of all together
     cdef double* loss_sums
     cdef public list history            # (t, weights, losses so far)
@@ -98,7 +102,7 @@ cdef class Ensemble(Backend):
     cdef const double* y
     cdef const double* weights
     cdef object memory_of_block         # owns these:
-    cdef double* scores                 # (rows, members, outputs)
+    cdef double* table                  # scores (rows, members, outputs)
     cdef double* member_deviations      # (rows, members, groups)
     cdef double* combined               # (rows, outputs): before they are calibrated,
     cdef double* answers                # and after,
@@ -112,12 +116,18 @@ cdef class Ensemble(Backend):
     cdef Py_ssize_t room_rows, room_outputs
 
     cdef int link(self) except -1
+    cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1
+    cdef int tell(self, bint aloud) except -1
+    cdef Py_ssize_t outputs_now(self)
+    cdef int ask_members(self, examples, Py_ssize_t n, Py_ssize_t outputs, double* table, double* spreads) except -1
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t outputs) except -1
     cdef bint has_learned_members(self)
     cdef int prepare(self) except -1
     cdef void run(self) noexcept nogil
     cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
-    cdef void answer_nothing(self, Py_ssize_t n, double* combined, double* deviations) noexcept nogil
+    cdef int answer(self, Py_ssize_t n, Py_ssize_t outputs, const double* table, const double* spreads, double* answers,
+                    double* deviations, object examples) except -1
+    cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined, double* deviations) noexcept nogil
     cdef void finish(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef void count_losses(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef Py_ssize_t best(self, const double* scores, Py_ssize_t joined) noexcept nogil

@@ -50,11 +50,20 @@ cdef class Member:
         Rows that it has learned already.
     frozen : bool
         Whether it learns no more.
+    fixed : bool
+        Whether no other labels can join.
+    has_deviations : bool
+        Whether the combination wants its deviations.
+    has_python : bool
+        Whether code of the user's runs in it.
+    disabled : str or None
+        Why it takes no part.
     """
 
     def __init__(self, str name, Backend backend, str scale, Transform transform=None, model=None, labels=(), long long before=0,
-                 bint frozen=False, bint has_deviations=False, bint has_python=False):
-        self.has_deviations, self.has_python = has_deviations, has_python
+                 bint frozen=False, bint fixed=False, bint has_deviations=False, bint has_python=False, disabled=None):
+        self.has_deviations, self.has_python, self.fixed = has_deviations, has_python, fixed
+        self.disabled, self.text = disabled is not None, disabled
         self.name, self.backend, self.scale, self.transform, self.model = name, backend, SCALES[scale], transform, model
         self.before, self.frozen = before, frozen
         self.reserve(1, 1, max(labels, default=1) + 1)
@@ -119,6 +128,8 @@ cdef class Member:
                 self.y[i] = 2.0 * code - 1.0
                 continue
             if self.labels[code] < 0 or self.labels[code] >= known:
+                if self.fixed:
+                    raise ValueError("its labels are fixed, and another one has joined")
                 self.labels[code], self.codes[known] = known, code
                 known += 1
             self.y[i] = <double> self.labels[code]
@@ -243,19 +254,29 @@ cdef class Member:
         for i in range(n if self.scale >= LABELS else 0):
             self.known = max(self.known, 1 + <Py_ssize_t> self.y[i])
         self.t += n
+        self.disabled = self.disabled or n and self.until < self.rows
         self.rows = 0
 
-    def reason(self):
-        """Why it stopped in the latest block."""
-        if self.is_wild:
-            return "its answers are too large, or not numbers"
-        if self.diverged:
-            return "learning diverges"
-        return in_words(self.backend.failure())
+    @property
+    def status(self):
+        """Why it is disabled; None if it takes part."""
+        return (self.text or "it failed") if self.disabled else None
 
-    def disable(self, reason):
-        """Take part no more."""
-        self.status = reason
+    def find_reason(self):
+        """Why it was disabled in the latest block, in words."""
+        if self.text is not None:
+            return
+        if self.is_wild:
+            self.text = "its answers are too large, or not numbers"
+        elif self.diverged:
+            self.text = "learning diverges"
+        else:
+            self.text = in_words(self.backend.failure())
+
+    def disable(self, error):
+        """Take part no more, for this error."""
+        self.text = in_words(error)
+        self.disabled = True
 
     cdef int evaluate(self, examples, const double* rows, Py_ssize_t n, double* scores, Py_ssize_t outputs, Py_ssize_t stride,
                       double* deviations, Py_ssize_t spread) except -1:
@@ -285,7 +306,7 @@ cdef class Member:
         """Whether an error in getting ready is about these rows, or the user's code, and so the member's own."""
         if isinstance(error, MemoryError) or not isinstance(error, Exception):
             return False
-        return self.has_python or isinstance(error, (ValueError, FloatingPointError))
+        return self.has_python or isinstance(error, (ValueError, FloatingPointError, MemberError))
 
 
 def in_words(error):
@@ -340,7 +361,7 @@ cdef class Ensemble(Backend):
         self.examples = examples
         self.data = NULL if isinstance(examples, Rows) else <const double*> array_data(examples)
         for member in self.members:
-            if member.status is None and not member.frozen:
+            if not member.disabled and not member.frozen:
                 member.attach(examples, min(len(examples), BLOCK))
         return 0
 
@@ -359,7 +380,7 @@ cdef class Ensemble(Backend):
         cdef Member member
         cdef Py_ssize_t rows = min(BLOCK, self.stride - self.t % self.stride)
         for member in self.members:
-            if member.status is None and not member.frozen:
+            if not member.disabled and not member.frozen:
                 rows = min(rows, member.backend.room())
         if self.task == "novelty":
             for age in YOUNG:
@@ -374,8 +395,8 @@ cdef class Ensemble(Backend):
             return 0
         n, outputs = max(n, self.room_rows), max(outputs, self.room_outputs)
         room = np.zeros(n * (m * (outputs + g) + 3 * outputs + 3 * g + 2) + m + 1)
-        self.scores = <double*> array_data(room)
-        self.member_deviations = self.scores + n * m * outputs
+        self.table = <double*> array_data(room)
+        self.member_deviations = self.table + n * m * outputs
         self.combined = self.member_deviations + n * m * g
         self.answers = self.combined + n * outputs
         self.factors = self.answers + n * outputs
@@ -401,7 +422,7 @@ cdef class Ensemble(Backend):
             for transform in self.transforms.values():
                 transform.open(self.data + first * self.n_features, n)
             for member in self.members:
-                if member.status is None:
+                if not member.disabled:
                     member.open(self.examples, first, n, y, weights, self.targets, self.outputs)
             member = None
             self.combiner.open(n, self.outputs)
@@ -411,7 +432,7 @@ cdef class Ensemble(Backend):
             self.commit(0)
             if member is None or not member.may_fail(error):
                 raise
-            raise MemberError(member, error) from error
+            raise error if isinstance(error, MemberError) else MemberError(member, error)
         for i in range(n):
             self.joined_before[i] = joined
             if self.task == "classes":
@@ -443,13 +464,13 @@ cdef class Ensemble(Backend):
     cdef void run(self) noexcept nogil:
         """Test and train all rows of the open block: members one after another, then the combiner."""
         cdef Py_ssize_t m = self.combiner.n_members
-        self.first_member.run_all(self.rows, self.scores, m * self.outputs, self.outputs, self.member_deviations, m * self.groups,
+        self.first_member.run_all(self.rows, self.table, m * self.outputs, self.outputs, self.member_deviations, m * self.groups,
                                   self.groups)
         self.combine(0, self.rows)
 
     cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
         cdef Py_ssize_t m = self.combiner.n_members
-        self.first_member.test_all(i, self.scores + i * m * self.outputs, self.outputs, self.member_deviations + i * m * self.groups,
+        self.first_member.test_all(i, self.table + i * m * self.outputs, self.outputs, self.member_deviations + i * m * self.groups,
                                    self.groups)
         self.combine(i, i + 1)
         memcpy(scores, self.answers + i * self.outputs, self.outputs * sizeof(double))
@@ -471,18 +492,18 @@ cdef class Ensemble(Backend):
             for j in range(m):
                 anybody = anybody or self.enabled[j]
             if anybody:
-                self.combiner.run(stop - i, o, self.scores + i * m * o, self.y + i * (g if self.targets else 1),
+                self.combiner.run(stop - i, o, self.table + i * m * o, self.y + i * (g if self.targets else 1),
                                   self.joined_before + i, self.counts + i, self.enabled, self.combined + i * o, self.deviations + i * g)
             else:
-                self.answer_nothing(stop - i, self.combined + i * o, self.deviations + i * g)
+                self.answer_nothing(stop - i, o, self.combined + i * o, self.deviations + i * g)
             i = stop
         self.finish(begin, end)
         self.count_losses(begin, end)
 
-    cdef void answer_nothing(self, Py_ssize_t n, double* combined, double* deviations) noexcept nogil:
+    cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined, double* deviations) noexcept nogil:
         """Where all members are disabled."""
         cdef Py_ssize_t i
-        for i in range(n * self.outputs):
+        for i in range(n * outputs):
             combined[i] = 0.0 if self.targets else -1.0
         for i in range(n * self.groups):
             deviations[i] = 1.0
@@ -517,7 +538,7 @@ cdef class Ensemble(Backend):
             return
         for i in range(begin, end):
             for k in range(m + 1):
-                scores = self.answers + i * o if k == m else self.scores + (i * m + k) * o
+                scores = self.answers + i * o if k == m else self.table + (i * m + k) * o
                 loss = 0.0
                 if self.targets:
                     for j in range(o):
@@ -549,3 +570,177 @@ cdef class Ensemble(Backend):
             if self.task == "novelty" and self.t in YOUNG:
                 (<AveragedRanks> self.combiner).begin_anew()
         self.rows = 0
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    def learn(self, examples, y, weights=None, Py_ssize_t labels=0):
+        """(scores (n, outputs), deviations (n, groups), innovations (n, targets)) just before each row, which is learned.
+
+        Rows and numbers are checked; y are codes of labels, of which there are so many, or numbers. After an error `done`
+        rows were learned.
+        """
+        cdef Py_ssize_t n = examples.shape[0], rows, g = self.groups
+        cdef Py_ssize_t width = self.targets if self.targets else 1 if self.task == "novelty" else labels
+        cdef const double[::1] Y = np.ascontiguousarray(y, dtype=float).reshape(-1)
+        cdef const double[::1] W = None if weights is None else np.ascontiguousarray(weights, dtype=float)
+        scores, deviations = np.zeros((n, width)), np.zeros((n, g))
+        innovations, leasts = np.zeros((n, self.targets)), np.zeros((n, self.targets))
+        factors = np.ones((n, width)) if self.correction is not None else None
+        cdef double* out[5]
+        out[0], out[1] = <double*> array_data(scores), <double*> array_data(deviations)
+        out[2], out[3] = <double*> array_data(innovations), <double*> array_data(leasts)
+        out[4] = NULL if factors is None else <double*> array_data(factors)
+        self.done = 0
+        try:
+            self.attach(examples)
+            while self.done < n:
+                rows = self.open_block(self.done, min(n - self.done, self.room()), &Y[self.done * (g if self.targets else 1)],
+                                       NULL if W is None else &W[self.done], labels)
+                with nogil:
+                    self.run()
+                self.commit(rows)
+                memcpy(out[0] + self.done * width, self.answers, rows * width * sizeof(double))
+                memcpy(out[1] + self.done * g, self.deviations, rows * g * sizeof(double))
+                if self.intervals is not None:
+                    memcpy(out[2] + self.done * g, self.innovations, rows * g * sizeof(double))
+                    memcpy(out[3] + self.done * g, self.leasts, rows * g * sizeof(double))
+                if out[4] != NULL:
+                    memcpy(out[4] + self.done * width, self.factors, rows * width * sizeof(double))
+                self.done += rows
+                self.tell(True)
+                PyErr_CheckSignals()
+                self.prepare()
+        finally:
+            self.detach()
+        self.leasts_of_call, self.factors_of_call = leasts, factors
+        return scores, deviations, innovations
+
+    cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
+        """Open a block of at most n rows; how many. A member that cannot take its first row is disabled."""
+        while True:
+            try:
+                self.open(first, n, y, weights, labels)
+                return n
+            except MemberError as refused:
+                if n > 1:
+                    n = n // 2                  # up to the row that it cannot take
+                else:
+                    while isinstance(refused.error, MemberError):
+                        refused = refused.error # of an ensemble in the ensemble
+                    refused.member.disable(refused.error)
+                    self.warn_of(refused.member)
+
+    cdef int tell(self, bint aloud) except -1:
+        """Warn of members that were disabled in the latest block, and raise what signals have raised in a member's own code."""
+        cdef Member member
+        for member in self.members:
+            if member.disabled and member.text is None:
+                member.find_reason()
+                if aloud:
+                    self.warn_of(member)
+            if member.signal is not None:
+                signal, member.signal = member.signal, None
+                raise signal
+        return 0
+
+    def warn_of(self, Member member):
+        """Say that a member is disabled."""
+        from onlinekernels.model.trouble import LearningWarning, level_outside
+
+        warnings.warn(f"The member {member.name!r} is disabled, the others go on: {member.text}", LearningWarning,
+                      stacklevel=level_outside())
+
+    def enabled_members(self):
+        """Which members take part."""
+        return np.array([not member.disabled for member in self.members])
+
+    def members_scores(self, examples):
+        """Scores of all members as of now, shape (n, members, outputs); 0 of those that are disabled."""
+        cdef Py_ssize_t n = examples.shape[0], outputs = self.outputs_now(), m = len(self.members)
+        table, spreads = np.zeros((n, m, outputs)), np.zeros((n, m, self.groups))
+        self.ask_members(examples, n, outputs, <double*> array_data(table), <double*> array_data(spreads))
+        return table
+
+    cdef Py_ssize_t outputs_now(self):
+        return self.targets if self.targets else 1 if self.task == "novelty" else self.joined
+
+    cdef int ask_members(self, examples, Py_ssize_t n, Py_ssize_t outputs, double* table, double* spreads) except -1:
+        """What all members answer as of now."""
+        cdef Member member
+        cdef Py_ssize_t k = 0, m = len(self.members), g = self.groups
+        cdef const double* rows = NULL if isinstance(examples, Rows) else <const double*> array_data(examples)
+        for member in self.members:
+            if not member.disabled:
+                member.evaluate(examples, rows, n, table + k * outputs, outputs, m * outputs, spreads + k * g, m * g)
+            k += 1
+        return 0
+
+    def scores(self, examples):
+        """(scores (n, outputs), deviations (n, groups)) as of now."""
+        cdef Py_ssize_t n = examples.shape[0], outputs = self.outputs_now()
+        scores, deviations = np.zeros((n, outputs)), np.ones((n, self.groups))
+        self.evaluate(examples, n, <double*> array_data(scores), outputs, <double*> array_data(deviations), self.groups)
+        return scores, deviations
+
+    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations, Py_ssize_t spread) except -1:
+        cdef Py_ssize_t i, outputs = self.outputs_now(), m = len(self.members), g = self.groups
+        room = np.zeros(n * (m * (outputs + g) + outputs + g))
+        cdef double* table = <double*> array_data(room)
+        cdef double* spreads = table + n * m * outputs
+        cdef double* answers = spreads + n * m * g
+        cdef double* found = answers + n * outputs
+        self.ask_members(examples, n, outputs, table, spreads)
+        self.answer(n, outputs, table, spreads, answers, found, examples)
+        for i in range(n):
+            memcpy(scores + i * stride, answers + i * outputs, outputs * sizeof(double))
+            if deviations != NULL:
+                memcpy(deviations + i * spread, found + i * g, g * sizeof(double))
+        return 0
+
+    cdef int answer(self, Py_ssize_t n, Py_ssize_t outputs, const double* table, const double* spreads, double* answers,
+                    double* deviations, object examples) except -1:
+        """Answers and deviations for what members answer, as of now."""
+        cdef Py_ssize_t i, m = len(self.members)
+        flags = self.enabled_members().astype(np.uint8)
+        if not flags.any():
+            self.answer_nothing(n, outputs, answers, deviations)
+            return 0
+        self.combiner.evaluate(n, outputs, table, self.joined, <const unsigned char*> array_data(flags), answers, deviations)
+        if self.calibration is None:
+            return 0
+        likely = np.empty(n * outputs)
+        cdef double* p = <double*> array_data(likely)
+        for i in range(n * outputs):
+            p[i] = 0.5 * (1.0 + answers[i])
+        self.calibration.evaluate(n, outputs, p, self.joined, answers)
+        if self.correction is not None:
+            memcpy(p, answers, n * outputs * sizeof(double))
+            self.correction.evaluate(n, outputs, p, self.joined, answers)
+        for i in range(n * outputs):
+            answers[i] = 2.0 * answers[i] - 1.0
+        return 0
+
+    @property
+    def innovations(self):
+        """The latest ones, by which intervals go."""
+        return np.zeros((0, self.targets)) if self.intervals is None else self.intervals.innovations
+
+    @property
+    def threshold(self):
+        """Of a detector: ranks below it are alerts."""
+        return (<AveragedRanks> self.combiner).level
+
+    def named(self):
+        """The members by name."""
+        return {member.name: member for member in self.members}
+
+    def _check(self):
+        """Assert what must always hold."""
+        cdef Member member
+        self.combiner._check()
+        assert len(self.history) <= ENTRIES and self.rows == 0
+        for member in self.members:
+            assert member.disabled or member.t == self.t
+        for transform in self.transforms.values():
+            assert transform.t == self.t
+            transform._check()
