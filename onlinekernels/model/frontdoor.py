@@ -4,7 +4,7 @@ The members are chosen in `algorithms`; here is what happens around them.
 """
 import numpy as np
 
-from onlinekernels._core.smoothing import LocalRows
+from onlinekernels._core.smoother import LocalRows
 from onlinekernels._core.run.calibrating import Calibration
 from onlinekernels._core.run.ranks import Ranks
 from onlinekernels.model.ensemble import Ensemble, spacing
