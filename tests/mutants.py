@@ -119,7 +119,7 @@ FAULTS = [
         ("self.count, self.few = self.count_before, self.few_before", "pass"),
         ("fabs(change) / CHANGE", "fabs(change)"),
     ]),
-    ("recursive.pyx", "recursive recursive_answers", [
+    ("posterior.pyx", "recursive recursive_answers", [
         ("self.noise / weight if weight > 0.0 else 0.0", "self.noise"),
         ("(1.0 if beyond else 0.0) - (1.0 - COVERAGE[level])", "(1.0 if beyond else 0.0) - COVERAGE[level]"),
         ("fmin(square - 1.0, 5.0)", "square - 1.0"),
@@ -130,8 +130,9 @@ FAULTS = [
     ]),
     ("posterior.pyx", "recursive recursive_answers", [
         ("memory ** (0.5 * k)", "memory ** k"),
-        ("self.fade[s + 1] * (<PosteriorScratch> w).means[i * self.width + y]", "(<PosteriorScratch> w).means[i * self.width + y]"),
-        ("self.conclude(<PosteriorScratch> w) if self.root.n == CHECKPOINT else 0", "0"),
+        ("self.fade[s + 1] * w.mean[y]", "w.mean[y]"),
+        ("w.version != self.version or memcmp", "memcmp"),
+        ("w.version != self.version or memcmp(w.new_key, w.key, size * sizeof(double))", "w.version != self.version"),
         ("memset(self.K + s * CHECKPOINT, 0, CHECKPOINT * sizeof(double))", "pass"),
         ("own + late * np.sum(a * b, axis=1) - np.sum(c * c, axis=1)", "own + late * np.sum(a * b, axis=1)"),
     ]),
@@ -365,7 +366,7 @@ FAULTS = [
         ("mean, count, shown = mean.copy(), count.copy(), shown.copy()", "pass"),
         ("before.advanced(table[:rows])[0] if part else after", "after"),
     ]),
-    ("smoothing.pyx", "smoother", [
+    ("smoother.pyx", "smoother", [
         ("table[i, place[s]] = own[i, s]", "pass"),
         ("nearest + NEGLIGIBLE / rate", "nearest + 1.0 / rate"),
         ("distance[i] if weight[i] > 0.0 else INFINITY", "distance[i]"),

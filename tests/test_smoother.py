@@ -11,8 +11,8 @@ import pytest
 
 import onlinekernels as ok
 from onlinekernels import Gaussian, Laplacian, Recent, Reservoir, RunningScaler, Smoother, load
-from onlinekernels._core.smoothing import LocalRows
-from onlinekernels._core.transforms import Ranks
+from onlinekernels._core.smoother import LocalRows
+from onlinekernels._core.run.ranks import Ranks
 from onlinekernels.model import smoothing
 from onlinekernels.nouns.losses import as_loss
 
@@ -369,9 +369,9 @@ def test_distances_and_neighbours(features):
     rows, said = rng.normal(size=(300, features)), rng.normal(size=(300, 1))
     local = LocalRows("numbers", features, 1, 0.5, False, 150, neighbour=5)
     for n, m in itertools.product((1, 15, 16, 17, 50), (1, 3, 4, 9)):
-        points, some = rows[:n], np.ascontiguousarray(rows[100 : 100 + m])
-        found = local.distances(some, points, (points**2).sum(axis=1))
-        assert np.allclose(found, ((some[:, None] - points) ** 2).sum(axis=2), rtol=0, atol=1e-11)
+        some, few = rows[100 : 100 + m], LocalRows("numbers", features, 1, 0.5, False, 150)
+        few.learn(rows[:n], said[:n], np.ones(n), np.zeros((n, 1)), np.zeros((n, 1)))
+        assert np.allclose(few.distances(some), ((some[:, None] - rows[:n]) ** 2).sum(axis=2), rtol=0, atol=1e-11)
     for begin, end in ((0, 1), (1, 90), (90, 230)):
         local.learn(rows[begin:end], said[begin:end], np.ones(end - begin), np.zeros((end - begin, 1)), np.zeros((end - begin, 1)))
         local._check()

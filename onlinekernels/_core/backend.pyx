@@ -7,6 +7,11 @@ So an ensemble opens all of its members, runs all, and commits all, and nobody i
 """
 
 
+import numpy as np
+from cpython.exc cimport PyErr_CheckSignals
+from onlinekernels._core.arrays cimport array_data
+
+
 cdef class Backend:
     """What learns rows, which were checked, and labels, which are numbers 0, 1, 2, ...
 
@@ -36,8 +41,20 @@ cdef class Backend:
     `evaluate(examples, n, scores, stride, deviations, spread)`
         the answers for n rows as of now, and from row to row they are so far apart; several threads may ask.
 
+    `prepare()`
+        what is due between two blocks; it may fail, and is tried again.
+
     Scores have a number for each output, deviations (of y, noise included) one for each target, or one for all labels.
+
+    Parameters
+    ----------
+    task : "classes", "numbers" or "novelty"
+    targets : int
+        Numbers to predict; 0 for labels.
     """
+
+    def __init__(self, str task="numbers", Py_ssize_t targets=1):
+        self.task, self.targets, self.groups = task, targets, max(1, targets)
 
     cdef int attach(self, examples) except -1:
         raise NotImplementedError
@@ -72,3 +89,77 @@ cdef class Backend:
     cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
                       Py_ssize_t spread) except -1:
         raise NotImplementedError
+
+    cdef int prepare(self) except -1:
+        return 0
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    cdef Py_ssize_t outputs_for(self, Py_ssize_t labels) noexcept nogil:
+        """How many scores a row has where there are so many labels."""
+        return self.targets if self.targets else max(labels, self.joined)
+
+    cdef Py_ssize_t outputs_now(self) noexcept nogil:
+        return self.outputs_for(self.joined)
+
+    cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
+        """Open a block of at most n rows; how many."""
+        self.open(first, n, y, weights, labels)
+        return n
+
+    cdef void run_block(self, Py_ssize_t n, const double* y, double* scores, Py_ssize_t stride, double* deviations,
+                        double* innovations) noexcept nogil:
+        """Test and train all rows of the open block, and follow the innovations of numbers."""
+        cdef Py_ssize_t i, g = self.groups
+        for i in range(n):
+            self.test(i, scores + i * stride, deviations + i * g)
+            self.train(i)
+        if self.intervals is not None and self.intervals.targets:
+            self.intervals.run(n, scores, y, deviations, innovations, NULL)
+
+    cdef int settle(self) except -1:
+        """What a block has left to be said; errors of the user's code, and signals in it."""
+        return 0
+
+    def learn(self, examples, y, weights=None, Py_ssize_t labels=0):
+        """(scores (n, outputs), deviations (n, groups), innovations (n, targets)) just before each row, which is learned.
+
+        Rows and numbers are checked; y are codes of labels, of which there are so many, or numbers. After an error `done`
+        rows were learned.
+        """
+        cdef Py_ssize_t n = examples.shape[0], rows, g = self.groups, width = self.outputs_for(labels), each = self.targets or 1
+        cdef const double[::1] Y = np.ascontiguousarray(y, dtype=float).reshape(-1)
+        cdef const double[::1] W = None if weights is None else np.ascontiguousarray(weights, dtype=float)
+        cdef const double* here
+        scores, deviations, innovations = np.zeros((n, width)), np.zeros((n, g)), np.zeros((n, g))
+        cdef double* out = <double*> array_data(scores)
+        cdef double* spread = <double*> array_data(deviations)
+        cdef double* errors = <double*> array_data(innovations)
+        self.done = 0
+        try:
+            self.attach(examples)
+            while self.done < n:
+                here = &Y[self.done * each]
+                rows = self.open_block(self.done, min(n - self.done, self.room()), here, NULL if W is None else &W[self.done], labels)
+                with nogil:
+                    self.run_block(rows, here, out + self.done * width, width, spread + self.done * g, errors + self.done * g)
+                self.commit(rows)
+                self.done += rows
+                self.settle()
+                PyErr_CheckSignals()
+                self.prepare()
+        finally:
+            self.detach()
+        return scores, deviations, innovations
+
+    def scores(self, examples):
+        """(scores (n, outputs), deviations (n, groups)) as of now."""
+        cdef Py_ssize_t n = examples.shape[0], outputs = self.outputs_now()
+        scores, deviations = np.zeros((n, outputs)), np.ones((n, self.groups))
+        self.evaluate(examples, n, <double*> array_data(scores), outputs, <double*> array_data(deviations), self.groups)
+        return scores, deviations
+
+    @property
+    def innovations(self):
+        """The latest ones, by which intervals go."""
+        return np.zeros((0, self.targets)) if self.intervals is None else self.intervals.innovations

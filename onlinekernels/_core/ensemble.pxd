@@ -74,20 +74,12 @@ cdef class Ensemble(Backend):
     cdef readonly list members
     cdef Member first_member            # which knows the next one, and so on
     cdef readonly dict transforms       # by name
-    cdef readonly str task              # "classes", "numbers" or "novelty"
     cdef readonly bint knows_no_losses  # whether there are no targets
-    cdef readonly Py_ssize_t targets    # numbers to predict; 0 for labels
-    cdef readonly Py_ssize_t groups     # deviations of a row
     cdef readonly Combiner combiner
     cdef readonly Calibration calibration       # of probabilities, or None
     cdef readonly PriorCorrection correction    # of decisions about rare classes, or None
-    cdef readonly IntervalTracker intervals     # or None
     cdef readonly Py_ssize_t n_features # of rows as the members' transforms see them; 0 where they are sparse
     cdef public long long t             # rows learned
-    cdef public Py_ssize_t joined       # labels that have been learned
-    cdef public Py_ssize_t done         # rows of the latest call that are learned
-    cdef readonly object leasts_of_call # least targets before each of them,
-    cdef readonly object factors_of_call        # and factors of probabilities, if these are corrected
     cdef readonly object losses         # mistakes or squared errors of each member, and of all together
     cdef double* loss_sums
     cdef public list history            # (t, weights, losses so far)
@@ -108,7 +100,7 @@ cdef class Ensemble(Backend):
     cdef double* answers                # and after,
     cdef double* factors                # and what a prior correction has multiplied
     cdef double* deviations             # (rows, groups)
-    cdef double* innovations            # (rows, groups)
+    cdef double* innovations_of_rows    # (rows, groups)
     cdef double* leasts                 # (rows, groups): least target before each row
     cdef double* counts                 # weights of the rows in the combination
     cdef Py_ssize_t* joined_before      # labels before each row
@@ -116,14 +108,9 @@ cdef class Ensemble(Backend):
     cdef Py_ssize_t room_rows, room_outputs
 
     cdef int link(self) except -1
-    cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1
-    cdef int tell(self, bint aloud) except -1
-    cdef Py_ssize_t outputs_now(self)
     cdef int ask_members(self, examples, Py_ssize_t n, Py_ssize_t outputs, double* table, double* spreads) except -1
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t outputs) except -1
     cdef bint has_learned_members(self)
-    cdef int prepare(self) except -1
-    cdef void run(self) noexcept nogil
     cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef int answer(self, Py_ssize_t n, Py_ssize_t outputs, const double* table, const double* spreads, double* answers,
                     double* deviations, object examples) except -1

@@ -8,7 +8,6 @@ Python that fails, is disabled at that row, and the others go on.
 import warnings
 
 import numpy as np
-from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport exp, fabs, fmax, fmin
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
@@ -333,10 +332,11 @@ cdef class Ensemble(Backend):
 
     def __init__(self, members, Combiner combiner, str task, Py_ssize_t targets, Py_ssize_t n_features, *, transforms=None,
                  Calibration calibration=None, PriorCorrection correction=None, IntervalTracker intervals=None):
-        self.members, self.combiner, self.task, self.targets = list(members), combiner, task, targets
+        Backend.__init__(self, task, targets)
+        self.members, self.combiner = list(members), combiner
         self.transforms = {} if transforms is None else transforms
         self.calibration, self.correction, self.intervals = calibration, correction, intervals
-        self.n_features, self.groups = n_features, max(1, targets)
+        self.n_features = n_features
         self.stride, self.history, self.n_jobs = SPACING, [], 1
         self.knows_no_losses = task == "novelty"
         self.link()
@@ -401,8 +401,8 @@ cdef class Ensemble(Backend):
         self.answers = self.combined + n * outputs
         self.factors = self.answers + n * outputs
         self.deviations = self.factors + n * outputs
-        self.innovations = self.deviations + n * g
-        self.leasts = self.innovations + n * g
+        self.innovations_of_rows = self.deviations + n * g
+        self.leasts = self.innovations_of_rows + n * g
         self.counts = self.leasts + n * g
         self.joined_before = <Py_ssize_t*> (self.counts + n)
         self.enabled = <unsigned char*> (self.joined_before + n)
@@ -414,7 +414,7 @@ cdef class Ensemble(Backend):
         cdef Transform transform
         cdef Py_ssize_t i, joined = self.joined
         self.prepare()
-        self.outputs = self.targets if self.targets else 1 if self.task == "novelty" else max(labels, joined)
+        self.outputs = self.outputs_for(labels)
         self.reserve(n, self.outputs)
         self.y, self.weights, self.rows = y, weights, n
         member = None
@@ -460,13 +460,6 @@ cdef class Ensemble(Backend):
         return 0
 
     # ---- A block ------------------------------------------------------------------------------
-
-    cdef void run(self) noexcept nogil:
-        """Test and train all rows of the open block: members one after another, then the combiner."""
-        cdef Py_ssize_t m = self.combiner.n_members
-        self.first_member.run_all(self.rows, self.table, m * self.outputs, self.outputs, self.member_deviations, m * self.groups,
-                                  self.groups)
-        self.combine(0, self.rows)
 
     cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
         cdef Py_ssize_t m = self.combiner.n_members
@@ -514,7 +507,7 @@ cdef class Ensemble(Backend):
         cdef double* combined = self.combined + begin * o
         cdef double* answers = self.answers + begin * o
         if self.intervals is not None:
-            self.intervals.run(n, combined, self.y + begin * o, self.deviations + begin * o, self.innovations + begin * o,
+            self.intervals.run(n, combined, self.y + begin * o, self.deviations + begin * o, self.innovations_of_rows + begin * o,
                                self.leasts + begin * o)
         if self.calibration is None:
             memcpy(answers, combined, n * o * sizeof(double))
@@ -573,47 +566,16 @@ cdef class Ensemble(Backend):
 
     # ---- For Python ---------------------------------------------------------------------------
 
-    def learn(self, examples, y, weights=None, Py_ssize_t labels=0):
-        """(scores (n, outputs), deviations (n, groups), innovations (n, targets)) just before each row, which is learned.
-
-        Rows and numbers are checked; y are codes of labels, of which there are so many, or numbers. After an error `done`
-        rows were learned.
-        """
-        cdef Py_ssize_t n = examples.shape[0], rows, g = self.groups
-        cdef Py_ssize_t width = self.targets if self.targets else 1 if self.task == "novelty" else labels
-        cdef const double[::1] Y = np.ascontiguousarray(y, dtype=float).reshape(-1)
-        cdef const double[::1] W = None if weights is None else np.ascontiguousarray(weights, dtype=float)
-        scores, deviations = np.zeros((n, width)), np.zeros((n, g))
-        innovations, leasts = np.zeros((n, self.targets)), np.zeros((n, self.targets))
-        factors = np.ones((n, width)) if self.correction is not None else None
-        cdef double* out[5]
-        out[0], out[1] = <double*> array_data(scores), <double*> array_data(deviations)
-        out[2], out[3] = <double*> array_data(innovations), <double*> array_data(leasts)
-        out[4] = NULL if factors is None else <double*> array_data(factors)
-        self.done = 0
-        try:
-            self.attach(examples)
-            while self.done < n:
-                rows = self.open_block(self.done, min(n - self.done, self.room()), &Y[self.done * (g if self.targets else 1)],
-                                       NULL if W is None else &W[self.done], labels)
-                with nogil:
-                    self.run()
-                self.commit(rows)
-                memcpy(out[0] + self.done * width, self.answers, rows * width * sizeof(double))
-                memcpy(out[1] + self.done * g, self.deviations, rows * g * sizeof(double))
-                if self.intervals is not None:
-                    memcpy(out[2] + self.done * g, self.innovations, rows * g * sizeof(double))
-                    memcpy(out[3] + self.done * g, self.leasts, rows * g * sizeof(double))
-                if out[4] != NULL:
-                    memcpy(out[4] + self.done * width, self.factors, rows * width * sizeof(double))
-                self.done += rows
-                self.tell(True)
-                PyErr_CheckSignals()
-                self.prepare()
-        finally:
-            self.detach()
-        self.leasts_of_call, self.factors_of_call = leasts, factors
-        return scores, deviations, innovations
+    cdef void run_block(self, Py_ssize_t n, const double* y, double* scores, Py_ssize_t stride, double* deviations,
+                        double* innovations) noexcept nogil:
+        """Members one after another, then the combiner."""
+        cdef Py_ssize_t m = self.combiner.n_members
+        self.first_member.run_all(n, self.table, m * self.outputs, self.outputs, self.member_deviations, m * self.groups, self.groups)
+        self.combine(0, n)
+        memcpy(scores, self.answers, n * self.outputs * sizeof(double))
+        memcpy(deviations, self.deviations, n * self.groups * sizeof(double))
+        if self.intervals is not None:
+            memcpy(innovations, self.innovations_of_rows, n * self.groups * sizeof(double))
 
     cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
         """Open a block of at most n rows; how many. A member that cannot take its first row is disabled."""
@@ -630,14 +592,13 @@ cdef class Ensemble(Backend):
                     refused.member.disable(refused.error)
                     self.warn_of(refused.member)
 
-    cdef int tell(self, bint aloud) except -1:
+    cdef int settle(self) except -1:
         """Warn of members that were disabled in the latest block, and raise what signals have raised in a member's own code."""
         cdef Member member
         for member in self.members:
             if member.disabled and member.text is None:
                 member.find_reason()
-                if aloud:
-                    self.warn_of(member)
+                self.warn_of(member)
             if member.signal is not None:
                 signal, member.signal = member.signal, None
                 raise signal
@@ -661,9 +622,6 @@ cdef class Ensemble(Backend):
         self.ask_members(examples, n, outputs, <double*> array_data(table), <double*> array_data(spreads))
         return table
 
-    cdef Py_ssize_t outputs_now(self):
-        return self.targets if self.targets else 1 if self.task == "novelty" else self.joined
-
     cdef int ask_members(self, examples, Py_ssize_t n, Py_ssize_t outputs, double* table, double* spreads) except -1:
         """What all members answer as of now."""
         cdef Member member
@@ -674,13 +632,6 @@ cdef class Ensemble(Backend):
                 member.evaluate(examples, rows, n, table + k * outputs, outputs, m * outputs, spreads + k * g, m * g)
             k += 1
         return 0
-
-    def scores(self, examples):
-        """(scores (n, outputs), deviations (n, groups)) as of now."""
-        cdef Py_ssize_t n = examples.shape[0], outputs = self.outputs_now()
-        scores, deviations = np.zeros((n, outputs)), np.ones((n, self.groups))
-        self.evaluate(examples, n, <double*> array_data(scores), outputs, <double*> array_data(deviations), self.groups)
-        return scores, deviations
 
     cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations, Py_ssize_t spread) except -1:
         cdef Py_ssize_t i, outputs = self.outputs_now(), m = len(self.members), g = self.groups
@@ -720,12 +671,6 @@ cdef class Ensemble(Backend):
             answers[i] = 2.0 * answers[i] - 1.0
         return 0
 
-    @property
-    def innovations(self):
-        """The latest ones, by which intervals go."""
-        return np.zeros((0, self.targets)) if self.intervals is None else self.intervals.innovations
-
-    @property
     def threshold(self):
         """Of a detector: ranks below it are alerts."""
         return (<AveragedRanks> self.combiner).level

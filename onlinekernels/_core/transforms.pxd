@@ -70,6 +70,7 @@ cdef class Ranks:
     cdef void learn_row(self, const double* values, double* ranks) noexcept nogil
     cdef void evaluate_row(self, const double* values, double* ranks) noexcept nogil
     cdef void restart(self, Py_ssize_t kept) noexcept nogil
+    cdef double quantile_now(self, double level) noexcept nogil
 
 
 cdef class Transform:

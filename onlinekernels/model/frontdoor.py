@@ -5,7 +5,7 @@ The members are chosen in `algorithms`; here is what happens around them.
 import numpy as np
 
 from onlinekernels._core.combiners import Calibration, PriorCorrection
-from onlinekernels._core.smoothing import LocalRows
+from onlinekernels._core.smoother import LocalRows
 from onlinekernels._core.transforms import Ranks
 from onlinekernels.model.ensemble import Ensemble, spacing
 from onlinekernels.model.interrupts import uninterrupted

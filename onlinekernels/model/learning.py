@@ -10,7 +10,7 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.points import Rows
-from onlinekernels._core.recursive import level_of
+from onlinekernels._core.posterior import level_of
 from onlinekernels.model import defaults
 from onlinekernels.model.beginning import Beginning
 from onlinekernels.model.labels import label_column

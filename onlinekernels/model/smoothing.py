@@ -1,9 +1,10 @@
 """Local averages behind a running scaler, with a threshold where they are densities: what a `Smoother` has learned."""
 import numpy as np
 
-from onlinekernels._core.combiners import IntervalTracker
-from onlinekernels._core.smoothing import LocalRows
-from onlinekernels._core.transforms import Ranks, Scaler
+from onlinekernels._core.smoother import LocalRows
+from onlinekernels._core.run.ranks import Ranks
+from onlinekernels._core.run.scaling import Scaler
+from onlinekernels.model.intervals import checked_innovations, in_deviations, recalled
 from onlinekernels.nouns.scaling import advanced
 
 __all__ = ["Smoothing"]
@@ -34,12 +35,11 @@ class Smoothing:
             raise ValueError("nu is not a share")
         self.task, self.nu, self.memory = task, nu, memory
         self.targets = 0 if task == "multiclass" else rows["targets"]
-        self._joined = 0
+        self.joined = 0  # labels
         kinds = {"regression": "numbers", "multiclass": "labels", "novelty": "density"}
         self.rows = LocalRows(kinds[task], **rows)
         self.scaler = Scaler(rows["n_features"], memory) if memory else None
-        self.after = None  # of the piece that is being learned: (scaler and number of labels after it, scores, t of `past`, t after it)
-        self.intervals = IntervalTracker(self.targets if task == "regression" else 0)
+        self.innovations = np.zeros((0, self.targets if task == "regression" else 0))
         self.past = Ranks(1, SCORES) if task == "novelty" else None
         self.young = min(YOUNG, rows["size"])
 
@@ -48,57 +48,43 @@ class Smoothing:
         """Number of rows learned."""
         return int(self.rows.t)
 
-    def _current_scaler(self, limits=None):
-        """The scaler as it belongs to the rows; an interrupted piece was learned, or it was not. `limits` get thresholds."""
-        after = self.after  # several threads may predict
-        if after is not None:
-            scaler, joined, scores, before, t = after
-            if t == self.rows.t:
-                self.scaler, self._joined = scaler, joined
-                if self.past is not None and self.past.t == before:
-                    self.past.advance(scores, limits, self.nu)
-                if self.past is not None and t == self.young:
-                    self.past.keep_latest(LATEST)
-            self.after = None
-        return self.scaler
-
-    @property
-    def joined(self):
-        """Number of labels."""
-        self._current_scaler()
-        return self._joined
-
     def learn(self, X, y, weights, outputs):
         """(scores (n, outputs), deviations or thresholds (n, groups), innovations before the first row and of each)."""
         n, groups = len(X), max(1, self.targets)
-        scores, deviations, fresh, done = np.zeros((n, outputs)), np.zeros((n, groups)), [self.intervals.innovations], 0
+        scores, deviations, fresh, done = np.zeros((n, outputs)), np.zeros((n, groups)), [self.innovations], 0
         Y, weights = y.reshape(n, -1), np.ones(n) if weights is None else weights
         while done < n:
             rows = self.rows.rows_at_once()
             if self.t < self.young:  # where the sample of scores begins anew
                 rows = min(rows, self.young - self.t)
             part = slice(done, min(n, done + rows))
-            self._piece(X[part], Y[part], weights[part], scores[part], deviations[part])
-            if self.task == "regression":
-                fresh.append(self.intervals.advance(scores[part], Y[part], deviations[part])[0])
+            fresh.append(self._piece(X[part], Y[part], weights[part], scores[part], deviations[part]))
             done = part.stop
         return scores, deviations, np.concatenate(fresh)
 
     def _piece(self, X, Y, weights, scores, deviations):
-        fresh, joined = self._current_scaler(), 0 if self.targets else max(self.joined, int(Y.max()) + 1)
-        if fresh is not None:
-            fresh, X = advanced(fresh, X)
-        begin = 1 if self.t == 0 else 0  # nothing is known at the first row, and nothing is novel
-        limits = np.zeros(len(X) - begin)
-        self.after = fresh, joined, scores[begin:], 0 if self.past is None else self.past.t, self.t + len(X)
-        self.rows.piece(X, Y, weights, scores, deviations)
-        self._current_scaler(limits)
-        if self.past is not None:
+        """Learn a few rows, all or none; return their innovations."""
+        scaler, past, innovations, found = self.scaler, self.past, self.innovations, self.innovations[:0]
+        if scaler is not None:
+            scaler, X = advanced(scaler, X)
+        self.rows.test(X, Y, weights, scores, deviations)
+        if self.task == "regression":
+            found = in_deviations(Y, scores, deviations)
+            innovations = recalled(innovations, found)
+        if past is not None:
+            begin = 1 if self.t == 0 else 0  # nothing is known at the first row, and nothing is novel
+            past, limits = past.copy(), np.zeros(len(X) - begin)
+            past.advance(scores[begin:], limits, self.nu)
+            if self.t + len(X) == self.young:
+                past.keep_latest(LATEST)
             deviations[:begin], deviations[begin:, 0] = -np.inf, limits
+        joined = 0 if self.targets else max(self.joined, int(Y.max()) + 1)
+        after = {"scaler": scaler, "past": past, "innovations": innovations, "joined": joined}
+        self.rows.train(len(X), self.__dict__, after)
+        return found
 
     def threshold(self):
         """The score below which a share nu of all has been."""
-        self._current_scaler()
         return self.past.quantile(self.nu)
 
     def scores(self, X):
@@ -107,13 +93,12 @@ class Smoothing:
 
     def scaled(self, X):
         """Rows as they are compared with those that are kept."""
-        scaler = self._current_scaler()
-        return X if scaler is None or not scaler.count else scaler.scaled(X)
+        return X if self.scaler is None or not self.scaler.count else self.scaler.scaled(X)
 
     def shares(self, row):
         """How much each row that is kept counts for what is said of one row, shape (1, features); they sum to 1."""
         rows, n = self.rows, self.rows.n
-        distances = rows.distances(rows.about(self.scaled(row)), rows.points[:n], rows.squares[:n])[0]
+        distances = rows.distances(np.ascontiguousarray(self.scaled(row)))[0]
         counted = rows.weights[:n] > 0.0
         unit = np.sort(distances[counted])[: rows.neighbour][-1] if rows.neighbour else 1.0
         found = rows.weights[:n] * np.exp(-rows.rate / max(unit, 1e-100) * (distances - distances[counted].min()))
@@ -126,10 +111,9 @@ class Smoothing:
 
     def state(self):
         """What is learned, by name."""
-        scaler = self._current_scaler()
-        found = {"joined": self.joined, **self.intervals.state(), "rows": self.rows.state()}
-        if scaler is not None:
-            found["scaler"] = scaler.state()
+        found = {"joined": self.joined, "innovations": self.innovations, "rows": self.rows.state()}
+        if self.scaler is not None:
+            found["scaler"] = self.scaler.state()
         if self.past is not None:
             found["past"] = self.past.state()
         return found
@@ -138,11 +122,11 @@ class Smoothing:
         """Go on from what `state` gave; ValueError if it makes no sense."""
         if type(state["joined"]) is not int or state["joined"] < 0:
             raise ValueError("joined is not a number of labels")
-        self.intervals.restore(state)
+        innovations = checked_innovations(state["innovations"], self.innovations.shape[1])
         self.rows.restore(state["rows"])
         if not self.targets and self.rows.n and self.rows.values[: self.rows.n].max() >= state["joined"]:
             raise ValueError("the rows that are kept have labels that are none")
-        self._joined = state["joined"]
+        self.joined, self.innovations = state["joined"], innovations
         if self.scaler is not None:
             self.scaler.restore(state["scaler"])
         if self.past is not None:

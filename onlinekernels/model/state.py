@@ -118,7 +118,7 @@ class State(Starting, Stored, Learned):
             self.make_ready()
             if "norms" in trace:
                 trace.update(self.representation.norm_source(self))
-            self.engine.learn(X, y, weights=weights, **trace)
+            self.engine.learn_all(X, y, weights=weights, **trace)
         finally:
             if self.beginning_after is not None:
                 self.catch_up()

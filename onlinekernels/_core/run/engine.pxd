@@ -26,14 +26,12 @@ cdef class Engine(Backend):
     cdef readonly Hypothesis hypothesis
     cdef Function function              # of the hypothesis
     cdef Outputs outputs                # the labels
-    cdef readonly Py_ssize_t targets
     cdef readonly bint growing
     cdef readonly bint leaves_out
     cdef readonly Scaler scaler
     cdef readonly TargetScaler target_scaler
     cdef list spare                     # (scratch, example) that no call has at present
     # The call
-    cdef public Py_ssize_t done         # rows of it that are learned
     cdef Py_ssize_t earlier             # rows of the user's call before it
     cdef tuple lent                     # the scratch and the example that it has:
     cdef Scratch scratch
@@ -45,7 +43,7 @@ cdef class Engine(Backend):
     cdef Py_ssize_t done_before         # `done` when it was opened
     cdef const double* y
     cdef const double* weights          # NULL: all 1
-    cdef Py_ssize_t joined              # labels before the row that was evaluated
+    cdef Py_ssize_t joined_before       # labels before the row that was evaluated
 
     cdef Py_ssize_t loop(self, Trace* trace) noexcept nogil
     cdef bint evaluate_row(self, Scratch w, Example e, Py_ssize_t i, const Trace* trace) noexcept nogil

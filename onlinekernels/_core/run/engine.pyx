@@ -55,7 +55,7 @@ cdef class Engine(Backend):
         self.function, self.outputs = hypothesis.function, hypothesis.function.outputs
         if growing and not self.outputs.can_grow():
             raise ValueError("the labels of a structure are fixed")
-        self.targets = targets
+        Backend.__init__(self, "numbers" if hypothesis.regression else "classes", targets)
         self.growing = growing
         self.leaves_out = leaves_out
         self.scaler, self.target_scaler = scaler, target_scaler
@@ -77,8 +77,8 @@ cdef class Engine(Backend):
         """Scores of row i, and what else is traced; its label joins before. False if they are not finite."""
         cdef Py_ssize_t l
         w.piece.slot = -1
-        self.joined = self.outputs.joined
-        if self.growing and self.joined <= <Py_ssize_t> self.y[i]:
+        self.joined_before = self.outputs.joined
+        if self.growing and self.joined_before <= <Py_ssize_t> self.y[i]:
             self.hypothesis.let_join(<Py_ssize_t> self.y[i] + 1)    # at its own row
         if self.target_scaler is not None:
             self.target_scaler.know(i)
@@ -122,7 +122,7 @@ cdef class Engine(Backend):
     cdef bint refuse_row(self) noexcept nogil:
         """A row cannot be learned: its label has not joined either. O(1)."""
         if self.growing:
-            self.hypothesis.undo_joining(self.joined)
+            self.hypothesis.undo_joining(self.joined_before)
         return False
 
     # ---- Scratch ------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ cdef class Engine(Backend):
 
     # ---- Learning -----------------------------------------------------------------------------
 
-    def learn(self, examples, const double[::1] y, *, const double[::1] weights=None, double[::1] scores=None,
+    def learn_all(self, examples, const double[::1] y, *, const double[::1] weights=None, double[::1] scores=None,
               double[::1] steps=None, double[::1] scalars=None, double[::1] deviations=None, double[::1] half_widths=None,
               coverage=(0, 0.0, 0.0), double[::1] norms=None, norm=None, bint follow=False, known=None,
               Py_ssize_t earlier=0):
