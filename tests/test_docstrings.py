@@ -223,7 +223,7 @@ def test_evaluations_describe_their_arguments_and_name_the_defaults(name):
 
 def test_wrappers_of_river_describe_their_parameters():
     pytest.importorskip("river")
-    river = importlib.import_module("onlinekernels.compat.river")
+    river = importlib.import_module("onlinekernels.river")
     for name in ("RiverClassifier", "RiverRegressor", "RiverMultiTargetRegressor", "RiverDetector"):
         cls = getattr(river, name)
         assert list(re.findall(r"^(\w+)$", inspect.getdoc(cls).split("\nExamples\n")[0], re.M))[1:] == [

@@ -26,7 +26,7 @@ LAYERS = [
     ["kernels", "losses", "steps", "budgets", "labels", "scaling", "selftuning"],
     ["model"],
     ["algorithms"],
-    ["files", "streams", "bounds", "evaluate", "compat"],
+    ["files", "streams", "bounds", "evaluate", "river"],
     ["bank", "decomposition"],
     ["parallel"],
     ["commandline"],
@@ -38,7 +38,7 @@ LAYERS = [
 # Imports inside functions that go up: a method that hands its model to a function above.
 GOES_UP = {("model.learner", "files.modelfile")}
 # Libraries that are optional, and who may import them at the top of a file; functions may.
-OPTIONAL = {"river": "compat.river"}
+OPTIONAL = {"river": "river"}
 
 
 BY_NAME = ("importlib.import_module", "import_module", "__import__")

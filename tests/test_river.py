@@ -31,8 +31,8 @@ from onlinekernels import (
     RunningScaler,
     VotedPerceptron,
 )
-from onlinekernels.compat.river import RiverClassifier, RiverDetector, RiverRegressor, as_river
-from onlinekernels.compat.river.features import numbers_of
+from onlinekernels.river import RiverClassifier, RiverDetector, RiverRegressor, as_river
+from onlinekernels.river import _numbers_of
 
 LOSSES = ["hinge", "logistic", "multiclasshinge", "multiclasslogistic", "insensitive", "squared", "novelty"]
 LOSSES += ["nunovelty", "multiclasssquared", "quantile"]
@@ -686,7 +686,7 @@ def test_a_pipeline_of_mini_batches():
 def test_importing_without_river_says_what_to_install():
     code = (
         "import sys, onlinekernels; assert 'river' not in sys.modules; sys.modules['river'] = None\n"
-        "try:\n    import onlinekernels.compat.river\n"
+        "try:\n    import onlinekernels.river\n"
         "except ImportError as error:\n    print(error)\n"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

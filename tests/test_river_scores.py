@@ -10,7 +10,7 @@ from river import checks, datasets, evaluate, metrics, preprocessing
 from cases import each
 
 from onlinekernels import NORMA, SILK, Gaussian, Perceptron
-from onlinekernels.compat.river import RiverMultiTargetRegressor, RiverRegressor, as_river
+from onlinekernels.river import RiverMultiTargetRegressor, RiverRegressor, as_river
 
 
 def area(scores, positive):

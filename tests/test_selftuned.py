@@ -704,7 +704,7 @@ def test_evaluate_and_river():
     late = evaluate.progressive(SelfTuned(window=120, budget=20), (X[:150], NUMBERS[:150]), delay=5)
     assert late.examples == 150
     pytest.importorskip("river")
-    from onlinekernels.compat.river import as_river
+    from onlinekernels.river import as_river
 
     streaming, rows = as_river(SelfTuned(window=120, budget=20)), [dict(zip("abcd", row, strict=True)) for row in X[:130]]
     said = []

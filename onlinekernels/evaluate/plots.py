@@ -5,16 +5,7 @@ import textwrap
 
 import numpy as np
 
-from onlinekernels.evaluate.measures import rank
-from onlinekernels.evaluate.words import (
-    ERROR_WORDS,
-    cell,
-    margin_word,
-    setting_names,
-    setting_words,
-    shortened,
-    shown,
-)
+from onlinekernels.evaluate.reports import ERROR_WORDS, cell, margin_word, rank, shortened, shown
 
 # Okabe and Ito's colours can be told apart with any kind of colour vision.
 _COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
@@ -22,19 +13,19 @@ _STYLES = ["-", "--", "-.", ":"]
 
 
 def plot_report(report, path, axes):
-    is_given = axes is not None
-    panels = [] if is_given else _changing(report)
-    figure, (top, *below) = _figure(axes, 1 + len(panels))
+    words = {"terms": "terms", "step": "step", "margin": margin_word(report.task)}
+    changing = [name for name in words if axes is None and np.unique(report.history[name]).size > 1]
+    figure, (top, *below) = _figure(axes, 1 + len(changing))
     seen = report.history["examples"]
     latest = f"latest {report.window}" if report.window < report.examples else "latest examples"
     top.plot(seen, report.history["window_error"], **_line(0, seen), linewidth=1.2, label=latest)
     top.plot(seen, report.history["error"], **_line(1, seen), linewidth=1.8, label="all so far")
     _finish(top, report.task, ylabel=ERROR_WORDS[report.task])
-    _entitle(top, report.name, is_given)
+    _entitle(top, report.name, axes is not None)
     top.legend(frameon=False, loc="upper right", ncols=2)
-    for panel, (name, word) in zip(below, panels, strict=True):
+    for panel, name in zip(below, changing, strict=True):
         panel.plot(seen, report.history[name], **_line(2, seen), linewidth=1.5)
-        _finish(panel, None, ylabel=word, least=None if name == "margin" else 0)
+        _finish(panel, None, ylabel=words[name], least=None if name == "margin" else 0)
     for panel in [top, *below]:
         panel.set_xlim(0, report.examples)
     [top, *below][-1].set_xlabel("examples seen")
@@ -62,98 +53,38 @@ def plot_comparison(comparison, path, axes, windowed):
     return _saved(figure, path)
 
 
-def plot_tuning(tuning, path, axes):
+def plot_tuning(tuning, path, axes, most=20):
     is_given = axes is not None
     figure, (axes,) = _figure(axes, 1)
     done = [trial for trial in tuning.trials if math.isfinite(trial.value)]
-    names = setting_names(done)
-    tried = [_distinct(trial.params.get(name) for trial in done) for name in names]
-    varied = [(name, values) for name, values in zip(names, tried, strict=True) if len(values) > 1]
-    if len(varied) == 1 and _are_numbers(varied[0][1]):
-        _draw_line(axes, done, varied[0][0], tuning.metric)
-    elif len(varied) == 2 and len(done) > len(varied[0][1]) * len(varied[1][1]) / 2:
-        _draw_map(axes, done, varied, tuning.metric)
-    else:
-        _draw_ranking(axes, done, [name for name, _ in varied], tuning.metric)
-    setting = setting_words(tuning.best_params, [name for name, _ in varied])
-    best = f"best: {setting or 'the only setting'}, {tuning.metric} {tuning.best_value:.4g}"
-    _entitle(axes, best, is_given)
+    varied = [name for name in tuning.names if len({cell(trial.params.get(name)) for trial in done}) > 1]
+    values = [trial.params.get(varied[0]) for trial in done] if len(varied) == 1 else [None]
+    if all(isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) for value in values):
+        _draw_line(axes, values, [trial.value for trial in done], varied[0], tuning.metric)
+    else:  # the best settings from top to bottom
+        places = range(len(done[:most]))
+        axes.plot([trial.value for trial in done[:most]], places, "o", color=_COLORS[0])
+        axes.set_yticks(places, [shortened(_setting(trial.params, varied), 70) for trial in done[:most]])
+        axes.invert_yaxis()
+        axes.set_xlabel(tuning.metric)
+        _lighten(axes)
+    setting = _setting(tuning.best_params, varied) or "the only setting"
+    _entitle(axes, f"best: {setting}, {tuning.metric} {tuning.best_value:.4g}", is_given)
     return _saved(figure, path)
 
 
-def _draw_line(axes, trials, name, metric):
-    points = sorted((trial.params[name], trial.value) for trial in trials if name in trial.params)
-    x, y = zip(*points, strict=True)
-    axes.plot(x, y, "o-", color=_COLORS[0], linewidth=1.5)
-    axes.plot(trials[0].params.get(name), trials[0].value, "o", color=_COLORS[1], markersize=10, zorder=3)
+def _draw_line(axes, x, y, name, metric):
+    order = np.argsort(x)
+    axes.plot(np.array(x)[order], np.array(y)[order], "o-", color=_COLORS[0], linewidth=1.5)
+    axes.plot(x[0], y[0], "o", color=_COLORS[1], markersize=10, zorder=3)  # the best comes first
     if min(x) > 0 and max(x) > 20 * min(x):
         axes.set_xscale("log")
-        if len(x) <= 12:
-            axes.set_xticks(x, [cell(value) for value in x])
-            axes.minorticks_off()
     _finish(axes, None, ylabel=metric, least=0 if min(y) >= 0 else None)
     axes.set_xlabel(name)
 
 
-def _draw_map(axes, trials, varied, metric):
-    """A cell for each pair of values; the best is framed."""
-    (row_name, row_values), (column_name, column_values) = varied
-    row_cells, column_cells = [cell(v) for v in row_values], [cell(v) for v in column_values]
-    values = np.full((len(row_cells), len(column_cells)), np.nan)
-    row_places = [row_cells.index(cell(trial.params.get(row_name))) for trial in trials]
-    column_places = [column_cells.index(cell(trial.params.get(column_name))) for trial in trials]
-    places = list(zip(row_places, column_places, strict=True))
-    for place, trial in zip(reversed(places), reversed(trials), strict=True):  # of twins the better one
-        values[place] = trial.value
-    image = axes.imshow(values, cmap="viridis_r", aspect="auto", origin="lower")
-    axes.figure.colorbar(image, ax=axes, label=metric)
-    middle = (np.nanmin(values) + np.nanmax(values)) / 2
-    if values.size <= 150:
-        for (i, j), value in np.ndenumerate(values):
-            text = "failed" if np.isnan(value) else f"{value:.3g}"
-            axes.text(j, i, text, ha="center", va="center", color="white" if value > middle else "black")
-    i, j = places[0]
-    axes.add_patch(_frame(j - 0.5, i - 0.5))
-    axes.set(xlabel=column_name, ylabel=row_name)
-    axes.set_xticks(range(len(column_cells)), column_cells)
-    axes.set_yticks(range(len(row_cells)), row_cells)
-
-
-def _frame(x, y):
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x, y), 1, 1, fill=False, edgecolor=_COLORS[1], linewidth=3, clip_on=False, zorder=3)
-
-
-def _draw_ranking(axes, trials, names, metric, most=20):
-    """The best settings from top to bottom."""
-    best = trials[:most]
-    labels = [setting_words(trial.params, names) for trial in best]
-    places = range(len(best))
-    axes.plot([trial.value for trial in best], places, "o", color=_COLORS[0])
-    axes.set_yticks(places, [shortened(label, 70) for label in labels])
-    axes.invert_yaxis()
-    axes.set_xlabel(metric)
-    _lighten(axes)
-
-
-def _distinct(values):
-    """Different values, sorted where they can be; settings may hold values that cannot be hashed."""
-    found = []
-    for value in values:
-        if not any(cell(value) == cell(other) for other in found):
-            found.append(value)
-    return sorted(found) if _are_numbers(found) else found
-
-
-def _are_numbers(values):
-    return all(isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) for value in values)
-
-
-def _changing(report):
-    """(name, words) of what changed in the model while it learned."""
-    candidates = [("terms", "terms"), ("step", "step"), ("margin", margin_word(report.task))]
-    return [(name, word) for name, word in candidates if np.unique(report.history[name]).size > 1]
+def _setting(params, names):
+    return ", ".join(f"{name}={cell(params.get(name))}" for name in names)
 
 
 def _figure(axes, rows):
