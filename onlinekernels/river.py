@@ -291,11 +291,11 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
         yield {"model": SILK(MulticlassLogistic(), budget=100)}
 
     @property
-    def _multiclass(self):  # river asks
+    def _multiclass(self):  # river asks, too
         return not self._two
 
     def _first_time(self):
-        return {} if self._two else {"classes": self.classes}
+        return {"classes": self.classes} if self._multiclass else {}
 
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         """Learn one example; `w` multiplies its loss."""

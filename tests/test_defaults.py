@@ -48,7 +48,7 @@ def test_a_name_that_does_not_exist_is_refused():
 
 def test_searches_reach_defaults():
     model_selection = pytest.importorskip("sklearn.model_selection")
-    search = model_selection.GridSearchCV(ok.SILK(), [{"kernel__width": 0.01}, {"kernel__width": 2.0}], cv=2).fit(X, LABELS)
+    search = model_selection.GridSearchCV(ok.SILK(), {"kernel__width": [0.01, 2.0]}, cv=2).fit(X, LABELS)
     assert search.best_params_ == {"kernel__width": 2.0}
     tuning = ok.evaluate.tune(ok.SILK(), [{"kernel__width": 0.01}, {"kernel__width": 2.0}], (X, LABELS))
     assert tuning.best_params == {"kernel__width": 2.0}

@@ -2,20 +2,27 @@
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlinekernels.evaluate.display import (
+    aligned,
+    cell,
+    headline,
+    margin_word,
+    plot_comparison,
+    plot_report,
+    plot_tuning,
+    shortened,
+    shown,
+)
 from onlinekernels.evaluate.measures import MEASURES, f1_scores
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, Path
 
-ERROR_WORDS = {
-    "binary": "mistakes", "multiclass": "mistakes", "regression": "mean absolute error", "novelty": "alerts",
-}
 RATES = (*MEASURES, "f1", "macro_f1", "auc")
 MOST_IS_BEST = ("f1", "macro_f1", "auc", "window_f1", "window_macro_f1", "window_auc")
 HISTORY = np.dtype(
@@ -208,8 +215,6 @@ class Report(_Result):
 
         It is saved at `path`; into given `axes` of matplotlib the error is drawn alone.
         """
-        from onlinekernels.evaluate.plots import plot_report
-
         return plot_report(self, path, axes)
 
 
@@ -265,8 +270,6 @@ class Comparison(_Result):
 
     def plot(self, path: Path | None = None, axes: Any = None, windowed: bool = False) -> Any:
         """Draw the sums of errors of all models over time, or with `windowed` the error over the latest examples."""
-        from onlinekernels.evaluate.plots import plot_comparison
-
         return plot_comparison(self, path, axes, windowed)
 
 
@@ -354,59 +357,9 @@ class Tuning(_Result):
 
     def plot(self, path: Path | None = None, axes: Any = None) -> Any:
         """Draw the metric: a line over one parameter, a ranking of settings otherwise; return the figure."""
-        from onlinekernels.evaluate.plots import plot_tuning
-
         return plot_tuning(self, path, axes)
-
-
-# ---- Words ----
-
-
-def headline(task):
-    """(name, words) of the measures that matter most for a task."""
-    return [("error", ERROR_WORDS[task]), *([("squared_error", "squared error")] if task == "regression" else [])]
 
 
 def _ratings(report):
     """(name, words) of the measures that mean the same for all models of a task."""
     return [*headline(report.task), ("f1", "F1"), ("macro_f1", "macro F1"), ("auc", "AUC")]
-
-
-def margin_word(task):
-    return "width" if task == "regression" else "margin"
-
-
-def shown(task, name, value):
-    """A measure as text; empty if there is none."""
-    if math.isnan(value):
-        return ""
-    is_rate = name == "margin_errors" or name.endswith("error") and task != "regression"
-    return f"{value:.2%}" if is_rate else f"{value:.4g}"
-
-
-def aligned(rows):
-    """Rows of text as a table: the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *rest in rows:
-        cells = [first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(rest, widths[1:], strict=True))]
-        lines.append("  ".join(cells).rstrip())
-    lines.insert(1, "-" * max(map(len, lines)))
-    return "\n".join(lines)
-
-
-def shortened(text, width=110):
-    text = " ".join(text.split())
-    return text if len(text) <= width else text[: width - 3] + "..."
-
-
-def cell(value):
-    """The value of a parameter as text."""
-    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
-        return f"{value:.4g}"
-    return shortened(value if isinstance(value, str) else repr(value), 40)
-
-
-def rank(value):
-    """A key for sorting numbers, NaN last."""
-    return math.inf if math.isnan(value) else value

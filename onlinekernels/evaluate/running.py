@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlinekernels.evaluate.display import rank
 from onlinekernels.evaluate.learners import (
     check_model,
     kept,
@@ -23,7 +24,7 @@ from onlinekernels.evaluate.learners import (
     steps_of,
 )
 from onlinekernels.evaluate.measures import MEASURES, LabelCounts, RunningAUC, Totals
-from onlinekernels.evaluate.reports import HISTORY, MOST_IS_BEST, Comparison, Confusion, Report, Trial, Tuning, rank
+from onlinekernels.evaluate.reports import HISTORY, MOST_IS_BEST, Comparison, Confusion, Report, Trial, Tuning
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.nouns.docstrings import like
 from onlinekernels.validation import bad_parameter

@@ -1,11 +1,63 @@
-"""Plots of reports, drawn by matplotlib if it is there."""
+"""Reports as text, and as plots that matplotlib draws if it is there."""
 import math
 import numbers
 import textwrap
 
 import numpy as np
 
-from onlinekernels.evaluate.reports import ERROR_WORDS, cell, margin_word, rank, shortened, shown
+ERROR_WORDS = {
+    "binary": "mistakes", "multiclass": "mistakes", "regression": "mean absolute error", "novelty": "alerts",
+}
+
+# ---- Text ----
+
+
+def headline(task):
+    """(name, words) of the measures that matter most for a task."""
+    return [("error", ERROR_WORDS[task]), *([("squared_error", "squared error")] if task == "regression" else [])]
+
+
+def margin_word(task):
+    return "width" if task == "regression" else "margin"
+
+
+def shown(task, name, value):
+    """A measure as text; empty if there is none."""
+    if math.isnan(value):
+        return ""
+    is_rate = name == "margin_errors" or name.endswith("error") and task != "regression"
+    return f"{value:.2%}" if is_rate else f"{value:.4g}"
+
+
+def aligned(rows):
+    """Rows of text as a table: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *rest in rows:
+        cells = [first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(rest, widths[1:], strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    lines.insert(1, "-" * max(map(len, lines)))
+    return "\n".join(lines)
+
+
+def shortened(text, width=110):
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def cell(value):
+    """The value of a parameter as text."""
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
+        return f"{value:.4g}"
+    return shortened(value if isinstance(value, str) else repr(value), 40)
+
+
+def rank(value):
+    """A key for sorting numbers, NaN last."""
+    return math.inf if math.isnan(value) else value
+
+
+# ---- Plots ----
 
 # Okabe and Ito's colours can be told apart with any kind of colour vision.
 _COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
