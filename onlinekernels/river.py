@@ -21,12 +21,11 @@ try:
 except ImportError as error:
     raise ImportError("onlinekernels.river needs river: pip install river pandas") from error
 
-from onlinekernels.algorithms import NORMA, SILK
+from onlinekernels.algorithms import NORMA
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.nouns import docstrings
 from onlinekernels.nouns.kernels import as_kernel
 from onlinekernels.nouns.labelvalues import as_list, label_array, plain
-from onlinekernels.nouns.losses import Insensitive, Logistic, MulticlassLogistic, NuNovelty
 from onlinekernels.validation import bad_parameter, check_class_weight
 
 if TYPE_CHECKING:
@@ -87,6 +86,11 @@ class Wrapper:
         docstrings.fill(cls)
 
     _tasks: tuple[str, ...] = ()
+    _losses: tuple[str, ...] = ("squared",)  # of the models that river's checks make
+
+    @classmethod
+    def _unit_test_params(cls):
+        yield from ({"model": NORMA(loss, step=0.1, budget=100)} for loss in cls._losses)
 
     def __init__(self, model: Any, features: Any, fill: Any) -> None:
         self.model = model
@@ -263,6 +267,7 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
     """
 
     _tasks = ("binary", "multiclass")
+    _losses = ("hinge", "logistic", "multiclass_logistic")
 
     def __init__(self, model: Any, features: Any = None, fill: Any = 0.0, classes: Any = None) -> None:
         self.classes = classes
@@ -283,12 +288,6 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
         if self._two and not self._learned and isinstance(model.class_weight, dict):
             check_class_weight(model, model.class_weight)
             self._weights, self.learner.class_weight = model.class_weight, None
-
-    @classmethod
-    def _unit_test_params(cls):
-        yield {"model": NORMA(budget=100)}
-        yield {"model": NORMA(Logistic(), budget=100)}
-        yield {"model": SILK(MulticlassLogistic(), budget=100)}
 
     @property
     def _multiclass(self):  # river asks, too
@@ -414,11 +413,6 @@ class RiverRegressor(Wrapper, base.MiniBatchRegressor):
     def __init__(self, model: Any, features: Any = None, fill: Any = 0.0) -> None:
         super().__init__(model, features, fill)
 
-    @classmethod
-    def _unit_test_params(cls):
-        yield {"model": NORMA(Insensitive(), budget=100)}
-        yield {"model": SILK(Insensitive(), budget=100)}
-
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         """Learn one example; `w` multiplies its loss."""
         self._learn_one(x, float(y) if isinstance(y, numbers.Real) else y, w)
@@ -475,11 +469,6 @@ class RiverMultiTargetRegressor(Wrapper, base.MultiTargetRegressor):
         is_list = not isinstance(targets, str) and len(set(self._targets)) == len(self._targets)
         if not is_list or targets is not None and not self._targets or fitted not in (None, len(self._targets)):
             raise bad_parameter(self, "targets", expected, targets)
-
-    @classmethod
-    def _unit_test_params(cls):
-        yield {"model": NORMA("squared", step=0.1, budget=100)}
-        yield {"model": SILK(Insensitive(), budget=100)}
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one example; y is {name: number}, always with the same names."""
@@ -544,14 +533,10 @@ class RiverDetector(Wrapper, AnomalyDetector):
     """
 
     _tasks = ("novelty",)
+    _losses = ("novelty", "nu_novelty")
 
     def __init__(self, model: Any, features: Any = None, fill: Any = 0.0) -> None:
         super().__init__(model, features, fill)
-
-    @classmethod
-    def _unit_test_params(cls):
-        yield {"model": NORMA(NuNovelty(), budget=100)}
-        yield {"model": SILK("novelty", budget=100)}
 
     def learn_one(self, x: Any) -> None:
         """Learn one example."""

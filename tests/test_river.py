@@ -1,6 +1,5 @@
 """The wrappers for river: its own checks, features that come and go, labels, scores, several targets, mini-batches."""
 import copy
-import itertools
 import pickle
 import subprocess
 import sys
@@ -112,13 +111,6 @@ def test_rivers_checks(model, monkeypatch):
     checks.check_estimator(as_river(model))
 
 
-@each("wrapper", [RiverClassifier, RiverRegressor, RiverDetector])
-def test_unit_test_params_make_wrappers(wrapper):
-    assert len(list(wrapper._unit_test_params())) >= 2
-    for params in wrapper._unit_test_params():
-        assert wrapper(**params).clone()._get_params().keys() >= {"model", "features", "fill"}
-
-
 # ---- Features come and go ------------------------------------------------------------------------
 
 
@@ -204,13 +196,6 @@ def test_predicting_learns_no_names():
     assert wrapper._names == ("a",) and wrapper.predict_one({"a": 1.0}) == before
     assert wrapper.learner.n_features_in_ < 6
     assert wrapper.predict_one({}) == pytest.approx(before * np.exp(-0.5), rel=1e-14)
-
-
-def test_the_first_example_may_have_no_features():
-    wrapper = as_river(NORMA("squared", Gaussian()))
-    wrapper.learn_one({}, 1.0)
-    wrapper.learn_one({"a": 1.0, "b": 1.0}, 1.0)
-    assert wrapper.learner.t_ == 2 and wrapper._names == ("a", "b")
 
 
 def test_the_width_grows_seldom():
@@ -367,14 +352,6 @@ def test_any_two_labels(labels, first):
     assert wrapper.learner.t_ == 40
 
 
-def test_what_is_said_when_one_label_is_known():
-    wrapper = as_river(NORMA("logistic"))
-    wrapper.learn_one({"a": 1.0}, "only")
-    assert wrapper.predict_one({"a": -5.0}) == "only" and wrapper.predict_proba_one({"a": 1.0}) == {"only": 1.0}
-    wrapper.learn_one({"a": -5.0}, "other")
-    assert list(wrapper.predict_proba_one({"a": 1.0})) == ["only", "other"]
-
-
 @each("label", [None, float("nan")])
 def test_what_is_no_label(label):
     wrapper = as_river(NORMA())
@@ -479,13 +456,6 @@ def test_progressive_validation_of_a_pipeline(model):
     assert metric.get() > 0.8
     assert isinstance(repr(pipeline), str) and pipeline["RiverClassifier"].learner.t_ == 600
     assert not pipeline.clone()["RiverClassifier"].learner.__sklearn_is_fitted__()
-
-
-def test_progressive_validation_with_probabilities_and_regression():
-    pipeline = preprocessing.StandardScaler() | as_river(NORMA("logistic", Gaussian(3.0), step=1.0, budget=200))
-    assert evaluate.progressive_val_score(datasets.Phishing().take(400), pipeline, metrics.ROCAUC()).get() > 0.85
-    pipeline = preprocessing.StandardScaler() | as_river(PassiveAggressive("insensitive", Gaussian(3.0), penalty=100.0))
-    assert evaluate.progressive_val_score(datasets.TrumpApproval().take(400), pipeline, metrics.MAE()).get() < 3.0
 
 
 def test_one_hot_encoding_and_selection():
@@ -663,14 +633,6 @@ def test_several_targets_work_for_all_models(model):
     np.testing.assert_allclose(wrapper.predict_many(pandas.DataFrame(rows[:10]))[["u", "v"]], expected, rtol=1e-9)
 
 
-def test_one_target_in_a_dictionary():
-    wrapper, alone = as_river(NORMA("squared"), targets=None), RiverRegressor(NORMA("squared"))
-    for value in (1.0, 2.0, 3.0):
-        wrapper.learn_one({"a": value}, {"y": value})
-        alone.learn_one({"a": value}, value)
-    assert wrapper.predict_one({"a": 2.0}) == {"y": pytest.approx(alone.predict_one({"a": 2.0}))}
-
-
 def test_targets_that_make_no_sense():
     wrapper = as_river(NORMA("squared"), targets=None)
     for y in (1.0, "word", [1.0, 2.0], {}):
@@ -752,20 +714,6 @@ def test_bad_data_frames():
     assert wrapper.predict_one({"a": 1}) == 0.0 and wrapper._names == ()
     wrapper.learn_many(pandas.DataFrame({"a": [True, False], "b": np.array([3, 4], dtype=object)}), y)
     assert wrapper.learner.t_ == 2
-
-
-def test_a_pipeline_of_mini_batches():
-    pandas = pytest.importorskip("pandas")
-    pipeline = preprocessing.StandardScaler() | as_river(NORMA("logistic", Gaussian(3.0), step=1.0, budget=200))
-    rows = list(itertools.islice(datasets.Phishing(), 600))
-    hits = 0
-    for begin in range(0, 600, 50):
-        frame = pandas.DataFrame([x for x, _ in rows[begin : begin + 50]])
-        y = pandas.Series([label for _, label in rows[begin : begin + 50]])
-        if begin:
-            hits += (pipeline.predict_many(frame) == y).sum()
-        pipeline.learn_many(frame, y)
-    assert hits > 0.8 * 550
 
 
 # ---- Imports -------------------------------------------------------------------------------------
