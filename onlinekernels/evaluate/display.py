@@ -84,9 +84,8 @@ def plot_report(report, path, axes):
     return _saved(figure, path)
 
 
-def plot_comparison(comparison, path, axes, windowed):
+def plot_reports(reports, path, axes, windowed):
     figure, (axes,) = _figure(axes, 1)
-    reports = list(comparison.reports.values())
     task, window = reports[0].task, reports[0].window
     ends = "window_error" if windowed else "error"
     # From the most errors to the fewest, so that the legend has the order of the lines' ends.
@@ -103,40 +102,6 @@ def plot_comparison(comparison, path, axes, windowed):
     beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
     axes.legend(frameon=False, **(inside if len(reports) <= 6 else beside))
     return _saved(figure, path)
-
-
-def plot_tuning(tuning, path, axes, most=20):
-    is_given = axes is not None
-    figure, (axes,) = _figure(axes, 1)
-    done = [trial for trial in tuning.trials if math.isfinite(trial.value)]
-    varied = [name for name in tuning.names if len({cell(trial.params.get(name)) for trial in done}) > 1]
-    values = [trial.params.get(varied[0]) for trial in done] if len(varied) == 1 else [None]
-    if all(isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) for value in values):
-        _draw_line(axes, values, [trial.value for trial in done], varied[0], tuning.metric)
-    else:  # the best settings from top to bottom
-        places = range(len(done[:most]))
-        axes.plot([trial.value for trial in done[:most]], places, "o", color=_COLORS[0])
-        axes.set_yticks(places, [shortened(_setting(trial.params, varied), 70) for trial in done[:most]])
-        axes.invert_yaxis()
-        axes.set_xlabel(tuning.metric)
-        _lighten(axes)
-    setting = _setting(tuning.best_params, varied) or "the only setting"
-    _entitle(axes, f"best: {setting}, {tuning.metric} {tuning.best_value:.4g}", is_given)
-    return _saved(figure, path)
-
-
-def _draw_line(axes, x, y, name, metric):
-    order = np.argsort(x)
-    axes.plot(np.array(x)[order], np.array(y)[order], "o-", color=_COLORS[0], linewidth=1.5)
-    axes.plot(x[0], y[0], "o", color=_COLORS[1], markersize=10, zorder=3)  # the best comes first
-    if min(x) > 0 and max(x) > 20 * min(x):
-        axes.set_xscale("log")
-    _finish(axes, None, ylabel=metric, least=0 if min(y) >= 0 else None)
-    axes.set_xlabel(name)
-
-
-def _setting(params, names):
-    return ", ".join(f"{name}={cell(params.get(name))}" for name in names)
 
 
 def _figure(axes, rows):

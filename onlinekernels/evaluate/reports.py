@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +12,8 @@ from onlinekernels.evaluate.display import (
     cell,
     headline,
     margin_word,
-    plot_comparison,
     plot_report,
-    plot_tuning,
+    plot_reports,
     shortened,
     shown,
 )
@@ -23,6 +22,7 @@ from onlinekernels.evaluate.measures import MEASURES, f1_scores
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, Path
 
+_MOST_LINES = 10  # in a plot of settings
 RATES = (*MEASURES, "f1", "macro_f1", "auc")
 MOST_IS_BEST = ("f1", "macro_f1", "auc", "window_f1", "window_macro_f1", "window_auc")
 HISTORY = np.dtype(
@@ -270,7 +270,7 @@ class Comparison(_Result):
 
     def plot(self, path: Path | None = None, axes: Any = None, windowed: bool = False) -> Any:
         """Draw the sums of errors of all models over time, or with `windowed` the error over the latest examples."""
-        return plot_comparison(self, path, axes, windowed)
+        return plot_reports(list(self.reports.values()), path, axes, windowed)
 
 
 @dataclass(eq=False)
@@ -355,9 +355,12 @@ class Tuning(_Result):
 
         return DataFrame([{**trial.params, self.metric: trial.value, "failure": trial.error} for trial in self.trials])
 
-    def plot(self, path: Path | None = None, axes: Any = None) -> Any:
-        """Draw the metric: a line over one parameter, a ranking of settings otherwise; return the figure."""
-        return plot_tuning(self, path, axes)
+    def plot(self, path: Path | None = None, axes: Any = None, windowed: bool = False) -> Any:
+        """Draw the errors of the best settings over time, as `Comparison` draws those of models."""
+        best = [trial for trial in self.trials if trial.report is not None][:_MOST_LINES]
+        named = [", ".join(f"{name}={cell(value)}" for name, value in trial.params.items()) for trial in best]
+        reports = [replace(trial.report, name=name) for name, trial in zip(named, best, strict=True)]
+        return plot_reports(reports, path, axes, windowed)
 
 
 def _ratings(report):
