@@ -92,7 +92,7 @@ class Wrapper:
     def _unit_test_params(cls):
         yield from ({"model": NORMA(loss, step=0.1, budget=100)} for loss in cls._losses)
 
-    def __init__(self, model: Any, features: Any, fill: Any) -> None:
+    def __init__(self, model: Any, features: Any = None, fill: Any = 0.0) -> None:
         self.model = model
         self.features = features
         self.fill = fill
@@ -410,9 +410,6 @@ class RiverRegressor(Wrapper, base.MiniBatchRegressor):
 
     _tasks = ("regression",)
 
-    def __init__(self, model: Any, features: Any = None, fill: Any = 0.0) -> None:
-        super().__init__(model, features, fill)
-
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         """Learn one example; `w` multiplies its loss."""
         self._learn_one(x, float(y) if isinstance(y, numbers.Real) else y, w)
@@ -534,9 +531,6 @@ class RiverDetector(Wrapper, AnomalyDetector):
 
     _tasks = ("novelty",)
     _losses = ("novelty", "nu_novelty")
-
-    def __init__(self, model: Any, features: Any = None, fill: Any = 0.0) -> None:
-        super().__init__(model, features, fill)
 
     def learn_one(self, x: Any) -> None:
         """Learn one example."""

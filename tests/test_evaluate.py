@@ -682,8 +682,9 @@ def test_bars(stream, monkeypatch, capsys):
     pytest.importorskip("tqdm")
     evaluate.progressive(ok.NORMA(), stream)
     assert capsys.readouterr().err == ""
-    evaluate.progressive(ok.NORMA(), stream, progress=True)
-    assert "examples" in capsys.readouterr().err
+    for form in (stream, iter([stream])):  # of a length that is known, or not
+        evaluate.progressive(ok.NORMA(), form, progress=True)
+        assert "examples" in capsys.readouterr().err
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     evaluate.tune(BASE, PARAMS, stream)
     assert "0/9 [" in capsys.readouterr().err

@@ -3,24 +3,18 @@ import copy
 
 import numpy as np
 import pytest
+import test_evaluate
 from cases import covering, each
 
 import onlinekernels as ok
 from onlinekernels import evaluate
 from onlinekernels.nouns.losses import LOSSES
 
-KERNEL = ok.Gaussian(1.0)
-TREE = ok.Taxonomy({"a": "top", "b": "top", "c": "side", "d": "side", "top": "root", "side": "root"})
+KERNEL, TREE = test_evaluate.KERNEL, test_evaluate.TREE
 
 
-def data(task, n=120, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 2))
-    if task == "binary":
-        return X, np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
-    if task == "multiclass":
-        return X, np.array(["b", "a", "c", "d"])[(X[:, 0] > 0) + 2 * (X[:, 1] > 0) * (np.arange(n) > n // 3)]
-    return X, np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=n)
+def data(task):
+    return test_evaluate.data(task, 120)
 
 
 def errors_of(report):

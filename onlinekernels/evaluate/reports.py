@@ -357,9 +357,10 @@ class Tuning(_Result):
 
     def plot(self, path: Path | None = None, axes: Any = None, windowed: bool = False) -> Any:
         """Draw the errors of the best settings over time, as `Comparison` draws those of models."""
-        best = [trial for trial in self.trials if trial.report is not None][:_MOST_LINES]
-        named = [", ".join(f"{name}={cell(value)}" for name, value in trial.params.items()) for trial in best]
-        reports = [replace(trial.report, name=name) for name, trial in zip(named, best, strict=True)]
+        reports = [
+            replace(trial.report, name=", ".join(f"{name}={cell(value)}" for name, value in trial.params.items()))
+            for trial in self.trials[:_MOST_LINES] if trial.report is not None
+        ]
         return plot_reports(reports, path, axes, windowed)
 
 

@@ -208,14 +208,8 @@ def tune(model: Any, params: Iterable[Mapping[str, Any]], stream: Any, *, execut
     check_model("model", model)
     settings = _checked_settings(params)
     measure = _metric(metric, model)
-    options = {
-        "window": _checked_count("tune", "window", window),
-        "chunk": _checked_count("tune", "chunk", chunk),
-        "classes": classes,
-        "delay": _checked_count("tune", "delay", delay, least=0),
-        "novel": novel,
-        "auc": callable(metric) or "auc" in metric,
-    }
+    options = _checked_options("tune", [model], window, delay, novel, callable(metric) or "auc" in metric)
+    options |= {"chunk": _checked_count("tune", "chunk", chunk), "classes": classes}
     model = fresh_copy(model)
     trials = _trials(model, settings, kept(stream), options, executor, progress)
     for trial in trials:
@@ -459,22 +453,18 @@ def _failure(params, error):
 
 @contextmanager
 def progress_bar(progress, total, unit):
-    """Give a function that hears how much more is done: it moves a bar, or does nothing."""
-    wanted = sys.stderr.isatty() if progress is None else progress
-    bar = _tqdm(total, unit, required=progress) if wanted else None
+    """Give a function that hears how much more is done: it moves a bar of tqdm, or does nothing."""
+    bar = None
+    if sys.stderr.isatty() if progress is None else progress:
+        try:
+            from tqdm import tqdm
+        except ImportError as error:
+            if progress:
+                raise ImportError("progress=True needs tqdm, which is not installed: pip install tqdm") from error
+        else:
+            bar = tqdm(total=total, unit=unit, unit_scale="examples" in unit, leave=False)
     if bar is None:
         yield lambda done: None
         return
     with bar:
         yield bar.update
-
-
-def _tqdm(total, unit, required):
-    try:
-        from tqdm import tqdm
-    except ImportError as error:
-        if not required:
-            return None
-        message = "progress=True needs tqdm, which is not installed: pip install tqdm"
-        raise ImportError(message) from error
-    return tqdm(total=total, unit=unit, unit_scale="examples" in unit, leave=False)
