@@ -233,12 +233,14 @@ def test_steps_that_cannot_learn_in_parts():
     from sklearn.svm import SVC
 
     X, y = data("binary")
-    with pytest.raises(TypeError, match="whose steps can learn in parts. PCA has no partial_fit: fit it before"):
+    with pytest.raises(TypeError, match="whose steps can learn in parts. PCA has no partial_fit and is not fitted: fit it before"):
         evaluate.progressive(make_pipeline(PCA(1), ok.NORMA()), (X, y))
     with pytest.raises(TypeError, match="SVC learns by fit only"):
         evaluate.progressive(make_pipeline(PCA(1), SVC()), (X, y))
     with pytest.raises(TypeError, match="Adatron learns by fit only"):
         evaluate.progressive(make_pipeline(Normalizer(), ok.Adatron()), (X, y))
+    with pytest.raises(TypeError, match="a fresh copy of model must be a pipeline .* PCA has no partial_fit and is not"):
+        evaluate.tune(make_pipeline(PCA(1).fit(X), ok.NORMA()), [{"norma__step": 1.0}], (X, y))
     features = PolynomialFeatures(2).fit(X)
     expected = evaluate.progressive(ok.NORMA(), (features.transform(X), y))
     assert evaluate.progressive(make_pipeline(features, ok.NORMA()), (X, y)).mistakes == expected.mistakes

@@ -133,8 +133,8 @@ def check_model(name, model):
     for step in steps:
         if not hasattr(step, "partial_fit") and not hasattr(step, "progressive") and not is_fitted(step):
             raise TypeError(
-                f"{name} must be a pipeline whose steps can learn in parts. {type(step).__name__} has no partial_fit: "
-                "fit it before, and it stays as it is, or take RunningScaler or another step that has."
+                f"{name} must be a pipeline whose steps can learn in parts. {type(step).__name__} has no partial_fit "
+                "and is not fitted: fit it before, and it stays as it is, or take RunningScaler or another step that has."
             )
     learner_for(model)  # knows whether it is for a task of ours
 

@@ -237,7 +237,9 @@ def fresh_copy(model: Any) -> Any:
     if not isinstance(model, OnlineLearner):
         from sklearn.base import clone
 
-        return clone(model)
+        copied = clone(model)
+        check_model("a fresh copy of model", copied)
+        return copied
     return type(model)(**copy.deepcopy(model.get_params(deep=False)))
 
 
