@@ -161,8 +161,8 @@ class Wrapper:
             if not self._names:  # fitted to rows without names: the encoder knows what to say
                 return copy.copy(x), ()
             raise ValueError(
-                f"x has the new feature {newcomers[0]!r}, and a model that encodes cannot take new ones after its first "
-                "example: name all of them in features=, or leave OneHotEncoder out, since it takes words as they are."
+                f"x has the new feature {newcomers[0]!r}, and a model that encodes cannot take new ones after its "
+                "first example: name all of them in features=, or leave OneHotEncoder out, since it takes words as they are."
             )
         return {**dict.fromkeys(self._names), **x}, newcomers
 

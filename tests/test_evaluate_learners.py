@@ -221,7 +221,7 @@ def test_estimators_of_scikit_learn():
     assert comparison.best == "ours" and "theirs" in str(comparison)
     with pytest.raises(ValueError, match="same task"):
         evaluate.compare({"a": ok.NORMA(), "b": SGDRegressor()}, (X, y))
-    with pytest.raises(TypeError, match="model must be a classifier, a regressor or a detector"):
+    with pytest.raises(TypeError, match="model must be a classifier, regressor or detector"):
         evaluate.progressive(MiniBatchKMeans(), (X, y))
 
 

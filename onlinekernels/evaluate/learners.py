@@ -1,4 +1,4 @@
-"""What is evaluated on what: streams as chunks of rows, and models of this library and of scikit-learn behind one interface.
+"""What is evaluated on what: streams as chunks of rows; models of this library and of scikit-learn behind one interface.
 
 A learner has a `task`; `begin` names its classes, `judge` lets it predict and learn some examples, `finish` lets it
 learn those whose labels are still to come, `labels` says what the codes in a `Judged` mean, and `condition` has
@@ -134,7 +134,7 @@ def check_model(name, model):
         if not hasattr(step, "partial_fit") and not hasattr(step, "progressive") and not is_fitted(step):
             raise TypeError(
                 f"{name} must be a pipeline whose steps can learn in parts. {type(step).__name__} has no partial_fit "
-                "and is not fitted: fit it before, and it stays as it is, or take RunningScaler or another step that has."
+                "and is not fitted: fit it before, and it stays as it is, or take a step that has, such as RunningScaler."
             )
     learner_for(model)  # knows whether it is for a task of ours
 
@@ -292,7 +292,7 @@ class Foreign(_RowByRow):
         super().__init__(delay)
         self.is_regressor = is_regressor(estimator)
         if not self.is_regressor and not is_classifier(estimator):
-            raise TypeError(f"model must be a classifier, a regressor or a detector of this library. Got {estimator!r}.")
+            raise TypeError(f"model must be a classifier, regressor or detector of this library. Got {estimator!r}.")
         self.estimator = estimator
         self.fitted = is_fitted(estimator)
         self.order = None

@@ -1,4 +1,4 @@
-"""What is measured at each example: errors and losses, whose sums suffice; F1 and AUC; what a constant would have done."""
+"""What is measured at each example: errors and losses, whose sums suffice; F1 and AUC; the errors of a constant."""
 import math
 from collections import deque
 from dataclasses import dataclass
@@ -220,8 +220,8 @@ def _count(counts, pairs):
 def f1_scores(counts, undecided):
     """F1 of each label, the harmonic mean of precision and recall: 2 hits / (2 hits + false alarms + misses).
 
-    ``counts[i, j]`` examples of label i were taken for j, ``undecided[i]`` of them for none. NaN for a label that neither
-    came nor was predicted.
+    ``counts[i, j]`` examples of label i were taken for j, ``undecided[i]`` of them for none. NaN for a label that
+    neither came nor was predicted.
 
     >>> f1_scores(np.array([[5, 1, 0], [2, 3, 0], [0, 0, 0]]), np.array([1, 0, 0])).round(3)
     array([0.714, 0.667,   nan])

@@ -123,7 +123,8 @@ class Report(_Result):
     auc : float
         Area under the ROC curve of the scores of two classes: of a positive and a negative example, drawn at random,
         how often the positive one has the larger score. Exact; NaN for other tasks, and before both classes came.
-    window_error, window_squared_error, window_loss, window_margin_errors, window_f1, window_macro_f1, window_auc : float
+    window_error, window_squared_error, window_loss, window_margin_errors : float
+    window_f1, window_macro_f1, window_auc : float
         The same over the latest `window` examples.
     confusion, window_confusion : Confusion or None
         Which label was predicted for which; None where there are no labels.

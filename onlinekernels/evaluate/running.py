@@ -1,4 +1,4 @@
-"""Progressive validation: `progressive` runs one model through a stream, `compare` several, `tune` one for each setting."""
+"""Progressive validation: `progressive` runs a model through a stream, `compare` several, `tune` one for each setting."""
 from __future__ import annotations
 
 import copy
@@ -386,8 +386,8 @@ def _checked_settings(params):
     if isinstance(params, Mapping) or not all(isinstance(setting, Mapping) for setting in settings):
         wrong = next((setting for setting in settings if not isinstance(setting, Mapping)), params)
         raise ValueError(
-            "params must be an iterable of settings {name: value}, such as those that ParameterGrid of scikit-learn makes "
-            f"of {{name: [values]}}. Got {wrong!r} instead."
+            "params must be an iterable of settings {name: value}, such as those that ParameterGrid of scikit-learn "
+            f"makes of {{name: [values]}}. Got {wrong!r} instead."
         )
     if not settings:
         raise ValueError("params must hold at least one setting. It holds none.")
