@@ -350,8 +350,19 @@ def test_a_refused_example_leaves_no_label_behind():
     wrapper.learn_one({"a": 1.0}, "x")
     with pytest.raises(TypeError):
         wrapper.learn_one({"a": "?"}, "y")
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(TypeError):
+        wrapper.learn_many(pandas.DataFrame({"a": ["?"]}), pandas.Series(["y"]))
     wrapper.learn_one({"a": 1.0}, "z")
     assert wrapper._labels() == ["x", "z"]
+
+
+def test_what_is_predicted_when_one_label_is_known():
+    wrapper = as_river(NORMA("logistic"))
+    wrapper.learn_one({"a": 1.0}, "only")
+    assert wrapper.predict_one({"a": -5.0}) == "only" and wrapper.predict_proba_one({"a": 1.0}) == {"only": 1.0}
+    wrapper.learn_one({"a": -5.0}, "other")
+    assert list(wrapper.predict_proba_one({"a": 1.0})) == ["only", "other"]
 
 
 def test_before_anything_is_learned():
