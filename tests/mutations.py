@@ -63,7 +63,7 @@ def models():
         (ok.NORMA("graph_hinge", gaussian, labels=tree, budget=7), LETTERS),
         (ok.NORMA("graph_hinge", "linear", labels=line), LETTERS),
         (ok.NORMA("graph_hinge", gaussian, labels=own, budget=6), LETTERS),
-        (ok.Perceptron(gaussian, update="proportional"), LETTERS),
+        (ok.Perceptron(gaussian, update="uniform"), LETTERS),
         (ok.SVMD("multiclass_logistic", gaussian), LETTERS),
         (ok.SVMD("multiclass_squared", gaussian, offset=True), LETTERS),
         (ok.NORMA("multiclass_squared", ok.AdditiveExponential(), budget=5), LETTERS),

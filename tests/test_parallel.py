@@ -58,7 +58,7 @@ class TestCombine:
 
     def test_many_classes_of_a_learner_of_two(self):
         """What it was fitted to is not among its parameters."""
-        for update in (None, "runner-up", "uniform", "proportional"):
+        for update in (None, "runner-up", "uniform"):
             for budget in (None, 20, ok.Projecting(20), ok.Merging(20), ok.Redundant(20)):
                 parts = [ok.Perceptron(ok.Gaussian(1.0), update=update, budget=budget) for _ in range(2)]
                 for i, part in enumerate(parts):
