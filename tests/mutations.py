@@ -83,7 +83,7 @@ def models():
         (ok.ROMMA(gaussian), SIGNS),
         (ok.LASVM(gaussian), SIGNS),
         (ok.Ballseptron(gaussian, budget=6), SIGNS),
-        (ok.SVMD("squared", gaussian, normalized=True, offset=True), NUMBERS),
+        (ok.SVMD("squared", gaussian, offset=True), NUMBERS),
         (ok.Projection("insensitive", gaussian, radius=2.0, budget=7), NUMBERS),
         (ok.PassiveAggressive("hinge", "polynomial", variant="PA-II"), SIGNS),
         (ok.NORMA("hinge", ok.RandomFourier(gaussian, 8) + ok.Linear(), average=True), SIGNS),

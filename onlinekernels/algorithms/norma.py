@@ -79,8 +79,7 @@ class Gradient(Rule):
         return metadescent.AdaptiveGradient if self.adapts_step else rules.Gradient
 
     def settings(self):
-        settings = {**super().settings(), "regularization": self.regularization}
-        return {**settings, "normalized": self.step.normalized} if self.adapts_step else settings
+        return {**super().settings(), "regularization": self.regularization}
 
     def core(self, function):
         return self.core_class(**self.settings(), **({"per_feature": True} if self.per_feature else {}))
