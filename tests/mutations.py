@@ -277,7 +277,7 @@ def use(model, examples, folder):
     def save():
         path = folder / "again.npz"
         try:
-            model.save(path, without=["kernel"] if is_own else [])
+            model.save(path)
         except TypeError as error:  # an object that files do not hold
             assert "model file" in str(error)
             return
@@ -307,7 +307,7 @@ class Storm:
         self.path = self.folder / f"mutated{seed}.npz"
         self.files, self.kinds = [], []
         for model, examples, given in models():
-            model.save(self.path, without=sorted(given))
+            model.save(self.path)
             self.files.append(read(self.path))
             self.kinds.append((examples, given))
             write(self.path, *self.files[-1])
