@@ -16,7 +16,6 @@ from onlinekernels import algorithms, bounds
 from onlinekernels.nouns import docstrings
 from onlinekernels.nouns import kernels
 from onlinekernels.nouns.budgets import Budget
-from onlinekernels.nouns.losses import Mistake
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.nouns.steps import Step
 from onlinekernels.nouns.structures import LabelStructure
@@ -165,12 +164,6 @@ def test_a_number_out_of_the_range_that_the_docstring_names_is_refused(cls, name
     for value in outside:
         with pytest.raises(ValueError, match=rf"'{name}'"):
             fit(cls, **{name: value})
-
-
-def test_an_own_mistake_is_refused_too():
-    for value in (*PROBES.values(), "runner-up"):
-        with pytest.raises(ValueError, match="'update'"):
-            Mistake(value).validate()
 
 
 # ---- Letters ---------------------------------------------------------------------------------------------------
