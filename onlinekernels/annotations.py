@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self  # type checkers bring it; of Python itself from 3.11 on
 
 __all__ = [
-    "Any", "Array", "ArrayLike", "Bank", "Budget", "Callable", "ClassWeight", "Examples", "Executor", "Generator", "Grid", "Kernel",
+    "Any", "Array", "ArrayLike", "Bank", "Budget", "Callable", "ClassWeight", "Examples", "Executor", "Generator", "Kernel",
     "KernelLike", "LabelStructure", "Loss", "Members", "OnlineLearner", "Path", "RunningEncoder", "RunningScaler", "Self",  # noqa: F822
     "Sequence", "Step",
 ]
@@ -35,4 +35,3 @@ Path: TypeAlias = "str | os.PathLike[str]"
 KernelLike: TypeAlias = "Kernel | str | Callable[[Any, Any], float]"
 ClassWeight: TypeAlias = "Mapping[Any, float] | str"
 Members: TypeAlias = "Sequence[OnlineLearner] | Mapping[str, OnlineLearner]"
-Grid: TypeAlias = "Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]"

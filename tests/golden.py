@@ -8,7 +8,7 @@ A trace is a handful of numbers that stand for everything a model shows: random 
 margins, labels, predictions, coefficients and points, and scalars as they are.  Any change beyond rounding changes
 some of them.  Cases are chosen so that any two values of two dimensions (rule, loss, kernel, budget, ...) that go
 together occur together, and so that rounding is not blown up: a change of the last bits of all rows moves a trace
-by less than the tolerances here.  golden.npz also holds model files, written half-way through a stream.
+by less than the tolerances here.
 """
 import argparse
 import collections
@@ -143,8 +143,7 @@ def saved(model):
     """A model file in memory."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "model.npz"
-        without = [name for name in ("kernel", "loss") if is_code(model.get_params(deep=False).get(name))]
-        model.save(path, without=without)
+        model.save(path)
         return path.read_bytes()
 
 
@@ -174,8 +173,8 @@ def changed(model, spec, stream):
     return model
 
 
-def traced(spec, wiggle=None, file=None):
-    """(numbers by name, the model file of the middle); from that middle on, if a file is given."""
+def traced(spec, wiggle=None):
+    """The numbers of a model by name."""
     spec = complete(spec)
     stream = Stream(spec, wiggle)
     trace, model = Trace(spec, stream), model_of(spec, stream)
@@ -183,23 +182,19 @@ def traced(spec, wiggle=None, file=None):
         if spec["weights"] or spec["midway"] in ("initial", "parameters"):
             raise ValueError("fit takes no weights, and has no middle")
         model.fit(stream.X, *([] if stream.y is None else [stream.y]), **stream.classes(spec))
-        return trace.finish(changed(model, spec, stream)), None
+        return trace.finish(changed(model, spec, stream))
     if spec["chunk"] == "one" and spec["weights"]:
         raise ValueError("learn_one takes no weights")
     half = half_of(spec, stream)
-    if file is None:
-        learn(trace, model, 0, half)
-        file = saved(model) if spec.get("file") else None
-        model = changed(model, spec, stream)
-    else:
-        model = loaded(file, spec, stream)
+    learn(trace, model, 0, half)
+    model = changed(model, spec, stream)
     if spec["midway"] == "initial":
         first = slice(half, half + 5)
         rest = [None if stream.y is None else stream.y[first]]
         model = model_of(spec, stream).partial_fit(stream.X[first], *rest, initial=model, **stream.classes(spec))
         half += 5
     learn(trace, model, half, stream.n)
-    return trace.finish(model), file
+    return trace.finish(model)
 
 
 def traced_bank(spec):
@@ -228,7 +223,7 @@ def complete(spec):
 
 def numbers_of(spec, wiggle=None):
     """All numbers of a case."""
-    return traced_bank(spec) if "bank" in spec else traced(spec, wiggle)[0]
+    return traced_bank(spec) if "bank" in spec else traced(spec, wiggle)
 
 
 def precision(spec):
@@ -362,60 +357,25 @@ def banks():
 # ---- The file ---------------------------------------------------------------------------------------------------
 
 
-def with_files(cases):
-    """Mark one case of each rule whose model file is kept, small ones on rows of different kinds."""
-    for rule in DIMENSIONS["rule"]:
-        fine = [
-            case for case in cases
-            if case.get("rule", DIMENSIONS["rule"][0]) == rule and "bank" not in case and "n" not in case
-            and case.get("chunk") not in ("fit", "one", 200) and "midway" not in case
-            and case.get("loss") not in ("own", "own many")
-            and (case.get("budget", "none") != "none" or case.get("kernel") in ("linear", "half linear"))
-        ]
-        if fine:
-            fine[len(rule) % len(fine)]["file"] = True
-    return cases
-
-
 def write(choose):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "ROMMA has started anew|The margin . is out of reach")
         known = read()[0] if PATH.exists() else []
-        known = [{name: value for name, value in case.items() if name != "file"} for case in known]
         others = [*LARGE, *banks()]
         cases = [case for case in known if case not in others]
         cases = [*(chosen(cases) if choose else cases), *others]
-        cases = with_files([case for case in cases if is_stable(case)])
-        contents = {}
-        rows = []
-        for i, case in enumerate(cases):
-            if case.get("file"):
-                numbers, content = traced(case)
-                contents[f"file {i}"] = np.frombuffer(content, dtype=np.uint8)
-                contents[f"after {i}"] = as_row(traced(case, file=content)[0])
-            else:
-                numbers = numbers_of(case)
-            rows.append(as_row(numbers))
-    np.savez_compressed(
-        PATH,
-        cases=np.frombuffer(json.dumps(cases).encode(), dtype=np.uint8),
-        fields=FIELDS,
-        numbers=np.array(rows),
-        **contents,
-    )
-    print(f"{len(cases)} cases, {len(contents) // 2} model files, {PATH.stat().st_size} bytes")
+        cases = [case for case in cases if is_stable(case)]
+        rows = [as_row(numbers_of(case)) for case in cases]
+    np.savez_compressed(PATH, cases=np.frombuffer(json.dumps(cases).encode(), dtype=np.uint8), fields=FIELDS, numbers=np.array(rows))
+    print(f"{len(cases)} cases, {PATH.stat().st_size} bytes")
 
 
 def read():
-    """(cases, their numbers, model files and the numbers after them)."""
+    """(cases, their numbers)."""
     with np.load(PATH) as file:
-        arrays = dict(file)
-    cases = json.loads(arrays["cases"].tobytes())
-    assert arrays["fields"].tolist() == FIELDS
-    marked = [i for i, case in enumerate(cases) if case.get("file")]
-    files = {i: (arrays[f"file {i}"].tobytes(), arrays[f"after {i}"]) for i in marked}
-    return cases, arrays["numbers"], files
+        assert file["fields"].tolist() == FIELDS
+        return json.loads(file["cases"].tobytes()), file["numbers"]
 
 
 def title(case):
@@ -424,7 +384,7 @@ def title(case):
 
 
 def compare():
-    cases, rows, files = read()
+    cases, rows = read()
     equal, beyond = 0, collections.Counter()
     for case, row in zip(cases, rows):
         numbers = numbers_of(case)

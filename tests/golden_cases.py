@@ -75,7 +75,6 @@ RULES = {
     "perceptron": (ok.Perceptron, {}),
     "perceptron many": (ok.Perceptron, {"update": "runner-up"}),
     "perceptron uniform": (ok.Perceptron, {"update": "uniform"}),
-    "perceptron proportional": (ok.Perceptron, {"update": "proportional", "average": True}),
     "alma": (ok.ALMA, {"alpha": 0.8}),
     "romma": (ok.ROMMA, {}),
     "romma aggressive": (ok.ROMMA, {"aggressive": True}),

@@ -294,7 +294,7 @@ FAULTS = [
         ("math.prod(shape) * dtype.itemsize != len(data) - start", "False"),
         ("total > len(content)", "False"),
     ]),
-    ("evaluate/measures.py", "evaluate", [
+    ("evaluate/measures.py", "evaluate evaluate_measures", [
         ("y * scores <= 0", "y * scores < 0"),
         ("guesses != y", "guesses == y"),
         ("np.abs(y - scores) > margins", "np.abs(y - scores) >= margins"),

@@ -216,11 +216,10 @@ def forgetron(X, Y, kernel, size):
     return np.array(scores), model
 
 
-def redundant(size, tighter=False, insert_first=True):
+def redundant(size, tighter=False):
     """Weston, Bordes, Bottou (2005): the newcomer is one of the terms, and the one that is classified best without itself goes.
 
-    Crammer, Kandola, Singer (2003) make room first (insert_first=False): the newcomer stays, and is not looked at. Tighter: the
-    one without which the fewest are classified wrongly.
+    Tighter: the one without which the fewest are classified wrongly.
     """
 
     def margin(scores, row):
@@ -232,8 +231,7 @@ def redundant(size, tighter=False, insert_first=True):
     def fit(model):
         if len(model.X) <= size:
             return model
-        seen = model if insert_first else model.without(len(model.X) - 1)
-        K, A = seen.gram(), seen.A[:, (seen.A != 0).any(axis=0)]
+        K, A = model.gram(), model.A[:, (model.A != 0).any(axis=0)]
         without = [K @ A - np.outer(K[i], A[i]) for i in range(len(A))]
         margins = np.array([margin(scores[i], A[i]) for i, scores in enumerate(without)])
         if tighter:

@@ -585,16 +585,16 @@ class ReferenceSVMD(_Outputs):
         params = self.step[1]
         self.mu, self.memory = params["meta_rate"], params["memory"]
 
-        def own(name):
-            return params[name.split("_", 1)[1]] if params.get(name) is None else params[name]
+        def own(name, **start):
+            step = params.get(name)
+            step = {**params, **start} if step is None else step[1]
+            return step["rate"], step["meta_rate"], step["memory"]
 
-        self.mu_b, self.memory_b = own("offset_meta_rate"), own("offset_memory")
-        self.mu_eps, self.memory_eps = own("margin_meta_rate"), own("margin_memory")
+        eta_b, self.mu_b, self.memory_b = own("offset_step")
+        self.eta_eps, self.mu_eps, self.memory_eps = own("margin_step", rate=1.0)
         self.exact_norms = exact_norms
-        self.eta, self.eta_eps = params["rate"], params.get("margin_rate", 1.0)
-        self.eta_b = np.full(len(self.labels), params["rate"] if params.get("offset_rate") is None else params["offset_rate"])
-        # V (4), or its approximation
-        self.gain = (lambda u: math.exp(u)) if params.get("exponential") else (lambda u: max(0.5, 1.0 + u))
+        self.eta, self.eta_b = params["rate"], np.full(len(self.labels), eta_b)
+        self.gain = lambda u: max(0.5, 1.0 + u)  # V (4)
         self.v_b, self.v_eps = np.zeros(len(self.labels)), 0.0
         self.ff = self.fv = 0.0
         self.dropped = False

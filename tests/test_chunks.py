@@ -59,7 +59,7 @@ MODELS = {
     "voted": (lambda k: ok.VotedPerceptron(k), TWO),
     "lasvm": (lambda k: ok.LASVM(k), TWO),
     "ballseptron": (lambda k: ok.Ballseptron(k, radius=0.2), TWO),
-    "svmd normalized": (lambda k: ok.SVMD("squared", k, normalized=True, offset=True), NUMBERS),
+    "svmd offset": (lambda k: ok.SVMD("squared", k, offset=True), NUMBERS),
     "krls": (lambda k: ok.KRLS("squared", k, budget=50, memory=0.99), NUMBERS),
     "krls targets": (lambda k: ok.KRLS("squared", k, budget=None, tolerance=1e-4, noise="auto"), SEVERAL),
     "krls many": (lambda k: ok.KRLS("multiclass_squared", k, budget=40, noise=0.3), MANY),

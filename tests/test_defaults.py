@@ -50,9 +50,9 @@ def test_searches_reach_defaults():
     model_selection = pytest.importorskip("sklearn.model_selection")
     search = model_selection.GridSearchCV(ok.SILK(), {"kernel__width": [0.01, 2.0]}, cv=2).fit(X, LABELS)
     assert search.best_params_ == {"kernel__width": 2.0}
-    tuning = ok.evaluate.tune(ok.SILK(), {"kernel__width": [0.01, 2.0]}, (X, LABELS))
+    tuning = ok.evaluate.tune(ok.SILK(), [{"kernel__width": 0.01}, {"kernel__width": 2.0}], (X, LABELS))
     assert tuning.best_params == {"kernel__width": 2.0}
-    tuning = ok.evaluate.tune(ok.SILK("nunovelty"), {"loss__nu": [0.1, 0.5]}, (X, None),
+    tuning = ok.evaluate.tune(ok.SILK("nunovelty"), [{"loss__nu": 0.1}, {"loss__nu": 0.5}], (X, None),
                               metric=lambda report: abs(report.error - 0.5))
     assert tuning.best_params == {"loss__nu": 0.5}
 

@@ -16,7 +16,6 @@ from onlinekernels import algorithms, bounds
 from onlinekernels.nouns import docstrings
 from onlinekernels.nouns import kernels
 from onlinekernels.nouns.budgets import Budget
-from onlinekernels.nouns.losses import Mistake
 from onlinekernels.nouns.params import Parameterized
 from onlinekernels.nouns.steps import Step
 from onlinekernels.nouns.structures import LabelStructure
@@ -167,12 +166,6 @@ def test_a_number_out_of_the_range_that_the_docstring_names_is_refused(cls, name
             fit(cls, **{name: value})
 
 
-def test_an_own_mistake_is_refused_too():
-    for value in (*PROBES.values(), "runner-up"):
-        with pytest.raises(ValueError, match="'update'"):
-            Mistake(value).validate()
-
-
 # ---- Letters ---------------------------------------------------------------------------------------------------
 
 CITED = re.compile(r"\b([KIVH]) (?=\(\d|\d|[IVX]+-|Thm|Cor|Fig|Prop|Algorithm|section)")
@@ -223,7 +216,7 @@ def test_evaluations_describe_their_arguments_and_name_the_defaults(name):
 
 def test_wrappers_of_river_describe_their_parameters():
     pytest.importorskip("river")
-    river = importlib.import_module("onlinekernels.compat.river")
+    river = importlib.import_module("onlinekernels.river")
     for name in ("RiverClassifier", "RiverRegressor", "RiverMultiTargetRegressor", "RiverDetector"):
         cls = getattr(river, name)
         assert list(re.findall(r"^(\w+)$", inspect.getdoc(cls).split("\nExamples\n")[0], re.M))[1:] == [

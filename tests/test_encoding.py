@@ -502,7 +502,7 @@ def test_encoding_in_pipelines_river_and_evaluate():
     same = ok.evaluate.progressive(ok.SILK("logistic", encode=True, scale=True), (frame, y))
     assert report.examples == 400 and report.error == same.error == np.mean(np.where(y, expected, -expected) <= 0)
     pytest.importorskip("river")
-    from onlinekernels.compat.river import as_river
+    from onlinekernels.river import as_river
 
     river = as_river(ok.SILK("logistic", encode=True, scale=True))
     many = as_river(ok.SILK("logistic", encode=True, scale=True))

@@ -358,7 +358,6 @@ def test_enormous_targets_and_weights_say_the_row():
 
 
 ADAPTS = ok.MetaDescent(0.1, 0.1)
-NORMALIZED = ok.MetaDescent(0.1, 0.1, normalized=True)
 
 
 @pytest.mark.parametrize("offset", [False, True])
@@ -371,8 +370,8 @@ def test_whatever_weights_and_targets_the_model_stays_finite(loss, offset):
     several, loss = loss == "two targets", "squared" if loss == "two targets" else loss
     task = as_loss(loss, "test").task
     labels = {"binary": [-1, 1], "multiclass": [0, 1, 2]}.get(task)
-    learners = [ok.NORMA(loss, "linear", step=step, offset=offset) for step in (ADAPTS, NORMALIZED)]
-    learners += [ok.ILK(loss, "gaussian", step=step, offset=offset) for step in (ADAPTS, NORMALIZED, 1.0)]
+    learners = [ok.NORMA(loss, "linear", step=ADAPTS, offset=offset)]
+    learners += [ok.ILK(loss, "gaussian", step=step, offset=offset) for step in (ADAPTS, 1.0)]
     learners += [ok.NORMA(loss, "linear", step=ok.MetaDescent(0.1, 0.1, per_feature=True), offset=offset),
                  ok.NORMA(loss, "gaussian", offset=offset, average=True)]
     refused = 0

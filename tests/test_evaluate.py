@@ -121,23 +121,6 @@ def test_squared_errors_of_a_regression():
     assert report.mistakes is None and report.alerts is None
 
 
-@each(
-    "model",
-    [ok.Perceptron(KERNEL), ok.ILK(None, KERNEL), ok.SILK(None, KERNEL), ok.SVMD(None, KERNEL), ok.ALMA(KERNEL),
-     ok.ROMMA(KERNEL), ok.LASVM(KERNEL), ok.Ballseptron(KERNEL), ok.VotedPerceptron(KERNEL), ok.Projection(None, KERNEL), ok.PassiveAggressive(None, KERNEL),
-     ok.NORMA(None, "linear"), ok.NORMA(None, ok.AdditiveExponential()), ok.NORMA(ok.NuHinge(), KERNEL),
-     ok.SVMD(ok.NuHinge(), KERNEL), ok.SILK(ok.NuHinge(), KERNEL)],
-    ids=str,
-)
-def test_every_algorithm_gives_its_own_scores(model):
-    X, y = data("binary")
-    scores = copy.deepcopy(model).progressive(X, y)
-    report = evaluate.progressive(model, (X, y), chunk=64)
-    assert report.mistakes == (y * scores <= 0).sum()
-    assert np.isfinite([report.loss, report.margin_errors, report.step]).all()
-    assert model.t_ == report.examples == 150
-
-
 @each("model", [ok.KRLS(kernel=KERNEL, budget=40), ok.KRLS(kernel=KERNEL, memory=0.98, noise="auto"),
                 ok.KRLS(kernel="linear"), ok.KRLS(kernel=KERNEL, scale_target=True)], ids=str)
 def test_second_order_regression(model):
@@ -153,16 +136,6 @@ def test_second_order_regression(model):
     assert evaluate.progressive(copy.deepcopy(model), (X, y), delay=3).error < np.abs(y).mean()
 
 
-def test_second_order_classes():
-    X, y = data("binary")
-    for labels in (y, np.array(["a", "b"])[(y > 0).astype(int)], np.digitize(X[:, 0], [-0.5, 0.5])):
-        model = ok.KRLS("multiclass_squared", KERNEL, memory=0.99)
-        _, guesses = copy.deepcopy(model).progressive(X, labels, return_labels=True)
-        comparison = evaluate.compare({"known": copy.deepcopy(model), "steps": ok.SILK("multiclass_squared", KERNEL)}, (X, labels))
-        assert comparison["known"].mistakes == sum(guess != label for guess, label in zip(guesses, labels, strict=True))
-        assert np.isfinite(comparison["known"].loss) and comparison["known"].error < 0.5
-
-
 def test_ties():
     """Conventions at kinks are those of the losses; a first score is exactly 0."""
     first = np.zeros((1, 1))
@@ -171,12 +144,6 @@ def test_ties():
     assert evaluate.progressive(ok.NORMA(ok.Novelty(margin=0.0)), first).alerts == 0
     assert evaluate.progressive(ok.NORMA(ok.Insensitive(width=1.0)), (first, [1.0])).margin_errors == 0
     assert evaluate.progressive(ok.NORMA(ok.Insensitive(width=0.999)), (first, [1.0])).margin_errors == 1
-
-
-def test_the_first_example_of_a_new_class_is_a_mistake():
-    X, y = np.zeros((4, 1)), ["a", "a", "b", "b"]
-    report = evaluate.progressive(ok.NORMA("multiclasshinge", KERNEL), (X, y), chunk=1)
-    assert np.diff(report.history["error"] * report.history["examples"], prepend=0)[:3].round().tolist() == [1, 0, 1]
 
 
 def test_a_class_to_come_is_never_predicted():
@@ -279,7 +246,7 @@ def test_the_form_of_the_stream_makes_no_difference(form, name):
 
 
 @each("kind", ["csr_matrix", "csc_array"])
-def test_sparse_streams(kind):
+def test_sparse_streams_and_data_frames(kind):
     sparse = pytest.importorskip("scipy.sparse")
     X, y = data("binary")
     X[X < 0.5] = 0.0
@@ -289,16 +256,12 @@ def test_sparse_streams(kind):
         report = evaluate.progressive(model_for("hinge"), stream, progress=False)
         assert (report.mistakes, report.terms) == (expected.mistakes, expected.terms)
         np.testing.assert_allclose(report.loss, expected.loss)
-    assert evaluate.tune(model_for("hinge"), {"step": [0.3]}, (rows, y)).best_value == expected.error
-    assert evaluate.progressive(model_for("novelty"), rows).alerts == evaluate.progressive(model_for("novelty"), X).alerts
-
-
-def test_data_frames_as_streams():
+    assert evaluate.tune(model_for("hinge"), [{"step": 0.3}], (rows, y)).best_value == expected.error
+    alone = [evaluate.progressive(model_for("novelty"), stream).alerts for stream in (X, rows, (X[i : i + 11] for i in range(0, len(X), 11)))]
+    assert alone[0] == alone[1] == alone[2] > 0
     pandas = pytest.importorskip("pandas")
-    X, y = data("binary")
-    frame, expected = pandas.DataFrame(X, columns=["a", "b"]), evaluate.progressive(model_for("hinge"), (X, y))
+    frame = pandas.DataFrame(X, columns=["a", "b"])
     assert evaluate.progressive(model_for("hinge"), (frame, pandas.Series(y))).mistakes == expected.mistakes
-    assert evaluate.progressive(model_for("novelty"), frame).alerts > 0
 
 
 @each("model", [ok.NORMA("insensitive", KERNEL), ok.SVMD("squared", KERNEL), ok.ILK("huber", KERNEL)],
@@ -316,12 +279,6 @@ def test_several_targets_are_averaged(model):
         np.testing.assert_allclose(report.loss, values.mean())
         if loss.scalar_name:
             np.testing.assert_allclose(report.margin_errors, np.mean(np.abs(scores - Y) > loss.width))
-
-
-def test_labels_that_are_tuples():
-    X, _ = data("binary")
-    labels = [("north", 1) if x > 0 else ("south", 2) for x in X[:, 0]]
-    assert evaluate.progressive(model_for("multiclasshinge"), (X, labels)).error < 0.5
 
 
 def test_a_loss_of_ones_own_sees_classes_in_one_order():
@@ -349,29 +306,6 @@ def test_a_loss_of_ones_own_sees_classes_in_one_order():
     assert derivatives == [y for kind, y in seen if kind == "value"] == [0, 2, 1]
 
 
-def test_margins_of_their_time():
-    """Chunks of any length know the margin that was in force at each example."""
-    X, y = data("binary")
-    one_by_one, whole = model_for("nuhinge"), model_for("nuhinge")
-    before = []
-    for x, label in zip(X, y):
-        before.append(getattr(one_by_one, "margin_", 1.0))
-        one_by_one.learn_one(x, label)
-    scores, steps, margins = whole.progressive(X, y, return_steps=True, return_margins=True)
-    np.testing.assert_allclose(margins, before, rtol=1e-12)
-    np.testing.assert_array_equal(steps, 0.3)
-    np.testing.assert_allclose(ok.NuHinge().value(scores, y, scalar=margins),
-                               [ok.NuHinge(margin=m).value(s, t) for s, t, m in zip(scores, y, margins)])
-
-
-def test_arrays_alone_for_novelty():
-    X, _ = data("novelty")
-    whole = evaluate.progressive(model_for("novelty"), X)
-    parts = evaluate.progressive(model_for("novelty"), (X[i : i + 11] for i in range(0, len(X), 11)))
-    assert whole.alerts == parts.alerts > 0
-    assert whole.mistakes is None
-
-
 def test_a_model_goes_on_from_where_it_is():
     X, y = data("binary")
     model = ok.SILK(None, KERNEL)
@@ -379,13 +313,6 @@ def test_a_model_goes_on_from_where_it_is():
     second = evaluate.progressive(model, (X[100:], y[100:]))
     assert first.mistakes + second.mistakes == evaluate.progressive(ok.SILK(None, KERNEL), (X, y)).mistakes
     assert model.t_ == 150
-
-
-def test_streams_are_not_changed():
-    X, y = data("binary")
-    before = X.copy(), y.copy()
-    evaluate.compare({"a": ok.NORMA(), "b": ok.SILK()}, (X, y))
-    assert (X == before[0]).all() and (y == before[1]).all()
 
 
 @each(
@@ -457,6 +384,30 @@ def test_comparing_is_running_each():
     assert {len(line) for line in lines} == {len(lines[0])}
 
 
+@each("first", ["ham", "spam"])
+def test_columns_of_a_comparison_have_one_definition(first):
+    """F1 of two classes is of the second in sorted order, whoever counts, whichever comes first; beside it the mean."""
+    X, y = data("binary", 400)
+    y = np.where(y > 0.7 * X[:, 0], "spam", "ham")  # not as many of each, so that the two F1 differ
+    begin = np.flatnonzero(y == first)[0]
+    X, y = X[begin:], y[begin:]
+    models = {"two": ok.NORMA("hinge", KERNEL), "many": ok.KRLS("multiclass_squared", KERNEL, budget=30)}
+    guesses = {name: copy.deepcopy(model).progressive(X, y, return_labels=True)[1] for name, model in models.items()}
+    comparison = evaluate.compare(models, (X, y))
+    for name, labels in guesses.items():
+        f1 = {}
+        for label in ("ham", "spam"):
+            hits = sum((guess == label) & (true == label) for guess, true in zip(labels[1:], y[1:]))
+            f1[label] = 2 * hits / (sum(guess == label for guess in labels[1:]) + np.sum(y == label))
+        assert comparison[name].f1 == pytest.approx(f1["spam"]) and abs(f1["spam"] - f1["ham"]) > 0.01
+        assert comparison[name].macro_f1 == pytest.approx(np.mean(list(f1.values())))
+    columns = str(comparison).splitlines()[0]
+    assert re.search(r"F1 +macro F1 +AUC +terms", columns) and "loss" not in columns  # each has its own loss
+    three = evaluate.compare({"many": ok.KRLS("multiclass_squared", KERNEL, budget=30)}, data("multiclass"))
+    assert np.isnan(three["many"].f1) and three["many"].macro_f1 > 0
+    assert re.search(r"last \d+ +macro F1 +terms", str(three))
+
+
 def test_comparisons_that_make_no_sense():
     X, y = data("binary")
     model = ok.NORMA()
@@ -473,11 +424,15 @@ def test_comparisons_that_make_no_sense():
 # ---- Tuning ----
 
 BASE = ok.NORMA("hinge", ok.Gaussian(), regularization=0.1, budget=50)
-GRID = {"kernel__width": [0.3, 1.0, 3.0], "step": [0.1, 1.0, 100.0]}
+PARAMS = [{"kernel__width": width, "step": step} for width in (0.3, 1.0, 3.0) for step in (0.1, 1.0, 100.0)]
+
+
+def steps(*values):
+    return [{"step": value} for value in values]
 
 
 def check_tuning(tuning, stream):
-    """What holds for GRID, however it ran."""
+    """What holds for PARAMS, however it ran."""
     assert len(tuning.trials) == 9
     values = [trial.value for trial in tuning.trials[:6]]
     assert values == sorted(values)
@@ -499,23 +454,20 @@ def stream():
     return drifting_gaussians(600)
 
 
-def test_tuning_one_after_the_other(stream):
-    check_tuning(evaluate.tune(BASE, GRID, stream), stream)
-    assert BASE.kernel.width == 1.0 and not hasattr(BASE, "t_")
-
-
-def test_tuning_on_threads(stream):
+def test_tuning_one_after_the_other_and_on_threads(stream):
+    check_tuning(evaluate.tune(BASE, PARAMS, stream), stream)
     with ThreadPoolExecutor(2) as executor:
-        check_tuning(evaluate.tune(BASE, GRID, stream, executor=executor), stream)
+        check_tuning(evaluate.tune(BASE, PARAMS, stream, executor=executor), stream)
+    assert BASE.kernel.width == 1.0 and not hasattr(BASE, "t_")
 
 
 def test_tuning_in_processes(stream):
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
-        check_tuning(evaluate.tune(BASE, GRID, stream, executor=executor), stream)
+        check_tuning(evaluate.tune(BASE, PARAMS, stream, executor=executor), stream)
         chunks = (stream[0][:300], stream[1][:300]), (stream[0][300:], stream[1][300:])
-        check_tuning(evaluate.tune(BASE, GRID, iter(chunks), executor=executor), stream)
+        check_tuning(evaluate.tune(BASE, PARAMS, iter(chunks), executor=executor), stream)
         with pytest.raises(ValueError, match="All 1 settings failed.*([Pp]ickl|local object)"):
-            evaluate.tune(ok.NORMA(None, lambda a, b: 1.0), {"step": [1.0]}, stream, executor=executor)
+            evaluate.tune(ok.NORMA(None, lambda a, b: 1.0), steps(1.0), stream, executor=executor)
 
 
 def test_tuning_keeps_what_a_generator_gives(stream):
@@ -525,11 +477,22 @@ def test_tuning_keeps_what_a_generator_gives(stream):
             X[:], y[:] = stream[0][begin : begin + 100], stream[1][begin : begin + 100]
             yield X, y  # the same arrays, again and again
 
-    check_tuning(evaluate.tune(BASE, GRID, reader()), stream)
-    check_tuning(evaluate.tune(BASE, GRID, reader), stream)
+    check_tuning(evaluate.tune(BASE, iter(PARAMS), reader()), stream)
+    check_tuning(evaluate.tune(BASE, PARAMS, reader), stream)
 
 
-def test_settings_as_a_list(stream):
+def test_settings_are_those_of_scikit_learn(stream):
+    """Grids and draws from distributions are its work."""
+    selection = pytest.importorskip("sklearn.model_selection")
+    grid = {"kernel__width": [0.3, 1.0, 3.0], "step": [0.1, 1.0, 100.0]}
+    check_tuning(evaluate.tune(BASE, selection.ParameterGrid(grid), stream), stream)
+    drawn = selection.ParameterSampler(grid, 4, random_state=0)
+    assert [trial.params for trial in evaluate.tune(BASE, drawn, stream).trials if not trial.error] != []
+    with pytest.raises(ValueError, match="params must be an iterable of settings .*ParameterGrid"):
+        evaluate.tune(BASE, grid, stream)
+
+
+def test_settings_may_replace_parts(stream):
     settings = [{"step": 1.0}, {"kernel": ok.Laplacian(2.0), "kernel__rate": 1.0}, {"no_such": 1}]
     tuning = evaluate.tune(BASE, settings, stream)
     assert settings[1]["kernel"].rate == 2.0
@@ -541,36 +504,41 @@ def test_settings_as_a_list(stream):
 
 
 def test_metrics(stream):
-    grid = {"budget": [5, 50]}
-    assert evaluate.tune(BASE, grid, stream, metric="terms").best_params == {"budget": 5}
+    budgets = [{"budget": 5}, {"budget": 50}]
+    assert evaluate.tune(BASE, budgets, stream, metric="terms").best_params == {"budget": 5}
 
     def largest(report):
         return -report.terms
 
-    tuning = evaluate.tune(BASE, grid, stream, metric=largest)
+    tuning = evaluate.tune(BASE, budgets, stream, metric=largest)
     assert tuning.best_params == {"budget": 50} and tuning.metric == "largest" and tuning.best_value == -50
     with pytest.raises(ValueError, match="'metric' parameter of tune must be a function of a report or one of error,"):
-        evaluate.tune(BASE, grid, stream, metric="accuracy")
+        evaluate.tune(BASE, budgets, stream, metric="accuracy")
     with pytest.raises(ValueError, match="'squared_error' is NaN for all settings"):
-        evaluate.tune(BASE, grid, stream, metric="squared_error")
+        evaluate.tune(BASE, budgets, stream, metric="squared_error")
     detector = ok.NORMA("nunovelty")
     with pytest.raises(ValueError, match="fewer are not better"):
-        evaluate.tune(detector, grid, stream[0])
-    assert evaluate.tune(detector, grid, stream[0], metric=lambda report: abs(report.error - 0.01)).best_value >= 0
+        evaluate.tune(detector, budgets, stream[0])
+    assert evaluate.tune(detector, budgets, stream[0], metric=lambda report: abs(report.error - 0.01)).best_value >= 0
 
 
-def test_grids_that_make_no_sense(stream):
-    for grid, message in [
-        ({"step": 1.0}, r"grid\['step'\] must be a list of values. Got 1.0"),
-        ({"step": "fast"}, r"grid\['step'\] must be a list"),
-        ({"step": []}, "grid must hold at least one setting"),
-        ([], "grid must hold at least one setting"),
-        ([1.0], "a dict of lists or a list of dicts. Got 1.0"),
-        (1.0, "a dict of lists or a list of dicts. Got 1.0"),
-        ({"step": [-1.0, -2.0]}, "All 2 settings failed. The first, {'step': -1.0}: ValueError: The 'step' parameter"),
+@each("metric", ["auc", "f1", "macro_f1", "window_auc", "window_f1", "window_macro_f1"])
+def test_the_most_of_a_rating_is_best(stream, metric):
+    tuning = evaluate.tune(BASE, steps(0.001, 1.0, 100.0), stream, metric=metric)
+    assert tuning.trials[0].value > tuning.trials[1].value > 0 and tuning.trials[2].error
+    assert tuning.best_value == getattr(tuning.trials[0].report, metric)
+
+
+def test_settings_that_make_no_sense(stream):
+    for params, message in [
+        ([], "params must hold at least one setting"),
+        ([1.0], "params must be an iterable of settings {name: value}.* Got 1.0"),
+        (1.0, "params must be an iterable of settings .* Got 1.0"),
+        ("step", "params must be an iterable of settings .* Got 'step'"),
+        (steps(-1.0, -2.0), "All 2 settings failed. The first, {'step': -1.0}: ValueError: The 'step' parameter"),
     ]:
         with pytest.raises(ValueError, match=message):
-            evaluate.tune(BASE, grid, stream)
+            evaluate.tune(BASE, params, stream)
 
 
 def test_a_fresh_copy_shares_nothing():
@@ -578,75 +546,6 @@ def test_a_fresh_copy_shares_nothing():
     copied = evaluate.fresh_copy(model)
     assert repr(copied) == repr(model) and not hasattr(copied, "t_")
     assert copied.kernel is not model.kernel and copied.loss is not model.loss
-
-
-# ---- Random search and threads ----
-
-
-def test_random_search_draws_from_the_grid(stream):
-    tuning = evaluate.tune(BASE, GRID, stream, n_iter=4, seed=3)
-    drawn = [tuple(trial.params.values()) for trial in tuning.trials]
-    assert len(set(drawn)) == 4
-    assert all(width in GRID["kernel__width"] and step in GRID["step"] for width, step in drawn)
-    again = evaluate.tune(BASE, GRID, stream, n_iter=4, seed=3)
-    assert [trial.params for trial in again.trials] == [trial.params for trial in tuning.trials]
-    others = [evaluate.tune(BASE, GRID, stream, n_iter=4, seed=seed) for seed in range(5)]
-    assert len({frozenset(tuple(trial.params.values()) for trial in other.trials) for other in others}) > 1
-    check_tuning(evaluate.tune(BASE, GRID, stream, n_iter=100), stream)  # no more than there are
-
-
-def test_random_search_draws_values(stream):
-    stats = pytest.importorskip("scipy.stats")
-    grid = {"kernel__width": stats.loguniform(0.1, 10.0), "step": lambda rng: rng.uniform(0.5, 1.0), "budget": [20, 50]}
-    tuning = evaluate.tune(BASE, grid, stream, n_iter=12)
-    widths = [trial.params["kernel__width"] for trial in tuning.trials]
-    assert len(set(widths)) == 12 and all(type(width) is float and 0.1 <= width <= 10.0 for width in widths)
-    assert all(0.5 <= trial.params["step"] <= 1.0 for trial in tuning.trials)
-    assert {trial.params["budget"] for trial in tuning.trials} == {20, 50}
-    assert tuning.best.kernel.width == tuning.best_params["kernel__width"]
-    settings = [{"step": 0.1}, {"step": 1.0}, {"step": 2.0}]
-    listed = evaluate.tune(BASE, settings, stream, n_iter=2)
-    assert len(listed.trials) == 2 and all(trial.params in settings for trial in listed.trials)
-
-
-def test_every_setting_is_as_likely():
-    from onlinekernels.evaluate.settings import drawn_settings
-
-    grid = {"a": [0, 1, 2], "b": [0, 1]}
-    counts = np.zeros((3, 2))
-    for seed in range(600):
-        for setting in drawn_settings(grid, 2, seed):
-            counts[setting["a"], setting["b"]] += 1
-    assert abs(counts - 200).max() < 60  # five deviations
-    huge = {f"p{i}": range(1000) for i in range(9)}  # 1e27 settings
-    assert len(drawn_settings(huge, 3, 0)) == 3
-
-
-def test_random_searches_that_make_no_sense(stream):
-    for options, message in [
-        ({"n_iter": 0}, "'n_iter' parameter of tune must be an integer of at least 1"),
-        ({"n_jobs": 0}, "'n_jobs' parameter of tune must be an integer of at least 1, -1 for all processors, or None"),
-        ({"n_jobs": 2, "executor": object()}, "give one of them"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            evaluate.tune(BASE, GRID, stream, **options)
-    with pytest.raises(ValueError, match="Got <function.*; give n_iter to draw values"):
-        evaluate.tune(BASE, {"step": lambda rng: 1.0}, stream)
-    for values, message in [(1.0, "must be a list of values, have rvs"), ([], r"grid\['step'\] has no values")]:
-        with pytest.raises(ValueError, match=message):
-            evaluate.tune(BASE, {"step": values}, stream, n_iter=2)
-
-
-@each("n_jobs", [1, 2, -1])
-def test_jobs_are_threads(stream, n_jobs):
-    check_tuning(evaluate.tune(BASE, GRID, stream, n_jobs=n_jobs), stream)
-
-
-@each("metric", ["auc", "f1", "window_auc", "window_f1"])
-def test_the_most_of_a_rating_is_best(stream, metric):
-    tuning = evaluate.tune(BASE, {"step": [0.001, 1.0, 100.0]}, stream, metric=metric)
-    assert tuning.trials[0].value > tuning.trials[1].value > 0 and tuning.trials[2].error
-    assert tuning.best_value == getattr(tuning.trials[0].report, metric)
 
 
 def test_many_classes_that_are_two_have_an_area():
@@ -667,22 +566,6 @@ def test_many_classes_that_are_two_have_an_area():
 
 
 # ---- Dask ----
-
-
-@pytest.fixture(scope="module")
-def client():
-    distributed = pytest.importorskip("dask.distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
-@pytest.mark.filterwarnings("default")
-def test_tuning_on_dask(client, stream):
-    executor = client.get_executor()
-    check_tuning(evaluate.tune(BASE, GRID, stream, executor=executor), stream)
-    check_tuning(evaluate.tune(BASE, GRID, client.scatter(stream, broadcast=True), executor=executor), stream)
-    check_tuning(evaluate.tune(BASE, GRID, lambda: drifting_gaussians(600), executor=executor), stream)
 
 
 # ---- Plots and bars ----
@@ -746,17 +629,27 @@ def test_plots_into_given_axes(comparison, figures):
 
 
 def test_plots_of_tunings(stream, figures):
-    one = evaluate.tune(BASE, {"step": [0.01, 0.1, 1.0, 100.0]}, stream)
-    assert figures(one.plot, 1).get_xscale() == "log"
-    two = evaluate.tune(BASE, GRID, stream)
-    assert figures(two.plot, 2).get_xlabel() == "step"
-    holes = evaluate.tune(BASE, {"step": [1.0, 20.0], "regularization": [0.01, 0.1]}, stream)
-    assert "failed" in [text.get_text() for text in figures(holes.plot, 2).texts]
-    words = evaluate.tune(BASE, {"loss": ["hinge", "logistic"]}, stream)
-    assert len(figures(words.plot, 1).get_yticks()) == 2
-    many = evaluate.tune(BASE, {"loss": ["hinge", "logistic"], "step": [0.1, 1.0], "kernel__width": [1, 2]}, stream)
-    assert len(figures(many.plot, 1).get_yticks()) == 8
-    figures(evaluate.tune(BASE, {"step": [1.0]}, stream).plot, 1)
+    tuning = evaluate.tune(BASE, PARAMS, stream)
+    axes = figures(tuning.plot, 1, windowed=True)
+    drawn = [line.get_ydata()[-1] for line in axes.lines]
+    assert drawn == sorted((trial.report.window_error for trial in tuning.trials[:6]), reverse=True)
+    best = "kernel__width={kernel__width:.4g}, step={step:.4g}: ".format(**tuning.best_params)
+    assert axes.get_legend().get_texts()[-1].get_text().startswith(best)
+
+
+def test_data_frames_of_results(comparison, stream):
+    pytest.importorskip("pandas")
+    report = comparison["SVMD"]
+    frame = report.to_frame()
+    assert frame.index.tolist() == [200, 400, 600] and frame.loc[600, "error"] == report.error
+    assert frame["window_auc"].tolist() == report.history["window_auc"].tolist()
+    frame = comparison.to_frame()
+    assert frame.index.tolist() == list(comparison.reports) and frame.loc["NORMA", "terms"] == comparison["NORMA"].terms
+    tuning = evaluate.tune(BASE, PARAMS, stream)
+    frame = tuning.to_frame()
+    assert frame["step"].tolist() == [trial.params["step"] for trial in tuning.trials]
+    assert frame["error"].tolist()[:6] == [trial.value for trial in tuning.trials[:6]]
+    assert frame["failure"].notna().sum() == frame["error"].isna().sum() == 3
 
 
 def test_without_matplotlib(comparison, monkeypatch):
@@ -771,10 +664,11 @@ def test_bars(stream, monkeypatch, capsys):
     pytest.importorskip("tqdm")
     evaluate.progressive(ok.NORMA(), stream)
     assert capsys.readouterr().err == ""
-    evaluate.progressive(ok.NORMA(), stream, progress=True)
-    assert "examples" in capsys.readouterr().err
+    for form in (stream, iter([stream])):  # of a length that is known, or not
+        evaluate.progressive(ok.NORMA(), form, progress=True)
+        assert "examples" in capsys.readouterr().err
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    evaluate.tune(BASE, GRID, stream)
+    evaluate.tune(BASE, PARAMS, stream)
     assert "0/9 [" in capsys.readouterr().err
     evaluate.compare({"a": ok.NORMA()}, stream, progress=False)
     assert capsys.readouterr().err == ""

@@ -11,7 +11,7 @@ from golden import TOLERANCES, difference, numbers_of, precision, read, title
 
 pytestmark = [pytest.mark.slow,
               pytest.mark.filterwarnings("ignore:(ROMMA has started anew|This model is no better|The margin . is out of reach):onlinekernels.LearningWarning")]
-CASES, ROWS, _ = read()
+CASES, ROWS = read()
 STRICT = os.environ.get("ONLINEKERNELS_GOLDEN") == "strict"
 
 

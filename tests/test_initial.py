@@ -66,27 +66,26 @@ class TestInitial:
         assert model.n_terms_ == size
 
     @each("kernel", [ok.Linear(), 0.25 * ok.Linear()], ids=repr)
-    @each("budget", BUDGETS, ids=repr)
     @each("average", [False, True])
-    def test_weights_go_on_as_weights_or_as_one_term(self, kernel, budget, average):
+    def test_weights_go_on(self, kernel, average):
         start = ok.NORMA("squared", kernel, average=average, offset=True).partial_fit(X, TARGETS)
-        model = ok.NORMA("squared", kernel, budget=budget, offset=True, regularization=0.0)
+        model = ok.NORMA("squared", kernel, offset=True, regularization=0.0)
         model.partial_fit(X[:1], [1.0], sample_weight=[0.0], initial=start)
         assert np.allclose(model.predict(NEW), start.predict(NEW), rtol=1e-12)
         assert np.allclose(model.coef_, start.coef_, rtol=1e-12)
-        assert model.n_terms_ == (0 if budget is None else 1)
-
-    @each("budget", [5, 100, ok.Window(7), ok.Smallest(5)], ids=repr)
-    def test_linear_terms_become_weights(self, budget):
-        start = ok.NORMA("squared", "linear", budget=budget).partial_fit(X, TARGETS)
-        model = ok.NORMA("squared", "linear", regularization=0.0, average=True)
-        model.partial_fit(X[:1], [1.0], sample_weight=[0.0], initial=start)
-        assert np.allclose(model.predict(NEW), start.predict(NEW), rtol=1e-12)
-
-    def test_weights_that_are_zero_make_no_term(self):
-        start = ok.NORMA("squared", "linear").partial_fit(X[:1], [0.0], sample_weight=[0.0])
-        model = ok.NORMA("squared", "linear", budget=5).partial_fit(X[:1], [0.0], sample_weight=[0.0], initial=start)
         assert model.n_terms_ == 0
+
+    @each("kernel, first, second, words", [
+        ("linear", None, 5, "Terms. Got Weights"), ("linear", 5, None, "Weights. Got Terms"),
+        (ok.AdditiveMatern(), None, 5, "BudgetedTrees. Got Trees"), (ok.AdditiveMatern(), 5, None, "Trees. Got BudgetedTrees"),
+        (ok.AdditiveMatern(), 5, ok.Projecting(5), "Terms. Got BudgetedTrees"),
+    ], ids=str)
+    def test_another_representation_is_refused(self, kernel, first, second, words):
+        start = ok.NORMA("squared", kernel, budget=first).partial_fit(X, TARGETS)
+        model = ok.NORMA("squared", kernel, budget=second)
+        with pytest.raises(ValueError, match=f"^initial must have the kernel and the representation of this model, {words} instead"):
+            model.partial_fit(X, TARGETS, initial=start)
+        assert not model.__sklearn_is_fitted__()
 
     def test_a_start_without_terms_is_zero(self):
         for kernel, points in (("gaussian", X), ("laplacian", X), (overlap, list("abcd"))):

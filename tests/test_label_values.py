@@ -283,7 +283,7 @@ class TestTies:
 def test_labels_of_river(name):
     pytest.importorskip("river")
     pandas = pytest.importorskip("pandas")
-    from onlinekernels.compat.river import RiverClassifier
+    from onlinekernels.river import RiverClassifier
 
     for labels, model in models(name):
         labels = plain(labels)

@@ -166,8 +166,6 @@ def test_structures_that_make_no_sense_are_refused_at_the_first_fit(labels, word
     (lambda: ok.ILK(ok.GraphHinge(), exact=True, labels=ok.Labels(list("abc"), kernel=np.ones((3, 3)))).partial_fit(X, Y),
      "delta kernel"),
     (lambda: ok.ILK("multiclass_hinge", exact=True, step=ok.MetaDescent()).partial_fit(X, Y), "exact=False"),
-    (lambda: ok.ILK(step=ok.MetaDescent(offset_memory=0.5), offset=True).partial_fit(X, Y == "a"), "share the step of f"),
-    (lambda: ok.NORMA(step=ok.MetaDescent(margin_memory=2.0)).partial_fit(X, Y == "a"), "margin_memory"),
     (lambda: ok.PassiveAggressive(ok.Logistic()).partial_fit(X, Y == "a"), "passive-aggressive"),
     (lambda: ok.PassiveAggressive(variant="PA-III").partial_fit(X, Y == "a"), "variant"),
     (lambda: ok.SVMD(ok.NuNovelty(margin=-1.0)).partial_fit(X), "above 0"),

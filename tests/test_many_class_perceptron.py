@@ -11,7 +11,7 @@ RNG = np.random.default_rng(4)
 N = 140
 X = RNG.normal(size=(N, 2))
 Y = np.array(["d", "b", "a", "c"])[(X[:, 0] > 0) * 2 + (X[:, 1] + 0.3 * RNG.normal(size=N) > 0)]
-UPDATES = ["runner-up", "uniform", "proportional"]
+UPDATES = ["runner-up", "uniform"]
 
 
 def oracle(K, y, update, offset):
@@ -24,13 +24,10 @@ def oracle(K, y, update, offset):
         as_good = [r for r in range(classes) if r != y[t] and f[r] >= f[y[t]]]
         if not as_good:
             continue
-        lead = np.array([f[r] - f[y[t]] for r in as_good])
-        if update == "uniform" or update == "proportional" and lead.sum() == 0:
+        if update == "uniform":
             share = np.full(len(as_good), 1 / len(as_good))
-        elif update == "proportional":
-            share = lead / lead.sum()
         else:
-            share = np.eye(len(as_good))[np.argmax(lead)]
+            share = np.eye(len(as_good))[np.argmax(f[as_good])]
         change = np.zeros(classes)
         change[y[t]] = 1.0
         change[as_good] -= share

@@ -1,4 +1,5 @@
 """Many outputs, implicit steps and step-size adaptation against their oracle, every budget, any chunking."""
+import copy
 import itertools
 
 import numpy as np
@@ -45,9 +46,9 @@ MULTI = [
 ]
 STEPS = [ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5)]
 META = [ok.MetaDescent(0.2, 0.3, 0.9), ok.MetaDescent(0.3, 0.1, 0.0), ok.MetaDescent(0.1, 0.5, 1.0)]
-OWN_META = [ok.MetaDescent(0.2, 0.3, 0.9, offset_meta_rate=0.05, offset_memory=0.5, margin_meta_rate=0.7, margin_memory=0.2),
-            ok.MetaDescent(0.2, 0.3, 0.9, offset_memory=0.0, margin_meta_rate=0.0),
-            ok.MetaDescent(0.2, 0.3, 0.9, offset_rate=0.05, margin_rate=0.4, exponential=True)]
+OWN_META = [ok.MetaDescent(0.2, 0.3, 0.9, offset_step=ok.MetaDescent(0.2, 0.05, 0.5), margin_step=ok.MetaDescent(1.0, 0.7, 0.2)),
+            ok.MetaDescent(0.2, 0.3, 0.9, offset_step=ok.MetaDescent(0.2, 0.3, 0.0), margin_step=ok.MetaDescent(1.0, 0.0, 0.9)),
+            ok.MetaDescent(0.2, 0.3, 0.9, offset_step=ok.MetaDescent(0.05), margin_step=ok.MetaDescent(0.4, 0.3, 0.9))]
 
 
 def data(loss, seed, n=N):
@@ -61,6 +62,18 @@ def data(loss, seed, n=N):
         "novelty": None,
     }[loss.task]
     return X, y, rng.uniform(0.2, 2.0, n), rng
+
+
+def shares_step(loss):
+    """Whether a nu-loss leaves the step of its margin to the step of f."""
+    return loss.adapts and loss.margin_step is None
+
+
+def suited(step, loss, offset):
+    """A step without those of offsets and margin that a model has no use for, and refuses."""
+    params = step.get_params(deep=False)
+    return ok.MetaDescent(**{**params, "offset_step": params["offset_step"] if offset else None,
+                             "margin_step": params["margin_step"] if shares_step(loss) else None})
 
 
 def compare(model, oracle, loss, seed, structure="delta", weighted=False):
@@ -169,7 +182,7 @@ def no_structure(loss, structure, offset, **_):
 
 
 @covering(2, unless=lambda step, loss, offset, **others: no_structure(loss, offset=offset, **others)
-          or step in OWN_META and not (offset or loss.adapts))
+          or step in OWN_META and not (offset or shares_step(loss)))
 @each("loss", [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, ok.NuHuber)], ids=repr)
 @each("structure", STRUCTURES)
 @each("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
@@ -178,6 +191,7 @@ def no_structure(loss, structure, offset, **_):
 def test_svmd(loss, structure, kernel, step, offset):
     labels, reference_labels = STRUCTURES[structure]
     seed = seed_of(([*META, *OWN_META], step), ([False, True], offset), ([*LOSSES, *MULTI], loss))
+    step = suited(step, loss, offset)
     model = ok.NORMA(loss, kernel, step=step, regularization=0.2, offset=offset, labels=labels)
     extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
     oracle = ReferenceSVMD(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.2,
@@ -226,8 +240,7 @@ def test_exact_norms_stay_exact_when_terms_are_dropped(loss, structure, kernel, 
                                (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")), rtol=1e-8, atol=1e-9)
 
 
-ADAPTED = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_meta_rate=0.7, margin_memory=0.2),
-           ok.MetaDescent(0.2, 0.3, 0.9, margin_rate=0.4, exponential=True)]
+ADAPTED = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_step=ok.MetaDescent(0.4, 0.7, 0.2))]
 ADAPTIVE = [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, (ok.NuHuber, ok.MulticlassSquared))]
 
 
@@ -241,6 +254,7 @@ ADAPTIVE = [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, (ok.NuHub
 def test_adapted_implicit_steps(loss, structure, kernel, step, budget, offset):
     labels, reference_labels = STRUCTURES[structure]
     seed = seed_of((ADAPTED, step), (BUDGETS, budget), (ADAPTIVE, loss))
+    step = suited(step, loss, offset)
     model = ok.ILK(loss, kernel, step=step, regularization=0.3, penalty=0.7, budget=budget, offset=offset, labels=labels)
     extra = {"labels": reference_labels} if loss.task == "multiclass" else {}
     oracle = ReferenceAdaptiveILK(loss=describe(loss), kernel=describe(kernel), step=describe(step), regularization=0.3,
@@ -390,23 +404,21 @@ def test_a_form_refuses_a_rule_that_does_not_serve_it():
     assert [len(rule.forms) for rule in rules] == [4, 3, 1]
 
 
-# ---- The knobs of SVMD --------------------------------------------------------------------------------------
+# ---- The steps of SVMD --------------------------------------------------------------------------------------
 
 
 @each("loss", [ok.NuHinge(0.3, 0.5, None), ok.NuMulticlassHinge(0.3, 0.5, None)], ids=repr)
-def test_svmd_has_all_knobs_of_its_steps(loss):
-    """eta, mu and lambda of f, of the offsets and of the margin, and the exponential of V (4)."""
+def test_svmd_is_norma_with_the_same_steps(loss):
+    """eta, mu and lambda of f, of the offsets and of the margin."""
     X, y, *_ = data(loss, 3)
-    knobs = dict(step=0.2, meta_step=0.3, memory=0.9, exponential=True, offset_step=0.05, offset_meta_step=0.1, offset_memory=0.5,
-                 margin_step=0.4, margin_meta_step=0.7, margin_memory=0.2)
-    names = dict(step="rate", meta_step="meta_rate", offset_step="offset_rate", offset_meta_step="offset_meta_rate",
-                 margin_step="margin_rate", margin_meta_step="margin_meta_rate")
-    step = ok.MetaDescent(**{names.get(name, name): value for name, value in knobs.items()})
+    own = dict(offset_step=ok.MetaDescent(0.05, 0.1, 0.5), margin_step=ok.MetaDescent(0.4, 0.7, 0.2))
     shared = dict(regularization=0.2, offset=True, budget=None)
-    one, other = ok.SVMD(loss, ok.Gaussian(1.2), **knobs, **shared), ok.NORMA(loss, ok.Gaussian(1.2), step=step, **shared)
+    one = ok.SVMD(loss, ok.Gaussian(1.2), step=0.2, meta_step=0.3, memory=0.9, **own, **shared)
+    other = ok.NORMA(loss, ok.Gaussian(1.2), step=ok.MetaDescent(0.2, 0.3, 0.9, **own), **shared)
     np.testing.assert_array_equal(one.progressive(X, y), other.progressive(X, y))
-    for name in knobs:  # and each of them matters
-        changed = ok.SVMD(loss, ok.Gaussian(1.2), **{**knobs, name: not knobs[name] if name == "exponential" else 0.77}, **shared)
+    names = ["step", "meta_step", "memory", *(f"{step}__{name}" for step in own for name in ("rate", "meta_rate", "memory"))]
+    for name in names:  # and each of them matters
+        changed = ok.SVMD(**copy.deepcopy(one.get_params(deep=False))).set_params(**{name: 0.77})
         changed.progressive(X, y)
         assert (changed.step_, *changed.intercept_, changed.margin_) != (one.step_, *one.intercept_, one.margin_), name
 
@@ -414,25 +426,47 @@ def test_svmd_has_all_knobs_of_its_steps(loss):
 def test_rates_of_offset_and_margin_start_anew_if_they_change(tmp_path):
     loss = ok.NuHinge(0.3, 0.5, None)
     X, y, *_ = data(loss, 5)
-    model = ok.SVMD(loss, ok.Gaussian(1.2), offset=True, offset_step=0.05, margin_step=0.4).partial_fit(X[:30], y[:30])
+    model = ok.SVMD(loss, ok.Gaussian(1.2), offset=True, offset_step=ok.MetaDescent(0.05), margin_step=ok.MetaDescent(0.4))
+    model.partial_fit(X[:30], y[:30])
     model.save(tmp_path / "model.ok")
     again = ok.load(tmp_path / "model.ok")
     for one in (model, again):
         one.partial_fit(X[30:], y[30:])
     np.testing.assert_array_equal(model.dual_coef_, again.dual_coef_)
     before = model._state.hypothesis.state()
-    model.set_params(offset_step=0.2, margin_step=0.6, meta_step=0.0).partial_fit(X[:1], y[:1])
+    model.set_params(meta_step=0.0, offset_step=ok.MetaDescent(0.2, 0.0), margin_step=ok.MetaDescent(0.6, 0.0)).partial_fit(X[:1], y[:1])
     after = model._state.hypothesis.state()
     assert after["eta"] == before["eta"] and after["offset_eta"] == [0.2] and after["scalar_eta"] == 0.6
 
 
+@each("name", ["offset_step", "margin_step"])
 @each("step, words", [
-    (ok.MetaDescent(offset_rate=0.0), "'offset_rate'"), (ok.MetaDescent(margin_rate=None), "'margin_rate'"),
-    (ok.MetaDescent(exponential=1), "'exponential'"),
-    (ok.MetaDescent(exponential=True, per_feature=True), "exponential=True of MetaDescent is for one step"),
-])
-def test_rates_that_make_no_sense(step, words):
-    with pytest.raises(ValueError, match=words):
-        ok.NORMA("hinge", "linear", step=step).fit([[0.0], [1.0]], [1, -1])
-    with pytest.raises(ValueError, match="offset_rate, offset_meta_rate and offset_memory"):
-        ok.ILK("hinge", step=ok.MetaDescent(offset_rate=0.1)).fit([[0.0], [1.0]], [1, -1])
+    (0.1, r"MetaDescent\(rate, meta_rate, memory\) or None"), (ok.Fixed(0.1), r"MetaDescent\(rate, meta_rate, memory\) or None"),
+    (ok.MetaDescent(per_feature=True), r"MetaDescent\(rate, meta_rate, memory\) or None"),
+    (ok.MetaDescent(margin_step=ok.MetaDescent()), r"MetaDescent\(rate, meta_rate, memory\) or None"),
+    (ok.MetaDescent(0.0), "'rate' parameter of MetaDescent"), (ok.MetaDescent(memory=2.0), "'memory' parameter of MetaDescent"),
+], ids=repr)
+def test_steps_of_offsets_and_margin_that_make_no_sense(name, step, words):
+    loss = ok.NuHinge(0.3, 0.5, None)
+    for model in (ok.SVMD(loss, offset=True, **{name: step}),
+                  ok.NORMA(loss, step=ok.MetaDescent(**{name: step}), offset=True)):
+        with pytest.raises(ValueError, match=words):
+            model.fit([[0.0], [1.0]], [1, -1])
+
+
+@each("loss, has", [(ok.NuHinge(), "margin_step=0.1 of its own"), (ok.NuHinge(margin_step="log"), "margin_step='log' of its own"),
+                    (ok.Hinge(), "nothing that adapts")], ids=repr)
+def test_a_margin_has_one_step(loss, has):
+    step = ok.MetaDescent(0.1, 0.1, 0.9)
+    for model in (ok.SVMD(loss, margin_step=step), ok.ILK(loss, step=ok.MetaDescent(margin_step=step))):
+        with pytest.raises(ValueError, match=f"is for a nu-loss with margin_step=None. Got .*, which has {has}"):
+            model.fit([[0.0], [1.0]], [1, -1])
+
+
+def test_the_step_of_offsets_is_for_explicit_steps_with_an_offset():
+    step = ok.MetaDescent(0.1, 0.1, 0.9)
+    for offset in (False, None):  # for a Gaussian kernel, None is False
+        with pytest.raises(ValueError, match="offset_step of MetaDescent is for a model with offset=True"):
+            ok.SVMD("hinge", "gaussian", offset=offset, offset_step=step).fit([[0.0], [1.0]], [1, -1])
+    with pytest.raises(ValueError, match="offset_step of MetaDescent is for explicit steps"):
+        ok.ILK("hinge", step=ok.MetaDescent(offset_step=step), offset=True).fit([[0.0], [1.0]], [1, -1])

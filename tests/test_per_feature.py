@@ -150,7 +150,7 @@ def test_features_of_different_sizes_learn_at_the_same_speed():
     rng, sizes = np.random.default_rng(0), np.array([1.0, 0.3, 2.0, 0.1, 1.0, 0.5])
     rows = rng.normal(size=(4000, 6))
     y = rows @ [1, -1, 1, 1, -1, 1] + 0.1 * rng.normal(size=4000)
-    one, many = (ok.SVMD("squared", "linear", step=0.05, regularization=0.0, budget=None, per_feature=flag)
+    one, many = (ok.NORMA("squared", "linear", step=ok.MetaDescent(0.05, per_feature=flag), regularization=0.0)
                  for flag in (False, True))
     errors = [np.mean((model.progressive(rows * sizes, y) - y)[-1000:] ** 2) for model in (one, many)]
     assert errors[1] < 0.015 < 0.2 < errors[0]
@@ -183,7 +183,7 @@ def test_steps_stay_when_labels_join():
     """Labels of this loss have nothing to do with each other: the first is learned as if the others had been there."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(90, 3)), np.concatenate([rng.integers(0, n, 30) for n in (2, 3, 6)])
-    joining, knowing = (ok.SVMD("multiclass_squared", "linear", per_feature=True, step=0.05, meta_step=0.5, offset=False)
+    joining, knowing = (ok.NORMA("multiclass_squared", "linear", step=ok.MetaDescent(0.05, 0.5, per_feature=True), offset=False)
                         for _ in range(2))
     scores = [joining.progressive(X[i : i + 1], y[i : i + 1])[0, 0] for i in range(90)]
     np.testing.assert_allclose(scores, knowing.progressive(X, y, classes=list(dict.fromkeys(y.tolist())))[:, 0], rtol=1e-9)
@@ -200,13 +200,13 @@ def test_more_features_later():
                      {"kernel": lambda x, z: float(np.dot(x, z))}], ids=repr)
 def test_only_weights_have_features(parameters):
     with pytest.raises(ValueError, match="keeps no weights"):
-        ok.SVMD("hinge", per_feature=True, budget=50, **parameters).partial_fit(X, SIGNS)
+        ok.NORMA("hinge", step=ok.MetaDescent(per_feature=True), budget=50, **parameters).partial_fit(X, SIGNS)
 
 
 def test_label_kernels_are_refused():
     tree = ok.Taxonomy({0: "r", 1: "r", 2: "r"})
     with pytest.raises(ValueError, match="Taxonomy"):
-        ok.SVMD("graph_hinge", "linear", labels=tree, budget=None, per_feature=True).partial_fit(X, CLASSES)
+        ok.NORMA("graph_hinge", "linear", labels=tree, step=ok.MetaDescent(per_feature=True)).partial_fit(X, CLASSES)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -239,4 +239,3 @@ def test_a9a_a_tighter_budget_is_as_good_as_none():
         return np.mean(ok.Perceptron(ok.Gaussian(7.07), budget=budget).progressive(X, y) * y <= 0)
 
     assert mistakes(ok.Redundant(300, tighter=True)) < 0.23 < mistakes(None) < 0.24
-    assert mistakes(ok.Redundant(300, tighter=True, insert_first=False)) > 0.3

@@ -57,7 +57,7 @@ MODELS = [
     ok.LASVM(),
     ok.Ballseptron(),
     ok.ROMMA(aggressive=True, cap=10.0),
-    ok.SVMD("squared", normalized=True, offset=True),
+    ok.SVMD("squared", offset=True),
     ok.Adatron(),
 ]
 

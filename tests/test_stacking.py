@@ -766,7 +766,7 @@ def test_among_others():
     assert run.squared_error == pytest.approx(np.mean((Stacking(number_members()).progressive(X, NUMBERS) - NUMBERS) ** 2), rel=1e-6)
     assert evaluate.progressive(Hedge(class_members()), (X, LABELS), chunk=50).error < 0.5
     pytest.importorskip("river")
-    from onlinekernels.compat.river import as_river
+    from onlinekernels.river import as_river
 
     streaming = as_river(Stacking(number_members()))
     for row, target in zip(X[:60], NUMBERS[:60], strict=True):

@@ -9,8 +9,8 @@ from cases import each
 from onlinekernels.nouns import kernels, losses
 
 MODULES = ["onlinekernels", *(f"onlinekernels.{name}" for name in (
-    "algorithms", "annotations", "bank", "bounds", "budgets", "compat.river", "decomposition", "evaluate", "kernels", "labels", "losses",
-    "parallel", "scaling", "steps", "streams"))]
+    "algorithms", "annotations", "bank", "bounds", "budgets", "decomposition", "evaluate", "kernels", "labels", "losses",
+    "parallel", "river", "scaling", "steps", "streams"))]
 
 
 def functions(thing):

@@ -100,7 +100,7 @@ def measured(rows: Rows, labels: list[str]) -> float:
     stream = np.asarray(rows), np.asarray(labels)
     report: Report = progressive(NORMA("hinge"), stream, window=10, progress=False)
     beside: Comparison = compare({"one": NORMA("hinge"), "other": SILK("hinge")}, stream, progress=False)
-    tuned: Tuning = tune(NORMA("hinge"), {"step": [0.1, 1.0]}, stream, progress=False)
+    tuned: Tuning = tune(NORMA("hinge"), [{"step": 0.1}, {"step": 1.0}], stream, progress=False)
     return report.error + len(beside.table().splitlines()) + tuned.best_value + (tuned.trials[0].report or report).error
 
 

@@ -378,22 +378,19 @@ cdef class RedundantBudget(PairBudget):
     Or (`tighter`) the one without which the fewest terms are classified wrongly, of those the one that is classified best:
     Weston, Bordes, Bottou (2005). The label of a term is where its largest coefficient is, or with one output its sign.
 
-    The newcomer is the slot behind those in use. Either it is one of the terms already (`insert_first`), and may be the one
-    that goes, or f is what it was without it.
+    The newcomer is the slot behind those in use. It is one of the terms already, and may be the one that goes.
 
     Parameters
     ----------
     size : int
-    tighter, insert_first : bool
+    tighter : bool
     """
 
     cdef readonly bint tighter  # few mistakes without it count first: Weston, Bordes, Bottou
-    cdef readonly bint insert_first     # the newcomer counts when it is chosen who goes
 
-    def __init__(self, long long size, bint tighter, bint insert_first):
+    def __init__(self, long long size, bint tighter):
         self.most = size
         self.tighter = tighter
-        self.insert_first = insert_first
         self.looks_at_newcomers = True
 
     cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
@@ -417,7 +414,7 @@ cdef class RedundantBudget(PairBudget):
 
     cdef bint counts(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         """Whether a slot has a term that is looked at."""
-        return self.insert_first if slot == terms.dictionary.stop else terms.holds(slot)
+        return slot == terms.dictionary.stop or terms.holds(slot)
 
     cdef Py_ssize_t numbers(self, Coefficients terms) noexcept:
         cdef Py_ssize_t slots = terms.dictionary.capacity + 1
@@ -435,7 +432,7 @@ cdef class RedundantBudget(PairBudget):
         looks.coming = looks.used + rows
         looks.scores = looks.coming + rows
         memset(looks.coming, 0, rows * sizeof(double))
-        for k in range(term.n if self.insert_first else 0):
+        for k in range(term.n):
             if term.labels[k] < rows:
                 looks.coming[term.labels[k]] = term.stored[k]
         for slot in range(start, stop):         # of slots that are not held, values need not be finite

@@ -9,7 +9,7 @@ from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_sq
 from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, adapted_step, capped, gain, implicit_grip,
                                                  implicit_kernel, implicit_shift, implicit_shrink, is_tame, meta_norms,
                                                  meta_transform, move_scalar, moved_logarithm, moved_norms,
-                                                 normalized_product, shift_by, trace_transform)
+                                                 shift_by, trace_transform)
 from onlinekernels._core.functions cimport Example, Outputs, Scratch
 from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.rules import DIRECTIONS
@@ -21,15 +21,11 @@ cdef struct Adapted:
     double eta                          # step of f
     double scalar_eta                   # step of the margin's logarithm
     double scalar_trace                 # its trace: the derivative of that logarithm with respect to that of its step
-    double scale                        # running mean of |<g, v>|, if products are normalized,
-    double scale_weight                 # and the sum of the weights in it
 
 cdef struct OffsetStep:
     # What adapts with each offset: V (50)-(52)
     double eta                          # step of the offset
     double trace                        # derivative of the offset with respect to the logarithm of its step
-    double scale                        # running mean of |<g, v>|, as in `Adapted`,
-    double weight                       # and the sum of the weights in it
     double offset                       # that it has led to
 
 cdef struct Adaptation:
@@ -46,7 +42,7 @@ cdef inline Adaptation* decided(Example e) noexcept nogil:
 cdef inline OffsetStep* decided_offsets(Example e) noexcept nogil:
     return <OffsetStep*> (e.decision + sizeof(Adaptation))
 
-OFFSET_STEP = np.dtype([(name, np.float64) for name in ("eta", "trace", "scale", "weight", "offset")])      # `OffsetStep`
+OFFSET_STEP = np.dtype([(name, np.float64) for name in ("eta", "trace", "offset")])      # `OffsetStep`
 
 
 cdef class AdaptiveGradient(Rule):
@@ -60,20 +56,16 @@ cdef class AdaptiveGradient(Rule):
     per_feature : bool
         SMD, V 2.2: each weight has a step of its own, which the function keeps. The rule decides as for a step of 1, and
         `eta` is their mean.
-    normalized : bool
-        Take products <g, v> relative to their running mean.
     """
 
     cdef readonly double regularization         # c of V
     cdef readonly double penalty                # C of implicit steps, otherwise 1
-    cdef readonly double offset_meta_rate       # mu of the offsets: V (51),
-    cdef readonly double offset_memory          # and their lambda: V (52)
-    cdef readonly double margin_meta_rate       # mu of the margin: V (57),
-    cdef readonly double margin_memory          # and its lambda: V (58)
-    cdef readonly double offset_rate            # eta of the offsets at the beginning,
-    cdef readonly double margin_rate            # and of the margin
-    cdef readonly bint exponential              # whether steps are multiplied by the exponential itself: V (4)
-    cdef readonly bint normalized               # whether products <g, v> are taken relative to their running mean
+    cdef readonly double offset_rate            # eta of the offsets at the beginning, V (50),
+    cdef readonly double offset_meta_rate       # their mu, V (51),
+    cdef readonly double offset_memory          # and their lambda, V (52)
+    cdef readonly double margin_rate            # eta of the margin at the beginning, V (56),
+    cdef readonly double margin_meta_rate       # its mu, V (57),
+    cdef readonly double margin_memory          # and its lambda, V (58)
     cdef Adapted adapted                        # what has adapted with the examples so far
     cdef readonly object offset_steps           # an `OffsetStep` for each output
     cdef OffsetStep* offsets                    # its data
@@ -85,8 +77,8 @@ cdef class AdaptiveGradient(Rule):
         self.set_offset_steps(np.zeros(1, dtype=OFFSET_STEP))
         self.configure(step, **settings)
 
-    def configure(self, step, double regularization, bint normalized=False):
-        offset_rate, margin_rate = step[9:11]
+    def configure(self, step, double regularization):
+        offset_rate, offset_meta_rate, offset_memory, margin_rate, margin_meta_rate, margin_memory = step[5:]
         if step[1] != self.step.rate:               # a new eta_0 starts the adaptation anew
             self.adapted.eta = step[1]
         if offset_rate != self.offset_rate:
@@ -95,9 +87,8 @@ cdef class AdaptiveGradient(Rule):
             self.adapted.scalar_eta = margin_rate
         Rule.configure(self, step)
         self.regularization, self.penalty = regularization, 1.0
-        self.offset_meta_rate, self.offset_memory, self.margin_meta_rate, self.margin_memory = step[5:9]
-        self.offset_rate, self.margin_rate, self.exponential = offset_rate, margin_rate, step[11]
-        self.normalized = normalized
+        self.offset_rate, self.offset_meta_rate, self.offset_memory = offset_rate, offset_meta_rate, offset_memory
+        self.margin_rate, self.margin_meta_rate, self.margin_memory = margin_rate, margin_meta_rate, margin_memory
 
     cdef int set_offset_steps(self, steps) except -1:
         cdef OffsetStep* offsets = <OffsetStep*> array_data(steps)
@@ -125,16 +116,13 @@ cdef class AdaptiveGradient(Rule):
 
     cdef bint is_finite(self, Example e) noexcept nogil:
         cdef Adapted* next = &decided(e).adapted
-        return is_tame(next.eta + next.scale + next.scalar_eta + fabs(next.scalar_trace))
+        return is_tame(next.eta + next.scalar_eta + fabs(next.scalar_trace))
 
     cdef void adapt(self, double product, Example e) noexcept nogil:
         """The step after <g, v>: V (33). O(1)."""
         cdef Adapted* next = &decided(e).adapted
         next[0] = self.adapted
-        if self.normalized:
-            product = normalized_product(product, &next.scale, &next.scale_weight)
-        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product, self.exponential,
-                                self.regularization + decided(e).stiffness)
+        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product, self.regularization + decided(e).stiffness)
 
     cdef void move_scalar(self, const Standing* now, Example e) noexcept nogil:  # no-cython-lint
         """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum). O(1)."""
@@ -146,7 +134,7 @@ cdef class AdaptiveGradient(Rule):
             move_scalar(&now.loss, &now.pace, next.eta * self.penalty, e.view.weight, e.view.scalar_gradient, e.view.compared,
                         &e.move)
         elif loss_adapts(&now.loss) and now.loss.scalar > 0.0:
-            next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope, self.exponential)     # V (57)
+            next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope)               # V (57)
             next.scalar_trace = (memory * next.scalar_trace
                                  - next.scalar_eta * slope * (1.0 + memory * next.scalar_trace))    # V (58)
             e.move.scalar = moved_logarithm(&now.loss, next.scalar_eta * self.penalty * e.view.weight, e.view.scalar_gradient)
@@ -248,7 +236,6 @@ cdef class AdaptiveGradient(Rule):
         cdef double* chi = e.work                   # the Hessian times the traces
         cdef double* traces = chi + e.width
         cdef double* xi = e.derivative if e.all_labels else traces
-        cdef double product
         cdef bint finite = True
         if e.all_labels:
             for l in range(labels):
@@ -261,15 +248,11 @@ cdef class AdaptiveGradient(Rule):
                 xi[e.term.labels[k]] = decided(e).derivative if k == 0 else -decided(e).derivative
         for l in range(labels):
             now, next = self.offsets + l, decided_offsets(e) + l
-            product, next.scale, next.weight = xi[l] * now.trace, now.scale, now.weight
-            if self.normalized:
-                product = normalized_product(product, &next.scale, &next.weight)
-            next.eta = capped(now.eta * gain(self.offset_meta_rate, product, self.exponential),             # V (51)
-                              decided(e).stiffness)
+            next.eta = capped(now.eta * gain(self.offset_meta_rate, xi[l] * now.trace), decided(e).stiffness)   # V (51)
             next.trace = (self.offset_memory * now.trace                                            # V (52), erratum
                           - next.eta * (xi[l] + self.offset_memory * chi[l]))
             next.offset = offset[l] - next.eta * xi[l]                                              # V (50)
-            finite &= is_tame(next.eta + next.scale + fabs(next.trace) + fabs(next.offset))
+            finite &= is_tame(next.eta + fabs(next.trace) + fabs(next.offset))
         return finite
 
     # ---- Carry out ----------------------------------------------------------------------------
@@ -290,30 +273,18 @@ cdef class AdaptiveGradient(Rule):
 
     def state(self, Py_ssize_t labels):
         offsets = self.offset_steps[:labels]
-        state = {"eta": self.adapted.eta, "scalar_eta": self.adapted.scalar_eta, "scalar_trace": self.adapted.scalar_trace,
-                 "offset_eta": offsets["eta"].copy(), "offset_trace": offsets["trace"].copy()}
-        if self.normalized:
-            state.update(scale=self.adapted.scale, scale_weight=self.adapted.scale_weight,
-                         offset_scales=np.array([offsets["scale"], offsets["weight"]]))
-        return state
+        return {"eta": self.adapted.eta, "scalar_eta": self.adapted.scalar_eta, "scalar_trace": self.adapted.scalar_trace,
+                "offset_eta": offsets["eta"].copy(), "offset_trace": offsets["trace"].copy()}
 
     def check_state(self, state):
         for name in ("eta", "scalar_eta", "scalar_trace"):
             check_number(state[name], name)
         for name in ("offset_eta", "offset_trace"):
             check_array(state[name], name, np.float64, (state["labels"],))
-        if self.normalized:
-            for name in ("scale", "scale_weight"):
-                check_number(state[name], name, 0.0)
-            if (check_array(state["offset_scales"], "offset_scales", np.float64, (2, state["labels"])) < 0).any():
-                raise ValueError("offset_scales are negative")
 
     def restore(self, state):
         offsets = self.offset_steps[:state["labels"]]
-        self.adapted = Adapted(state["eta"], state["scalar_eta"], state["scalar_trace"], 0.0, 0.0)
-        if self.normalized:
-            self.adapted.scale, self.adapted.scale_weight = state["scale"], state["scale_weight"]
-            offsets["scale"], offsets["weight"] = state["offset_scales"]
+        self.adapted = Adapted(state["eta"], state["scalar_eta"], state["scalar_trace"])
         offsets["eta"], offsets["trace"] = state["offset_eta"], state["offset_trace"]
 
 
@@ -364,8 +335,8 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
         self.looks_ahead = True
         AdaptiveGradient.__init__(self, step, **settings)
 
-    def configure(self, step, double regularization, double penalty, bint normalized=False):
-        AdaptiveGradient.configure(self, step, regularization, normalized)
+    def configure(self, step, double regularization, double penalty):
+        AdaptiveGradient.configure(self, step, regularization)
         self.penalty = penalty
 
     cdef double shrink(self, long long t, Example e) noexcept nogil:
@@ -384,9 +355,7 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
         """The step after <g, v>, which nothing caps."""
         cdef Adapted* next = &decided(e).adapted
         next[0] = self.adapted
-        if self.normalized:
-            product = normalized_product(product, &next.scale, &next.scale_weight)
-        next.eta *= gain(self.step.meta_rate, product, self.exponential)
+        next.eta *= gain(self.step.meta_rate, product)
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef double shrink = self.shrink(now.t + 1, e), size = decided(e).adapted.eta * self.penalty * e.view.weight

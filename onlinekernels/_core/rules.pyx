@@ -9,7 +9,7 @@ from onlinekernels._core.budgets cimport ProjectingBudget
 from onlinekernels._core.dictionary cimport Dictionary, SquareTable, Table
 from onlinekernels._core.formulas.dense cimport hinge_step, mistake_gradient, softmax, softmax_step
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
-from onlinekernels._core.formulas.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, PROPORTIONAL_MISTAKE,
+from onlinekernels._core.formulas.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED,
                                                   loss_compared, loss_curvature, loss_derivative, loss_implicit,
                                                   loss_scalar_gradient)
 from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Shift, View, aggressive_move,
@@ -491,7 +491,7 @@ cdef class AllLabels(LabelForm):
                 e.derivative[l] = loss_derivative(&now.loss, e.scores[l], target)
                 e.curvature[l] = e.weight * loss_curvature(&now.loss, e.scores[l], target)
         else:
-            mistake_gradient(e.scores, y, n, now.loss.code == PROPORTIONAL_MISTAKE, e.derivative)
+            mistake_gradient(e.scores, y, n, e.derivative)
         for l in range(n):
             e.derivative[l] *= e.weight
         return True

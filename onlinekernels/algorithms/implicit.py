@@ -96,16 +96,14 @@ class Implicit(Rule):
 
     def _check_adapted(self, loss):
         if self.per_feature:
-            raise ValueError("per_feature=True of MetaDescent is for explicit steps: use it with NORMA or SVMD.")
+            raise ValueError("per_feature=True of MetaDescent is for explicit steps: use it with NORMA.")
         if self.exact and loss.task == "multiclass" and not loss.over_all_labels:
             raise ValueError("step=MetaDescent needs exact=False here: the exact step over all labels has no trace.")
         if isinstance(loss, MulticlassSquared) or not loss.is_compiled():
             raise ValueError(f"step=MetaDescent does not adapt implicit steps of {loss!r}; it does with NORMA.")
-        own = (self.step.offset_rate, self.step.offset_meta_rate, self.step.offset_memory)
-        if any(value is not None for value in own):
+        if self.step.offset_step is not None:
             raise ValueError(
-                "offset_rate, offset_meta_rate and offset_memory of MetaDescent are for explicit steps: in an implicit step, "
-                "offsets share the step of f. Leave them at None."
+                "offset_step of MetaDescent is for explicit steps: in an implicit step, offsets share the step of f. Leave it at None."
             )
 
     @property
@@ -114,8 +112,7 @@ class Implicit(Rule):
         return metadescent.AdaptiveImplicit if self.adapts_step else rules.Implicit
 
     def settings(self):
-        settings = {**super().settings(), "regularization": self.regularization, "penalty": self.penalty}
-        return {**settings, "normalized": self.step.normalized} if self.adapts_step else settings
+        return {**super().settings(), "regularization": self.regularization, "penalty": self.penalty}
 
 
 class Aggressive(Rule):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.plan import Plan
-from onlinekernels.nouns.steps import MetaDescent
+from onlinekernels.nouns.steps import MetaDescent, check_one_step
 from onlinekernels.validation import check_flag, check_memory, check_not_negative, check_positive
 
 if TYPE_CHECKING:
@@ -32,18 +32,11 @@ class SVMD(OnlineLearner):
         mu, how fast the step adapts; at least 0.
     memory : float
         lambda of V (34), in [0, 1]: how long the trace v remembers; 0 looks one step back only.
-    per_feature : bool
-        A step for each weight, V 2.2 (SMD). f must be weights: a feature map, or `Linear` with ``budget=None``.
-    normalized : bool
-        False is the paper. True takes the products that the step follows relative to their running mean: a step for targets of
-        any size.
-    exponential : bool
-        False is the paper's update of steps, max(1/2, 1 - mu <g, v>). True is what that stands for, exp(-mu <g, v>), V (4).
-    offset_step, offset_meta_step, offset_memory : float or None
+    offset_step : MetaDescent or None
         eta_b at the beginning, mu_b and lambda_b: the offsets' own, V (50)-(52). None is that of f.
-    margin_step, margin_meta_step, margin_memory : float or None
-        eta_eps at the beginning, mu_eps and lambda_eps: those of the margin's or width's logarithm, V (55)-(58), for nu-losses
-        without a `margin_step`. None is that of f, but 1 for the step, as in V.
+    margin_step : MetaDescent or None
+        eta_eps at the beginning, mu_eps and lambda_eps: those of the margin's or width's logarithm, V (55)-(58), for a nu-loss
+        whose own `margin_step` is None. None is that of f, but with the first step 1, as in V.
     regularization : float
         c of V, lambda elsewhere: how fast old coefficients decay; at least 0. step * regularization must not exceed 1;
         an adapted step is capped there.
@@ -82,13 +75,10 @@ class SVMD(OnlineLearner):
     _rule = Gradient
 
     def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *, step: float = 0.1,
-                 meta_step: float = 0.1, memory: float = 0.99, per_feature: bool = False, normalized: bool = False,
-                 exponential: bool = False, offset_step: float | None = None, offset_meta_step: float | None = None,
-                 offset_memory: float | None = None, margin_step: float | None = None,
-                 margin_meta_step: float | None = None, margin_memory: float | None = None,
-                 regularization: float = 1e-3, exact_norms: bool = False, budget: Budget | int | str | None = "auto",
-                 offset: bool | None = None, labels: LabelStructure | None = None,
-                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
+                 meta_step: float = 0.1, memory: float = 0.99, offset_step: MetaDescent | None = None,
+                 margin_step: MetaDescent | None = None, regularization: float = 1e-3, exact_norms: bool = False,
+                 budget: Budget | int | str | None = "auto", offset: bool | None = None,
+                 labels: LabelStructure | None = None, class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
                  scale_target: bool | str | RunningScaler = False, encode: bool | RunningEncoder = False,
                  epochs: int = 1) -> None:
         self.loss = loss
@@ -96,15 +86,8 @@ class SVMD(OnlineLearner):
         self.step = step
         self.meta_step = meta_step
         self.memory = memory
-        self.per_feature = per_feature
-        self.normalized = normalized
-        self.exponential = exponential
         self.offset_step = offset_step
-        self.offset_meta_step = offset_meta_step
-        self.offset_memory = offset_memory
         self.margin_step = margin_step
-        self.margin_meta_step = margin_meta_step
-        self.margin_memory = margin_memory
         self.regularization = regularization
         self.exact_norms = exact_norms
         self.budget = budget
@@ -119,13 +102,7 @@ class SVMD(OnlineLearner):
     def _plan(self):
         step = MetaDescent(
             check_positive(self, "step"), check_not_negative(self, "meta_step"), check_memory(self, "memory"),
-            check_flag(self, "per_feature"), check_flag(self, "normalized"), exponential=check_flag(self, "exponential"),
-            offset_rate=check_positive.or_none(self, "offset_step"),
-            offset_meta_rate=check_not_negative.or_none(self, "offset_meta_step"),
-            offset_memory=check_memory.or_none(self, "offset_memory"),
-            margin_rate=1.0 if self.margin_step is None else check_positive(self, "margin_step"),
-            margin_meta_rate=check_not_negative.or_none(self, "margin_meta_step"),
-            margin_memory=check_memory.or_none(self, "margin_memory"),
+            offset_step=check_one_step(self, "offset_step"), margin_step=check_one_step(self, "margin_step"),
         )
         rule = Gradient(step, check_not_negative(self, "regularization"), check_flag(self, "exact_norms"))
         return Plan.of(self, rule)

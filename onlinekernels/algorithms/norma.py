@@ -79,8 +79,7 @@ class Gradient(Rule):
         return metadescent.AdaptiveGradient if self.adapts_step else rules.Gradient
 
     def settings(self):
-        settings = {**super().settings(), "regularization": self.regularization}
-        return {**settings, "normalized": self.step.normalized} if self.adapts_step else settings
+        return {**super().settings(), "regularization": self.regularization}
 
     def core(self, function):
         return self.core_class(**self.settings(), **({"per_feature": True} if self.per_feature else {}))
@@ -230,9 +229,9 @@ class Perceptron(OnlineLearner):
     Parameters
     ----------
     {kernel}
-    update : "runner-up", "uniform", "proportional" or None
-        For many classes, what is taken from whom: all from the best of the wrong labels, the same from each, or in
-        proportion to their lead. None is two classes or, if the first call shows or names more, "runner-up".
+    update : "runner-up", "uniform" or None
+        For many classes, what is taken from whom: all from the best of the wrong labels, or the same from each.
+        None is two classes or, if the first call shows or names more, "runner-up".
     {average}
     {budget}
     {offset}
@@ -282,8 +281,8 @@ class Perceptron(OnlineLearner):
         return Hinge(margin=0.0) if self.update is None else self._loss_of_many()
 
     def _loss_of_many(self):
-        if self.update in ("uniform", "proportional"):
-            return Mistake(self.update)
+        if self.update == "uniform":
+            return Mistake()
         # The hinge of many classes moves only for a positive loss, and a tie must count.
         return MulticlassHinge(margin=TIE)
 
@@ -297,6 +296,6 @@ class Perceptron(OnlineLearner):
         return self._plan_for(self.loss)
 
     def _plan_for(self, loss):
-        if self.update not in (None, "runner-up", "uniform", "proportional"):
-            raise bad_parameter(self, "update", '"runner-up", "uniform", "proportional" or None', self.update)
+        if self.update not in (None, "runner-up", "uniform"):
+            raise bad_parameter(self, "update", '"runner-up", "uniform" or None', self.update)
         return Plan.of(self, Gradient(Fixed(1.0)), loss=loss)

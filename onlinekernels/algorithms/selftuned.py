@@ -173,17 +173,6 @@ class SelfTuned(OnlineComposite):
             "memory": np.array([memory for _, _, memory in found]),
         }
 
-    def plot_relevance(self, axes: Any = None, most: int = 20) -> Any:
-        """Bars of `relevance_`, the largest first, at most so many; needs matplotlib. Returns the figure.
-
-        Parameters
-        ----------
-        axes : matplotlib axes, default=None
-            Where to draw; a new figure without them.
-        most : int
-        """
-        return drawing.bars(self.relevance_, axes, most)
-
     def plot_history(self, axes: Any = None, most: int = 8) -> Any:
         """The relevance of features over time, of those that ever counted most, and alarms; needs matplotlib. Returns the figure.
 

@@ -1,14 +1,12 @@
 """The figures of a run: the model's own, those of a constant beside them, F1 and AUC of two classes."""
 
-import math
-
 import numpy as np
 
-from onlinekernels.evaluate.constants import Constant
-from onlinekernels.evaluate.measures import Totals
-from onlinekernels.evaluate.ranks import CountedAUC
+from onlinekernels.evaluate.measures import Constant, RunningAUC, Totals, f1_scores
 
 __all__ = ["Figures"]
+
+_AUC_WINDOW = 10_000  # latest examples: memory and checkpoints stay small, however long the stream
 
 
 class Figures:
@@ -30,7 +28,9 @@ class Figures:
         # Examples by their class (two of them) and what was predicted: nothing, the first, the second
         self.confusion = np.array(kept.get("confusion", [[0] * 3] * 2), dtype=np.int64)
         # Of many classes as long as there are two
-        self.ranks = CountedAUC(kept.get("ranks", ())) if task in ("binary", "multiclass") and kept.get("two", True) else None
+        self.ranks = RunningAUC(_AUC_WINDOW) if task in ("binary", "multiclass") and kept.get("two", True) else None
+        if self.ranks is not None:
+            self.ranks.add(*np.reshape(kept.get("ranks", ()), (-1, 2)).T)
         self.report()
 
     @property
@@ -66,9 +66,7 @@ class Figures:
         table = self.confusion
         if self.task == "multiclass" and table[0].sum() < table[1].sum():  # none of them is the positive one: take the rarer
             table = table[::-1, [0, 2, 1]]
-        (_, _, alarms), (nothing, misses, hits) = table.tolist()
-        doubtful = 2 * hits + alarms + misses + nothing
-        return {"f1": 2 * hits / doubtful if doubtful else math.nan, "auc": self.ranks.value()}
+        return {"f1": float(f1_scores(table[:, 1:], table[:, 0])[1]), "auc": self.ranks.value()}
 
     def to_dict(self):
         """Plain numbers and lists, from which a run goes on."""
@@ -76,5 +74,5 @@ class Figures:
         kept["constant_totals"] = self.constant_totals.to_dict()
         kept["two"] = self.ranks is not None
         if self.ranks is not None:
-            kept |= {"confusion": self.confusion.tolist(), "ranks": self.ranks.to_list()}
+            kept |= {"confusion": self.confusion.tolist(), "ranks": list(map(list, self.ranks.latest))}
         return kept

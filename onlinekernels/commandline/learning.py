@@ -19,7 +19,7 @@ from onlinekernels.commandline.options import (
     told,
 )
 from onlinekernels.commandline.runs import Run
-from onlinekernels.evaluate.progress import progress_bar
+from onlinekernels.evaluate.running import progress_bar
 from onlinekernels.files.atomic import remove_leftovers
 
 __all__ = ["add_learn"]

@@ -22,7 +22,7 @@ from onlinekernels.commandline.options import (
     with_line,
 )
 from onlinekernels.commandline.reports import key_of, print_json
-from onlinekernels.evaluate.words import headline, shown
+from onlinekernels.evaluate.display import headline, shown
 from onlinekernels.files.modelfile import load
 from onlinekernels.validation import WrongFeatures
 

@@ -4,7 +4,7 @@ import json
 import math
 import sys
 
-from onlinekernels.evaluate.words import headline, shown
+from onlinekernels.evaluate.display import headline, shown
 
 __all__ = ["Reports", "key_of", "print_json"]
 

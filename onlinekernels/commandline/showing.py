@@ -8,7 +8,7 @@ from onlinekernels.commandline import checkpoints
 from onlinekernels.commandline.options import add_command
 from onlinekernels.commandline.reports import key_of, print_json
 from onlinekernels.evaluate.measures import Totals
-from onlinekernels.evaluate.words import headline, shown
+from onlinekernels.evaluate.display import headline, shown
 from onlinekernels.files.modelfile import load
 
 __all__ = ["add_show"]

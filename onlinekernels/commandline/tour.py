@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from onlinekernels.algorithms import KRLS, SILK, OnlineKernelClassifier, OnlineKernelDetector, OnlineKernelRegressor
-from onlinekernels.evaluate.progress import progress_bar
+from onlinekernels.evaluate.running import progress_bar
 from onlinekernels.nouns.kernels import Linear
 from onlinekernels.nouns.scaling import RunningScaler
 from onlinekernels.streams import digits, lagged, sunspots, tumours

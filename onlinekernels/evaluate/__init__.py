@@ -4,11 +4,9 @@ Every example is predicted before it is learned from, so that one pass over a st
 error and no data has to be held back. `progressive` follows one model, `compare` several in one pass,
 and `tune` tries settings of parameters, one after the other or on any executor.
 
-matplotlib draws the plots and tqdm the progress bars; both are optional.
+matplotlib draws the plots, pandas makes the data frames and tqdm the progress bars; all are optional.
 """
-from onlinekernels.evaluate.confusions import Confusion
-from onlinekernels.evaluate.reports import Comparison, Report, Trial, Tuning
-from onlinekernels.evaluate.running import compare, progressive
-from onlinekernels.evaluate.tuning import fresh_copy, tune
+from onlinekernels.evaluate.reports import Comparison, Confusion, Report, Trial, Tuning
+from onlinekernels.evaluate.running import compare, fresh_copy, progressive, tune
 
 __all__ = ["progressive", "compare", "tune", "fresh_copy", "Report", "Confusion", "Comparison", "Trial", "Tuning"]

@@ -1,5 +1,6 @@
-"""What is measured at each example."""
+"""What is measured at each example: errors and losses, whose sums suffice; F1 and AUC; the errors of a constant."""
 import math
+from collections import deque
 from dataclasses import dataclass
 from time import perf_counter
 from types import SimpleNamespace
@@ -18,22 +19,25 @@ MEASURES = ("error", "squared_error", "loss", "margin_errors")
 
 @dataclass
 class Judged:
-    """What was found out about some examples.
+    """Measures of some examples.
 
     Attributes
     ----------
     measures : array
         A row for each example and a column for each of `MEASURES`, with NaN where there is none.
     truth, guesses : arrays of int, or None
-        Places of the labels and of those that were predicted, in the order of joining; -1 predicts none.
+        Codes of the labels and of those that were predicted, in the order of joining; -1 predicts none.
     scores : array or None
-        How much each example looks like the positive label, the second one.
+        Of two classes: how much each example looks like the one with code 1.
     """
 
     measures: np.ndarray
     truth: np.ndarray | None = None
     guesses: np.ndarray | None = None
     scores: np.ndarray | None = None
+
+
+# ---- Examples ----
 
 
 def judge(model, X, y, classes=None, novel=None, sample_weight=None):
@@ -48,47 +52,14 @@ def judge(model, X, y, classes=None, novel=None, sample_weight=None):
     seconds = perf_counter() - start
     state = model._state
     if is_many:
-        scores = _as_learned(state.labels, scores)
+        scores = _in_order_of_joining(state.labels, scores)
         y, _ = targets(state.loss, state.labels, len(scores), y)
         return judged_labels(state, scores, y, margins, state.labels.joined_before(y, known)), seconds
     return judged_scores(state, scores, y, margins, novel), seconds
 
 
-class Totals:
-    """Sums of measures over a number of examples.
-
-    >>> totals = Totals()
-    >>> totals.add(np.array([[1.0, 4.0, 2.0, 0.0], [0.0, 0.0, 0.0, 1.0]]))
-    >>> totals.mean("error"), totals.mean("squared_error")
-    (0.5, 2.0)
-    """
-
-    def __init__(self, count=0, sums=(0.0,) * len(MEASURES)):
-        self.count = count
-        self.sums = np.array(sums, dtype=float)
-
-    def add(self, measures):
-        """Take in what `judge` has measured."""
-        self.count += len(measures)
-        with np.errstate(over="ignore"):  # a sum of squares may be infinite
-            self.sums += measures.sum(axis=0)
-
-    def since(self, earlier):
-        """What has been added to earlier totals."""
-        with np.errstate(invalid="ignore"):
-            return Totals(self.count - earlier.count, self.sums - earlier.sums)
-
-    def mean(self, name):
-        """Mean of a measure; NaN over no examples."""
-        return float(self.sums[MEASURES.index(name)]) / self.count if self.count else math.nan
-
-    def to_dict(self):
-        """Plain numbers, from which ``Totals(**totals.to_dict())`` goes on."""
-        return {"count": self.count, "sums": self.sums.tolist()}
-
-
 def judged_scores(state, scores, y, margins, novel=None):
-    """What scores of one output, or of several targets, are worth; for all tasks but many classes."""
+    """`Judged` for scores of one output, or of several targets: all tasks but many classes."""
     loss, n, labelled = state.loss, len(scores), {}
     given = y
     y, _ = targets(loss, state.labels, n, y, state.targets)
@@ -114,18 +85,16 @@ def judged_scores(state, scores, y, margins, novel=None):
 
 
 def judged_labels(state, scores, y, margins, before):
-    """What the scores of many labels are worth: labels in the order of joining, `before` of them at each example."""
+    """`Judged` for scores of many labels, in the order of joining; `before` of them had joined at each example."""
     y, labels = y.astype(np.intp), state.labels
     out = np.full((len(scores), len(MEASURES)), np.nan)
     guesses = np.where(before > 0, labels.chosen(among_joined(scores, before)), -1)
     out[:, 0] = guesses != y
-    ranked = None
-    if len(labels.order) <= 2:  # as much as between two classes
-        ranked = np.where(before > 1, scores[:, -1] - scores[:, 0], 0.0)
+    difference = np.where(before > 1, scores[:, -1] - scores[:, 0], 0.0) if len(labels.order) <= 2 else None
     if not labels.fixed:  # an example brings its own label along
         scores = among_joined(scores, np.maximum(before, y + 1))
     _measure_loss(out, state, scores, y, margins)
-    return Judged(out, y, guesses, ranked)
+    return Judged(out, y, guesses, difference)
 
 
 def _measure_loss(out, state, scores, y, margins):
@@ -140,7 +109,7 @@ def _over_targets(values):
     return values.mean(axis=1) if np.ndim(values) > 1 else values
 
 
-def _as_learned(labels, scores):
+def _in_order_of_joining(labels, scores):
     """Scores with a column for each label in the order in which labels joined, as losses see them."""
     if labels.display is None:
         return scores
@@ -156,17 +125,12 @@ def _loss_values(loss, scores, y, margins, extra):
     try:
         if type(loss).value.__module__.startswith(losses.__name__):  # of ours: takes arrays
             return loss.value(scores, y, **extra)
-        return _values_one_by_one(loss, scores, y)
+        if loss.task != "multiclass":
+            values = [float(loss.value(score, target)) for score, target in zip(scores.flat, y.flat, strict=True)]
+            return np.reshape(values, scores.shape)
+        return np.array([float(loss.value(row[np.isfinite(row)], label)) for row, label in zip(scores, y, strict=True)])
     except NotImplementedError:  # a loss of one's own needs a derivative only
         return np.full(len(scores), np.nan)
-
-
-def _values_one_by_one(loss, scores, y):
-    """Values of a loss of one's own, which need not take arrays."""
-    if loss.task != "multiclass":
-        values = [float(loss.value(score, target)) for score, target in zip(scores.flat, y.flat, strict=True)]
-        return np.reshape(values, scores.shape)
-    return np.array([float(loss.value(row[np.isfinite(row)], label)) for row, label in zip(scores, y, strict=True)])
 
 
 def _margin_errors(loss, scores, y, margins, extra):
@@ -182,6 +146,207 @@ def _margin_errors(loss, scores, y, margins, extra):
     return scores < margins if loss.task == "novelty" else np.abs(y - scores) > margins
 
 
-def rank(value):
-    """A key for sorting numbers, NaN last."""
-    return math.inf if math.isnan(value) else value
+# ---- Over many examples ----
+
+
+class Totals:
+    """Sums of measures over a number of examples.
+
+    >>> totals = Totals()
+    >>> totals.add(np.array([[1.0, 4.0, 2.0, 0.0], [0.0, 0.0, 0.0, 1.0]]))
+    >>> totals.mean("error"), totals.mean("squared_error")
+    (0.5, 2.0)
+    """
+
+    def __init__(self, count=0, sums=(0.0,) * len(MEASURES)):
+        self.count = count
+        self.sums = np.array(sums, dtype=float)
+
+    def add(self, measures):
+        """Add rows of `Judged.measures`."""
+        self.count += len(measures)
+        with np.errstate(over="ignore"):  # a sum of squares may be infinite
+            self.sums += measures.sum(axis=0)
+
+    def since(self, earlier):
+        """What has been added to earlier totals."""
+        with np.errstate(invalid="ignore"):
+            return Totals(self.count - earlier.count, self.sums - earlier.sums)
+
+    def mean(self, name):
+        """Mean of a measure; NaN over no examples."""
+        return float(self.sums[MEASURES.index(name)]) / self.count if self.count else math.nan
+
+    def to_dict(self):
+        """Plain numbers, from which ``Totals(**totals.to_dict())`` goes on."""
+        return {"count": self.count, "sums": self.sums.tolist()}
+
+
+class LabelCounts:
+    """Counts of (label, prediction), over all examples and over the latest ones.
+
+    >>> labels = LabelCounts(window=2)
+    >>> labels.add(np.array([0, 1, 1]), np.array([-1, 0, 1]))
+    >>> labels.counts.tolist()                     # a row for each label; the first column is for no prediction
+    [[1, 0, 0], [0, 1, 1]]
+    >>> labels.latest().tolist()
+    [[0, 0, 0], [0, 1, 1]]
+    """
+
+    def __init__(self, window):
+        self.window = window
+        self.counts = np.zeros((0, 1), dtype=np.int64)
+        self._pairs = np.zeros((2, 0), dtype=np.intp)  # codes of the labels and of the predictions in the window
+
+    def add(self, truth, guesses):
+        """Count the labels of some examples and their predictions, by their codes."""
+        pairs = np.array([truth, guesses], dtype=np.intp)
+        size, known = max(len(self.counts), pairs.max(initial=-1) + 1), len(self.counts)
+        grown = np.zeros((size, size + 1), dtype=np.int64)
+        grown[:known, : known + 1] = self.counts
+        self.counts = _count(grown, pairs)
+        self._pairs = np.concatenate([self._pairs, pairs], axis=1)[:, -self.window :]
+
+    def latest(self):
+        """Counts over the latest examples."""
+        return _count(np.zeros_like(self.counts), self._pairs)
+
+
+def _count(counts, pairs):
+    np.add.at(counts, (pairs[0], pairs[1] + 1), 1)
+    return counts
+
+
+def f1_scores(counts, undecided):
+    """F1 of each label, the harmonic mean of precision and recall: 2 hits / (2 hits + false alarms + misses).
+
+    ``counts[i, j]`` examples of label i were taken for j, ``undecided[i]`` of them for none. NaN for a label that
+    neither came nor was predicted.
+
+    >>> f1_scores(np.array([[5, 1, 0], [2, 3, 0], [0, 0, 0]]), np.array([1, 0, 0])).round(3)
+    array([0.714, 0.667,   nan])
+    """
+    hits = np.diagonal(counts)
+    involved = counts.sum(axis=0) + counts.sum(axis=1) + undecided  # hits twice
+    return np.divide(2.0 * hits, involved, out=np.full(len(hits), np.nan), where=involved > 0)
+
+
+class RunningAUC:
+    """Fraction of pairs, one positive and one negative example, in which the positive one has the larger score.
+
+    Equal scores count one half. All scores are kept in order, so that one that comes or goes finds how many lie below
+    it in O(log n). The count of pairs is a whole number: however many have come and gone, nothing is rounded.
+
+    Parameters
+    ----------
+    window : int or None
+        Only the latest scores count; None keeps all.
+
+    Examples
+    --------
+    >>> auc = RunningAUC()
+    >>> auc.add([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
+    >>> auc.value()
+    0.75
+    >>> latest = RunningAUC(window=2)
+    >>> latest.add([0.1, 0.4, 0.35, 0.8], [True, False, False, True])
+    >>> latest.value(), list(latest.latest)
+    (1.0, [(0.35, False), (0.8, True)])
+    """
+
+    def __init__(self, window=None):
+        from sortedcontainers import SortedList
+
+        self.sides = SortedList(), SortedList()  # scores of the negatives, of the positives
+        self.double_pairs = 0  # a pair in order counts 2, one of equals 1
+        self.unordered = 0  # scores that are NaN: while there are any, there is no order
+        self.window = window
+        self.latest = deque()  # (score, whether it is positive), of a window
+
+    def add(self, scores, positive):
+        """Add scores and whether each belongs to a positive example; the oldest leave a full window."""
+        for score, is_positive in zip(map(float, scores), map(bool, positive), strict=True):
+            if self.window is not None:
+                if len(self.latest) == self.window:
+                    self._move(*self.latest.popleft(), -1)
+                self.latest.append((score, is_positive))
+            self._move(score, is_positive, 1)
+
+    def _move(self, score, is_positive, sign):
+        """One score comes (sign 1) or goes (-1)."""
+        if score != score:
+            self.unordered += sign
+            return
+        own, others = self.sides[is_positive], self.sides[not is_positive]
+        below_or_equal = others.bisect_left(score) + others.bisect_right(score)  # those below twice
+        self.double_pairs += sign * (below_or_equal if is_positive else 2 * len(others) - below_or_equal)
+        own.add(score) if sign > 0 else own.remove(score)
+
+    def value(self):
+        """The area; NaN without a positive or a negative score."""
+        pairs = len(self.sides[0]) * len(self.sides[1])
+        return self.double_pairs / (2 * pairs) if pairs and not self.unordered else math.nan
+
+    def _check(self):
+        """Assert that the count is that of all pairs."""
+        negatives, positives = self.sides
+        held = len(negatives) + len(positives) + self.unordered
+        assert self.window is None or len(self.latest) == held <= self.window
+        assert self.double_pairs == sum((p > n) + (p >= n) for p in positives for n in negatives)
+
+
+class Constant:
+    """Predicts each example by those before it alone: their most frequent class, or the mean of their targets.
+
+    Parameters
+    ----------
+    counts : list of int
+        How often each class came, by its code.
+    totals : list of float
+        Sums of the targets.
+    rows : int
+        Examples so far.
+
+    Examples
+    --------
+    >>> constant = Constant()
+    >>> constant.judge_classes([0, 0, 1, 0])[:, 0].tolist()       # nothing is known of the first
+    [1.0, 0.0, 1.0, 0.0]
+    >>> constant = Constant()
+    >>> constant.judge_numbers([2.0, 4.0, 3.0])[:, 0].tolist()
+    [2.0, 2.0, 0.0]
+    """
+
+    def __init__(self, counts=(), totals=(), rows=0):
+        self.counts = list(counts)
+        self.totals = list(totals)
+        self.rows = rows
+
+    def judge_classes(self, codes):
+        """Measures of some more examples, whose classes have these codes."""
+        out = np.full((len(codes), len(MEASURES)), np.nan)
+        counts = self.counts
+        leader = max(range(len(counts)), key=counts.__getitem__, default=-1)
+        for i, code in enumerate(map(int, codes)):
+            counts.extend([0] * (code + 1 - len(counts)))
+            out[i, 0] = code != leader
+            counts[code] += 1
+            if leader < 0 or counts[code] > counts[leader]:
+                leader = code
+        self.rows += len(out)
+        return out
+
+    def judge_numbers(self, y):
+        """Measures of some more examples with these targets, one or several each; the first is predicted as 0."""
+        y = np.asarray(y, dtype=float).reshape(len(y), -1)
+        sums = np.cumsum(np.vstack([self.totals or np.zeros(y.shape[1]), y]), axis=0)
+        means = sums[:-1] / np.maximum(self.rows + np.arange(len(y)), 1)[:, None]
+        out = np.full((len(y), len(MEASURES)), np.nan)
+        with np.errstate(over="ignore"):
+            out[:, 0], out[:, 1] = np.abs(y - means).mean(axis=1), ((y - means) ** 2).mean(axis=1)
+        self.totals, self.rows = sums[-1].tolist(), self.rows + len(y)
+        return out
+
+    def to_dict(self):
+        """Plain numbers, from which ``Constant(**constant.to_dict())`` goes on."""
+        return {"counts": self.counts, "totals": self.totals, "rows": self.rows}

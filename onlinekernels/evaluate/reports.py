@@ -1,19 +1,38 @@
-"""What comes of an evaluation."""
+"""What comes of an evaluation: it prints as a table, plots, and becomes a data frame of pandas."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from onlinekernels.evaluate.confusions import Confusion
-from onlinekernels.evaluate.drawing import plot_comparison, plot_report, plot_tuning
-from onlinekernels.evaluate.words import comparison_table, report_table, tuning_table
+import numpy as np
+
+from onlinekernels.evaluate.display import (
+    aligned,
+    cell,
+    headline,
+    margin_word,
+    plot_report,
+    plot_reports,
+    shortened,
+    shown,
+)
+from onlinekernels.evaluate.measures import MEASURES, f1_scores
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, Path
 
+_MOST_LINES = 10  # in a plot of settings
+RATES = (*MEASURES, "f1", "macro_f1", "auc")
+MOST_IS_BEST = ("f1", "macro_f1", "auc", "window_f1", "window_macro_f1", "window_auc")
+HISTORY = np.dtype(
+    [("examples", np.int64)]
+    + [(window + name, np.float64) for window in ("", "window_") for name in RATES]
+    + [("terms", np.int64), ("step", np.float64), ("margin", np.float64), ("seconds", np.float64)]
+)
 
-class _Printed:
+
+class _Result:
     """Prints as its table."""
 
     def __str__(self):
@@ -21,8 +40,64 @@ class _Printed:
 
 
 @dataclass(eq=False)
-class Report(_Printed):
-    """What a model made of a stream.
+class Confusion(_Result):
+    """Which label was predicted for which.
+
+    Attributes
+    ----------
+    labels : list
+        In sorted order; +1 and -1, ordinary and novel, for a detector.
+    counts : array of shape (labels, labels)
+        ``counts[i, j]`` examples of the label i were taken for j.
+    undecided : array of shape (labels,)
+        Examples of each label that were given none: a score of 0 between two classes, or no class was known yet.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> confusion = Confusion(["ham", "spam"], np.array([[5, 1], [2, 3]]), np.array([1, 0]))
+    >>> print(confusion)
+    is    taken for ham  spam  nothing
+    ----------------------------------
+    ham               5     1        1
+    spam              2     3        0
+    >>> confusion.mistakes, round(confusion.f1, 3), round(confusion.macro_f1, 3)
+    (4, 0.667, 0.69)
+    """
+
+    labels: list
+    counts: np.ndarray
+    undecided: np.ndarray
+
+    @property
+    def mistakes(self) -> int:
+        """Examples that were not given their own label."""
+        return int(self.counts.sum() + self.undecided.sum() - np.trace(self.counts))
+
+    @property
+    def f1(self) -> float:
+        """F1 of the second of two labels; NaN where there are not two."""
+        return float(f1_scores(self.counts, self.undecided)[1]) if len(self.labels) == 2 else math.nan
+
+    @property
+    def macro_f1(self) -> float:
+        """Mean of F1 over the labels that came or were predicted."""
+        scores = f1_scores(self.counts, self.undecided)
+        return float(np.nanmean(scores)) if np.isfinite(scores).any() else math.nan
+
+    def table(self) -> str:
+        """The counts as text."""
+        names = [shortened(str(label), 20) for label in self.labels]
+        heads = [f"taken for {names[0]}", *names[1:]] if names else []
+        columns = self.counts
+        if self.undecided.any():
+            heads, columns = [*heads, "nothing"], np.column_stack([columns, self.undecided])
+        return aligned([("is", *heads), *((name, *map(str, row)) for name, row in zip(names, columns, strict=True))])
+
+
+@dataclass(eq=False)
+class Report(_Result):
+    """Measures of one model on a stream.
 
     Attributes
     ----------
@@ -42,11 +117,14 @@ class Report(_Printed):
     margin_errors : float
         Fraction of examples within the margin, or outside the tube; NaN for a loss that has neither.
     f1 : float
-        F1 of the positive one of two classes, the second of `classes_`; the mean over all of many classes.
+        F1 of the positive one of two classes, the second in sorted order; NaN unless there are two.
+    macro_f1 : float
+        Mean of F1 over all classes.
     auc : float
         Area under the ROC curve of the scores of two classes: of a positive and a negative example, drawn at random,
         how often the positive one has the larger score. Exact; NaN for other tasks, and before both classes came.
-    window_error, window_squared_error, window_loss, window_margin_errors, window_f1, window_auc : float
+    window_error, window_squared_error, window_loss, window_margin_errors : float
+    window_f1, window_macro_f1, window_auc : float
         The same over the latest `window` examples.
     confusion, window_confusion : Confusion or None
         Which label was predicted for which; None where there are no labels.
@@ -79,12 +157,14 @@ class Report(_Printed):
     loss: float
     margin_errors: float
     f1: float
+    macro_f1: float
     auc: float
     window_error: float
     window_squared_error: float
     window_loss: float
     window_margin_errors: float
     window_f1: float
+    window_macro_f1: float
     window_auc: float
     window: int
     terms: int
@@ -103,36 +183,45 @@ class Report(_Printed):
     @property
     def mistakes(self) -> int | None:
         """Number of mistakes of a classifier; None for other tasks."""
-        return self._errors("binary", "multiclass")
+        return round(self.error * self.examples) if self.task in ("binary", "multiclass") else None
 
     @property
     def alerts(self) -> int | None:
         """Number of alerts of a detector; None for other tasks."""
-        return self._errors("novelty")
-
-    def _errors(self, *tasks):
-        return round(self.error * self.examples) if self.task in tasks else None
+        return round(self.error * self.examples) if self.task == "novelty" else None
 
     def table(self) -> str:
         """The figures as text."""
-        return report_table(self)
+        rows = [("", "all", f"last {min(self.window, self.examples)}")]
+        outside = "outside the tube" if self.task == "regression" else "margin errors"
+        for name, word in [*_ratings(self), ("loss", "loss"), ("margin_errors", outside)]:
+            values = [getattr(self, window + name) for window in ("", "window_")]
+            if not math.isnan(values[0]):
+                rows.append((word, *(shown(self.task, name, value) for value in values)))
+        end = f"{self.examples} examples in {self.seconds:.3g} s"
+        if not math.isnan(self.step):
+            end += f"; at the end {self.terms} terms, step {self.step:.4g}"
+        if not math.isnan(self.margin):
+            end += f", {margin_word(self.task)} {self.margin:.4g}"
+        return "\n".join([shortened(self.name), aligned(rows), end])
+
+    def to_frame(self) -> Any:
+        """The history as a data frame of pandas, indexed by the number of examples."""
+        from pandas import DataFrame
+
+        return DataFrame(self.history).set_index("examples")
 
     def plot(self, path: Path | None = None, axes: Any = None) -> Any:
         """Draw the error over time and, below it, what changed in the model; return the figure.
 
-        Parameters
-        ----------
-        path : str or path, default=None
-            Where to save the picture.
-        axes : matplotlib axes, default=None
-            Draw the errors there, and nothing else; None makes a figure.
+        It is saved at `path`; into given `axes` of matplotlib the error is drawn alone.
         """
         return plot_report(self, path, axes)
 
 
 @dataclass(eq=False)
-class Comparison(_Printed):
-    """What several models made of one stream.
+class Comparison(_Result):
+    """Reports of several models on one stream.
 
     Attributes
     ----------
@@ -159,22 +248,30 @@ class Comparison(_Printed):
         return self.reports[name]
 
     def table(self) -> str:
-        """The figures as text, the least error first."""
-        return comparison_table(self)
+        """The figures that mean the same for all models as text, the least error first."""
+        first = self.reports[self.best]
+        error, *others = [
+            (name, word) for name, word in _ratings(first)
+            if not all(math.isnan(getattr(report, name)) for report in self.reports.values())
+        ]
+        columns = [error, ("window_error", f"last {min(first.window, first.examples)}"), *others]
+        rows = [("model", *(word for _, word in columns), "terms", "step", "us/example")]
+        for report in self.reports.values():
+            figures = [shown(first.task, name, getattr(report, name)) for name, _ in columns]
+            own = ["", ""] if math.isnan(report.step) else [str(report.terms), f"{report.step:.3g}"]
+            rows.append((shortened(report.name, 60), *figures, *own, f"{1e6 * report.seconds / report.examples:.2f}"))
+        return aligned(rows)
+
+    def to_frame(self) -> Any:
+        """All figures as a data frame of pandas, with a row for each model."""
+        from pandas import DataFrame
+
+        rows = [report.history[-1].tolist() for report in self.reports.values()]
+        return DataFrame(rows, index=list(self.reports), columns=HISTORY.names)
 
     def plot(self, path: Path | None = None, axes: Any = None, windowed: bool = False) -> Any:
-        """Draw the errors of all models over time; return the figure.
-
-        Parameters
-        ----------
-        path : str or path, default=None
-            Where to save the picture.
-        axes : matplotlib axes, default=None
-            Draw there; None makes a figure.
-        windowed : bool, default=False
-            The error over the latest examples, in place of the sum of all errors so far.
-        """
-        return plot_comparison(self, path, axes, windowed)
+        """Draw the sums of errors of all models over time, or with `windowed` the error over the latest examples."""
+        return plot_reports(list(self.reports.values()), path, axes, windowed)
 
 
 @dataclass(eq=False)
@@ -199,7 +296,7 @@ class Trial:
 
 
 @dataclass(eq=False)
-class Tuning(_Printed):
+class Tuning(_Result):
     """Settings of parameters, the best one first.
 
     Attributes
@@ -218,7 +315,7 @@ class Tuning(_Printed):
     --------
     >>> from onlinekernels import NORMA, evaluate
     >>> from onlinekernels.streams import drifting_gaussians
-    >>> tuning = evaluate.tune(NORMA(), {"step": [0.01, 1.0, -1.0]}, drifting_gaussians(500))
+    >>> tuning = evaluate.tune(NORMA(), [{"step": step} for step in (0.01, 1.0, -1.0)], drifting_gaussians(500))
     >>> tuning.best_params
     {'step': 1.0}
     >>> tuning.trials[-1].error
@@ -237,22 +334,37 @@ class Tuning(_Printed):
     def best_value(self) -> float:
         return self.trials[0].value
 
+    @property
+    def names(self) -> list[str]:
+        """Names of all parameters that the settings set."""
+        return list(dict.fromkeys(name for trial in self.trials for name in trial.params))
+
     def table(self) -> str:
         """Settings and figures as text, the best one first."""
-        return tuning_table(self)
+        rows = [(*self.names, self.metric, "terms", "seconds")]
+        for trial in self.trials:
+            figures = ["failed", "", ""]
+            if trial.report is not None:
+                figures = [f"{trial.value:.4g}", str(trial.report.terms), f"{trial.report.seconds:.3f}"]
+            rows.append((*(cell(trial.params[name]) if name in trial.params else "" for name in self.names), *figures))
+        errors = dict.fromkeys(shortened(trial.error, 200) for trial in self.trials if trial.error is not None)
+        return "\n".join([aligned(rows), *errors])
 
-    def plot(self, path: Path | None = None, axes: Any = None) -> Any:
-        """Draw the metric: a line over one parameter, a map over two, a ranking of settings otherwise.
+    def to_frame(self) -> Any:
+        """Settings, metric and error as a data frame of pandas, with a row for each trial."""
+        from pandas import DataFrame
 
-        Parameters
-        ----------
-        path : str or path, default=None
-            Where to save the picture.
-        axes : matplotlib axes, default=None
-            Draw there; None makes a figure.
+        return DataFrame([{**trial.params, self.metric: trial.value, "failure": trial.error} for trial in self.trials])
 
-        Returns
-        -------
-        matplotlib figure
-        """
-        return plot_tuning(self, path, axes)
+    def plot(self, path: Path | None = None, axes: Any = None, windowed: bool = False) -> Any:
+        """Draw the errors of the best settings over time, as `Comparison` draws those of models."""
+        reports = [
+            replace(trial.report, name=", ".join(f"{name}={cell(value)}" for name, value in trial.params.items()))
+            for trial in self.trials[:_MOST_LINES] if trial.report is not None
+        ]
+        return plot_reports(reports, path, axes, windowed)
+
+
+def _ratings(report):
+    """(name, words) of the measures that mean the same for all models of a task."""
+    return [*headline(report.task), ("f1", "F1"), ("macro_f1", "macro F1"), ("auc", "AUC")]

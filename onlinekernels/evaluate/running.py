@@ -1,34 +1,39 @@
-"""Progressive validation: models on their way through a stream."""
+"""Progressive validation: `progressive` runs a model through a stream, `compare` several, `tune` one for each setting."""
 from __future__ import annotations
 
+import copy
 import math
+import numbers
+import sys
+from collections.abc import Iterable, Mapping
+from concurrent.futures import as_completed
+from contextlib import contextmanager
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.evaluate.checks import check_model, check_models, checked_count
-from onlinekernels.evaluate.chunks import n_rows, opened, pieces
-from onlinekernels.evaluate.confusions import Tally
-from onlinekernels.evaluate.measures import MEASURES, Totals, rank
-from onlinekernels.evaluate.progress import progress_bar
-from onlinekernels.evaluate.ranks import RunningAUC
-from onlinekernels.evaluate.reports import Comparison, Report
-from onlinekernels.evaluate.subjects import subject
+from onlinekernels.evaluate.display import rank
+from onlinekernels.evaluate.learners import (
+    check_model,
+    kept,
+    learner_for,
+    n_rows,
+    opened,
+    pieces,
+    steps_of,
+)
+from onlinekernels.evaluate.measures import MEASURES, LabelCounts, RunningAUC, Totals
+from onlinekernels.evaluate.reports import HISTORY, MOST_IS_BEST, Comparison, Confusion, Report, Trial, Tuning
+from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.nouns.docstrings import like
+from onlinekernels.validation import bad_parameter
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Any, Sequence
+    from onlinekernels.annotations import Any, Callable, Executor, Sequence
 
 # Long enough for the compiled code to do the work, short enough for a plot to have points.
 _CHUNK = 200
-
-_RATES = (*MEASURES, "f1", "auc")
-_HISTORY = np.dtype(
-    [("examples", np.int64)]
-    + [(name, np.float64) for name in _RATES]
-    + [(f"window_{name}", np.float64) for name in _RATES]
-    + [("terms", np.int64), ("step", np.float64), ("margin", np.float64), ("seconds", np.float64)]
-)
 
 
 def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CHUNK,
@@ -85,6 +90,7 @@ def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CH
     --------------------------------
     mistakes        9...%      9...%
     F1             0.9...     0.9...
+    macro F1       0.9...     0.9...
     AUC            0.9...     0.9...
     loss           0.5...     0.5...
     margin errors  8...%      8...%
@@ -135,12 +141,12 @@ def compare(models: dict[Any, Any], stream: Any, *, window: int = 1000, chunk: i
     >>> list(comparison.reports)
     ['forgets', 'remembers all']
     >>> print(comparison)
-    model          mistakes  last 1000      F1     AUC     loss  margin errors  terms  step  us/example
+    model          mistakes  last 1000      F1  macro F1     AUC  terms  step  us/example
     -----...
     forgets           9...
     remembers all    18...
     """
-    check_models(models)
+    _check_models(models)
     options = _checked_options("compare", models.values(), window, delay, novel, auc)
     runs = [_Run(model, str(name), **options) for name, model in models.items()]
     _run_all("compare", runs, stream, chunk, classes, progress)
@@ -148,10 +154,127 @@ def compare(models: dict[Any, Any], stream: Any, *, window: int = 1000, chunk: i
     return Comparison(dict(sorted(reports.items(), key=lambda item: rank(item[1].error))))
 
 
+@like(progressive)
+def tune(model: Any, params: Iterable[Mapping[str, Any]], stream: Any, *, executor: Executor | None = None,
+         metric: str | Callable[..., float] = "error", window: int = 1000, chunk: int = 1000,
+         classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None,
+         progress: bool | None = None) -> Tuning:
+    """Try settings of parameters on one stream and rank them.
+
+    Every setting is set on a fresh copy of the model, which learns the whole stream as in `progressive`. The
+    model itself is not touched. A setting that raises is recorded with its error.
+
+    Parameters
+    ----------
+    {model}
+        Its parameters hold where a setting says nothing.
+    params : iterable of dict
+        The settings, {name: value}: a list, or what `sklearn.model_selection` makes of a grid (`ParameterGrid`) or of
+        distributions (`ParameterSampler`). Names may be nested, as in "kernel__width".
+    {stream}
+        Here, an iterable is read once and kept. Executors in other processes send the stream with every setting: for
+        a large one, give a function that opens it there.
+    executor : concurrent.futures.Executor, default=None
+        Where settings run: threads, processes, or `Client.get_executor()` of Dask. None runs one after the other.
+    metric : str or callable, default="error"
+        A numeric attribute of `Report`, of which the least is best (the most of `auc`, `f1`, `macro_f1` and those over
+        the window), or a function of a report that gives a number, the least of which is best.
+    {window}
+    chunk : int, default=1000
+        Number of examples between two records of the history; more than in `progressive`, to leave more to the compiled
+        core.
+    {classes}
+    {delay}
+    {novel}
+    {progress}
+        The bar counts settings.
+
+    Returns
+    -------
+    Tuning
+
+    Examples
+    --------
+    >>> from onlinekernels import NORMA, Gaussian, evaluate
+    >>> from onlinekernels.streams import drifting_gaussians
+    >>> params = [{"kernel__width": width, "step": step} for width in (0.4, 4.0) for step in (0.1, 1.0)]
+    >>> model = NORMA("hinge", Gaussian(), regularization=1/15, budget=100)
+    >>> tuning = evaluate.tune(model, params, drifting_gaussians(1000))
+    >>> tuning.best_params
+    {'kernel__width': 0.4, 'step': 1.0}
+    >>> tuning.best
+    NORMA(loss='hinge', kernel=Gaussian(width=0.4), step=1.0, regularization=0.06666666666666667, budget=100)
+    """
+    check_model("model", model)
+    settings = _checked_settings(params)
+    measure = _metric(metric, model)
+    options = _checked_options("tune", [model], window, delay, novel, callable(metric) or "auc" in metric)
+    options |= {"chunk": _checked_count("tune", "chunk", chunk), "classes": classes}
+    model = fresh_copy(model)
+    trials = _trials(model, settings, kept(stream), options, executor, progress)
+    for trial in trials:
+        if trial.report is not None:
+            trial.value = float(measure(trial.report))
+    if all(trial.report is None for trial in trials):
+        raise ValueError(f"All {len(trials)} settings failed. The first, {trials[0].params}: {trials[0].error}")
+    if all(math.isnan(trial.value) for trial in trials):
+        raise ValueError(f"The 'metric' parameter of tune must give a number. {metric!r} is NaN for all settings.")
+    sign = -1 if metric in MOST_IS_BEST else 1
+    trials.sort(key=lambda trial: (trial.report is None, rank(sign * trial.value)))
+    best = model.set_params(**copy.deepcopy(trials[0].params))
+    return Tuning(best, trials, metric if isinstance(metric, str) else getattr(metric, "__name__", "metric"))
+
+
+def fresh_copy(model: Any) -> Any:
+    """A model with the same parameters that has learned nothing.
+
+    >>> from onlinekernels import NORMA, evaluate
+    >>> model = NORMA(step=0.5).partial_fit([[0.0], [1.0]], [-1, 1])
+    >>> copied = evaluate.fresh_copy(model)
+    >>> copied, hasattr(copied, "t_")
+    (NORMA(step=0.5), False)
+    """
+    if not isinstance(model, OnlineLearner):
+        from sklearn.base import clone
+
+        copied = clone(model)
+        check_model("a fresh copy of model", copied)
+        return copied
+    return type(model)(**copy.deepcopy(model.get_params(deep=False)))
+
+
+# ---- Runs ----
+
+
+def _check_models(models):
+    if not isinstance(models, Mapping) or not models:
+        raise TypeError(f"models must be a dict {{name: model}} with at least one model. Got {models!r} instead.")
+    names = {}
+    for name, model in models.items():
+        check_model(f"models[{name!r}]", model)
+        steps, last = steps_of(model)
+        for part in (*steps, last):
+            if names.setdefault(id(part), name) != name:
+                raise ValueError(
+                    f"models must be different objects, as each learns. {names[id(part)]!r} and {name!r} are one, or "
+                    "share a step."
+                )
+    tasks = {name: learner_for(model).task for name, model in models.items()}
+    # Mistakes are mistakes, whichever loss of a classifier counts them.
+    if len({"classes" if task in ("binary", "multiclass") else task for task in tasks.values()}) > 1:
+        raise ValueError(f"models must all be for the same task, so that errors compare. Got {tasks} instead.")
+
+
+def _checked_count(owner, name, value, least=1):
+    if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)) or value < least:
+        raise bad_parameter(owner, name, f"an integer of at least {least}", value)
+    return int(value)
+
+
 def _checked_options(owner, models, window, delay, novel, auc):
     """What all runs are made with."""
-    tasks = [subject(model).task for model in models]
-    window, delay = checked_count(owner, "window", window), checked_count(owner, "delay", delay, least=0)
+    tasks = [learner_for(model).task for model in models]
+    window, delay = _checked_count(owner, "window", window), _checked_count(owner, "delay", delay, least=0)
     if delay and "novelty" in tasks:
         raise ValueError(f"delay={delay} is for labels that come late, and a detector learns without labels.")
     if novel is not None and tasks != ["novelty"] * len(tasks):
@@ -161,10 +284,10 @@ def _checked_options(owner, models, window, delay, novel, auc):
 
 def _run_all(owner, runs, stream, chunk, classes, progress):
     """Let each run learn the stream, piece by piece; a record after every `chunk` examples."""
-    chunk = checked_count(owner, "chunk", chunk)
+    chunk = _checked_count(owner, "chunk", chunk)
     stream = opened(stream)
     for run in runs:
-        run.subject.begin(classes, stream[1] if isinstance(stream, tuple) else None)
+        run.learner.begin(classes, stream[1] if isinstance(stream, tuple) else None)
     seen = 0
     with progress_bar(progress, n_rows(stream[0]) if isinstance(stream, tuple) else None, " examples") as advance:
         for X, y in pieces(stream, chunk):
@@ -185,65 +308,165 @@ class _Run:
     """A model on its way through a stream."""
 
     def __init__(self, model, name, *, window, delay, novel, auc):
-        self.subject = subject(model, delay, novel)
+        self.learner = learner_for(model, delay, novel)
         self.name = name
         self.window = window
         self.seconds = 0.0
         self.totals = Totals()
         self.latest = np.zeros((0, len(MEASURES)))
-        self.tally = Tally(window)
-        self.ranks = (RunningAUC(), RunningAUC(window)) if auc else ()
+        self.labels = LabelCounts(window)
+        self.aucs = (RunningAUC(), RunningAUC(window)) if auc else ()
         self.records = []
 
     def learn(self, X, y):
         """Predict and learn some examples, and measure."""
-        if self.subject.task == "regression" and y is not None and y.dtype == object:  # several targets as tuples
+        if self.learner.task == "regression" and y is not None and y.dtype == object:  # several targets as tuples
             y = np.array(y.tolist(), dtype=float)
         try:
-            self._take(*self.subject.judge(X, y))
+            self._add(*self.learner.judge(X, y))
         except Exception as error:
             if hasattr(error, "add_note"):  # Python 3.11
                 error.add_note(f"{self.name} had learned {self.totals.count} examples of the stream before this chunk.")
             raise
 
     def finish(self):
-        """Learn the examples whose labels are still under way."""
-        rest = self.subject.finish()
+        """Learn the examples whose labels have not come yet."""
+        rest = self.learner.finish()
         if rest is not None:
-            self._take(*rest)
+            self._add(*rest)
 
-    def _take(self, judged, seconds):
+    def _add(self, judged, seconds):
         self.seconds += seconds
         self.totals.add(judged.measures)
         self.latest = np.concatenate([self.latest, judged.measures])[-self.window :]
         if judged.truth is not None:
-            self.tally.add(judged.truth, judged.guesses)
-            if len(self.tally.counts) > 2:  # two classes were not all
-                self.ranks = ()
+            self.labels.add(judged.truth, judged.guesses)
+            if len(self.labels.counts) > 2:  # two classes were not all
+                self.aucs = ()
         if judged.scores is not None:
-            for ranks in self.ranks:
-                ranks.add(judged.scores, judged.truth)
+            for auc in self.aucs:
+                auc.add(judged.scores, judged.truth)
 
     def record(self):
         """Add a line to the history, if there is anything new."""
         count = self.totals.count
         if count == 0 or self.records and self.records[-1][0] == count:
             return
-        means, latest = map(self.totals.mean, MEASURES), self.latest.mean(axis=0)
-        f1 = [math.nan if confusion is None else confusion.f1 for confusion in self.confusions()]
-        auc = [ranks.value() for ranks in self.ranks] or [math.nan, math.nan]
-        condition = self.subject.condition()
-        self.records.append((count, *means, f1[0], auc[0], *latest, f1[1], auc[1], *condition, self.seconds))
+        rates = [[*map(self.totals.mean, MEASURES)], self.latest.mean(axis=0).tolist()]
+        aucs = [auc.value() for auc in self.aucs] or [math.nan, math.nan]
+        for part, confusion, auc in zip(rates, self.confusions(), aucs, strict=True):
+            part += [math.nan, math.nan, auc] if confusion is None else [confusion.f1, confusion.macro_f1, auc]
+        self.records.append((count, *rates[0], *rates[1], *self.learner.condition(), self.seconds))
 
     def confusions(self):
-        """Over all examples, and over the latest ones."""
-        if not len(self.tally.counts):
+        """Over all examples, and over the latest ones; None without labels."""
+        if not len(self.labels.counts):
             return None, None
-        labels = self.subject.labels()
-        return self.tally.confusion(*labels), self.tally.confusion(*labels, latest=True)
+        labels, order = self.learner.labels()
+        return [self._confusion(counts, labels, order) for counts in (self.labels.counts, self.labels.latest())]
+
+    def _confusion(self, counts, labels, order):
+        """With a row and a column for each label, as they are shown; the first column of the counts is for none."""
+        more, order = len(labels) - len(counts), np.array(order, dtype=np.intp)
+        counts = np.pad(counts, (0, more))[order]
+        return Confusion([labels[code] for code in order], counts[:, 1 + order], counts[:, 0])
 
     def report(self):
-        history = np.array(self.records, dtype=_HISTORY)
-        totals = {name: history[name][-1].item() for name in _HISTORY.names}
+        history = np.array(self.records, dtype=HISTORY)
+        totals = {name: history[name][-1].item() for name in HISTORY.names}
         totals["confusion"], totals["window_confusion"] = self.confusions()
-        return Report(name=self.name, task=self.subject.task, window=self.window, history=history, **totals)
+        return Report(name=self.name, task=self.learner.task, window=self.window, history=history, **totals)
+
+
+# ---- Trials ----
+
+
+def _checked_settings(params):
+    settings = [params] if isinstance(params, (str, Mapping)) or not isinstance(params, Iterable) else list(params)
+    if isinstance(params, Mapping) or not all(isinstance(setting, Mapping) for setting in settings):
+        wrong = next((setting for setting in settings if not isinstance(setting, Mapping)), params)
+        raise ValueError(
+            "params must be an iterable of settings {name: value}, such as those that ParameterGrid of scikit-learn "
+            f"makes of {{name: [values]}}. Got {wrong!r} instead."
+        )
+    if not settings:
+        raise ValueError("params must hold at least one setting. It holds none.")
+    return settings
+
+
+def _metric(metric, model):
+    """A function from a report to a number."""
+    if callable(metric):
+        return metric
+    known = [f.name for f in fields(Report) if f.type in ("int", "float") and f.name not in ("examples", "window")]
+    if metric not in known:
+        raise bad_parameter("tune", "metric", f"a function of a report or one of {', '.join(known)}", metric)
+    if metric in ("error", "window_error") and learner_for(model).task == "novelty":
+        raise ValueError(
+            f"metric={metric!r} is the rate of alerts for a novelty loss, and fewer are not better. Give a function, "
+            "such as metric=lambda report: abs(report.error - 0.01)."
+        )
+    return lambda report: getattr(report, metric)
+
+
+def _trials(model, settings, stream, options, executor, progress):
+    """Trials of all settings, in their order."""
+    with progress_bar(progress, len(settings), " settings") as advance:
+        if executor is None:
+            trials = []
+            for params in settings:
+                trials.append(_try(model, params, stream, options))
+                advance(1)
+            return trials
+        futures = [executor.submit(_try, model, params, stream, options) for params in settings]
+        try:
+            for _ in as_completed(futures):
+                advance(1)
+        except BaseException:  # Ctrl-C: what has not begun need not begin
+            for future in futures:
+                future.cancel()
+            raise
+        return [_result(future, params) for future, params in zip(futures, settings, strict=True)]
+
+
+def _try(model, params, stream, options):
+    """One trial; it runs wherever the executor likes, so all it needs comes as arguments."""
+    try:
+        model = fresh_copy(model).set_params(**copy.deepcopy(params))
+        report = progressive(model, stream, progress=False, **options)
+    except Exception as error:
+        return _failure(params, error)
+    return Trial(dict(params), report=report)
+
+
+def _result(future, params):
+    try:
+        return future.result()
+    except Exception as error:  # it could not be sent, or its process died
+        return _failure(params, error)
+
+
+def _failure(params, error):
+    return Trial(dict(params), error=f"{type(error).__name__}: {error}")
+
+
+# ---- Progress ----
+
+
+@contextmanager
+def progress_bar(progress, total, unit):
+    """Give a function that hears how much more is done: it moves a bar of tqdm, or does nothing."""
+    bar = None
+    if sys.stderr.isatty() if progress is None else progress:
+        try:
+            from tqdm import tqdm
+        except ImportError as error:
+            if progress:
+                raise ImportError("progress=True needs tqdm, which is not installed: pip install tqdm") from error
+        else:
+            bar = tqdm(total=total, unit=unit, unit_scale="examples" in unit, leave=False)
+    if bar is None:
+        yield lambda done: None
+        return
+    with bar:
+        yield bar.update

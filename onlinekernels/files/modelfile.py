@@ -40,24 +40,19 @@ RULES = {rule.__name__: rule for rule in (getattr(algorithms, name)._rule for na
 NOUNS.update(RULES)
 
 
-def save(model, path, *, without=(), notes=None):
+def save(model, path, *, notes=None):
     """Write a model; see `OnlineLearner.save`.
 
     `notes` is any JSON value to keep beside it; `notes_of` a loaded model gives it back.
     """
-    unknown = set(without) - ({"kernel", "loss"} & set(model.get_params(deep=False)))
-    if unknown:
-        raise ValueError(f"without may name 'kernel' and 'loss' of the model only. Got {sorted(unknown)} instead.")
-    arrays = {}
+    arrays, params = {}, model.get_params(deep=False)
+    without = [name for name in ("kernel", "loss") if _is_code(params.get(name), name)]
     header = {
         "format": FORMAT,
         "version": VERSION,
         "algorithm": _algorithm_name(model),
-        "without": sorted(without),
-        "params": {
-            name: None if name in without else _encoded(value, name, arrays)
-            for name, value in model.get_params(deep=False).items()
-        },
+        "without": without,
+        "params": {name: None if name in without else _encoded(value, name, arrays) for name, value in params.items()},
         "state": None,
     }
     if model._state is not None:
@@ -94,7 +89,7 @@ def load(path: Path, kernel: Any = None, loss: Any = None) -> Any:
     ----------
     path : str or path
     kernel, loss : Python callable or object
-        What the file was saved without.
+        Python code of the model, which the file does not hold.
 
     Raises
     ------
@@ -113,7 +108,7 @@ def load(path: Path, kernel: Any = None, loss: Any = None) -> Any:
             plan = {name: _decoded(value, arrays) for name, value in header["state"]["plan"].items()}
         for name, value in given.items():
             if name in header["without"] and value is None:
-                raise ValueError(f"it was saved without its {name}; give it as load(path, {name}=...)")
+                raise ValueError(f"its {name} is Python code, which files do not hold; give it as load(path, {name}=...)")
             if name not in header["without"] and value is not None:
                 raise ValueError(f"it has a {name} of its own; load it without {name}=...")
             if value is not None:
@@ -188,10 +183,17 @@ def _encoded(value, name, arrays):
         params = value.get_params(deep=False)
         return {"noun": cls.__name__, "params": {key: _encoded(v, name, arrays) for key, v in params.items()}}
     raise TypeError(
-        f"The {name!r} of this model is Python code or an object, {value!r}, which a model file cannot hold. "
-        + (f"Use model.save(path, without=[{name!r}]) and load(path, {name}=...), or pickle the model."
-           if name in ("kernel", "loss") else "Pickle the model instead.")
+        f"The {name!r} of this model is Python code or an object, {value!r}, which a model file cannot hold. Pickle the model instead."
     )
+
+
+def _is_code(noun, name):
+    """Whether a kernel or loss is Python code, which a file cannot hold, and `load` is given."""
+    try:
+        _encoded(noun, name, {})
+    except TypeError:
+        return True
+    return False
 
 
 def _key_of(array, arrays):

@@ -166,19 +166,19 @@ class OnlineLearner(Learning, Encodes, Fitted, Predicting, Parameterized, TakesT
     def __sklearn_is_fitted__(self):
         return self._state is not None
 
-    def save(self, path: Path, *, without: Any = ()) -> None:
+    def save(self, path: Path) -> None:
         """Write the model to one .npz file that `load` continues from, bit for bit.
+
+        A kernel or loss that is Python code is not in the file: give it to `load`, as ``load(path, kernel=...)``.
 
         Parameters
         ----------
         path : str or path
-        without : names among "kernel" and "loss"
-            Python code cannot be saved: leave it out here and give it to `load`.
         """
         from onlinekernels.files.modelfile import save
 
         with self._turn:
-            save(self, path, without=without)
+            save(self, path)
 
     def __reduce_ex__(self, protocol):
         return copyreg.__newobj__, (type(self),), self.__getstate__()

@@ -79,7 +79,14 @@ class Rule(Parameterized):
         self.check_loss(plan.loss)
         if plan.form not in self.forms:
             raise ValueError(f"{plan.loss!r} moves all labels at once, and {type(self).__name__} steps do not.")
-        if self.adapts_step and plan.loss.adapts and plan.loss.core()[1] <= 0:
+        if not self.adapts_step:
+            return
+        if self.step.offset_step is not None and plan.offset is False:  # None is not yet decided
+            raise ValueError("offset_step of MetaDescent is for a model with offset=True, and this one has no offset.")
+        if self.step.margin_step is not None and not (plan.loss.adapts and plan.loss.margin_step is None):
+            has = f"margin_step={plan.loss.margin_step!r} of its own" if plan.loss.adapts else "nothing that adapts"
+            raise ValueError(f"margin_step of MetaDescent is for a nu-loss with margin_step=None. Got {plan.loss!r}, which has {has}.")
+        if plan.loss.adapts and plan.loss.core()[1] <= 0:
             raise ValueError(
                 f"MetaDescent adapts the logarithm of the {plan.loss.scalar_name}, which must start above 0. "
                 f"Got {plan.loss.core()[1]:g} instead."

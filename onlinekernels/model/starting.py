@@ -22,6 +22,7 @@ class Starting:
         ):
             if not same_parameters(mine, other):
                 raise ValueError(f"initial must have {name} of this model, {mine!r}. Got {other!r} instead.")
+        self.check_representation(start, "initial")
         if self.plan.scale:
             if start.sparse != self.sparse:
                 raise ValueError("initial scales another kind of rows, sparse or dense, than this model.")
@@ -38,6 +39,15 @@ class Starting:
                 self.function.outputs.set_joined(start.joined())
         self.hypothesis.begin_from(intercept, *self.start_of(start, indices))
         self.begin_with_norms()
+
+    def check_representation(self, start, name, whose="this model"):
+        """Raise ValueError unless another state keeps f as this one does; pairs of labels may become all labels."""
+        mine, its = (type(state.representation).__name__ for state in (self, start))
+        if mine == its and self.representation.keeps == "terms" and self.function.pairs() is not None:
+            mine += " for pairs of labels" if start.function.pairs() is None else ""
+        if mine != its:
+            raise ValueError(f"{name} must have the kernel and the representation of {whose}, {mine}. Got {its} instead. "
+                             "Use a budget of the same kind.")
 
     def start_of(self, start, indices=None):
         """(points, coefficients, pairs of labels) of another state's function, in this one's form.

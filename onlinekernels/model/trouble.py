@@ -128,7 +128,7 @@ def _exploded(state, trouble):
     if state.loss.task == "regression" and not state.plan.scale_target:
         advice.append("scale_target=True, if the targets are not")
     if trouble == STALLED:
-        advice.append("normalized=True, a smaller meta_step, or a memory below 1")
+        advice.append("a smaller meta_step, or a memory below 1")
     elif state.plan.rule.advice is not None:
         advice.append(state.plan.rule.advice)
     what = (

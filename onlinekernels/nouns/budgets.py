@@ -274,9 +274,6 @@ class Redundant(Budget):
     tighter : bool
         Give up the term without which the fewest examples of terms are classified wrongly, among equals the one
         that is classified best. That bears noise better: an example with a wrong label is never classified well.
-    insert_first : bool
-        The newcomer counts when it is chosen who goes. False: the choice is among the others, by f without the newcomer,
-        which always enters.
 
     Notes
     -----
@@ -293,20 +290,19 @@ class Redundant(Budget):
     """
 
     _size = "size"
-    _values = {"size": check_count, "tighter": check_flag, "insert_first": check_flag}
+    _values = {"size": check_count, "tighter": check_flag}
     looks_at_kernel = shares_out = True
 
-    def __init__(self, size: int, tighter: bool = False, insert_first: bool = True) -> None:
+    def __init__(self, size: int, tighter: bool = False) -> None:
         self.size = size
         self.tighter = tighter
-        self.insert_first = insert_first
 
     def check_use(self, plan: Any) -> Any:
         if plan.loss.task not in ("binary", "multiclass"):
             raise ValueError(f"budget={self!r} needs a loss of classes: it looks at who is classified right. Got {plan.loss!r}.")
 
     def core(self) -> Any:
-        return RedundantBudget(int(self.size), bool(self.tighter), bool(self.insert_first))
+        return RedundantBudget(int(self.size), bool(self.tighter))
 
 
 class Merging(Budget):

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlinekernels._core.rules import STEP_CODES, step_sizes
-from onlinekernels.nouns.params import Parameterized, nearest
+from onlinekernels.nouns.params import Parameterized, nearest, same_parameters
 from onlinekernels.validation import as_number, bad_parameter, check_flag, check_memory, check_not_negative, check_positive
 
 if TYPE_CHECKING:
@@ -133,24 +133,11 @@ class MetaDescent(Step):
     per_feature : bool
         A step for each weight, V 2.2 (SMD): for features that are not of one size. f must be weights: a feature map,
         or `Linear` without a budget. `step_` is the mean of all steps.
-    normalized : bool
-        False is the paper. True takes <g, v> relative to the running mean of its size, so that the step follows whether
-        gradients agree, and not how large they are: with the squared loss, targets in other units give the same steps.
-    offset_meta_rate : float or None
-        mu of the offsets' own steps, V (51); at least 0. None is `meta_rate`. Not for implicit steps.
-    offset_memory : float or None
-        lambda of the offsets' own traces, V (52), in [0, 1]. None is `memory`. Not for implicit steps.
-    margin_meta_rate : float or None
-        mu of the margin's or width's own step, V (57), for nu-losses without a `margin_step`; at least 0. None is `meta_rate`.
-    margin_memory : float or None
-        lambda of its trace, V (58), in [0, 1]. None is `memory`.
-    offset_rate : float or None
-        eta_b, the first step of the offsets; positive. None is `rate`. Not for implicit steps.
-    margin_rate : float
-        eta_eps, the first step of the margin's or width's logarithm, for nu-losses without a `margin_step`; positive. V has 1.
-    exponential : bool
-        False is V's update. True multiplies steps by exp(-mu <g, v>) itself, which V (4) approximates by max(1/2, 1 - mu <g, v>):
-        a large product may then shrink a step by more than half, or let it explode. Not with per_feature=True.
+    offset_step : MetaDescent or None
+        eta_b, mu_b and lambda_b of the offsets, V (50)-(52). None is that of f. Not for implicit steps.
+    margin_step : MetaDescent or None
+        eta_eps, mu_eps and lambda_eps of the margin's or width's logarithm, V (55)-(58), for a nu-loss whose own `margin_step`
+        is None. None is that of f, but with the first step 1, as in V.
 
     References
     ----------
@@ -165,46 +152,44 @@ class MetaDescent(Step):
     True
     """
 
-    _values = {"rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory, "per_feature": check_flag,
-               "normalized": check_flag,
-               "offset_meta_rate": check_not_negative.or_none, "offset_memory": check_memory.or_none,
-               "margin_meta_rate": check_not_negative.or_none, "margin_memory": check_memory.or_none,
-               "offset_rate": check_positive.or_none, "margin_rate": check_positive, "exponential": check_flag}
+    _values = {"rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory, "per_feature": check_flag}
 
     def __init__(self, rate: float = 0.1, meta_rate: float = 0.1, memory: float = 0.99, per_feature: bool = False,
-                 normalized: bool = False, offset_meta_rate: float | None = None, offset_memory: float | None = None,
-                 margin_meta_rate: float | None = None, margin_memory: float | None = None,
-                 offset_rate: float | None = None, margin_rate: float = 1.0, exponential: bool = False) -> None:
+                 offset_step: MetaDescent | None = None, margin_step: MetaDescent | None = None) -> None:
         self.rate = rate
         self.meta_rate = meta_rate
         self.memory = memory
         self.per_feature = per_feature
-        self.normalized = normalized
-        self.offset_meta_rate = offset_meta_rate
-        self.offset_memory = offset_memory
-        self.margin_meta_rate = margin_meta_rate
-        self.margin_memory = margin_memory
-        self.offset_rate = offset_rate
-        self.margin_rate = margin_rate
-        self.exponential = exponential
+        self.offset_step = offset_step
+        self.margin_step = margin_step
 
     def validate(self) -> None:
         super().validate()
-        if self.per_feature and self.exponential:
-            raise ValueError("exponential=True of MetaDescent is for one step of f, and per_feature=True has a step for each weight.")
+        for name in ("offset_step", "margin_step"):
+            check_one_step(self, name)
 
     def core(self) -> Any:
-        """Also meta_rate and memory of the offsets and of the margin, the first rates of both, and whether to take exponentials."""
-        own = [(self.offset_meta_rate, self.meta_rate), (self.offset_memory, self.memory),
-               (self.margin_meta_rate, self.meta_rate), (self.margin_memory, self.memory),
-               (self.offset_rate, self.rate), (self.margin_rate, 1.0)]
-        numbers = (float(shared if value is None else value) for value, shared in own)
-        return *super().core(), *numbers, bool(self.exponential)
+        """Also rate, meta_rate and memory of the offsets, and of the margin."""
+        offset = self if self.offset_step is None else self.offset_step
+        margin = MetaDescent(1.0, self.meta_rate, self.memory) if self.margin_step is None else self.margin_step
+        own = (float(number) for step in (offset, margin) for number in (step.rate, step.meta_rate, step.memory))
+        return *super().core(), *own
 
     def size(self, t: Any) -> Any:
         """eta_0: the steps after it depend on the stream."""
         self.validate()
         return float(self.rate)
+
+
+def check_one_step(owner, name):
+    """None, or the step of a single number: a `MetaDescent` with a rate, a meta_rate and a memory, and no more."""
+    step = getattr(owner, name)
+    if step is None:
+        return None
+    if type(step) is not MetaDescent or not same_parameters(step, MetaDescent(step.rate, step.meta_rate, step.memory)):
+        raise bad_parameter(owner, name, "MetaDescent(rate, meta_rate, memory) or None", step)
+    step.validate()
+    return step
 
 
 def as_step(value, owner):

@@ -161,6 +161,7 @@ def combined(plan, states, weights):
         state.make_ready()
         outputs = state.function.outputs
         outputs.set_kept(max(other.joined() for other in states) + outputs.ahead)
+    state.check_representation(first, "models", "the result")
     plan.representation.take_features(state, first)
     state.rows = first.rows
     parts = [state.start_of(other) for other in states]

@@ -1,18 +1,7 @@
 """Pictures of what a kernel has learned, drawn by matplotlib if it is there."""
 import numpy as np
 
-__all__ = ["bars", "over_time"]
-
-
-def bars(relevance, axes, most):
-    """Shares of features, the largest first; a dotted line is where all would count alike. Returns the figure."""
-    largest = sorted(relevance.items(), key=lambda item: -item[1])[:most]
-    axes = _axes(axes)
-    axes.barh([name for name, _ in largest], [share for _, share in largest], color="#4477aa")
-    axes.axvline(1.0 / len(relevance), color="0.5", linewidth=1.0, linestyle=":")
-    axes.invert_yaxis()
-    axes.set_xlabel("relevance")
-    return axes.figure
+__all__ = ["over_time"]
 
 
 def over_time(names, history, t, axes, most):

@@ -29,25 +29,19 @@ cdef inline void softmax_hessian_times(const double* p, const double* v, Py_ssiz
         out[i] = weight * p[i] * (v[i] - mean)
 
 
-cdef inline void mistake_gradient(const double* scores, Py_ssize_t y, Py_ssize_t n, bint proportional,
-                                  double* out) noexcept nogil:
-    """Ultraconservative updates (Crammer and Singer 2003): -1 at y, and 1 in all at the labels that do as well as y.
-
-    Each of them gets the same share or, if `proportional`, one like the lead that it has, unless all have none.
-    """
+cdef inline void mistake_gradient(const double* scores, Py_ssize_t y, Py_ssize_t n, double* out) noexcept nogil:
+    """Uniform ultraconservative updates (Crammer and Singer 2003): -1 at y, 1 / n at each of the n labels that do as well."""
     cdef Py_ssize_t l, count = 0
-    cdef double lead = 0.0
     for l in range(n):
         out[l] = 0.0
         if l != y and scores[l] >= scores[y]:
             count += 1
-            lead += scores[l] - scores[y]
     if count == 0:
         return
     out[y] = -1.0
     for l in range(n):
         if l != y and scores[l] >= scores[y]:
-            out[l] = (scores[l] - scores[y]) / lead if proportional and lead > 0.0 else 1.0 / count
+            out[l] = 1.0 / count
 
 
 cdef inline double probability(double level, double size) noexcept nogil:

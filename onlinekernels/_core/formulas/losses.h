@@ -29,15 +29,13 @@ enum {
     OK_PAIR_HINGE = 13,
     OK_NU_PAIR_HINGE = 14,
     OK_MULTICLASS_LOGISTIC = 15,
-    /* Mistakes of many outputs: the update is shared among all labels that do as well as the right one. */
-    OK_UNIFORM_MISTAKE = 16,
-    OK_PROPORTIONAL_MISTAKE = 17,
-    OK_MULTICLASS_SQUARED = 18, /* for each label the squared loss, with the target +1 or -1 */
-    OK_QUANTILE = 19,           /* the scalar is its level */
-    OK_CONCOMITANT_HUBER = 20   /* Huber + nu sigma, whose gradient adapts sigma */
+    OK_MISTAKE = 16,            /* of many outputs: the update is shared among all that do as well as the right one */
+    OK_MULTICLASS_SQUARED = 17, /* for each label the squared loss, with the target +1 or -1 */
+    OK_QUANTILE = 18,           /* the scalar is its level */
+    OK_CONCOMITANT_HUBER = 19   /* Huber + nu sigma, whose gradient adapts sigma */
 };
 
-/* What Python calls them: classes of losses, and updates of the Perceptron of many classes. */
+/* What Python calls them. */
 typedef struct {
     const char *name;
     int code;
@@ -64,8 +62,7 @@ static const ok_loss_name ok_loss_names[] = {
     {"MulticlassLogistic", OK_MULTICLASS_LOGISTIC},
     {"MulticlassSquared", OK_MULTICLASS_SQUARED},
     {"Quantile", OK_QUANTILE},
-    {"uniform", OK_UNIFORM_MISTAKE},
-    {"proportional", OK_PROPORTIONAL_MISTAKE},
+    {"Mistake", OK_MISTAKE},
     {0, 0}
 };
 

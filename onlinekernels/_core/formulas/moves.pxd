@@ -119,24 +119,10 @@ cdef inline double step_size(const Step* step, long long t) noexcept nogil:
     return step.rate
 
 
-cdef inline double gain(double mu, double product, bint exponential) noexcept nogil:
-    """Factor of an adapted step, V (4): exp(-mu <g, v>), or what V puts in its place, max(1/2, 1 - mu <g, v>)."""
+cdef inline double gain(double mu, double product) noexcept nogil:
+    """Factor of an adapted step, V (4): max(1/2, 1 - mu <g, v>)."""
     cdef double factor = 1.0 - mu * product
-    if exponential:
-        return exp(-mu * product)
     return factor if factor > 0.5 else 0.5
-
-
-cdef inline double normalized_product(double product, double* scale, double* weight) noexcept nogil:
-    """<g, v> relative to the running mean of its size, within [-1, 1]: the same in whatever units targets are.
-
-    The mean remembers about a hundred examples; those without a gradient do not count.
-    """
-    if product == 0.0:
-        return 0.0
-    weight[0] = 0.99 * weight[0] + 1.0
-    scale[0] += (fabs(product) - scale[0]) / weight[0]
-    return product / fmax(scale[0], fabs(product))
 
 
 cdef inline double capped(double eta, double stiffness) noexcept nogil:
@@ -172,12 +158,12 @@ cdef inline void gradient_move(const Loss* loss, const Pace* pace, double eta, d
     move_scalar(loss, pace, eta, view.weight, view.scalar_gradient, view.compared, move)
 
 
-cdef inline double adapted_step(double eta, double mu, double product, bint exponential, double stiffness) noexcept nogil:
+cdef inline double adapted_step(double eta, double mu, double product, double stiffness) noexcept nogil:
     """V (33), where the product is <g, v>: the step is adapted before it is used.
 
     It is capped at 1 / stiffness: past that, it would overshoot the minimum of the example's own risk.
     """
-    return capped(eta * gain(mu, product, exponential), stiffness)
+    return capped(eta * gain(mu, product), stiffness)
 
 
 cdef inline double regular(double memory) noexcept nogil:

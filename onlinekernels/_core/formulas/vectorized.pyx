@@ -63,7 +63,7 @@ def probabilities(scores):
     return np.asarray(p)
 
 
-def mistake_gradients(scores, y, bint proportional):
+def mistake_gradients(scores, y):
     """Ultraconservative updates for each row of a matrix, and its label's index."""
     cdef const double[:, ::1] z = np.ascontiguousarray(scores, dtype=np.float64)
     cdef const long long[::1] label = np.ascontiguousarray(y, dtype=np.int64)
@@ -72,7 +72,7 @@ def mistake_gradients(scores, y, bint proportional):
     for i in range(z.shape[0]):
         if not 0 <= label[i] < z.shape[1]:
             raise IndexError(f"there is no class {label[i]}")
-        mistake_gradient(&z[i, 0], label[i], z.shape[1], proportional, &out[i, 0])
+        mistake_gradient(&z[i, 0], label[i], z.shape[1], &out[i, 0])
     return np.asarray(out)
 
 

@@ -11,7 +11,7 @@ class Representation:
 
     A subclass makes the function of the core (`function`), and says what a file must hold for it (`check_sizes`), what is
     shown (`terms`, `n_terms`, `coef`, `square`, and for additive kernels `component`, `knots`), and how it starts from another
-    one: `start` asks that for `to_terms`, `to_weights` or `to_trees`.
+    one of its class (`start`).
 
     Parameters
     ----------
@@ -110,24 +110,12 @@ class Representation:
         """Use the features of the state that this one starts from, where they are learned."""
 
     def start(self, state, start, label_map):
-        """(points or None, coefficients, pairs of labels or nothing) for `begin_from`, from the function of another state."""
+        """(points or None, coefficients, pairs of labels or nothing) for `begin_from`: a function that is kept in the same way."""
         raise NotImplementedError
 
     def of_examples(self, points, alpha):
         """The same from examples of this model's with coefficients."""
         return points, alpha
-
-    def to_terms(self, state, start, label_map):
-        """This function (of `start`) as points, coefficients and pairs, for a `state` that keeps terms."""
-        raise NotImplementedError
-
-    def to_trees(self, state, start, label_map):
-        """The same for one that keeps trees."""
-        raise NotImplementedError
-
-    def to_weights(self, start, label_map):
-        """The same as rows of weights."""
-        raise NotImplementedError
 
 
 class LabelMap:

@@ -9,7 +9,7 @@ from onlinekernels._core.kernels import Program
 from onlinekernels.model.representations.contract import Representation
 from onlinekernels.nouns.budgets import Unlimited
 
-__all__ = ["Terms", "coefficients_on", "in_pairs"]
+__all__ = ["Terms", "coefficients_on"]
 
 
 class Terms(Representation):
@@ -94,30 +94,11 @@ class Terms(Representation):
         return self.n_terms(state) > 0
 
     def start(self, state, start, label_map):
-        return start.plan.representation.to_terms(state, start, label_map)
-
-    def to_terms(self, state, start, label_map):
-        points, alpha, pairs = self._moved(start, label_map)
-        if pairs is None and state.function.pairs() is not None:
-            terms, alpha, pairs = in_pairs(alpha)
-            points = [points[i] for i in terms] if isinstance(points, list) else points[terms]
-        return start_points(state, points), alpha, pairs
-
-    def to_trees(self, state, start, label_map):
-        points, alpha, pairs = self._moved(start, label_map)
-        return start_points(state, points), alpha, pairs
-
-    def _moved(self, start, label_map):
-        """(points, coefficients, pairs of labels or None)."""
-        points, alpha = self.terms(start, label_map.ahead)
-        pairs = start.function.pairs()
-        if pairs is None:
-            return points, label_map.rows(alpha), None
-        return points, alpha[pairs[0], np.arange(pairs.shape[1])][None], label_map.pairs(pairs)
-
-    def to_weights(self, start, label_map):
-        points, alpha = self.terms(start, label_map.ahead)
-        return label_map.rows(alpha @ points.astype(float))
+        points, alpha = start.representation.terms(start, label_map.ahead)
+        points, pairs = start_points(state, points), start.function.pairs()
+        if pairs is not None:
+            return points, alpha[pairs[0], np.arange(pairs.shape[1])][None], label_map.pairs(pairs)
+        return points, label_map.rows(alpha), None
 
 
 def coefficients_on(dictionary, budget, channels, outputs, form):
@@ -145,23 +126,3 @@ def start_points(state, points):
         return state.plan.checked_points(points, state.n_features, state.function.dtype, sparse=state.sparse)
     except ValueError as error:
         raise ValueError(f"initial does not fit this model: {error}") from error
-
-
-def in_pairs(alpha):
-    """Terms with a coefficient for each label as terms for pairs of labels; (which term, coefficients, pairs).
-
-    Coefficients of a term sum up to 0, as all have come from pairs: what the largest has more, the smallest has less.
-    """
-    rest, parts = alpha.copy(), []
-    terms = np.arange(alpha.shape[1])
-    for _ in range(1, max(2, len(alpha))):
-        pair = np.stack([rest.argmax(axis=0), rest.argmin(axis=0)])
-        share = np.minimum(rest[pair[0], terms], -rest[pair[1], terms])
-        rest[pair[0], terms] -= share
-        rest[pair[1], terms] += share
-        parts.append((share, pair))
-    # The parts of a term stay together, so that it keeps its age; less than the least digits is no part.
-    share = np.stack([share for share, _ in parts], axis=1)
-    pairs = np.stack([pair for _, pair in parts], axis=2)
-    kept = share > 1e-12 * np.abs(alpha).max(axis=0)[:, None]
-    return np.nonzero(kept)[0], share[kept][None], pairs[:, kept]

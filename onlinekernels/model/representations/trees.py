@@ -51,12 +51,6 @@ class Trees(_OnTrees):
         return keys if low is None else [keys[j] / stretch[j] + low[j] for j in range(state.n_features)]
 
     def start(self, state, start, label_map):
-        return start.plan.representation.to_trees(state, start, label_map)
-
-    def to_terms(self, state, start, label_map):
-        raise ValueError("initial keeps knots of additive functions, which cannot become terms of a budget.")
-
-    def to_trees(self, state, start, label_map):
         knots = [start.hypothesis.knots(j, label_map.ahead) for j in range(state.n_features)]
         return None, [(keys, counts, label_map.rows(true), sizes) for keys, counts, true, sizes in knots]
 

@@ -6,7 +6,7 @@ from onlinekernels._core.arrays import check_array
 from onlinekernels._core.maps import NystroemMap
 from onlinekernels._core.points import Rows
 from onlinekernels.model.representations.contract import Representation
-from onlinekernels.model.representations.terms import as_users_see, start_points
+from onlinekernels.model.representations.terms import as_users_see
 from onlinekernels.nouns.budgets import Shrinking
 from onlinekernels.nouns.maps import check_sizes, feature_map
 from onlinekernels.nouns.params import same_parameters
@@ -50,20 +50,10 @@ class Weights(Representation):
         return np.sum(weights * state.with_label_kernel(weights)) * self.scale
 
     def start(self, state, start, label_map):
-        return None, start.plan.representation.to_weights(start, label_map)
+        return None, label_map.rows(start.hypothesis.coefficients(label_map.ahead))
 
     def of_examples(self, points, alpha):
         return None, alpha @ (as_csr(points) if isinstance(points, Rows) else points)
-
-    def to_terms(self, state, start, label_map):
-        if state.form != "one":
-            raise ValueError("initial keeps weights for many outputs, which cannot become terms of a budget.")
-        # A weight vector is one term at the point w.
-        weights = start.hypothesis.coefficients(label_map.ahead)
-        return start_points(state, weights), np.array([[1.0 if weights.any() else 0.0]]), None
-
-    def to_weights(self, start, label_map):
-        return label_map.rows(start.hypothesis.coefficients(label_map.ahead))
 
 
 class MappedWeights(Weights):

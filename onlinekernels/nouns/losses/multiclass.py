@@ -8,7 +8,7 @@ import numpy as np
 from onlinekernels._core.formulas import vectorized as _core
 from onlinekernels._core.formulas.vectorized import mistake_gradients, probabilities
 from onlinekernels.nouns.losses.contract import NU_VALUES, Loss, WithMargin
-from onlinekernels.validation import bad_parameter, check_finite
+from onlinekernels.validation import check_finite
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
@@ -262,37 +262,17 @@ class MulticlassSquared(Loss):
 class Mistake(Loss):
     """Mistakes of many classes, as the Perceptron counts them: another label does as well as the right one.
 
-    Its derivative is the ultraconservative update of Crammer and Singer (2003): -1 at the label, and 1 shared by all
-    labels that do as well, "uniform" or "proportional" to their lead. Not a choice of its own: see `Perceptron`.
-
-    Parameters
-    ----------
-    update : "uniform" or "proportional"
+    Its derivative is the uniform ultraconservative update of Crammer and Singer (2003): -1 at the label, and 1 shared by
+    all labels that do as well. Not a choice of its own: see `Perceptron`.
 
     Examples
     --------
-    >>> Mistake("uniform").derivative([[0.0, 2.0, 1.0]], [0])
+    >>> Mistake().derivative([[0.0, 2.0, 1.0]], [0])
     array([[-1. ,  0.5,  0.5]])
-    >>> Mistake("proportional").derivative([[0.0, 3.0, 1.0]], [0])
-    array([[-1.  ,  0.75,  0.25]])
     """
 
     task = "multiclass"
     over_all_labels = True
-
-    def __init__(self, update="uniform"):
-        self.update = update
-
-    @classmethod
-    def is_compiled(cls):
-        return True
-
-    def core(self):
-        return _core.CODES[self.update], 0.0, 0.0, 0.0
-
-    def validate(self):
-        if self.update not in ("uniform", "proportional"):
-            raise bad_parameter(self, "update", "'uniform' or 'proportional'", self.update)
 
     def value(self, scores, y):
         """max(0, max_{l != y} f(x, l) - f(x, y)) of score vectors, shape (..., classes), for class indices y."""
@@ -303,8 +283,7 @@ class Mistake(Loss):
         """The update, for each score vector."""
         scores = np.asarray(scores, dtype=float)
         y = np.broadcast_to(y, scores.shape[:-1])
-        flat = mistake_gradients(scores.reshape(-1, scores.shape[-1]), y.ravel(), self.update == "proportional")
-        return flat.reshape(scores.shape)
+        return mistake_gradients(scores.reshape(-1, scores.shape[-1]), y.ravel()).reshape(scores.shape)
 
 
 def _at(scores, index):

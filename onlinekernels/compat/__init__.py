@@ -1,1 +1,0 @@
-"""Models behind the interfaces of other libraries; each module needs the library that it is named after."""
