@@ -1,4 +1,5 @@
 """KRLS against the Gaussian process on all rows and its own algorithm in plain NumPy; chunks against single rows."""
+import copy
 import os
 import threading
 
@@ -354,6 +355,17 @@ def test_what_predicting_a_row_computes_serves_learning_it(stream, setting):
         np.testing.assert_allclose(looked.progressive(row, y[t : t + 1])[0], expected[0], rtol=0, atol=0)
         if scores.shape == expected.shape:
             np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
+    fixed = rows[3:4]
+    for t in range(150, 195, 3):  # what was computed for a row before others were learned is not taken for what it is now
+        looked.predict(fixed)
+        for model in (looked, alone):
+            model.partial_fit(rows[t : t + 3], y[t : t + 3])
+        answers = [model.decision_function(fixed) if y is MANY else model.predict(fixed) for model in (looked, copy.deepcopy(looked))]
+        assert np.array_equal(*answers)
+        for model in (looked, alone):
+            model.learn_one(rows[3:4][0], y[3]) if stream in ("gaussian", "linear") else model.partial_fit(fixed, y[3:4])
+        answers = [model.decision_function(fixed) if y is MANY else model.predict(fixed) for model in (looked, copy.deepcopy(looked))]
+        assert np.array_equal(*answers)
     looked._state.engine._check()
     first, second = looked._state.hypothesis.state(), alone._state.hypothesis.state()
     assert all(np.array_equal(value, second[name]) for name, value in first.items() if isinstance(value, np.ndarray))
