@@ -367,9 +367,10 @@ FAULTS = [
         ("before.advanced(table[:rows])[0] if part else after", "after"),
     ]),
     ("smoother.pyx", "smoother", [
-        ("table[i, place[s]] = own[i, s]", "pass"),
+        ("distance[w.slots[s]] = w.own[i * w.m + s]", "pass"),
+        ("self.say(w.slots[i], w.said_before + i * targets, w.weights_before[i])", "pass"),
         ("nearest + NEGLIGIBLE / rate", "nearest + 1.0 / rate"),
-        ("distance[i] if weight[i] > 0.0 else INFINITY", "distance[i]"),
+        ("distance[i] if self.w[i] > 0.0 else INFINITY", "distance[i]"),
         ("(effective * square + usual_square) / (effective + 1.0)", "square"),
         ("weight * (y[j] - score[j]) ** 2", "(y[j] - score[j]) ** 2"),
     ]),

@@ -391,3 +391,83 @@ def test_distances_and_neighbours(features):
 def test_parameters_of_a_file_that_no_rows_could_have_are_refused(parameters):
     with pytest.raises(ValueError, match="neighbour"):
         LocalRows("numbers", 3, 1, 0.5, False, **{"size": 9, **parameters})
+
+
+BLOCKS = {
+    "numbers": ("numbers", SEVERAL), "labels": ("labels", np.unique(LABELS, return_inverse=True)[1][:, None].astype(float)),
+    "density": ("density", np.zeros((N, 1))),
+}
+
+
+def local_rows(task, said, size, **others):
+    outputs = 3 if task == "labels" else said.shape[1]
+    return LocalRows(task, 3, said.shape[1], 0.5, False, size, **others), np.zeros((N, outputs)), np.zeros((N, said.shape[1]))
+
+
+@pytest.mark.parametrize("task, said", BLOCKS.values(), ids=BLOCKS)
+@pytest.mark.parametrize("settings", [{"size": 1000}, {"size": 20}, {"size": 40, "uniform": True, "neighbour": 3}], ids=str)
+def test_blocks_of_any_size_agree(task, said, settings):
+    """Blocks of more rows than are kept, too: a slot is taken again within one."""
+    found = []
+    for chunk in (1, 7, 32, 37, 128):
+        rows, scores, deviations = local_rows(task, said, **settings)
+        for begin in range(0, N, chunk):
+            part = slice(begin, begin + chunk)
+            rows.test(X[part], said[part], WEIGHTS[part], scores[part], deviations[part])
+            rows.train(len(X[part]))
+            rows._check()
+        found.append((scores, deviations, rows.usual, rows.values[: rows.n], rows.points[: rows.n]))
+    for other in found[1:]:
+        for mine, others in zip(found[0], other, strict=True):
+            np.testing.assert_allclose(others, mine, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("task, said", BLOCKS.values(), ids=BLOCKS)
+def test_nothing_changes_before_rows_are_trained(task, said):
+    """Then the first of them count, and the others never were."""
+    for size, begin, end, kept in itertools.product((25, 400), (0, 60), (90, 130), (0, 1, 20)):
+        rows, scores, deviations = local_rows(task, said, size, uniform=size == 25)
+        few, others, unused = local_rows(task, said, size, uniform=size == 25)
+        rows.learn(X[:begin], said[:begin], WEIGHTS[:begin], scores[:begin], deviations[:begin])
+        before, answers = pickle.dumps(rows.state()), rows.scores(X, scores.shape[1])
+        rows.test(X[begin:end], said[begin:end], WEIGHTS[begin:end], scores[begin:end], deviations[begin:end])
+        rows._check()
+        if begin:
+            assert pickle.dumps(rows.state()) == before
+        assert all(np.array_equal(*pair) for pair in zip(answers, rows.scores(X, scores.shape[1]), strict=True))
+        with pytest.raises(ValueError, match="rows are open"):
+            rows.train(end - begin + 1)
+        rows.train(kept)
+        few.learn(X[: begin + kept], said[: begin + kept], WEIGHTS[: begin + kept], others[: begin + kept], unused[: begin + kept])
+        for mine, others in zip(rows.scores(X, scores.shape[1]), few.scores(X, scores.shape[1]), strict=True):
+            np.testing.assert_allclose(mine, others, rtol=1e-8, atol=1e-8)
+        rows._check()
+        with pytest.raises(ValueError, match="rows are open"):
+            rows.train(1)
+
+
+@pytest.mark.parametrize("loss, y", TASKS.values(), ids=TASKS)
+def test_an_interrupt_after_a_piece_has_run_leaves_nothing(loss, y, monkeypatch):
+    model = Smoother(loss, scale=True).partial_fit(X[:100], part(y, slice(100)))
+    before = pickle.dumps(model)
+    with monkeypatch.context() as patch:
+        rows = InterruptedRows(model._state.composition.rows)
+        patch.setattr(model._state.composition, "rows", rows)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[100:110], part(y, slice(100, 110)))
+        assert rows.ran
+    assert model.t_ == 100 and pickle.dumps(model) == before
+
+
+class InterruptedRows:
+    """Rows whose `train` is interrupted before it begins."""
+
+    def __init__(self, rows):
+        self.rows, self.ran = rows, False
+
+    def train(self, *args):
+        self.ran = True
+        raise KeyboardInterrupt
+
+    def __getattr__(self, name):
+        return getattr(self.rows, name)

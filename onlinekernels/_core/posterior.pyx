@@ -16,10 +16,10 @@ open, and closing it, cannot fail.  It is all or nothing.  What can fail or be i
 beside what is in use; then compiled code that cannot raise makes them current.  If something fails before, all rows are still
 pending, and the next one who comes begins with that checkpoint.
 
-A single row is not predicted by an expansion of the mean, which would have to be computed again after every row that is learned,
-unless there are very many coordinates: it is evaluated from its own, and what it has to do with pending rows.  The scratch remembers these, with the kernel values
-that they follow from: as long as nothing has been learned, the same kernel values, bit for bit, have the same answer, so that
-what predicting a row has computed serves learning it.
+A single row is not predicted by an expansion of the mean, which would have to be computed again after every row that is
+learned, unless there are very many coordinates: it is evaluated from its own, and what it has to do with pending rows.  The
+scratch remembers these, with the kernel values that they follow from: as long as nothing has been learned, the same kernel
+values, bit for bit, have the same answer, so that what predicting a row has computed serves learning it.
 """
 import os
 from _thread import allocate_lock
@@ -51,7 +51,8 @@ cdef enum:
     FEW = 256           # coordinates for which a single row is predicted without an expansion of the mean
     LEVELS = 11         # coverages whose intervals are tracked
 
-cdef double ROUNDING = 1e-12    # of variances, relative to k(x, x): less may be rounding, never joins, and cannot be told from no noise
+# Of variances, relative to k(x, x): less may be rounding, never joins, and cannot be told from no noise
+cdef double ROUNDING = 1e-12
 
 cdef enum PosteriorBuffer:
     CROSS = N_SHARED
@@ -221,11 +222,11 @@ cdef class Posterior(Function):
         return PosteriorScratch()
 
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        """O(m n^2) while it learns, and `conclude` after a checkpoint; otherwise O(m) kernel rows, or maps, O(n^2) for a single one."""
+        """O(m n^2) while it learns, or for a single row; otherwise O(m) kernel rows, or maps. After a checkpoint `conclude`, too."""
         cdef PosteriorScratch scratch = w
         cdef bint single
         self.settle(scratch)
-        single = m == 1 and (learning or self.n <= FEW)     # and not by whether there is an expansion: answers have the same bits
+        single = m == 1 and (learning or self.n <= FEW)     # whether or not there is an expansion, so that bits are the same
         if learning:
             self.expansion = None               # of slots that may move now
         self.open_rows(scratch, first, m, learning, by_slots >= 0 and not single)
