@@ -338,7 +338,7 @@ def _first_odd(kind, column):
     """Index of the first text of a column that is not of its kind, and not missing; None without one."""
     if kind not in ("number", "date"):
         return None
-    values, odd, *_ = (numbers_of if kind == "number" else instants_of)(column)
+    values, odd = (numbers_of if kind == "number" else instants_of)(column)
     if kind == "number" and np.isinf(values).any():
         odd = [int(np.argmax(np.isinf(values))), *odd]
     return min(odd, default=None)
