@@ -40,7 +40,7 @@ VARIETY, DIFFERENT = 100, 80
 class RunningEncoder(RunningTransformer):
     """Make rows of numbers of whatever comes: data frames, dictionaries, structured arrays, lists of mixed rows, arrays.
 
-    Each row is encoded by what was known before it, and then taken in. So nothing from the future is used, a row gets from
+    Each row is encoded by what was known before it, and then learned. So nothing from the future is used, a row gets from
     `transform` just what it would get if it came next, and `partial_fit` of n rows gives what n calls of one row give, bit for
     bit. Memory is constant, and the columns that come out are the same from the first row on.
 

@@ -251,7 +251,7 @@ def _plain_instants(column):
 
 
 def slots_of(column, words, slots, learns):
-    """(slot of each word, -1 for what is missing; {word: slot} with those that are new).
+    """(slot of each word, -1 for what is missing; {word: slot} with those that are new, if it learns). `words` stay as they are.
 
     >>> slots_of(["red", None, "blue", "red"], {"blue": 0}, 2, True)
     (array([ 1, -1,  0,  1]), {'blue': 0, 'red': 1})
@@ -270,6 +270,7 @@ def slots_of(column, words, slots, learns):
                 if slot is None:
                     slot = len(after) if len(after) < slots else hash_of(word) % slots
                     if learns and len(after) < slots:
-                        after = {**after, word: slot}
+                        after = dict(words) if after is words else after
+                        after[word] = slot
         found[value] = slot
     return np.fromiter(map(found.__getitem__, values), np.intp, len(values)), after
