@@ -1,4 +1,4 @@
-"""Encoding online: tables of numbers, words, dates and holes as rows of numbers, by what the stream has shown so far."""
+"""Encoding online: tables of numbers, words, dates and holes as rows of numbers, by what the stream has shown."""
 from __future__ import annotations
 
 import warnings
@@ -38,32 +38,33 @@ VARIETY, DIFFERENT = 100, 80
 
 
 class RunningEncoder(RunningTransformer):
-    """Make rows of numbers of whatever comes: data frames, dictionaries, structured arrays, lists of mixed rows, arrays.
+    """Make rows of numbers of data frames, dictionaries, structured arrays, lists of mixed rows, arrays.
 
-    Each row is encoded by what was known before it, and then learned. So nothing from the future is used, a row gets from
-    `transform` just what it would get if it came next, and `partial_fit` of n rows gives what n calls of one row give, bit for
-    bit. Memory is constant, and the columns that come out are the same from the first row on.
+    Each row is encoded by what was known before it, and then learned. So nothing from the future is used, a row gets
+    from `transform` just what it would get if it came next, and `partial_fit` of n rows gives what n calls of one row
+    give, bit for bit. Memory is constant, and the columns that come out are the same from the first row on.
 
     The first row says what each column holds, and that decides what is made of it:
 
     - a number (also True, False, or a text that Python's `float` reads, such as "3.5" or "1e3"): the number;
-    - a word (any other text, whatever pandas and polars call categories): `slots` columns of zeros and ones. Each new word has the
-      next of them to itself, at once; when all are taken, the word's hash chooses which one it shares;
+    - a word (any other text, whatever pandas and polars call categories): `slots` columns of zeros and ones. Each new
+      word has the next of them to itself, at once; when all are taken, the word's hash chooses which one it shares;
     - a date (datetime, date, datetime64, pandas' and polars' dates, or a text of ISO 8601 such as "2024-02-29",
       "2024-02-29T12:30+01:00" or a time of day, "14:05"): days since the first date, and a point on a circle for each
       of the `cycles`: its sine and cosine. With a time zone, in UTC;
-    - what is missing (None, NaN, NaT, pandas' NA, an empty text) is filled: numbers by the mean so far (of two values, such as
-      those of a truth value, by the nearer one), dates by the latest, a point on a circle by its middle, words by zeros. A
-      further column of zeros and ones tells that it was missing, see `indicators`. A column whose first value is missing has all
-      of the above, and is what its first value is.
+    - what is missing (None, NaN, NaT, pandas' NA, an empty text) is filled: numbers by the mean so far (of two
+      values, such as those of a truth value, by the nearer one), dates by the latest, a point on a circle by its
+      middle, words by zeros. A further column of zeros and ones tells that it was missing, see `indicators`. A column
+      whose first value is missing has all of the above, and is what its first value is.
 
-    Numbers are not scaled: put a `RunningScaler` behind it, or ``scale=True``, which has a change of a column of zeros and ones
-    count as much as that of a number, however rare it is.
+    Numbers are not scaled: put a `RunningScaler` behind it, or ``scale=True``, which has a change of a column of
+    zeros and ones count as much as that of a number, however rare it is.
 
-    A word where a number or a date is expected counts as missing, with a warning; see `odd_`. Numbers and dates in other forms
-    (1.234,50, $12.40, 02/29/2024) are words: convert them, by ``pandas.to_numeric`` and ``pandas.to_datetime``, say. A warning
-    names the column where words are so different that hundreds of them are to be expected. Numbers that are names of something are
-    words as categories, ``frame.astype({"postcode": "category"})``, or with a letter before them.
+    A word where a number or a date is expected counts as missing, with a warning; see `odd_`. Numbers and dates in
+    other forms (1.234,50, $12.40, 02/29/2024) are words: convert them, by ``pandas.to_numeric`` and
+    ``pandas.to_datetime``, say. A warning names the column where words are so different that hundreds of them are to
+    be expected. Numbers that are names of something are words as categories, ``frame.astype({"postcode":
+    "category"})``, or with a letter before them.
 
     Parameters
     ----------
@@ -75,8 +76,8 @@ class RunningEncoder(RunningTransformer):
     cycles : "all", a list of some of "day", "week", "year", or None
         What of a date is cyclic.
     indicators : "auto" or bool
-        Whether a further column tells for each column that its value was missing. "auto" says no if the first row has nothing
-        but numbers: these come out as they are, and only holes are filled.
+        Whether a further column tells for each column that its value was missing. "auto" says no if the first row has
+        nothing but numbers: these come out as they are, and only holes are filled.
     memory : float
         Weight of a value that is one example old in the means that fill holes, in (0, 1].
 
@@ -181,7 +182,8 @@ class RunningEncoder(RunningTransformer):
             raise validation.bad_parameter(self, "indicators", "True, False or 'auto'", self.indicators)
         shown = [_first_kind(table, j, 1) for j in range(len(table.columns))]
         kinds = tuple(
-            "word" if j in table.categories else kind_of_array(column) or shown[j] for j, column in enumerate(table.columns)
+            "word" if j in table.categories else kind_of_array(column) or kind
+            for j, (column, kind) in enumerate(zip(table.columns, shown, strict=True))
         )
         indicators = bool(self.indicators)
         if isinstance(self.indicators, str):
@@ -190,8 +192,8 @@ class RunningEncoder(RunningTransformer):
         layout = Layout(kinds, slots, tuple(dict.fromkeys(cycles)), indicators)
         # Nothing is said of the variety of what is called categories.
         variety = tuple((VARIETY,) if j in table.categories else (0,) for j in range(n))
-        return State(table.names, kinds, layout, memory, ({},) * n, variety, (None,) * n, mean=np.zeros(n), count=np.zeros(n),
-                     shown=np.full((2, n), np.inf), odd=(0,) * n, rows=0)
+        return State(table.names, kinds, layout, memory, ({},) * n, variety, (None,) * n, mean=np.zeros(n),
+                     count=np.zeros(n), shown=np.full((2, n), np.inf), odd=(0,) * n, rows=0)
 
     def _encoded(self, state, table, learns):
         """(the state after the rows of a table, or the same if it does not learn; these rows encoded)."""
@@ -199,11 +201,11 @@ class RunningEncoder(RunningTransformer):
         kinds = state.kinds
         if None in kinds:
             kinds = tuple(_first_kind(table, j, len(table)) if kind is None else kind for j, kind in enumerate(kinds))
-            if kinds != state.kinds and not learns and len(table) > 1:  # what a column is to be, each row says for itself
-                return state, np.concatenate([self._encoded(state, table[i : i + 1], False)[1] for i in range(len(table))])
-        layout, n = state.layout, len(table)
-        values, words, origins, odd = np.full((n, len(kinds)), np.nan), list(state.words), list(state.origins), list(state.odd)
-        variety = list(state.variety)
+            if kinds != state.kinds and not learns and len(table) > 1:  # each row says for itself what a column is
+                rows = (table[i : i + 1] for i in range(len(table)))
+                return state, np.concatenate([self._encoded(state, row, False)[1] for row in rows])
+        layout, n, values = state.layout, len(table), np.full((len(table), len(kinds)), np.nan)
+        words, variety, origins, odd = map(list, (state.words, state.variety, state.origins, state.odd))
         out = np.zeros((n, layout.width)) if layout.width > len(kinds) or layout.words else values
         for j, (kind, column) in enumerate(zip(kinds, table.columns, strict=True)):
             invalid = []
@@ -216,7 +218,8 @@ class RunningEncoder(RunningTransformer):
                     variety[j] = _variety_after(state, j, column, rows)
             elif kind == "date":
                 instants, invalid = _located(instants_of, table, j)
-                origins[j] = _write_dates(instants, origins[j], layout.cycles, values[:, j], out[:, layout.circles[j] :])
+                circles = out[:, layout.circles[j] :]
+                origins[j] = _write_dates(instants, origins[j], layout.cycles, values[:, j], circles)
                 missing = instants == NO_TIME
             elif kind == "number":
                 values[:, j], invalid = _located(numbers_of, table, j)
@@ -238,28 +241,29 @@ class RunningEncoder(RunningTransformer):
         if out is not values:
             out[:, layout.places] = values[:, layout.numbers]
         if learns:
-            state = state._replace(kinds=kinds, words=tuple(words), variety=tuple(variety), origins=tuple(origins), mean=mean,
-                                   count=count, shown=shown, odd=tuple(odd), rows=state.rows + n)
+            state = state._replace(kinds=kinds, words=tuple(words), variety=tuple(variety), origins=tuple(origins),
+                                   mean=mean, count=count, shown=shown, odd=tuple(odd), rows=state.rows + n)
         return state, out
 
     # ---- What can be seen ---------------------------------------------------------------------
 
     @property
     def feature_names_out(self) -> Any:
-        """What each column that comes out is, as of now: slots that no word has taken yet have a number, as in ``pet#3``."""
+        """What each column that comes out is, as of now: slots that no word has yet have a number, as in ``pet#3``."""
         return self.get_feature_names_out().tolist()
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> Array:
         """The names of the columns that come out, as an array; `input_features` are those of nameless columns."""
         state = self._fitted()
         if input_features is not None:
-            if len(input_features) != len(state.kinds) or state.names is not None and set(input_features) != set(state.names):
-                raise ValueError("input_features should have the names of the columns that came first. Got others instead.")
+            expected = input_features if state.names is None else state.names
+            if len(input_features) != len(state.kinds) or set(input_features) != set(expected):
+                raise ValueError("input_features should have the names of the first rows' columns. Got others instead.")
             state = state._replace(names=tuple(input_features)) if state.names is None else state
         return np.array(state.names_out(), dtype=object)
 
     def columns_of(self, values: Any) -> Any:
-        """{column: (places of what was made of it, values there)} of an encoded row of means; of words the most frequent alone."""
+        """{column: (indices of its parts, values there)} of an encoded row of means; of words the most frequent."""
         state = self._attribute()
         layout, values = state.layout, np.array(values, dtype=float)
         for begin in layout.words.values():
@@ -269,7 +273,7 @@ class RunningEncoder(RunningTransformer):
         return {state.name(j): (found, values[found]) for j, found in enumerate(places)}
 
     def places_of_time(self) -> Any:
-        """Where rows have what of a date goes one way for days: days since the first, and its place in the week and in the year."""
+        """Where encoded rows have what of a date hardly changes for days: days since the first, week and year."""
         state = self._attribute()
         layout, found = state.layout, []
         for j in (j for j, kind in enumerate(state.kinds) if kind == "date"):
@@ -298,7 +302,7 @@ class RunningEncoder(RunningTransformer):
 
     @property
     def odd_(self) -> Any:
-        """{column: how many values were no numbers or dates although the column is of such}, columns with none left out."""
+        """{column: how many values were no numbers or dates although it is a column of these}, where there are any."""
         state = self._attribute()
         return {state.name(j): count for j, count in enumerate(state.odd) if count}
 
@@ -368,7 +372,7 @@ def as_encoder(value, owner, name="encode"):
 
 
 class State(namedtuple("State", "names kinds layout memory words variety origins mean count shown odd rows")):
-    """What an encoder has learned, one entry for each column where it is a tuple or an array; never changed, only replaced.
+    """What an encoder has learned, with an entry for each column in tuples and arrays; never changed, only replaced.
 
     names       of the columns, or None
     kinds       "number", "word", "date", or None as long as nothing has come
@@ -406,13 +410,16 @@ class State(namedtuple("State", "names kinds layout memory words variety origins
     def plain(self):
         """All of it as plain numbers, words and lists."""
         plain, layout = self._asdict(), self.layout
-        plain.update(names=None if self.names is None else list(self.names), words=[list(words) for words in self.words])
-        plain.update({name: list(plain[name]) for name in ("kinds", "origins", "odd")}, variety=[list(v) for v in self.variety])
+        plain.update({name: list(plain[name]) for name in ("kinds", "origins", "odd")})
+        plain.update(names=None if self.names is None else list(self.names))
+        plain.update(words=[list(words) for words in self.words], variety=[list(variety) for variety in self.variety])
         plain.update(mean=self.mean.tolist(), count=self.count.tolist())
         plain["layout"] = {"kinds": list(layout.kinds), "slots": layout.slots, "cycles": list(layout.cycles),
                            "indicators": bool(layout.missing)}
         # whether at most two values were shown, and these; infinite before the first is None
-        plain["shown"] = [[None if np.isinf(v) else "many" if np.isnan(v) else v for v in row] for row in self.shown.tolist()]
+        plain["shown"] = [
+            [None if np.isinf(v) else "many" if np.isnan(v) else v for v in row] for row in self.shown.tolist()
+        ]
         return plain
 
     @classmethod
@@ -436,12 +443,15 @@ class State(namedtuple("State", "names kinds layout memory words variety origins
         is_sound = is_sound and isinstance(layout["indicators"], bool) and set(layout["cycles"]) <= set(_ELAPSED)
         is_sound = is_sound and (names is None or len(set(names)) == len(names) == n)
         for words in learned["words"]:
-            is_sound = is_sound and len(words) == len(set(words)) <= layout["slots"] and all(isinstance(word, str) for word in words)
+            is_sound = is_sound and len(words) == len(set(words)) <= layout["slots"]
+            is_sound = is_sound and all(isinstance(word, str) for word in words)
         for count, *hashes in learned["variety"]:
             is_sound = is_sound and all(type(number) is int and 0 <= number < 2**32 for number in (count, *hashes))
-            is_sound = is_sound and len(set(hashes)) == len(hashes) <= count <= VARIETY and (count < VARIETY or not hashes)
+            is_sound = is_sound and len(set(hashes)) == len(hashes) <= count <= VARIETY
+            is_sound = is_sound and (count < VARIETY or not hashes)
         mean, count = np.array(learned["mean"], dtype=float), np.array(learned["count"], dtype=float)
-        shown = np.array([[np.inf if v is None else np.nan if v == "many" else v for v in row] for row in learned["shown"]])
+        special = {None: np.inf, "many": np.nan}
+        shown = np.array([[special.get(v, v) for v in row] for row in learned["shown"]])
         memory = learned["memory"]
         is_sound = is_sound and np.isfinite(mean).all() and (0.0 <= count).all() and (count <= rows).all()
         if not is_sound or not isinstance(memory, float) or not 0.0 < memory <= 1.0 or shown.dtype != float:
@@ -449,8 +459,9 @@ class State(namedtuple("State", "names kinds layout memory words variety origins
         layout = Layout(tuple(layout["kinds"]), layout["slots"], tuple(layout["cycles"]), layout["indicators"])
         parts = {name: tuple(learned[name]) for name in ("kinds", "origins", "odd")}
         words = tuple({word: slot for slot, word in enumerate(words)} for words in learned["words"])
-        return cls(**{**learned, **parts, "names": None if names is None else tuple(names), "layout": layout, "words": words,
-                      "variety": tuple(map(tuple, learned["variety"])), "mean": mean, "count": count, "shown": shown})
+        parts.update(names=None if names is None else tuple(names), variety=tuple(map(tuple, learned["variety"])))
+        parts.update(layout=layout, words=words, mean=mean, count=count, shown=shown)
+        return cls(**{**learned, **parts})
 
 
 class Layout:
@@ -554,7 +565,8 @@ def _check_finite(values, state):
         raise row_error(
             ValueError,
             row,
-            f", column {state.name(column)!r}: expected a finite number. Input contains infinity, or a value too large for float64.",
+            f", column {state.name(column)!r}: expected a finite number. Input contains infinity, or a value too large "
+            "for float64.",
         )
 
 
@@ -564,13 +576,13 @@ _CONVERT = {"number": "pandas.to_numeric", "date": "pandas.to_datetime"}
 def _warn_of_invalid(state, j, kind, row, value):
     """Warn of the first value of a column that is not of its kind."""
     warnings.warn(UserWarning(
-        f"Row {row} of X, column {state.name(j)!r}: expected a {kind}, as in the rows before. Got {value!r}, which counts as missing, as "
-        f"do others like it (odd_ counts them). {_CONVERT[kind]} reads other forms of {kind}s; where they are names of something, make the "
-        "column one of categories."), stacklevel=2)
+        f"Row {row} of X, column {state.name(j)!r}: expected a {kind}, as in the rows before. Got {value!r}, which "
+        f"counts as missing, as do others like it (odd_ counts them). {_CONVERT[kind]} reads other forms of {kind}s; "
+        "where they are names of something, make the column one of categories."), stacklevel=2)
 
 
 def _variety_after(state, j, column, rows):
-    """The `variety` of column j after these rows of it, which have words; a warning where few of the words came again."""
+    """The `variety` of column j after these rows of it, which have words; warn where few of the words came again."""
     count, *hashes = state.variety[j]
     rows = rows[: VARIETY - count].tolist()
     hashes = sorted({*hashes, *(hash_of(word_of(column[row])) for row in rows)})
@@ -579,7 +591,8 @@ def _variety_after(state, j, column, rows):
         return (count, *hashes)
     if len(hashes) > max(DIFFERENT, state.layout.slots):
         warnings.warn(UserWarning(
-            f"Column {state.name(j)!r}: {len(hashes)} of its first {VARIETY} texts are different, such as {column[rows[-1]]!r}, and so are "
-            f"hundreds of categories that share {state.layout.slots} columns, which says little of them. If they are numbers or dates, "
-            "convert them with pandas.to_numeric or pandas.to_datetime; if they name rows, leave the column out."), stacklevel=2)
+            f"Column {state.name(j)!r}: {len(hashes)} of its first {VARIETY} texts are different, such as "
+            f"{column[rows[-1]]!r}, and become hundreds of categories that share {state.layout.slots} columns, which "
+            "says little of them. If they are numbers or dates, convert them with pandas.to_numeric or "
+            "pandas.to_datetime; if they name rows, leave the column out."), stacklevel=2)
     return (VARIETY,)

@@ -133,9 +133,9 @@ def label_key(label):
 
 
 def _instant(moment):
-    """A moment or a length of time whatever its unit: in microseconds or nanoseconds, whichever are exact; else as it is.
+    """A moment or a length of time whatever its unit: in microseconds or nanoseconds if these are exact, or as it is.
 
-    >>> _instant(np.datetime64("1970-01-02")), _instant(np.datetime64("1970-01-01T00:00:00.000000001")), _instant(np.timedelta64(1, "Y"))
+    >>> _instant(np.datetime64("1970-01-02")), _instant(np.datetime64(1, "ns")), _instant(np.timedelta64(1, "Y"))
     (('M', 'us', 86400000000), ('M', 'ns', 1), ('m', 'timedelta64[Y]', 1))
     """
     kind, unit = moment.dtype.kind, np.datetime_data(moment.dtype)[0]

@@ -1,7 +1,7 @@
 """Values of a table: what each of them is, and columns of them as arrays of numbers, instants and slots.
 
-What a value is, and what is made of it, depends on the value and on the kind of its column alone, never on the values beside it: where
-a whole column is converted at once, that is a fast way to the same result.
+What a value is, and what is made of it, depends on the value and on the kind of its column alone, never on the
+values beside it: where a whole column is converted at once, that is a fast way to the same result.
 """
 import math
 import numbers
@@ -11,7 +11,8 @@ from datetime import date, datetime, time, timedelta
 
 import numpy as np
 
-__all__ = ["DAY", "NO_TIME", "hash_of", "instants_of", "is_missing", "kind_of", "kind_of_array", "numbers_of", "slots_of", "word_of"]
+__all__ = ["DAY", "NO_TIME", "hash_of", "instants_of", "is_missing", "kind_of", "kind_of_array", "numbers_of",
+           "slots_of", "word_of"]
 
 DAY = 86_400_000_000  # microseconds
 NO_TIME = np.iinfo(np.int64).min  # as NumPy has it
@@ -54,9 +55,13 @@ def kind_of(value):
         return "number" if _number_in(text) is not None else "date" if _instant_in(text) is not None else "word"
     if isinstance(value, (date, time, np.datetime64)):
         return "date"
-    if isinstance(value, (list, dict, set, bytearray, np.ndarray, numbers.Complex)) and not isinstance(value, numbers.Real):
-        raise TypeError(f"expected a number, a word or a date: an argument must be a string or a number. Got {value!r} instead")
-    return "number" if isinstance(value, (numbers.Real, timedelta, np.timedelta64)) or _is_decimal(value) else "word"
+    if isinstance(value, (numbers.Real, timedelta, np.timedelta64)) or _is_decimal(value):
+        return "number"
+    if isinstance(value, (list, dict, set, bytearray, np.ndarray, numbers.Complex)):
+        raise TypeError(
+            f"expected a number, a word or a date: an argument must be a string or a number. Got {value!r} instead"
+        )
+    return "word"
 
 
 def _is_decimal(value):
@@ -118,10 +123,10 @@ _TIME_OF_DAY = re.compile(_CLOCK, re.ASCII)
 
 
 def _instant_in(text):
-    """Microseconds since 1970 of a date of ISO 8601, with a time and a zone or without, or of a time of day on its first day; or None.
+    """Microseconds since 1970 of a date of ISO 8601, perhaps with a time and a zone, or of a time in 1970; or None.
 
-    >>> _instant_in("1970-01-02"), _instant_in("1970-01-01 01:00:02,5+01"), _instant_in("00:01"), _instant_in("2.1.1970")
-    (86400000000, 2500000, 60000000, None)
+    >>> [_instant_in(text) for text in ("1970-01-02", "1970-01-01 01:00:02,5+01", "00:01", "2.1.1970")]
+    [86400000000, 2500000, 60000000, None]
     """
     found = _ISO.fullmatch(text)
     if found is not None:
@@ -231,7 +236,7 @@ _PLAIN_LINES = re.compile(r"(?:(?:(?!0000)\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\
 
 
 def _plain_instants(column):
-    """`instants_of` a column of texts, or of Python's dates and times without a zone, by NumPy; None where it needs a closer look."""
+    """Instants of a column of texts, or of `datetime` without a zone, by NumPy; None where it needs a closer look."""
     types = set(map(type, column))
     if types <= _TEXTS:
         if types != {str}:
@@ -251,7 +256,7 @@ def _plain_instants(column):
 
 
 def slots_of(column, words, slots, learns):
-    """(slot of each word, -1 for what is missing; {word: slot} with those that are new, if it learns). `words` stay as they are.
+    """(slot of each word, -1 for what is missing; {word: slot}, with those that are new if it learns).
 
     >>> slots_of(["red", None, "blue", "red"], {"blue": 0}, 2, True)
     (array([ 1, -1,  0,  1]), {'blue': 0, 'red': 1})
