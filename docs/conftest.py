@@ -16,6 +16,7 @@ NEEDS = {
     "howto/river.md": ("river", "pandas"),
     "howto/scikit-learn.md": ("sklearn", "pandas"),
     "howto/sparse.md": ("scipy", "sklearn"),
+    "howto/data.md": ("pandas",),
     "howto/parallel.md": ("dask", "distributed"),
 }
 

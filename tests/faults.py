@@ -143,7 +143,7 @@ class Transformer(Kind):
     def points(self, first, last, points=POINTS):
         if self.rows == "dense":
             return points[first:last]
-        return [{"word": WORDS[i % 90] if i % 7 else None, "number": float(points[i, 0]) if i % 5 else None, "day": f"2024-{1 + i % 12:02}-11"}
+        return [{"word": WORDS[i % 60] if i % 7 else None, "number": float(points[i, 0]) if i % 5 else None, "day": f"2024-{1 + i % 12:02}-11"}
                 for i in range(first, last)]
 
     def call(self, model, first, last):

@@ -1,10 +1,12 @@
 """RunningEncoder: tables of every kind as numbers, against plain descriptions of what should come out."""
+import csv
 import json
 import pickle
 import re
 import time
 import warnings
 from datetime import date, datetime, timedelta, timezone
+from datetime import time as clock
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from ordinary_table import area, linear_scores, ordinary_table
 
 import onlinekernels as ok
 from onlinekernels import RunningEncoder
+from onlinekernels.nouns.values import kind_of
 
 pd = pytest.importorskip("pandas")
 
@@ -24,13 +27,13 @@ def table(n=60, seed=0):
         "count": rng.integers(0, 9, n),
         "new": rng.random(n) < 0.2,
         "city": rng.choice(["Rome", "Oslo", "Bern", "Kyiv", "Baku"], n),
-        "grade": pd.Categorical(rng.choice([1, 2, 3], n)),
+        "grade": pd.Categorical(rng.choice(["A", "B", "C"], n)),
         "at": pd.date_range("2023-12-30 05:00", periods=n, freq="7h"),
         "due": pd.date_range("2024-02-27", periods=n, freq="D").strftime("%Y-%m-%d").astype(object),
         "note": [f"n{i}" for i in rng.integers(0, 50, n)],
     })
     holes = rng.random(frame.shape) < 0.1
-    holes[0] = [True, False, False, False, True, False, True, True]
+    holes[0] = [False, False, False, False, False, False, True, True]
     holes[:, [1, 2]] = False
     return frame.mask(holes)
 
@@ -43,18 +46,16 @@ def columns_of(encoder, out, name):
 
 def test_tables_of_all_kinds_are_the_same_table():
     frame = table()
-    expected = RunningEncoder(kinds={"grade": "word", "amount": "number"}).progressive(frame)
+    expected = RunningEncoder().progressive(frame)
     records = frame.astype(object).where(frame.notna(), None).to_dict("records")
     structured = np.array([tuple(row.values()) for row in records], dtype=[(name, object) for name in frame])
     texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in records]
     for row, before in zip(texts, records, strict=True):
         row["new"] = str(int(before["new"]))
     for rows in (records, structured, texts, [pd.Series(row) for row in records], frame.convert_dtypes()):
-        encoder = RunningEncoder(kinds={"grade": "word", "amount": "number"})
-        np.testing.assert_array_equal(encoder.progressive(rows), expected)
-    by_place = {4: "word", 0: "number"}
+        np.testing.assert_array_equal(RunningEncoder().progressive(rows), expected)
     for rows in ([list(row.values()) for row in records], frame.astype(object).to_numpy(), frame.set_axis(range(8), axis=1)):
-        np.testing.assert_array_equal(RunningEncoder(kinds=by_place).progressive(rows), expected)
+        np.testing.assert_array_equal(RunningEncoder().progressive(rows), expected)
 
 
 def test_any_chunking_gives_the_same_bits_and_transform_what_would_come_next():
@@ -143,12 +144,23 @@ def test_words_have_a_slot_each_and_then_share():
     np.testing.assert_array_equal(out[[0, 1, 2, 3, 7], :3], np.eye(3)[[0, 1, 0, 2, 0]])
     assert (out[:, :3].sum(axis=1) == 1).all() and (out[4] == out[6]).all()
     # whole numbers are one word, whatever they come as; what is not whole is another
-    numbered = RunningEncoder(kinds={0: "word"}).progressive([[1], [1.0], ["1"], [True], [1.5], [np.int8(1)]])
-    assert numbered.argmax(axis=1).tolist() == [0, 0, 0, 1, 2, 0]
+    numbered = RunningEncoder(indicators=False).progressive([["a"], [1], [1.0], ["1"], [True], [1.5], [np.int8(1)]])
+    assert numbered.argmax(axis=1).tolist() == [0, 1, 1, 1, 2, 3, 1]
+
+
+def test_categories_are_words_whatever_they_are_called():
+    """Numbers, too; and of what is called so it is not said that it has many values."""
+    codes = np.arange(200) % 100
+    for column in (pd.Categorical(codes), pd.Categorical([f"c{code}" for code in codes])):
+        encoder = RunningEncoder(slots=8, indicators=False).fit(pd.DataFrame({"zip": column}))
+        assert encoder.kinds_ == {"zip": "word"} and len(encoder.words_["zip"]) == 8
+    as_numbers = RunningEncoder(slots=8, indicators=False).fit(pd.DataFrame({"zip": pd.Categorical(codes)}))
+    np.testing.assert_array_equal(as_numbers.transform([{"zip": 3}, {"zip": "3"}, {"zip": 3.0}]), np.eye(8)[[3, 3, 3]])
 
 
 def test_words_that_come_too_late_are_spread_over_the_slots():
-    encoder = RunningEncoder(slots=8, indicators=False, kinds={0: "word"}).partial_fit([[f"early {i}"] for i in range(8)])
+    early = pd.DataFrame({"x": pd.Categorical([f"early {i}" for i in range(8)])})
+    encoder = RunningEncoder(slots=8, indicators=False).partial_fit(early)
     late = [[f"late {i}"] for i in range(200)]
     rows = encoder.progressive(late)
     assert (rows.sum(axis=1) == 1.0).all() and (rows.sum(axis=0) > 8).all()  # 25 each, more or less
@@ -252,8 +264,7 @@ def test_refused_calls_change_nothing_and_say_where():
             with pytest.raises((ValueError, TypeError), match=message):
                 method(rows)
             assert pickle.dumps(encoder) == before, message
-    for parameters in ({"slots": 0}, {"slots": 2.5}, {"cycles": ["month"]}, {"cycles": 3}, {"indicators": 1}, {"memory": 0.0},
-                       {"kinds": {"town": "word"}}, {"kinds": {"city": "text"}}, {"kinds": {99: "word"}}):
+    for parameters in ({"slots": 0}, {"slots": 2.5}, {"cycles": ["month"]}, {"cycles": 3}, {"indicators": 1}, {"memory": 0.0}, {"columns": []}):
         with pytest.raises(ValueError, match=f"The '{next(iter(parameters))}' parameter of RunningEncoder"):
             RunningEncoder(**parameters).fit(frame)
     for name in ("transform", "transform_one", "get_feature_names_out"):
@@ -270,7 +281,9 @@ def test_a_word_among_numbers_is_taken_for_missing_with_one_warning():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         out = encoder.progressive(rows)
-    assert re.search("column 'zip': expected a number.*Got 'B7'.*kinds={'zip': 'word'}", str(said[0].message))
+    for warning, words in zip(said, ("Row 1 of X, column 'zip': expected a number.*Got 'B7'.*pandas.to_numeric.*categories",
+                                     "Row 1 of X, column 'day': expected a date.*Got 'soon'.*pandas.to_datetime")):
+        assert re.search(words, str(warning.message))
     assert len(said) == 2 and encoder.odd_ == {"zip": 2, "day": 2}
     np.testing.assert_array_equal(columns_of(encoder, out, "zip"), [[12345, 0], [12345, 1], [12345, 1]])
     with warnings.catch_warnings():
@@ -281,7 +294,7 @@ def test_a_word_among_numbers_is_taken_for_missing_with_one_warning():
         with pytest.raises(UserWarning):
             fresh.partial_fit(rows)
         assert fresh.count_ == 1
-        assert RunningEncoder(kinds={"zip": "word"}).fit(rows[:1]).words_ == {"zip": ["12345"]}
+        assert RunningEncoder().fit(pd.DataFrame(rows).astype("category")).words_["zip"] == ["12345", "B7", "C8"]
 
 
 def test_copies_go_on_alike_and_nonsense_is_refused():
@@ -295,13 +308,14 @@ def test_copies_go_on_alike_and_nonsense_is_refused():
     np.testing.assert_array_equal(out, expected)
     assert fresh.to_dict() == restored.to_dict() and encoder.count_ == 60
     learned = encoder.to_dict()
+    layouts = [{"slots": 0}, {"slots": 2.0}, {"slots": 3}, {"slots": 2**30}, {"kinds": ["word"] * 8}, {"cycles": ["month"]},
+               {"indicators": None}, {"kinds": []}]
     broken = {
-        "slots": [0, 2.0, 3, 2**30], "rows": [0, "many"], "kinds": [[], learned["kinds"][:-1], ["odd"] * 8], "memory": [0.0, 2.0, 1],
-        "layouts": [["word"] * 8], "words": [[["a", "a"]] * 8, [[1]] * 8], "names": [["a"] * 8, ["a"]], "cycles": [["month"]],
+        "layout": [{}, *({**learned["layout"], **changed} for changed in layouts)], "rows": [0, "many"], "memory": [0.0, 2.0, 1],
+        "kinds": [[], learned["kinds"][:-1], ["odd"] * 8], "words": [[["a", "a"]] * 8, [[1]] * 8], "names": [["a"] * 8, ["a"]],
         "mean": [[np.inf] * 8, [0.0]], "count": [[-1.0] * 8, [1e9] * 8], "shown": [[[0.0] * 8]], "odd": [[-1] * 8],
-        "origins": [["2024"] * 8], "indicators": [None],
+        "origins": [["2024"] * 8],
         "variety": [[[0]] * 7, [[-1]] * 8, [[101]] * 8, [[1, 5, 6]] * 8, [[2, 5, 5]] * 8, [[100, 5]] * 8, [[1, 2**32]] * 8, [[1.0]] * 8],
-        "customs": [[[None, 0, 0]] * 7, [[2, 0, 0]] * 8, [[True, 0, 0]] * 8, [[1.0, 0, 0]] * 8, [[None, 0]] * 8, [[None, 31, 0]] * 8, [[None, 0.0, 0]] * 8],
     }
     assert set(broken) == set(learned)
     for name, values in broken.items():
@@ -310,6 +324,138 @@ def test_copies_go_on_alike_and_nonsense_is_refused():
                 RunningEncoder().restore({**learned, name: value})
     with pytest.raises(ValueError):
         RunningEncoder().restore({"slots": 3})
+
+
+# ---- Texts ----------------------------------------------------------------------------------------
+
+# Texts that are one thing by Python and another by NumPy, and what they shall be
+TEXTS = {
+    "number": ("3", " -3.5e2 ", "+7", ".5", "12.", "1e400", "Infinity", "000", "20240229"),
+    "date": ("2024-02-29", "0001-01-01", "9999-12-31 23:59:59.999999", "2024-02-29T12:30", "2024-02-29 12:30:01,5Z", "2024-02-29t00:00z",
+             "2024-02-29T12:30+01", "2024-02-29T12:30-0130", "2024-02-29 12:30 +01:30", "0001-01-01T00:00+05:00", "12:30", "23:59:59.25"),
+    "word": ("1_000", "1,5", "1,234.5", "5%", "$12", "12 kg", "--5", "0x10", "0000-01-01", "2024-02-30", "2024-2-9", "2024-02", "02/29/2024",
+             "29.02.2024", "29 Feb 2024", "2024-02-29T24:00", "2024-02-29 12:60", "2024-02-29T12:30+24", "2024-02-29T12:30:00+01:60",
+             "2024-02-29+01:00", "24:00", "9:05", "9:05 pm", "2024-02-29\n2024-03-01", "today", "now", "May 5"),
+    None: ("", "  ", "nan", "N/A", " - ", "NaT", "?"),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_what_a_text_is(kind):
+    for text in TEXTS[kind]:
+        assert kind_of(text) == kind == kind_of(text.encode()) == kind_of(f" {text} "), text
+
+
+def test_numbers_and_dates_in_texts_are_what_they_were_written_from():
+    rng = np.random.default_rng(0)
+    numbers = [repr(value) for value in rng.normal(size=100).tolist()] + [f"{value:.3e}" for value in rng.normal(size=100)]
+    np.testing.assert_array_equal(RunningEncoder().progressive([[text] for text in numbers])[:, 0], [float(text) for text in numbers])
+    dates = [datetime(2010, 1, 1) + timedelta(microseconds=int(s)) for s in rng.integers(0, 5 * 10**14, 200)]
+    expected = RunningEncoder().progressive([[at] for at in dates])
+    zone = timezone(timedelta(hours=-3, minutes=-30))
+    forms = (datetime.isoformat, str, lambda at: at.isoformat() + "Z", lambda at: str(at).replace(".", ","),
+             lambda at: at.replace(tzinfo=timezone.utc).astimezone(zone).isoformat())
+    for form in forms:
+        np.testing.assert_array_equal(RunningEncoder().progressive([[form(at)] for at in dates]), expected)
+    out = RunningEncoder(cycles=["day"], indicators=False).progressive([["06:00"], ["18:00:00"], [clock(0, 0)], [None]])
+    np.testing.assert_allclose(out[:, 1:], [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], atol=1e-12)
+
+
+def test_a_text_is_the_same_in_any_company():
+    """In a column that is converted at once, and alone; in columns of numbers, of dates and of words."""
+    texts = [text for texts in TEXTS.values() for text in texts if text not in ("1e400", "Infinity")]
+    others = [None, float("nan"), 5, True, 2.5, date(2024, 2, 29), datetime(2024, 2, 29, 12), pd.Timestamp("2024-02-29"), np.float32(1.5)]
+    rng = np.random.default_rng(0)
+    for begin in ("7", "2024-01-01", "red", None):
+        for values in (texts, texts + others):
+            for some in (2, 3, 8):
+                rows = [[begin], *([values[i]] for i in rng.integers(0, len(values), 200))]
+                whole, parts, single = RunningEncoder(), RunningEncoder(), RunningEncoder()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    expected = whole.progressive(rows)
+                    pieces = np.concatenate([parts.progressive(rows[i : i + some]) for i in range(0, len(rows), some)])
+                    alone = np.concatenate([single.progressive([row]) for row in rows])
+                np.testing.assert_array_equal(pieces, expected)
+                np.testing.assert_array_equal(alone, expected)
+                assert whole.to_dict() == parts.to_dict() == single.to_dict()
+                ahead = whole.transform(rows)
+                np.testing.assert_array_equal(ahead, np.concatenate([whole.transform([row]) for row in rows]))
+
+
+def test_texts_that_would_become_hundreds_of_categories_are_said_once():
+    def said_by(rows, encoder=None):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            (encoder or RunningEncoder()).partial_fit(rows)
+        return [str(warning.message) for warning in said]
+
+    def rows(different, n=300):
+        return [{"id": f"C{i % different:05d}", "kind": "abc"[i % 3]} for i in range(n)]
+
+    encoder = RunningEncoder()
+    assert said_by(rows(300)[:99], encoder) == []
+    said = said_by(rows(300)[99:], encoder)
+    assert len(said) == 1 and "Column 'id': 100 of its first 100 texts are different, such as 'C00099'" in said[0]
+    assert "pandas.to_numeric" in said[0] and "pandas.to_datetime" in said[0] and said_by(rows(300), encoder) == []
+    single = RunningEncoder()
+    assert [i for i, row in enumerate(rows(300)) if said_by([row], single)] == [99]
+    for different, count in ((81, 1), (80, 0)):
+        assert len(said_by(rows(different))) == count
+    assert said_by(rows(300), RunningEncoder(slots=100)) == []  # a column for each was asked for
+    for form in ("${:,.2f}", "{:,.2f}%", "{:02.0f}/03/2024 {:02.0f}:15 pm"):
+        texts = [{"paid": form.format(1000 + 3.7 * i, i % 60)} for i in range(150)]
+        assert [f"such as {texts[99]['paid']!r}" in message for message in said_by(texts)] == [True], form
+    holes = [{"id": None}, *({"id": ""} for _ in range(200)), *({"id": "a"} for _ in range(19)), *({"id": f"C{i}"} for i in range(80))]
+    assert said_by(holes) == [] and len(said_by([*holes, {"id": "C95"}])) == 1
+
+
+def test_an_afternoon_with_a_csv_of_words_dates_and_holes(tmp_path):
+    """Through pandas in chunks and `csv`: the same model, row for row, as by single rows."""
+    rng = np.random.default_rng(0)
+    n, path = 400, tmp_path / "orders.csv"
+    city, amount, days = rng.choice(["Rome", "Oslo", "Bern"], n), rng.gamma(2.0, 20.0, n).round(2), np.sort(rng.integers(0, 300, n))
+    late = (city == "Oslo") | (amount > 70.0)
+    lines = [[f"2024-01-01T{i % 24:02}:00:00" if i == 0 else str(np.datetime64("2024-01-01") + int(day)), town, str(value),
+              ["by phone", "online", 'in the "shop", cash'][i % 3]] for i, (day, town, value) in enumerate(zip(days, city, amount))]
+    for i, j in zip(rng.integers(1, n, 150), rng.integers(0, 4, 150)):
+        lines[i][j] = ""
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([["day", "city", "amount", "how"], *lines])
+    make = lambda: ok.SILK("logistic", ok.Gaussian(3.0), scale=True, encode=True)  # noqa: E731
+    model, scores = make(), []
+    for i, chunk in enumerate(pd.read_csv(path, chunksize=64)):
+        scores.append(model.progressive(chunk, late[64 * i : 64 * (i + 1)], classes=[False, True]))
+    scores = np.concatenate(scores)
+    assert model.encoder_.kinds_ == {"day": "date", "city": "word", "amount": "number", "how": "word"}
+    assert np.mean((scores[100:] > 0) != late[100:]) < 0.15
+    with open(path, newline="") as file:
+        texts = list(csv.DictReader(file))
+    for rows in (texts, pd.read_csv(path, dtype=str), pd.read_csv(path)):
+        again = make()
+        np.testing.assert_allclose(again.progressive(rows, late, classes=[False, True]), scores, atol=1e-9)
+        assert again.encoder_.to_dict() == model.encoder_.to_dict()
+    single = make()
+    alone = [single.progressive([row], [label], classes=[False, True])[0] for row, label in zip(texts, late.tolist())]
+    np.testing.assert_allclose(alone, scores, atol=1e-9)
+    assert model.predict_one({"city": "Oslo", "day": date(2024, 10, 1)}) in (False, True)
+
+
+def test_frames_of_polars_are_those_of_pandas():
+    pl = pytest.importorskip("polars")
+    frame = table(120).drop(columns="grade")
+    expected = RunningEncoder().progressive(frame)
+    lists = frame.astype(object).where(frame.notna(), None).to_dict("list")
+    same = pl.DataFrame({**lists, "at": [None if at is None else at.to_pydatetime() for at in lists["at"]]})
+    np.testing.assert_array_equal(RunningEncoder().progressive(same), expected)
+    tokyo = same.with_columns(pl.col("at").dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Tokyo"))
+    np.testing.assert_array_equal(RunningEncoder().progressive(tokyo), expected)
+    due = RunningEncoder().progressive(same.select("due"))  # has room for words as well, as its first value is missing
+    np.testing.assert_array_equal(RunningEncoder().progressive(same.select(pl.col("due").str.to_date()))[:, :7], due[:, :7])
+    words = pl.DataFrame({"a": ["x", "y", None, "x"], "b": [1.5, None, 2.5, 0.5], "c": [clock(6), None, clock(12), clock(6)]})
+    out = RunningEncoder(2, cycles=["day"]).progressive(words.with_columns(pl.col("a").cast(pl.Categorical)))
+    rows = [tuple(row) for row in words.rows()]
+    np.testing.assert_array_equal(out, RunningEncoder(2, cycles=["day"]).progressive(rows))
 
 
 @pytest.mark.slow
@@ -391,7 +537,7 @@ def test_learning_in_chunks_one_by_one_and_from_copies_is_one():
 
 def test_files_have_the_encoder(tmp_path):
     rows, y, numbers = people()
-    for encode in (True, RunningEncoder(3, kinds={"count": "word"}, cycles=("week",))):
+    for encode in (True, RunningEncoder(3, cycles=("week",))):
         for model in (ok.SILK("squared", scale=True, encode=encode), ok.SelfTuned(encode=encode)):
             model.partial_fit(rows[:80], numbers[:80])
             model.save(tmp_path / "model.npz")

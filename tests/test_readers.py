@@ -802,7 +802,7 @@ def test_kinds_of_columns(tmp_path):
     numbers = write(tmp_path / "b.csv", "a,b\n1,2\n3,\n4,5\n")
     assert [X.dtype.kind for X, _ in read(numbers, kinds="auto", chunk=1)] == ["f", "O", "f"]
     bad = write(tmp_path / "c.csv", "a,b\n1,2\nx,3\n1e999,4\n5,6,7\n8,9\n")
-    with pytest.raises(BadRow, match="line 3, column 'a': expected a number, as in rows before. Got 'x' instead. .kinds="):
+    with pytest.raises(BadRow, match="line 3, column 'a': expected a number, as in rows before. Got 'x' instead. .features="):
         list(read(bad, kinds="auto"))
     reader = read(bad, kinds="auto", on_error="skip")
     assert [X.tolist() for X, _ in reader] == [[["1", "2"], ["8", "9"]]] and reader.n_skipped == 3

@@ -12,10 +12,8 @@ from onlinekernels.commandline.options import (
     Usage,
     add_command,
     add_data_options,
-    columns,
     converter,
     integer_from,
-    kinds_of_columns,
     told,
 )
 from onlinekernels.commandline.runs import Run
@@ -95,9 +93,6 @@ def _add_model_options(model):
     add("--scale-memory", float, "NUMBER", "scale, and forget: 0.999 goes by about the last thousand rows")
     model.add_argument("--encode", action=argparse.BooleanOptionalAction, default=None,
                        help="take words, dates and empty fields (default: in .csv and .tsv, where numbers stay as they are)")
-    model.add_argument("--words", type=converter(columns), metavar="A,B,...", help="columns of numbers that are names of things")
-    model.add_argument("--kinds", type=converter(kinds_of_columns), metavar="A=KIND,...",
-                       help="what columns hold: number, word, date, day-first, month-first, decimal-point or decimal-comma")
     model.add_argument(
         "--set",
         type=_checked(specifications.assignment),

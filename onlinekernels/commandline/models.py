@@ -1,7 +1,7 @@
 """The model that the arguments of learn describe: a new one, or one from a file."""
 
 from onlinekernels.commandline import specifications
-from onlinekernels.commandline.options import Usage, given_kinds, told
+from onlinekernels.commandline.options import Usage, told
 from onlinekernels.files.modelfile import load
 from onlinekernels.nouns.encoding import RunningEncoder
 from onlinekernels.nouns.scaling import RunningScaler
@@ -20,13 +20,13 @@ CHANGEABLE = ("step", "regularization", "penalty", "noise", "memory")  # as far 
 FIXED_ON_A_MODEL = (
     "algorithm",
     *(name for name in PARAMETERS if name not in CHANGEABLE),
-    *("scale_memory", "words", "kinds", "classes"),
+    *("scale_memory", "classes"),
 )
 # Options that decide what the model becomes: a run can only be resumed with the same ones.
 DECISIVE = (
     *"target features format header delimiter n_features sparse label_type on_error chunk algorithm".split(),
     *PARAMETERS,
-    *("scale_memory", "words", "kinds", "set", "classes", "class_weight"),
+    *("scale_memory", "set", "classes", "class_weight"),
 )
 
 
@@ -77,8 +77,7 @@ def settled(model, arguments, X, names):
     if model.encode is False:
         return
     columns = names if names is not None and len(set(names)) == len(names) else None
-    kinds = {column if columns else int(column): kind for column, kind in given_kinds(arguments).items()} or None
-    model.set_params(encode=RunningEncoder(columns=columns, kinds=kinds))
+    model.set_params(encode=RunningEncoder(columns=columns))
     if X.dtype == object and arguments.scale is None and arguments.scale_memory is None:
         if "scale" in model.get_params(deep=False):
             model.set_params(scale=True)

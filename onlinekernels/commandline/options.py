@@ -6,7 +6,6 @@ import sys
 import warnings
 
 from onlinekernels.commandline.choosing import NO_TARGET
-from onlinekernels.nouns.columns import ALL_KINDS, kind_with_custom
 from onlinekernels.streams import read
 from onlinekernels.streams.labels import LabelParser
 from onlinekernels.streams.options import FORMATS, format_of
@@ -18,9 +17,7 @@ __all__ = [
     "add_data_options",
     "as_labels",
     "converter",
-    "given_kinds",
     "integer_from",
-    "kinds_of_columns",
     "label_options",
     "needs_target",
     "open_data",
@@ -80,7 +77,7 @@ def told(error):
     return " ".join(text.split()) or type(error).__name__
 
 
-_OPTIONS = {"features": "--features A,B,...", "kinds": "--words COLUMN", "classes": "--classes A,B"}
+_OPTIONS = {"features": "--features A,B,...", "classes": "--classes A,B"}
 
 
 def _as_option(argument):
@@ -125,16 +122,6 @@ def columns(text):
     if not all(names):
         raise ValueError(f"must be names of columns, separated by commas. Got {text!r} instead.")
     return names
-
-
-def kinds_of_columns(text):
-    """[column, kind] of each of several columns, separated by commas."""
-    found = [[part.strip() for part in pair.rpartition("=")[::2]] for pair in text.split(",")]
-    found = [[column, kind.replace("-", " ")] for column, kind in found]
-    if not all(column and kind in ALL_KINDS for column, kind in found):
-        kinds = ", ".join(kind.replace(" ", "-") for kind in ALL_KINDS)
-        raise ValueError(f"must be COLUMN=KIND, separated by commas, where a kind is one of {kinds}. Got {text!r} instead.")
-    return found
 
 
 def add_data_options(parser):
@@ -220,12 +207,7 @@ def _kinds(arguments, source, model):
         return None
     if hasattr(model, "encoder_"):
         return list(model.encoder_.kinds_.values())
-    return {column: kind_with_custom(kind)[0] for column, kind in given_kinds(arguments).items()} or "auto"
-
-
-def given_kinds(arguments):
-    """{column: kind} as --words and --kinds have it."""
-    return {**dict.fromkeys(getattr(arguments, "words", None) or (), "word"), **dict(getattr(arguments, "kinds", None) or ())}
+    return "auto"
 
 
 def needs_target(arguments, source):

@@ -1,8 +1,8 @@
-"""Encoding online: tables of numbers, words, dates and holes as rows of numbers, by what the stream has shown so far."""
+"""Encoding online: tables of numbers, words, dates and holes as rows of numbers, by what the stream has shown."""
 from __future__ import annotations
 
-import numbers
 import warnings
+from collections import namedtuple
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,25 +10,20 @@ import numpy as np
 from onlinekernels import validation
 from onlinekernels._core.errors import row_error
 from onlinekernels._core.formulas.vectorized import all_finite
-from onlinekernels._core.transforms import fill
-from onlinekernels.nouns.columns import (
-    ALL_KINDS,
-    CYCLES,
-    VARIETY,
-    first_kind,
-    kind_at,
-    kind_of_array,
-    kind_with_custom,
-    located,
-    points_of_dates,
-    slots_of,
-    variety_with,
-)
-from onlinekernels.nouns.encoded import Known
-from onlinekernels.nouns.formats import CONVENTIONS, NEW, READINGS
+from onlinekernels._core.transforms import circle, fill
 from onlinekernels.nouns.transforming import RunningTransformer
-from onlinekernels.nouns.values import NO_TIME, instants_of, numbers_of
-from onlinekernels.validation import Argument, Sentence
+from onlinekernels.nouns.values import (
+    DAY,
+    NO_TIME,
+    hash_of,
+    instants_of,
+    is_missing,
+    kind_of,
+    kind_of_array,
+    numbers_of,
+    slots_of,
+    word_of,
+)
 from onlinekernels.validation.tables import Table
 
 if TYPE_CHECKING:
@@ -36,52 +31,53 @@ if TYPE_CHECKING:
 
 __all__ = ["RunningEncoder"]
 
+KINDS = ("number", "word", "date")
+YEAR = 365.2425 * DAY
+# Of so many words of a column, more different ones than this become hundreds, which is said.
+VARIETY, DIFFERENT = 100, 80
+
 
 class RunningEncoder(RunningTransformer):
-    """Make rows of numbers of whatever comes: data frames, dictionaries, structured arrays, lists of mixed rows, arrays.
+    """Make rows of numbers of data frames, dictionaries, structured arrays, lists of mixed rows, arrays.
 
-    Each row is encoded by what was known before it, and then taken in. So nothing from the future is used, a row gets from
-    `transform` just what it would get if it came next, and `partial_fit` of n rows gives what n calls of one row give, bit for
-    bit. Memory is constant, and the columns that come out are the same from the first row on.
+    Each row is encoded by what was known before it, and then learned. So nothing from the future is used, a row gets
+    from `transform` just what it would get if it came next, and `partial_fit` of n rows gives what n calls of one row
+    give, bit for bit. Memory is constant, and the columns that come out are the same from the first row on.
 
     The first row says what each column holds, and that decides what is made of it:
 
-    - a number (also True, False, or a text such as "3.5", "1,234.50", "1.234,5", "5%" or "$12.40"): the number, without its sign;
-    - a word (any other text, categories): `slots` columns of zeros and ones. Each new word has the next of them to itself, at
-      once; when all are taken, the word's hash chooses which one it shares;
-    - a date (datetime, datetime64, pandas' timestamps, or a text such as "2024-02-29", "2024-02-29T12:30+01:00", "02/29/2024",
-      "29.2.2024", "29 Feb 2024 2:05 pm" or a time of day, "14:05"): days since the first date, and a point on a circle for each
+    - a number (also True, False, or a text that Python's `float` reads, such as "3.5" or "1e3"): the number;
+    - a word (any other text, whatever pandas and polars call categories): `slots` columns of zeros and ones. Each new
+      word has the next of them to itself, at once; when all are taken, the word's hash chooses which one it shares;
+    - a date (datetime, date, datetime64, pandas' and polars' dates, or a text of ISO 8601 such as "2024-02-29",
+      "2024-02-29T12:30+01:00" or a time of day, "14:05"): days since the first date, and a point on a circle for each
       of the `cycles`: its sine and cosine. With a time zone, in UTC;
-    - what is missing (None, NaN, NaT, pandas' NA, an empty text) is filled: numbers by the mean so far (of two values, such as
-      those of a truth value, by the nearer one), dates by the latest, a point on a circle by its middle, words by zeros. A
-      further column of zeros and ones tells that it was missing, see `indicators`. A column whose first value is missing has all of the
-      above, and is what its first value is.
+    - what is missing (None, NaN, NaT, pandas' NA, an empty text) is filled: numbers by the mean so far (of two
+      values, such as those of a truth value, by the nearer one), dates by the latest, a point on a circle by its
+      middle, words by zeros. A further column of zeros and ones tells that it was missing, see `indicators`. A column
+      whose first value is missing has all of the above, and is what its first value is.
 
-    Numbers are not scaled: put a `RunningScaler` behind it, or ``scale=True``, which has a change of a column of zeros and ones
-    count as much as that of a number, however rare it is.
+    Numbers are not scaled: put a `RunningScaler` behind it, or ``scale=True``, which has a change of a column of
+    zeros and ones count as much as that of a number, however rare it is.
 
-    A word where a number or a date is expected is taken for missing, with a warning; see `kinds` and `odd_`. Texts such as 03/04/2024
-    or 1,234 mean one of two things. The first text of a column that can mean one alone, such as 03/14/2024, decides for those after it;
-    before it 03/04/2024 is the fourth of March, 03-04-2024 and 03.04.2024 the third of April, and a comma parts thousands. A warning
-    says so when 30 were read by such a guess, or when a guess turns out to be wrong. Another says when a column of words has had
-    nearly as many different ones as rows.
+    A word where a number or a date is expected counts as missing, with a warning; see `odd_`. Numbers and dates in
+    other forms (1.234,50, $12.40, 02/29/2024) are words: convert them, by ``pandas.to_numeric`` and
+    ``pandas.to_datetime``, say. A warning names the column where words are so different that hundreds of them are to
+    be expected. Numbers that are names of something are words as categories, ``frame.astype({"postcode":
+    "category"})``, or with a letter before them.
 
     Parameters
     ----------
     slots : int
         Columns for the words of each column; at least 1.
-    kinds : dict or None
-        {column: "number", "word" or "date"} of columns, by name or index, for which the first row shall not decide: whole
-        numbers that are names of something, say. "day first" and "month first" are dates, "decimal point" and "decimal comma" numbers
-        written so.
     columns : list or None
         Names of all columns: of those of arrays and lists, and for dictionaries of which the first does not have all.
         Dictionaries may lack some, which is missing then.
     cycles : "all", a list of some of "day", "week", "year", or None
         What of a date is cyclic.
     indicators : "auto" or bool
-        Whether a further column tells for each column that its value was missing. "auto" says no if the first row has nothing
-        but numbers: these come out as they are, and only holes are filled.
+        Whether a further column tells for each column that its value was missing. "auto" says no if the first row has
+        nothing but numbers: these come out as they are, and only holes are filled.
     memory : float
         Weight of a value that is one example old in the means that fill holes, in (0, 1].
 
@@ -99,10 +95,9 @@ class RunningEncoder(RunningTransformer):
     day, day year sin, day year cos, day is missing, age, age is missing, pet=cat, pet=dog, pet is missing
     """
 
-    def __init__(self, slots: int = 16, *, kinds: dict[Any, Any] | None = None, columns: Sequence[Any] | None = None,
-                 cycles: Any = "all", indicators: bool | str = "auto", memory: float = 1.0) -> None:
+    def __init__(self, slots: int = 16, *, columns: Sequence[Any] | None = None, cycles: Any = "all",
+                 indicators: bool | str = "auto", memory: float = 1.0) -> None:
         self.slots = slots
-        self.kinds = kinds
         self.columns = columns
         self.cycles = cycles
         self.indicators = indicators
@@ -111,41 +106,36 @@ class RunningEncoder(RunningTransformer):
     # ---- Learning -----------------------------------------------------------------------------
 
     def fit(self, X: Examples, y: Any = None) -> Self:
-        """Forget everything, then take in X; return self."""
+        """Forget everything, then learn from X; return self."""
         with self._turn.alone:
-            self._state = self._taken_in(None, self._table(None, X))[0]
+            self._state = self._encoded(None, self._table(None, X), True)[0]
         return self
 
     def partial_fit(self, X: Examples, y: Any = None) -> Self:
-        """Take in some more rows; return self."""
+        """Learn from some more rows; return self."""
         self._advance(X)
         return self
 
     def progressive(self, X: Examples) -> Any:
-        """Take in the rows one after another, and return each encoded by what was known before it."""
+        """Learn from the rows one after another, and return each encoded by what was known before it."""
         return self._shown(X, self._advance(X))
 
     def learn_one(self, x: Any) -> Self:
-        """Take in one row: a dictionary, a list, a tuple, a 1-d array; return self."""
+        """Learn from one row: a dictionary, a list, a tuple, a 1-d array; return self."""
         self._advance([x])
         return self
 
     def _advance(self, X):
         with self._turn.alone:
-            self._state, out = self._taken_in(self._state, self._table(self._state, X))
+            self._state, out = self._encoded(self._state, self._table(self._state, X), True)
         return out
 
     def advanced(self, X: Examples) -> Any:
         """(an encoder that has seen these rows as well, the rows as it encodes them); this one stays as it is."""
-        fresh = RunningEncoder(self.slots, kinds=self.kinds, columns=self.columns, cycles=self.cycles, indicators=self.indicators,
+        fresh = RunningEncoder(self.slots, columns=self.columns, cycles=self.cycles, indicators=self.indicators,
                                memory=self.memory)  # in a tenth of the time of `get_params`
-        fresh._state, out = self._taken_in(self._state, self._table(self._state, X))
+        fresh._state, out = self._encoded(self._state, self._table(self._state, X), True)
         return fresh, out
-
-    def _taken_in(self, known, table):
-        """(what is known after these rows, the rows encoded)."""
-        known = self._begun(table) if known is None else known
-        return self._encoded(known, table, True)
 
     # ---- Encoding -----------------------------------------------------------------------------
 
@@ -155,8 +145,8 @@ class RunningEncoder(RunningTransformer):
 
     def encoded(self, X: Examples) -> Any:
         """`transform`, as an array whatever `set_output` says."""
-        known = self._fitted()
-        return self._encoded(known, self._table(known, X), False)[1]
+        state = self._fitted()
+        return self._encoded(state, self._table(state, X), False)[1]
 
     def transform_one(self, x: Any) -> Array:
         """One row encoded by what is known now, 1-d."""
@@ -166,8 +156,8 @@ class RunningEncoder(RunningTransformer):
         """X as columns in the order of this encoder, which its other methods take, too; slices of it are tables."""
         return self._table(self._state, X)
 
-    def _table(self, known, X):
-        if known is None:
+    def _table(self, state, X):
+        if state is None:
             names = self.columns
             if names is not None:
                 if not isinstance(names, (list, tuple)) or not names or len(set(names)) < len(names):
@@ -175,184 +165,150 @@ class RunningEncoder(RunningTransformer):
                 names = tuple(names)
             table = X if isinstance(X, Table) else Table.of(X, names)
             return table if names is None else table.in_order(names, len(names), type(self).__name__).called(names)
-        table = X if isinstance(X, Table) else Table.of(X, known.names)
-        return table.in_order(known.names, len(known.kinds), type(self).__name__)
+        table = X if isinstance(X, Table) else Table.of(X, state.names)
+        return table.in_order(state.names, len(state.kinds), type(self).__name__)
 
-    def _begun(self, table):
+    def _first_state(self, table):
         """What is known before the first row of a stream, by what kind of values this has."""
         slots, memory = validation.check_count(self, "slots"), validation.check_share(self, "memory")
         is_all = isinstance(self.cycles, str) and self.cycles == "all"
-        cycles = CYCLES if is_all else () if self.cycles is None else self.cycles
-        if not isinstance(cycles, (list, tuple)) or self.cycles == [] or not all(cycle in CYCLES for cycle in cycles):
-            expected = f"'all', a list of some of {', '.join(map(repr, CYCLES))}, or None"
+        cycles = tuple(_ELAPSED) if is_all else () if self.cycles is None else self.cycles
+        if not isinstance(cycles, (list, tuple)) or self.cycles == [] or not all(cycle in _ELAPSED for cycle in cycles):
+            expected = f"'all', a list of some of {', '.join(map(repr, _ELAPSED))}, or None"
             raise validation.bad_parameter(self, "cycles", expected, self.cycles)
-        cycles = tuple(dict.fromkeys(cycles))
         if not isinstance(self.indicators, (bool, np.bool_)) and not (
             isinstance(self.indicators, str) and self.indicators == "auto"
         ):
             raise validation.bad_parameter(self, "indicators", "True, False or 'auto'", self.indicators)
-        given, customs = self._given_kinds(table)
-        shown = [located(lambda column: kind_at(column, 0), table, j) for j in range(len(table.columns))]
-        is_hole = [kind is None for kind in shown]
+        shown = [_first_kind(table, j, 1) for j in range(len(table.columns))]
         kinds = tuple(
-            given[j] if j in given else "word" if j in table.categories else kind_of_array(column) or shown[j]
-            for j, column in enumerate(table.columns)
+            "word" if j in table.categories else kind_of_array(column) or kind
+            for j, (column, kind) in enumerate(zip(table.columns, shown, strict=True))
         )
         indicators = bool(self.indicators)
         if isinstance(self.indicators, str):
-            indicators = any(is_hole) or any(kind != "number" for kind in kinds)
+            indicators = None in shown or any(kind != "number" for kind in kinds)
         n = len(kinds)
-        values = {"mean": np.zeros(n), "count": np.zeros(n), "shown": np.full((2, n), np.inf), "odd": (0,) * n}
-        variety = tuple((VARIETY,) if given.get(j) == "word" else (0,) for j in range(n))  # of what was asked for nothing is said
-        values.update(words=({},) * n, variety=variety, customs=tuple(customs.get(j, NEW) for j in range(n)), origins=(None,) * n)
-        return Known(table.names, kinds, kinds, slots, cycles, indicators, memory, rows=0, **values)
+        layout = Layout(kinds, slots, tuple(dict.fromkeys(cycles)), indicators)
+        # Nothing is said of the variety of what is called categories.
+        variety = tuple((VARIETY,) if j in table.categories else (0,) for j in range(n))
+        return State(table.names, kinds, layout, memory, ({},) * n, variety, (None,) * n, mean=np.zeros(n),
+                     count=np.zeros(n), shown=np.full((2, n), np.inf), odd=(0,) * n, rows=0)
 
-    def _given_kinds(self, table):
-        """({index: kind}, {index: how its texts are to be read}) of the columns of which these are parameters."""
-        given, customs = {}, {}
-        expected = f"a dictionary of {', '.join(map(repr, ALL_KINDS))} by names or indices of columns, or None"
-        if self.kinds is not None and not isinstance(self.kinds, dict):
-            raise validation.bad_parameter(self, "kinds", expected, self.kinds)
-        for column, kind in (self.kinds or {}).items():
-            places = range(len(table.columns)) if table.names is None else table.names
-            index = column if column not in places and isinstance(column, numbers.Integral) else None
-            index = list(places).index(column) if column in places else index
-            if index is None or not -len(table.columns) <= index < len(table.columns) or kind not in ALL_KINDS:
-                raise validation.bad_parameter(self, "kinds", expected, self.kinds)
-            index %= len(table.columns)
-            given[index], customs[index] = kind_with_custom(kind)
-        return given, customs
-
-    def _encoded(self, known, table, learns):
-        """(what is known after the rows of a table, or `known` itself, and these rows encoded)."""
-        kinds = self._kinds_with(known, table)
-        if kinds != known.kinds and not learns and len(table) > 1:  # what a column is to be, each row says for itself
-            return known, np.concatenate([self._encoded(known, table[i : i + 1], False)[1] for i in range(len(table))])
-        layout, n = known.layout, len(table)
-        values, words, origins, odd = np.full((n, len(kinds)), np.nan), list(known.words), list(known.origins), list(known.odd)
-        variety, customs = list(known.variety), list(known.customs)
+    def _encoded(self, state, table, learns):
+        """(the state after the rows of a table, or the same if it does not learn; these rows encoded)."""
+        state = self._first_state(table) if state is None else state
+        kinds = state.kinds
+        if None in kinds:
+            kinds = tuple(_first_kind(table, j, len(table)) if kind is None else kind for j, kind in enumerate(kinds))
+            if kinds != state.kinds and not learns and len(table) > 1:  # each row says for itself what a column is
+                rows = (table[i : i + 1] for i in range(len(table)))
+                return state, np.concatenate([self._encoded(state, row, False)[1] for row in rows])
+        layout, n, values = state.layout, len(table), np.full((len(table), len(kinds)), np.nan)
+        words, variety, origins, odd = map(list, (state.words, state.variety, state.origins, state.odd))
         out = np.zeros((n, layout.width)) if layout.width > len(kinds) or layout.words else values
         for j, (kind, column) in enumerate(zip(kinds, table.columns, strict=True)):
+            invalid = []
             if kind == "word":
-                places, words[j] = located(lambda column: slots_of(column, words[j], known.slots, learns), table, j)
-                missing, strange = places < 0, []
+                slots, words[j] = _located(lambda column: slots_of(column, words[j], layout.slots, learns), table, j)
+                missing = slots < 0
                 rows = np.flatnonzero(~missing)
-                out[rows, layout.words[j] + places[rows]] = 1.0
-                if learns and known.variety[j][0] < VARIETY:
-                    variety[j], found = variety_with(known.variety[j], column, places)
-                    if found is not None:
-                        tell_variety(known, table, j, *found)
+                out[rows, layout.words[j] + slots[rows]] = 1.0
+                if learns and state.variety[j][0] < VARIETY:
+                    variety[j] = _variety_after(state, j, column, rows)
             elif kind == "date":
-                instants, strange, customs[j], news = located(lambda column: instants_of(column, customs[j], learns), table, j)
-                tell_news(known, table, j, kind, news)
-                origins[j] = points_of_dates(instants, origins[j], known.cycles, values[:, j], out[:, layout.cycles[j] :])
+                instants, invalid = _located(instants_of, table, j)
+                circles = out[:, layout.circles[j] :]
+                origins[j] = _write_dates(instants, origins[j], layout.cycles, values[:, j], circles)
                 missing = instants == NO_TIME
             elif kind == "number":
-                values[:, j], strange, customs[j], news = located(lambda column: numbers_of(column, customs[j], learns), table, j)
-                tell_news(known, table, j, kind, news)
+                values[:, j], invalid = _located(numbers_of, table, j)
                 missing = np.isnan(values[:, j])
             else:
-                missing, strange = np.ones(n, dtype=bool), []
-            if strange and learns:
-                tell_once(known, table, j, kind, customs[j], strange)
-                odd[j] += len(strange)
-            if known.indicators:
+                missing = np.ones(n, dtype=bool)
+            if invalid and learns:
+                if odd[j] == 0:
+                    _warn_of_invalid(state, j, kind, invalid[0], column[invalid[0]])
+                odd[j] += len(invalid)
+            if layout.missing:
                 out[:, layout.missing[j]] = missing
-        self._check_finite(values, known)
-        mean, count, shown = known.mean, known.count, known.shown
+        _check_finite(values, state)
+        mean, count, shown = state.mean, state.count, state.shown
         if learns:
             mean, count, shown = mean.copy(), count.copy(), shown.copy()
-        memory = np.array([0.0 if kind == "date" else known.memory for kind in kinds])  # of dates, the latest
+        memory = np.array([0.0 if kind == "date" else state.memory for kind in kinds])  # of dates, the latest
         fill(values, mean, count, shown, memory, learns)
         if out is not values:
             out[:, layout.places] = values[:, layout.numbers]
         if learns:
-            known = known._replace(kinds=kinds, words=tuple(words), variety=tuple(variety), customs=tuple(customs), origins=tuple(origins), mean=mean,
-                                   count=count, shown=shown, odd=tuple(odd), rows=known.rows + n)
-        return known, out
-
-    @staticmethod
-    def _kinds_with(known, table):
-        """Kinds of the columns, those included that their first value decides in this table."""
-        if None not in known.kinds:
-            return known.kinds
-        return tuple(
-            located(first_kind, table, j) if kind is None else kind for j, kind in enumerate(known.kinds)
-        )
-
-    @staticmethod
-    def _check_finite(values, known):
-        if not all_finite(values) and np.isinf(values).any():
-            row, column = (int(place) for place in np.argwhere(np.isinf(values))[0])
-            raise row_error(
-                ValueError,
-                row,
-                f", column {known.name(column)!r}: expected a finite number. Input contains infinity, or a value too large for float64.",
-            )
+            state = state._replace(kinds=kinds, words=tuple(words), variety=tuple(variety), origins=tuple(origins),
+                                   mean=mean, count=count, shown=shown, odd=tuple(odd), rows=state.rows + n)
+        return state, out
 
     # ---- What can be seen ---------------------------------------------------------------------
 
     @property
     def feature_names_out(self) -> Any:
-        """What each column that comes out is, as of now: slots that no word has taken yet have a number, as in ``pet#3``."""
+        """What each column that comes out is, as of now: slots that no word has yet have a number, as in ``pet#3``."""
         return self.get_feature_names_out().tolist()
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> Array:
         """The names of the columns that come out, as an array; `input_features` are those of nameless columns."""
-        known = self._fitted()
+        state = self._fitted()
         if input_features is not None:
-            if len(input_features) != len(known.kinds) or known.names is not None and set(input_features) != set(known.names):
-                raise ValueError("input_features should have the names of the columns that came first. Got others instead.")
-            known = known._replace(names=tuple(input_features)) if known.names is None else known
-        return np.array(known.names_out(), dtype=object)
+            expected = input_features if state.names is None else state.names
+            if len(input_features) != len(state.kinds) or set(input_features) != set(expected):
+                raise ValueError("input_features should have the names of the first rows' columns. Got others instead.")
+            state = state._replace(names=tuple(input_features)) if state.names is None else state
+        return np.array(state.names_out(), dtype=object)
 
     def columns_of(self, values: Any) -> Any:
-        """{column: (places of what was made of it, values there)} of an encoded row of means; of words the most frequent alone."""
-        known = self._attribute()
-        layout, values = known.layout, np.array(values, dtype=float)
+        """{column: (indices of its parts, values there)} of an encoded row of means; of words the most frequent."""
+        state = self._attribute()
+        layout, values = state.layout, np.array(values, dtype=float)
         for begin in layout.words.values():
-            slots = slice(begin, begin + known.slots)
-            values[slots] = np.arange(known.slots) == values[slots].argmax()
-        places = (np.flatnonzero(layout.owners == j) for j in range(len(known.kinds)))
-        return {known.name(j): (found, values[found]) for j, found in enumerate(places)}
+            slots = slice(begin, begin + layout.slots)
+            values[slots] = np.arange(layout.slots) == values[slots].argmax()
+        places = (np.flatnonzero(layout.owners == j) for j in range(len(state.kinds)))
+        return {state.name(j): (found, values[found]) for j, found in enumerate(places)}
 
     def places_of_time(self) -> Any:
-        """Where rows have what of a date goes one way for days: days since the first, and its place in the week and in the year."""
-        known = self._attribute()
-        layout, found = known.layout, []
-        for j in (j for j, kind in enumerate(known.kinds) if kind == "date"):
+        """Where encoded rows have what of a date hardly changes for days: days since the first, week and year."""
+        state = self._attribute()
+        layout, found = state.layout, []
+        for j in (j for j, kind in enumerate(state.kinds) if kind == "date"):
             found.append(int(layout.places[layout.numbers == j][0]))
-            for i in (i for i, cycle in enumerate(known.cycles) if cycle != "day"):
-                found += [layout.cycles[j] + 2 * i, layout.cycles[j] + 2 * i + 1]
+            for i in (i for i, cycle in enumerate(layout.cycles) if cycle != "day"):
+                found += [layout.circles[j] + 2 * i, layout.circles[j] + 2 * i + 1]
         return found
 
     @property
     def kinds_(self) -> Any:
         """{column: what it holds}; None for those of which nothing has come yet."""
-        known = self._attribute()
-        return {known.name(j): kind for j, kind in enumerate(known.kinds)}
+        state = self._attribute()
+        return {state.name(j): kind for j, kind in enumerate(state.kinds)}
 
     @property
     def words_(self) -> Any:
         """{column: words that have a slot to themselves, in order} of the columns with words."""
-        known = self._attribute()
-        return {known.name(j): list(known.words[j]) for j, kind in enumerate(known.kinds) if kind == "word"}
+        state = self._attribute()
+        return {state.name(j): list(state.words[j]) for j, kind in enumerate(state.kinds) if kind == "word"}
 
     @property
     def means_(self) -> Any:
         """{column: the mean so far} of numbers; the latest of dates, in days since the first."""
-        known = self._attribute()
-        return {known.name(j): float(known.mean[j]) for j, kind in enumerate(known.kinds) if kind in ("number", "date")}
+        state = self._attribute()
+        return {state.name(j): float(state.mean[j]) for j, kind in enumerate(state.kinds) if kind in ("number", "date")}
 
     @property
     def odd_(self) -> Any:
-        """{column: how many values were no numbers or dates although the column is of such}, columns with none left out."""
-        known = self._attribute()
-        return {known.name(j): count for j, count in enumerate(known.odd) if count}
+        """{column: how many values were no numbers or dates although it is a column of these}, where there are any."""
+        state = self._attribute()
+        return {state.name(j): count for j, count in enumerate(state.odd) if count}
 
     @property
     def count_(self) -> Any:
-        """Number of rows taken in."""
+        """Number of rows that it has learned from."""
         return self._attribute().rows
 
     @property
@@ -379,8 +335,8 @@ class RunningEncoder(RunningTransformer):
         return None if self._state is None else self._state.plain()
 
     def restore(self, learned: Any) -> Any:
-        """Continue from what `to_dict` gave; ValueError if it makes no sense."""
-        self._state = None if learned is None else Known.restored(learned)
+        """Continue from what `to_dict` gave; ValueError if its parts do not fit each other."""
+        self._state = None if learned is None else State.restored(learned)
 
     def __getstate__(self):
         return {**super().__getstate__(), "_state": self.to_dict()}
@@ -412,41 +368,231 @@ def as_encoder(value, owner, name="encode"):
     return RunningEncoder(**value.get_params(deep=False))
 
 
-def tell_once(known, table, j, kind, custom, strange):
+# ---- What it knows --------------------------------------------------------------------------------
+
+
+class State(namedtuple("State", "names kinds layout memory words variety origins mean count shown odd rows")):
+    """What an encoder has learned, with an entry for each column in tuples and arrays; never changed, only replaced.
+
+    names       of the columns, or None
+    kinds       "number", "word", "date", or None as long as nothing has come
+    layout      where in a row each part of each column is
+    memory      parameter, as of the first row
+    words       {word: its slot}
+    variety     how many words have come, up to `VARIETY`, and before that the hashes of the different ones among them
+    origins     the first date, in microseconds since 1970, or None
+    mean, count, shown
+                of the numbers so far, see the core
+    odd         how many values were not of the kind of their column
+    rows        learned from so far
+    """
+
+    def name(self, j):
+        """What column j is called."""
+        return f"x{j}" if self.names is None else self.names[j]
+
+    def names_out(self):
+        """What each column that comes out is, as of now."""
+        layout, names = self.layout, [""] * self.layout.width
+        for j, place in zip(layout.numbers, layout.places, strict=True):
+            names[place] = f"{self.name(j)}"
+        for j, begin in layout.words.items():
+            names[begin : begin + layout.slots] = [f"{self.name(j)}#{slot}" for slot in range(layout.slots)]
+            for word, slot in self.words[j].items():
+                names[begin + slot] = f"{self.name(j)}={word}"
+        for j, begin in layout.circles.items():
+            parts = [f"{self.name(j)} {cycle} {part}" for cycle in layout.cycles for part in ("sin", "cos")]
+            names[begin : begin + len(parts)] = parts
+        for j, place in enumerate(layout.missing):
+            names[place] = f"{self.name(j)} is missing"
+        return names
+
+    def plain(self):
+        """All of it as plain numbers, words and lists."""
+        plain, layout = self._asdict(), self.layout
+        plain.update({name: list(plain[name]) for name in ("kinds", "origins", "odd")})
+        plain.update(names=None if self.names is None else list(self.names))
+        plain.update(words=[list(words) for words in self.words], variety=[list(variety) for variety in self.variety])
+        plain.update(mean=self.mean.tolist(), count=self.count.tolist())
+        plain["layout"] = {"kinds": list(layout.kinds), "slots": layout.slots, "cycles": list(layout.cycles),
+                           "indicators": bool(layout.missing)}
+        # whether at most two values were shown, and these; infinite before the first is None
+        plain["shown"] = [
+            [None if np.isinf(v) else "many" if np.isnan(v) else v for v in row] for row in self.shown.tolist()
+        ]
+        return plain
+
+    @classmethod
+    def restored(cls, learned):
+        """What `plain` described; ValueError if its parts do not fit each other."""
+        if not isinstance(learned, dict) or set(learned) != set(cls._fields):
+            raise ValueError("the encoder lacks a part")
+        layout, n, rows, names = learned["layout"], len(learned["kinds"]), learned["rows"], learned["names"]
+        if not isinstance(layout, dict) or set(layout) != {"kinds", "slots", "cycles", "indicators"}:
+            raise ValueError("the layout of the encoder lacks a part")
+        lists = [layout["kinds"], *(learned[name] for name in ("words", "variety", "origins", "mean", "count", "odd"))]
+        if not n or any(len(values) != n for values in lists) or [len(row) for row in learned["shown"]] != [n, n]:
+            raise ValueError("the parts of the encoder do not fit its columns")
+        for number in (layout["slots"], rows, *learned["odd"], *(origin or 0 for origin in learned["origins"])):
+            if type(number) is not int or abs(number) >= 2**63:
+                raise ValueError("the encoder's counts are not whole numbers")
+        for before, kind in zip(layout["kinds"], learned["kinds"], strict=True):
+            if kind not in (None, *KINDS) or before not in (None, kind):
+                raise ValueError("the encoder's columns are of no kind that there is")
+        is_sound = 1 <= layout["slots"] <= 2**20 and rows >= 1 and min(learned["odd"]) >= 0
+        is_sound = is_sound and isinstance(layout["indicators"], bool) and set(layout["cycles"]) <= set(_ELAPSED)
+        is_sound = is_sound and (names is None or len(set(names)) == len(names) == n)
+        for words in learned["words"]:
+            is_sound = is_sound and len(words) == len(set(words)) <= layout["slots"]
+            is_sound = is_sound and all(isinstance(word, str) for word in words)
+        for count, *hashes in learned["variety"]:
+            is_sound = is_sound and all(type(number) is int and 0 <= number < 2**32 for number in (count, *hashes))
+            is_sound = is_sound and len(set(hashes)) == len(hashes) <= count <= VARIETY
+            is_sound = is_sound and (count < VARIETY or not hashes)
+        mean, count = np.array(learned["mean"], dtype=float), np.array(learned["count"], dtype=float)
+        special = {None: np.inf, "many": np.nan}
+        shown = np.array([[special.get(v, v) for v in row] for row in learned["shown"]])
+        memory = learned["memory"]
+        is_sound = is_sound and np.isfinite(mean).all() and (0.0 <= count).all() and (count <= rows).all()
+        if not is_sound or not isinstance(memory, float) or not 0.0 < memory <= 1.0 or shown.dtype != float:
+            raise ValueError("what the encoder has seen is out of bounds")
+        layout = Layout(tuple(layout["kinds"]), layout["slots"], tuple(layout["cycles"]), layout["indicators"])
+        parts = {name: tuple(learned[name]) for name in ("kinds", "origins", "odd")}
+        words = tuple({word: slot for slot, word in enumerate(words)} for words in learned["words"])
+        parts.update(names=None if names is None else tuple(names), variety=tuple(map(tuple, learned["variety"])))
+        parts.update(layout=layout, words=words, mean=mean, count=count, shown=shown)
+        return cls(**{**learned, **parts})
+
+
+class Layout:
+    """Where in an encoded row each part of each column is.
+
+    Attributes
+    ----------
+    kinds : tuple
+        What the columns were when the first row came; None has room for all.
+    slots, cycles
+        Parameters, as of the first row.
+    numbers, places : arrays of int
+        Columns that have a number, and where it is.
+    words, circles : dict of int to int
+        Where the slots, and the points on circles, of a column begin.
+    missing : list of int
+        Where it is told that a column was missing, if it is.
+    owners : array of int
+        The column that each place belongs to.
+    width : int
+    """
+
+    def __init__(self, kinds, slots, cycles, indicators):
+        self.kinds, self.slots, self.cycles = kinds, slots, cycles
+        numbers, places, owners, self.words, self.circles, self.missing, at = [], [], [], {}, {}, [], 0
+        for j, kind in enumerate(kinds):
+            if kind != "word":
+                numbers.append(j)
+                places.append(at)
+                at += 1
+            if kind in ("date", None):
+                self.circles[j] = at
+                at += 2 * len(cycles)
+            if kind in ("word", None):
+                self.words[j] = at
+                at += slots
+            if indicators:
+                self.missing.append(at)
+                at += 1
+            owners += [j] * (at - len(owners))
+        self.owners = np.array(owners, dtype=np.intp)
+        self.numbers, self.places, self.width = np.array(numbers, dtype=np.intp), np.array(places, dtype=np.intp), at
+
+
+# ---- The parts of encoding ------------------------------------------------------------------------
+
+
+def _first_kind(table, j, rows):
+    """What the first value of a column is that is not missing among so many rows; None without one."""
+    def first(column):
+        found = (None if is_missing(value) else kind_of_array(column) or kind_of(value) for value in column[:rows])
+        return next((kind for kind in found if kind is not None), None)
+
+    return _located(first, table, j)
+
+
+def _located(read, table, j):
+    """What `read` makes of column j; its TypeErrors say where in the table the value is."""
+    column = table.columns[j]
+    try:
+        return read(column)
+    except TypeError as error:
+        name = j if table.names is None else table.names[j]
+        for row, value in enumerate(column):
+            try:
+                kind_of(value)
+            except TypeError as found:
+                raise row_error(TypeError, row, f", column {name!r}: {found}.") from error
+        raise
+
+
+def _write_dates(instants, origin, cycles, days, circles):
+    """Write days since the first date, and points on circles; return the first date, if there is one by now."""
+    there = instants != NO_TIME
+    if not there.any():
+        return origin
+    origin = int(instants[np.argmax(there)]) if origin is None else origin
+    days[there] = (instants[there] - origin) / DAY
+    for k, cycle in enumerate(cycles):
+        elapsed, period = _ELAPSED[cycle](instants)
+        circle(np.where(there, elapsed, -1), period, circles[:, 2 * k : 2 * k + 2])
+    return origin
+
+
+def _since_new_year(instants):
+    """(microseconds since the year began, how long a year is)."""
+    years = instants.astype("M8[us]").astype("M8[Y]").astype("M8[us]").astype(np.int64)
+    return instants - years, YEAR
+
+
+_ELAPSED = {
+    "day": lambda instants: (instants % DAY, DAY),
+    "week": lambda instants: ((instants - 4 * DAY) % (7 * DAY), 7 * DAY),  # since Monday; 1970 began on a Thursday
+    "year": _since_new_year,
+}
+
+
+def _check_finite(values, state):
+    if not all_finite(values) and np.isinf(values).any():
+        row, column = (int(place) for place in np.argwhere(np.isinf(values))[0])
+        raise row_error(
+            ValueError,
+            row,
+            f", column {state.name(column)!r}: expected a finite number. Input contains infinity, or a value too large "
+            "for float64.",
+        )
+
+
+_CONVERT = {"number": "pandas.to_numeric", "date": "pandas.to_datetime"}
+
+
+def _warn_of_invalid(state, j, kind, row, value):
     """Warn of the first value of a column that is not of its kind."""
-    if known.odd[j] == 0:
-        value = table.columns[j][strange[0]]
-        like = "as in the first row"
-        if isinstance(value, str) and READINGS[kind](value) is not None:  # by the other convention
-            like = f"{CONVENTIONS[kind][custom.convention]}, as in rows before"
-        _tell(known, j, f"Row {strange[0]} of X, column {known.name(j)!r}: expected a {kind}, {like}. Got {value!r}, which is taken for "
-                        "missing, as are others like it (odd_ counts them). If these are words, ", "word", " takes them so.")
+    warnings.warn(UserWarning(
+        f"Row {row} of X, column {state.name(j)!r}: expected a {kind}, as in the rows before. Got {value!r}, which "
+        f"counts as missing, as do others like it (odd_ counts them). {_CONVERT[kind]} reads other forms of {kind}s; "
+        "where they are names of something, make the column one of categories."), stacklevel=2)
 
 
-def tell_news(known, table, j, kind, news):
-    """Warn of texts that could follow either convention: where many were read by a guess, and where a guess was wrong."""
-    for row, what, readings in news:
-        text, names = table.columns[j][row], CONVENTIONS[kind]
-        place = f"Row {row} of X, column {known.name(j)!r}: "
-        if what == "turned":
-            name, other = names[readings.decides], names[1 - readings.decides]
-            _tell(known, j, f"{place}{text!r} tells that the convention is {name}. Texts before it that could follow either were read as "
-                            f"{other}; from here on it is {name}. To have it so from the first row on, use ", name, ".")
-        else:
-            name, other = names[readings.guess], names[1 - readings.guess]
-            _tell(known, j, f"{place}texts such as {text!r} may follow one of two conventions, {name} or {other}, and nothing has told yet "
-                            f"which. Until something does, it is {name}. If that is wrong, use ", other, ".")
-
-
-def tell_variety(known, table, j, row, different):
-    """Warn of a column of words of which few come again."""
-    _tell(known, j, f"Column {known.name(j)!r}: {different} of its first {VARIETY} values are different words, such as "
-                    f"{table.columns[j][row]!r}, and share {known.slots} columns, which says little of them. If they name rows, leave "
-                    "the column out; if they are numbers or dates in a form that is not read, convert them. (", "word", " takes them as "
-                    "they are, and says nothing.)")
-
-
-def _tell(known, j, before, kind, after):
-    key = known.name(j) if known.names is not None else j
-    way = Argument("encode", f"RunningEncoder(kinds={{{key!r}: {kind!r}}})", option=f"--kinds {key}={kind.replace(' ', '-')}")
-    warnings.warn(UserWarning(Sentence(before, way, after)), stacklevel=2)
+def _variety_after(state, j, column, rows):
+    """The `variety` of column j after these rows of it, which have words; warn where few of the words came again."""
+    count, *hashes = state.variety[j]
+    rows = rows[: VARIETY - count].tolist()
+    hashes = sorted({*hashes, *(hash_of(word_of(column[row])) for row in rows)})
+    count += len(rows)
+    if count < VARIETY:
+        return (count, *hashes)
+    if len(hashes) > max(DIFFERENT, state.layout.slots):
+        warnings.warn(UserWarning(
+            f"Column {state.name(j)!r}: {len(hashes)} of its first {VARIETY} texts are different, such as "
+            f"{column[rows[-1]]!r}, and become hundreds of categories that share {state.layout.slots} columns, which "
+            "says little of them. If they are numbers or dates, convert them with pandas.to_numeric or "
+            "pandas.to_datetime; if they name rows, leave the column out."), stacklevel=2)
+    return (VARIETY,)

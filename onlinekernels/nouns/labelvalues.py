@@ -25,10 +25,6 @@ PLAIN_KINDS = {
     np.timedelta64: "m",
 }
 
-_ATTOSECONDS = {"as": 1, "fs": 10**3, "ps": 10**6, "ns": 10**9, "us": 10**12, "ms": 10**15, "s": 10**18}
-for _unit, _number, _of in (("m", 60, "s"), ("h", 60, "m"), ("D", 24, "h"), ("W", 7, "D")):
-    _ATTOSECONDS[_unit] = _number * _ATTOSECONDS[_of]
-
 
 # ---- Reading -----------------------------------------------------------------------------------
 
@@ -137,16 +133,18 @@ def label_key(label):
 
 
 def _instant(moment):
-    """A moment or a length of time, as a whole number of the smallest unit."""
-    unit, number = np.datetime_data(moment.dtype)
-    if unit in ("Y", "M") and isinstance(moment, np.datetime64):
-        moment = moment.astype("M8[D]")
-        unit, number = "D", 1
-    if unit == "Y":  # a year has no fixed number of days
-        unit, number = "M", 12 * number
-    return type(moment).__name__, unit if unit in ("M", "generic") else "as", (
-        int(moment.astype(np.int64)) * number * _ATTOSECONDS.get(unit, 1)
-    )
+    """A moment or a length of time whatever its unit: in microseconds or nanoseconds if these are exact, or as it is.
+
+    >>> _instant(np.datetime64("1970-01-02")), _instant(np.datetime64(1, "ns")), _instant(np.timedelta64(1, "Y"))
+    (('M', 'us', 86400000000), ('M', 'ns', 1), ('m', 'timedelta64[Y]', 1))
+    """
+    kind, unit = moment.dtype.kind, np.datetime_data(moment.dtype)[0]
+    if kind == "M" or unit not in ("Y", "M", "generic"):  # a year has no fixed number of days
+        for finer in ("us", "ns"):
+            exact = moment.astype(f"{kind}8[{finer}]")
+            if exact.astype(moment.dtype) == moment:  # neither cut off nor out of range
+                return kind, finer, int(exact.astype(np.int64))
+    return kind, str(moment.dtype), int(moment.astype(np.int64))
 
 
 def keys_of(labels):

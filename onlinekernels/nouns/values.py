@@ -1,22 +1,27 @@
-"""What a value of a table is: a number, a word, a date, or missing; and columns of them as arrays."""
+"""Values of a table: what each of them is, and columns of them as arrays of numbers, instants and slots.
+
+What a value is, and what is made of it, depends on the value and on the kind of its column alone, never on the
+values beside it: where a whole column is converted at once, that is a fast way to the same result.
+"""
 import math
 import numbers
+import re
 import zlib
-from collections import namedtuple
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta
 
 import numpy as np
 
-from onlinekernels.nouns.formats import NEW, Readings, date_readings, number_readings, plain_number
-
-__all__ = ["DAY", "NO_TIME", "Read", "instants_of", "is_missing", "kind_of", "numbers_of", "word_of"]
+__all__ = ["DAY", "NO_TIME", "hash_of", "instants_of", "is_missing", "kind_of", "kind_of_array", "numbers_of",
+           "slots_of", "word_of"]
 
 DAY = 86_400_000_000  # microseconds
 NO_TIME = np.iinfo(np.int64).min  # as NumPy has it
 LONGEST = 64  # characters of a word that is remembered as it is
-# Words for nothing where a number or a date is expected. Among words they are words.
+# Texts for nothing where a number or a date is expected. Among words they are words.
 HOLES = {"na", "n/a", "#n/a", "nan", "-nan", "nat", "null", "none", "<na>", "?", "-", "."}
-_LENGTHS_OF_ISO = {10, 16, 19, 23, 26}  # of those without a time zone
+
+
+# ---- One value ----------------------------------------------------------------------------------
 
 
 def is_missing(value):
@@ -38,113 +43,42 @@ _CAN_BE_NAN = (numbers.Number, np.generic, date, timedelta)
 def kind_of(value):
     """"number", "word" or "date"; None for what is missing. TypeError for what is none of these.
 
-    >>> [kind_of(value) for value in (3, "3.5", "5%", "2024-02-29", "29 Feb 2024", "12:30", "three", "n/a")]
-    ['number', 'number', 'number', 'date', 'date', 'date', 'word', None]
+    >>> [kind_of(value) for value in (3, "3.5", "1_000", "2024-02-29", "2024-02-30", "12:30", "three", "n/a")]
+    ['number', 'number', 'word', 'date', 'word', 'date', 'word', None]
     """
     if is_missing(value):
         return None
-    if isinstance(value, bytes):
-        value = value.decode(errors="replace")
-    if isinstance(value, str):
-        if value.strip().lower() in HOLES:
+    if isinstance(value, (str, bytes)):
+        text = _text(value)
+        if text.lower() in HOLES:
             return None
-        return "number" if number_readings(value) is not None else "date" if date_readings(value) is not None else "word"
+        return "number" if _number_in(text) is not None else "date" if _instant_in(text) is not None else "word"
     if isinstance(value, (date, time, np.datetime64)):
         return "date"
-    if isinstance(value, (list, dict, set, bytearray, np.ndarray, numbers.Complex)) and not isinstance(value, numbers.Real):
-        raise TypeError(f"expected a number, a word or a date: an argument must be a string or a number. Got {value!r} instead")
-    return "number" if isinstance(value, (numbers.Real, timedelta, np.timedelta64)) or _is_decimal(value) else "word"
+    if isinstance(value, (numbers.Real, timedelta, np.timedelta64)) or _is_decimal(value):
+        return "number"
+    if isinstance(value, (list, dict, set, bytearray, np.ndarray, numbers.Complex)):
+        raise TypeError(
+            f"expected a number, a word or a date: an argument must be a string or a number. Got {value!r} instead"
+        )
+    return "word"
 
 
 def _is_decimal(value):
     return type(value).__module__ in ("decimal", "_pydecimal")
 
 
-class Read(namedtuple("Read", "values odd custom news")):
-    """A column as an array.
-
-    values   with NaN or `NO_TIME` for what is missing
-    odd      indices of what is something else, and NaN or `NO_TIME` too
-    custom   how texts are to be read after these
-    news     what is to be said of that: an index, "turned" or "doubtful", and the `Readings` there
-    """
+def _text(value):
+    return (value.decode(errors="replace") if isinstance(value, bytes) else value).strip()
 
 
-def _read(column, reading, missing, custom, learns):
-    """A column, value by value. `reading` makes of a value a number or an instant, `Readings` of a text, or None."""
-    values, odd, news = [], [], []
-    for i, value in enumerate(column):
-        found = reading(value, custom.convention)
-        if type(found) is Readings:
-            after, said = custom.after(found)
-            convention = found.guess if after.convention is None else after.convention
-            if learns:
-                custom = after
-                if said is not None:
-                    news.append((i, said, found))
-            found = found.values[convention]
-        if found is None:
-            odd.append(i)
-        values.append(missing if found is None else found)
-    return values, odd, custom, news
-
-
-# ---- Numbers ------------------------------------------------------------------------------------
-
-
-def numbers_of(column, custom=NEW, learns=False):
-    """`Read` of a column of numbers, with NaN for what is missing; if it `learns`, each text says how those after it are read.
-
-    >>> numbers_of([1, "2.5", None, "", "many", True, "$1,200"])[:2]
-    (array([1.0e+00, 2.5e+00,     nan,     nan,     nan, 1.0e+00, 1.2e+03]), [4])
-    >>> numbers_of(["0,5", "1.200"], learns=True).values
-    array([5.0e-01, 1.2e+03])
-    """
-    if isinstance(column, np.ndarray):
-        if column.dtype.kind == "m":
-            return Read(_in_days(column), [], custom, [])
-        if column.dtype.kind == "M":
-            return Read(np.full(len(column), np.nan), np.flatnonzero(~np.isnat(column)).tolist(), custom, [])
-        return Read(column.astype(float), [], custom, [])
-    if custom.convention != 1 and set(map(type, column)) <= _EASY:
-        try:
-            values = np.array(column, dtype=float)
-        except (ValueError, OverflowError):
-            pass
-        else:
-            return Read(values, [], _after_points(column, custom) if learns and custom.convention is None else custom, [])
-    values, odd, custom, news = _read(column, _number, math.nan, custom, learns)
-    return Read(np.array(values, dtype=float), odd, custom, news)
-
-
-def _after_points(column, custom):
-    """How texts are to be read after a column of plain numbers, of which those with a point may tell."""
-    for value in column:
-        if type(value) is str and "." in value:
-            custom, _ = custom.after(number_readings(value))
-            if custom.convention is not None:
-                break
-    return custom
-
-
-# What NumPy makes numbers of; of dates it would, too.
-_EASY = {int, float, bool, str, type(None), np.bool_, np.float64, np.float32, np.int64, np.int32}
-
-
-def _number(value, convention):
-    """A value as a number, NaN if it is missing, None if it is something else; numbers beyond all floats are infinite.
-
-    `Readings` of a text that might mean two things, or might tell what others mean.
-    """
+def _number(value):
+    """A value as a number: NaN if it is missing, infinite beyond all floats; None if it is something else."""
     if is_missing(value):
         return math.nan
-    if isinstance(value, bytes):
-        value = value.decode(errors="replace")
-    if isinstance(value, str):
-        if value.strip().lower() in HOLES:
-            return math.nan
-        plain = plain_number(value) if convention == 0 or "." not in value else None
-        return number_readings(value) if plain is None else plain
+    if isinstance(value, (str, bytes)):
+        text = _text(value)
+        return math.nan if text.lower() in HOLES else _number_in(text)
     if kind_of(value) != "number":
         return None
     if isinstance(value, (timedelta, np.timedelta64)):
@@ -155,62 +89,63 @@ def _number(value, convention):
         return math.inf if value > 0 else -math.inf
 
 
-def _in_days(durations):
-    return np.where(np.isnat(durations), np.nan, durations.astype("m8[us]").astype(np.int64) / DAY)
+def _number_in(text):
+    """The number that a text is, as Python's `float` reads it, or None. Python's 1_000 is a word to everybody else."""
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
 
 
-# ---- Dates --------------------------------------------------------------------------------------
-
-
-def instants_of(column, custom=NEW, learns=False):
-    """`Read` of a column of dates, microseconds since 1970 as int64, with `NO_TIME` for what is missing; see `numbers_of`.
-
-    >>> instants_of(["1970-01-02", None, "1970-01-01T00:00:01+00:00", "soon"]).values // 10**6
-    array([          86400, -9223372036855,               1, -9223372036855])
-    """
-    if isinstance(column, np.ndarray):
-        if column.dtype.kind == "M":
-            return Read(column.astype("M8[us]").astype(np.int64), [], custom, [])
-        odd = np.flatnonzero(~(np.isnat(column) if column.dtype.kind == "m" else np.isnan(column)))
-        return Read(np.full(len(column), NO_TIME), odd.tolist(), custom, [])
-    plain = [_plain_time(value) for value in column]
-    if None not in plain:
-        try:
-            return Read(np.array(plain, dtype="M8[us]").astype(np.int64), [], custom, [])
-        except ValueError:
-            pass
-    values, odd, custom, news = _read(column, _instant, NO_TIME, custom, learns)
-    return Read(np.array(values, dtype=np.int64), odd, custom, news)
-
-
-def _plain_time(value):
-    """A date as NumPy reads it, perhaps; None for what needs a closer look, such as a time zone."""
-    if type(value) is str:
-        if len(value) in _LENGTHS_OF_ISO and value[4] == "-":
-            return value
-    elif isinstance(value, datetime) and value.tzinfo is None and value == value:
-        return value
-    return "NaT" if is_missing(value) else None
-
-
-def _instant(value, convention):
-    """Microseconds since 1970, `NO_TIME` if it is missing, None for what is no date; `Readings` of a text."""
+def _instant(value):
+    """Microseconds since 1970, in UTC; `NO_TIME` for a value that is missing, None for one that is no date."""
     if is_missing(value):
         return NO_TIME
-    if isinstance(value, bytes):
-        value = value.decode(errors="replace")
-    if isinstance(value, str):
-        return NO_TIME if value.strip().lower() in HOLES else date_readings(value)
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        value = value.astimezone(timezone.utc).replace(tzinfo=None)
+    if isinstance(value, (str, bytes)):
+        text = _text(value)
+        return NO_TIME if text.lower() in HOLES else _instant_in(text)
     if isinstance(value, time):
         value = datetime.combine(date(1970, 1, 1), value.replace(tzinfo=None))
     if not isinstance(value, (date, np.datetime64)):
         return None
-    return int(np.datetime64(value).astype("M8[us]").astype(np.int64))
+    away = timedelta(0)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value, away = value.replace(tzinfo=None), value.utcoffset() or away
+    return int(np.datetime64(value).astype("M8[us]").astype(np.int64)) - away // _MICROSECOND
 
 
-# ---- Words --------------------------------------------------------------------------------------
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
+_DATE = r"(\d{4})-(\d\d)-(\d\d)"
+_CLOCK = r"(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?"
+_ZONE = r"(?: ?(?:Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?))?"
+_ISO = re.compile(f"{_DATE}(?:[T ]{_CLOCK}{_ZONE})?", re.ASCII | re.IGNORECASE)
+_TIME_OF_DAY = re.compile(_CLOCK, re.ASCII)
+
+
+def _instant_in(text):
+    """Microseconds since 1970 of a date of ISO 8601, perhaps with a time and a zone, or of a time in 1970; or None.
+
+    >>> [_instant_in(text) for text in ("1970-01-02", "1970-01-01 01:00:02,5+01", "00:01", "2.1.1970")]
+    [86400000000, 2500000, 60000000, None]
+    """
+    found = _ISO.fullmatch(text)
+    if found is not None:
+        *parts, fraction, sign, hours, minutes = found.groups()
+    else:
+        found = _TIME_OF_DAY.fullmatch(text)
+        if found is None:
+            return None
+        *clock, fraction = found.groups()
+        parts, sign = (1970, 1, 1, *clock), None
+    try:
+        at = datetime(*(int(part or 0) for part in parts), int((fraction or "").ljust(6, "0")[:6]))
+    except ValueError:  # there is no such day or time
+        return None
+    instant = (at - _EPOCH) // _MICROSECOND
+    if sign is None:
+        return instant
+    away = (60 * int(hours) + int(minutes or 0)) * 60_000_000
+    return instant - away if sign == "+" else instant + away
 
 
 def word_of(value):
@@ -232,3 +167,115 @@ def word_of(value):
 def hash_of(word):
     """A number below 2**32 that is the same in all processes."""
     return zlib.crc32(word.encode("utf-8", "surrogatepass"))
+
+
+# ---- A column -----------------------------------------------------------------------------------
+
+
+def kind_of_array(column):
+    """What an array holds, whatever its values are; None for lists."""
+    return ("date" if column.dtype.kind == "M" else "number") if isinstance(column, np.ndarray) else None
+
+
+def numbers_of(column):
+    """(numbers of a column, with NaN for what is missing or no number; indices of what is no number).
+
+    >>> numbers_of([1, "2.5", None, "", "many", True, "1_000"])
+    (array([1. , 2.5, nan, nan, nan, 1. , nan]), [4, 6])
+    """
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind == "m":
+            return _in_days(column), []
+        if column.dtype.kind == "M":
+            return np.full(len(column), np.nan), np.flatnonzero(~np.isnat(column)).tolist()
+        return column.astype(float), []
+    types = set(map(type, column))
+    try:
+        if types <= _NUMBERS:
+            return np.array(column, dtype=float), []
+        if types <= _TEXTS and "_" not in "".join(column if types == {str} else [v for v in column if type(v) is str]):
+            return np.array([_AS_NAN.get(value, value) for value in column], dtype=float), []
+    except (ValueError, OverflowError):
+        pass
+    values = [_number(value) for value in column]
+    return np.array(values, dtype=float), [i for i, value in enumerate(values) if value is None]
+
+
+# What NumPy makes numbers of, or NaN; of dates it would, too.
+_NUMBERS = {int, float, bool, type(None), np.bool_, np.float64, np.float32, np.int64, np.int32}
+_TEXTS = {str, float, type(None)}
+_AS_NAN = dict.fromkeys((None, "", *HOLES, *map(str.upper, HOLES), "NaN", "NaT", "None"), math.nan)
+
+
+def _in_days(durations):
+    return np.where(np.isnat(durations), np.nan, durations.astype("m8[us]").astype(np.int64) / DAY)
+
+
+def instants_of(column):
+    """(microseconds since 1970 as int64, with `NO_TIME` for what is missing or no date; indices of what is no date).
+
+    >>> instants, invalid = instants_of(["1970-01-02", None, "1970-01-01T00:00:01+00:00", "soon"])
+    >>> (instants // 10**6).tolist(), invalid
+    ([86400, -9223372036855, 1, -9223372036855], [3])
+    """
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind == "M":
+            return column.astype("M8[us]").astype(np.int64), []
+        is_invalid = ~(np.isnat(column) if column.dtype.kind == "m" else np.isnan(column))
+        return np.full(len(column), NO_TIME), np.flatnonzero(is_invalid).tolist()
+    plain = _plain_instants(column)
+    if plain is not None:
+        return plain, []
+    values = [_instant(value) for value in column]
+    invalid = [i for i, value in enumerate(values) if value is None]
+    return np.array([NO_TIME if value is None else value for value in values], dtype=np.int64), invalid
+
+
+# Lines of texts that NumPy reads as `_instant_in` does; it has a year 0, too, and no zones but Z.
+_PLAIN_LINES = re.compile(r"(?:(?:(?!0000)\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?Z?)?)?\n)*", re.ASCII)
+
+
+def _plain_instants(column):
+    """Instants of a column of texts, or of `datetime` without a zone, by NumPy; None where it needs a closer look."""
+    types = set(map(type, column))
+    if types <= _TEXTS:
+        if types != {str}:
+            column = [value if type(value) is str else "" if is_missing(value) else "?" for value in column]
+        lines = "\n".join(column) + "\n"
+        if _PLAIN_LINES.fullmatch(lines) is None:
+            return None
+        length, column = len(column), lines.replace("Z", "").split("\n")[:-1]
+        if len(column) != length:  # a text of several lines
+            return None
+    elif types != {datetime} or any(value.tzinfo is not None for value in column):
+        return None
+    try:
+        return np.array(column, dtype="M8[us]").astype(np.int64)
+    except ValueError:  # there is no such day or time
+        return None
+
+
+def slots_of(column, words, slots, learns):
+    """(slot of each word, -1 for what is missing; {word: slot}, with those that are new if it learns).
+
+    >>> slots_of(["red", None, "blue", "red"], {"blue": 0}, 2, True)
+    (array([ 1, -1,  0,  1]), {'blue': 0, 'red': 1})
+    """
+    values = column.tolist() if isinstance(column, np.ndarray) else column
+    if not set(map(type, values)) <= _TEXTS:  # values of these types are only equal if they are the same word
+        values = [None if is_missing(value) else word_of(value) for value in values]
+    found, after = dict.fromkeys(values), words
+    for value in found:
+        slot = words.get(value)
+        if slot is None:
+            slot = -1
+            if not is_missing(value):
+                word = word_of(value)
+                slot = after.get(word)
+                if slot is None:
+                    slot = len(after) if len(after) < slots else hash_of(word) % slots
+                    if learns and len(after) < slots:
+                        after = dict(words) if after is words else after
+                        after[word] = slot
+        found[value] = slot
+    return np.fromiter(map(found.__getitem__, values), np.intp, len(values)), after

@@ -1,12 +1,10 @@
 """What labels are: numbers or strings, decided once for a whole stream; and numbers as texts."""
 
-import warnings
 from decimal import Decimal, InvalidOperation
 from numbers import Integral
 
 import numpy as np
 
-from onlinekernels.nouns.formats import CONVENTIONS, NEW, Custom, number_readings
 from onlinekernels.nouns.values import numbers_of
 from onlinekernels.validation import Argument, Sentence
 
@@ -16,8 +14,7 @@ __all__ = ["LabelParser", "SeveralTargets", "as_number", "problem_with_number", 
 class LabelParser:
     """What the labels of a stream are: decided by the first chunk, then the same for all.
 
-    Whole numbers are read exactly, however large, so that distinct labels stay distinct. Numbers may be written as in columns: 1,234.50,
-    1.234,5, 5% or $12.40. The `kind` is "integer", "float", "comma" (which is decimal) or "string".
+    Whole numbers are read exactly, however large, so that distinct labels stay distinct. The `kind` is "integer", "float" or "string".
 
     >>> labels = LabelParser("auto")
     >>> labels.convert(["1", "-1"]), labels.kind
@@ -26,22 +23,17 @@ class LabelParser:
     "expected a number, like the labels before it; label_type='string' takes any label. Got 'up' instead."
     >>> LabelParser("auto").convert(["9007199254740993", "18446744073709551617"])
     array([9007199254740993, 18446744073709551617], dtype=object)
-    >>> LabelParser("auto").convert(["$1,200", "$950.50"]).tolist()
-    [1200.0, 950.5]
     """
 
     def __init__(self, label_type, kind=None):
         self.label_type = label_type
         self.kind = kind or {"number": "float", "string": "string"}.get(label_type)
-        self._custom = Custom(1, (0, 0)) if self.kind == "comma" else NEW
 
     def decide(self, texts):
         """Let the texts decide, if nothing has yet."""
         texts = [text for text in texts if text] if self.kind is None else []  # no label says nothing about the others
         if texts:
-            are_plain = all(as_number(text) is not None for text in texts)
-            are_numbers = are_plain or all(number_readings(text) is not None for text in texts)
-            self.kind = "integer" if are_plain else "float" if are_numbers else "string"
+            self.kind = "integer" if all(as_number(text) is not None for text in texts) else "string"
 
     def convert(self, texts):
         """Labels as an array; ValueError if one of them is bad."""
@@ -53,24 +45,21 @@ class LabelParser:
             return np.array(texts, dtype=str)
         if self.kind == "integer" and all(map(_is_short_integer, texts)):
             return np.array([*map(int, texts)], dtype=np.int64)
-        read = numbers_of(texts, self._custom, learns=True)
-        if read.odd or not np.isfinite(read.values).all():
+        values, invalid = numbers_of(texts)
+        if invalid or not np.isfinite(values).all():
             raise ValueError
-        for place, what, readings in read.news:
-            _tell(texts[place], what, readings)
-        self._custom = read.custom
         if self.kind == "integer":
             whole = [_exactly(text) for text in texts]
             if None not in whole:
                 return _whole_array(whole)
-        self.kind = "comma" if read.custom.convention == 1 else "float"
-        return read.values
+        self.kind = "float"
+        return values
 
     def problem_with(self, text):
         """What is wrong with a label, or None."""
         if text == "":
             way_out = Argument("on_error", "'skip'")
-            expected = "a number" if self.kind in ("integer", "float", "comma") else "a label"
+            expected = "a number" if self.kind in ("integer", "float") else "a label"
             return Sentence(f"expected {expected}. Got an empty field instead. (", way_out, " leaves such rows out.)")
         if self.kind == "string":
             try:
@@ -78,15 +67,10 @@ class LabelParser:
             except UnicodeEncodeError:
                 return f"expected a label in UTF-8. Got {shown(text)} instead."
             return None
-        readings = number_readings(text)
-        if readings is None and self.label_type == "auto":
+        if as_number(text) is None and self.label_type == "auto":
             way_out = Argument("label_type", "'string'")
             return Sentence("expected a number, like the labels before it; ", way_out, f" takes any label. Got {shown(text)} instead.")
-        if readings is None or as_number(text) is not None and not self._custom.convention:
-            return problem_with_number(text)
-        if self._custom.convention is None or readings.values[self._custom.convention] is not None:
-            return None
-        return f"expected a number, {CONVENTIONS['number'][self._custom.convention]}, as in rows before. Got {shown(text)} instead."
+        return problem_with_number(text)
 
     def convert_array(self, y, name):
         """Labels that are an array already."""
@@ -148,18 +132,6 @@ def _whole_array(values):
     """Whole numbers as an array that keeps each as it is."""
     low, high = min(values, default=0), max(values, default=0)
     return np.array(values, dtype=np.int64 if -(2**63) <= low and high < 2**63 else object)
-
-
-def _tell(text, what, readings):
-    """Warn of targets that could follow either convention: where many were read by a guess, and where a guess was wrong."""
-    names = CONVENTIONS["number"]
-    name = names[readings.guess if what == "doubtful" else readings.decides]
-    other = names[1 - names.index(name)]
-    if what == "turned":
-        said = f"the target {text!r} tells that the convention is {name}. Those before it that could follow either were read as {other}."
-    else:
-        said = f"targets such as {text!r} may follow one of two conventions, {name} or {other}. Until something tells, it is {name}."
-    warnings.warn(f"{said} If that is wrong, convert them.", UserWarning, stacklevel=2)
 
 
 # ---- Numbers as texts ---------------------------------------------------------------------------

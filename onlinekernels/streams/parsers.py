@@ -25,7 +25,6 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}
 _DECIMAL_COMMA = re.compile(r"(?<![^;])([ \t]*\"?[ \t]*[+-]?(?:[0-9]*|[1-9][0-9]{0,2}(?:\.[0-9]{3})+)),"
                             r"([0-9]+(?:[eE][+-]?[0-9]+)?[ \t]*\"?\s*)(?![^;])")
 _SKIPS = (Argument("on_error", "'skip'"), " such rows.)")
-_WAY_OUT_OF_KINDS = Sentence(" (", Argument("kinds"), " takes it for words, ", Argument("features"), " leaves it out, ", *_SKIPS)
 _WAY_OUT = Sentence(" (", Argument("features"), " leaves columns out, ", *_SKIPS)
 
 
@@ -231,7 +230,7 @@ class Delimited:
             if _first_odd(kind, [text]) is not None:
                 finite = "finite " if kind == "number" and as_number(text) is not None else ""
                 problem = f"expected a {finite}{kind}, as in rows before. Got {shown(text)} instead."
-                raise BadRow(self.name, number, self._called(i), Sentence(problem, _WAY_OUT_OF_KINDS))
+                raise BadRow(self.name, number, self._called(i), Sentence(problem, _WAY_OUT))
         self.kinds = kinds
         return x, self._label(fields) if self.has_target else None
 
@@ -338,7 +337,7 @@ def _first_odd(kind, column):
     """Index of the first text of a column that is not of its kind, and not missing; None without one."""
     if kind not in ("number", "date"):
         return None
-    values, odd, *_ = (numbers_of if kind == "number" else instants_of)(column)
+    values, odd = (numbers_of if kind == "number" else instants_of)(column)
     if kind == "number" and np.isinf(values).any():
         odd = [int(np.argmax(np.isinf(values))), *odd]
     return min(odd, default=None)
