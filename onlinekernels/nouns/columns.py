@@ -2,7 +2,7 @@
 import numpy as np
 
 from onlinekernels._core.errors import row_error
-from onlinekernels._core.run import encoding as core
+from onlinekernels._core.transforms import circle
 from onlinekernels.nouns.formats import CONVENTIONS, NEW, Custom
 from onlinekernels.nouns.values import DAY, NO_TIME, hash_of, is_missing, kind_of, word_of
 
@@ -102,7 +102,7 @@ def points_of_dates(instants, origin, cycles, days, circles):
     days[there] = (instants[there] - (first if origin is None else origin)) / DAY
     for k, cycle in enumerate(cycles):
         elapsed, period = _ELAPSED[cycle](instants)
-        core.circle(np.where(there, elapsed, -1), period, circles[:, 2 * k : 2 * k + 2])
+        circle(np.where(there, elapsed, -1), period, circles[:, 2 * k : 2 * k + 2])
     return first if origin is None else origin
 
 

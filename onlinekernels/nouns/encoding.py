@@ -10,7 +10,7 @@ import numpy as np
 from onlinekernels import validation
 from onlinekernels._core.errors import row_error
 from onlinekernels._core.formulas.vectorized import all_finite
-from onlinekernels._core.run import encoding as core
+from onlinekernels._core.transforms import fill
 from onlinekernels.nouns.columns import (
     ALL_KINDS,
     CYCLES,
@@ -263,7 +263,7 @@ class RunningEncoder(RunningTransformer):
         if learns:
             mean, count, shown = mean.copy(), count.copy(), shown.copy()
         memory = np.array([0.0 if kind == "date" else known.memory for kind in kinds])  # of dates, the latest
-        core.fill(values, mean, count, shown, memory, learns)
+        fill(values, mean, count, shown, memory, learns)
         if out is not values:
             out[:, layout.places] = values[:, layout.numbers]
         if learns:
