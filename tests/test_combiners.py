@@ -212,7 +212,7 @@ def test_tiny_targets_have_tiny_predictions():
     for combiner in (RecursiveLeastSquares(3, 1, number_settings(0.998)), ExponentialWeights(3, 1, 0.5, 1e-3),
                      LeastSquares(3, 1, 0.9995, 6.0)):
         combined, deviations = combiner.advance(scores, y)
-        assert np.isfinite(deviations).all() and np.abs(combined).max() < 1e-198
+        assert np.isfinite(deviations).all() and (deviations > 0.0).all() and np.abs(combined).max() < 1e-198
 
 
 # ---- Calibration -----------------------------------------------------------------------------------------------------
